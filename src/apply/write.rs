@@ -84,8 +84,8 @@ fn refuses_all(root: &Root, write: &Write, errno: Errno) -> bool {
 }
 
 fn has_write_bits(root: &Root, path: &str) -> bool {
-    let mode = root.parse_with_mode(path, true, |_, mode| Ok(mode));
-    mode.is_ok_and(|mode| mode.is_some_and(|mode| mode & 0o200 != 0))
+    let file = root.read_opt_file(path);
+    file.is_ok_and(|file| file.is_some_and(|file| file.mode & 0o200 != 0))
 }
 
 /// Gives all remaining writes the outcome of the last one.

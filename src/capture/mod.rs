@@ -12,9 +12,8 @@ use nicpin::read::interrupts::{INTERRUPTS, without_counts};
 use nicpin::read::memory::{is_meminfo, without_use};
 use nicpin::read::{Wants, others, tools};
 use nicpin::root::archive::SCHEMA;
-use nicpin::root::recorded::Recorded;
 use nicpin::root::tree::{ABOUT, Entry, Tree, TreeFile, resolve};
-use nicpin::root::{FileError, Root};
+use nicpin::root::{FileError, Recorded, Root};
 use nix::errno::Errno;
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
@@ -197,7 +196,7 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
         let Some((place, mode)) = walk(root, &mut tree, path, record.opened.contains(path))? else {
             continue;
         };
-        if tree.entry(&place).is_some() || record.unread.contains_key(path) {
+        if tree.entry(&place).is_some() || record.unread.contains(path) {
             continue;
         }
         let seen = record.files.get(path).cloned().unwrap_or_else(|| TreeFile {

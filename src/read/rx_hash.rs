@@ -7,7 +7,7 @@ use nix::errno::Errno;
 
 use crate::machine::paths::ETHTOOL;
 use crate::machine::rx_hash::{Filter, FilterTarget, FlowKind, Key, RssContext, RxHash};
-use crate::root::sys::rx_hash as ioctls;
+use crate::root::sys::ethtool as ioctls;
 use crate::root::{FileError, Root};
 
 /// The key that `netdev_rss_key_fill` gives to drivers (`Documentation/admin-guide/sysctl/net.rst`).

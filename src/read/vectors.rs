@@ -18,6 +18,7 @@ use crate::read::mlx4::Parts;
 use crate::read::names::{DriverPatterns, Numbering};
 use crate::read::numbering::{self, NamedVector, VectorUse};
 use crate::read::sources;
+use crate::root::tree::TreeFile;
 use crate::root::{FileError, Root};
 
 /// Reads the vectors of all interfaces, device by device. `rdma`: the machine's RDMA devices.
@@ -348,8 +349,16 @@ fn read_vector(
 ) -> Result<Option<Vector>, FileError> {
     let path = format!("/proc/irq/{irq}");
     let affinity_path = format!("{path}/smp_affinity");
-    let parse = |text: &str, mode| Ok((parse_mask_file(root, &affinity_path, text)?, mode));
-    let read = || root.parse_with_mode(&affinity_path, true, parse);
+    let read = || {
+        let file = root.read_opt_file(&affinity_path)?;
+        let parse = |file: TreeFile| {
+            Ok((
+                parse_mask_file(root, &affinity_path, &file.text)?,
+                file.mode,
+            ))
+        };
+        file.map(parse).transpose()
+    };
     // As `read_affinity` does.
     let nowhere = |read: &Result<Option<(MaskFile, u32)>, FileError>| matches!(read, Ok(Some((affinity, _))) if affinity.cpus.is_empty());
     let Some((affinity, mode)) = again_while(nowhere, read)? else {

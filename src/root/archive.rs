@@ -1,7 +1,8 @@
 //! The file format of a capture: a [`Tree`] as a tar archive compressed with gzip. What belongs into the tree is not
 //! decided here.
 
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read};
+use std::str;
 
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
@@ -27,7 +28,7 @@ pub(crate) enum ArchiveError {
     #[error("not a capture: {0}; fix: name a directory, or a file made by `nicpin capture`")]
     NotCapture(&'static str),
     #[error("damaged or truncated ({0}); fix: copy or capture it again")]
-    Damaged(String),
+    Damaged(#[from] io::Error),
     #[error("larger than {} MB uncompressed, which no machine needs; fix: capture it again", LIMIT >> 20)]
     TooLarge,
     #[error("not a valid capture: `{entry}` {reason}; fix: capture it again")]
@@ -46,109 +47,94 @@ impl Tree {
 
     fn unpack_at_most(archive: &mut impl Read, limit: u64) -> Result<Self, ArchiveError> {
         let mut magic = Vec::new();
-        let damaged = |error: io::Error| ArchiveError::Damaged(error.to_string());
-        archive
-            .by_ref()
-            .take(2)
-            .read_to_end(&mut magic)
-            .map_err(damaged)?;
+        archive.take(2).read_to_end(&mut magic)?;
         if magic != [0x1f, 0x8b] {
             return Err(ArchiveError::NotCapture("it is not compressed with gzip"));
         }
         // tar reads headers of 512 bytes.
         let mut unpacked = BufReader::new(GzDecoder::new(magic.chain(archive))).take(limit);
-        let tree = Self::from_tar(&mut unpacked);
+        // Read to the end, where gzip has its checksum.
+        let tree = Self::from_tar(&mut unpacked).and_then(|tree| {
+            io::copy(&mut unpacked, &mut io::sink())?;
+            Ok(tree)
+        });
         // An archive that is cut off at the limit also looks damaged.
         if unpacked.limit() == 0 {
             return Err(ArchiveError::TooLarge);
         }
         let tree = tree?;
-        // Read to the end, where gzip has its checksum.
-        io::copy(&mut unpacked, &mut io::sink()).map_err(damaged)?;
-        if unpacked.limit() == 0 {
-            return Err(ArchiveError::TooLarge);
-        }
-        if let Ok(about) = tree.file(ABOUT) {
-            let kind = about.text.lines().next().unwrap_or_default();
-            if kind != SCHEMA {
-                return Err(ArchiveError::Unsupported(
-                    kind.chars().take(SHOWN).collect(),
-                ));
+        let about = tree.file(ABOUT).ok();
+        let kind = about.map(|about| about.text.lines().next().unwrap_or_default());
+        match kind.filter(|kind| *kind != SCHEMA) {
+            Some(kind) => {
+                let kind = kind.chars().take(SHOWN).collect();
+                Err(ArchiveError::Unsupported(kind))
             }
+            None => Ok(tree),
         }
-        Ok(tree)
     }
 
     fn from_tar(bytes: &mut impl Read) -> Result<Self, ArchiveError> {
-        let damaged = |error: io::Error| ArchiveError::Damaged(error.to_string());
         let mut tree = Self::default();
-        let mut archive = tar::Archive::new(Forward { bytes, at: 0 });
-        for entry in archive.entries_with_seek().map_err(damaged)? {
-            let mut entry = entry.map_err(damaged)?;
-            let name = entry.path_bytes();
-            let is_too_long = name.len() > PATH_MAX;
-            // It may be as long as the archive.
-            let name = &name[..name.len().min(PATH_MAX)];
-            let name = String::from_utf8_lossy(name).into_owned();
-            let invalid = |reason| ArchiveError::Invalid {
-                entry: name.chars().take(SHOWN).collect(),
-                reason,
-            };
-            if is_too_long {
-                return Err(invalid(TOO_LONG));
-            }
-            let kind = entry.header().entry_type();
+        for entry in tar::Archive::new(bytes).entries()? {
+            let mut entry = entry?;
             // The first entry of `git archive`.
-            if kind == EntryType::XGlobalHeader {
+            if entry.header().entry_type() == EntryType::XGlobalHeader {
                 continue;
             }
-            let path = tree_path(&name).map_err(invalid)?;
-            let added = match kind {
-                _ if path.is_empty() => Ok(()),
-                EntryType::Directory => tree.add_directory(&path),
-                EntryType::Regular if entry.size() > MAX_SIZE as u64 => Err(TOO_MUCH),
-                EntryType::Regular => {
-                    let size = usize::try_from(entry.size()).unwrap_or(NO_TEXT);
-                    let mut bytes = Vec::with_capacity(size.min(NO_TEXT));
-                    entry.read_to_end(&mut bytes).map_err(damaged)?;
-                    let mode = entry.header().mode().map_err(damaged)? & 0o7777;
-                    let text = match String::from_utf8(bytes) {
-                        Ok(text) => Ok(text),
-                        Err(error) if error.as_bytes().len() > NO_TEXT => {
-                            Err("is large and not a text")
-                        }
-                        Err(error) => Ok(String::from_utf8_lossy(error.as_bytes()).into_owned()),
-                    };
-                    text.and_then(|text| {
-                        tree.add(
-                            &path,
-                            Entry::File(TreeFile {
-                                mode,
-                                text: text.into(),
-                            }),
-                        )
-                    })
-                }
-                EntryType::Symlink => {
-                    let target = entry.link_name_bytes().unwrap_or_default();
-                    if target.len() > PATH_MAX {
-                        Err(TOO_LONG)
-                    } else {
-                        tree.add(
-                            &path,
-                            Entry::Link(String::from_utf8_lossy(&target).into_owned()),
-                        )
-                    }
-                }
-                _ => Err("is not a file, directory or symbolic link"),
+            let path = entry.path_bytes();
+            // It may be as long as the archive.
+            let name = String::from_utf8_lossy(&path[..path.len().min(PATH_MAX)]).into_owned();
+            let added = if path.len() > PATH_MAX {
+                Err(TOO_LONG)
+            } else {
+                tree_path(&name)
             };
-            added.map_err(invalid)?;
+            let added = match added {
+                Ok(path) if path.is_empty() => Ok(()),
+                Ok(path) => tree.add_entry(&path, &mut entry)?,
+                Err(reason) => Err(reason),
+            };
+            added.map_err(|reason| ArchiveError::Invalid {
+                entry: name.chars().take(SHOWN).collect(),
+                reason,
+            })?;
         }
         if tree.iter().next().is_none() {
             Err(ArchiveError::NotCapture("it is empty"))
         } else {
             Ok(tree)
         }
+    }
+
+    /// Adds an entry of an archive; the inner error says why it is not one of a machine.
+    fn add_entry(
+        &mut self,
+        path: &str,
+        entry: &mut tar::Entry<'_, impl Read>,
+    ) -> Result<Result<(), &'static str>, ArchiveError> {
+        let added = match entry.header().entry_type() {
+            EntryType::Directory => return Ok(self.add_directory(path)),
+            EntryType::Regular if entry.size() > MAX_SIZE as u64 => Err(TOO_MUCH),
+            EntryType::Regular => {
+                let mut bytes = Vec::new();
+                entry.read_to_end(&mut bytes)?;
+                let mode = entry.header().mode()? & 0o7777;
+                match str::from_utf8(&bytes) {
+                    Err(_) if bytes.len() > NO_TEXT => Err("is large and not a text"),
+                    _ => {
+                        let text = String::from_utf8_lossy(&bytes).into();
+                        Ok(Entry::File(TreeFile { mode, text }))
+                    }
+                }
+            }
+            EntryType::Symlink => match entry.link_name_bytes().unwrap_or_default() {
+                target if target.len() > PATH_MAX => Err(TOO_LONG),
+                target => Ok(Entry::Link(String::from_utf8_lossy(&target).into_owned())),
+            },
+            _ => Err("is not a file, directory or symbolic link"),
+        };
+        Ok(added.and_then(|entry| self.add(path, entry)))
     }
 
     /// The archive: the same bytes for the same tree.
@@ -185,35 +171,6 @@ impl Tree {
             }
         }
         archive.into_inner()?.finish()
-    }
-}
-
-/// Bytes that can be skipped: tar skips what does not seek in a buffer of 32 KiB, which it fills with zeros for each entry.
-struct Forward<R> {
-    bytes: R,
-    at: u64,
-}
-
-impl<R: Read> Read for Forward<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.bytes.read(buffer)?;
-        self.at += read as u64;
-        Ok(read)
-    }
-}
-
-impl<R: Read> Seek for Forward<R> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let SeekFrom::Current(skip) = to else {
-            return Err(io::ErrorKind::Unsupported.into());
-        };
-        let skip = u64::try_from(skip).map_err(io::Error::other)?;
-        let skipped = io::copy(&mut self.bytes.by_ref().take(skip), &mut io::sink())?;
-        self.at += skipped;
-        if skipped < skip {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(self.at)
     }
 }
 

@@ -3,7 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use nix::errno::Errno;
+use nix::errno::Errno::{
+    self, EACCES, EAFNOSUPPORT, EINVAL, EISDIR, ENODEV, ENOENT, ENOTDIR, EOPNOTSUPP, EPERM,
+    EPROTONOSUPPORT, ESRCH, ESTALE,
+};
 
 /// A file of the machine that could not be read, or does not hold what it should.
 #[derive(Debug, thiserror::Error)]
@@ -29,32 +32,27 @@ pub enum FileError {
 /// if it was removed while its file was open; EINVAL and EOPNOTSUPP from attributes without a value; EPROTONOSUPPORT and
 /// EAFNOSUPPORT from a kernel without such sockets. Everything else is evidence that could not be read.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
-    let errno = error.raw_os_error().map(Errno::from_raw);
-    matches!(
-        errno,
-        Some(
-            Errno::ENOENT
-                | Errno::ENOTDIR
-                | Errno::ENODEV
-                | Errno::ESRCH
-                | Errno::EINVAL
-                | Errno::EOPNOTSUPP
-                | Errno::EPROTONOSUPPORT
-                | Errno::EAFNOSUPPORT
-        )
-    )
+    let of_nothing = [
+        ENOENT,
+        ENOTDIR,
+        ENODEV,
+        ESRCH,
+        EINVAL,
+        EOPNOTSUPP,
+        EPROTONOSUPPORT,
+        EAFNOSUPPORT,
+    ];
+    errno_of(error).is_some_and(|errno| of_nothing.contains(&errno))
 }
 
-pub(super) fn io_error(path: &Path, errno: Errno) -> FileError {
-    FileError::Io {
-        path: path.to_owned(),
-        answer: errno.into(),
-    }
+/// The kernel's number of an error.
+pub(crate) fn errno_of(error: &io::Error) -> Option<Errno> {
+    error.raw_os_error().map(Errno::from_raw)
 }
 
 /// The kernel's error in words and with its name: `permission denied (EACCES)`.
 pub fn errno_words(error: &io::Error) -> String {
-    match error.raw_os_error().map(Errno::from_raw) {
+    match errno_of(error) {
         Some(errno) => format!("{} ({errno:?})", errno.desc().to_lowercase()),
         None => error.to_string(),
     }
@@ -62,17 +60,15 @@ pub fn errno_words(error: &io::Error) -> String {
 
 fn fix(path: &Path, error: &io::Error) -> &'static str {
     let is_kernel_file = path.iter().any(|part| part == "proc" || part == "sys");
-    match error.raw_os_error().map(Errno::from_raw) {
-        Some(Errno::EACCES | Errno::EPERM) => "; fix: run as root, or as a user who may read it",
-        Some(Errno::ENOENT) if !is_kernel_file => "; fix: name an existing file or directory",
-        Some(Errno::ENOENT) => {
+    match errno_of(error) {
+        Some(EACCES | EPERM) => "; fix: run as root, or as a user who may read it",
+        Some(ENOENT) if is_kernel_file => {
             "; fix: mount /proc and /sys, or name the root of a machine that has them"
         }
-        Some(Errno::EISDIR) => "; fix: name a file, not a directory",
-        Some(Errno::ENOTDIR) if !is_kernel_file => {
-            "; fix: name a directory or a capture with --root"
-        }
-        Some(Errno::ESTALE) => "; the interface was renamed meanwhile; fix: run again",
+        Some(ENOENT) => "; fix: name an existing file or directory",
+        Some(EISDIR) => "; fix: name a file, not a directory",
+        Some(ENOTDIR) if !is_kernel_file => "; fix: name a directory or a capture with --root",
+        Some(ESTALE) => "; the interface was renamed meanwhile; fix: run again",
         _ => "",
     }
 }

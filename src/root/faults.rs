@@ -52,52 +52,28 @@ pub enum InjectedAnswer {
 
 /// The function that decides about each file access; none but in tests.
 #[derive(Default)]
-pub(super) struct Faults(Option<Answers>);
+pub(super) struct Faults(pub(super) Option<Answers>);
 
 type Answers = Box<dyn Fn(FileAccess<'_>) -> InjectedAnswer>;
 
 impl fmt::Debug for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() {
-            "Faults(on)"
-        } else {
-            "Faults(off)"
-        })
+        write!(f, "Faults({})", self.0.is_some())
     }
 }
 
 impl Faults {
-    pub(super) fn on(answer: impl Fn(FileAccess<'_>) -> InjectedAnswer + 'static) -> Self {
-        Self(Some(Box::new(answer)))
-    }
-
-    /// Whether the access is to be done.
-    pub(super) fn ask(&self, action: FileAction, path: &str) -> io::Result<bool> {
-        self.answer(FileAccess {
+    /// Whether an access is to be done. `value` is the text of [`FileAction::Write`].
+    pub(super) fn ask(&self, action: FileAction, path: &str, value: &str) -> io::Result<bool> {
+        let access = FileAccess {
             action,
             path,
-            value: "",
-        })
-    }
-
-    /// As [`Faults::ask`], for writing a setting.
-    pub(super) fn ask_to_write(&self, path: &str, value: &str) -> io::Result<bool> {
-        self.answer(FileAccess {
-            action: FileAction::Write,
-            path,
             value,
-        })
-    }
-
-    fn answer(&self, access: FileAccess<'_>) -> io::Result<bool> {
-        match self
-            .0
-            .as_ref()
-            .map_or(InjectedAnswer::Done, |answer| answer(access))
-        {
-            InjectedAnswer::Done => Ok(true),
-            InjectedAnswer::Lost => Ok(false),
-            InjectedAnswer::Errno(errno) => Err(Errno::from_raw(errno).into()),
+        };
+        match self.0.as_ref().map(|answer| answer(access)) {
+            None | Some(InjectedAnswer::Done) => Ok(true),
+            Some(InjectedAnswer::Lost) => Ok(false),
+            Some(InjectedAnswer::Errno(errno)) => Err(Errno::from_raw(errno).into()),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The root, and reading and writing below it.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use nix::dir::Dir;
@@ -14,30 +14,20 @@ use nix::sys::stat::{self, Mode, SFlag};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub(super) use crate::root::error::FileError;
-use crate::root::error::{io_error, is_absent as is_absent_by};
-use crate::root::faults::{Faults, FileAction};
-use crate::root::faults::{FileAccess, InjectedAnswer};
-use crate::root::pin::Pinned;
-pub(super) use crate::root::recorded::Recorded;
-use crate::root::recorded::Recorder;
-use crate::root::regular::{check_readable, read_bytes};
-use crate::root::tree::Entry;
-use crate::root::tree::{Tree, TreeFile, resolve};
-
-/// A larger read buffer is freed after use.
-const KEPT_BUFFER: usize = 1 << 16;
+use crate::root::error::{self, FileError, errno_of};
+use crate::root::faults::{Faults, FileAccess, FileAction, InjectedAnswer};
+use crate::root::regular::{AT_ONCE, check_readable, kind, read_whole};
+use crate::root::tree::{Entry, Tree, TreeFile, resolve};
 
 /// The directory or capture below which the machine is read and written.
 #[derive(Debug)]
 pub struct Root {
     base: PathBuf,
     backing: Backing,
-    record: Recorder,
-    faults: Faults,
-    pinned: Pinned,
-    /// The read buffer, reused for each file.
-    buffer: RefCell<Vec<u8>>,
+    record: Option<RefCell<Recorded>>,
+    pub(super) faults: Faults,
+    /// Directories that stay the same while names change, by path.
+    pub(super) pinned: RefCell<BTreeMap<String, OwnedFd>>,
 }
 
 /// What a root reads from.
@@ -47,45 +37,62 @@ enum Backing {
     Capture(Tree),
 }
 
+/// What was read through a recording root, so that a capture holds what was planned from, and not what the kernel reports
+/// a moment later.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// All paths that were accessed, existing or not.
+    pub paths: BTreeSet<String>,
+    /// The opened paths among them, where a link in the last component was followed.
+    pub opened: BTreeSet<String>,
+    /// The files, as they were read last.
+    pub files: BTreeMap<String, TreeFile>,
+    /// The files that could not be read.
+    pub unread: BTreeSet<String>,
+    /// The files and directories that this user may not read.
+    pub refused: BTreeSet<String>,
+    /// The names in each listed directory.
+    pub lists: BTreeMap<String, Vec<String>>,
+    /// Answers to ioctls and netlink requests, by the path where a tree keeps them.
+    pub answers: BTreeMap<String, String>,
+}
+
+/// How a root is made.
 impl Root {
     /// Opens a root: a directory or a capture. `/` (by whatever name) is the live machine.
     pub fn open(path: &Path) -> Result<Self, FileError> {
-        let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
-        let top = fcntl::open(path, flags, Mode::empty()).map_err(|errno| io_error(path, errno))?;
-        let stat = stat::fstat(&top).map_err(|errno| io_error(path, errno))?;
-        match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
+        let failed = |answer: io::Error| FileError::Io {
+            path: path.to_owned(),
+            answer,
+        };
+        let open = |flags| {
+            let opened = fcntl::open(path, flags | OFlag::O_CLOEXEC, Mode::empty());
+            opened.map_err(|errno| failed(errno.into()))
+        };
+        let top = open(OFlag::O_PATH)?;
+        let stat = stat::fstat(&top).map_err(|errno| failed(errno.into()))?;
+        match kind(&stat) {
             SFlag::S_IFDIR => {}
-            SFlag::S_IFREG | SFlag::S_IFIFO => return Self::open_capture(path),
-            _ => return Err(io_error(path, Errno::ENOTDIR)),
+            SFlag::S_IFREG | SFlag::S_IFIFO => {
+                let capture = File::from(open(OFlag::O_RDONLY)?);
+                return Self::read_capture(path, &mut io::BufReader::new(capture));
+            }
+            _ => return Err(failed(Errno::ENOTDIR.into())),
         }
         let real = stat::stat("/")
             .is_ok_and(|slash| (slash.st_dev, slash.st_ino) == (stat.st_dev, stat.st_ino));
-        let base = if real {
-            PathBuf::from("/")
-        } else {
-            path.to_owned()
-        };
-        let backing = Backing::Directory { top, real };
-        Ok(Self::over(base, backing))
+        let base = if real { Path::new("/") } else { path };
+        Ok(Self::over(base, Backing::Directory { top, real }))
     }
 
-    fn over(base: PathBuf, backing: Backing) -> Self {
-        let (record, faults) = (Recorder::default(), Faults::default());
+    fn over(base: &Path, backing: Backing) -> Self {
         Self {
-            base,
+            base: base.to_owned(),
             backing,
-            record,
-            faults,
-            pinned: Pinned::default(),
-            buffer: RefCell::default(),
+            record: None,
+            faults: Faults::default(),
+            pinned: RefCell::default(),
         }
-    }
-
-    fn open_capture(path: &Path) -> Result<Self, FileError> {
-        let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
-        let file =
-            fcntl::open(path, flags, Mode::empty()).map_err(|errno| io_error(path, errno))?;
-        Self::read_capture(path, &mut io::BufReader::new(File::from(file)))
     }
 
     /// Reads a capture from any source; errors use `name` as its path.
@@ -100,7 +107,7 @@ impl Root {
 
     /// A root in memory; errors use `base` as its path.
     pub fn of_tree(base: &Path, tree: Tree) -> Self {
-        Self::over(base.to_owned(), Backing::Capture(tree))
+        Self::over(base, Backing::Capture(tree))
     }
 
     /// As [`Root::open`], and records what is read. Files that the user may not read count as absent and are recorded
@@ -108,7 +115,7 @@ impl Root {
     #[doc(hidden)]
     pub fn open_recording(path: &Path) -> Result<Self, FileError> {
         Ok(Self {
-            record: Recorder::on(),
+            record: Some(RefCell::default()),
             ..Self::open(path)?
         })
     }
@@ -120,25 +127,34 @@ impl Root {
         answer: impl Fn(FileAccess<'_>) -> InjectedAnswer + 'static,
     ) -> Result<Self, FileError> {
         Ok(Self {
-            faults: Faults::on(answer),
+            faults: Faults(Some(Box::new(answer))),
             ..Self::open(path)?
         })
-    }
-
-    pub(super) fn faults(&self) -> &Faults {
-        &self.faults
-    }
-
-    pub(super) fn pinned(&self) -> &Pinned {
-        &self.pinned
     }
 
     /// What was read so far, if opened with [`Root::open_recording`].
     #[doc(hidden)]
     pub fn recorded(&self) -> Recorded {
-        self.record.recorded()
+        let record = self.record.as_ref();
+        record.map_or_else(Recorded::default, |record| record.borrow().clone())
     }
 
+    /// Changes the record, if this is a recording.
+    fn note(&self, change: impl FnOnce(&mut Recorded)) {
+        if let Some(record) = &self.record {
+            change(&mut record.borrow_mut());
+        }
+    }
+
+    fn note_opened(&self, path: &str) {
+        self.note(|record| {
+            record.paths.insert(path.to_owned());
+            record.opened.insert(path.to_owned());
+        });
+    }
+}
+
+impl Root {
     /// An answer of the live kernel; in a tree, the one that was recorded at this path. `None` if there is none. An error
     /// of another kind is one of reading it, by what it is about: `ethtool/eth0/channels`.
     pub(crate) fn answer<T: Serialize + DeserializeOwned>(
@@ -148,7 +164,7 @@ impl Root {
     ) -> Result<Option<T>, FileError> {
         if self.is_real() {
             let answer = match ask() {
-                Err(error) if is_absent_by(&error) => None,
+                Err(error) if error::is_absent(&error) => None,
                 answer => answer.map_err(|answer| FileError::Io {
                     path: path.trim_start_matches("/nicpin/").into(),
                     answer,
@@ -174,8 +190,7 @@ impl Root {
 
     /// Records an answer of the live kernel under the path where a tree keeps it.
     pub(crate) fn remember(&self, path: &str, answer: impl FnOnce() -> String) {
-        self.record
-            .note(|record| _ = record.answers.insert(path.to_owned(), answer()));
+        self.note(|record| _ = record.answers.insert(path.to_owned(), answer()));
     }
 
     /// Whether this is the live machine, which also has ioctls and netlink.
@@ -224,64 +239,47 @@ impl Root {
     /// Reads a whole file; `None` if it is absent or has no value: a queue that was removed, `speed` of a link that is
     /// down (EINVAL), `xps_cpus` of a single queue (ENOENT on read).
     pub fn read_opt(&self, path: &str) -> Result<Option<String>, FileError> {
-        Ok(self.read_opt_file(path)?.map(|file| file.text.to_string()))
+        self.parse_opt(path, |text| Ok(text.to_owned()))
     }
 
-    /// Parses a file's text; `None` as for [`Root::read_opt`]. The text is not copied, which matters with thousands of
-    /// files.
+    /// Parses a file's text; `None` as for [`Root::read_opt`].
     pub(crate) fn parse_opt<T>(
         &self,
         path: &str,
         parse: impl FnOnce(&str) -> Result<T, FileError>,
     ) -> Result<Option<T>, FileError> {
-        self.parse_with_mode(path, false, |text, _| parse(text))
+        let file = self.read_opt_file(path)?;
+        file.map(|file| parse(&file.text)).transpose()
     }
 
-    /// As [`Root::parse_opt`], with the file's permission bits; 0 where they are neither wanted nor recorded.
-    pub(crate) fn parse_with_mode<T>(
+    /// As [`Root::read_opt`], with the file's permission bits.
+    pub(crate) fn read_opt_file(&self, path: &str) -> Result<Option<TreeFile>, FileError> {
+        self.unless_absent(path, self.read_file(path))
+    }
+
+    /// `None` instead of the error of a file that is absent, or that a recording leaves out since the user may not read it.
+    /// EIO and ENXIO mean that only if the file was removed meanwhile (`fs/proc/inode.c`): they are also the answers of a
+    /// failing disk, and of a socket in its place.
+    fn unless_absent<T>(
         &self,
         path: &str,
-        with_mode: bool,
-        parse: impl FnOnce(&str, u32) -> Result<T, FileError>,
+        read: Result<T, impl Into<io::Error>>,
     ) -> Result<Option<T>, FileError> {
-        if self.record.is_on() || self.is_capture() {
-            let Some(file) = self.read_opt_file(path)? else {
-                return Ok(None);
-            };
-            return parse(&file.text, file.mode).map(Some);
-        }
-        match self.read_directly(path, with_mode, parse) {
-            Ok(parsed) => parsed.map(Some),
-            Err(error) if self.is_absent(path, &error) => Ok(None),
-            Err(error) => Err(self.io_error(path, error)),
-        }
-    }
-
-    /// Whether an error of reading a file means that it is absent, as [`is_absent_by`] has it. EIO and ENXIO only if it was
-    /// removed meanwhile (`fs/proc/inode.c`): they are also the answers of a failing disk, and of a socket in its place.
-    fn is_absent(&self, path: &str, error: &io::Error) -> bool {
-        let errno = error.raw_os_error().map(Errno::from_raw);
-        match errno {
+        let error = match read {
+            Ok(read) => return Ok(Some(read)),
+            Err(error) => error.into(),
+        };
+        let is_absent = match errno_of(&error) {
             Some(Errno::EIO | Errno::ENXIO) => !self.exists(path),
-            _ => is_absent_by(error),
+            _ => error::is_absent(&error),
+        };
+        if !is_absent {
+            if self.record.is_none() || error.kind() != io::ErrorKind::PermissionDenied {
+                return Err(self.io_error(path, error));
+            }
+            self.note(|record| _ = record.refused.insert(path.to_owned()));
         }
-    }
-
-    /// Goes on without a file that is absent, or that a recording may leave out.
-    fn without(&self, path: &str, error: impl Into<io::Error>) -> Result<(), FileError> {
-        let error = error.into();
-        if self.is_absent(path, &error) || self.leaves_out(path, &error) {
-            Ok(())
-        } else {
-            Err(self.io_error(path, error))
-        }
-    }
-
-    fn read_opt_file(&self, path: &str) -> Result<Option<TreeFile>, FileError> {
-        match self.read_file(path) {
-            Ok(file) => Ok(Some(file)),
-            Err(error) => self.without(path, error).map(|()| None),
-        }
+        Ok(None)
     }
 
     /// Reads a file as a stream, for `/proc/interrupts`, which is larger than all other files together.
@@ -290,7 +288,7 @@ impl Root {
         path: &str,
         read: impl FnOnce(&mut dyn io::Read) -> io::Result<T>,
     ) -> Result<T, FileError> {
-        let result = if self.record.is_on() || self.is_capture() {
+        let result = if self.record.is_some() || self.is_capture() {
             self.read_file(path)
                 .and_then(|file| read(&mut file.text.as_bytes()))
         } else {
@@ -304,32 +302,28 @@ impl Root {
 
     /// The names in a directory, sorted; `None` if it is absent. ENOTDIR for a file.
     pub fn list(&self, path: &str) -> Result<Option<Vec<String>>, FileError> {
-        match self.names(path) {
-            Ok(names) => {
-                self.record
-                    .note(|record| _ = record.lists.insert(path.to_owned(), names.clone()));
-                Ok(Some(names))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory && self.exists(path) => {
-                Err(self.io_error(path, error))
-            }
-            Err(error) => self.without(path, error).map(|()| None),
+        let names = self.names(path);
+        if names == Err(Errno::ENOTDIR) && self.exists(path) {
+            return Err(self.io_error(path, Errno::ENOTDIR));
         }
+        if let Ok(names) = &names {
+            self.note(|record| _ = record.lists.insert(path.to_owned(), names.clone()));
+        }
+        self.unless_absent(path, names)
     }
 
-    fn names(&self, path: &str) -> io::Result<Vec<String>> {
+    fn names(&self, path: &str) -> Result<Vec<String>, Errno> {
         self.note_opened(path);
         if let Backing::Capture(tree) = &self.backing {
-            return Ok(tree.list(path)?);
+            return tree.list(path);
         }
         let mut dir = Dir::from_fd(self.open_at(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?)?;
-        let entries: Result<Vec<_>, Errno> = dir.iter().collect();
-        let names = entries?
-            .into_iter()
-            .map(|entry| entry.file_name().to_string_lossy().into_owned());
-        // No file of a kernel has such a name, which could be taken for a line of its own.
-        let names = names.filter(|name| !name.contains(char::is_control));
-        let mut names: Vec<String> = names.filter(|name| name != "." && name != "..").collect();
+        let names = dir
+            .iter()
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        let mut names = names.collect::<Result<Vec<String>, Errno>>()?;
+        // No file of a kernel has a name with a control character, which could be taken for a line of its own.
+        names.retain(|name| name != "." && name != ".." && !name.contains(char::is_control));
         names.sort_unstable();
         Ok(names)
     }
@@ -341,10 +335,7 @@ impl Root {
 
     /// Whether the path exists; an error if that cannot be determined.
     pub fn is_there(&self, path: &str) -> Result<bool, FileError> {
-        match self.find(path) {
-            Ok(()) => Ok(true),
-            Err(errno) => self.without(path, errno).map(|()| false),
-        }
+        Ok(self.unless_absent(path, self.find(path))?.is_some())
     }
 
     fn find(&self, path: &str) -> Result<(), Errno> {
@@ -362,8 +353,8 @@ impl Root {
         }
         let file = self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?;
         let stat = stat::fstat(&file).ok()?;
-        match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
-            SFlag::S_IFDIR => Some(Entry::Directory(std::collections::BTreeSet::new())),
+        match kind(&stat) {
+            SFlag::S_IFDIR => Some(Entry::Directory(BTreeSet::new())),
             SFlag::S_IFLNK => self.target(path).map(Entry::Link),
             _ => Some(Entry::File(TreeFile {
                 mode: stat.st_mode & 0o7777,
@@ -388,31 +379,33 @@ impl Root {
     /// The path without links, `.` and `..`; `None` if it does not exist.
     #[doc(hidden)]
     pub fn canonical(&self, path: &str) -> Result<Option<String>, FileError> {
-        // A recording needs each link on the way.
-        let asked = if self.is_capture() || self.record.is_on() {
-            Ok(None)
-        } else {
-            self.ask_for_path(path)
-        };
-        let by_links = || {
-            let path = resolve(path, |path, _| Ok::<_, Errno>(self.read_link(path)))?;
-            self.find(&path).map(|()| path)
-        };
-        let found = asked.and_then(|asked| asked.map_or_else(by_links, Ok));
-        match found {
-            Ok(path) => Ok(Some(path)),
-            Err(errno) => self.without(path, errno).map(|()| None),
+        let found = resolve(path, |path, _| Ok::<_, Errno>(self.read_link(path)));
+        let found = found.and_then(|path| self.find(&path).map(|()| path));
+        self.unless_absent(path, found)
+    }
+
+    fn read_link(&self, path: &str) -> Option<String> {
+        self.note(|record| _ = record.paths.insert(path.to_owned()));
+        self.target(path)
+    }
+
+    /// The target of a link.
+    fn target(&self, path: &str) -> Option<String> {
+        if let Backing::Capture(tree) = &self.backing {
+            return tree.read_link(path);
         }
+        let link = self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?;
+        let target = fcntl::readlinkat(&link, "").ok()?.into_string().ok()?;
+        (!target.contains(char::is_control)).then_some(target)
     }
 
     /// Writes a text to an existing file with one write(2); never creates a file.
     pub(crate) fn write(&self, path: &str, value: &str) -> io::Result<()> {
-        if !self.faults.ask_to_write(path, value)? {
+        if !self.faults.ask(FileAction::Write, path, value)? {
             return Ok(());
         }
         let mut file = self.open_to_write(path, value.len())?;
-        let written = file.write(value.as_bytes())?;
-        if written == value.len() {
+        if file.write(value.as_bytes())? == value.len() {
             Ok(())
         } else {
             Err(io::ErrorKind::WriteZero.into())
@@ -421,84 +414,37 @@ impl Root {
 
     /// Opens an existing file as [`Root::write`] does, and writes nothing.
     pub(crate) fn check_writable(&self, path: &str) -> io::Result<()> {
-        self.faults.ask_to_write(path, "")?;
+        self.faults.ask(FileAction::Write, path, "")?;
         self.open_at(path, OFlag::O_WRONLY | OFlag::O_NONBLOCK)?;
         Ok(())
     }
 
-    /// Reads a file and records it. The mode is 0 unless recording.
+    /// Reads a file and records it.
     fn read_file(&self, path: &str) -> io::Result<TreeFile> {
         self.note_opened(path);
-        let file = self.read_backing(path);
-        self.record.note_read(path, &file);
+        let file = match &self.backing {
+            Backing::Capture(tree) => tree.file(path).cloned().map_err(io::Error::from),
+            Backing::Directory { .. } => self.open_to_read(path).and_then(|file| {
+                let (mode, bytes) = read_whole(&file, path)?;
+                let text = String::from_utf8_lossy(&bytes).into();
+                Ok(TreeFile { mode, text })
+            }),
+        };
+        self.note(|record| {
+            record.files.remove(path);
+            record.unread.remove(path);
+            if let Ok(file) = &file {
+                record.files.insert(path.to_owned(), file.clone());
+            } else {
+                record.unread.insert(path.to_owned());
+            }
+        });
         file
     }
 
-    fn read_backing(&self, path: &str) -> io::Result<TreeFile> {
-        if let Backing::Capture(tree) = &self.backing {
-            return Ok(tree.file(path)?.clone());
-        }
-        let of = |text: &str, mode| TreeFile {
-            mode,
-            text: text.into(),
-        };
-        self.read_directly(path, self.record.is_on(), of)
-    }
-
-    /// Parses a file of a directory root, with its mode if wanted.
-    fn read_directly<T>(
-        &self,
-        path: &str,
-        with_mode: bool,
-        parse: impl FnOnce(&str, u32) -> T,
-    ) -> io::Result<T> {
-        self.faults.ask(FileAction::Read, path)?;
-        let mut file = self.open_to_read(path)?;
-        let mut buffer = self.buffer.take();
-        let length = read_bytes(&mut file, path, &mut buffer)?;
-        let mode = if with_mode { mode_of_file(&file)? } else { 0 };
-        drop(file);
-        let bytes = buffer.get(..length).unwrap_or_default();
-        let text = std::str::from_utf8(bytes)
-            .map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
-        let parsed = parse(&text, mode);
-        drop(text);
-        if buffer.len() <= KEPT_BUFFER {
-            self.buffer.replace(buffer);
-        }
-        Ok(parsed)
-    }
-
-    fn read_link(&self, path: &str) -> Option<String> {
-        self.record
-            .note(|record| _ = record.paths.insert(path.to_owned()));
-        self.target(path)
-    }
-
-    fn target(&self, path: &str) -> Option<String> {
-        match &self.backing {
-            Backing::Capture(tree) => tree.read_link(path),
-            Backing::Directory { .. } => self
-                .target_of(path)
-                .filter(|target| !target.contains(char::is_control)),
-        }
-    }
-
-    fn note_opened(&self, path: &str) {
-        self.record.note(|record| {
-            record.paths.insert(path.to_owned());
-            record.opened.insert(path.to_owned());
-        });
-    }
-
-    /// Whether a recording continues without a file that the user may not read.
-    fn leaves_out(&self, path: &str, error: &io::Error) -> bool {
-        let leaves_out = self.record.is_on() && error.kind() == io::ErrorKind::PermissionDenied;
-        if leaves_out {
-            self.record
-                .note(|record| _ = record.refused.insert(path.to_owned()));
-        }
-        leaves_out
+    fn open_to_read(&self, path: &str) -> io::Result<File> {
+        self.faults.ask(FileAction::Read, path, "")?;
+        Ok(self.open_at(path, OFlag::O_RDONLY | AT_ONCE)?.into())
     }
 
     /// The root directory; EROFS for a capture.
@@ -513,16 +459,4 @@ impl Root {
 fn to_json(answer: &impl Serialize) -> String {
     // Nothing that is recorded has a map with other keys than texts, which is all that could fail.
     serde_json::to_string(answer).unwrap_or_default() + "\n"
-}
-
-fn mode_of_file(file: &impl AsFd) -> Result<u32, Errno> {
-    Ok(stat::fstat(file)?.st_mode & 0o7777)
-}
-
-/// The path relative to the root directory.
-pub(super) fn relative(path: &str) -> &str {
-    match path.trim_start_matches('/') {
-        "" => ".",
-        path => path,
-    }
 }

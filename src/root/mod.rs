@@ -9,8 +9,6 @@ mod error;
 pub mod faults;
 mod files;
 mod open;
-mod pin;
-pub mod recorded;
 mod regular;
 pub mod sys;
 pub mod tree;
@@ -18,5 +16,5 @@ mod trusted;
 
 pub(crate) use error::is_absent;
 pub use error::{FileError, errno_words};
-pub use files::Root;
+pub use files::{Recorded, Root};
 pub use trusted::remove_left;

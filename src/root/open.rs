@@ -1,40 +1,48 @@
-//! Opens files below the root; no link leads out of it, whatever is renamed meanwhile.
+//! Opens files below the root; no link leads out of it, whatever is renamed meanwhile. Directories can be pinned: a network
+//! interface may be renamed, and another one get its name.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::fcntl::{self, OFlag, OpenHow, ResolveFlag};
 use nix::sys::stat::{self, Mode, SFlag};
 
-use crate::root::Root;
-use crate::root::files::relative;
-use crate::root::pin::{DIRECTORY, open_component};
-use crate::root::regular::{AT_ONCE, check_writable, kind};
+use crate::root::files::Root;
+use crate::root::regular::{AT_ONCE, check_writable, kind, open_component};
 use crate::root::tree::resolve;
+
+const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY);
 
 impl Root {
     pub(super) fn open_at(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
-        match self.pinned().open(path, flags) {
-            None => self.open_by_path(path, flags),
+        let pinned = self.pinned.borrow();
+        let below = pinned.iter().find_map(|(pinned, directory)| {
+            let rest = path.strip_prefix(pinned.as_str())?;
+            let is_below = rest.is_empty() || rest.starts_with('/');
+            is_below.then(|| (directory, rest.trim_start_matches('/')))
+        });
+        match below.map(|(directory, rest)| open_below(directory, rest, flags)) {
             // A tree may have links where the kernel has none.
-            Some(Err(Errno::ELOOP)) if !self.is_real() => self.open_by_path(path, flags),
-            Some(opened) => opened,
+            Some(Err(Errno::ELOOP | Errno::ENOTDIR)) if !self.is_real() => {}
+            Some(opened) => return opened,
+            None => {}
         }
+        self.open_by_path(path, flags)
     }
 
     fn open_by_path(&self, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
         let (top, flags) = (self.top()?, flags | OFlag::O_CLOEXEC);
+        let below = match path.trim_start_matches('/') {
+            "" => ".",
+            below => below,
+        };
         if self.is_real() {
-            return fcntl::openat(top, relative(path), flags, Mode::empty());
+            return fcntl::openat(top, below, flags, Mode::empty());
         }
         let resolve = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS;
-        match fcntl::openat2(
-            top,
-            relative(path),
-            OpenHow::new().flags(flags).resolve(resolve),
-        ) {
+        match fcntl::openat2(top, below, OpenHow::new().flags(flags).resolve(resolve)) {
             // Kernels before 5.6 and some sandboxes have no openat2. EAGAIN: something on the system was renamed while
             // `..` was followed.
             Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => {
@@ -52,27 +60,26 @@ impl Root {
         paths: impl IntoIterator<Item = impl Into<String>>,
         work: impl FnOnce() -> T,
     ) -> T {
-        let pinned = &self.pinned().0;
-        let mut added = paths
-            .into_iter()
-            .map(Into::<String>::into)
-            .collect::<Vec<_>>();
-        added.retain(|path| !pinned.borrow().contains_key(path));
+        let mut added: Vec<String> = paths.into_iter().map(Into::into).collect();
+        added.retain(|path| !self.pinned.borrow().contains_key(path));
         let open = |path: &String| Some((path.clone(), self.open_by_path(path, DIRECTORY).ok()?));
-        pinned.borrow_mut().extend(added.iter().filter_map(open));
+        let opened = added.iter().filter_map(open);
+        self.pinned.borrow_mut().extend(opened);
         let result = work();
-        pinned.borrow_mut().retain(|path, _| !added.contains(path));
+        self.pinned
+            .borrow_mut()
+            .retain(|path, _| !added.contains(path));
         result
     }
 
     /// Whether a directory is pinned and still has its path.
     pub(crate) fn is_pinned_in_place(&self, path: &str) -> bool {
-        self.pinned().0.borrow().contains_key(path) && self.is_at(path, path)
+        self.pinned.borrow().contains_key(path) && self.is_at(path, path)
     }
 
     /// Whether the directory that was pinned by a path is at this one now; true if it is not pinned.
     pub(crate) fn is_at(&self, pinned: &str, path: &str) -> bool {
-        let directories = self.pinned().0.borrow();
+        let directories = self.pinned.borrow();
         let Some(directory) = directories.get(pinned) else {
             return true;
         };
@@ -103,66 +110,34 @@ impl Root {
             if last && (!is_link || flags.contains(OFlag::O_NOFOLLOW)) {
                 return Ok(None);
             }
-            let target = if is_link {
-                let target = fcntl::readlinkat(&file, "")?.into_string();
-                Some(target.map_err(|_| Errno::EILSEQ)?)
-            } else {
-                None
-            };
+            let target = is_link.then(|| fcntl::readlinkat(&file, "")).transpose()?;
             passed.push((path.to_owned(), file));
-            Ok::<_, Errno>(target)
+            let target = target.map(|target| target.into_string().map_err(|_| Errno::EILSEQ));
+            target.transpose()
         })?;
         open(passed, &found, flags)
-    }
-
-    /// The path of the file that a path leads to, as the kernel has it; `None` where it does not say.
-    pub(super) fn ask_for_path(&self, path: &str) -> Result<Option<String>, Errno> {
-        let file = self.open_by_path(path, OFlag::O_PATH)?;
-        // `proc_pid_fd(5)`: " (deleted)" follows the path of a file that is gone.
-        let name = |fd: &OwnedFd| {
-            let name =
-                fcntl::readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()).as_str()).ok()?;
-            name.into_string()
-                .ok()
-                .filter(|name| !name.ends_with(" (deleted)"))
-        };
-        let (Some(top), Some(name)) = (name(self.top()?), name(&file)) else {
-            return Ok(None);
-        };
-        let below = name.strip_prefix(top.trim_end_matches('/'));
-        let below = below.filter(|path| path.starts_with('/') && !path.contains(char::is_control));
-        Ok(below.map(str::to_owned))
-    }
-
-    /// The target of a link.
-    pub(super) fn target_of(&self, path: &str) -> Option<String> {
-        let target = if self.is_real() {
-            fcntl::readlinkat(self.top().ok()?, relative(path))
-        } else {
-            fcntl::readlinkat(
-                self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?,
-                "",
-            )
-        };
-        target.ok()?.into_string().ok()
-    }
-
-    /// Opens a file to read it.
-    pub(super) fn open_to_read(&self, path: &str) -> io::Result<File> {
-        Ok(File::from(self.open_at(path, OFlag::O_RDONLY | AT_ONCE)?))
     }
 
     /// Opens a setting's file to write a text of so many bytes.
     pub(super) fn open_to_write(&self, path: &str, length: usize) -> io::Result<File> {
         let file = File::from(self.open_at(path, OFlag::O_WRONLY | AT_ONCE)?);
         if !self.is_real() {
-            let stat = stat::fstat(&file)?;
-            check_writable(&stat)?;
+            let stat = check_writable(&file)?;
             // In a copy, the end of a longer text would be left behind the new one.
             if usize::try_from(stat.st_size).is_ok_and(|now| now > length) {
                 file.set_len(0)?;
             }
         }
         Ok(file)
+    }
+}
+
+/// As `openat2` with `RESOLVE_NO_SYMLINKS`.
+fn open_below(directory: impl AsFd, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
+    match path.split_once('/') {
+        None => open_component(directory, if path.is_empty() { "." } else { path }, flags),
+        Some((first, rest)) => {
+            open_below(open_component(directory, first, DIRECTORY)?, rest, flags)
+        }
     }
 }

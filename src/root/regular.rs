@@ -2,38 +2,36 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::os::fd::{AsFd, OwnedFd};
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
-use nix::sys::stat::{self, FileStat, SFlag};
+use nix::fcntl::{self, OFlag};
+use nix::sys::stat::{self, FileStat, Mode, SFlag};
 
 /// For files that may turn out to be FIFOs, devices or terminals: opening them does not wait.
 pub(super) const AT_ONCE: OFlag = OFlag::O_NONBLOCK.union(OFlag::O_NOCTTY);
 
-/// An error for a file that is not regular or too large.
-pub(super) fn check_readable(file: &File, path: &str) -> io::Result<()> {
-    let stat = stat::fstat(file)?;
-    check_regular(&stat)?;
-    check_size(usize::try_from(stat.st_size).unwrap_or(usize::MAX), path)
-}
-
-/// An error for a file that is not regular, or has another name, which may be outside the root.
-pub(super) fn check_writable(stat: &FileStat) -> io::Result<()> {
-    check_regular(stat)?;
-    if stat.st_nlink < 2 {
-        Ok(())
-    } else {
-        Err(io::Error::other("has another name (a hard link)"))
-    }
+/// Opens a name in a directory, and not what a link of that name leads to.
+pub(super) fn open_component(
+    directory: impl AsFd,
+    name: &str,
+    flags: OFlag,
+) -> Result<OwnedFd, Errno> {
+    let is_new = flags.contains(OFlag::O_CREAT);
+    let mode = Mode::from_bits_truncate(if is_new { 0o600 } else { 0 });
+    let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    fcntl::openat(directory, name, flags, mode)
 }
 
 pub(super) fn kind(stat: &FileStat) -> SFlag {
     SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits())
 }
 
-fn check_regular(stat: &FileStat) -> io::Result<()> {
-    let what = match kind(stat) {
-        SFlag::S_IFREG => return Ok(()),
+/// An error for a file that is not regular.
+fn check_regular(file: &File) -> io::Result<FileStat> {
+    let stat = stat::fstat(file)?;
+    let what = match kind(&stat) {
+        SFlag::S_IFREG => return Ok(stat),
         SFlag::S_IFDIR => return Err(Errno::EISDIR.into()),
         SFlag::S_IFIFO => "a FIFO",
         SFlag::S_IFCHR | SFlag::S_IFBLK => "a device",
@@ -42,67 +40,48 @@ fn check_regular(stat: &FileStat) -> io::Result<()> {
     Err(io::Error::other(format!("is {what}, not a regular file")))
 }
 
-/// An error for a file that is larger than any of its kind. A list of 8,192 CPUs has 40 kB; the record and the plan of
-/// 4,096 queues have a few MB, and `/proc/interrupts` has 40 MB with as many CPUs.
-fn check_size(bytes: usize, path: &str) -> io::Result<()> {
+/// An error for a file that is not regular, or has another name, which may be outside the root.
+pub(super) fn check_writable(file: &File) -> io::Result<FileStat> {
+    let stat = check_regular(file)?;
+    if stat.st_nlink < 2 {
+        Ok(stat)
+    } else {
+        Err(io::Error::other("has another name (a hard link)"))
+    }
+}
+
+/// An error for a file that is not regular or too large; gives its mode and the most bytes of a file of its kind. A list of
+/// 8,192 CPUs has 40 kB; the record and the plan of 4,096 queues have a few MB, and `/proc/interrupts` has 40 MB with as
+/// many CPUs.
+pub(super) fn check_readable(file: &File, path: &str) -> io::Result<(u32, u64)> {
+    let has_one_value = path.starts_with("/sys/") || path.starts_with("/proc/irq/");
     let limit = match path {
-        "/proc/interrupts" => 256,
-        _ if has_one_value(path) => 1,
-        _ => 64,
+        "/proc/interrupts" => 256 << 20,
+        _ if has_one_value => 1 << 20,
+        _ => 64 << 20,
     };
-    if bytes <= limit << 20 {
+    let stat = check_regular(file)?;
+    check_size(u64::try_from(stat.st_size).unwrap_or(u64::MAX), limit)?;
+    Ok((stat.st_mode & 0o7777, limit))
+}
+
+fn check_size(bytes: u64, limit: u64) -> io::Result<()> {
+    if bytes <= limit {
         return Ok(());
     }
+    let limit = limit >> 20;
     Err(io::Error::other(format!(
         "is larger than {limit} MiB; is it the right file?"
     )))
 }
 
-fn has_one_value(path: &str) -> bool {
-    path.starts_with("/sys/") || path.starts_with("/proc/irq/")
-}
-
-/// Reads a whole file, opened [`AT_ONCE`]. Files with one value end with the first short read: sysfs returns at most a
-/// page at a time (`kernfs_file_read_iter`), `/proc/irq` the whole value. Another read for the end would be a third of
-/// the work, and so would the check of a file that has such a value: a FIFO or device is found by having none, or more.
-pub(super) fn read_bytes(file: &mut File, path: &str, buffer: &mut Vec<u8>) -> io::Result<usize> {
+/// Reads a whole file, opened [`AT_ONCE`]: its mode and its bytes.
+pub(super) fn read_whole(file: &File, path: &str) -> io::Result<(u32, Vec<u8>)> {
     const PAGE: usize = 4096;
-    buffer.resize(buffer.len().max(PAGE), 0);
-    let first = if has_one_value(path) {
-        read_some(file, &mut buffer[..PAGE])
-    } else {
-        Ok(0)
-    };
-    if let Ok(length @ 1..PAGE) = first {
-        return Ok(length);
-    }
-    check_readable(file, path)?;
-    let mut length = first?;
-    loop {
-        check_size(length, path)?;
-        if length == buffer.len() {
-            buffer.resize(2 * length, 0);
-        }
-        match read_some(file, &mut buffer[length..])? {
-            0 => return Ok(length),
-            more => length += more,
-        }
-    }
-}
-
-/// As [`read_bytes`], a text.
-pub(super) fn read_text(file: &mut File, path: &str) -> io::Result<String> {
-    let mut buffer = Vec::new();
-    let length = read_bytes(file, path, &mut buffer)?;
-    buffer.truncate(length);
-    String::from_utf8(buffer).map_err(|_| io::Error::other("is not UTF-8 text"))
-}
-
-fn read_some(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match file.read(buffer) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => return result,
-        }
-    }
+    let (mode, limit) = check_readable(file, path)?;
+    // Some files of the kernel are only given whole: `proc_dointvec` ends after the first read.
+    let mut bytes = Vec::with_capacity(PAGE);
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    check_size(bytes.len() as u64, limit)?;
+    Ok((mode, bytes))
 }

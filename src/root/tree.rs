@@ -77,47 +77,26 @@ impl Tree {
 
     /// As readlink(2).
     pub(crate) fn read_link(&self, path: &str) -> Option<String> {
-        if let Some(entry) = self.at(path) {
-            return match entry {
-                Ok(Entry::Link(target)) => Some(target.clone()),
-                _ => None,
-            };
-        }
         let look = |path: &str, last: bool| Ok::<_, Errno>(self.link(path).filter(|_| !last));
         self.link(&resolve(path, look).ok()?)
     }
 
     /// The entry that a path leads to, with the errors of open(2).
     pub fn get(&self, path: &str) -> Result<&Entry, Errno> {
-        match self.at(path) {
-            None | Some(Ok(Entry::Link(_))) => {}
-            Some(found) => return found,
+        // Nothing is below a link: a path that has an entry has no link on the way to it.
+        match self.entries.get(path) {
+            None | Some(Entry::Link(_)) => {}
+            Some(entry) => return Ok(entry),
         }
         let path = resolve(path, |path, _| Ok::<_, Errno>(self.link(path)))?;
-        if let Some(entry) = self.entries.get(&path) {
-            return Ok(entry);
-        }
-        let above = path.match_indices('/').map(|(end, _)| &path[..end]);
-        let through_file = above
-            .into_iter()
-            .any(|above| matches!(self.entry(above), Some(Entry::File(_))));
-        Err(if through_file {
-            Errno::ENOTDIR
-        } else {
-            Errno::ENOENT
+        self.entries.get(&path).ok_or_else(|| {
+            let mut above = path.match_indices('/').map(|(end, _)| &path[..end]);
+            if above.any(|above| matches!(self.entry(above), Some(Entry::File(_)))) {
+                Errno::ENOTDIR
+            } else {
+                Errno::ENOENT
+            }
         })
-    }
-
-    /// What is at a path without links before its last name, or that nothing is; `None` where there may be links. Nothing can
-    /// be below a link, so that most paths need no look at each directory on the way.
-    fn at(&self, path: &str) -> Option<Result<&Entry, Errno>> {
-        if let Some(entry) = self.entries.get(path) {
-            return Some(Ok(entry));
-        }
-        let (above, name) = path.rsplit_once('/')?;
-        let is_plain = !["", ".", ".."].contains(&name);
-        let above = self.entries.get(above).filter(|_| is_plain);
-        matches!(above, Some(Entry::Directory(_))).then_some(Err(Errno::ENOENT))
     }
 
     pub fn file(&self, path: &str) -> Result<&TreeFile, Errno> {
@@ -150,10 +129,8 @@ impl Default for Tree {
 impl Tree {
     /// All entries below the top, directories before their content.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
-        self.entries
-            .iter()
-            .filter(|(path, _)| !path.is_empty())
-            .map(|(path, entry)| (path.as_str(), entry))
+        let entries = self.entries.iter().skip(1);
+        entries.map(|(path, entry)| (path.as_str(), entry))
     }
 
     /// Adds a directory and its parents.

@@ -12,14 +12,14 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{self, OFlag};
 use nix::sys::signal::kill;
-use nix::sys::stat::{self, FchmodatFlags, FileStat, Mode, SFlag};
+use nix::sys::stat::{self, FchmodatFlags, Mode, SFlag};
 use nix::unistd::{self, Pid, UnlinkatFlags};
 
+use crate::root::error::FileError;
 use crate::root::faults::FileAction;
-use crate::root::pin::open_component;
-use crate::root::regular::{AT_ONCE, check_writable, kind, read_text};
-use crate::root::sys::{self, AclEntry};
-use crate::root::{FileError, Root};
+use crate::root::files::Root;
+use crate::root::regular::{AT_ONCE, check_writable, kind, open_component, read_whole};
+use crate::root::sys::acl_writers;
 
 /// Write permission of the group and of all others.
 const GROUP: u32 = 0o020;
@@ -47,62 +47,54 @@ impl Root {
 
     /// The inode of a file of the live machine; `None` in a tree, where it means nothing.
     pub(crate) fn inode(&self, path: &str) -> Option<u64> {
-        let file = self
-            .is_real()
-            .then(|| self.open_at(path, OFlag::O_PATH).ok())??;
+        let open = || self.open_at(path, OFlag::O_PATH).ok();
+        let file = self.is_real().then(open)??;
         Some(stat::fstat(&file).ok()?.st_ino)
     }
 
     fn read_checked(&self, path: &str, flags: OFlag) -> Result<Option<String>, FileError> {
-        let io = |error: io::Error| self.io_error(path, error);
-        self.faults().ask(FileAction::Read, path).map_err(io)?;
-        let file = match self.open_trusted(path, OFlag::O_RDONLY | AT_ONCE | flags) {
-            Err(FileError::Io { answer, .. }) if is_missing(&answer) => return Ok(None),
-            opened => opened?,
+        self.ask(FileAction::Read, path)?;
+        let Some(file) = existing(self.open_trusted(path, OFlag::O_RDONLY | AT_ONCE | flags))?
+        else {
+            return Ok(None);
         };
-        read_text(&mut File::from(file), path).map(Some).map_err(io)
+        let read = read_whole(&file.into(), path).and_then(|(_, bytes)| {
+            String::from_utf8(bytes).map_err(|_| io::Error::other("is not UTF-8 text"))
+        });
+        self.about(path, read).map(Some)
     }
 
     /// Creates a directory for state files and its parents, with mode 0755. An error if other users can write it.
     pub fn make_state_dir(&self, path: &str) -> Result<(), FileError> {
-        let io = |error: io::Error| self.io_error(path, error);
-        for end in path
-            .match_indices('/')
-            .skip(1)
-            .map(|(end, _)| end)
-            .chain([path.len()])
-        {
+        let parents = path.match_indices('/').skip(1).map(|(end, _)| end);
+        for end in parents.chain([path.len()]) {
             let made = &path[..end];
-            if self.exists(made) || !self.faults().ask(FileAction::MakeDir, made).map_err(io)? {
+            let ask = || self.faults.ask(FileAction::MakeDir, made, "");
+            if self.exists(made) || !self.about(path, ask())? {
                 continue;
             }
             let (directory, name) = self.open_parent(made, OFlag::empty())?;
             let readable = Mode::from_bits_truncate(0o755);
-            match stat::mkdirat(&directory, name, readable) {
+            let done = match stat::mkdirat(&directory, name, readable) {
                 // Whatever the umask: others may read the record.
-                Ok(()) => stat::fchmodat(&directory, name, readable, FchmodatFlags::FollowSymlink)
-                    .map_err(|errno| io(errno.into()))?,
-                Err(Errno::EEXIST) => {}
-                Err(errno) => return Err(io(errno.into())),
-            }
+                Ok(()) => stat::fchmodat(&directory, name, readable, FchmodatFlags::FollowSymlink),
+                Err(Errno::EEXIST) => Ok(()),
+                failed => failed,
+            };
+            self.about(path, done)?;
         }
-        self.open_parent(&format!("{path}/"), OFlag::O_NOFOLLOW)
-            .map(drop)
+        let inside = format!("{path}/");
+        self.open_parent(&inside, OFlag::O_NOFOLLOW).map(drop)
     }
 
     /// Opens a state file, creating it if needed, with mode 0600.
     pub fn open_state(&self, path: &str) -> Result<File, FileError> {
-        let io = |error: io::Error| self.io_error(path, error);
-        self.faults()
-            .ask(FileAction::WriteState, path)
-            .map_err(io)?;
+        self.ask(FileAction::WriteState, path)?;
         let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | AT_ONCE;
-        let file =
-            File::from(open_component(&directory, name, flags).map_err(|errno| io(errno.into()))?);
+        let file = File::from(self.about(path, open_component(&directory, name, flags))?);
         self.check(path, &file, false)?;
-        let stat = stat::fstat(&file).map_err(|errno| io(errno.into()))?;
-        check_writable(&stat).map_err(io)?;
+        self.about(path, check_writable(&file))?;
         // Whoever can open it can hold a lock on it. Earlier versions created it with mode 0644.
         let _ = file.set_permissions(Permissions::from_mode(0o600));
         Ok(file)
@@ -111,51 +103,59 @@ impl Root {
     /// Replaces a state file so that after a crash at any point it holds either the old or the new text: writes a new
     /// file beside it, syncs and renames it, and syncs the directory.
     pub fn replace_state(&self, path: &str, text: &str) -> Result<(), FileError> {
-        let io = |error: io::Error| self.io_error(path, error);
         let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
         let beside = format!(".{name}.{}", std::process::id());
-        remove_left(&directory, &format!(".{name}."), "").map_err(io)?;
+        self.about(path, remove_left(&directory, &format!(".{name}."), ""))?;
         let write = || -> io::Result<()> {
-            if self.faults().ask(FileAction::WriteState, path)? {
+            if self.faults.ask(FileAction::WriteState, path, "")? {
                 let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
                 let mut file = File::from(open_component(&directory, &beside, flags)?);
                 file.write_all(text.as_bytes())?;
                 file.set_permissions(Permissions::from_mode(0o644))?;
                 file.sync_all()?;
             }
-            if self.faults().ask(FileAction::ReplaceState, path)? {
+            if self.faults.ask(FileAction::ReplaceState, path, "")? {
                 fcntl::renameat(&directory, beside.as_str(), &directory, name)?;
             }
             Ok(())
         };
         let written = write().inspect_err(|_| {
             // The error of the write is reported, not that of the removal.
-            let _ = unistd::unlinkat(&directory, beside.as_str(), UnlinkatFlags::NoRemoveDir);
+            let _ = remove(&directory, beside.as_str());
         });
-        written
-            .and_then(|()| File::from(directory).sync_all())
-            .map_err(io)
+        self.about(
+            path,
+            written.and_then(|()| File::from(directory).sync_all()),
+        )
     }
 
     /// Removes a state file, if it exists.
     pub(crate) fn remove_state(&self, path: &str) -> Result<(), FileError> {
-        let io = |error: io::Error| self.io_error(path, error);
-        if !self
-            .faults()
-            .ask(FileAction::RemoveState, path)
-            .map_err(io)?
-        {
+        if !self.ask(FileAction::RemoveState, path)? {
             return Ok(());
         }
-        let (directory, name) = match self.open_parent(path, OFlag::O_NOFOLLOW) {
-            Err(FileError::Io { answer, .. }) if is_missing(&answer) => return Ok(()),
-            opened => opened?,
+        let Some((directory, name)) = existing(self.open_parent(path, OFlag::O_NOFOLLOW))? else {
+            return Ok(());
         };
-        match unistd::unlinkat(&directory, name, UnlinkatFlags::NoRemoveDir) {
-            Ok(()) => File::from(directory).sync_all().map_err(io),
+        match remove(&directory, name) {
             Err(Errno::ENOENT) => Ok(()),
-            Err(errno) => Err(io(errno.into())),
+            Err(errno) => Err(self.io_error(path, errno)),
+            Ok(()) => self.about(path, File::from(directory).sync_all()),
         }
+    }
+
+    /// Whether an access that tests may let fail is to be done.
+    fn ask(&self, action: FileAction, path: &str) -> Result<bool, FileError> {
+        self.about(path, self.faults.ask(action, path, ""))
+    }
+
+    /// An answer of the kernel about a path.
+    fn about<T>(
+        &self,
+        path: &str,
+        answer: Result<T, impl Into<io::Error>>,
+    ) -> Result<T, FileError> {
+        answer.map_err(|error| self.io_error(path, error))
     }
 
     /// Opens the directory of a state file, and gives the file's name in it.
@@ -165,19 +165,15 @@ impl Root {
         flags: OFlag,
     ) -> Result<(OwnedFd, &'p str), FileError> {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-        Ok((
-            self.open_trusted(above, OFlag::O_RDONLY | OFlag::O_DIRECTORY | flags)?,
-            name,
-        ))
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | flags;
+        Ok((self.open_trusted(above, flags)?, name))
     }
 
     /// Opens a file or directory. An error if others can write it, or replace it or anything on the way to it below the
     /// root.
     fn open_trusted(&self, path: &str, flags: OFlag) -> Result<OwnedFd, FileError> {
         let mut passed = Vec::new();
-        let opened = self
-            .walk(path, flags, &mut passed)
-            .map_err(|errno| self.io_error(path, errno))?;
+        let opened = self.about(path, self.walk(path, flags, &mut passed))?;
         for (path, file) in &passed {
             self.check(path, file, true)?;
         }
@@ -190,131 +186,111 @@ impl Root {
     /// An error if other users can write the file. In a directory with the sticky bit, such as /tmp, they cannot
     /// replace files of others; that is enough for directories of files whose owner is checked.
     fn check(&self, path: &str, file: &impl AsFd, sticky_is_enough: bool) -> Result<(), FileError> {
-        let io = |errno: Errno| self.io_error(path, errno);
-        let top = if self.is_real() {
-            None
-        } else {
-            Some(stat::fstat(self.top().map_err(io)?).map_err(io)?)
-        };
-        match Trusted::below(top.as_ref())
-            .other_writers(file, sticky_is_enough)
-            .map_err(io)?
-        {
+        match self.about(path, self.other_writers(file, sticky_is_enough))? {
             None => Ok(()),
-            Some((reason, fix)) => Err(self.content_error(
-                path,
-                format!("{reason}, so nicpin does not trust it; {fix}"),
-            )),
-        }
-    }
-}
-
-fn is_missing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
-}
-
-/// Removes files that processes have left that were killed while they wrote: those with such a name, and the id of a process
-/// in its middle that has ended.
-pub fn remove_left(directory: &OwnedFd, before: &str, after: &str) -> io::Result<()> {
-    let mut names = Dir::openat(directory, ".", OFlag::O_RDONLY, Mode::empty())?;
-    let left: Vec<CString> = names
-        .iter()
-        .filter_map(|entry| Some(entry.ok()?.file_name().to_owned()))
-        .filter(|name| {
-            let name = name.to_str().unwrap_or_default();
-            let pid = name
-                .strip_prefix(before)
-                .and_then(|rest| rest.strip_suffix(after));
-            let pid = pid.and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 0);
-            pid.is_some_and(|pid| kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH))
-        })
-        .collect();
-    for name in left {
-        // Another process may have removed it.
-        let _ = unistd::unlinkat(directory, name.as_c_str(), UnlinkatFlags::NoRemoveDir);
-    }
-    Ok(())
-}
-
-/// Root, the user who runs nicpin, and the owner of the root directory of a tree, with their groups.
-struct Trusted {
-    users: Vec<u32>,
-    groups: Vec<u32>,
-}
-
-impl Trusted {
-    fn below(top: Option<&FileStat>) -> Self {
-        let (uid, gid) = (unistd::geteuid().as_raw(), unistd::getegid().as_raw());
-        Self {
-            users: [0, uid]
-                .into_iter()
-                .chain(top.map(|top| top.st_uid))
-                .collect(),
-            groups: [0, gid]
-                .into_iter()
-                .chain(top.map(|top| top.st_gid))
-                .collect(),
+            Some((reason, fix)) => {
+                let reason = format!("{reason}, so nicpin does not trust it; {fix}");
+                Err(self.content_error(path, reason))
+            }
         }
     }
 
-    /// Which other users can write a file, and the fix.
+    /// Which other users than root, the user who runs nicpin, and the owner of the root directory of a tree, with their
+    /// groups, can write a file, and the fix.
     fn other_writers(
         &self,
         file: &impl AsFd,
         sticky_is_enough: bool,
     ) -> Result<Option<(String, &'static str)>, Errno> {
         let stat = stat::fstat(file)?;
-        let (kind, mode) = (kind(&stat), stat.st_mode & !SFlag::S_IFMT.bits());
+        let (kind, mode) = (kind(&stat), stat.st_mode & 0o7777);
+        let (mut users, mut groups) = (
+            vec![0, unistd::geteuid().as_raw()],
+            vec![0, unistd::getegid().as_raw()],
+        );
+        if !self.is_real() {
+            let top = stat::fstat(self.top()?)?;
+            users.push(top.st_uid);
+            groups.push(top.st_gid);
+        }
         let is_directory = kind == SFlag::S_IFDIR;
-        if !self.users.contains(&stat.st_uid) {
-            return Ok(Some((
+        let found = |who: String, fix| Ok(Some((who, fix)));
+        if !users.contains(&stat.st_uid) {
+            return found(
                 format!("is owned by user {}", stat.st_uid),
                 "chown it to root",
-            )));
+            );
         }
         // The mode of a link means nothing.
         if kind == SFlag::S_IFLNK || is_directory && sticky_is_enough && mode & STICKY != 0 {
             return Ok(None);
         }
         if mode & OTHERS != 0 {
-            return Ok(Some((
-                format!("is writable by everybody (mode {mode:04o})"),
-                "chmod go-w it",
-            )));
+            let who = format!("is writable by everybody (mode {mode:04o})");
+            return found(who, "chmod go-w it");
         }
         if mode & GROUP == 0 {
             return Ok(None);
         }
-        if !self.groups.contains(&stat.st_gid) {
-            let reason = format!("is writable by group {} (mode {mode:04o})", stat.st_gid);
-            return Ok(Some((reason, "chmod g-w it")));
+        if !groups.contains(&stat.st_gid) {
+            let who = format!("is writable by group {} (mode {mode:04o})", stat.st_gid);
+            return found(who, "chmod g-w it");
         }
         // With an ACL, the group's bits are the mask: what any entry of the ACL can allow.
-        let acl = if is_directory {
-            sys::access_acl(&open_component(
-                file,
-                ".",
-                OFlag::O_RDONLY | OFlag::O_DIRECTORY,
-            )?)?
+        let writers = if is_directory {
+            let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
+            acl_writers(&open_component(file, ".", flags)?)?
         } else {
-            sys::access_acl(file)?
+            acl_writers(file)?
         };
-        Ok(acl
-            .iter()
-            .filter(|entry| entry.permissions & AclEntry::WRITE != 0)
-            .find_map(|entry| {
-                let who = match entry.tag {
-                    AclEntry::USER if !self.users.contains(&entry.id) => "user",
-                    AclEntry::GROUP if !self.groups.contains(&entry.id) => "group",
-                    _ => return None,
-                };
-                Some((
-                    format!("is writable by {who} {} (POSIX ACL)", entry.id),
-                    "setfacl -b it",
-                ))
-            }))
+        let is_other = |(who, id): &(&str, u32)| {
+            let trusted = if *who == "user" { &users } else { &groups };
+            !trusted.contains(id)
+        };
+        match writers.into_iter().find(is_other) {
+            Some((who, id)) => found(
+                format!("is writable by {who} {id} (POSIX ACL)"),
+                "setfacl -b it",
+            ),
+            None => Ok(None),
+        }
     }
+}
+
+/// `None` for what does not exist.
+fn existing<T>(opened: Result<T, FileError>) -> Result<Option<T>, FileError> {
+    match opened {
+        Err(FileError::Io { answer, .. })
+            if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&answer.kind()) =>
+        {
+            Ok(None)
+        }
+        opened => opened.map(Some),
+    }
+}
+
+fn remove(directory: &OwnedFd, name: &(impl nix::NixPath + ?Sized)) -> Result<(), Errno> {
+    unistd::unlinkat(directory, name, UnlinkatFlags::NoRemoveDir)
+}
+
+/// Removes files that processes have left that were killed while they wrote: those with such a name, and the id of a process
+/// in its middle that has ended.
+pub fn remove_left(directory: &OwnedFd, before: &str, after: &str) -> io::Result<()> {
+    let has_ended = |name: &CString| {
+        let name = name.to_str().ok()?;
+        let pid = name.strip_prefix(before)?.strip_suffix(after)?;
+        let pid = pid.parse().ok().filter(|pid| *pid > 0)?;
+        Some(kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH))
+    };
+    let mut names = Dir::openat(directory, ".", OFlag::O_RDONLY, Mode::empty())?;
+    let mut left: Vec<CString> = names
+        .iter()
+        .filter_map(|entry| Some(entry.ok()?.file_name().to_owned()))
+        .collect();
+    left.retain(|name| has_ended(name) == Some(true));
+    for name in left {
+        // Another process may have removed it.
+        let _ = remove(directory, name.as_c_str());
+    }
+    Ok(())
 }

@@ -1,18 +1,25 @@
 //! Ioctls about a network interface: ethtool's, its index and its hardware address (`SIOCETHTOOL`, `SIOCGIFINDEX`,
-//! `SIOCGIFHWADDR`; `include/uapi/linux/ethtool.h`).
+//! `SIOCGIFHWADDR`; `include/uapi/linux/ethtool.h`). None of the questions needs a privilege.
+//!
+//! A command and its answer are one structure of that header, here as words of 32 bits.
 
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::iter::once;
+use std::os::fd::AsRawFd as _;
 
-use nix::errno::Errno;
-use nix::libc::{self, c_ulong};
+use nix::errno::Errno::{self, E2BIG, EINVAL, ENODEV, EOPNOTSUPP};
+use nix::libc;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
-const SIOCGIFHWADDR: c_ulong = 0x8927;
-const SIOCGIFINDEX: c_ulong = 0x8933;
-const SIOCETHTOOL: c_ulong = 0x8946;
+const SIOCGIFHWADDR: libc::Ioctl = 0x8927;
+const SIOCGIFINDEX: libc::Ioctl = 0x8933;
+const SIOCETHTOOL: libc::Ioctl = 0x8946;
 const ETHTOOL_GDRVINFO: u32 = 3;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
+const ETHTOOL_GRXFH: u32 = 0x29;
 const ETHTOOL_GRXRINGS: u32 = 0x2d;
+const ETHTOOL_GRXCLSRLCNT: u32 = 0x2e;
+const ETHTOOL_GRXCLSRULE: u32 = 0x2f;
+const ETHTOOL_GRXCLSRLALL: u32 = 0x30;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_SFEATURES: u32 = 0x3b;
@@ -22,293 +29,150 @@ const ETHTOOL_GRSSH: u32 = 0x46;
 const ETHTOOL_SRSSH: u32 = 0x47;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 
-/// `struct ethtool_drvinfo` (`include/uapi/linux/ethtool.h`).
-#[repr(C)]
-struct EthtoolDrvinfo {
-    cmd: u32,
-    /// Driver, its version, firmware version, bus address, option ROM's version.
-    texts: [[u8; 32]; 5],
-    reserved: [u8; 12],
-    counts: [u32; 5],
-}
-
-/// `struct ethtool_channels` (`include/uapi/linux/ethtool.h`).
-#[repr(C)]
-struct EthtoolChannels {
-    cmd: u32,
-    /// The maximum numbers of receive, transmit, other and combined channels, then the current numbers.
-    numbers: [u32; 8],
-}
-
-/// `struct ethtool_rxnfc` (`include/uapi/linux/ethtool.h`), of which only the number is used here.
-#[repr(C)]
-struct EthtoolRxnfc {
-    cmd: u32,
-    flow_type: u32,
-    data: u64,
-    /// A rule of 168 bytes, and the number of rules.
-    rest: [u64; 22],
-}
-
-/// `struct ethtool_rxfh` (`include/uapi/linux/ethtool.h`), before the table.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct EthtoolRxfh {
-    pub(super) cmd: u32,
-    /// 0: the one of all flows that no filter sends to another.
-    pub(super) context: u32,
-    /// In 32-bit numbers.
-    pub(super) table_size: u32,
-    /// In bytes.
-    pub(super) key_size: u32,
-    /// `ETH_RSS_HASH_*`; 0 to leave it unchanged.
-    pub(super) function: u8,
-    /// `RXH_XFRM_*`, from Linux 6.8 on; 0 before.
-    pub(super) transform: u8,
-    pub(super) reserved: [u8; 6],
-}
-
-/// The same with the table.
-#[repr(C)]
-struct EthtoolRxfhTable {
-    header: EthtoolRxfh,
-    table: [u32; MAX_RSS_ENTRIES],
-}
-
-/// The largest table that is read. Those of drivers in Linux 6.12 have 2048 entries at most (ice).
+/// The words of every structure: more than the longest answer to what is asked here.
+const WORDS: usize = 1 << 13;
+/// The largest RSS table that is read. Those of drivers in Linux 6.12 have 2048 entries at most (ice).
 const MAX_RSS_ENTRIES: usize = 4096;
+/// The longest key of RSS, in bytes.
+const MAX_KEY: usize = 256;
+/// The most filters that are read.
+const MAX_FILTERS: usize = 2048;
+/// The most names of a set that are read: Linux 6.18 has 121 link modes.
+const MAX_NAMES: usize = 256;
+/// The most features that are read, in words of 32: Linux 6.12 has 64.
+const FEATURE_WORDS: usize = 4;
 
 /// The sets of the names of features (`ETH_SS_FEATURES`) and of link modes (`ETH_SS_LINK_MODES`, from Linux 5.6 on).
 const FEATURES: u32 = 4;
 const LINK_MODES: u32 = 9;
 
-/// The most features that are read, in words of 32: Linux 6.12 has 64.
-const FEATURE_WORDS: usize = 4;
+/// The word of a 64-bit number that has all that is used of it.
+const LOW: usize = if cfg!(target_endian = "big") { 1 } else { 0 };
 
-/// The most names of a set that are read: Linux 6.18 has 121 link modes.
-const MAX_NAMES: usize = 256;
-
-/// `struct ethtool_link_settings` (`include/uapi/linux/ethtool.h`), of which only the link modes are used here.
-#[repr(C)]
-struct EthtoolLinkSettings {
-    cmd: u32,
-    speed: u32,
-    before: [u8; 7],
-    /// Words of each mask; what the kernel answers to another number than its own is that, negative.
-    words: i8,
-    after: [u8; 4],
-    reserved: [u32; 7],
-    /// The supported modes, those advertised, and those of the link partner.
-    masks: [u32; 3 * i8::MAX as usize],
-}
-
-/// `struct ethtool_sset_info` (`include/uapi/linux/ethtool.h`) for one set.
-#[repr(C)]
-struct EthtoolSetInfo {
-    cmd: u32,
-    reserved: u32,
-    /// A bit for each set.
-    sets: u64,
-    count: u32,
-    padding: u32,
-}
-
-/// `struct ethtool_gstrings` (`include/uapi/linux/ethtool.h`).
-#[repr(C)]
-struct EthtoolStrings {
-    cmd: u32,
-    set: u32,
-    count: u32,
-    names: [[u8; 32]; MAX_NAMES],
-}
-
-/// `struct ethtool_gfeatures` (`include/uapi/linux/ethtool.h`).
-#[repr(C)]
-struct EthtoolFeatures {
-    cmd: u32,
-    words: u32,
-    /// A bit for each feature: whether it can be changed, is requested, is on, can never be changed.
-    features: [[u32; 4]; FEATURE_WORDS],
-}
-
-/// `struct ethtool_sfeatures` (`include/uapi/linux/ethtool.h`).
-#[repr(C)]
-struct EthtoolSetFeatures {
-    cmd: u32,
-    words: u32,
-    /// A bit for each feature: whether it is set, and to what.
-    features: [[u32; 2]; FEATURE_WORDS],
-}
-
-/// A structure of `SIOCETHTOOL` whose command the kernel answers within it.
-///
-/// # Safety
-///
-/// It begins with a command, and has the size and the layout that the kernel knows for it.
-pub(super) unsafe trait EthtoolCommand {}
-// SAFETY: both are as in the kernel's header, and made with no other command.
-unsafe impl EthtoolCommand for EthtoolDrvinfo {}
-// SAFETY: as above.
-unsafe impl EthtoolCommand for EthtoolChannels {}
-// SAFETY: as above; the kernel fills in no rules for the command that asks for a number.
-unsafe impl EthtoolCommand for EthtoolRxnfc {}
-// SAFETY: as above; it is only made with sizes of 0, for which the kernel reads and writes the header alone.
-unsafe impl EthtoolCommand for EthtoolRxfh {}
-// SAFETY: as above; it is only made with a table size of at most `MAX_RSS_ENTRIES`, and without a key.
-unsafe impl EthtoolCommand for EthtoolRxfhTable {}
-// SAFETY: as above; it is only made with the bit of one set, for which the kernel writes one count.
-unsafe impl EthtoolCommand for EthtoolSetInfo {}
-// SAFETY: as above; the number of words in it is one byte, and the masks are as long as it allows.
-unsafe impl EthtoolCommand for EthtoolLinkSettings {}
-// SAFETY: as above; it is only made for a set whose count is known to fit.
-unsafe impl EthtoolCommand for EthtoolStrings {}
-// SAFETY: as above; it is only made with at most `FEATURE_WORDS` words, and the kernel writes no more.
-unsafe impl EthtoolCommand for EthtoolFeatures {}
-// SAFETY: as above; the kernel only reads it.
-unsafe impl EthtoolCommand for EthtoolSetFeatures {}
-
-mod ioctl {
-    nix::ioctl_readwrite_bad!(siocethtool, super::SIOCETHTOOL, nix::libc::ifreq);
-    nix::ioctl_readwrite_bad!(siocgifindex, super::SIOCGIFINDEX, nix::libc::ifreq);
-    nix::ioctl_readwrite_bad!(siocgifhwaddr, super::SIOCGIFHWADDR, nix::libc::ifreq);
-}
+/// Words of `struct ethtool_rxnfc`: a 64-bit number, a rule of 42 words with its location, the number of rules or the RSS
+/// context of one, and the locations of all.
+const DATA: usize = 2 + LOW;
+const RULE: usize = 4;
+const LOCATION: usize = 44;
+const RULES: usize = 46;
+const LOCATIONS: usize = 47;
 
 /// Version of the driver, version of the firmware, and address of the device on its bus; each may be empty.
 pub(crate) fn get_driver(interface: &str) -> Result<[String; 3], Errno> {
-    let mut info = EthtoolDrvinfo {
-        cmd: ETHTOOL_GDRVINFO,
-        texts: [[0; 32]; 5],
-        reserved: [0; 12],
-        counts: [0; 5],
-    };
-    ethtool(interface, &mut info)?;
-    Ok([1, 2, 3].map(|at: usize| text(&info.texts[at])))
+    let info = ethtool(interface, ETHTOOL_GDRVINFO, [])?;
+    Ok([9, 17, 25].map(|at| text(&info[at..])))
 }
 
+/// The maximum numbers of receive, transmit, other and combined channels, then the current numbers.
 pub(crate) fn get_channels(interface: &str) -> Result<[u32; 8], Errno> {
-    let mut channels = EthtoolChannels {
-        cmd: ETHTOOL_GCHANNELS,
-        numbers: [0; 8],
-    };
-    ethtool(interface, &mut channels)?;
-    Ok(channels.numbers)
+    let channels = ethtool(interface, ETHTOOL_GCHANNELS, [])?;
+    Ok(std::array::from_fn(|at| channels[1 + at]))
 }
 
 pub(crate) fn set_channels(interface: &str, numbers: [u32; 8]) -> Result<(), Errno> {
-    ethtool(
-        interface,
-        &mut EthtoolChannels {
-            cmd: ETHTOOL_SCHANNELS,
-            numbers,
-        },
-    )
+    ethtool(interface, ETHTOOL_SCHANNELS, numbers).map(drop)
 }
 
 /// The RSS indirection table of context 0, the number of receive queues that it can name, and the hash function. The
 /// error is EOPNOTSUPP where there is no table.
 pub(crate) fn get_rss(interface: &str) -> Result<(Vec<u32>, u32, u8), Errno> {
-    let header = get_rss_header(interface)?;
-    let entries = header.table_size as usize;
-    if entries == 0 || entries > MAX_RSS_ENTRIES {
-        return Err(Errno::EOPNOTSUPP);
+    let (function, _, _, table) = get_context(interface, 0)?;
+    if table.is_empty() {
+        return Err(EOPNOTSUPP);
     }
-    let mut whole = rss_command(
-        EthtoolRxfh {
-            cmd: ETHTOOL_GRSSH,
-            key_size: 0,
-            ..header
-        },
-        &[],
-    );
-    ethtool(interface, &mut *whole)?;
-    let mut rings = EthtoolRxnfc {
-        cmd: ETHTOOL_GRXRINGS,
-        flow_type: 0,
-        data: 0,
-        rest: [0; 22],
-    };
-    ethtool(interface, &mut rings)?;
-    Ok((
-        whole.table[..entries].to_vec(),
-        u32::try_from(rings.data).unwrap_or(0),
-        whole.header.function,
-    ))
+    let queues = ethtool(interface, ETHTOOL_GRXRINGS, [])?[DATA];
+    Ok((table, queues, function))
 }
 
 /// Sets the RSS indirection table of context 0; an empty one stands for the default. Function, key and transformation
 /// of the input stay.
 pub(crate) fn set_rss(interface: &str, table: &[u32]) -> Result<(), Errno> {
-    let header = get_rss_header(interface)?;
+    let now = ethtool(interface, ETHTOOL_GRSSH, [])?;
     let size = u32::try_from(table.len()).unwrap_or(u32::MAX);
-    if size > header.table_size || table.len() > MAX_RSS_ENTRIES {
-        return Err(Errno::EINVAL);
+    if size > now[2] || table.len() > MAX_RSS_ENTRIES {
+        return Err(EINVAL);
     }
-    let header = EthtoolRxfh {
-        cmd: ETHTOOL_SRSSH,
-        table_size: size,
-        key_size: 0,
-        function: 0,
-        ..header
+    let [_, transform, rest @ ..] = now[4].to_ne_bytes();
+    let functions = u32::from_ne_bytes([0, transform, rest[0], rest[1]]);
+    let header = [0, size, 0, functions, now[5]].into_iter();
+    let command = header.chain(table.iter().copied());
+    ethtool(interface, ETHTOOL_SRSSH, command).map(drop)
+}
+
+/// An RSS context: function, transformation, key, table. The error is EOPNOTSUPP where the driver has none.
+pub(crate) fn get_context(
+    interface: &str,
+    context: u32,
+) -> Result<(u8, u8, Vec<u8>, Vec<u32>), Errno> {
+    let sizes = ethtool(interface, ETHTOOL_GRSSH, [context])?;
+    let (entries, key) = (sizes[2] as usize, sizes[3] as usize);
+    if entries > MAX_RSS_ENTRIES || key > MAX_KEY {
+        return Err(EOPNOTSUPP);
+    }
+    let whole = ethtool(interface, ETHTOOL_GRSSH, [context, sizes[2], sizes[3]])?;
+    let [function, transform, ..] = whole[4].to_ne_bytes();
+    let (table, after) = whole[6..].split_at(entries);
+    Ok((
+        function,
+        transform,
+        bytes(after).take(key).collect(),
+        table.to_vec(),
+    ))
+}
+
+/// The fields that the device hashes of a type of flow (`RXH_*`).
+pub(crate) fn get_fields(interface: &str, flow_type: u32) -> Result<u32, Errno> {
+    Ok(ethtool(interface, ETHTOOL_GRXFH, [flow_type])?[DATA])
+}
+
+/// Whether the device's hash is given to the stack.
+pub(crate) fn gives_hash(interface: &str) -> Result<bool, Errno> {
+    Ok(get_feature(interface, "rx-hashing")?.0)
+}
+
+/// The ntuple filters: each as the kernel has it, with its RSS context.
+pub(crate) fn get_filters(interface: &str) -> Result<Vec<([u8; 168], u32)>, Errno> {
+    let with = |command, at: usize, number| {
+        let mut words = [0; RULES];
+        words[at - 1] = number;
+        ethtool(interface, command, words)
     };
-    ethtool(interface, &mut *rss_command(header, table))
-}
-
-impl EthtoolRxfh {
-    /// Of an RSS context, without table and key.
-    pub(super) fn new(cmd: u32, context: u32) -> Self {
-        Self {
-            cmd,
-            context,
-            table_size: 0,
-            key_size: 0,
-            function: 0,
-            transform: 0,
-            reserved: [0; 6],
-        }
+    let count = ethtool(interface, ETHTOOL_GRXCLSRLCNT, [])?[RULES];
+    if count as usize > MAX_FILTERS {
+        return Err(E2BIG);
     }
-}
-
-/// The sizes of table and key, the hash function and the transformation.
-fn get_rss_header(interface: &str) -> Result<EthtoolRxfh, Errno> {
-    let mut header = EthtoolRxfh::new(ETHTOOL_GRSSH, 0);
-    ethtool(interface, &mut header)?;
-    Ok(header)
-}
-
-fn rss_command(header: EthtoolRxfh, table: &[u32]) -> Box<EthtoolRxfhTable> {
-    let mut command = Box::new(EthtoolRxfhTable {
-        header,
-        table: [0; MAX_RSS_ENTRIES],
-    });
-    command.table[..table.len()].copy_from_slice(table);
-    command
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let all = with(ETHTOOL_GRXCLSRLALL, RULES, count)?;
+    let listed = (all[RULES] as usize).min(MAX_FILTERS);
+    let filter = |&location: &u32| {
+        let filter = with(ETHTOOL_GRXCLSRULE, LOCATION, location)?;
+        let (mut rule, mut parts) = ([0; 168], bytes(&filter[RULE..]));
+        rule.fill_with(|| parts.next().unwrap_or_default());
+        Ok((rule, filter[RULES]))
+    };
+    all[LOCATIONS..][..listed].iter().map(filter).collect()
 }
 
 /// A feature of an interface, such as `rx-ntuple-filter`: whether it is on, and whether it can be changed.
 pub(crate) fn get_feature(interface: &str, name: &str) -> Result<(bool, bool), Errno> {
     let (bit, words) = feature_bit(interface, name)?;
-    let features = [[0; 4]; FEATURE_WORDS];
-    let mut answer = EthtoolFeatures {
-        cmd: ETHTOOL_GFEATURES,
-        words,
-        features,
-    };
-    ethtool(interface, &mut answer)?;
-    let [available, _, active, never] =
-        answer.features[bit / 32].map(|word| word >> (bit % 32) & 1 == 1);
-    Ok((active, available && !never))
+    let features = ethtool(interface, ETHTOOL_GFEATURES, [words])?;
+    // Whether it can be changed, is requested, is on, can never be changed.
+    let is = |at: usize| has_bit(&features[2 + bit / 32 * 4 + at..], bit % 32);
+    Ok((is(2), is(0) && !is(3)))
 }
 
 /// Turns a feature on or off. The kernel may answer without doing so, if the driver cannot.
 pub(crate) fn set_feature(interface: &str, name: &str, on: bool) -> Result<(), Errno> {
     let (bit, words) = feature_bit(interface, name)?;
-    let mut command = EthtoolSetFeatures {
-        cmd: ETHTOOL_SFEATURES,
-        words,
-        features: [[0; 2]; FEATURE_WORDS],
-    };
-    command.features[bit / 32] = [1 << (bit % 32), u32::from(on) << (bit % 32)];
-    ethtool(interface, &mut command)
+    let mut command = [0; 1 + 2 * FEATURE_WORDS];
+    command[0] = words;
+    // Whether it is set, and to what.
+    command[1 + bit / 32 * 2] = 1 << (bit % 32);
+    command[2 + bit / 32 * 2] = u32::from(on) << (bit % 32);
+    ethtool(interface, ETHTOOL_SFEATURES, command).map(drop)
 }
 
 /// The bit of a feature in this kernel, and how many words its features take.
@@ -318,80 +182,62 @@ fn feature_bit(interface: &str, name: &str) -> Result<(usize, u32), Errno> {
     let bit = names.iter().position(|known| known == name);
     match (bit, u32::try_from(words)) {
         (Some(bit), Ok(count)) if words <= FEATURE_WORDS => Ok((bit, count)),
-        _ => Err(Errno::EOPNOTSUPP),
+        _ => Err(EOPNOTSUPP),
     }
 }
 
 /// The link modes that the driver supports, by the kernel's names: `10000baseT/Full`, and what else has a bit among them.
 pub(crate) fn get_link_modes(interface: &str) -> Result<Vec<String>, Errno> {
-    let mut settings = EthtoolLinkSettings {
-        cmd: ETHTOOL_GLINKSETTINGS,
-        speed: 0,
-        before: [0; 7],
-        words: 0,
-        after: [0; 4],
-        reserved: [0; 7],
-        masks: [0; 3 * i8::MAX as usize],
-    };
-    ethtool(interface, &mut settings)?;
-    settings.cmd = ETHTOOL_GLINKSETTINGS;
-    settings.words = settings.words.checked_neg().ok_or(Errno::EINVAL)?;
-    ethtool(interface, &mut settings)?;
-    let supported = &settings.masks[..usize::try_from(settings.words).unwrap_or(0)];
-    let is_set = |bit: usize| {
-        let word = supported.get(bit / 32);
-        word.is_some_and(|word| word >> (bit % 32) & 1 == 1)
-    };
+    // Asked for masks of no words, the kernel answers how many they have, negative.
+    let [.., words] = ethtool(interface, ETHTOOL_GLINKSETTINGS, [])?[3].to_ne_bytes();
+    let words = i8::from_ne_bytes([words]).unsigned_abs();
+    let sizes = u32::from_ne_bytes([0, 0, 0, words]);
+    let settings = ethtool(interface, ETHTOOL_GLINKSETTINGS, [0, 0, sizes])?;
+    // The supported modes, those advertised, and those of the link partner.
+    let supported = &settings[12..][..words.into()];
     let names = names(interface, LINK_MODES)?.into_iter().enumerate();
     Ok(names
-        .filter(|(bit, _)| is_set(*bit))
+        .filter(|(bit, _)| has_bit(supported, *bit))
         .map(|(_, name)| name)
         .collect())
 }
 
 /// The names of a set.
 fn names(interface: &str, set: u32) -> Result<Vec<String>, Errno> {
-    let mut info = EthtoolSetInfo {
-        cmd: ETHTOOL_GSSET_INFO,
-        reserved: 0,
-        sets: 1 << set,
-        count: 0,
-        padding: 0,
-    };
-    ethtool(interface, &mut info)?;
-    let count = info.count as usize;
-    if info.sets == 0 || count > MAX_NAMES {
-        return Err(Errno::EOPNOTSUPP);
+    // A bit for each set; the kernel answers those that there are, and a count for each.
+    let mut sets = [0; 3];
+    sets[1 + LOW] = 1 << set;
+    let info = ethtool(interface, ETHTOOL_GSSET_INFO, sets)?;
+    let count = info[4] as usize;
+    if info[2 + LOW] == 0 || count > MAX_NAMES {
+        return Err(EOPNOTSUPP);
     }
-    let mut strings = Box::new(EthtoolStrings {
-        cmd: ETHTOOL_GSTRINGS,
-        set,
-        count: info.count,
-        names: [[0; 32]; MAX_NAMES],
-    });
-    ethtool(interface, &mut *strings)?;
-    Ok(strings.names[..count]
-        .iter()
-        .map(|name| text(name))
-        .collect())
+    let strings = ethtool(interface, ETHTOOL_GSTRINGS, [set, info[4]])?;
+    Ok(strings[3..].chunks(8).take(count).map(text).collect())
 }
 
-/// A text that ends with a zero, unless it fills its field.
-fn text(bytes: &[u8]) -> String {
-    let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(text).into_owned()
+fn has_bit(words: &[u32], bit: usize) -> bool {
+    let word = words.get(bit / 32);
+    word.is_some_and(|word| word >> (bit % 32) & 1 == 1)
+}
+
+fn bytes(words: &[u32]) -> impl Iterator<Item = u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes())
+}
+
+/// A text of 32 bytes, which ends with a zero, unless it fills them.
+fn text(words: &[u32]) -> String {
+    let text = bytes(words).take(32).take_while(|&byte| byte != 0);
+    String::from_utf8_lossy(&text.collect::<Vec<u8>>()).into_owned()
 }
 
 /// The index of an interface, and the first six bytes of its hardware address.
 pub(crate) fn get_identity(interface: &str) -> Result<(i32, [u8; 6]), Errno> {
     let mut request = named_request(interface)?;
-    let socket = ioctl_socket()?;
-    // SAFETY: the kernel writes an int into the request.
-    unsafe { ioctl::siocgifindex(socket.as_raw_fd(), &raw mut request) }?;
+    ioctl(SIOCGIFINDEX, &mut request)?;
     // SAFETY: the kernel has just written this field.
     let index = unsafe { request.ifr_ifru.ifru_ifindex };
-    // SAFETY: the kernel writes a sockaddr into the request.
-    unsafe { ioctl::siocgifhwaddr(socket.as_raw_fd(), &raw mut request) }?;
+    ioctl(SIOCGIFHWADDR, &mut request)?;
     // SAFETY: the kernel has just written this field.
     let address = unsafe { request.ifr_ifru.ifru_hwaddr };
     Ok((
@@ -400,30 +246,36 @@ pub(crate) fn get_identity(interface: &str) -> Result<(i32, [u8; 6]), Errno> {
     ))
 }
 
-pub(super) fn ethtool<T: EthtoolCommand>(interface: &str, command: &mut T) -> Result<(), Errno> {
+/// Performs a command, and gives its structure with the kernel's answer; the words that are not given are 0.
+fn ethtool(
+    interface: &str,
+    command: u32,
+    given: impl IntoIterator<Item = u32>,
+) -> Result<Vec<u32>, Errno> {
+    let mut words: Vec<u32> = once(command).chain(given).collect();
+    words.resize(WORDS, 0);
     let mut request = named_request(interface)?;
-    request.ifr_ifru.ifru_data = std::ptr::from_mut(command).cast();
-    // SAFETY: `request` and the `command` that it points to live until the call returns, and the kernel reads and
-    // writes no more than the structure that the command is defined with.
-    unsafe { ioctl::siocethtool(ioctl_socket()?.as_raw_fd(), &raw mut request) }?;
-    Ok(())
+    request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+    ioctl(SIOCETHTOOL, &mut request)?;
+    Ok(words)
 }
 
-fn ioctl_socket() -> Result<OwnedFd, Errno> {
+/// One of the three ioctls above.
+fn ioctl(code: libc::Ioctl, request: &mut libc::ifreq) -> Result<(), Errno> {
     // Any kind of socket takes these ioctls; this one needs neither IPv4 nor a sandbox that allows it.
-    socket(
-        AddressFamily::Unix,
-        SockType::Datagram,
-        SockFlag::SOCK_CLOEXEC,
-        None,
-    )
+    let (unix, datagram) = (AddressFamily::Unix, SockType::Datagram);
+    let socket = socket(unix, datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    // SAFETY: the kernel reads and writes the request, and for `SIOCETHTOOL` the structure that it points to. Both live
+    // until the call returns. The structures have a fixed size, or as many entries as the command says or the driver has
+    // said before, which the limits above keep below `WORDS`.
+    Errno::result(unsafe { libc::ioctl(socket.as_raw_fd(), code, &raw mut *request) }).map(drop)
 }
 
 fn named_request(interface: &str) -> Result<libc::ifreq, Errno> {
     // SAFETY: an ifreq is plain old data, for which all zeros is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if interface.len() >= request.ifr_name.len() {
-        return Err(Errno::ENODEV);
+        return Err(ENODEV);
     }
     for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
         *to = libc::c_char::from_ne_bytes([from]);

@@ -3,24 +3,29 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod ethtool;
-pub(crate) mod rx_hash;
 
 use std::fs::File;
 use std::io;
+use std::iter::once;
 use std::num::TryFromIntError;
 use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::errno::Errno;
+use itertools::Itertools as _;
+use nix::errno::{Errno, ErrnoSentinel};
 use nix::libc::{self, c_int, c_ulong};
 use nix::sys::signal::{self, SigHandler, SigSet, Signal};
+use nix::sys::socket::setsockopt;
+use nix::{setsockopt_impl, sockopt_impl};
 
 use crate::cpuset::{CpuSet, MAX_CPUS, NodeSet};
 
 /// Bits of a node mask: the most nodes that a kernel can be built for (`CONFIG_NODES_SHIFT` is 10 at most).
 const NODE_BITS: u32 = 1024;
+/// The kernel uses one bit less than this number.
+const MAX_NODE: c_ulong = 1024 + 1;
 
 /// The memory policy of a thread (`set_mempolicy(2)`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +76,11 @@ pub fn unlock(file: &File) -> io::Result<()> {
 
 fn lock(file: &File, operation: c_int) -> io::Result<()> {
     // SAFETY: the descriptor is open while it is borrowed.
-    let answer = unsafe { libc::flock(file.as_raw_fd(), operation) };
+    done(unsafe { libc::flock(file.as_raw_fd(), operation) })
+}
+
+/// The error of a system call, if it failed.
+fn done(answer: impl ErrnoSentinel + PartialEq) -> io::Result<()> {
     Ok(Errno::result(answer).map(drop)?)
 }
 
@@ -86,8 +95,7 @@ pub(crate) fn set_affinity_of(thread: u32, cpus: &CpuSet) -> io::Result<()> {
     let mask = words(cpus, MAX_CPUS);
     let size = size_of_val(&*mask);
     // SAFETY: the kernel reads as many bytes of `mask` as the size argument says, which are all.
-    let done = unsafe { libc::syscall(libc::SYS_sched_setaffinity, thread, size, mask.as_ptr()) };
-    Errno::result(done).map(drop).map_err(io::Error::from)
+    done(unsafe { libc::syscall(libc::SYS_sched_setaffinity, thread, size, mask.as_ptr()) })
 }
 
 /// What this process got from its caller, as far as it changes it for itself (`signal(7)`).
@@ -117,8 +125,8 @@ fn is_ignored(signal: Signal) -> nix::Result<bool> {
     // SAFETY: zeros are a valid `sigaction`, and the kernel writes one.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: no action is set, and `action` lives as long as the call.
-    let done = unsafe { libc::sigaction(signal as c_int, std::ptr::null(), &raw mut action) };
-    Errno::result(done)?;
+    let asked = unsafe { libc::sigaction(signal as c_int, std::ptr::null(), &raw mut action) };
+    Errno::result(asked)?;
     Ok(action.sa_sigaction == libc::SIG_IGN)
 }
 
@@ -150,15 +158,16 @@ impl Inherited {
     pub fn give_to(&self, command: &mut Command) {
         let this = self.clone();
         let give = move || {
-            let usual = |signal| {
-                if this.ignores(signal) {
-                    SigHandler::SigIgn
-                } else {
-                    SigHandler::SigDfl
-                }
-            };
             for signal in [Signal::SIGCHLD, Signal::SIGPIPE, Signal::SIGXFSZ] {
-                set_action(signal, usual(signal))?;
+                let is_ignored = this.ignores(signal);
+                set_action(
+                    signal,
+                    if is_ignored {
+                        SigHandler::SigIgn
+                    } else {
+                        SigHandler::SigDfl
+                    },
+                )?;
             }
             Ok(this.blocked.thread_set_mask()?)
         };
@@ -176,8 +185,7 @@ fn set_action(signal: Signal, handler: SigHandler) -> nix::Result<()> {
 /// where nothing of this process is open yet.
 pub fn close_from(first: u32) -> io::Result<()> {
     // SAFETY: nothing in this process owns a descriptor that is closed here, as the caller promises.
-    let done = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) };
-    Ok(Errno::result(done).map(drop)?)
+    done(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) })
 }
 
 /// Lets a command start without blocked signals, which it would inherit. Unblocking them on a thread that starts it would
@@ -234,16 +242,9 @@ pub fn unmap_program() {
 /// The CPUs that the calling thread may run on (`sched_getaffinity(2)`).
 pub fn affinity() -> io::Result<CpuSet> {
     let mut mask = words(&CpuSet::new(), MAX_CPUS);
+    let (size, mask_at) = (size_of_val(&*mask), mask.as_mut_ptr());
     // SAFETY: the kernel writes at most as many bytes into `mask` as the size argument says, which are all.
-    let done = unsafe {
-        libc::syscall(
-            libc::SYS_sched_getaffinity,
-            0,
-            size_of_val(&*mask),
-            mask.as_mut_ptr(),
-        )
-    };
-    Errno::result(done)?;
+    done(unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size, mask_at) })?;
     Ok(set(&mask))
 }
 
@@ -260,25 +261,13 @@ pub fn set_memory_policy(policy: &MemoryPolicy) -> io::Result<()> {
         MemoryPolicy::Other(mode, nodes) => (*mode, nodes),
     };
     let mask = words(nodes, NODE_BITS);
-    let pointer = if nodes.is_empty() {
-        std::ptr::null()
-    } else {
-        mask.as_ptr()
-    };
-    // The kernel uses one bit less than this number.
-    let bits = if nodes.is_empty() {
-        0
-    } else {
-        c_ulong::from(NODE_BITS) + 1
-    };
-    // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them, or nothing.
-    let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, pointer, bits) };
-    Errno::result(done).map(drop).map_err(io::Error::from)
+    // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them.
+    done(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), MAX_NODE) })
 }
 
 /// The memory policy of the calling thread (`get_mempolicy(2)`).
 pub fn memory_policy() -> io::Result<MemoryPolicy> {
-    let (mode, nodes) = get_mempolicy(0)?;
+    let (mode, nodes) = get_mempolicy(std::ptr::null::<()>(), 0)?;
     Ok(match mode {
         MPOL_DEFAULT => MemoryPolicy::Default,
         MPOL_LOCAL => MemoryPolicy::Local,
@@ -292,31 +281,23 @@ pub fn memory_policy() -> io::Result<MemoryPolicy> {
 
 /// The nodes that the calling thread's cpuset allows memory of.
 pub fn allowed_nodes() -> io::Result<NodeSet> {
-    Ok(get_mempolicy(MPOL_F_MEMS_ALLOWED)?.1)
+    Ok(get_mempolicy(std::ptr::null::<()>(), MPOL_F_MEMS_ALLOWED)?.1)
 }
 
-fn get_mempolicy(flags: c_ulong) -> io::Result<(c_int, NodeSet)> {
+/// The node of the page that holds a value.
+pub fn node_of<T>(value: &T) -> io::Result<u32> {
+    let (node, _) = get_mempolicy(std::ptr::from_ref(value), MPOL_F_NODE | MPOL_F_ADDR)?;
+    u32::try_from(node).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// What `get_mempolicy(2)` answers: a mode or node, and nodes.
+fn get_mempolicy<T>(at: *const T, flags: c_ulong) -> io::Result<(c_int, NodeSet)> {
     let mut mask = words(&NodeSet::new(), NODE_BITS);
-    let mut mode: c_int = 0;
-    let bits = c_ulong::from(NODE_BITS) + 1;
-    let mode_at = if flags == 0 {
-        &raw mut mode
-    } else {
-        std::ptr::null_mut()
-    };
-    // SAFETY: the kernel writes an int at `mode_at`, if anything, and at most `NODE_BITS` bits into `mask`. With these
-    // flags it looks at no address.
-    let done = unsafe {
-        libc::syscall(
-            libc::SYS_get_mempolicy,
-            mode_at,
-            mask.as_mut_ptr(),
-            bits,
-            0_u64,
-            flags,
-        )
-    };
-    Errno::result(done)?;
+    let (mut mode, mask_at): (c_int, _) = (0, mask.as_mut_ptr());
+    let (call, mode_at) = (libc::SYS_get_mempolicy, &raw mut mode);
+    // SAFETY: the kernel writes an int to `mode` and at most `NODE_BITS` bits into `mask`. It only looks up the page of the
+    // address.
+    done(unsafe { libc::syscall(call, mode_at, mask_at, MAX_NODE, at, flags) })?;
     Ok((mode, set(&mask)))
 }
 
@@ -332,44 +313,14 @@ pub fn pages_of(node: u32, bytes: usize) -> io::Result<Vec<Page>> {
         .try_reserve_exact(count)
         .map_err(|_| io::ErrorKind::OutOfMemory)?;
     let mask = words(&NodeSet::single(node), NODE_BITS);
-    let bits = c_ulong::from(NODE_BITS) + 1;
+    let (at, mask_at) = (pages.as_ptr(), mask.as_ptr());
+    let (call, bind, moves) = (libc::SYS_mbind, MPOL_BIND, MPOL_MF_MOVE);
     // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them; the policy changes nothing in the
     // pages, which are whole ones of this vector.
-    let done = unsafe {
-        libc::syscall(
-            libc::SYS_mbind,
-            pages.as_ptr(),
-            count * PAGE,
-            MPOL_BIND,
-            mask.as_ptr(),
-            bits,
-            MPOL_MF_MOVE,
-        )
-    };
-    Errno::result(done)?;
+    done(unsafe { libc::syscall(call, at, count * PAGE, bind, mask_at, MAX_NODE, moves) })?;
     // The kernel allocates the pages at the first write.
     pages.resize(count, Page([1; PAGE / 8]));
     Ok(pages)
-}
-
-/// The node of the page that holds a value.
-pub fn node_of<T>(value: &T) -> io::Result<u32> {
-    let mut node: c_int = 0;
-    let (no_mask, at) = (std::ptr::null::<c_ulong>(), std::ptr::from_ref(value));
-    let flags = MPOL_F_NODE | MPOL_F_ADDR;
-    // SAFETY: the kernel writes an int to `node`, and looks up the page of an address that is borrowed.
-    let done = unsafe {
-        libc::syscall(
-            libc::SYS_get_mempolicy,
-            &raw mut node,
-            no_mask,
-            0_u64,
-            at,
-            flags,
-        )
-    };
-    Errno::result(done)?;
-    u32::try_from(node).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 /// A set in the kernel's format, an array of words.
@@ -382,53 +333,57 @@ fn words(numbers: &CpuSet, bits: u32) -> Vec<c_ulong> {
 }
 
 fn set(words: &[c_ulong]) -> CpuSet {
-    let bits = (0_u32..).zip(words).flat_map(|(index, &word)| {
-        (0..c_ulong::BITS)
-            .filter(move |bit| word >> bit & 1 == 1)
-            .map(move |bit| index * c_ulong::BITS + bit)
+    let bits = (0..).zip(words).flat_map(|(index, &word)| {
+        let set = (0..c_ulong::BITS).filter(move |bit| word >> bit & 1 == 1);
+        set.map(move |bit| index * c_ulong::BITS + bit)
     });
     bits.collect()
 }
 
-/// An entry of a POSIX ACL (`struct posix_acl_xattr_entry`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AclEntry {
-    /// Whom it is about: [`AclEntry::USER`], [`AclEntry::GROUP`], or others without an id.
-    pub(crate) tag: u16,
-    pub(crate) permissions: u16,
-    /// The user or group.
-    pub(crate) id: u32,
-}
-
-impl AclEntry {
-    pub(crate) const USER: u16 = 0x02;
-    pub(crate) const GROUP: u16 = 0x08;
-    /// The permission to write.
-    pub(crate) const WRITE: u16 = 0x02;
-}
-
-/// The POSIX ACL of an open file; empty where it has none (`include/uapi/linux/posix_acl_xattr.h`).
-pub(crate) fn access_acl(file: &impl AsFd) -> Result<Vec<AclEntry>, Errno> {
+/// The users and groups that the POSIX ACL of an open file names and lets write it; none where it has no ACL
+/// (`include/uapi/linux/posix_acl_xattr.h`).
+pub(crate) fn acl_writers(file: &impl AsFd) -> Result<Vec<(&'static str, u32)>, Errno> {
+    const WRITE: u16 = 0x02;
     // XATTR_SIZE_MAX.
     let mut bytes = vec![0_u8; 1 << 16];
     let (file, name) = (file.as_fd().as_raw_fd(), c"system.posix_acl_access");
+    let (name, at) = (name.as_ptr(), bytes.as_mut_ptr().cast());
     // SAFETY: the name ends with a NUL, and the kernel writes at most as many bytes as the size argument says, which
     // are all.
-    let length =
-        unsafe { libc::fgetxattr(file, name.as_ptr(), bytes.as_mut_ptr().cast(), bytes.len()) };
+    let length = unsafe { libc::fgetxattr(file, name, at, bytes.len()) };
     let length = match Errno::result(length) {
         Err(Errno::ENODATA | Errno::EOPNOTSUPP) => return Ok(Vec::new()),
         length => usize::try_from(length?).unwrap_or_default(),
     };
-    // After a version of four bytes.
+    // After a version of four bytes: tag, permissions, id.
     let entries = bytes.get(4..length).unwrap_or_default().chunks_exact(8);
-    let entry = |entry: &[u8]| AclEntry {
-        tag: u16::from_le_bytes([entry[0], entry[1]]),
-        permissions: u16::from_le_bytes([entry[2], entry[3]]),
-        id: u32::from_le_bytes([entry[4], entry[5], entry[6], entry[7]]),
-    };
-    Ok(entries.map(entry).collect())
+    let writers = entries.filter_map(|entry| {
+        let [tag, permissions] = [0, 2].map(|at| u16::from_le_bytes([entry[at], entry[at + 1]]));
+        let id = u32::from_le_bytes(entry[4..].try_into().ok()?);
+        let who = match tag {
+            0x02 => "user",
+            0x08 => "group",
+            _ => return None,
+        };
+        (permissions & WRITE != 0).then_some((who, id))
+    });
+    Ok(writers.collect())
 }
+
+sockopt_impl!(
+    AttachFilter,
+    SetOnly,
+    libc::SOL_SOCKET,
+    libc::SO_ATTACH_FILTER,
+    libc::sock_fprog
+);
+sockopt_impl!(
+    AddMembership,
+    SetOnly,
+    libc::SOL_NETLINK,
+    libc::NETLINK_ADD_MEMBERSHIP,
+    u32
+);
 
 /// Has the kernel drop what is sent to a netlink socket and is of none of these types, by the first message of a datagram.
 pub fn filter_netlink(socket: &impl AsFd, types: &[u16]) -> io::Result<()> {
@@ -436,56 +391,28 @@ pub fn filter_netlink(socket: &impl AsFd, types: &[u16]) -> io::Result<()> {
         let (code, jt, jf) = (code.try_into()?, jt.try_into()?, 0);
         Ok(libc::sock_filter { code, jt, jf, k })
     };
-    let program = || -> Result<Vec<libc::sock_filter>, TryFromIntError> {
-        // The type is in the order of this machine (`struct nlmsghdr`), and the filter reads it in that of networks.
-        let mut program = vec![step(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, 4)?];
-        for (at, kind) in types.iter().enumerate() {
-            let (test, left) = (
-                libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
-                types.len() - at,
-            );
-            program.push(step(test, left, u16::to_be(*kind).into())?);
-        }
-        let end = libc::BPF_RET | libc::BPF_K;
-        program.extend([step(end, 0, 0)?, step(end, 0, u32::MAX)?]);
-        Ok(program)
-    };
-    let mut steps = program().map_err(io::Error::other)?;
+    let (load, test, end) = (
+        libc::BPF_LD | libc::BPF_H | libc::BPF_ABS,
+        libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+        libc::BPF_RET | libc::BPF_K,
+    );
+    // The type is in the order of this machine (`struct nlmsghdr`), and the filter reads it in that of networks.
+    let tests = types.iter().enumerate();
+    let tests = tests.map(|(at, kind)| step(test, types.len() - at, u16::to_be(*kind).into()));
+    let steps = once(step(load, 0, 4)).chain(tests);
+    let steps = steps.chain([step(end, 0, 0), step(end, 0, u32::MAX)]);
+    let mut steps: Vec<_> = steps.try_collect().map_err(io::Error::other)?;
+    // The kernel reads as many steps as this says, which live until the end of this function.
     let program = libc::sock_fprog {
         len: u16::try_from(steps.len()).map_err(io::Error::other)?,
         filter: steps.as_mut_ptr(),
     };
-    // SAFETY: the kernel reads one `sock_fprog`, and as many steps as it says, which live until the end of this function.
-    unsafe { set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program) }
+    Ok(setsockopt(socket, AttachFilter, &program)?)
 }
 
 /// Joins a multicast group of netlink (`NETLINK_ADD_MEMBERSHIP`): a number that an address has no bit for, if above 32.
 pub fn join_netlink_group(socket: &impl AsFd, group: u32) -> io::Result<()> {
-    // SAFETY: the kernel reads a number.
-    unsafe {
-        set_option(
-            socket,
-            libc::SOL_NETLINK,
-            libc::NETLINK_ADD_MEMBERSHIP,
-            &group,
-        )
-    }
-}
-
-/// # Safety
-/// `value` is what the kernel reads for this option.
-unsafe fn set_option<T>(
-    socket: &impl AsFd,
-    level: c_int,
-    option: c_int,
-    value: &T,
-) -> io::Result<()> {
-    let socket = socket.as_fd().as_raw_fd();
-    let size = libc::socklen_t::try_from(size_of::<T>()).unwrap_or_default();
-    let value: *const T = value;
-    // SAFETY: the kernel reads as many bytes of `value` as the size argument says, which are all.
-    let done = unsafe { libc::setsockopt(socket, level, option, value.cast(), size) };
-    Errno::result(done).map(drop).map_err(io::Error::from)
+    Ok(setsockopt(socket, AddMembership, &group)?)
 }
 
 #[cfg(test)]
