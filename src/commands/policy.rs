@@ -99,13 +99,10 @@ fn option(entry: &'static Entry) -> Arg {
 
 /// The accepted forms, each with its meaning.
 fn forms(entry: &Entry) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let number = entry.number.iter().map(|number| ("N", number.of));
+    let shapes = entry.shapes.iter();
     entry
         .shown_words()
-        .chain(number)
-        .chain(entry.nodes.map(|means| ("node:N", means)))
-        .chain(entry.cpus.map(|means| ("CPULIST", means)))
-        .chain(entry.program.map(|means| ("pid:N|unit:NAME", means)))
+        .chain(shapes.map(|shape| (shape.holder, shape.means)))
 }
 
 /// The help of the setting, with its values where there are several.

@@ -285,11 +285,11 @@ pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selecti
             && !machine
                 .interfaces
                 .iter()
-                .any(|interface| rule.matches.holds(machine, interface))
+                .any(|interface| rule.matches(machine, interface))
     });
     notes.extend(unmatched.map(|(rule, of)| Note::RuleUnmatched {
         rule,
-        conditions: of.matches.text.clone(),
+        conditions: of.text.clone(),
     }));
     notes.extend(not_planned(machine, selection));
     if machine.topology.exclusive_cut {

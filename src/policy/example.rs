@@ -1,11 +1,13 @@
 //! `dist/nicpin.toml`: every setting with its values and its default, as comments and lines of a policy file.
 
-use std::fmt::Write as _;
+use std::fmt::Display;
+
+use itertools::Itertools as _;
 
 use crate::policy::setting::Entry;
 use crate::policy::table::SETTINGS;
 
-pub use crate::policy::rule::CONDITIONS;
+pub use crate::policy::CONDITIONS;
 
 const HEAD: &str = "\
 # The policy of nicpin: /etc/nicpin.toml. Every line is a comment or a default, so the unedited file
@@ -40,30 +42,28 @@ const COLUMNS: usize = 120;
 
 /// The file.
 pub fn example() -> String {
-    let (defaults, machine): (Vec<_>, Vec<_>) =
-        SETTINGS.iter().partition(|entry| entry.is_for_interfaces());
-    let mut text = HEAD.to_owned();
-    for line in POLICY.lines() {
-        text.push_str(format!("# {line}").trim_end());
-        text.push('\n');
-    }
-    for entry in machine {
-        add(&mut text, entry);
-    }
-    text.push_str("\n[defaults]\n");
-    for entry in defaults {
-        add(&mut text, entry);
-    }
-    text.push_str("\n# Rules match by any of:\n");
-    rows(&mut text, CONDITIONS);
-    text + "#\n" + RULES
+    let settings = |for_interfaces| {
+        let entries = SETTINGS.iter();
+        entries
+            .filter(move |entry| entry.is_for_interfaces() == for_interfaces)
+            .map(about)
+            .join("")
+    };
+    let about = POLICY.lines().map(|line| format!("# {line}"));
+    let about = about.map(|line| format!("{}\n", line.trim_end())).join("");
+    format!(
+        "{HEAD}{about}{}\n[defaults]\n{}\n# Rules match by any of:\n{}#\n{RULES}",
+        settings(false),
+        settings(true),
+        rows(CONDITIONS)
+    )
 }
 
-fn add(text: &mut String, entry: &Entry) {
-    let values = entry.in_file();
+/// A setting: what it decides, its values, and its default.
+fn about(entry: &Entry) -> String {
     let end = if entry.note.is_empty() { "" } else { ". " };
     let about = format!("{}{end}{}:", entry.help, entry.note.trim_end_matches('.'));
-    text.push_str("\n#");
+    let mut text = "\n#".to_owned();
     let mut columns = 1;
     for word in about.split(' ') {
         columns += 1 + word.chars().count();
@@ -71,24 +71,16 @@ fn add(text: &mut String, entry: &Entry) {
             text.push_str("\n#");
             columns = 2 + word.chars().count();
         }
-        let _ = write!(text, " {word}");
+        text += &format!(" {word}");
     }
-    text.push('\n');
-    rows(
-        text,
-        values
-            .iter()
-            .map(|(value, means)| (value.as_str(), means.as_str())),
-    );
-    if let Some((value, _)) = values.first() {
-        let _ = writeln!(text, "{} = {value}", entry.key);
-    }
+    let values = entry.in_file();
+    let default = format!("{} = {}\n", entry.key, values[0].0);
+    format!("{text}\n{}{default}", rows(values))
 }
 
-fn rows<'a>(text: &mut String, rows: impl IntoIterator<Item = (&'a str, &'a str)>) {
-    for (value, means) in rows {
-        let _ = writeln!(text, "#   {value:<12} {means}");
-    }
+fn rows<T: Display>(rows: impl IntoIterator<Item = (T, T)>) -> String {
+    let row = |(value, means)| format!("#   {value:<12} {means}\n");
+    rows.into_iter().map(row).join("")
 }
 
 #[cfg(test)]

@@ -1,15 +1,16 @@
 //! Reads the policy file (TOML) by the table of settings. Every error has its line and column.
 
+use std::ops::RangeInclusive;
+
 use glob::Pattern;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use crate::cpuset::CpuSet;
-use crate::policy::choice::Policy;
-use crate::policy::rule::{CONDITIONS, Match, Rule};
 use crate::policy::setting::{Entry, Value};
 use crate::policy::settings::{Settings, named};
 use crate::policy::table::SETTINGS;
+use crate::policy::{CONDITIONS, Condition, Policy, Rule};
 
 /// An error in a policy file, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,237 +24,211 @@ pub struct PolicyError {
     pub message: String,
 }
 
+/// What is wrong at an offset of the text.
+type Wrong = (usize, String);
 type Key<'t> = Spanned<DeString<'t>>;
 type Item<'t> = Spanned<DeValue<'t>>;
 
 impl Policy {
     /// Parses a policy file. CPUs that a machine does not have are like offline ones.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
-        File { text }.policy()
+        policy(text).map_err(|(offset, message)| {
+            let before = text.get(..offset).unwrap_or(text);
+            let in_line = before.chars().rev().take_while(|c| *c != '\n');
+            PolicyError {
+                line: before.matches('\n').count() + 1,
+                column: in_line.count() + 1,
+                message,
+            }
+        })
     }
 }
 
-struct File<'t> {
-    text: &'t str,
+fn policy(text: &str) -> Result<Policy, Wrong> {
+    let document = DeTable::parse(text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        (start, error.message().to_owned())
+    })?;
+    let mut policy = Policy::default();
+    for (key, item) in in_order(document.get_ref()) {
+        match key.get_ref().as_ref() {
+            "defaults" => policy.defaults = settings(item)?,
+            "rule" => {
+                let rules = item.get_ref().as_array();
+                let rules =
+                    rules.ok_or_else(|| at(item, "expected rules, each headed by [[rule]]"))?;
+                policy.rules = rules.iter().map(rule).collect::<Result<_, _>>()?;
+            }
+            _ => set(&mut policy.machine, key, item, false)?,
+        }
+    }
+    Ok(policy)
 }
 
-impl<'t> File<'t> {
-    fn policy(&self) -> Result<Policy, PolicyError> {
-        let document = DeTable::parse(self.text).map_err(|error| {
-            self.error(error.span().map_or(0, |span| span.start), error.message())
-        })?;
-        let mut policy = Policy::default();
-        for (key, item) in in_order(document.get_ref()) {
-            match key.get_ref().as_ref() {
-                "defaults" => policy.defaults = self.settings(item)?,
-                "rule" => {
-                    let rules = item.get_ref().as_array();
-                    let rules = rules
-                        .ok_or_else(|| self.at(item, "expected rules, each headed by [[rule]]"))?;
-                    policy.rules = rules
-                        .iter()
-                        .map(|rule| self.rule(rule))
-                        .collect::<Result<_, _>>()?;
-                }
-                name => match named(name) {
-                    Some(entry) if !entry.is_for_interfaces() => {
-                        policy.machine.set(entry, self.value(entry, item)?);
-                    }
-                    Some(_) => {
-                        let text =
-                            format!("`{name}` belongs in [defaults], or in the `set` of a rule");
-                        return Err(self.at(key, &text));
-                    }
-                    None => {
-                        let machine = SETTINGS.iter().filter(|entry| !entry.is_for_interfaces());
-                        let names = ["defaults", "rule"]
-                            .into_iter()
-                            .chain(machine.map(|entry| entry.key));
-                        return Err(self.unknown("key", key, names));
-                    }
-                },
-            }
+fn rule(item: &Item<'_>) -> Result<Rule, Wrong> {
+    let (mut matches, mut given) = (None, None);
+    for (key, item) in entries(item)? {
+        match key.get_ref().as_ref() {
+            "match" => matches = Some(conditions(item)?),
+            "set" => given = Some(settings(item)?),
+            _ => return Err(unknown("key", key, &["match", "set"])),
         }
-        Ok(policy)
     }
+    let missing = |name| at(item, format!("the rule has no `{name}`"));
+    let (conditions, text) = matches.ok_or_else(|| missing("match"))?;
+    Ok(Rule {
+        conditions,
+        text,
+        set: given.ok_or_else(|| missing("set"))?,
+    })
+}
 
-    fn rule(&self, item: &Item<'t>) -> Result<Rule, PolicyError> {
-        let (mut matches, mut set) = (None, None);
-        for (key, item) in in_order(self.table(item)?) {
-            match key.get_ref().as_ref() {
-                "match" => matches = Some(self.matches(item)?),
-                "set" => set = Some(self.settings(item)?),
-                _ => return Err(self.unknown("key", key, ["match", "set"])),
-            }
-        }
-        let missing = |name| move || self.at(item, &format!("the rule has no `{name}`"));
-        Ok(Rule {
-            matches: matches.ok_or_else(missing("match"))?,
-            set: set.ok_or_else(missing("set"))?,
-        })
-    }
-
-    fn matches(&self, item: &Item<'t>) -> Result<Match, PolicyError> {
-        let (mut matches, mut conditions) = (Match::default(), Vec::new());
-        for (key, item) in in_order(self.table(item)?) {
-            match key.get_ref().as_ref() {
-                "name" => matches.name = Some(self.pattern(item)?),
-                "driver" => matches.driver = Some(self.pattern(item)?),
-                "device" => matches.device = Some(self.pattern(item)?),
-                "pci" => matches.pci = Some(self.pattern(item)?),
-                "node" => {
-                    let node = integer(item.get_ref()).and_then(|node| node.parse().ok());
-                    matches.node =
-                        Some(node.ok_or_else(|| self.at(item, "expected the number of a node"))?);
-                }
-                "speed" => {
-                    let number = integer(item.get_ref());
-                    let text = number
-                        .as_deref()
-                        .or(item.get_ref().as_str())
-                        .unwrap_or_default();
-                    matches.speed = Some(
-                        text.parse()
-                            .map_err(|error: String| self.at(item, &error))?,
-                    );
-                }
-                _ => return Err(self.unknown("condition", key, CONDITIONS.map(|(name, _)| name))),
-            }
-            let quoted = || item.get_ref().as_str().map(|text| format!("{text:?}"));
-            let value = integer(item.get_ref()).or_else(quoted).unwrap_or_default();
-            conditions.push(format!("{} = {value}", key.get_ref()));
-        }
-        Ok(Match {
-            text: conditions.join(", "),
-            ..matches
-        })
-    }
-
-    fn pattern(&self, item: &Item<'t>) -> Result<Pattern, PolicyError> {
-        let text = item
-            .get_ref()
-            .as_str()
-            .ok_or_else(|| self.at(item, "expected a string"))?;
-        Pattern::new(text)
-            .map_err(|error| self.at(item, &format!("`{text}` is not a pattern: {}", error.msg)))
-    }
-
-    /// The settings of `[defaults]` or of a rule.
-    fn settings(&self, item: &Item<'t>) -> Result<Settings, PolicyError> {
-        let mut settings = Settings::default();
-        for (key, item) in in_order(self.table(item)?) {
-            let name = key.get_ref().as_ref();
-            match named(name) {
-                Some(entry) if entry.is_for_interfaces() => {
-                    settings.set(entry, self.value(entry, item)?);
-                }
-                Some(_) => {
-                    let text = format!(
-                        "`{name}` is a setting of the machine and belongs at the top of the file"
-                    );
-                    return Err(self.at(key, &text));
-                }
-                None => {
-                    let known = SETTINGS.iter().filter(|entry| entry.is_for_interfaces());
-                    return Err(self.unknown("setting", key, known.map(|entry| entry.key)));
-                }
-            }
-        }
-        Ok(settings)
-    }
-
-    fn value(&self, entry: &Entry, item: &Item<'t>) -> Result<Value, PolicyError> {
-        let value = match item.get_ref() {
-            DeValue::Boolean(given) if entry.switch().is_some() => entry.read(&given.to_string()),
-            _ if entry.switch().is_some() => {
-                return Err(self.at(item, "expected a boolean, true or false"));
-            }
-            DeValue::String(text) => entry.read(text),
-            DeValue::Integer(_) if entry.number.is_some() => {
-                entry.read(&integer(item.get_ref()).unwrap_or_default())
-            }
-            DeValue::Table(_) if entry.cpus.is_some() => Ok(Value::Cpus(self.cpus(item)?)),
-            _ => return Err(self.at(item, &format!("expected a string: {}", entry.expected()))),
+/// The conditions of a rule, and their text.
+fn conditions(item: &Item<'_>) -> Result<(Vec<Condition>, String), Wrong> {
+    let (mut conditions, mut texts) = (Vec::new(), Vec::new());
+    for (key, item) in entries(item)? {
+        let (number, text) = (integer(item), item.get_ref().as_str());
+        let pattern = || {
+            let text = text.ok_or_else(|| at(item, "expected a string"))?;
+            let wrong =
+                |error: glob::PatternError| format!("`{text}` is not a pattern: {}", error.msg);
+            Pattern::new(text).map_err(|error| at(item, wrong(error)))
         };
-        value.map_err(|error| self.at(item, &error.to_string()))
+        conditions.push(match key.get_ref().as_ref() {
+            "name" => Condition::Name(pattern()?),
+            "driver" => Condition::Driver(pattern()?),
+            "device" => Condition::Device(pattern()?),
+            "pci" => Condition::Pci(pattern()?),
+            "node" => {
+                let node = number.as_ref().and_then(|node| node.parse().ok());
+                Condition::Node(node.ok_or_else(|| at(item, "expected the number of a node"))?)
+            }
+            "speed" => {
+                let text = number.as_deref().or(text).unwrap_or_default();
+                let wrong = || {
+                    format!("`{text}` is not a speed in Mbit/s such as 10000, >=25000 or <10000")
+                };
+                Condition::Speed(speeds(text).ok_or_else(|| at(item, wrong()))?)
+            }
+            _ => return Err(unknown("condition", key, &CONDITIONS.map(|(name, _)| name))),
+        });
+        let value = number.or(text.map(|text| format!("{text:?}")));
+        texts.push(format!("{} = {}", key.get_ref(), value.unwrap_or_default()));
     }
+    Ok((conditions, texts.join(", ")))
+}
 
-    /// CPUs in an explicit form: `{ cpus = "4-7" }` or `{ mask = "000000f0" }`.
-    fn cpus(&self, item: &Item<'t>) -> Result<CpuSet, PolicyError> {
-        let mut given = in_order(self.table(item)?).into_iter();
-        let (Some((key, text)), None) = (given.next(), given.next()) else {
-            return Err(self.at(
-                item,
-                "expected { cpus = \"4-7\" } or { mask = \"000000f0\" }",
-            ));
-        };
-        let parse = match key.get_ref().as_ref() {
-            "cpus" => CpuSet::parse_list,
-            "mask" => CpuSet::parse_mask,
-            _ => return Err(self.unknown("key", key, ["cpus", "mask"])),
-        };
-        let cpus = parse(
-            text.get_ref()
-                .as_str()
-                .ok_or_else(|| self.at(text, "expected a string"))?,
-        );
-        let cpus = cpus.map_err(|error| self.at(text, &error.to_string()))?;
-        if cpus.is_empty() {
-            Err(self.at(text, "expected at least one CPU"))
-        } else {
-            Ok(cpus)
-        }
+/// `10000`, `>=25000`.
+fn speeds(text: &str) -> Option<RangeInclusive<u32>> {
+    let digits = text.trim_start_matches(['<', '>', '=']);
+    let (sign, number) = text.split_at(text.len() - digits.len());
+    let mbps: u32 = number.trim().parse().ok()?;
+    Some(match sign {
+        "" | "=" => mbps..=mbps,
+        ">=" => mbps..=u32::MAX,
+        ">" => mbps.checked_add(1)?..=u32::MAX,
+        "<=" => 0..=mbps,
+        "<" => 0..=mbps.checked_sub(1)?,
+        _ => return None,
+    })
+}
+
+/// The settings of `[defaults]` or of a rule.
+fn settings(item: &Item<'_>) -> Result<Settings, Wrong> {
+    let mut settings = Settings::default();
+    for (key, item) in entries(item)? {
+        set(&mut settings, key, item, true)?;
     }
+    Ok(settings)
+}
 
-    fn table<'d>(&self, item: &'d Item<'t>) -> Result<&'d DeTable<'t>, PolicyError> {
-        item.get_ref()
-            .as_table()
-            .ok_or_else(|| self.at(item, "expected a table"))
-    }
-
-    fn unknown(
-        &self,
-        what: &str,
-        key: &Key<'t>,
-        known: impl IntoIterator<Item = &'static str>,
-    ) -> PolicyError {
-        let (name, known) = (
-            key.get_ref().as_ref(),
-            known.into_iter().collect::<Vec<_>>(),
-        );
-        let near = known
+/// Adds a setting: one for interfaces, or one of the machine.
+fn set(
+    settings: &mut Settings,
+    key: &Key<'_>,
+    item: &Item<'_>,
+    for_interfaces: bool,
+) -> Result<(), Wrong> {
+    let name = key.get_ref().as_ref();
+    let Some(entry) = named(name) else {
+        let fitting = SETTINGS
             .iter()
-            .map(|known| (strsim::damerau_levenshtein(name, known), known))
-            .min();
-        let fix = match near {
-            Some((distance, near)) if distance <= 2 && distance * 2 < name.len() => {
-                format!("did you mean `{near}`?")
-            }
-            _ => format!("expected one of {}", known.join(", ")),
+            .filter(|entry| entry.is_for_interfaces() == for_interfaces);
+        let known: Vec<_> = fitting.map(|entry| entry.key).collect();
+        return Err(match for_interfaces {
+            true => unknown("setting", key, &known),
+            false => unknown("key", key, &[&["defaults", "rule"], &known[..]].concat()),
+        });
+    };
+    if entry.is_for_interfaces() != for_interfaces {
+        let place = match for_interfaces {
+            true => "is a setting of the machine and belongs at the top of the file",
+            false => "belongs in [defaults], or in the `set` of a rule",
         };
-        self.at(key, &format!("unknown {what} `{name}`; {fix}"))
+        return Err(at(key, format!("`{name}` {place}")));
     }
+    settings.set(entry, value(entry, item)?);
+    Ok(())
+}
 
-    fn at<T>(&self, place: &Spanned<T>, message: &str) -> PolicyError {
-        self.error(place.span().start, message)
-    }
-
-    fn error(&self, offset: usize, message: &str) -> PolicyError {
-        let before = self.text.get(..offset).unwrap_or(self.text);
-        let line = before.matches('\n').count() + 1;
-        let column = before
-            .rsplit('\n')
-            .next()
-            .unwrap_or_default()
-            .chars()
-            .count()
-            + 1;
-        PolicyError {
-            line,
-            column,
-            message: message.to_owned(),
+fn value(entry: &Entry, item: &Item<'_>) -> Result<Value, Wrong> {
+    let value = match (item.get_ref(), entry.switch()) {
+        (DeValue::Boolean(given), Some(_)) => entry.read(&given.to_string()),
+        (_, Some(_)) => return Err(at(item, "expected a boolean, true or false")),
+        (DeValue::String(text), _) => entry.read(text),
+        (DeValue::Integer(_), _) if entry.takes_numbers() => {
+            entry.read(&integer(item).unwrap_or_default())
         }
+        (DeValue::Table(_), _) if entry.takes_cpus() => Ok(Value::Cpus(cpus(item)?)),
+        _ => return Err(at(item, format!("expected a string: {}", entry.expected()))),
+    };
+    value.map_err(|error| at(item, error.0))
+}
+
+/// CPUs in an explicit form: `{ cpus = "4-7" }` or `{ mask = "000000f0" }`.
+fn cpus(item: &Item<'_>) -> Result<CpuSet, Wrong> {
+    let [(key, item)] = entries(item)?[..] else {
+        return Err(at(
+            item,
+            "expected { cpus = \"4-7\" } or { mask = \"000000f0\" }",
+        ));
+    };
+    let parse = match key.get_ref().as_ref() {
+        "cpus" => CpuSet::parse_list,
+        "mask" => CpuSet::parse_mask,
+        _ => return Err(unknown("key", key, &["cpus", "mask"])),
+    };
+    let text = item.get_ref().as_str();
+    match parse(text.ok_or_else(|| at(item, "expected a string"))?) {
+        Ok(cpus) if cpus.is_empty() => Err(at(item, "expected at least one CPU")),
+        cpus => cpus.map_err(|error| at(item, error.to_string())),
     }
+}
+
+fn unknown(what: &str, key: &Key<'_>, known: &[&str]) -> Wrong {
+    let name = key.get_ref().as_ref();
+    let distances = known
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(name, known), known));
+    let fix = match distances.min() {
+        Some((distance, near)) if distance <= 2 && distance * 2 < name.len() => {
+            format!("did you mean `{near}`?")
+        }
+        _ => format!("expected one of {}", known.join(", ")),
+    };
+    at(key, format!("unknown {what} `{name}`; {fix}"))
+}
+
+fn at<T>(place: &Spanned<T>, message: impl Into<String>) -> Wrong {
+    (place.span().start, message.into())
+}
+
+/// The entries of a table.
+fn entries<'d, 't>(item: &'d Item<'t>) -> Result<Vec<(&'d Key<'t>, &'d Item<'t>)>, Wrong> {
+    let table = item.get_ref().as_table();
+    table
+        .map(in_order)
+        .ok_or_else(|| at(item, "expected a table"))
 }
 
 /// The entries in the order of the file, so that the first error is reported.
@@ -264,13 +239,10 @@ fn in_order<'d, 't>(table: &'d DeTable<'t>) -> Vec<(&'d Key<'t>, &'d Item<'t>)> 
 }
 
 /// An integer of any base, as decimal text.
-fn integer(value: &DeValue<'_>) -> Option<String> {
-    let integer = value.as_integer()?;
-    Some(
-        i64::from_str_radix(integer.as_str(), integer.radix())
-            .ok()?
-            .to_string(),
-    )
+fn integer(item: &Item<'_>) -> Option<String> {
+    let integer = item.get_ref().as_integer()?;
+    let number = i64::from_str_radix(integer.as_str(), integer.radix()).ok()?;
+    Some(number.to_string())
 }
 
 /// A policy file without its comments, which may say anything; `None` when it is none.

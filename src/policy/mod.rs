@@ -4,21 +4,451 @@
 //! the file's order, each over the ones before it; options from the command line come last. A setting that is given
 //! in a later place replaces the same setting of an earlier one.
 
-mod choice;
 pub mod example;
 mod file;
-mod rule;
 mod setting;
 mod settings;
 mod table;
 
-pub(crate) use choice::Choice;
-pub use choice::Policy;
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use glob::Pattern;
+
+use crate::machine::{Interface, Machine, Program};
+
 pub use file::{PolicyError, without_comments};
-pub use rule::Rule;
-pub use setting::{
-    Entry, Form, Given, ImpossibleCpu, NoEffect, Number, Setting, SettingError, Value, Word,
-    possible_cpus,
-};
-pub use settings::Settings;
+pub use setting::{Entry, Setting, SettingError, Value};
+pub use settings::{ImpossibleCpu, NoEffect, Settings, possible_cpus};
 pub use table::*;
+
+/// A policy: the file's settings and the command line's.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Policy {
+    /// The file's settings for the machine.
+    pub machine: Settings,
+    /// The file's settings for every interface.
+    pub defaults: Settings,
+    /// The file's rules, in order.
+    pub rules: Vec<Rule>,
+    /// The command line's settings, which override the file's.
+    pub options: Settings,
+}
+
+/// Settings for the interfaces that match: all conditions hold.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rule {
+    conditions: Vec<Condition>,
+    /// The conditions as text: `name = "ens*", node = 1`.
+    pub(crate) text: String,
+    set: Settings,
+}
+
+/// The keys of `match` in a rule, with their meaning.
+pub const CONDITIONS: [(&str, &str); 6] = [
+    (
+        "name",
+        "the interface's name, a pattern: \"ens*\", \"eth[02]\"",
+    ),
+    ("driver", "the driver's name, a pattern"),
+    ("device", "the bus address, a pattern: \"0000:3b:00.?\""),
+    ("node", "the interface's node, a number"),
+    (
+        "pci",
+        "PCI vendor and device in hex, a pattern: \"15b3:1017\", \"15b3:*\"",
+    ),
+    (
+        "speed",
+        "what the port can carry in Mbit/s, else its speed: 10000, \">=25000\"; unknown matches none",
+    ),
+];
+
+/// A condition on an interface ([`CONDITIONS`]).
+#[derive(Debug, Clone, PartialEq)]
+enum Condition {
+    Name(Pattern),
+    Driver(Pattern),
+    Device(Pattern),
+    Node(u32),
+    Pci(Pattern),
+    /// In Mbit/s.
+    Speed(RangeInclusive<u32>),
+}
+
+/// The settings of one interface.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Choice {
+    settings: Settings,
+    /// The rules that matched, counted from 1 in the file's order.
+    pub(crate) rules: Vec<usize>,
+}
+
+impl Policy {
+    /// Whether any scope in it is `hint`.
+    pub fn wants_hints(&self) -> bool {
+        self.given(&SCOPE).any(|scope| scope == Scope::Hint)
+    }
+
+    /// Whether anything in it leaves out CPUs that a cgroup has alone.
+    pub fn wants_exclusive(&self) -> bool {
+        self.given(&AVOID_EXCLUSIVE).any(|avoid| avoid)
+    }
+
+    /// Whether anything in it plans RFS, or turns it off.
+    pub fn wants_flow_counts(&self) -> bool {
+        self.given(&RFS).any(|rfs| rfs != Rfs::Keep)
+    }
+
+    /// Whether anything in it says what to do about CPUs that a cgroup has alone.
+    pub fn decides_on_exclusive(&self) -> bool {
+        self.given(&AVOID_EXCLUSIVE).next().is_some()
+    }
+
+    /// The programs that it names.
+    pub fn programs(&self) -> BTreeSet<Program> {
+        let near = self.given(&NEAR).flatten();
+        near.filter_map(|near| match near {
+            Near::Program(program) => Some(program),
+            Near::Cpus(_) => None,
+        })
+        .collect()
+    }
+
+    /// What is given for a setting, in any place.
+    fn given<T: Clone>(&self, setting: &'static Setting<T>) -> impl Iterator<Item = T> {
+        let of_rules = self.rules.iter().map(|rule| &rule.set);
+        let all = of_rules.chain([&self.defaults, &self.options]);
+        all.filter_map(|settings| settings.get(setting))
+    }
+
+    /// Refuses settings without effect beside others of the same place.
+    pub fn check_effects(&self) -> Result<(), NoEffect> {
+        self.defaults.check_effects("in [defaults], ", "")?;
+        for (number, rule) in (1..).zip(&self.rules) {
+            rule.set.check_effects(&format!("in rule {number}, "), "")?;
+        }
+        self.options.check_effects("", "--")
+    }
+
+    /// Refuses an option of the command line that has no effect on any of these interfaces beside what the file sets.
+    pub fn check_options<'a>(
+        &self,
+        machine: &Machine,
+        interfaces: impl IntoIterator<Item = &'a Interface>,
+    ) -> Result<(), NoEffect> {
+        let mut found = Ok(());
+        for interface in interfaces {
+            let all = self.choice(machine, interface).settings;
+            let Some((setting, beside)) = self.options.without_effect(&all) else {
+                return Ok(());
+            };
+            found = Err(NoEffect(format!(
+                "--{setting} has no effect on {} beside {beside} of the policy file; fix: leave it out",
+                interface.name
+            )));
+        }
+        found
+    }
+
+    /// A setting of the machine.
+    pub(crate) fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
+        let given = self.options.get(setting);
+        given
+            .or_else(|| self.machine.get(setting))
+            .unwrap_or_else(|| setting.default_value())
+    }
+
+    /// The settings that apply to an interface.
+    pub(crate) fn choice(&self, machine: &Machine, interface: &Interface) -> Choice {
+        let mut settings = self.defaults.clone();
+        let mut rules = Vec::new();
+        for (number, rule) in (1..).zip(&self.rules) {
+            if rule.matches(machine, interface) {
+                rules.push(number);
+                settings.override_with(&rule.set);
+            }
+        }
+        settings.override_with(&self.options);
+        Choice { settings, rules }
+    }
+}
+
+impl Rule {
+    pub(crate) fn matches(&self, machine: &Machine, interface: &Interface) -> bool {
+        let Interface { name, device, .. } = interface;
+        let fits = |pattern: &Pattern, text: &Option<String>| {
+            pattern.matches(text.as_deref().unwrap_or_default())
+        };
+        self.conditions.iter().all(|condition| match condition {
+            // As with selectors, the interface of that very name comes before those that match.
+            Condition::Name(pattern) if machine.interface(pattern.as_str()).is_some() => {
+                name == pattern.as_str()
+            }
+            Condition::Name(pattern) => pattern.matches(name),
+            Condition::Driver(pattern) => fits(pattern, &interface.driver),
+            Condition::Device(pattern) => pattern.matches(&device.address),
+            Condition::Node(node) => machine.nodes_of(interface).contains(*node),
+            Condition::Pci(pattern) => fits(pattern, &device.pci_id),
+            // Whichever carriers are there.
+            Condition::Speed(speeds) => {
+                let carries = interface.supported_mbps.or(interface.speed_mbps);
+                carries.is_some_and(|mbps| speeds.contains(&mbps))
+            }
+        })
+    }
+}
+
+impl Choice {
+    /// A setting of the interface.
+    pub(crate) fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
+        let given = self.settings.get(setting);
+        given.unwrap_or_else(|| setting.default_value())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpuset::CpuSet;
+
+    fn interface(name: &str, driver: &str) -> Interface {
+        Interface {
+            name: name.into(),
+            driver: Some(driver.into()),
+            ..Interface::default()
+        }
+    }
+
+    #[test]
+    fn later_rules_and_options_override() {
+        let mut policy = Policy::parse(
+            "[defaults]\nscope = 'all'\nrps = 'off'\n\
+             [[rule]]\nmatch = { driver = 'mlx5*' }\nset = { scope = 'local', exclude = '0-1' }\n\
+             [[rule]]\nmatch = { name = 'ens1*', driver = 'mlx5_core' }\nset = { scope = '4-7' }\n",
+        )
+        .unwrap();
+        let choice = policy.choice(&Machine::default(), &interface("ens1f0", "mlx5_core"));
+        assert_eq!(
+            choice.get(&SCOPE),
+            Scope::Cpus(CpuSet::parse_list("4-7").unwrap())
+        );
+        assert_eq!(
+            (choice.get(&RPS), choice.get(&EXCLUDE).to_string()),
+            (Rps::Off, "0-1".to_owned())
+        );
+        assert_eq!(choice.rules, [1, 2]);
+        assert_eq!(
+            policy
+                .choice(&Machine::default(), &interface("ens2f0", "mlx5_core"))
+                .get(&SCOPE),
+            Scope::Local
+        );
+        assert_eq!(
+            policy
+                .choice(&Machine::default(), &interface("ens1f0", "igb"))
+                .get(&SCOPE),
+            Scope::All
+        );
+        policy.options = Settings::of([("scope", "remote")]).unwrap();
+        assert_eq!(
+            policy
+                .choice(&Machine::default(), &interface("ens1f0", "mlx5_core"))
+                .get(&SCOPE),
+            Scope::Remote
+        );
+    }
+
+    #[test]
+    fn every_setting_is_read() {
+        let text = "[defaults]\nscope = 'remote'\nexclude = '0'\nirq-cores = 2\nper = 'l3'\nwiden = 'package'\n\
+                    siblings = true\navoid-cpu0 = false\nrps = '1-3'\nxps = 'keep'\nrfs = 32768\nchannels = 6\n\
+                    group = 'l3'\nskip = true\n";
+        let policy = Policy::parse(text);
+        let choice = policy
+            .unwrap()
+            .choice(&Machine::default(), &interface("eth0", "igb"));
+        assert_eq!(choice.get(&SCOPE), Scope::Remote);
+        assert_eq!(choice.get(&EXCLUDE), CpuSet::single(0));
+        assert_eq!(choice.get(&IRQ_CORES), Some(2));
+        assert_eq!(choice.get(&PER), Per::L3);
+        assert_eq!(choice.get(&WIDEN), Widen::Package);
+        assert!(choice.get(&SIBLINGS) && !choice.get(&AVOID_CPU0) && choice.get(&SKIP));
+        assert_eq!(
+            choice.get(&RPS),
+            Rps::Cpus(CpuSet::parse_list("1-3").unwrap())
+        );
+        assert_eq!(choice.get(&XPS), Xps::Keep);
+        assert_eq!(choice.get(&RFS), Rfs::Entries(32768));
+        assert_eq!(choice.get(&CHANNELS), ChannelCount::Count(6));
+        assert_eq!(choice.get(&GROUP), Some(Group::L3));
+    }
+
+    #[test]
+    fn a_default_can_be_given_over_what_came_before() {
+        for entry in SETTINGS.iter().filter(|entry| entry.is_for_interfaces()) {
+            let values = entry.in_file();
+            for (other, _) in &values[1..] {
+                let text = format!(
+                    "[defaults]\n{key} = {other}\n[[rule]]\nmatch = {{}}\nset = {{ {key} = {default} }}\n",
+                    key = entry.key,
+                    default = values[0].0
+                );
+                let policy = Policy::parse(&text).unwrap();
+                let default =
+                    Policy::parse(&format!("[defaults]\n{} = {}\n", entry.key, values[0].0))
+                        .unwrap();
+                assert_ne!(policy.defaults, default.defaults, "{text}");
+                let eth0 = interface("eth0", "igb");
+                assert_eq!(
+                    policy.choice(&Machine::default(), &eth0).settings,
+                    default.choice(&Machine::default(), &eth0).settings,
+                    "{text}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn settings_of_the_machine() {
+        let mut policy = Policy::parse("irqbalance = 'stop'\n").unwrap();
+        assert_eq!(
+            (policy.get(&IRQBALANCE), Policy::default().get(&IRQBALANCE)),
+            (Balancer::Stop, Balancer::Ban)
+        );
+        policy.options = Settings::of([("irqbalance", "ignore")]).unwrap();
+        assert_eq!(policy.get(&IRQBALANCE), Balancer::Ignore);
+    }
+
+    #[test]
+    fn patterns_have_brackets() {
+        let text = "[[rule]]\nmatch = { name = 'eth[02]', driver = 'i[!x]*' }\nset = {}\n";
+        let policy = Policy::parse(text).unwrap();
+        let rules = |name, driver| {
+            policy
+                .choice(&Machine::default(), &interface(name, driver))
+                .rules
+        };
+        assert_eq!(
+            (rules("eth0", "igb"), rules("eth2", "igb")),
+            (vec![1], vec![1])
+        );
+        assert!(rules("eth1", "igb").is_empty() && rules("eth0", "ixgbe").is_empty());
+    }
+
+    #[test]
+    fn groups() {
+        for (given, expected) in [
+            ("{ cpus = '4-7' }", "4-7"),
+            ("{ mask = '00000000,000000f0' }", "4-7"),
+            ("'4,5-7'", "4-7"),
+        ] {
+            let policy = Policy::parse(&format!("[defaults]\ngroup = {given}\n")).unwrap();
+            let group = policy.defaults.get(&GROUP).unwrap();
+            assert_eq!(
+                group,
+                Some(Group::Cpus(CpuSet::parse_list(expected).unwrap()))
+            );
+        }
+        for bad in [
+            "'l2'",
+            "{ cpus = '' }",
+            "{ mask = 'zz' }",
+            "3",
+            "{ cpu = '1' }",
+        ] {
+            assert!(
+                Policy::parse(&format!("[defaults]\ngroup = {bad}\n")).is_err(),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn errors_have_a_line_and_a_column() {
+        for (text, expected) in [
+            (
+                "[defaults]\nscope = 'near'\n",
+                "line 2, column 9: `near` is not one of local, all, remote, hint, a node such as node:1, or a CPU list",
+            ),
+            (
+                "[defaults]\nscoop = 'local'\n",
+                "line 2, column 1: unknown setting `scoop`; did you mean `scope`?",
+            ),
+            (
+                "[defaults]\nspeed = 'local'\n",
+                "unknown setting `speed`; expected one of scope, near, exclude, irq-cores,",
+            ),
+            (
+                "[default]\n",
+                "line 1, column 2: unknown key `default`; did you mean `defaults`?",
+            ),
+            (
+                "x = 1\n",
+                "unknown key `x`; expected one of defaults, rule, irqbalance",
+            ),
+            (
+                "scope = 'all'\n",
+                "line 1, column 1: `scope` belongs in [defaults], or in the `set` of a rule",
+            ),
+            (
+                "[defaults]\nirqbalance = 'ban'\n",
+                "line 2, column 1: `irqbalance` is a setting of the machine",
+            ),
+            (
+                "[[rule]]\nmatch = { nam = 'x' }\nset = {}\n",
+                "line 2, column 11: unknown condition `nam`; did you mean",
+            ),
+            (
+                "[[rule]]\nmatch = { name = 'eth[0' }\nset = {}\n",
+                "line 2, column 18: `eth[0` is not a pattern: ",
+            ),
+            (
+                "[[rule]]\nmatch = { speed = 'fast' }\nset = {}\n",
+                "`fast` is not a speed in Mbit/s such as 10000",
+            ),
+            (
+                "[[rule]]\nmatch = { node = -1 }\nset = {}\n",
+                "line 2, column 18: expected the number of a node",
+            ),
+            (
+                "[[rule]]\nmatch = {}\n",
+                "line 1, column 1: the rule has no `set`",
+            ),
+            (
+                "[rule]\nmatch = {}\n",
+                "expected rules, each headed by [[rule]]",
+            ),
+            (
+                "[defaults]\nxps = 'of'\nexclude = ''\nscope = 'x'\n",
+                "line 2, column 7",
+            ),
+            ("[defaults]\nexclude = '3-1'\n", "runs downwards"),
+            (
+                "[defaults]\nexclude = 3\n",
+                "expected a string: a CPU list such as 0-3,8",
+            ),
+            ("[defaults]\nsiblings = 'yes'\n", "expected a boolean"),
+            ("[defaults]\nrfs = 0\n", "a number of flows"),
+            (
+                "[defaults]\nrfs = -5\n",
+                "`-5` is not one of keep, off, or a number of flows",
+            ),
+            ("[defaults]\nirq-cores = 0\n", "line 2, column 13"),
+            (
+                "[defaults]\ngroup = { cpus = '1', mask = '2' }\n",
+                "line 2, column 9",
+            ),
+            (
+                "[defaults]\ngroup = { cpu = '1' }\n",
+                "line 2, column 11: unknown key `cpu`",
+            ),
+            (
+                "[defaults]\ngroup = { mask = 'zz' }\n",
+                "line 2, column 18: `zz` is not a CPU mask",
+            ),
+        ] {
+            let error = Policy::parse(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text:?} gave {error}");
+        }
+    }
+}

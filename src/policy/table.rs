@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::Program;
-use crate::policy::setting::{Entry, Form, Given, Number, Setting, Word};
+use crate::policy::setting::{Entry, Form, Given, Setting};
 
 /// All settings, in the order in which they are documented.
 pub static SETTINGS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
@@ -48,26 +48,24 @@ pub enum Scope {
     Cpus(CpuSet),
 }
 
-pub static SCOPE: Setting<Scope> = Setting {
-    key: "scope",
-    help: "Whose CPUs take the vectors",
-    note: "",
-    default: Word("local", Scope::Local, "the interface's own node"),
-    words: &[
-        Word("all", Scope::All, "every node"),
-        Word("remote", Scope::Remote, "every node but its own"),
-        Word(
+pub static SCOPE: Setting<Scope> = Setting::new(
+    "scope",
+    "Whose CPUs take the vectors",
+    &[
+        ("local", Scope::Local, "the interface's own node"),
+        ("all", Scope::All, "every node"),
+        ("remote", Scope::Remote, "every node but its own"),
+        (
             "hint",
             Scope::Hint,
             "where the driver hints, whatever node that is",
         ),
     ],
-    forms: &[
-        Form::Cpus("these CPUs", Scope::Cpus),
-        Form::Nodes("these nodes", Scope::Nodes),
-    ],
-    given: Given::Anywhere,
-};
+)
+.forms(&[
+    Form::Nodes("these nodes", Scope::Nodes),
+    Form::Cpus("these CPUs", Scope::Cpus),
+]);
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Near {
@@ -75,47 +73,36 @@ pub enum Near {
     Program(Program),
 }
 
-pub static NEAR: Setting<Option<Near>> = Setting {
-    key: "near",
-    help: "A program whose L3 domains take the vectors, on other cores than its own while there are any",
-    note: "The scope is still the bound. Nothing changes where the program may run in all L3 domains.",
-    default: Word("", None, "none"),
-    words: &[],
-    forms: &[
-        Form::Cpus("one that runs on these CPUs", |cpus| Some(Near::Cpus(cpus))),
-        Form::Program("a process, or a unit of systemd", |program| {
-            Some(Near::Program(program))
-        }),
-    ],
-    given: Given::Anywhere,
-};
+pub static NEAR: Setting<Option<Near>> = Setting::new(
+    "near",
+    "A program whose L3 domains take the vectors, on other cores than its own while there are any",
+    &[("", None, "none")],
+)
+.note("The scope is still the bound. Nothing changes where the program may run in all L3 domains.")
+.forms(&[
+    Form::Cpus("one that runs on these CPUs", |cpus| Some(Near::Cpus(cpus))),
+    Form::Program("a process, or a unit of systemd", |program| {
+        Some(Near::Program(program))
+    }),
+]);
 
-pub static EXCLUDE: Setting<CpuSet> = Setting {
-    key: "exclude",
-    help: "CPUs that take no interrupts and no RPS work",
-    note: "Isolated and nohz_full CPUs are left out without being named.",
-    default: Word("", CpuSet::new(), "none"),
-    words: &[],
-    forms: &[Form::Cpus("these CPUs", identity)],
-    given: Given::Anywhere,
-};
+pub static EXCLUDE: Setting<CpuSet> = Setting::new(
+    "exclude",
+    "CPUs that take no interrupts and no RPS work",
+    const { &[("", CpuSet::new(), "none")] },
+)
+.note("Isolated and nohz_full CPUs are left out without being named.")
+.forms(&[Form::Cpus("these CPUs", identity)]);
 
-pub static IRQ_CORES: Setting<Option<usize>> = Setting {
-    key: "irq-cores",
-    help: "How many cores of each node take queue vectors, spread over its L3 domains",
-    note: "The rest is left to applications.",
-    default: Word("all", None, "as many as there are queues"),
-    words: &[],
-    forms: &[Form::Number(
-        Number {
-            range: 1..=65_536,
-            of: "cores",
-            example: 4,
-        },
-        |cores| Some(cores as usize),
-    )],
-    given: Given::Anywhere,
-};
+pub static IRQ_CORES: Setting<Option<usize>> = Setting::new(
+    "irq-cores",
+    "How many cores of each node take queue vectors, spread over its L3 domains",
+    &[("all", None, "as many as there are queues")],
+)
+.note("The rest is left to applications.")
+.forms(&[Form::Number(65_536, "cores", "4", |cores| {
+    Some(cores as usize)
+})]);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Per {
@@ -123,15 +110,14 @@ pub enum Per {
     L3,
 }
 
-pub static PER: Setting<Per> = Setting {
-    key: "per",
-    help: "Which cores take queue vectors",
-    note: "",
-    default: Word("core", Per::Core, "every one"),
-    words: &[Word("l3", Per::L3, "one of each L3 domain")],
-    forms: &[],
-    given: Given::Anywhere,
-};
+pub static PER: Setting<Per> = Setting::new(
+    "per",
+    "Which cores take queue vectors",
+    &[
+        ("core", Per::Core, "every one"),
+        ("l3", Per::L3, "one of each L3 domain"),
+    ],
+);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Domains {
@@ -139,15 +125,7 @@ pub enum Domains {
     Pack,
 }
 
-pub static L3: Setting<Domains> = Setting {
-    key: "l3",
-    help: "Which L3 domains take queue vectors, where that changes nothing else",
-    note: "Pack leaves whole domains to applications; spread gives each application's domain some queues.",
-    default: Word("spread", Domains::Spread, "all of them, evenly"),
-    words: &[Word("pack", Domains::Pack, "as few as possible")],
-    forms: &[],
-    given: Given::Anywhere,
-};
+pub static L3: Setting<Domains> = Setting::new("l3", "Which L3 domains take queue vectors, where that changes nothing else", &[("spread", Domains::Spread, "all of them, evenly"), ("pack", Domains::Pack, "as few as possible")]).note("Pack leaves whole domains to applications; spread gives each application's domain some queues.");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Widen {
@@ -155,61 +133,50 @@ pub enum Widen {
     Package,
 }
 
-pub static WIDEN: Setting<Widen> = Setting {
-    key: "widen",
-    help: "What happens when there are more queues than cores on the node",
-    note: "",
-    default: Word("never", Widen::Never, "queues share the node's cores"),
-    words: &[Word(
-        "package",
-        Widen::Package,
-        "queues also use the nearest nodes of the same package (sub-NUMA clustering, NPS)",
-    )],
-    forms: &[],
-    given: Given::Anywhere,
-};
+pub static WIDEN: Setting<Widen> = Setting::new(
+    "widen",
+    "What happens when there are more queues than cores on the node",
+    &[
+        ("never", Widen::Never, "queues share the node's cores"),
+        (
+            "package",
+            Widen::Package,
+            "queues also use the nearest nodes of the same package (sub-NUMA clustering, NPS)",
+        ),
+    ],
+);
 
-pub static SIBLINGS: Setting<bool> = Setting {
-    key: "siblings",
-    help: "Whether SMT siblings count as cores of their own",
-    note: "",
-    default: Word("false", false, "count a core and its SMT siblings as one"),
-    words: &[Word(
-        "true",
-        true,
-        "count SMT siblings as cores of their own",
-    )],
-    forms: &[],
-    given: Given::Anywhere,
-};
+pub static SIBLINGS: Setting<bool> = Setting::new(
+    "siblings",
+    "Whether SMT siblings count as cores of their own",
+    &[
+        ("false", false, "count a core and its SMT siblings as one"),
+        ("true", true, "count SMT siblings as cores of their own"),
+    ],
+);
 
-pub static AVOID_CPU0: Setting<bool> = Setting {
-    key: "avoid-cpu0",
-    help: "Whether the core of CPU 0 is used last",
-    note: "",
-    default: Word("true", true, "use the core of CPU 0 last"),
-    words: &[Word(
-        "false",
-        false,
-        "treat the core of CPU 0 like any other",
-    )],
-    forms: &[],
-    given: Given::Anywhere,
-};
+pub static AVOID_CPU0: Setting<bool> = Setting::new(
+    "avoid-cpu0",
+    "Whether the core of CPU 0 is used last",
+    &[
+        ("true", true, "use the core of CPU 0 last"),
+        ("false", false, "treat the core of CPU 0 like any other"),
+    ],
+);
 
-pub static AVOID_EXCLUSIVE: Setting<bool> = Setting {
-    key: "avoid-exclusive",
-    help: "Whether CPUs of exclusive cpuset partitions are left out like isolated ones",
-    note: "nicpin watch leaves them out unless the file has this setting.",
-    default: Word("false", false, "treat them like any other"),
-    words: &[Word(
-        "true",
-        true,
-        "leave out CPUs of exclusive cpuset partitions",
-    )],
-    forms: &[],
-    given: Given::Anywhere,
-};
+pub static AVOID_EXCLUSIVE: Setting<bool> = Setting::new(
+    "avoid-exclusive",
+    "Whether CPUs of exclusive cpuset partitions are left out like isolated ones",
+    &[
+        ("false", false, "treat them like any other"),
+        (
+            "true",
+            true,
+            "leave out CPUs of exclusive cpuset partitions",
+        ),
+    ],
+)
+.note("nicpin watch leaves them out unless the file has this setting.");
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rps {
@@ -218,15 +185,15 @@ pub enum Rps {
     Cpus(CpuSet),
 }
 
-pub static RPS: Setting<Rps> = Setting {
-    key: "rps",
-    help: "Receive packet steering",
-    note: "",
-    default: Word("auto", Rps::Auto, "where hardware queues are missing"),
-    words: &[Word("off", Rps::Off, "never")],
-    forms: &[Form::Cpus("from every queue to these CPUs", Rps::Cpus)],
-    given: Given::Anywhere,
-};
+pub static RPS: Setting<Rps> = Setting::new(
+    "rps",
+    "Receive packet steering",
+    &[
+        ("auto", Rps::Auto, "where hardware queues are missing"),
+        ("off", Rps::Off, "never"),
+    ],
+)
+.forms(&[Form::Cpus("from every queue to these CPUs", Rps::Cpus)]);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Xps {
@@ -236,27 +203,24 @@ pub enum Xps {
     ReceiveQueues,
 }
 
-pub static XPS: Setting<Xps> = Setting {
-    key: "xps",
-    help: "Transmit packet steering",
-    note: "",
-    default: Word(
-        "auto",
-        Xps::Auto,
-        "each CPU sends on the queue whose CPU is nearest",
-    ),
-    words: &[
-        Word("off", Xps::Off, "none"),
-        Word("keep", Xps::Keep, "leave unchanged"),
-        Word(
+pub static XPS: Setting<Xps> = Setting::new(
+    "xps",
+    "Transmit packet steering",
+    &[
+        (
+            "auto",
+            Xps::Auto,
+            "each CPU sends on the queue whose CPU is nearest",
+        ),
+        ("off", Xps::Off, "none"),
+        ("keep", Xps::Keep, "leave unchanged"),
+        (
             "rxqs",
             Xps::ReceiveQueues,
             "each flow sends on the queue of the number that it receives on; others as with auto",
         ),
     ],
-    forms: &[],
-    given: Given::Anywhere,
-};
+);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rfs {
@@ -265,24 +229,13 @@ pub enum Rfs {
     Entries(u32),
 }
 
-pub static RFS: Setting<Rfs> = Setting {
-    key: "rfs",
-    help: "Receive flow steering",
-    note: "The machine has one flow table; its size is the largest number that an interface requests. Where the driver \
-           has accelerated RFS, ntuple filters are turned on for it.",
-    default: Word("keep", Rfs::Keep, "leave unchanged"),
-    words: &[Word("off", Rfs::Off, "none")],
+pub static RFS: Setting<Rfs> = Setting::new("rfs", "Receive flow steering", &[("keep", Rfs::Keep, "leave unchanged"), ("off", Rfs::Off, "none")]).note("The machine has one flow table; its size is the largest number that an interface requests. Where the driver \
+           has accelerated RFS, ntuple filters are turned on for it.")
     // The kernel's own limit for the table (`net/core/sysctl_net_core.c`).
-    forms: &[Form::Number(
-        Number {
-            range: 1..=1 << 29,
-            of: "flows over all interfaces",
-            example: 32768,
-        },
+    .forms(&[Form::Number(
+        1 << 29, "flows over all interfaces", "32768",
         Rfs::Entries,
-    )],
-    given: Given::Anywhere,
-};
+    )]);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RssQueues {
@@ -291,26 +244,20 @@ pub enum RssQueues {
     First(u32),
 }
 
-pub static RSS: Setting<RssQueues> = Setting {
-    key: "rss",
-    help: "Receive queues that RSS's indirection table sends flows to, evenly",
-    note: "Only the table of context 0; the hash function and its key stay.",
-    default: Word("keep", RssQueues::Keep, "leave unchanged"),
-    words: &[Word(
-        "candidates",
-        RssQueues::Candidates,
-        "one queue on each candidate core",
-    )],
-    forms: &[Form::Number(
-        Number {
-            range: 1..=65_536,
-            of: "queues",
-            example: 4,
-        },
-        RssQueues::First,
-    )],
-    given: Given::Anywhere,
-};
+pub static RSS: Setting<RssQueues> = Setting::new(
+    "rss",
+    "Receive queues that RSS's indirection table sends flows to, evenly",
+    &[
+        ("keep", RssQueues::Keep, "leave unchanged"),
+        (
+            "candidates",
+            RssQueues::Candidates,
+            "one queue on each candidate core",
+        ),
+    ],
+)
+.note("Only the table of context 0; the hash function and its key stay.")
+.forms(&[Form::Number(65_536, "queues", "4", RssQueues::First)]);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rdma {
@@ -318,19 +265,18 @@ pub enum Rdma {
     Keep,
 }
 
-pub static RDMA: Setting<Rdma> = Setting {
-    key: "rdma",
-    help: "Vectors that signal RDMA completions",
-    note: "",
-    default: Word(
-        "spread",
-        Rdma::Spread,
-        "as queue vectors, after all of them",
-    ),
-    words: &[Word("keep", Rdma::Keep, "leave unchanged")],
-    forms: &[],
-    given: Given::Anywhere,
-};
+pub static RDMA: Setting<Rdma> = Setting::new(
+    "rdma",
+    "Vectors that signal RDMA completions",
+    &[
+        (
+            "spread",
+            Rdma::Spread,
+            "as queue vectors, after all of them",
+        ),
+        ("keep", Rdma::Keep, "leave unchanged"),
+    ],
+);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NapiThreads {
@@ -338,19 +284,19 @@ pub enum NapiThreads {
     Keep,
 }
 
-pub static NAPI_THREADS: Setting<NapiThreads> = Setting {
-    key: "napi-threads",
-    help: "Threads that poll the queues, where NAPI is threaded",
-    note: "Whether it is threaded stays as it is.",
-    default: Word(
-        "follow",
-        NapiThreads::Follow,
-        "each on a free SMT sibling of the CPU that its queue interrupts, else on that CPU",
-    ),
-    words: &[Word("keep", NapiThreads::Keep, "leave unchanged")],
-    forms: &[],
-    given: Given::Anywhere,
-};
+pub static NAPI_THREADS: Setting<NapiThreads> = Setting::new(
+    "napi-threads",
+    "Threads that poll the queues, where NAPI is threaded",
+    &[
+        (
+            "follow",
+            NapiThreads::Follow,
+            "each on a free SMT sibling of the CPU that its queue interrupts, else on that CPU",
+        ),
+        ("keep", NapiThreads::Keep, "leave unchanged"),
+    ],
+)
+.note("Whether it is threaded stays as it is.");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChannelCount {
@@ -359,26 +305,25 @@ pub enum ChannelCount {
     Count(u32),
 }
 
-pub static CHANNELS: Setting<ChannelCount> = Setting {
-    key: "channels",
-    help: "Channels of the device",
-    note: "With most drivers, a change takes the link down for a moment.",
-    default: Word("keep", ChannelCount::Keep, "leave unchanged"),
-    words: &[Word(
-        "auto",
-        ChannelCount::Auto,
-        "one receiving channel for each candidate core",
-    )],
-    forms: &[Form::Number(
-        Number {
-            range: 1..=u32::MAX,
-            of: "receiving channels",
-            example: 8,
-        },
-        ChannelCount::Count,
-    )],
-    given: Given::Anywhere,
-};
+pub static CHANNELS: Setting<ChannelCount> = Setting::new(
+    "channels",
+    "Channels of the device",
+    &[
+        ("keep", ChannelCount::Keep, "leave unchanged"),
+        (
+            "auto",
+            ChannelCount::Auto,
+            "one receiving channel for each candidate core",
+        ),
+    ],
+)
+.note("With most drivers, a change takes the link down for a moment.")
+.forms(&[Form::Number(
+    u32::MAX,
+    "receiving channels",
+    "8",
+    ChannelCount::Count,
+)]);
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Group {
@@ -386,31 +331,32 @@ pub enum Group {
     Cpus(CpuSet),
 }
 
-pub static GROUP: Setting<Option<Group>> = Setting {
-    key: "group",
-    help: "Several CPUs for each vector in place of one",
-    note: "",
-    default: Word("off", None, "one CPU for each vector"),
-    words: &[Word(
-        "l3",
-        Some(Group::L3),
-        "all CPUs of the L3 domain of its CPU",
-    )],
-    forms: &[Form::Cpus("these CPUs for every vector", |cpus| {
-        Some(Group::Cpus(cpus))
-    })],
-    given: Given::InFile,
-};
+pub static GROUP: Setting<Option<Group>> = Setting::new(
+    "group",
+    "Several CPUs for each vector in place of one",
+    &[
+        ("off", None, "one CPU for each vector"),
+        (
+            "l3",
+            Some(Group::L3),
+            "all CPUs of the L3 domain of its CPU",
+        ),
+    ],
+)
+.forms(&[Form::Cpus("these CPUs for every vector", |cpus| {
+    Some(Group::Cpus(cpus))
+})])
+.given(Given::InFile);
 
-pub static SKIP: Setting<bool> = Setting {
-    key: "skip",
-    help: "Whether interfaces are unchanged",
-    note: "",
-    default: Word("false", false, "plan them"),
-    words: &[Word("true", true, "change nothing about them")],
-    forms: &[],
-    given: Given::InFile,
-};
+pub static SKIP: Setting<bool> = Setting::new(
+    "skip",
+    "Whether interfaces are unchanged",
+    &[
+        ("false", false, "plan them"),
+        ("true", true, "change nothing about them"),
+    ],
+)
+.given(Given::InFile);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -422,20 +368,18 @@ pub enum Balancer {
     Refuse,
 }
 
-pub static IRQBALANCE: Setting<Balancer> = Setting {
-    key: "irqbalance",
-    help: "What apply does about irqbalance, which would move planned vectors",
-    note: "",
-    default: Word("ban", Balancer::Ban, "have it leave the planned IRQs alone"),
-    words: &[
-        Word(
+pub static IRQBALANCE: Setting<Balancer> = Setting::new(
+    "irqbalance",
+    "What apply does about irqbalance, which would move planned vectors",
+    &[
+        ("ban", Balancer::Ban, "have it leave the planned IRQs alone"),
+        (
             "stop",
             Balancer::Stop,
             "stop its service; restore starts it again",
         ),
-        Word("ignore", Balancer::Ignore, "let it move planned vectors"),
-        Word("refuse", Balancer::Refuse, "write nothing while it runs"),
+        ("ignore", Balancer::Ignore, "let it move planned vectors"),
+        ("refuse", Balancer::Refuse, "write nothing while it runs"),
     ],
-    forms: &[],
-    given: Given::ForMachine,
-};
+)
+.given(Given::ForMachine);
