@@ -84,7 +84,7 @@ pub use plan::stored::Change;
 pub use plan::{
     ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSource, NodeSummary, Note,
     Placement, Plan, PlannedInterface, PlannedRxQueue, PlannedThread, PlannedTxQueue,
-    PlannedVector, Score, Write, WriteKind, WriteValue, plan,
+    PlannedVector, Score, Write, WriteKind, plan,
 };
 
 // Applying it.

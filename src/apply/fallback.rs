@@ -1,7 +1,7 @@
 //! Where a vector goes when its CPU has no free interrupt vector: to the next core of the same L3 domain, then of the
 //! same node, among the interface's candidate CPUs. This depends on the plan and the machine alone.
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, MaskWidth};
 use crate::machine::Topology;
 use crate::plan::{Plan, Write};
 
@@ -32,7 +32,8 @@ impl<'a> Fallbacks<'a> {
     /// The CPUs to try for a vector that is planned on one CPU, best first. Empty for a mask of several CPUs: the
     /// kernel has tried all of them.
     pub(crate) fn of(&self, write: &Write) -> Vec<FallbackCpu> {
-        let Some((planned, width)) = write.value.mask() else {
+        let planned = CpuSet::parse_mask(&write.value).ok();
+        let Some((planned, width)) = planned.zip(MaskWidth::of(&write.value)) else {
             return Vec::new();
         };
         let (Some(planned), 1) = (planned.first(), planned.len()) else {

@@ -46,7 +46,7 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
             .and_then(|setting| record.last_set.get(&setting.key()));
         let same = |text: &str, other: &str| means_same(write.kind, text, other);
         let is_fallback = |set: &LastSet| {
-            same(&set.value, &write.value.to_string())
+            same(&set.value, &write.value)
                 && set
                     .fallback
                     .as_ref()
@@ -55,7 +55,7 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
         if set.is_some_and(is_fallback) {
             let (path, planned, holds) = (
                 write.path.clone(),
-                write.value.to_string(),
+                write.value.clone(),
                 write.current.to_string(),
             );
             found.fallbacks.push(Fallback {

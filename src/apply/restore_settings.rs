@@ -13,7 +13,7 @@ use crate::apply::write::{left_out, means_same, write_one};
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::paths::{on_or_off, queue_files};
 use crate::machine::{Channels, Machine, Rss, Setting, SettingValue};
-use crate::plan::{Write, WriteValue};
+use crate::plan::Write;
 use crate::read::{self, Wants};
 use crate::report::outcome::{ChannelOutcome, WriteResult};
 use crate::report::restored::{Restored, ToRestore};
@@ -214,7 +214,7 @@ impl RestorePlan {
             let write = Write {
                 kind: setting.kind,
                 path: setting.path(),
-                value: WriteValue::Text(text.as_deref().unwrap_or(first).to_owned()),
+                value: text.as_deref().unwrap_or(first).to_owned(),
                 current,
                 interface: setting.interface().into(),
                 why: why.into(),

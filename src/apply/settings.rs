@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine::{Interface, Machine, Setting};
-use crate::plan::{Plan, Target, WriteKind, WriteValue};
+use crate::plan::{Plan, Target, WriteKind};
 
 /// The texts of kernel files, by the keys of their settings.
 pub(crate) type Texts = BTreeMap<String, String>;
@@ -63,7 +63,7 @@ fn written_paths(plan: &Plan) -> BTreeSet<&str> {
 /// write was taken out of the plan is not among them.
 pub fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'a>, String)> {
     let wanted = wanted(plan);
-    let writes: BTreeMap<&str, &WriteValue> = plan
+    let writes: BTreeMap<&str, &String> = plan
         .writes
         .iter()
         .map(|write| (&*write.path, &write.value))
@@ -75,7 +75,7 @@ pub fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'a>, Strin
             is_held.then(|| setting.text().to_string())
         };
         let written = writes.get(&*setting.path());
-        let text = written.map(ToString::to_string).or_else(as_planned)?;
+        let text = written.copied().cloned().or_else(as_planned)?;
         Some((setting, text))
     };
     of_plan(machine, plan).filter_map(with_text).collect()

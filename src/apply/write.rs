@@ -135,7 +135,7 @@ impl WriteResult {
         Self {
             kind: write.kind,
             path: write.path.clone(),
-            value: write.value.to_string(),
+            value: write.value.clone(),
             interface: write.interface.to_string(),
             outcome: Outcome::Already,
             was: None,

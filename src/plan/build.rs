@@ -7,13 +7,13 @@ use crate::plan::candidates::exclusive;
 use crate::plan::data::{
     DecidedBy, HostSummary, NodeSummary, Placement, Plan, PlannedInterface, PlannedVector, SCHEMA,
 };
-use crate::plan::differences::WriteList;
 use crate::plan::hash::{class, hash};
 use crate::plan::note::Note;
 use crate::plan::place::Locations;
 use crate::plan::queues::Rps;
 use crate::plan::threads::Threads;
 use crate::plan::work::{Context, Work, works};
+use crate::plan::write::writes;
 use crate::plan::{channels, irqbalance, notes, queues, rss, score, threads};
 use crate::policy::{IRQBALANCE, Policy, RDMA, RFS, Rdma, Rfs, SCOPE, Scope};
 
@@ -33,23 +33,14 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let threads = Threads::new(&context);
     let rps = Rps::new(&context);
     let worker_cores = worker_cores(&context, &threads, &rps);
-    let mut settings = WriteList::default();
-    let mut interfaces = Vec::new();
-    for work in chosen() {
-        let interface = interface(&context, &threads, &rps, &worker_cores, work);
-        settings.gather(machine, work.interface, &interface);
-        interfaces.push(interface);
-    }
+    let interfaces: Vec<_> = chosen()
+        .map(|work| interface(&context, &threads, &rps, &worker_cores, work))
+        .collect();
     let entries = queues::flow_table(works.iter().map(|work| work.choice.get(&RFS)));
     let is_chosen = chosen().any(|work| work.choice.get(&RFS) != Rfs::Keep);
-    if let Some(entries) = entries.filter(|_| is_chosen) {
-        settings.flow_entries(
-            machine,
-            entries,
-            &"one flow table for all interfaces".into(),
-        );
-    }
-    let (writes, unchanged) = settings.in_order();
+    let entries = entries.filter(|_| is_chosen);
+    let entries = entries.map(|entries| (entries, "one flow table for all interfaces"));
+    let (writes, unchanged) = writes(machine, &interfaces, entries);
     let summary = summary(machine);
     let mut plan = Plan {
         schema: SCHEMA.to_owned(),

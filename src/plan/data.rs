@@ -339,7 +339,7 @@ impl PlannedInterface {
     #[doc(hidden)]
     pub fn wanted<'a>(&'a self) -> impl Iterator<Item = Planned<'a>> {
         let cpus = |cpus: &'a Option<CpuSet>| cpus.as_ref().map(Target::Cpus);
-        let new = |kind, number, target: Option<Target<'a>>, why| {
+        let new = |kind, number, target: Option<_>, why| {
             target.map(|target| Planned {
                 kind,
                 number,
@@ -348,31 +348,43 @@ impl PlannedInterface {
             })
         };
         let vectors = self.vectors.iter();
-        let vectors = vectors
-            .filter_map(move |of| new(WriteKind::Vector, of.irq, cpus(&of.cpus), Some(&of.why)));
-        let rss = self.rss.iter().filter_map(move |rss| {
+        let vectors =
+            vectors.map(move |of| new(WriteKind::Vector, of.irq, cpus(&of.cpus), &*of.why));
+        let rss = self.rss.iter().map(move |rss| {
             let target = rss.queues.as_ref().map(Target::Spread);
-            new(WriteKind::Rss, 0, target, Some(&rss.why))
+            new(WriteKind::Rss, 0, target, &rss.why)
         });
         let threads = self.threads.iter();
-        let threads = threads.filter_map(move |of| {
-            new(WriteKind::NapiThread, of.pid, cpus(&of.cpus), Some(&of.why))
-        });
+        let threads =
+            threads.map(move |of| new(WriteKind::NapiThread, of.pid, cpus(&of.cpus), &of.why));
         let rx = self.rx_queues.iter().flat_map(move |rx| {
             let (rps, flows) = (cpus(&rx.rps_cpus), rx.rps_flow_cnt.map(Target::Count));
-            let rps = new(WriteKind::Rps, rx.queue, rps, Some(&rx.why));
-            let flows = new(WriteKind::RpsFlow, rx.queue, flows, None);
-            rps.into_iter().chain(flows)
+            [
+                new(WriteKind::Rps, rx.queue, rps, &rx.why),
+                new(
+                    WriteKind::RpsFlow,
+                    rx.queue,
+                    flows,
+                    "its share of the flow table",
+                ),
+            ]
         });
         let tx = self.tx_queues.iter().flat_map(move |tx| {
             let (xps, rxqs) = (cpus(&tx.xps_cpus), cpus(&tx.xps_rxqs));
-            let xps = new(WriteKind::Xps, tx.queue, xps, Some(&tx.why));
-            xps.into_iter()
-                .chain(new(WriteKind::XpsRxqs, tx.queue, rxqs, None))
+            [
+                new(WriteKind::Xps, tx.queue, xps, &tx.why),
+                new(
+                    WriteKind::XpsRxqs,
+                    tx.queue,
+                    rxqs,
+                    "flows of this receive queue",
+                ),
+            ]
         });
-        let ntuple = new(WriteKind::Ntuple, 0, self.ntuple.map(Target::On), None);
+        let ntuple = self.ntuple.map(Target::On);
+        let ntuple = new(WriteKind::Ntuple, 0, ntuple, "accelerated RFS");
         let first = vectors.chain(rss).chain(threads);
-        first.chain(rx).chain(tx).chain(ntuple)
+        first.chain(rx).chain(tx).chain([ntuple]).flatten()
     }
 
     /// The planned CPUs of vectors, threads and queues.

@@ -7,7 +7,6 @@ mod build;
 mod candidates;
 mod channels;
 mod data;
-mod differences;
 mod hash;
 mod irqbalance;
 pub mod note;
@@ -35,4 +34,4 @@ pub use data::{
 pub use note::{Found, Note};
 pub use objective::{MEASURES, Measure, RdmaScore, Score};
 pub(crate) use score::{Standing, standings};
-pub use write::{Planned, Target, Write, WriteValue};
+pub use write::{Planned, Target, Write};

@@ -1,9 +1,11 @@
 //! A plan that was stored in a file, and whether it fits the machine as it is now. The file is not trusted: no path in it
 //! is ever written to. Its vectors and queues are looked up on the machine, and the writes are made from those.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::WriteKind;
@@ -13,34 +15,14 @@ use crate::plan::build::summary;
 use crate::plan::data::{
     HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA,
 };
-use crate::plan::differences::WriteList;
 use crate::plan::hash::{class, hash};
 use crate::plan::irqbalance;
-use crate::plan::write::{Planned, Target, Write};
+use crate::plan::write::{Target, Write, writes};
 
 /// The text is not a plan, or the plan cannot be applied by itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StoredError {
-    /// Not JSON of this schema.
-    #[error("is not a plan as `nicpin plan --format json` prints it: {0}")]
-    Text(String),
-    /// Another schema, or another version of it.
-    #[error("its schema is `{0}`, and this nicpin applies `nicpin.plan/1`")]
-    Schema(String),
-    /// It holds a write that no plan may hold.
-    #[error("it writes {path}: {reason}")]
-    Write {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// It changes channels, and the queues after that are not in it.
-    #[error(
-        "it changes the channels of {0} first, and the rest has to be planned for the new queues: run `nicpin apply --channels`"
-    )]
-    Channels(String),
-}
+#[error("{0}")]
+pub struct StoredError(String);
 
 /// Something that has changed since the plan was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -63,135 +45,116 @@ pub struct Fitted {
     pub changes: Vec<Change>,
 }
 
-/// Reads a stored plan, and refuses one that contradicts itself.
+/// Reads a stored plan, and refuses one that contradicts itself, or that has to be planned again after a change of
+/// channels.
 pub fn parse(text: &str) -> Result<Plan, StoredError> {
     #[derive(Deserialize)]
     struct Versioned {
         schema: String,
     }
-    let error = |error: serde_json::Error| StoredError::Text(error.to_string());
-    if has_control_character(text) {
-        return Err(StoredError::Text(
-            "a text in it has a control character".to_owned(),
-        ));
+    let no_plan = |why: &dyn Display| {
+        StoredError(format!(
+            "is not a plan as `nicpin plan --format json` prints it: {why}"
+        ))
+    };
+    let wrong = |error: serde_json::Error| no_plan(&error);
+    if has_control_character(&serde_json::from_str(text).map_err(wrong)?) {
+        return Err(no_plan(&"a text in it has a control character"));
     }
-    let Versioned { schema } = serde_json::from_str(text).map_err(error)?;
+    let Versioned { schema } = serde_json::from_str(text).map_err(wrong)?;
     if schema != SCHEMA {
-        return Err(StoredError::Schema(schema));
+        return Err(StoredError(format!(
+            "its schema is `{schema}`, and this nicpin applies `{SCHEMA}`"
+        )));
     }
-    let plan: Plan = serde_json::from_str(text).map_err(error)?;
+    let plan: Plan = serde_json::from_str(text).map_err(wrong)?;
     if let Some(change) = plan.channels.first() {
-        return Err(StoredError::Channels(change.interface.clone()));
+        return Err(StoredError(format!(
+            "it changes the channels of {} first, and the rest has to be planned for the new queues: run `nicpin apply --channels`",
+            change.interface
+        )));
     }
     let mut wanted = AllWanted::new();
     for interface in &plan.interfaces {
-        for Planned {
-            kind,
-            number,
-            target,
-            ..
-        } in interface.wanted()
-        {
-            let path = kind.path(&interface.name, number);
-            wanted
-                .entry((&interface.name, kind, path))
-                .or_insert(target);
+        let of_interface = wanted.entry(&interface.name).or_default();
+        for planned in interface.wanted() {
+            let path = planned.kind.path(&interface.name, planned.number);
+            of_interface
+                .entry((planned.kind, path))
+                .or_insert(planned.target);
         }
     }
     for write in &plan.writes {
-        check(&wanted, write).map_err(|reason| StoredError::Write {
-            path: write.path.clone(),
-            reason,
-        })?;
+        check(&wanted, write)
+            .map_err(|reason| StoredError(format!("it writes {}: {reason}", write.path)))?;
     }
     Ok(plan)
 }
 
-/// Whether a string of a JSON text has a control character, which is always escaped.
-fn has_control_character(json: &str) -> bool {
-    let mut rest = json;
-    while let Some((_, escape)) = rest.split_once('\\') {
-        let code = escape
-            .strip_prefix('u')
-            .and_then(|code| u32::from_str_radix(code.get(..4)?, 16).ok());
-        if escape.starts_with(['b', 'f', 'n', 'r', 't'])
-            || code.and_then(char::from_u32).is_some_and(char::is_control)
-        {
-            return true;
+fn has_control_character(json: &Value) -> bool {
+    let has = |text: &str| text.contains(char::is_control);
+    match json {
+        Value::String(text) => has(text),
+        Value::Array(items) => items.iter().any(has_control_character),
+        Value::Object(entries) => {
+            let mut entries = entries.iter();
+            entries.any(|(key, value)| has(key) || has_control_character(value))
         }
-        rest = escape.get(1..).unwrap_or_default();
+        _ => false,
     }
-    json.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
 }
 
-/// Planned settings by interface, kind and file.
-type AllWanted<'a> = BTreeMap<(&'a str, WriteKind, String), Target<'a>>;
+/// Planned settings by interface, and by kind and file.
+type AllWanted<'a> = BTreeMap<&'a str, BTreeMap<(WriteKind, String), Target<'a>>>;
 
 /// Refuses a write that does not follow from the plan's vectors and queues.
 fn check(wanted: &AllWanted<'_>, write: &Write) -> Result<(), &'static str> {
-    if write
-        .path
-        .split('/')
-        .any(|name| name == ".." || name == ".")
-    {
-        return Err("the path has a component `.` or `..`");
+    let Write {
+        kind, path, value, ..
+    } = write;
+    let require = |holds: bool, wrong| holds.then_some(()).ok_or(wrong);
+    require(
+        path.split('/').all(|name| name != ".." && name != "."),
+        "the path has a component `.` or `..`",
+    )?;
+    if *kind == WriteKind::Sysctl {
+        return require(
+            path == FLOW_ENTRIES && value.parse::<u32>().is_ok(),
+            "the only file of this kind is net.core.rps_sock_flow_entries",
+        );
     }
-    if write.kind == WriteKind::Sysctl {
-        let is_right =
-            *write.path == *FLOW_ENTRIES && write.value.to_string().parse::<u32>().is_ok();
-        return is_right
-            .then_some(())
-            .ok_or("the only file of this kind is net.core.rps_sock_flow_entries");
-    }
-    match wanted.get(&(&*write.interface, write.kind, write.path.clone())) {
-        None if wanted
-            .keys()
-            .all(|(interface, ..)| **interface != *write.interface) =>
-        {
-            Err("its interface is not in the plan")
-        }
-        None => Err("it belongs to no vector and no queue of the plan"),
-        Some(wanted) if !wanted.is(&write.value.to_string()) => {
-            Err("the value differs from that of its vector or queue")
-        }
-        Some(_) => Ok(()),
-    }
+    let of_interface = wanted.get(&*write.interface);
+    let of_interface = of_interface.ok_or("its interface is not in the plan")?;
+    let target = of_interface
+        .get(&(*kind, path.clone()))
+        .ok_or("it belongs to no vector and no queue of the plan")?;
+    require(
+        target.is(value),
+        "the value differs from that of its vector or queue",
+    )
 }
 
 /// Matches a stored plan with the machine.
 pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
-    let now = summary(machine);
-    let mut changes = Changes {
-        interface: String::new(),
-        list: Vec::new(),
-    };
-    changes.of_machine(&stored.host, &now);
-    let mut settings = WriteList::default();
+    let host = summary(machine);
+    let mut changes = Changes::default();
+    changes.of_machine(&stored.host, &host);
     let mut interfaces = Vec::new();
     for planned in &stored.interfaces {
         changes.interface.clone_from(&planned.name);
-        let Some(interface) = changes.find(planned, machine) else {
-            continue;
-        };
-        let fitted = changes.of_interface(planned, interface, &now.online);
-        settings.gather(machine, interface, &fitted);
-        interfaces.push(fitted);
+        match find(planned, machine) {
+            Ok(now) => interfaces.push(changes.of_interface(planned, now, &host.online)),
+            Err((code, text)) => changes.add(true, code, true, text),
+        }
     }
-    let entries = stored
-        .writes
-        .iter()
-        .find(|write| write.kind == WriteKind::Sysctl);
-    if let Some((write, entries)) =
-        entries.and_then(|write| Some((write, write.value.to_string().parse().ok()?)))
-    {
-        settings.flow_entries(machine, entries, &write.why);
-    }
-    let (writes, unchanged) = settings.in_order();
-    let hash = hash(&now, &interfaces);
+    let mut flow_table = stored.writes.iter().filter(|w| w.kind == WriteKind::Sysctl);
+    let entries = flow_table.next();
+    let entries = entries.and_then(|write| Some((write.value.parse().ok()?, &*write.why)));
+    let (writes, unchanged) = writes(machine, &interfaces, entries);
     let mut plan = Plan {
-        hash,
+        hash: hash(&host, &interfaces),
         class: class(machine),
-        host: now,
+        host,
         interfaces,
         writes,
         unchanged,
@@ -205,108 +168,75 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     }
 }
 
+/// The planned interface on this machine; a change where it is absent or has another device.
+fn find<'a>(
+    planned: &PlannedInterface,
+    machine: &'a Machine,
+) -> Result<&'a Interface, (&'static str, String)> {
+    let device = &planned.device;
+    let is_it = |interface: &&Interface| interface.device.address == *device;
+    let named = machine.interface(&planned.name);
+    if let Some(interface) = named.filter(is_it) {
+        return Ok(interface);
+    }
+    Err(match (named, machine.interfaces.iter().find(is_it)) {
+        (Some(Interface { device: now, .. }), _) => (
+            "device-changed",
+            format!("has device {} now; the plan is for {device}", now.address),
+        ),
+        (None, Some(there)) => (
+            "interface-renamed",
+            format!("device {device} is named {} now", there.name),
+        ),
+        (None, None) => (
+            "interface-gone",
+            format!("is absent, and so is device {device}"),
+        ),
+    })
+}
+
 /// Collects what has changed.
+#[derive(Default)]
 struct Changes {
     interface: String,
     list: Vec<Change>,
 }
 
 impl Changes {
-    fn add(&mut self, code: &'static str, left_out: bool, text: String) {
-        self.list.push(Change {
+    fn add(&mut self, when: bool, code: &'static str, left_out: bool, text: impl Into<String>) {
+        self.list.extend(when.then(|| Change {
             code,
             interface: self.interface.clone(),
-            text,
+            text: text.into(),
             left_out,
-        });
+        }));
     }
 
     fn of_machine(&mut self, then: &HostSummary, now: &HostSummary) {
-        if then.possible != now.possible {
-            let text = format!(
-                "there were {} possible CPUs, now there are {}",
-                then.possible, now.possible
-            );
-            self.add("possible-cpus-changed", false, text);
-        }
-        let sets = [
-            (
-                "cpus-changed",
-                "CPUs were online",
-                &then.online,
-                &now.online,
-            ),
+        let (were, are) = (then.possible, now.possible);
+        let text = format!("there were {were} possible CPUs, now there are {are}");
+        self.add(were != are, "possible-cpus-changed", false, text);
+        for (code, what, then, now) in [
+            ("cpus-changed", "online", &then.online, &now.online),
             (
                 "isolation-changed",
-                "CPUs were isolated",
+                "isolated",
                 &then.isolated,
                 &now.isolated,
             ),
             (
                 "isolation-changed",
-                "CPUs were nohz_full",
+                "nohz_full",
                 &then.nohz_full,
                 &now.nohz_full,
             ),
-        ];
-        for (code, what, then, now) in sets {
-            if then != now {
-                self.add(
-                    code,
-                    false,
-                    format!("{what}: {}, now {}", list(then), list(now)),
-                );
-            }
+        ] {
+            let text = format!("CPUs were {what}: {}, now {}", list(then), list(now));
+            self.add(then != now, code, false, text);
         }
-        if then.nodes != now.nodes && then.online == now.online {
-            self.add(
-                "nodes-changed",
-                false,
-                "some CPUs are on other nodes than before".to_owned(),
-            );
-        }
-    }
-
-    /// The planned interface on this machine; `None` when it is absent or has another device.
-    fn find<'a>(
-        &mut self,
-        planned: &PlannedInterface,
-        machine: &'a Machine,
-    ) -> Option<&'a Interface> {
-        let named = machine.interface(&planned.name);
-        if let Some(interface) =
-            named.filter(|interface| interface.device.address == planned.device)
-        {
-            return Some(interface);
-        }
-        let there = machine
-            .interfaces
-            .iter()
-            .find(|interface| interface.device.address == planned.device);
-        match (named, there) {
-            (Some(named), _) => {
-                let text = format!(
-                    "has device {} now; the plan is for {}",
-                    named.device.address, planned.device
-                );
-                self.add("device-changed", true, text);
-            }
-            (None, Some(there)) => {
-                self.add(
-                    "interface-renamed",
-                    true,
-                    format!("device {} is named {} now", planned.device, there.name),
-                );
-            }
-            (None, None) => {
-                self.add(
-                    "interface-gone",
-                    true,
-                    format!("is absent, and so is device {}", planned.device),
-                );
-            }
-        }
-        None
+        let moved = then.nodes != now.nodes && then.online == now.online;
+        let text = "some CPUs are on other nodes than before";
+        self.add(moved, "nodes-changed", false, text);
     }
 
     /// The plan of an interface, reduced to what the interface has now.
@@ -316,54 +246,38 @@ impl Changes {
         now: &Interface,
         online: &CpuSet,
     ) -> PlannedInterface {
-        let mut fitted = planned.clone();
-        if planned.driver != now.driver {
-            let name =
-                |driver: &Option<String>| driver.clone().unwrap_or_else(|| "none".to_owned());
-            let text = format!(
-                "the driver was {}, now {}",
-                name(&planned.driver),
-                name(&now.driver)
-            );
-            self.add("driver-changed", false, text);
-        }
-        let queues = |rx: usize, tx: usize| format!("{rx} rx and {tx} tx queues");
+        let [was, is] =
+            [&planned.driver, &now.driver].map(|name| name.as_deref().unwrap_or("none"));
+        let text = format!("the driver was {was}, now {is}");
+        self.add(planned.driver != now.driver, "driver-changed", false, text);
         let then = (planned.rx_queues.len(), planned.tx_queues.len());
         let (rx, tx) = (now.rx_queues.len(), now.tx_queues.len());
-        if then != (rx, tx) {
-            let fewer = rx < then.0 || tx < then.1;
-            let text = format!("had {}, has {} now", queues(then.0, then.1), queues(rx, tx));
-            self.add("queue-count-changed", fewer, text);
-        }
-        fitted.vectors = self.vectors(planned, now);
-        fitted.threads = self.threads(planned, now);
-        let mut gone = BTreeSet::new();
-        for cpus in fitted.cpus_mut() {
-            let offline = cpus.take_if(|cpus| !cpus.is_subset(online));
-            gone.extend(offline.iter().flat_map(CpuSet::iter));
-        }
+        let fewer = rx < then.0 || tx < then.1;
+        let text = format!(
+            "had {} rx and {} tx queues, has {rx} rx and {tx} tx queues now",
+            then.0, then.1
+        );
+        self.add(then != (rx, tx), "queue-count-changed", fewer, text);
+        let mut fitted = PlannedInterface {
+            vectors: self.vectors(planned, now),
+            threads: self.threads(planned, now),
+            ..planned.clone()
+        };
+        let offline = |cpus: &mut Option<CpuSet>| cpus.take_if(|cpus| !cpus.is_subset(online));
+        let gone: Vec<_> = fitted.cpus_mut().filter_map(offline).collect();
+        let gone = CpuSet::union_of(gone).difference(online);
         let possible = now.rss.as_ref().map(|now| QueueSet::below(now.queues));
         let possible = possible.unwrap_or_default();
-        let table = fitted.rss.as_mut().map(|rss| &mut rss.queues);
-        let wrong = table.and_then(|queues| queues.take_if(|queues| !queues.is_subset(&possible)));
-        if let Some(queues) = wrong {
-            let possible = if possible.is_empty() {
-                "none".to_owned()
-            } else {
-                possible.to_string()
-            };
+        let beyond = |queues: &mut QueueSet| !queues.is_subset(&possible);
+        let table = fitted.rss.as_mut();
+        if let Some(queues) = table.and_then(|rss| rss.queues.take_if(beyond)) {
+            let possible = list(&possible);
             let text =
                 format!("the RSS table was planned for queues {queues}, and can reach {possible}");
-            self.add("rss-table-changed", true, text);
+            self.add(true, "rss-table-changed", true, text);
         }
-        let gone = gone.into_iter().collect::<CpuSet>().difference(online);
-        if !gone.is_empty() {
-            self.add(
-                "cpu-offline",
-                true,
-                format!("planned CPUs are not online: {gone}"),
-            );
-        }
+        let text = format!("planned CPUs are not online: {gone}");
+        self.add(!gone.is_empty(), "cpu-offline", true, text);
         fitted
     }
 
@@ -372,28 +286,25 @@ impl Changes {
         let (mut gone, mut renumbered, mut renamed, mut fixed) = (vec![], vec![], vec![], vec![]);
         let mut fitted = Vec::new();
         for planned in &planned.vectors {
+            let role = format!("{:?}", planned.role).to_lowercase();
+            let name = planned
+                .queue
+                .map_or(role.clone(), |queue| format!("{role} {queue}"));
             let Some(vector) = now.vectors.iter().find(|vector| is_same(planned, vector)) else {
-                gone.extend(planned.cpus.as_ref().map(|_| name(planned)));
+                gone.extend(planned.cpus.as_ref().map(|_| name));
                 continue;
             };
             if planned.irq != vector.irq {
-                renumbered.push(format!(
-                    "{} {} is now {}",
-                    name(planned),
-                    planned.irq,
-                    vector.irq
-                ));
+                renumbered.push(format!("{name} {} is now {}", planned.irq, vector.irq));
             }
             if planned.action != vector.action {
                 renamed.push(format!(
-                    "{} {} is now {}",
-                    name(planned),
-                    planned.action,
-                    vector.action
+                    "{name} {} is now {}",
+                    planned.action, vector.action
                 ));
             }
             if planned.cpus.is_some() && planned.movable && !vector.movable {
-                fixed.push(name(planned));
+                fixed.push(name);
             }
             fitted.push(PlannedVector {
                 irq: vector.irq,
@@ -405,77 +316,62 @@ impl Changes {
                 ..planned.clone()
             });
         }
-        let others = now
-            .vectors
-            .iter()
-            .filter(|v| v.is_queue_vector() && !planned.vectors.iter().any(|p| is_same(p, v)));
-        let others: Vec<String> = others
-            .map(|vector| format!("{} ({})", vector.irq, vector.action))
-            .collect();
-        let lists = [
-            ("vectors-gone", true, "vectors are absent: ", gone),
-            ("irqs-changed", false, "other IRQ numbers: ", renumbered),
-            ("handlers-changed", false, "other handlers: ", renamed),
+        let is_other = |vector: &&Vector| {
+            vector.is_queue_vector() && !planned.vectors.iter().any(|one| is_same(one, vector))
+        };
+        let others = now.vectors.iter().filter(is_other);
+        let others = others.map(|vector| format!("{} ({})", vector.irq, vector.action));
+        for (code, left_out, text, which) in [
+            ("vectors-gone", true, "vectors are absent", gone),
+            ("irqs-changed", false, "other IRQ numbers", renumbered),
+            ("handlers-changed", false, "other handlers", renamed),
             (
                 "kernel-managed",
                 true,
-                "vectors are managed by the kernel now: ",
+                "vectors are managed by the kernel now",
                 fixed,
             ),
             (
                 "vectors-added",
                 false,
-                "vectors are not in the plan: ",
-                others,
+                "vectors are not in the plan",
+                others.collect(),
             ),
-        ];
-        for (code, left_out, text, which) in lists {
-            if !which.is_empty() {
-                self.add(code, left_out, format!("{text}{}", which.join(", ")));
-            }
+        ] {
+            let text = format!("{text}: {}", which.join(", "));
+            self.add(!which.is_empty(), code, left_out, text);
         }
         fitted
     }
-}
 
-impl Changes {
     /// The planned threads that exist, with their current process ids.
     fn threads(&mut self, planned: &PlannedInterface, now: &Interface) -> Vec<PlannedThread> {
         let vector_of = |thread: &NapiThread| {
             let (irq, _) = thread.woken_by?;
             now.vectors.iter().find(|vector| vector.irq == irq)
         };
-        let mut unknown = now
-            .threads
-            .iter()
-            .filter(|thread| vector_of(thread).is_none());
-        let mut fitted = Vec::new();
-        for planned in &planned.threads {
+        let is_unknown = |thread: &&NapiThread| vector_of(thread).is_none();
+        let mut unknown = now.threads.iter().filter(is_unknown);
+        let fit = |planned: &PlannedThread| {
             let is_same = |vector: &Vector| {
                 planned.role == Some(vector.role) && planned.queue == vector.queue
             };
+            let mut threads = now.threads.iter();
             let thread = match planned.role {
-                Some(_) => now
-                    .threads
-                    .iter()
-                    .find(|thread| vector_of(thread).is_some_and(is_same)),
+                Some(_) => threads.find(|thread| vector_of(thread).is_some_and(is_same)),
                 None => unknown.next(),
-            };
-            fitted.extend(thread.map(|thread| PlannedThread {
+            }?;
+            Some(PlannedThread {
                 pid: thread.pid,
                 irq: vector_of(thread).map(|vector| vector.irq),
                 affinity: thread.affinity.cpus.clone(),
                 ..planned.clone()
-            }));
-        }
+            })
+        };
+        let fitted: Vec<_> = planned.threads.iter().filter_map(fit).collect();
         let gone = planned.threads.len() - fitted.len();
-        if gone > 0 {
-            self.add(
-                "threads-gone",
-                true,
-                format!("{gone} threads that poll queues are absent"),
-            );
-        }
+        let text = format!("{gone} threads that poll queues are absent");
+        self.add(gone > 0, "threads-gone", true, text);
         fitted
     }
 }
@@ -489,17 +385,11 @@ fn is_same(planned: &PlannedVector, vector: &Vector) -> bool {
         }
 }
 
-fn name(vector: &PlannedVector) -> String {
-    let role = format!("{:?}", vector.role).to_lowercase();
-    vector
-        .queue
-        .map_or(role.clone(), |queue| format!("{role} {queue}"))
-}
-
-fn list(cpus: &CpuSet) -> String {
-    if cpus.is_empty() {
+fn list(set: &impl Display) -> String {
+    let text = set.to_string();
+    if text.is_empty() {
         "none".to_owned()
     } else {
-        cpus.to_string()
+        text
     }
 }

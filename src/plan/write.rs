@@ -1,13 +1,14 @@
-//! The writes of a plan: the file, its kind, and what it is to hold.
+//! What a plan wants of each setting, and the writes that this takes on the machine as it is.
 
-use std::fmt;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, MaskWidth, QueueSet};
 use crate::machine::paths::on_or_off;
-use crate::machine::{Rss, SettingValue, WriteKind};
+use crate::machine::{Machine, Rss, SettingValue, WriteKind};
+use crate::plan::data::PlannedInterface;
 
 /// One write to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,62 +16,15 @@ pub struct Write {
     pub kind: WriteKind,
     /// The absolute path, without the root; `/proc/PID` for a thread, whose affinity is no file.
     pub path: String,
-    pub value: WriteValue,
+    /// The bytes to write, without a newline: a mask as wide as the current one, a number, a word, or an RSS table in the
+    /// form of [`Rss`].
+    pub value: String,
     /// What the file holds now.
     pub current: Arc<str>,
     /// The interface; empty for a setting of the whole machine.
     pub interface: Arc<str>,
     /// The reason.
     pub why: Arc<str>,
-}
-
-/// The bytes to write, without a newline; [`fmt::Display`] makes the text, in JSON it is a string.
-#[derive(Debug, Clone)]
-pub enum WriteValue {
-    /// A mask as wide as the current one. Its text is made where it is needed: with 4,096 CPUs it has a kilobyte.
-    Mask(CpuSet, MaskWidth),
-    /// A number, a word, or an RSS table in the form of [`Rss`].
-    Text(String),
-}
-
-impl WriteValue {
-    /// The CPUs of a mask and its width; `None` for any other text.
-    pub(crate) fn mask(&self) -> Option<(CpuSet, MaskWidth)> {
-        match self {
-            Self::Mask(cpus, width) => Some((cpus.clone(), *width)),
-            Self::Text(text) => Some((CpuSet::parse_mask(text).ok()?, MaskWidth::of_valid(text)?)),
-        }
-    }
-}
-
-impl fmt::Display for WriteValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mask(cpus, width) => f.write_str(&cpus.to_mask(*width).unwrap_or_default()),
-            Self::Text(text) => f.write_str(text),
-        }
-    }
-}
-
-/// Values with the same text are equal.
-impl PartialEq for WriteValue {
-    fn eq(&self, other: &Self) -> bool {
-        self.to_string() == other.to_string()
-    }
-}
-
-impl Eq for WriteValue {}
-
-impl Serialize for WriteValue {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for WriteValue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self::Text)
-    }
 }
 
 /// The plan for a setting.
@@ -80,20 +34,8 @@ pub struct Planned<'a> {
     /// As in [`Setting`](crate::machine::Setting).
     pub number: u32,
     pub target: Target<'a>,
-    /// The reason; `None` where all settings of this kind have the same.
-    pub(crate) why: Option<&'a Arc<str>>,
-}
-
-impl Planned<'_> {
-    pub(crate) fn why(&self) -> Arc<str> {
-        let same = match self.kind {
-            WriteKind::RpsFlow => "its share of the flow table",
-            WriteKind::XpsRxqs => "flows of this receive queue",
-            WriteKind::Ntuple => "accelerated RFS",
-            _ => "",
-        };
-        self.why.map_or_else(|| same.into(), Arc::clone)
-    }
+    /// The reason.
+    pub(crate) why: &'a str,
 }
 
 /// What a setting is to hold.
@@ -132,26 +74,64 @@ impl Target<'_> {
 
     /// What has to be written where a setting holds `now`; `None` if it holds this, or cannot. `possible`: the
     /// machine's `nr_cpu_ids`.
-    pub(crate) fn to_write(self, now: SettingValue<'_>, possible: u32) -> Option<WriteValue> {
-        if self.is_held(now) {
-            return None;
-        }
+    fn to_write(self, now: SettingValue<'_>, possible: u32) -> Option<String> {
         match (self, now) {
+            _ if self.is_held(now) => None,
             (Self::Cpus(cpus), SettingValue::Mask(file)) => {
                 // The file's own width. A file that is too narrow for its planned CPU comes from a damaged copy; then
                 // the machine's width is used.
                 let widths = [file.width, MaskWidth::for_cpus(possible)];
-                let width = widths.into_iter().find(|width| cpus.fits(*width))?;
-                Some(WriteValue::Mask(cpus.clone(), width))
+                widths.into_iter().find_map(|width| cpus.to_mask(width))
             }
-            (Self::Count(count), SettingValue::Count(_)) => {
-                Some(WriteValue::Text(count.to_string()))
-            }
+            (Self::Count(count), SettingValue::Count(_)) => Some(count.to_string()),
             (Self::Spread(queues), SettingValue::Table(now)) => {
-                Some(WriteValue::Text(now.spread_over(queues).to_setting()))
+                Some(now.spread_over(queues).to_setting())
             }
-            (Self::On(on), SettingValue::On(_)) => Some(WriteValue::Text(on_or_off(on).to_owned())),
+            (Self::On(on), SettingValue::On(_)) => Some(on_or_off(on).to_owned()),
             _ => None,
         }
     }
+}
+
+/// The writes that a plan takes, in the order in which they are performed, and the number of settings that need none.
+/// Settings that the machine does not have are left out. `flow_entries`: the size of its flow table, and the reason.
+pub(crate) fn writes(
+    machine: &Machine,
+    interfaces: &[PlannedInterface],
+    flow_entries: Option<(u32, &str)>,
+) -> (Vec<Write>, usize) {
+    let now: BTreeMap<_, _> = machine
+        .settings()
+        .map(|setting| ((setting.interface(), setting.kind, setting.number), setting))
+        .collect();
+    let of_interfaces = interfaces.iter().flat_map(|interface| {
+        let wanted = interface.wanted();
+        wanted.map(|planned| (&*interface.name, planned))
+    });
+    let flow_table = flow_entries.map(|(entries, why)| Planned {
+        kind: WriteKind::Sysctl,
+        number: 0,
+        target: Target::Count(entries),
+        why,
+    });
+    let (mut writes, mut unchanged) = (Vec::new(), 0);
+    for (interface, planned) in of_interfaces.chain(flow_table.map(|table| ("", table))) {
+        let Some(setting) = now.get(&(interface, planned.kind, planned.number)) else {
+            continue;
+        };
+        let possible = machine.topology.possible;
+        match planned.target.to_write(setting.value, possible) {
+            None => unchanged += 1,
+            Some(value) => writes.push(Write {
+                kind: planned.kind,
+                path: setting.path(),
+                value,
+                current: setting.text(),
+                interface: interface.into(),
+                why: planned.why.into(),
+            }),
+        }
+    }
+    writes.sort_by_key(|write| write.kind);
+    (writes, unchanged)
 }

@@ -292,11 +292,7 @@ fn difference(host: &HostSummary, write: &Write) -> String {
         }
         _ => value.to_owned(),
     };
-    format!(
-        "{} -> {}",
-        shown(&write.current),
-        shown(&write.value.to_string())
-    )
+    format!("{} -> {}", shown(&write.current), shown(&write.value))
 }
 
 fn meaning(reason: Reason) -> &'static str {

@@ -37,7 +37,7 @@ pub fn plan(plan: &Plan) -> String {
 /// The command of a write.
 fn command(write: &Write) -> String {
     match write.kind {
-        WriteKind::Rss => format!("{} {}", shown(&write.path), rss(&write.value.to_string())),
+        WriteKind::Rss => format!("{} {}", shown(&write.path), rss(&write.value)),
         WriteKind::Ntuple => format!("{} {}", shown(&write.path), write.value),
         WriteKind::NapiThread => {
             format!(

@@ -187,7 +187,7 @@ fn policy(text: &str) {
             .iter()
             .filter(|write| write.path.ends_with("affinity"))
         {
-            let cpus = CpuSet::parse_mask(&write.value.to_string()).expect("a write is a mask");
+            let cpus = CpuSet::parse_mask(&write.value).expect("a write is a mask");
             assert!(
                 !cpus.is_empty() && cpus.is_subset(&host.topology.online),
                 "{}",
@@ -216,7 +216,7 @@ fn plan(data: &[u8]) {
         for write in &fitted.plan.writes {
             assert!(root.exists(&write.path), "{}", write.path);
             if write.path.ends_with("affinity") {
-                let cpus = CpuSet::parse_mask(&write.value.to_string()).expect("a write is a mask");
+                let cpus = CpuSet::parse_mask(&write.value).expect("a write is a mask");
                 assert!(
                     !cpus.is_empty() && cpus.is_subset(&host.topology.online),
                     "{}",

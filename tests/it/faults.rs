@@ -110,11 +110,7 @@ fn every_errno_at_every_write() {
                         result.changed() && result.detail.is_none(),
                         "{what}: {result:?}"
                     );
-                    assert_eq!(
-                        read(&machine, &write.path),
-                        write.value.to_string(),
-                        "{what}"
-                    );
+                    assert_eq!(read(&machine, &write.path), write.value.clone(), "{what}");
                 }
             }
             let failed = outcome(write.kind, errno) != Outcome::Managed;

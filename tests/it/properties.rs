@@ -94,7 +94,7 @@ fn after(host: &Machine, plan: &Plan) -> Machine {
             .iter_mut()
             .find(|i| *i.name == *write.interface)
             .unwrap();
-        let file = MaskFile::parse(&write.value.to_string()).unwrap();
+        let file = MaskFile::parse(&write.value).unwrap();
         match parts[..] {
             ["", "proc", "irq", irq, "smp_affinity"] => {
                 let vector = interface
@@ -342,7 +342,7 @@ proptest! {
     fn masks_are_as_wide_as_the_file(host in machines()) {
         let width = mask(&host, &CpuSet::new()).text.len();
         for write in &plan(&host).writes {
-            prop_assert_eq!(write.value.to_string().len(), width);
+            prop_assert_eq!(write.value.len(), width);
         }
     }
 }

@@ -315,7 +315,7 @@ fn flow_tables_are_as_large_as_the_largest_request() {
             .writes
             .iter()
             .find(|write| write.path.ends_with("rps_sock_flow_entries"));
-        write.map(|write| write.value.to_string())
+        write.map(|write| write.value.clone())
     };
     let rule = |name: &str, rfs: &str| {
         format!("[[rule]]\nmatch = {{ name = '{name}' }}\nset = {{ rfs = {rfs} }}\n")
@@ -421,7 +421,7 @@ fn stale_rps_of_queues_that_are_left_is_cleared() {
     let cleared = plan
         .writes
         .iter()
-        .filter(|w| w.path.ends_with("rps_cpus") && w.value.to_string() == "00")
+        .filter(|w| w.path.ends_with("rps_cpus") && w.value == "00")
         .count();
     assert_eq!(cleared, 8);
     assert!(

@@ -20,7 +20,7 @@ fn rule_6_rps_is_off_with_a_receive_queue_per_candidate_core() {
         .find(|write| write.path.ends_with("rps_cpus"))
         .unwrap();
     assert_eq!(
-        (&*write.path, write.value.to_string().as_str()),
+        (&*write.path, write.value.as_str()),
         ("/sys/class/net/eth0/queues/rx-0/rps_cpus", "0000")
     );
 }
@@ -220,7 +220,7 @@ fn rule_6_rfs_only_on_request_and_over_all_interfaces() {
     assert_eq!(flows(&planned), Some(4096));
     let table = planned.writes.last().unwrap();
     assert_eq!(
-        (&*table.path, table.value.to_string().as_str()),
+        (&*table.path, table.value.as_str()),
         ("/proc/sys/net/core/rps_sock_flow_entries", "32768")
     );
     assert_eq!(flows(&rfs("off")), Some(0));
