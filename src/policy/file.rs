@@ -155,15 +155,17 @@ fn set(
             .iter()
             .filter(|entry| entry.is_for_interfaces() == for_interfaces);
         let known: Vec<_> = fitting.map(|entry| entry.key).collect();
-        return Err(match for_interfaces {
-            true => unknown("setting", key, &known),
-            false => unknown("key", key, &[&["defaults", "rule"], &known[..]].concat()),
+        return Err(if for_interfaces {
+            unknown("setting", key, &known)
+        } else {
+            unknown("key", key, &[&["defaults", "rule"], &known[..]].concat())
         });
     };
     if entry.is_for_interfaces() != for_interfaces {
-        let place = match for_interfaces {
-            true => "is a setting of the machine and belongs at the top of the file",
-            false => "belongs in [defaults], or in the `set` of a rule",
+        let place = if for_interfaces {
+            "is a setting of the machine and belongs at the top of the file"
+        } else {
+            "belongs in [defaults], or in the `set` of a rule"
         };
         return Err(at(key, format!("`{name}` {place}")));
     }
