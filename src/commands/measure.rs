@@ -14,7 +14,7 @@ use crate::commands::sampling::{STEP, Sampler};
 use crate::screen;
 use anyhow::{Result, bail};
 use clap::Args;
-use nicpin::machine::delta::Delta;
+use nicpin::machine::sample::Delta;
 use nicpin::machine::selection::without_device;
 use nicpin::machine::{Machine, Selection};
 use nicpin::plan::Note;

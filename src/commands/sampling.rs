@@ -1,7 +1,7 @@
 //! Sampling counters at intervals, with a progress line on standard error.
 
 use crate::commands::output::progress;
-use nicpin::machine::delta::Delta;
+use nicpin::machine::sample::Delta;
 use nicpin::machine::sample::{CounterSelection, Sample};
 use nicpin::read::sample;
 use nicpin::root::{FileError, Root};

@@ -7,19 +7,18 @@
 //! kernel has CPUs with EOVERFLOW even when the extra groups are zero (`bitmap_parse` in
 //! `lib/bitmap-str.c`).
 
-mod numbers;
 mod text;
-mod words;
 
 use std::borrow::Borrow;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::iter::repeat;
+use std::ops::{Deref, DerefMut};
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::de::{Deserialize, Deserializer, Error};
+use serde::{Serialize, Serializer};
 
-use words::Words;
-
-pub use numbers::{IrqSet, NumberSet, QueueSet};
 pub(crate) use text::shown;
 pub use text::{CpuSetError, MaskWidth};
 
@@ -27,17 +26,11 @@ pub use text::{CpuSetError, MaskWidth};
 /// them.
 pub const MAX_CPUS: u32 = 8192;
 
-/// The words of 64 CPUs of the largest set.
-const MAX_WORDS: usize = MAX_CPUS as usize / 64;
-
 /// A set of logical CPUs, by id. Equality is equality of sets: how wide the text was does not matter.
+///
+/// Words of 64 CPUs, lowest first; the last is never zero.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub struct CpuSet {
-    /// How many words are left out before the first: the set of one CPU is one word, whichever CPU that is.
-    skipped: u32,
-    /// 64 CPUs each, lowest first; the first and the last are never zero.
-    words: Words,
-}
+pub struct CpuSet(Vec<u64>);
 
 /// NUMA nodes by id: their lists and masks have the kernel's same forms.
 pub type NodeSet = CpuSet;
@@ -45,265 +38,142 @@ pub type NodeSet = CpuSet;
 impl CpuSet {
     /// The empty set.
     pub const fn new() -> Self {
-        Self {
-            skipped: 0,
-            words: Words::new(),
-        }
+        Self(Vec::new())
     }
 
     /// The set of one CPU.
     pub fn single(cpu: u32) -> Self {
-        let mut set = Self::new();
-        set.insert(cpu);
-        set
+        [cpu].into_iter().collect()
     }
 
     /// The CPUs from 0 up to but not including `end`.
     pub fn below(end: u32) -> Self {
-        let mut set = Self::new();
-        if let Some(last) = end.min(MAX_CPUS).checked_sub(1) {
-            set.insert_range(0, last);
-        }
-        set
-    }
-
-    /// Adds the CPUs from a first to a last.
-    fn insert_range(&mut self, first: u32, last: u32) {
-        for index in first / 64..=last / 64 {
-            let from = if index == first / 64 {
-                u64::MAX << (first % 64)
-            } else {
-                u64::MAX
-            };
-            let to = if index == last / 64 {
-                u64::MAX >> (63 - last % 64)
-            } else {
-                u64::MAX
-            };
-            self.insert_word(index, from & to);
-        }
+        (0..end.min(MAX_CPUS)).collect()
     }
 
     /// Adds a CPU; one from [`MAX_CPUS`] on is left out.
     pub fn insert(&mut self, cpu: u32) {
         if cpu < MAX_CPUS {
-            self.insert_word(cpu / 64, 1 << (cpu % 64));
+            self.insert_bits(cpu, 1);
         }
     }
 
-    /// Adds the CPUs whose bits are set in a word.
-    fn insert_word(&mut self, index: u32, cpus: u64) {
-        if cpus == 0 {
-            return;
+    /// Adds the CPUs from a first on whose bits are set, all of them in one word, and not none.
+    fn insert_bits(&mut self, first: u32, bits: u64) {
+        let index = first as usize / 64;
+        if self.0.len() <= index {
+            self.0.resize(index + 1, 0);
         }
-        if let Some(word) = index
-            .checked_sub(self.skipped)
-            .and_then(|at| self.words.get_mut(at as usize))
-        {
-            *word |= cpus;
-            return;
-        }
-        if self.words.is_empty() {
-            self.skipped = index;
-        }
-        if index < self.skipped {
-            self.words.add_below((self.skipped - index) as usize);
-            self.skipped = index;
-        }
-        let at = (index - self.skipped) as usize;
-        self.words.grow(at + 1);
-        if let Some(word) = self.words.get_mut(at) {
-            *word |= cpus;
-        }
+        self.0[index] |= bits << (first % 64);
     }
 
-    /// The set of these words of 64 CPUs, the lowest first.
-    fn of_words(words: &[u64]) -> Self {
-        let Some(first) = words.iter().position(|word| *word != 0) else {
-            return Self::new();
-        };
-        let last = words.iter().rposition(|word| *word != 0).unwrap_or(first);
-        // No set has words beyond those of MAX_CPUS.
-        let skipped = u32::try_from(first).unwrap_or(0);
-        Self {
-            skipped,
-            words: words[first..=last].iter().copied().collect(),
+    fn of_words(words: impl Iterator<Item = u64>) -> Self {
+        let mut words: Vec<u64> = words.collect();
+        while words.last() == Some(&0) {
+            words.pop();
         }
+        Self(words)
     }
 
     /// Whether the CPU is in the set.
     pub fn contains(&self, cpu: u32) -> bool {
-        self.word(cpu / 64) >> (cpu % 64) & 1 == 1
+        let word = self.0.get(cpu as usize / 64);
+        word.is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }
 
     /// How many CPUs are in the set.
     pub fn len(&self) -> usize {
-        self.words
-            .iter()
-            .map(|word| word.count_ones() as usize)
-            .sum()
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// Whether there is no CPU in the set.
     pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.0.is_empty()
     }
 
     /// The CPUs in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        let (mut rest, mut index) = (0, 0);
-        let mut words = self.words();
-        std::iter::from_fn(move || {
-            while rest == 0 {
-                (index, rest) = words.next()?;
-            }
-            let bit = rest.trailing_zeros();
-            rest &= rest - 1;
-            Some(index * 64 + bit)
-        })
-    }
-
-    /// The first and the last CPU of each run of CPUs without a gap, in ascending order.
-    fn runs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let mut words = self.words();
-        let (mut index, mut rest) = (0, 0_u64);
-        let mut pieces = std::iter::from_fn(move || {
-            while rest == 0 {
-                (index, rest) = words.next()?;
-            }
-            let start = rest.trailing_zeros();
-            let length = (rest >> start).trailing_ones();
-            // Those below the end of the run are done with.
-            rest &= u64::MAX.checked_shl(start + length).unwrap_or(0);
-            Some((index * 64 + start, index * 64 + start + length - 1))
-        })
-        .peekable();
-        std::iter::from_fn(move || {
-            let (first, mut last) = pieces.next()?;
-            while let Some((_, further)) = pieces.next_if(|(next, _)| *next == last + 1) {
-                last = further;
-            }
-            Some((first, last))
+        self.used_words().flat_map(|(index, word)| {
+            let without_lowest = |rest: &u64| Some(rest & (rest - 1)).filter(|rest| *rest != 0);
+            std::iter::successors(Some(word), without_lowest)
+                .map(move |rest| index * 64 + rest.trailing_zeros())
         })
     }
 
     /// The lowest CPU.
     pub fn first(&self) -> Option<u32> {
-        self.words
-            .first()
-            .map(|word| self.skipped * 64 + word.trailing_zeros())
+        self.iter().next()
     }
 
     /// The highest CPU.
     pub fn last(&self) -> Option<u32> {
-        self.words()
-            .next_back()
-            .map(|(index, word)| index * 64 + 63 - word.leading_zeros())
+        let (index, word) = self.used_words().last()?;
+        Some(index * 64 + word.ilog2())
     }
 
     /// The CPUs in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        let mut union = self.clone();
-        union.add(other);
-        union
+        Self::union_of([self, other])
     }
 
     /// The CPUs of all sets.
     pub fn union_of(sets: impl IntoIterator<Item = impl Borrow<Self>>) -> Self {
-        let mut words = [0; MAX_WORDS];
+        let mut union = Self::new();
         for set in sets {
-            set.borrow()
-                .words()
-                .for_each(|(index, word)| words[index as usize] |= word);
+            union.add(set.borrow());
         }
-        Self::of_words(&words)
+        union
     }
 
     /// Adds the CPUs of another set.
     pub fn add(&mut self, other: &Self) {
-        for (index, word) in other.words() {
-            self.insert_word(index, word);
+        for (index, word) in other.used_words() {
+            self.insert_bits(index * 64, word);
         }
     }
 
     /// The CPUs in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        self.each_word(|index, word| word & other.word(index))
+        Self::of_words(self.0.iter().zip(&other.0).map(|(a, b)| a & b))
     }
 
     /// The CPUs in this set that are not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        self.each_word(|index, word| word & !other.word(index))
+        let others = other.0.iter().chain(repeat(&0));
+        Self::of_words(self.0.iter().zip(others).map(|(a, b)| a & !b))
     }
 
     /// Whether every CPU of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.words()
-            .all(|(index, word)| word & !other.word(index) == 0)
+        self.difference(other).is_empty()
     }
 
     /// Whether some CPU is in both sets.
     pub fn intersects(&self, other: &Self) -> bool {
-        self.words()
-            .any(|(index, word)| word & other.word(index) != 0)
-    }
-
-    /// The set as words of 64 CPUs, each with its number; words that are zero may be among them.
-    fn words(&self) -> impl DoubleEndedIterator<Item = (u32, u64)> + ExactSizeIterator + '_ {
-        let numbered = self.words.iter().enumerate();
-        // MAX_CPUS / 64 words at most.
-        numbered.map(|(at, &word)| (self.skipped + u32::try_from(at).unwrap_or(u32::MAX), word))
+        self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
     }
 
     /// The words of 64 CPUs that are not zero, each with its number: the same for equal sets.
     pub(crate) fn used_words(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.words().filter(|(_, word)| *word != 0)
-    }
-
-    fn word(&self, index: u32) -> u64 {
-        let at = index.checked_sub(self.skipped);
-        at.and_then(|at| self.words.get(at as usize))
-            .copied()
-            .unwrap_or(0)
-    }
-
-    fn each_word(&self, change: impl Fn(u32, u64) -> u64) -> Self {
-        let changed = |&(index, word): &(u32, u64)| change(index, word) != 0;
-        let mut used = self.words().filter(changed).map(|(index, _)| index);
-        let Some(first) = used.next() else {
-            return Self::new();
-        };
-        let last = self
-            .words()
-            .rev()
-            .find(changed)
-            .map_or(first, |(index, _)| index);
-        let words = (first..=last).map(|index| change(index, self.word(index)));
-        Self {
-            skipped: first,
-            words: words.collect(),
-        }
+        let numbered = (0..).zip(self.0.iter().copied());
+        numbered.filter(|(_, word)| *word != 0)
     }
 }
 
 impl FromIterator<u32> for CpuSet {
     fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
-        let mut words = [0; MAX_WORDS];
-        for cpu in cpus.into_iter().filter(|cpu| *cpu < MAX_CPUS) {
-            words[cpu as usize / 64] |= 1 << (cpu % 64);
-        }
-        Self::of_words(&words)
+        let mut set = Self::new();
+        set.extend(cpus);
+        set
     }
 }
 
 impl Extend<u32> for CpuSet {
     fn extend<I: IntoIterator<Item = u32>>(&mut self, cpus: I) {
-        for cpu in cpus {
-            self.insert(cpu);
-        }
+        cpus.into_iter().for_each(|cpu| self.insert(cpu));
     }
 }
 
@@ -330,7 +200,73 @@ impl Serialize for CpuSet {
 impl<'de> Deserialize<'de> for CpuSet {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse_list(&text).map_err(serde::de::Error::custom)
+        text.parse().map_err(Error::custom)
+    }
+}
+
+/// More numbers than this in a text are refused: no machine has as many IRQs or queues.
+const MOST: usize = 1 << 17;
+
+/// A set of numbers without the limit that CPUs have ([`MAX_CPUS`]); as text a list such as `0-3,9071`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NumberSet(BTreeSet<u32>);
+
+/// IRQs by number.
+pub type IrqSet = NumberSet;
+/// Queues of an interface by number.
+pub type QueueSet = NumberSet;
+
+impl NumberSet {
+    /// The numbers from 0 up to but not including `end`.
+    pub fn below(end: u32) -> Self {
+        (0..end).collect()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut set = Self::default();
+        for range in text.split(',').filter(|_| !text.is_empty()) {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+            let room = MOST.checked_sub(set.len())?;
+            if last < first || (last - first) as usize >= room {
+                return None;
+            }
+            set.extend(first..=last);
+        }
+        Some(set)
+    }
+}
+
+impl Deref for NumberSet {
+    type Target = BTreeSet<u32>;
+
+    fn deref(&self) -> &BTreeSet<u32> {
+        &self.0
+    }
+}
+
+impl DerefMut for NumberSet {
+    fn deref_mut(&mut self) -> &mut BTreeSet<u32> {
+        &mut self.0
+    }
+}
+
+impl FromIterator<u32> for NumberSet {
+    fn from_iter<I: IntoIterator<Item = u32>>(numbers: I) -> Self {
+        Self(numbers.into_iter().collect())
+    }
+}
+
+impl Serialize for NumberSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for NumberSet {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?)
+            .ok_or_else(|| Error::custom("a list of numbers such as 0-3,9071 is needed"))
     }
 }
 
@@ -382,6 +318,17 @@ mod tests {
             for cpu in up..up + 300 {
                 proptest::prop_assert_eq!(x.contains(cpu), a.contains(&cpu));
             }
+        }
+    }
+
+    #[test]
+    fn a_list_of_numbers_is_read_back() {
+        for list in ["", "7", "0-3,9071", "8191-8193,4294967294-4294967295"] {
+            let set = NumberSet::parse(list).unwrap();
+            assert_eq!(set.to_string(), list);
+        }
+        for bad in ["x", "3-1", "1,", "-", "0-4294967295", "0-131071,2000000"] {
+            assert_eq!(NumberSet::parse(bad), None, "{bad}");
         }
     }
 }

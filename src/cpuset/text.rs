@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::cpuset::{CpuSet, MAX_CPUS};
+use itertools::Itertools as _;
+
+use crate::cpuset::{CpuSet, MAX_CPUS, NumberSet};
 
 /// A text that is neither a CPU list nor a CPU mask.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,25 +37,16 @@ impl CpuSet {
     /// prints when it is not in use. Empty text is the empty set.
     pub fn parse_list(text: &str) -> Result<Self, CpuSetError> {
         let trimmed = trim(text);
-        let mut set = Self::new();
-        if trimmed == "(null)" {
-            return Ok(set);
-        }
         let error = |reason: String| CpuSetError::new(trimmed, LIST, reason);
-        let mut named = 0;
-        for part in trimmed
-            .split(',')
-            .map(str::trim)
-            .filter(|part| !part.is_empty())
-        {
-            let (range, stride) = part
-                .split_once(':')
-                .map_or((part, None), |(r, s)| (r, Some(s)));
+        let (mut set, mut named) = (Self::new(), 0);
+        for part in trimmed.split(',').map(str::trim) {
+            if part.is_empty() || trimmed == "(null)" {
+                continue;
+            }
+            let (range, stride) = part.split_once(':').unwrap_or((part, "1"));
             let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let (first, last) = (
-                parse_cpu(first).map_err(error)?,
-                parse_cpu(last).map_err(error)?,
-            );
+            let first = parse_cpu(first).map_err(error)?;
+            let last = parse_cpu(last).map_err(error)?;
             if last < first {
                 return Err(error(format!("{first}-{last} runs downwards")));
             }
@@ -64,46 +57,31 @@ impl CpuSet {
                     "it names CPUs again and again; no kernel has more than {MAX_CPUS}"
                 )));
             }
-            let (used, group) = match stride {
-                None => (1, 1),
-                Some(stride) => parse_stride(stride)
-                    .ok_or_else(|| error(format!("`{}` is not a stride", shown(stride))))?,
-            };
-            if group == used {
-                set.insert_range(first, last);
-                continue;
-            }
-            for cpu in first..=last {
-                if (cpu - first) % group < used {
-                    set.insert(cpu);
-                }
-            }
+            let (used, group) = parse_stride(stride)
+                .ok_or_else(|| error(format!("`{}` is not a stride", shown(stride))))?;
+            set.extend((first..=last).filter(|cpu| (cpu - first) % group < used));
         }
         Ok(set)
     }
 
     /// The list form for people: four or more CPUs at equal distances are a range with a stride, such as `0-110:2`.
     pub fn short(&self) -> String {
-        let runs: Vec<(u32, u32)> = self.runs().collect();
+        let runs = runs(self.iter()).collect_vec();
         let mut parts = Vec::new();
         let mut rest = runs.as_slice();
-        while let [(first, last), after @ ..] = rest {
+        while let [run @ (first, _), after @ ..] = rest {
             let step = after.first().map_or(0, |(next, _)| next - first);
-            let equal = rest.windows(2).take_while(|pair| {
+            let is_step = |pair: &&[(u32, u32)]| {
                 pair.iter().all(|(first, last)| first == last) && pair[1].0 - pair[0].0 == step
-            });
-            let equal = equal.count();
+            };
+            let equal = rest.windows(2).take_while(is_step).count();
             if equal >= 3 {
                 parts.push(format!("{first}-{}:{step}", rest[equal].0));
                 rest = &rest[equal + 1..];
-                continue;
-            }
-            parts.push(if first == last {
-                first.to_string()
             } else {
-                format!("{first}-{last}")
-            });
-            rest = after;
+                parts.push(range(*run));
+                rest = after;
+            }
         }
         parts.join(",")
     }
@@ -111,66 +89,43 @@ impl CpuSet {
     /// Parses the kernel's mask form (`bitmap_parse`): groups of up to eight hex digits, most significant
     /// first. A leading `0x`, short and empty groups and a single group of any length are accepted.
     pub fn parse_mask(text: &str) -> Result<Self, CpuSetError> {
-        let trimmed = trim(text);
-        let error = |reason: &str| CpuSetError::new(trimmed, MASK, reason);
-        let digits = trimmed
-            .strip_prefix("0x")
-            .or_else(|| trimmed.strip_prefix("0X"));
-        let digits = digits.unwrap_or(trimmed);
-        if digits.is_empty() {
-            return Err(error("it is empty"));
-        }
-        if let Some(set) = parse_full_groups(digits.as_bytes()) {
-            return Ok(set);
-        }
-        let grouped = digits.contains(',');
-        let mut set = Self::new();
-        for (base, group) in (0..).step_by(32).zip(digits.rsplit(',')) {
-            if grouped && group.len() > 8 {
-                return Err(error("a group has more than eight digits"));
-            }
-            for (bit, digit) in (base..).step_by(4).zip(group.bytes().rev()) {
-                let value = char::from(digit).to_digit(16);
-                let value = value.ok_or_else(|| error("a character is not a hex digit"))?;
-                if value == 0 {
-                    continue;
-                }
-                if bit + value.ilog2() >= MAX_CPUS {
-                    return Err(error("it is wider than any kernel's"));
-                }
-                set.insert_word(bit / 64, u64::from(value) << (bit % 64));
-            }
-        }
-        Ok(set)
+        let mask = trim(text);
+        let digits = mask.strip_prefix("0x").or_else(|| mask.strip_prefix("0X"));
+        Self::parse_groups(mask, digits.unwrap_or(mask), false)
     }
 
     /// Parses a mask that a kernel printed (`bitmap_string`): as [`parse_mask`](Self::parse_mask), and refuses what no
     /// kernel prints, so that a damaged file is not read as a mask.
     pub fn parse_kernel_mask(text: &str) -> Result<Self, CpuSetError> {
-        let trimmed = trim(text);
-        if let Some(set) = parse_full_groups(trimmed.as_bytes()) {
-            return Ok(set);
+        Self::parse_groups(trim(text), trim(text), true)
+    }
+
+    fn parse_groups(mask: &str, digits: &str, of_kernel: bool) -> Result<Self, CpuSetError> {
+        let error = |reason: &str| CpuSetError::new(mask, MASK, reason);
+        if digits.is_empty() {
+            return Err(error("it is empty"));
         }
-        let error = |reason: &str| Err(CpuSetError::new(trimmed, MASK, reason));
-        if trimmed.is_empty() {
-            return error("it is empty");
+        let grouped = of_kernel || digits.contains(',');
+        let mut set = Self::new();
+        for (base, group) in (0..).step_by(32).zip(digits.rsplit(',')) {
+            if grouped && group.len() > 8 {
+                return Err(error("a group has more than eight digits"));
+            }
+            if of_kernel && group.is_empty() {
+                return Err(error("a group has no digits"));
+            }
+            for (bit, digit) in (base..).step_by(4).zip(group.bytes().rev()) {
+                let value = char::from(digit).to_digit(16);
+                let value = value.ok_or_else(|| error("a character is not a hex digit"))?;
+                if bit >= MAX_CPUS && (of_kernel || value != 0) {
+                    return Err(error("it is wider than any kernel's"));
+                }
+                if value != 0 {
+                    set.insert_bits(bit, value.into());
+                }
+            }
         }
-        if trimmed
-            .bytes()
-            .any(|byte| byte != b',' && !byte.is_ascii_hexdigit())
-        {
-            return error("a character is not a hex digit");
-        }
-        if trimmed.split(',').any(str::is_empty) {
-            return error("a group has no digits");
-        }
-        if trimmed.split(',').any(|group| group.len() > 8) {
-            return error("a group has more than eight digits");
-        }
-        if trimmed.split(',').count() > MAX_CPUS as usize / 32 {
-            return error("it is wider than any kernel's");
-        }
-        Self::parse_mask(trimmed)
+        Ok(set)
     }
 
     /// Whether a mask of this width can hold all CPUs.
@@ -180,34 +135,20 @@ impl CpuSet {
 
     /// The mask as the kernel prints and accepts it at `width`; `None` when a CPU does not fit.
     pub fn to_mask(&self, width: MaskWidth) -> Option<String> {
-        if !self.fits(width) {
-            return None;
-        }
-        let length = width.digits as usize;
-        // Nearly all digits of a wide mask are 0: these are written first, then the others are set.
-        let mut mask = "00000000,".repeat(length.div_ceil(8)).into_bytes();
-        mask.pop();
-        mask.drain(..(8 - length % 8) % 8);
-        for (index, mut word) in self.words() {
-            while word != 0 {
-                let digit = word.trailing_zeros() / 4;
-                let place = (index * 16 + digit) as usize;
-                let at = mask.len() - 1 - place - place / 8;
-                mask[at] = b"0123456789abcdef"[(word >> (digit * 4) & 0xf) as usize];
-                word &= !(0xf << (digit * 4));
-            }
-        }
-        String::from_utf8(mask).ok()
+        let groups = (0..width.digits.div_ceil(8) as usize).rev().map(|group| {
+            let word = self.0.get(group / 2).copied().unwrap_or(0);
+            format!("{:08x}", word >> (group % 2 * 32) & 0xffff_ffff)
+        });
+        let unused = (8 - width.digits as usize % 8) % 8;
+        self.fits(width)
+            .then(|| groups.collect_vec().join(",").split_off(unused))
     }
 }
 
 /// The text for an error message: without control characters, at most 60 characters.
 pub(crate) fn shown(text: &str) -> String {
-    let mut shown: String = text
-        .chars()
-        .take(61)
-        .flat_map(char::escape_default)
-        .collect();
+    let chars = text.chars().take(61);
+    let mut shown: String = chars.flat_map(char::escape_default).collect();
     if shown.len() > 60 {
         shown.truncate(57);
         shown.push_str("...");
@@ -220,58 +161,12 @@ fn trim(text: &str) -> &str {
 }
 
 fn parse_cpu(text: &str) -> Result<u32, String> {
-    let cpu: u32 = match text.trim().parse() {
-        Ok(cpu) if text.trim().starts_with(|c: char| c.is_ascii_digit()) => cpu,
-        _ => return Err(format!("`{}` is not a CPU number", shown(text.trim()))),
-    };
-    if cpu < MAX_CPUS {
-        Ok(cpu)
-    } else {
-        Err(format!("CPU {cpu} is beyond any kernel's"))
+    let text = text.trim();
+    match text.parse() {
+        Ok(cpu) if cpu >= MAX_CPUS => Err(format!("CPU {cpu} is beyond any kernel's")),
+        Ok(cpu) if !text.starts_with('+') => Ok(cpu),
+        _ => Err(format!("`{}` is not a CPU number", shown(text))),
     }
-}
-
-/// The set of a mask as kernels print it: groups of eight digits, of which only the first may be shorter. `None`
-/// for any other, and for one that is wider than any kernel's.
-fn parse_full_groups(mask: &[u8]) -> Option<CpuSet> {
-    const ZEROS: &[u8] = b"00000000";
-    // Nearly all groups of a wide mask are zero, and those at its ends are not looked at one by one.
-    let mut above = mask;
-    while let Some(below) = above.strip_prefix(b"00000000,") {
-        above = below;
-    }
-    let mut words = vec![0; above.len().div_ceil(18)];
-    let mut end = mask.len();
-    for base in (0..MAX_CPUS).step_by(32) {
-        let start = if end > 9 { end - 8 } else { 0 };
-        let group = &mask[start..end];
-        if group != ZEROS {
-            let bits = if group == b"ffffffff" {
-                0xffff_ffff
-            } else {
-                hex(group)?
-            };
-            *words.get_mut(base as usize / 64)? |= bits << (base % 64);
-        }
-        if start == 0 {
-            return Some(CpuSet::of_words(&words));
-        }
-        if mask[start - 1] != b',' {
-            return None;
-        }
-        end = start - 1;
-    }
-    None
-}
-
-/// One to eight hex digits.
-fn hex(group: &[u8]) -> Option<u64> {
-    if group.is_empty() || group.len() > 8 {
-        return None;
-    }
-    group.iter().try_fold(0, |bits, &digit| {
-        Some(bits << 4 | u64::from(char::from(digit).to_digit(16)?))
-    })
 }
 
 /// `1/2`: the first CPU of every two.
@@ -281,21 +176,34 @@ fn parse_stride(text: &str) -> Option<(u32, u32)> {
     (0 < used && used <= group).then_some((used, group))
 }
 
+/// The first and the last number of each run of ascending numbers without a gap.
+fn runs(numbers: impl Iterator<Item = u32>) -> impl Iterator<Item = (u32, u32)> {
+    let single = numbers.map(|number| (number, number));
+    single.coalesce(|(first, last), next| match next {
+        (number, _) if number == last + 1 => Ok((first, number)),
+        _ => Err(((first, last), next)),
+    })
+}
+
+fn range((first, last): (u32, u32)) -> String {
+    if first == last {
+        first.to_string()
+    } else {
+        format!("{first}-{last}")
+    }
+}
+
 /// The list form, as the kernel prints it (`%*pbl`).
 impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut digits = itoa::Buffer::new();
-        let mut separator = "";
-        for (first, last) in self.runs() {
-            f.write_str(separator)?;
-            f.write_str(digits.format(first))?;
-            if first != last {
-                f.write_str("-")?;
-                f.write_str(digits.format(last))?;
-            }
-            separator = ",";
-        }
-        Ok(())
+        write!(f, "{}", runs(self.iter()).map(range).format(","))
+    }
+}
+
+impl fmt::Display for NumberSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers = self.iter().copied();
+        write!(f, "{}", runs(numbers).map(range).format(","))
     }
 }
 
@@ -309,9 +217,8 @@ pub struct MaskWidth {
 impl MaskWidth {
     /// The width that the kernel uses when it knows `cpus` possible CPUs (`nr_cpu_ids`).
     pub fn for_cpus(cpus: u32) -> Self {
-        Self {
-            digits: cpus.div_ceil(4).max(1),
-        }
+        let digits = cpus.div_ceil(4).max(1);
+        Self { digits }
     }
 
     /// How many hexadecimal digits it has.
@@ -321,17 +228,15 @@ impl MaskWidth {
 
     /// The width of a mask as a file holds it now; `None` when the text is no mask.
     pub fn of(mask: &str) -> Option<Self> {
-        CpuSet::parse_mask(mask)
-            .ok()
-            .and_then(|_| Self::of_valid(mask))
+        CpuSet::parse_mask(mask).ok()?;
+        Self::of_valid(mask)
     }
 
     /// The same for a text that has been parsed.
     pub(crate) fn of_valid(mask: &str) -> Option<Self> {
-        let mask = trim(mask);
-        let first = mask.find(',').unwrap_or(mask.len());
-        let groups = memchr::memchr_iter(b',', &mask.as_bytes()[first..]).count();
-        let digits = u32::try_from(first + groups * 8).ok()?;
+        let mut groups = trim(mask).split(',');
+        let digits = groups.next()?.len() + groups.count() * 8;
+        let digits = u32::try_from(digits).ok()?;
         (digits > 0).then_some(Self { digits })
     }
 }

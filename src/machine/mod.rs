@@ -2,7 +2,6 @@
 //! planning.
 
 pub mod channels;
-pub mod delta;
 pub mod home;
 pub mod interface;
 pub mod link;

@@ -1,8 +1,13 @@
-//! A sample of the kernel's counters: interrupts by CPU, softirq time, packets and bytes. The difference of two samples
-//! is a [`Delta`](crate::machine::delta::Delta).
+//! Samples of the kernel's counters (interrupts by CPU, softirq time, packets and bytes), and the difference between two.
+//! Counters may wrap at 2^32; CPUs, vectors and interfaces that are not in both samples, or were replaced under the same
+//! name, are left out and listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+use itertools::{Either, Itertools as _};
+
+use crate::cpuset::CpuSet;
 
 /// Which counters are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,12 +29,12 @@ pub struct Sample {
     pub at: Duration,
     /// Interrupts, by IRQ and CPU.
     pub interrupts: Counts,
-    /// How each CPU spent its time.
-    pub times: BTreeMap<u32, Times>,
-    /// Softirqs by CPU.
-    pub softirqs: BTreeMap<u32, Softirqs>,
-    /// Backlogs by CPU.
-    pub softnet: BTreeMap<u32, Softnet>,
+    /// How each CPU spent its time: `busy` to `softirq`.
+    pub times: BTreeMap<u32, CpuCounts>,
+    /// Softirqs by CPU: `net_rx` and `net_tx`.
+    pub softirqs: BTreeMap<u32, CpuCounts>,
+    /// Backlogs by CPU: `processed` to `rps`.
+    pub softnet: BTreeMap<u32, CpuCounts>,
     /// Interfaces by name.
     pub interfaces: BTreeMap<String, Counters>,
     /// Threads by process id.
@@ -71,38 +76,29 @@ pub struct InterfaceCounts {
     pub tx_dropped: u64,
 }
 
-/// How a CPU has spent its time since boot, in ticks of 1/100 s (`USER_HZ`, the same on every architecture that has
-/// NUMA nodes today). `/proc/stat`, `Documentation/filesystems/proc.rst`.
+/// What a CPU did: since boot in a sample, where those of a file that was not read are 0, and between two samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Times {
-    /// In any program or in the kernel: all but idle, waiting for I/O and stolen by a hypervisor.
+pub struct CpuCounts {
+    /// Ticks of 1/100 s (`USER_HZ`, the same on every architecture that has NUMA nodes today) in any program or in the
+    /// kernel: all but idle, waiting for I/O and stolen by a hypervisor. `/proc/stat`, `Documentation/filesystems/proc.rst`.
     pub busy: u64,
-    /// In interrupt handlers.
+    /// Ticks in interrupt handlers.
     pub irq: u64,
-    /// In softirqs, where packets are received.
+    /// Ticks in softirqs, where packets are received.
     pub softirq: u64,
-}
-
-/// How often softirqs ran on a CPU. The kernel counts in 32 bits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Softirqs {
-    /// `NET_RX`: polls of receive queues.
-    pub net_rx: u32,
-    /// `NET_TX`: completions and queues that were kicked.
-    pub net_tx: u32,
-}
-
-/// A CPU's backlog of packets, `/proc/net/softnet_stat`. The kernel counts in 32 bits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Softnet {
-    /// Packets taken.
-    pub processed: u32,
-    /// Packets dropped because the backlog was full.
-    pub dropped: u32,
+    /// `NET_RX` softirqs: polls of receive queues.
+    pub net_rx: u64,
+    /// `NET_TX` softirqs: completions and queues that were kicked.
+    pub net_tx: u64,
+    /// Packets taken from its backlog and its queues. `/proc/net/softnet_stat`, where the kernel counts in 32 bits, as it
+    /// does softirqs.
+    pub processed: u64,
+    /// Packets that were dropped because the backlog was full.
+    pub dropped: u64,
     /// Polls that ran out of budget or time with work left.
-    pub squeezed: u32,
+    pub squeezed: u64,
     /// Times that another CPU handed packets over by RPS.
-    pub rps: u32,
+    pub rps: u64,
 }
 
 /// How often some IRQs fired on each CPU.
@@ -121,4 +117,206 @@ pub struct CountRow {
     pub counts: Vec<u32>,
     /// The text after the counts: chip and handlers. Another text means that the number has another use.
     pub whose: String,
+}
+
+/// The delta of each counter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Delta {
+    /// The time between the samples.
+    pub elapsed: Duration,
+    /// Interrupts by IRQ and CPU; CPUs without any are not listed. An IRQ that was watched is.
+    pub interrupts: BTreeMap<u32, BTreeMap<u32, u64>>,
+    /// The CPUs that were watched.
+    pub cpus: BTreeMap<u32, CpuCounts>,
+    /// What went through the interfaces that were watched.
+    pub interfaces: BTreeMap<String, InterfaceCounts>,
+    /// The threads that ran.
+    pub threads: BTreeMap<u32, ThreadGrowth>,
+    /// CPUs that went online or offline meanwhile; they are not counted for that time.
+    pub cpus_changed: CpuSet,
+    /// IRQs that were freed, allocated or reused meanwhile; they are not counted.
+    pub irqs_changed: BTreeSet<u32>,
+    /// Interfaces that were removed, added or reset meanwhile; they are not counted.
+    pub interfaces_changed: BTreeSet<String>,
+}
+
+/// How a thread ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ThreadGrowth {
+    /// How often.
+    pub runs: u64,
+    /// The CPUs on which it had last run when a sample was taken.
+    pub on: CpuSet,
+}
+
+impl Delta {
+    /// For how many seconds was counted.
+    pub fn seconds(&self) -> f64 {
+        self.elapsed.as_secs_f64()
+    }
+
+    /// From one sample to a later one.
+    pub fn between(from: &Sample, to: &Sample) -> Self {
+        let column: BTreeMap<u32, usize> = from.interrupts.cpus.iter().copied().zip(0..).collect();
+        let fired = |was: &CountRow, now: &CountRow| {
+            let mut on = BTreeMap::new();
+            for (cpu, now) in to.interrupts.cpus.iter().zip(&now.counts) {
+                if let Some(&was) = column.get(cpu).and_then(|at| was.counts.get(*at)) {
+                    on.insert(*cpu, growth(was.into(), (*now).into())?);
+                }
+            }
+            on.retain(|_, count| *count > 0);
+            (was.whose == now.whose).then_some(on)
+        };
+        let (interrupts, irqs_changed) = compare(&from.interrupts.rows, &to.interrupts.rows, fired);
+        let traffic = |was: &Counters, now: &Counters| {
+            let (mut was_values, mut values) = (was.values, now.values);
+            let go_on = subtract(values.all(), was_values.all());
+            (go_on && was.index == now.index).then_some(values)
+        };
+        let (interfaces, interfaces_changed) = compare(&from.interfaces, &to.interfaces, traffic);
+        let mut cpus: BTreeMap<u32, CpuCounts> = BTreeMap::new();
+        // A CPU that is offline at either end still has rows in /proc/softirqs.
+        let is_online = |cpu: &u32| {
+            let mut both = [&from.times, &to.times].into_iter();
+            both.all(|times| times.is_empty() || times.contains_key(cpu))
+        };
+        for (was, now) in [
+            (&from.times, &to.times),
+            (&from.softirqs, &to.softirqs),
+            (&from.softnet, &to.softnet),
+        ] {
+            let work = |was: &CpuCounts, now: &CpuCounts| {
+                let (mut was, mut counts) = (*was, *now);
+                subtract(counts.all(), was.all());
+                Some(counts)
+            };
+            for (cpu, mut counts) in compare(was, now, work).0 {
+                if is_online(&cpu) {
+                    add(cpus.entry(cpu).or_default().all(), counts.all());
+                }
+            }
+        }
+        let changed = |before: CpuSet, after: CpuSet| {
+            before.difference(&after).union(&after.difference(&before))
+        };
+        let columns = |sample: &Sample| sample.interrupts.cpus.iter().copied().collect();
+        let online = |sample: &Sample| sample.times.keys().copied().collect();
+        let runs = |(&pid, now): (&u32, &ThreadCounts)| {
+            // A smaller count is that of another thread with this process id.
+            let runs = (now.switches).saturating_sub(from.threads.get(&pid)?.switches);
+            let on = CpuSet::single(now.cpu);
+            (runs > 0).then_some((pid, ThreadGrowth { runs, on }))
+        };
+        Self {
+            elapsed: to.at.saturating_sub(from.at),
+            interrupts,
+            cpus,
+            interfaces,
+            threads: to.threads.iter().filter_map(runs).collect(),
+            cpus_changed: changed(columns(from), columns(to))
+                .union(&changed(online(from), online(to))),
+            irqs_changed,
+            interfaces_changed,
+        }
+    }
+
+    /// Adds what happened next.
+    pub fn add(&mut self, next: &Self) {
+        self.elapsed = self.elapsed.saturating_add(next.elapsed);
+        for (&pid, thread) in &next.threads {
+            let all = self.threads.entry(pid).or_default();
+            all.runs = all.runs.saturating_add(thread.runs);
+            all.on.add(&thread.on);
+        }
+        for (irq, on) in &next.interrupts {
+            let all = self.interrupts.entry(*irq).or_default();
+            for (cpu, count) in on {
+                let sum = all.entry(*cpu).or_default();
+                *sum = sum.saturating_add(*count);
+            }
+        }
+        for (cpu, mut more) in next.cpus.clone() {
+            add(self.cpus.entry(cpu).or_default().all(), more.all());
+        }
+        for (name, mut more) in next.interfaces.clone() {
+            add(self.interfaces.entry(name).or_default().all(), more.all());
+        }
+        self.cpus_changed.add(&next.cpus_changed);
+        self.irqs_changed.extend(&next.irqs_changed);
+        let interfaces = next.interfaces_changed.iter().cloned();
+        self.interfaces_changed.extend(interfaces);
+    }
+}
+
+impl CpuCounts {
+    fn all(&mut self) -> [&mut u64; 9] {
+        [
+            &mut self.busy,
+            &mut self.irq,
+            &mut self.softirq,
+            &mut self.net_rx,
+            &mut self.net_tx,
+            &mut self.processed,
+            &mut self.dropped,
+            &mut self.squeezed,
+            &mut self.rps,
+        ]
+    }
+}
+
+impl InterfaceCounts {
+    fn all(&mut self) -> [&mut u64; 6] {
+        [
+            &mut self.rx_bytes,
+            &mut self.tx_bytes,
+            &mut self.rx_packets,
+            &mut self.tx_packets,
+            &mut self.rx_dropped,
+            &mut self.tx_dropped,
+        ]
+    }
+}
+
+fn add<const N: usize>(sums: [&mut u64; N], more: [&mut u64; N]) {
+    for (sum, more) in sums.into_iter().zip(more) {
+        *sum = sum.saturating_add(*more);
+    }
+}
+
+/// Leaves in each counter how much it grew; `false` if one began anew, which counts for nothing.
+fn subtract<const N: usize>(counts: [&mut u64; N], before: [&mut u64; N]) -> bool {
+    let mut go_on = true;
+    for (count, was) in counts.into_iter().zip(before) {
+        let grown = growth(*was, *count);
+        go_on &= grown.is_some();
+        *count = grown.unwrap_or(0);
+    }
+    go_on
+}
+
+/// What became of those that are in both, and the keys of the others and of those that cannot be compared.
+fn compare<K: Ord + Clone, V, G>(
+    from: &BTreeMap<K, V>,
+    to: &BTreeMap<K, V>,
+    grown: impl Fn(&V, &V) -> Option<G>,
+) -> (BTreeMap<K, G>, BTreeSet<K>) {
+    let keys = from.keys().merge(to.keys()).dedup().cloned();
+    keys.partition_map(|key| {
+        let both = from.get(&key).zip(to.get(&key));
+        match both.and_then(|(was, now)| grown(was, now)) {
+            Some(grown) => Either::Left((key, grown)),
+            None => Either::Right(key),
+        }
+    })
+}
+
+/// How much a counter grew, which may have wrapped at 32 bits. More than half of their range is taken for a counter that
+/// began anew: at two million interrupts a second that would be a quarter of an hour between two samples.
+fn growth(was: u64, now: u64) -> Option<u64> {
+    let wrapped = || {
+        let grown = u32::try_from(now).ok()?.wrapping_sub(was.try_into().ok()?);
+        (grown < 1 << 31).then_some(grown.into())
+    };
+    now.checked_sub(was).or_else(wrapped)
 }

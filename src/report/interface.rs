@@ -12,8 +12,8 @@ use std::ops::Deref;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
-use crate::machine::delta::Delta;
 use crate::machine::netdev::{Netdev, QueueUser};
+use crate::machine::sample::Delta;
 use crate::machine::shell::word;
 use crate::machine::{Interface, Machine, Polling};
 use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, WriteKind, standings};

@@ -7,8 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::cpuset::CpuSet;
-use crate::machine::delta::{CpuGrowth, Delta};
-use crate::machine::sample::{CounterSelection, InterfaceCounts};
+use crate::machine::sample::{CounterSelection, CpuCounts, Delta, InterfaceCounts};
 use crate::machine::{Role, Topology};
 use crate::plan::{Note, PlannedInterface};
 use crate::report::connections::Connections;
@@ -246,7 +245,7 @@ impl Measure {
             let sum = taken.entry(*cpu).or_default();
             *sum = sum.saturating_add(*count);
         }
-        let cpu = |(&cpu, delta): (&u32, &CpuGrowth)| CpuRates {
+        let cpu = |(&cpu, delta): (&u32, &CpuCounts)| CpuRates {
             cpu,
             node: topology.node_of(cpu),
             interrupts_per_second: per_second(taken.get(&cpu).copied().unwrap_or(0)),
@@ -363,7 +362,7 @@ fn machine(topology: &Topology, subjects: &[MeasuredInterface], delta: &Delta) -
                 .flat_map(counts),
         )
     };
-    let of_cpus = |count: fn(&CpuGrowth) -> u64| total(delta.cpus.values().map(count));
+    let of_cpus = |count: fn(&CpuCounts) -> u64| total(delta.cpus.values().map(count));
     let bytes = of_interfaces(|traffic| [traffic.rx_bytes, traffic.tx_bytes]);
     let loopback = delta
         .interfaces

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::machine::Machine;
-use crate::machine::delta::Delta;
+use crate::machine::sample::Delta;
 use crate::plan::{HostSummary, Note, Plan, Score};
 use crate::policy::Balancer;
 use crate::report::difference::{Differences, Unplannable};

@@ -11,9 +11,7 @@ use crate::support::host::{add, machine, plan};
 use crate::support::kernel::default_signals;
 use crate::support::run::{Copy, fixture, nicpin};
 use crate::support::schema::meets;
-use nicpin::machine::delta::Delta;
-use nicpin::machine::sample::{Counters, InterfaceCounts, Sample};
-use nicpin::machine::sample::{Softirqs, Softnet, Times};
+use nicpin::machine::sample::{Counters, CpuCounts, Delta, InterfaceCounts, Sample};
 use nicpin::report::measure::{Measure, MeasuredInterface};
 use nix::libc;
 use nix::sys::signal::{Signal, kill, killpg};
@@ -65,10 +63,11 @@ fn sample(seconds: u64, rows: &[[u32; 4]; 4], work: u32, bytes: u64) -> Sample {
             .map(|cpu| {
                 (
                     cpu,
-                    Times {
+                    CpuCounts {
                         busy: ticks * 2,
                         irq: 0,
                         softirq: ticks,
+                        ..CpuCounts::default()
                     },
                 )
             })
@@ -77,9 +76,10 @@ fn sample(seconds: u64, rows: &[[u32; 4]; 4], work: u32, bytes: u64) -> Sample {
             .map(|cpu| {
                 (
                     cpu,
-                    Softirqs {
-                        net_rx: work,
+                    CpuCounts {
+                        net_rx: work.into(),
                         net_tx: 0,
+                        ..CpuCounts::default()
                     },
                 )
             })
@@ -88,11 +88,12 @@ fn sample(seconds: u64, rows: &[[u32; 4]; 4], work: u32, bytes: u64) -> Sample {
             .map(|cpu| {
                 (
                     cpu,
-                    Softnet {
-                        processed: work * 10,
+                    CpuCounts {
+                        processed: ticks * 10,
                         dropped: 0,
-                        squeezed: work / 10,
+                        squeezed: ticks / 10,
                         rps: 0,
+                        ..CpuCounts::default()
                     },
                 )
             })

@@ -7,7 +7,7 @@ use crate::support::host::{add, machine, mask, of, plan, plan_with, set};
 use crate::support::run::Copy;
 use crate::support::tree::put;
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::delta::{Delta, ThreadGrowth};
+use nicpin::machine::sample::{Delta, ThreadGrowth};
 use nicpin::machine::{Machine, NapiThread, Selection, Source};
 use nicpin::plan::PlannedThread;
 use nicpin::policy::Policy;

@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::delta::{CpuGrowth, Delta};
-use nicpin::machine::sample::{Counters, InterfaceCounts, Sample};
-use nicpin::machine::sample::{Softirqs, Softnet, Times};
+use nicpin::machine::sample::{Counters, CpuCounts, Delta, InterfaceCounts, Sample};
 use nicpin::machine::{Node, Role, Topology};
 use nicpin::report::measure::{Measure, MeasuredInterface, MeasuredVector};
 use proptest::prelude::*;
@@ -131,27 +129,38 @@ fn cpus_by_what_they_did() {
             .map(|&cpu| {
                 (
                     cpu,
-                    Times {
+                    CpuCounts {
                         busy,
                         irq: 1,
                         softirq: busy / 2,
+                        ..CpuCounts::default()
                     },
                 )
             })
             .collect(),
         softirqs: (0..4)
-            .map(|cpu| (cpu, Softirqs { net_rx, net_tx: 2 }))
+            .map(|cpu| {
+                (
+                    cpu,
+                    CpuCounts {
+                        net_rx,
+                        net_tx: 2,
+                        ..CpuCounts::default()
+                    },
+                )
+            })
             .collect(),
         softnet: cpus
             .iter()
             .map(|&cpu| {
                 (
                     cpu,
-                    Softnet {
+                    CpuCounts {
                         processed,
                         dropped: 3,
                         squeezed: processed,
                         rps: 0,
+                        ..CpuCounts::default()
                     },
                 )
             })
@@ -159,7 +168,7 @@ fn cpus_by_what_they_did() {
         ..Sample::default()
     };
     let delta = Delta::between(
-        &sample(100, u32::MAX, u32::MAX - 1, &[0, 1]),
+        &sample(100, u32::MAX.into(), u64::from(u32::MAX) - 1, &[0, 1]),
         &sample(150, 4, 8, &[0, 2]),
     );
     let cpus: Vec<u32> = delta.cpus.keys().copied().collect();
@@ -187,14 +196,14 @@ fn cpus_by_what_they_did() {
 #[test]
 fn counters_that_jump_are_measured() {
     let most = u64::MAX;
-    let cpu = CpuGrowth {
+    let cpu = CpuCounts {
         busy: most,
         irq: most,
         softirq: most,
         net_rx: most,
         dropped: most,
         squeezed: most,
-        ..CpuGrowth::default()
+        ..CpuCounts::default()
     };
     let traffic = InterfaceCounts {
         rx_bytes: most,

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use crate::cpuset::MAX_CPUS;
-use crate::machine::sample::{Softirqs, Softnet, Times};
+use crate::machine::sample::CpuCounts;
 use crate::read::files::numbered;
 use crate::read::interrupts::columns;
 
-pub(super) fn times(stat: &str) -> Option<BTreeMap<u32, Times>> {
+pub(super) fn times(stat: &str) -> Option<BTreeMap<u32, CpuCounts>> {
     let line = |line: &str| {
         let (cpu, ticks) = line.split_once(' ')?;
         let ticks = ticks.split_ascii_whitespace().map(|word| word.parse().ok());
@@ -19,7 +19,15 @@ pub(super) fn times(stat: &str) -> Option<BTreeMap<u32, Times>> {
         let busy = [user, nice, system, irq, softirq]
             .into_iter()
             .fold(0, u64::saturating_add);
-        Some((numbered(cpu, "", MAX_CPUS)?, Times { busy, irq, softirq }))
+        Some((
+            numbered(cpu, "", MAX_CPUS)?,
+            CpuCounts {
+                busy,
+                irq,
+                softirq,
+                ..CpuCounts::default()
+            },
+        ))
     };
     // `cpu` alone is the sum of all.
     let lines = stat.lines().filter_map(|line| line.strip_prefix("cpu"));
@@ -29,7 +37,7 @@ pub(super) fn times(stat: &str) -> Option<BTreeMap<u32, Times>> {
         .collect()
 }
 
-pub(super) fn softirqs(text: &str) -> Option<BTreeMap<u32, Softirqs>> {
+pub(super) fn softirqs(text: &str) -> Option<BTreeMap<u32, CpuCounts>> {
     let row = |name: &str| -> Option<Vec<u32>> {
         let mut lines = text.lines();
         let line = lines.find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
@@ -42,15 +50,17 @@ pub(super) fn softirqs(text: &str) -> Option<BTreeMap<u32, Softirqs>> {
     if cpus.len() != rx.len() || cpus.len() != tx.len() {
         return None;
     }
-    let both = cpus.into_iter().zip(rx.into_iter().zip(tx));
-    Some(
-        both.map(|(cpu, (net_rx, net_tx))| (cpu, Softirqs { net_rx, net_tx }))
-            .collect(),
-    )
+    let rows = cpus.into_iter().zip(rx.into_iter().zip(tx));
+    let counts = |(net_rx, net_tx): (u32, u32)| CpuCounts {
+        net_rx: net_rx.into(),
+        net_tx: net_tx.into(),
+        ..CpuCounts::default()
+    };
+    Some(rows.map(|(cpu, both)| (cpu, counts(both))).collect())
 }
 
 /// `online` gives the CPU of each line on kernels before 5.10, which do not print it.
-pub(super) fn softnet(text: &str, online: &[u32]) -> Option<BTreeMap<u32, Softnet>> {
+pub(super) fn softnet(text: &str, online: &[u32]) -> Option<BTreeMap<u32, CpuCounts>> {
     let line = |(at, line): (usize, &str)| {
         let hex = |word| u32::from_str_radix(word, 16).ok();
         let words: Option<Vec<u32>> = line.split_ascii_whitespace().map(hex).collect();
@@ -61,12 +71,13 @@ pub(super) fn softnet(text: &str, online: &[u32]) -> Option<BTreeMap<u32, Softne
         let cpu = words.get(12).or_else(|| online.get(at)).copied()?;
         Some((
             (cpu < MAX_CPUS).then_some(cpu)?,
-            Softnet {
-                processed,
-                dropped,
-                squeezed,
+            CpuCounts {
+                processed: processed.into(),
+                dropped: dropped.into(),
+                squeezed: squeezed.into(),
                 // Absent before Linux 2.6.35.
-                rps: words.get(9).copied().unwrap_or_default(),
+                rps: words.get(9).copied().unwrap_or_default().into(),
+                ..CpuCounts::default()
             },
         ))
     };
@@ -86,18 +97,20 @@ mod tests {
         let expected = [
             (
                 0,
-                Times {
+                CpuCounts {
                     busy: 19,
                     irq: 6,
                     softirq: 7,
+                    ..CpuCounts::default()
                 },
             ),
             (
                 12,
-                Times {
+                CpuCounts {
                     busy: 5,
                     irq: 1,
                     softirq: 1,
+                    ..CpuCounts::default()
                 },
             ),
         ];
@@ -117,16 +130,18 @@ mod tests {
         let expected = [
             (
                 0,
-                Softirqs {
-                    net_rx: u32::MAX,
+                CpuCounts {
+                    net_rx: u32::MAX.into(),
                     net_tx: 3,
+                    ..CpuCounts::default()
                 },
             ),
             (
                 1,
-                Softirqs {
+                CpuCounts {
                     net_rx: 6,
                     net_tx: 4,
+                    ..CpuCounts::default()
                 },
             ),
         ];
@@ -144,15 +159,16 @@ mod tests {
     fn backlogs_by_cpu_in_both_dialects() {
         let new = "0000000a 00000001 00000002 0 0 0 0 0 0 00000004 00000000 00000000 00000000 0 0\n\
                    ffffffff 00000000 00000000 0 0 0 0 0 0 00000000 00000000 00000000 00000007 0 0\n";
-        let one = Softnet {
+        let one = CpuCounts {
             processed: 10,
             dropped: 1,
             squeezed: 2,
             rps: 4,
+            ..CpuCounts::default()
         };
-        let two = Softnet {
-            processed: u32::MAX,
-            ..Softnet::default()
+        let two = CpuCounts {
+            processed: u32::MAX.into(),
+            ..CpuCounts::default()
         };
         assert_eq!(
             softnet(new, &[0, 1]),
