@@ -62,11 +62,11 @@ pub use root::{FileError, Root};
 
 // The machine.
 pub use cpuset::{CpuSet, CpuSetError, MaskWidth, NodeSet};
-pub use machine::link::PcieLink;
-pub use machine::neighbours::{Neighbour, NeighbourKind};
+pub use machine::interface::PcieLink;
 pub use machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
+pub use machine::others::{Arguments, Irqbalance, OtherTool};
+pub use machine::others::{Neighbour, NeighbourKind};
 pub use machine::others::{Rdma, UnusedFunction, Virtual};
-pub use machine::tools::{Arguments, Irqbalance, OtherTool};
 pub use machine::{
     Channels, Device, Interface, Machine, MaskFile, Node, OtherTools, Others, Polling, Role,
     RxQueue, SelectError, Selection, Sharer, Source, Stacked, Topology, TxQueue, UnknownVector,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::apply::settings;
 use crate::apply::write::why_not_writable;
 use crate::cpuset::QueueSet;
-use crate::machine::paths::queue_files;
+use crate::machine::setting::queue_files;
 use crate::machine::{Channels, Machine};
 use crate::plan::{ChannelChange, Plan};
 use crate::read::ethtool::{self, set_channels};

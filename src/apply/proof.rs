@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
 use crate::machine::Counts;
-use crate::machine::paths::{IRQ_FILES, affinity_file};
+use crate::machine::setting::{IRQ_FILES, affinity_file};
 use crate::plan::PlannedVector;
 use crate::read::counts::counts_of;
 use crate::read::files::parse_mask_file;

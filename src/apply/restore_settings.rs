@@ -11,7 +11,7 @@ use crate::apply::settings::{Texts, channels_key, rss_key};
 use crate::apply::stop::stopped;
 use crate::apply::write::{left_out, means_same, write_one};
 use crate::cpuset::{CpuSet, QueueSet};
-use crate::machine::paths::{on_or_off, queue_files};
+use crate::machine::setting::{on_or_off, queue_files};
 use crate::machine::{Channels, Machine, Rss, Setting, SettingValue};
 use crate::plan::Write;
 use crate::read::{self, Wants};

@@ -15,7 +15,7 @@ use crate::apply::trial::Trial;
 use crate::apply::watch::TrialGuard;
 use crate::apply::write::write_plan;
 use crate::machine::Machine;
-use crate::machine::paths::{IRQ_FILES, queue_files};
+use crate::machine::setting::{IRQ_FILES, queue_files};
 use crate::plan::Plan;
 use crate::report::applied::Applied;
 use crate::report::outcome::IrqbalanceOutcome;

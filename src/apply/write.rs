@@ -9,7 +9,7 @@ use crate::apply::fallback::Fallbacks;
 use crate::apply::stop::stopped;
 use crate::cpuset::CpuSet;
 use crate::machine::Rss;
-use crate::machine::paths::on_or_off;
+use crate::machine::setting::on_or_off;
 use crate::plan::{Write, WriteKind};
 use crate::read::files::read_affinity;
 use crate::read::topology::{read_online, rps_filter};

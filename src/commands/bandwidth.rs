@@ -5,7 +5,7 @@
 //! no latency, and other work on the machine lowers it.
 
 use nicpin::cpuset::{CpuSet, NodeSet};
-use nicpin::machine::memory::Rate;
+use nicpin::machine::topology::Rate;
 use nicpin::machine::{Machine, Topology};
 use nicpin::root::errno_words;
 use nicpin::root::sys::{self, Page};

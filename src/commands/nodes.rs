@@ -11,7 +11,7 @@ use crate::commands::sampling::Progress;
 use crate::screen;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use nicpin::machine::memory::Rate;
+use nicpin::machine::topology::Rate;
 use nicpin::machine::{Machine, Selection};
 use nicpin::read::topology::l3_size;
 use nicpin::read::{Wants, memory};

@@ -20,7 +20,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 
 pub(crate) use text::shown;
-pub use text::{CpuSetError, MaskWidth};
+pub use text::{CpuSetError, MaskFile, MaskWidth};
 
 /// The largest `NR_CPUS` of any architecture (x86's `MAXSMP`): texts with CPUs from here on are refused, and no set holds
 /// them.

@@ -1,6 +1,7 @@
 //! The list form and the mask form of a set of CPUs.
 
 use std::fmt;
+use std::sync::Arc;
 
 use itertools::Itertools as _;
 
@@ -238,6 +239,27 @@ impl MaskWidth {
         let digits = groups.next()?.len() + groups.count() * 8;
         let digits = u32::try_from(digits).ok()?;
         (digits > 0).then_some(Self { digits })
+    }
+}
+
+/// The text of a mask file, the CPUs in it and its width.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MaskFile {
+    /// The text without white space at the ends. It is shared with the plan, since it is long on large machines.
+    pub text: Arc<str>,
+    pub cpus: CpuSet,
+    /// How wide the kernel prints this file.
+    pub width: MaskWidth,
+}
+
+impl MaskFile {
+    /// Parses the text of a mask file.
+    pub fn parse(text: &str) -> Result<Self, CpuSetError> {
+        let cpus = CpuSet::parse_kernel_mask(text)?;
+        let width = MaskWidth::of_valid(text);
+        let width = width.ok_or_else(|| CpuSetError::new(text, MASK, "it is empty"))?;
+        let text = trim(text).into();
+        Ok(Self { text, cpus, width })
     }
 }
 

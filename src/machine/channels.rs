@@ -1,5 +1,6 @@
 //! The channels of an interface and their maximums (`struct ethtool_channels`, `include/uapi/linux/ethtool.h`).
 
+use itertools::Itertools as _;
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 
@@ -54,13 +55,11 @@ impl Channels {
     /// The same channels, with the current numbers as maximums.
     #[must_use]
     pub fn without_more(self) -> Self {
-        let (max_rx, max_tx, max_other, max_combined) =
-            (self.rx, self.tx, self.other, self.combined);
         Self {
-            max_rx,
-            max_tx,
-            max_other,
-            max_combined,
+            max_rx: self.rx,
+            max_tx: self.tx,
+            max_other: self.other,
+            max_combined: self.combined,
             ..self
         }
     }
@@ -74,33 +73,21 @@ impl Channels {
             ("combined", self.combined, now.combined),
         ];
         let changed = fields.iter().filter(|(_, wanted, now)| wanted != now);
-        let words: Vec<String> = changed
-            .map(|(name, wanted, _)| format!("{name} {wanted}"))
-            .collect();
-        words.join(" ")
+        let words = changed.map(|(name, wanted, _)| format!("{name} {wanted}"));
+        words.format(" ").to_string()
     }
 
     /// The fields in the order of the kernel's structure.
     pub(crate) fn to_numbers(self) -> [u32; 8] {
-        let Self {
-            max_rx,
-            max_tx,
-            max_other,
-            max_combined,
-            rx,
-            tx,
-            other,
-            combined,
-        } = self;
         [
-            max_rx,
-            max_tx,
-            max_other,
-            max_combined,
-            rx,
-            tx,
-            other,
-            combined,
+            self.max_rx,
+            self.max_tx,
+            self.max_other,
+            self.max_combined,
+            self.rx,
+            self.tx,
+            self.other,
+            self.combined,
         ]
     }
 

@@ -3,17 +3,16 @@
 //! Only interfaces with a device are interfaces here; bonds, VLANs and bridges are kept as [`Stacked`]
 //! (`Documentation/ABI/testing/sysfs-class-net`, `sysfs-class-net-queues`).
 
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, MaskFile};
 use crate::machine::channels::Channels;
-use crate::machine::link::PcieLink;
-use crate::machine::mask::MaskFile;
-use crate::machine::netdev::Netdev;
-use crate::machine::polling::{NapiThread, Polling};
-use crate::machine::rss::Rss;
-use crate::machine::rx_hash::RxHash;
-use crate::machine::vector::{Role, UnknownVector, Vector};
+use crate::machine::netdev::{Napi, Netdev};
+use crate::machine::rx_hash::{Rss, RxHash};
 
 /// A network interface with a device behind it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -164,20 +163,16 @@ impl Interface {
     /// Whether the device is an SR-IOV virtual function. Inside a virtual machine only the driver's name shows it:
     /// `iavf`, `ixgbevf`.
     pub fn is_virtual_function(&self) -> bool {
-        let is_named_so = |name: &String| name.ends_with("vf");
-        self.device.parent.is_some() || self.driver.as_ref().is_some_and(is_named_so)
+        let mut driver = self.driver.iter();
+        self.device.parent.is_some() || driver.any(|name| name.ends_with("vf"))
     }
 
     /// Whether a queue vector has no queue in use: drivers keep vectors beyond the active queues. Queues of sharing
     /// count too.
     pub fn is_idle(&self, vector: &Vector) -> bool {
-        let of = |own: usize, others: fn(&Sharer) -> usize| {
-            own + self.sharing.iter().map(others).sum::<usize>()
-        };
-        let (rx, tx) = (
-            of(self.rx_queues.len(), |o| o.rx),
-            of(self.tx_queues.len(), |o| o.tx),
-        );
+        let shared = |queues: fn(&Sharer) -> usize| self.sharing.iter().map(queues).sum::<usize>();
+        let rx = self.rx_queues.len() + shared(|other| other.rx);
+        let tx = self.tx_queues.len() + shared(|other| other.tx);
         let queues = match vector.role {
             Role::Rdma | Role::Control => return false,
             Role::Combined => rx.max(tx),
@@ -189,38 +184,195 @@ impl Interface {
     }
 }
 
-/// `0000:82:00.0`: domain of four or more hex digits, bus, device, function.
-pub(crate) fn is_pci_address(name: &str) -> bool {
-    let hex = |text: &str, least: usize, most: usize| {
-        (least..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
-    };
-    let mut parts = name.split(':');
-    let (Some(domain), Some(bus), Some(slot), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
-    else {
-        return false;
-    };
-    let (device, function) = slot.split_once('.').unwrap_or((slot, ""));
-    hex(domain, 4, 8) && hex(bus, 2, 2) && hex(device, 2, 2) && hex(function, 1, 1)
+/// One IRQ of an interface's device, with a known role.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vector {
+    /// The IRQ number, which may change at each boot.
+    pub irq: u32,
+    /// The handler's name.
+    pub action: String,
+    pub role: Role,
+    /// The number of the queue, or of the RDMA completion vector; `None` for a control vector.
+    pub queue: Option<u32>,
+    /// The source of role and queue.
+    pub source: Source,
+    /// The node of the device that raises the IRQ, if that is not the interface's own device and its node is known.
+    pub node: Option<u32>,
+    /// `smp_affinity`: the CPUs that the kernel may deliver it to.
+    pub affinity: MaskFile,
+    /// `effective_affinity`: the CPUs that the kernel delivers it to now. `None` on architectures without this file
+    /// (powerpc, s390).
+    pub effective: Option<CpuSet>,
+    /// Whether the affinity can be changed (since 6.12 the file's mode shows it).
+    pub movable: bool,
 }
 
-/// A key that sorts `eth2` before `eth10`.
-pub fn natural(name: &str) -> Vec<(String, u64)> {
-    let mut parts = Vec::new();
-    let mut rest = name;
-    while !rest.is_empty() {
-        let text = rest
-            .find(|c: char| c.is_ascii_digit())
-            .unwrap_or(rest.len());
-        let (word, after) = rest.split_at(text);
-        let digits = after
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(after.len());
-        let (number, after) = after.split_at(digits);
-        parts.push((word.to_owned(), number.parse().unwrap_or(0)));
-        rest = after;
+/// What a vector does for an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Receives and sends.
+    Combined,
+    /// Receives.
+    Rx,
+    /// Sends.
+    Tx,
+    /// Signals completions of RDMA work requests, and no packets of the interface.
+    Rdma,
+    /// Neither: link, mailbox, management.
+    Control,
+}
+
+/// The source of a vector's role and queue, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// The kernel's `netdev` family.
+    Netlink,
+    /// The driver's name for the vector.
+    Name,
+    /// The order of the MSI-X entries.
+    Order,
+}
+
+/// An IRQ with a handler whose name does not show its role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnknownVector {
+    pub irq: u32,
+    /// The handlers' names.
+    pub action: String,
+}
+
+impl Role {
+    /// As in the plan's JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Combined => "combined",
+            Self::Rx => "rx",
+            Self::Tx => "tx",
+            Self::Rdma => "rdma",
+            Self::Control => "control",
+        }
     }
-    parts
+
+    /// Whether it is for packets of the interface.
+    pub fn is_queue(self) -> bool {
+        matches!(self, Self::Combined | Self::Rx | Self::Tx)
+    }
+}
+
+impl Vector {
+    /// Whether it is for packets of the interface.
+    pub fn is_queue_vector(&self) -> bool {
+        self.role.is_queue()
+    }
+}
+
+/// How an interface's queues are polled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Polling {
+    /// Whether each queue is polled by a kernel thread of its own (`threaded`).
+    pub threaded: bool,
+    /// Nanoseconds after the last packet until the kernel polls again by a timer (`gro_flush_timeout`).
+    pub gro_flush_timeout: u64,
+    /// The number of empty polls before the interrupt is enabled again (`napi_defer_hard_irqs`).
+    pub napi_defer_hard_irqs: u32,
+    /// Nanoseconds for which interrupts are off while a program polls, the most of all queues; 0 where the kernel does
+    /// not report it (`irq-suspend-timeout`, Linux 6.13).
+    pub irq_suspend_timeout: u32,
+}
+
+impl Polling {
+    /// Whether interrupts are deferred while the queue is polled, which needs two settings, or suspended.
+    pub fn defers_interrupts(self) -> bool {
+        self.gro_flush_timeout > 0 && self.napi_defer_hard_irqs > 0 || self.irq_suspend_timeout > 0
+    }
+
+    /// Takes over what netlink reports of the queues, each of which may have settings of its own; the most of each.
+    pub(crate) fn add(&mut self, napi: &Napi) {
+        self.napi_defer_hard_irqs = self.napi_defer_hard_irqs.max(napi.defer_hard_irqs);
+        self.gro_flush_timeout = self.gro_flush_timeout.max(napi.gro_flush_timeout.into());
+        self.irq_suspend_timeout = self.irq_suspend_timeout.max(napi.irq_suspend_timeout);
+    }
+}
+
+/// A kernel thread that polls an interface's queues where NAPI is threaded. The interrupt only wakes it; the packets are
+/// processed on the CPU on which it runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NapiThread {
+    /// Its process id, which changes whenever the kernel creates it again.
+    pub pid: u32,
+    /// The kernel's number of its NAPI instance; `None` for one without a number, such as one that only sends.
+    pub napi: Option<u32>,
+    /// The IRQ of the queue vector that wakes it, and how that was determined; `None` if it could not be.
+    pub woken_by: Option<(u32, Source)>,
+    /// Whether it polls all the time, so that its queue gets no interrupts (Linux 6.19).
+    pub busy_polls: bool,
+    /// The CPUs on which the scheduler may run it (`sched_setaffinity(2)`).
+    pub affinity: MaskFile,
+}
+
+/// What a link can do, or does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PcieLink {
+    /// MT/s of each lane.
+    pub mtps: u64,
+    pub lanes: u64,
+}
+
+impl PcieLink {
+    /// Both, of two ends of one link.
+    #[must_use]
+    pub fn least(self, other: Self) -> Self {
+        let (mtps, lanes) = (self.mtps.min(other.mtps), self.lanes.min(other.lanes));
+        Self { mtps, lanes }
+    }
+
+    /// Whether it is slower or narrower.
+    pub fn is_below(self, other: Self) -> bool {
+        self.mtps < other.mtps || self.lanes < other.lanes
+    }
+
+    /// MT/s of all lanes.
+    pub fn total(self) -> u64 {
+        self.mtps.saturating_mul(self.lanes)
+    }
+}
+
+impl fmt::Display for PcieLink {
+    /// `8.0 GT/s x8`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mtps, lanes } = self;
+        write!(f, "{}.{} GT/s x{lanes}", mtps / 1000, mtps % 1000 / 100)
+    }
+}
+
+/// `0000:82:00.0`: domain of four or more hex digits, bus, device, function.
+pub(crate) fn is_pci_address(name: &str) -> bool {
+    let hex = |text: &str, digits: RangeInclusive<usize>| {
+        digits.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
+    };
+    let parts = |name: &str| {
+        let (path, function) = name.split_once('.')?;
+        let (domain, bus, device) = path.split(':').collect_tuple()?;
+        Some(hex(domain, 4..=8) && hex(bus, 2..=2) && hex(device, 2..=2) && hex(function, 1..=1))
+    };
+    parts(name).unwrap_or(false)
+}
+
+/// A key that sorts `eth2` before `eth10`: texts and numbers in turn.
+pub fn natural(name: &str) -> Vec<(String, u64)> {
+    let parts = name.chars().chunk_by(char::is_ascii_digit);
+    let mut key = Vec::new();
+    for (is_number, part) in &parts {
+        let part: String = part.collect();
+        key.push(if is_number {
+            (String::new(), part.parse().unwrap_or(0))
+        } else {
+            (part, 0)
+        });
+    }
+    key
 }
 
 #[cfg(test)]

@@ -2,45 +2,94 @@
 //! planning.
 
 pub mod channels;
-pub mod home;
 pub mod interface;
-pub mod link;
-pub mod mask;
-pub mod memory;
-pub mod neighbours;
 pub mod netdev;
 pub mod others;
-pub mod paths;
-pub mod polling;
 pub mod program;
-pub mod rss;
 pub mod rx_hash;
 pub mod sample;
 pub mod selection;
 pub mod setting;
-pub mod shell;
-pub mod sockets;
-pub mod tools;
 pub mod topology;
-pub mod vector;
 pub mod wording;
 
-mod facts;
+use std::collections::BTreeMap;
 
+use crate::cpuset::{CpuSet, NodeSet};
+use setting::IRQ_FILES;
+
+pub use crate::cpuset::MaskFile;
 pub use channels::Channels;
-pub use facts::Machine;
-pub use home::NodeSource;
-pub use interface::{Device, Interface, RxQueue, Sharer, Stacked, TxQueue, VmbusChannel};
-pub use link::PcieLink;
-pub use mask::MaskFile;
-pub use neighbours::{Neighbour, NeighbourKind};
-pub use others::Others;
-pub use polling::{NapiThread, Polling};
+pub use interface::{
+    Device, Interface, NapiThread, PcieLink, Polling, Role, RxQueue, Sharer, Source, Stacked,
+    TxQueue, UnknownVector, Vector, VmbusChannel,
+};
+pub use others::{Neighbour, NeighbourKind, OtherTools, Others};
 pub use program::{Program, ProgramCpus};
-pub use rss::Rss;
+pub use rx_hash::Rss;
 pub use sample::{CountRow, Counts};
 pub use selection::{SelectError, Selection};
 pub use setting::{Setting, SettingValue, WriteKind};
-pub use tools::OtherTools;
-pub use topology::{Node, Topology};
-pub use vector::{Role, Source, UnknownVector, Vector};
+pub use topology::{Node, NodeSource, Topology};
+
+/// A machine as it was when it was read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Machine {
+    /// CPUs, cores, caches, nodes.
+    pub topology: Topology,
+    /// Interfaces with a device behind them, by name.
+    pub interfaces: Vec<Interface>,
+    /// Interfaces above others.
+    pub stacked: Vec<Stacked>,
+    /// Other names of interfaces (`ip link property`), by their names.
+    pub altnames: BTreeMap<String, Vec<String>>,
+    /// What else a selector can name.
+    pub others: Others,
+    /// `rps_sock_flow_entries`; `None` where the kernel has none (no RFS, or inside a network namespace).
+    pub flow_entries: Option<u32>,
+    /// The drivers' `affinity_hint` by IRQ, if hints were read.
+    pub hints: BTreeMap<u32, CpuSet>,
+    /// The memory of each node in KiB, if it was read; nodes that do not report it are absent.
+    pub memory: BTreeMap<u32, u64>,
+    /// GPUs, accelerators, disks and RDMA devices, if they were read.
+    pub neighbours: Vec<Neighbour>,
+    /// Whether this is a dump of `/sys` alone, without vectors.
+    pub without_proc: bool,
+    /// Whether IRQs have handlers but `/proc/irq` is absent, so that no affinity can be read.
+    pub without_irqs: bool,
+    /// Where the programs that the policy names may run; unknown ones are absent.
+    pub programs: BTreeMap<Program, ProgramCpus>,
+    /// Other tools that set affinity.
+    pub other_tools: OtherTools,
+    /// Whether every waiting socket polls its device (`net.core.busy_read`, `net.core.busy_poll`).
+    pub sockets_poll: bool,
+}
+
+impl Machine {
+    /// The missing directory without which vectors cannot be read; `None` if none is missing.
+    pub fn missing(&self) -> Option<&'static str> {
+        match (self.without_proc, self.without_irqs) {
+            (true, _) => Some("/proc"),
+            (_, true) => Some(IRQ_FILES),
+            _ => None,
+        }
+    }
+
+    /// The node of an interface; several if they are equally near, none if it is unknown.
+    pub fn nodes_of(&self, interface: &Interface) -> NodeSet {
+        let Topology { online, .. } = &self.topology;
+        self.topology.home(&interface.device, online).nodes
+    }
+
+    pub fn interface(&self, name: &str) -> Option<&Interface> {
+        let mut interfaces = self.interfaces.iter();
+        interfaces.find(|interface| interface.name == name)
+    }
+
+    /// The node with memory that is nearest to a node: itself, unless it is known to have no memory.
+    pub fn memory_near(&self, node: u32) -> u32 {
+        let near = [node].into_iter().chain(self.topology.nearest_nodes(node));
+        let mut with_memory = near.filter(|near| self.memory.get(near) != Some(&0));
+        with_memory.next().unwrap_or(node)
+    }
+}

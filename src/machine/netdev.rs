@@ -116,17 +116,16 @@ impl Netdev {
         self
     }
 
+    fn napi_of(&self, queue: &NetdevQueue) -> Option<&Napi> {
+        self.napis.iter().find(|napi| Some(napi.id) == queue.napi)
+    }
+
     /// The queues of each IRQ that serves any.
     #[doc(hidden)]
     pub fn by_irq(&self) -> BTreeMap<u32, IrqQueues> {
-        let irqs: BTreeMap<u32, u32> = self
-            .napis
-            .iter()
-            .filter_map(|napi| Some((napi.id, napi.irq?)))
-            .collect();
         let mut found: BTreeMap<u32, IrqQueues> = BTreeMap::new();
         for queue in &self.queues {
-            if let Some(&irq) = queue.napi.and_then(|napi| irqs.get(&napi)) {
+            if let Some(irq) = self.napi_of(queue).and_then(|napi| napi.irq) {
                 let of_irq = found.entry(irq).or_default();
                 match queue.direction {
                     Direction::Rx => of_irq.rx.insert(queue.id),
@@ -140,37 +139,27 @@ impl Netdev {
     /// The IRQ of a queue, where it is reported.
     #[doc(hidden)]
     pub fn irq_of(&self, direction: Direction, id: u32) -> Option<u32> {
-        let queue = self
-            .queues
-            .iter()
-            .find(|queue| queue.direction == direction && queue.id == id)?;
-        self.napis
-            .iter()
-            .find(|napi| Some(napi.id) == queue.napi)?
-            .irq
+        let mut queues = self.queues.iter();
+        let queue = queues.find(|queue| queue.direction == direction && queue.id == id)?;
+        self.napi_of(queue)?.irq
     }
 
     /// The receive queues whose packets somebody takes in place of the kernel's stack.
     pub(crate) fn taken(&self) -> impl Iterator<Item = (u32, QueueUser)> {
-        let receiving = |queue: &&NetdevQueue| queue.direction == Direction::Rx;
-        let taken = self.queues.iter().filter(receiving);
-        taken.filter_map(|queue| Some((queue.id, queue.user?)))
+        let receiving = self
+            .queues
+            .iter()
+            .filter(|queue| queue.direction == Direction::Rx);
+        receiving.filter_map(|queue| Some((queue.id, queue.user?)))
     }
 
     /// Whether a queue may get no interrupt although packets arrive: somebody else takes them, a thread polls it all the
     /// time, or interrupts are off while a program polls.
     pub(crate) fn may_be_silent(&self, id: u32) -> bool {
-        let napi = |queue: &NetdevQueue| {
-            let mut napis = self.napis.iter();
-            napis.find(|napi| Some(napi.id) == queue.napi)
-        };
-        let is_silent = |queue: &NetdevQueue| {
-            let polled = |napi: &Napi| napi.busy_polls || napi.irq_suspend_timeout > 0;
-            queue.user.is_some() || napi(queue).is_some_and(polled)
-        };
-        self.queues
-            .iter()
-            .any(|queue| queue.id == id && is_silent(queue))
+        let polled = |napi: &Napi| napi.busy_polls || napi.irq_suspend_timeout > 0;
+        self.queues.iter().any(|queue| {
+            queue.id == id && (queue.user.is_some() || self.napi_of(queue).is_some_and(polled))
+        })
     }
 
     pub(crate) fn is_empty(&self) -> bool {

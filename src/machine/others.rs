@@ -1,5 +1,6 @@
-//! What a selector can name beside interfaces with a device: virtual interfaces, RDMA devices, and network cards
-//! without an interface. nicpin plans none of them; they are here so that messages can explain them.
+//! What is on a machine beside interfaces with a device: what else a selector can name (virtual interfaces, RDMA devices,
+//! and network cards without an interface), which nicpin does not plan and messages explain; devices whose traffic shares
+//! a node's memory and its links; and other tools that set the affinity of interrupts.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,15 +45,9 @@ impl UnusedFunction {
     /// Whether a driver of the kernel's network stack is bound to it, so that it has an interface in another network
     /// namespace, unless that failed. Programs and guests have drivers of their own.
     pub(crate) fn may_be_elsewhere(&self) -> bool {
-        let is_foreign = |driver: &String| {
-            driver.contains("vfio")
-                || driver.contains("uio")
-                || driver.contains("pci-stub")
-                || driver == "pciback"
-        };
-        self.driver
-            .as_ref()
-            .is_some_and(|driver| !is_foreign(driver))
+        const FOREIGN: [&str; 4] = ["vfio", "uio", "pci-stub", "pciback"];
+        let mut driver = self.driver.iter();
+        driver.any(|driver| !FOREIGN.iter().any(|foreign| driver.contains(foreign)))
     }
 }
 
@@ -60,29 +55,24 @@ impl Others {
     /// What has this name, and why there is nothing to plan for it; `None` for an unknown name.
     #[doc(hidden)]
     pub fn explain(&self, name: &str) -> Option<String> {
-        if let Some(other) = self.virtuals.iter().find(|one| one.name == name) {
-            let kind = &other.kind;
-            return Some(format!(
-                "is {kind}: it has no device and no vectors, so there is nothing to plan"
-            ));
-        }
-        let rdma = self.rdma.iter().find(|rdma| rdma.name == name)?;
-        Some(match &rdma.device {
-            Some(device) => format!(
-                "is an RDMA device on {device}, which has no network interface, so there is nothing to plan"
-            ),
-            None => "is a software RDMA device: it has no vectors, so there is nothing to plan"
-                .to_owned(),
-        })
+        let rdma = || self.rdma.iter().find(|rdma| rdma.name == name);
+        let what = match self.virtuals.iter().find(|other| other.name == name) {
+            Some(Virtual { kind, .. }) => format!("{kind}: it has no device and no vectors"),
+            None => match &rdma()?.device {
+                Some(device) => {
+                    format!("an RDMA device on {device}, which has no network interface")
+                }
+                None => "a software RDMA device: it has no vectors".to_owned(),
+            },
+        };
+        Some(format!("is {what}, so there is nothing to plan"))
     }
 
     /// As [`Others::explain`], for a PCI address.
     #[doc(hidden)]
     pub fn explain_pci(&self, address: &str) -> Option<String> {
-        let card = self
-            .cards
-            .iter()
-            .find(|card| card.address.eq_ignore_ascii_case(address))?;
+        let mut cards = self.cards.iter();
+        let card = cards.find(|card| card.address.eq_ignore_ascii_case(address))?;
         Some(match card.driver.as_deref() {
             // https://docs.kernel.org/driver-api/vfio.html
             Some(driver) if driver.contains("vfio") => format!(
@@ -97,3 +87,106 @@ impl Others {
         })
     }
 }
+
+/// A device beside the interfaces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Neighbour {
+    pub kind: NeighbourKind,
+    /// The PCI address; the name of an RDMA device.
+    pub name: String,
+    /// The bound driver.
+    pub driver: Option<String>,
+    /// Its node (`numa_node`); `None` for -1.
+    pub node: Option<u32>,
+}
+
+/// The kinds of neighbours, in the order in which they are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NeighbourKind {
+    /// PCI class 03, without the displays of management controllers.
+    Gpu,
+    /// PCI classes 12 (processing accelerators) and 0b40 (co-processors).
+    Accelerator,
+    /// PCI class 0108.
+    Nvme,
+    /// `/sys/class/infiniband`.
+    Rdma,
+}
+
+impl NeighbourKind {
+    /// The kind of a PCI function by its `class` (`0x030200`) and `vendor` (`0x10de`), as sysfs has them.
+    pub fn of(class: &str, vendor: &str) -> Option<Self> {
+        // ASPEED and Matrox make the displays of management controllers.
+        const CONTROLLERS: [&str; 2] = ["0x1a03", "0x102b"];
+        let class = class.trim().strip_prefix("0x")?;
+        let kinds = [
+            ("03", Self::Gpu),
+            ("12", Self::Accelerator),
+            ("0b40", Self::Accelerator),
+            ("0108", Self::Nvme),
+        ];
+        let mut kinds = kinds.into_iter().filter(|_| class.len() == 6);
+        let (_, kind) = kinds.find(|(prefix, _)| class.starts_with(prefix))?;
+        (kind != Self::Gpu || !CONTROLLERS.contains(&vendor.trim())).then_some(kind)
+    }
+
+    /// In the singular.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Gpu => "GPU",
+            Self::Accelerator => "accelerator",
+            Self::Nvme => "NVMe disk",
+            Self::Rdma => "RDMA device",
+        }
+    }
+}
+
+/// The tools found on this machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OtherTools {
+    /// irqbalance, while it runs.
+    pub irqbalance: Option<Irqbalance>,
+    /// What this user may not read, so that it could not be determined whether irqbalance runs: `/proc/812`.
+    pub irqbalance_hidden: Option<String>,
+    /// Tools that write now or at a later event.
+    pub others: Vec<OtherTool>,
+}
+
+/// A tool that sets affinity at certain moments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OtherTool {
+    /// A cloud provider's script that runs at boot: its path and what it writes.
+    CloudScript { path: String, writes: String },
+    /// A running tuned with the profiles `active`; `setting` of `profile` moves interrupts.
+    Tuned {
+        active: String,
+        profile: String,
+        setting: String,
+    },
+    /// A `.link` file of systemd-udevd with `IRQAffinityPolicy=`.
+    LinkFile { path: String, policy: String },
+}
+
+/// A running irqbalance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Irqbalance {
+    /// The process id.
+    pub pid: i32,
+    /// The file with its service's arguments; `None` if none of the known files exists.
+    pub arguments: Option<Arguments>,
+    /// Whether its policy script, or one in its directory of policy scripts, asks nicpin.
+    pub uses_policy_script: bool,
+    /// The policy script or directory in its arguments.
+    pub policy_script: Option<String>,
+}
+
+/// The place of irqbalance's arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arguments {
+    pub file: String,
+    pub variable: String,
+}
+
+/// Where packages install the policy script with which irqbalance asks nicpin.
+pub const SCRIPT_PATH: &str = "/usr/lib/nicpin/nicpin-irqbalance-policy";

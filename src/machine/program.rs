@@ -1,7 +1,10 @@
-//! Programs that a policy names, and where they may run.
+//! Programs that a policy names, and where they may run; sockets and where their programs run.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 
@@ -45,12 +48,11 @@ impl FromStr for Program {
         // The characters of unit names (systemd.unit(5)).
         let is_part = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
         let name = text.strip_prefix("unit:").ok_or(())?;
-        if name.is_empty() || name.len() > 255 || !name.chars().all(is_part) {
+        if !(1..=255).contains(&name.len()) || !name.chars().all(is_part) {
             return Err(());
         }
-        let has_end = [".service", ".scope", ".slice"]
-            .iter()
-            .any(|end| name.ends_with(end));
+        let mut ends = [".service", ".scope", ".slice"].into_iter();
+        let has_end = ends.any(|end| name.ends_with(end));
         let end = if has_end { "" } else { ".service" };
         Ok(Self::Unit(format!("{name}{end}")))
     }
@@ -63,4 +65,20 @@ pub struct ProgramCpus {
     pub cpus: CpuSet,
     /// Those that its threads may use; `None` where it does not run.
     pub now: Option<CpuSet>,
+}
+
+/// A TCP connection, or a UDP socket that is connected, as the kernel lists them (`sock_diag`,
+/// `include/uapi/linux/inet_diag.h`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectedSocket {
+    /// Of UDP, otherwise of TCP.
+    pub udp: bool,
+    /// IPv4 in IPv6 is IPv4.
+    pub local: SocketAddr,
+    pub peer: SocketAddr,
+    /// The interface to which it is bound, else that which has the local address.
+    pub interface: Option<String>,
+    /// The node of the processes that have it open: of the CPUs that they may use, else of the CPU where their first
+    /// thread last ran. `None` if they are on several, or hidden from this user.
+    pub node: Option<u32>,
 }

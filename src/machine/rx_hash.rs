@@ -2,9 +2,120 @@
 //! (`include/uapi/linux/ethtool.h`, `Documentation/networking/scaling.rst`).
 
 use std::collections::BTreeMap;
+use std::iter::repeat_n;
 use std::net::IpAddr;
 
+use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
+
+use crate::cpuset::QueueSet;
+use crate::machine::channels::MAX_QUEUES;
+
+/// The limit of entries. Those of drivers in Linux 6.12 have 2048 at most.
+const MAX_ENTRIES: usize = 4096;
+
+/// The RSS indirection table of an interface: the receive queue for each value of the hash's low bits
+/// (`struct ethtool_rxfh`), and the hash function. Only that of context 0, which takes all flows that no filter sends
+/// elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rss {
+    /// The receive queue of each entry.
+    pub table: Vec<u32>,
+    /// How many receive queues it can name (`ETHTOOL_GRXRINGS`): those from 0.
+    pub queues: u32,
+    /// The hash function (`ETH_RSS_HASH_*`); 0 where the driver does not report it.
+    pub function: u8,
+}
+
+impl Rss {
+    /// Parses the form of a setting, `queues 4, entries 128, table 0 1 2 3`: the queues of `table` are repeated until it
+    /// has all entries; `0*32` stands for 32 entries with queue 0. `None` if it is not one.
+    #[doc(hidden)]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (queues, rest) = text
+            .trim()
+            .strip_prefix("queues ")?
+            .split_once(", entries ")?;
+        let (entries, runs) = rest.split_once(", table ")?;
+        let queues = queues.parse().ok().filter(|queues| *queues <= MAX_QUEUES)?;
+        let entries: usize = entries
+            .parse()
+            .ok()
+            .filter(|entries| *entries <= MAX_ENTRIES)?;
+        let mut period = Vec::new();
+        for run in runs.split_ascii_whitespace() {
+            let (queue, times) = run.split_once('*').unwrap_or((run, "1"));
+            let (queue, times): (u32, usize) = (queue.parse().ok()?, times.parse().ok()?);
+            if queue >= MAX_QUEUES || !(1..=entries - period.len()).contains(&times) {
+                return None;
+            }
+            period.extend(repeat_n(queue, times));
+        }
+        let table = period.iter().copied().cycle().take(entries).collect();
+        (!period.is_empty()).then_some(Self {
+            table,
+            queues,
+            function: 0,
+        })
+    }
+
+    /// The form of a setting: the table without the function, which no write changes.
+    pub(crate) fn to_setting(&self) -> String {
+        let entries = self.table.len();
+        // The shortest beginning of the table of which it is a repetition.
+        let is_period = |at: &usize| self.table[*at..] == self.table[..entries - at];
+        let period = (1..entries).find(is_period).unwrap_or(entries);
+        let runs = self.table[..period].chunk_by(|a, b| a == b);
+        let runs: String = runs
+            .map(|run| match run {
+                [queue] => format!(" {queue}"),
+                run => format!(" {}*{}", run[0], run.len()),
+            })
+            .collect();
+        format!("queues {}, entries {entries}, table{runs}", self.queues)
+    }
+
+    /// Whether it is the kernel's default for this number of queues (`ethtool_rxfh_indir_default`).
+    pub fn is_default(&self) -> bool {
+        let mut entries = (0..).zip(&self.table);
+        entries.all(|(at, queue): (u32, _)| at.checked_rem(self.queues) == Some(*queue))
+    }
+
+    /// Whether two tables mean the same: they are equal, or both the default of their number of queues.
+    pub(crate) fn means_same(&self, other: &Self) -> bool {
+        self.table == other.table
+            || self.table.len() == other.table.len() && self.is_default() && other.is_default()
+    }
+
+    /// The queues that it sends flows to.
+    pub fn reached(&self) -> QueueSet {
+        self.table.iter().copied().collect()
+    }
+
+    /// Whether it sends flows to exactly these queues, evenly: their numbers of entries differ by at most one.
+    pub fn is_spread_over(&self, queues: &QueueSet) -> bool {
+        let counts = self.table.iter().sorted().dedup_with_count().collect_vec();
+        let most_and_least = counts.iter().map(|(count, _)| count).minmax().into_option();
+        counts.iter().map(|(_, queue)| *queue).eq(queues.iter())
+            && most_and_least.is_none_or(|(least, most)| most - least <= 1)
+    }
+
+    /// The same table with its entries dealt to these queues in turn.
+    #[must_use]
+    pub fn spread_over(&self, queues: &QueueSet) -> Self {
+        let dealt = queues.iter().copied().cycle().take(self.table.len());
+        Self {
+            table: dealt.collect(),
+            ..*self
+        }
+    }
+
+    /// Whether the hash function is known to select an entry of the table, or is not reported.
+    pub fn is_used(&self) -> bool {
+        // Toeplitz, XOR and CRC32 (`ETH_RSS_HASH_*`).
+        matches!(self.function, 0 | 1 | 2 | 4)
+    }
+}
 
 /// What decides on the receive queue of a flow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,16 +162,14 @@ impl Key {
 
     /// Parses pairs of hex digits with colons between them; empty text is no key.
     pub fn parse(text: &str) -> Option<Self> {
-        let bytes = text.trim().split(':').filter(|pair| !pair.is_empty());
-        let bytes = bytes.map(|pair| {
+        let pairs = text.trim().split(':').filter(|pair| !pair.is_empty());
+        let byte = |pair: &str| {
             u8::from_str_radix(pair, 16)
                 .ok()
                 .filter(|_| pair.len() == 2)
-        });
-        bytes
-            .collect::<Option<Vec<u8>>>()
-            .filter(|bytes| bytes.len() <= Self::MAX)
-            .map(Self)
+        };
+        let bytes: Vec<u8> = pairs.map(byte).collect::<Option<_>>()?;
+        (bytes.len() <= Self::MAX).then_some(Self(bytes))
     }
 
     /// Whether there is no key, or only the zeros of one that nobody has asked for yet.
@@ -146,9 +255,10 @@ impl Filter {
     /// Takes a filter apart as the kernel gives it; `context` is the RSS context beside it.
     pub fn parse(spec: &[u8; Self::SIZE], context: u32) -> Self {
         let u32_at = |at: usize| u32::from_ne_bytes(bytes(spec, at));
-        let (flow_type, cookie, location) =
-            (u32_at(0), u64::from_ne_bytes(bytes(spec, 152)), u32_at(160));
+        let (flow_type, location) = (u32_at(0), u32_at(160));
+        let cookie = u64::from_ne_bytes(bytes(spec, 152));
         let (values, masks) = (&spec[4..56], &spec[76..128]);
+        let is_any = |bytes: &[u8]| bytes.iter().any(|&byte| byte != 0);
         let kind = flow_type & !(WITH_EXT | WITH_MAC | WITH_CONTEXT);
         let extended = flow_type & (WITH_EXT | WITH_MAC) != 0;
         let mut filter = Self {
@@ -156,33 +266,29 @@ impl Filter {
             kinds: kinds(kind, values, masks),
             addresses: [(IpAddr::from([0; 4]), IpAddr::from([0; 4])); 2],
             ports: [(0, 0); 2],
-            compares_more: extended && spec[128..148].iter().any(|&byte| byte != 0),
+            compares_more: extended && is_any(&spec[128..148]),
             to: target(cookie, (flow_type & WITH_CONTEXT != 0).then_some(context)),
         };
-        let is_v4 = matches!(kind, 0x01 | 0x02 | IPV4_USER);
-        let is_v6 = matches!(kind, 0x05 | 0x06 | IPV6_USER);
-        let address = |of: &[u8], at: usize| -> IpAddr {
-            if is_v4 {
-                IpAddr::from(bytes::<4>(of, at))
-            } else {
-                IpAddr::from(bytes::<16>(of, at))
+        // Bytes of an address; after addresses and ports, the type of service, and the version of IP.
+        let (width, more) = match kind {
+            0x01 | 0x02 => (4, 1),
+            IPV4_USER => (4, 2),
+            0x05 | 0x06 | IPV6_USER => (16, 1),
+            _ => {
+                // Hardware addresses.
+                filter.compares_more |= is_any(&masks[..12]);
+                return filter;
             }
         };
-        if is_v4 || is_v6 {
-            let width = if is_v4 { 4 } else { 16 };
-            filter.addresses = [0, width].map(|at| (address(values, at), address(masks, at)));
-            let port = |of: &[u8], at: usize| u16::from_be_bytes(bytes(of, at));
-            filter.ports = [2 * width, 2 * width + 2].map(|at| (port(values, at), port(masks, at)));
-            // The type of service, and the version of IP.
-            let is_user = matches!(kind, IPV4_USER | IPV6_USER);
-            let version = usize::from(is_user && is_v4);
-            filter.compares_more |= masks[2 * width + 4..=2 * width + 4 + version]
-                .iter()
-                .any(|&byte| byte != 0);
-        } else {
-            // Hardware addresses.
-            filter.compares_more |= masks[..12].iter().any(|&byte| byte != 0);
-        }
+        let address = |of: &[u8], at: usize| match width {
+            4 => IpAddr::from(bytes::<4>(of, at)),
+            _ => IpAddr::from(bytes::<16>(of, at)),
+        };
+        let port = |of: &[u8], at: usize| u16::from_be_bytes(bytes(of, at));
+        let after = 2 * width;
+        filter.addresses = [0, width].map(|at| (address(values, at), address(masks, at)));
+        filter.ports = [after, after + 2].map(|at| (port(values, at), port(masks, at)));
+        filter.compares_more |= is_any(&masks[after + 4..after + 4 + more]);
         filter
     }
 }
@@ -193,31 +299,23 @@ fn bytes<const N: usize>(of: &[u8], at: usize) -> [u8; N] {
 
 /// The kinds of flows that a filter of this type matches.
 fn kinds(kind: u32, values: &[u8], masks: &[u8]) -> Vec<FlowKind> {
-    let all = || FlowKind::ALL.iter().map(|(kind, _)| *kind);
-    let is_v4 = |kind: &FlowKind| matches!(kind, FlowKind::Tcp4 | FlowKind::Udp4);
-    let protocol = |kind: &FlowKind| match kind {
-        FlowKind::Tcp4 | FlowKind::Tcp6 => 6,
-        FlowKind::Udp4 | FlowKind::Udp6 => 17,
+    let same = |at: usize, wanted: u8| (wanted ^ values[at]) & masks[at] == 0;
+    let is_matched = |(of, number): &(FlowKind, u32)| {
+        let (ethernet, protocol) = match of {
+            FlowKind::Tcp4 => ([0x08, 0x00], 6),
+            FlowKind::Udp4 => ([0x08, 0x00], 17),
+            FlowKind::Tcp6 => ([0x86, 0xdd], 6),
+            FlowKind::Udp6 => ([0x86, 0xdd], 17),
+        };
+        match kind {
+            IPV4_USER => ethernet[0] == 0x08 && same(14, protocol),
+            IPV6_USER => ethernet[0] == 0x86 && same(37, protocol),
+            ETHER => same(12, ethernet[0]) && same(13, ethernet[1]),
+            _ => *number == kind,
+        }
     };
-    match kind {
-        IPV4_USER => all()
-            .filter(|kind| is_v4(kind) && (protocol(kind) ^ values[14]) & masks[14] == 0)
-            .collect(),
-        IPV6_USER => all()
-            .filter(|kind| !is_v4(kind) && (protocol(kind) ^ values[37]) & masks[37] == 0)
-            .collect(),
-        ETHER => {
-            let proto = |of: &[u8]| u16::from_be_bytes(bytes(of, 12));
-            let of = |kind: &FlowKind| if is_v4(kind) { 0x0800 } else { 0x86dd };
-            all()
-                .filter(|kind| (of(kind) ^ proto(values)) & proto(masks) == 0)
-                .collect()
-        }
-        number => {
-            let named = FlowKind::ALL.iter().find(|(_, known)| *known == number);
-            named.map(|(kind, _)| *kind).into_iter().collect()
-        }
-    }
+    let matched = FlowKind::ALL.into_iter().filter(is_matched);
+    matched.map(|(kind, _)| kind).collect()
 }
 
 /// Where a filter's cookie sends (`ETHTOOL_RX_FLOW_SPEC_RING`).
@@ -237,7 +335,106 @@ fn target(cookie: u64, context: Option<u32>) -> FilterTarget {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn rss(table: Vec<u32>, queues: u32) -> Rss {
+        Rss {
+            table,
+            queues,
+            function: 1,
+        }
+    }
+
+    #[test]
+    fn a_table_is_written_in_short() {
+        let dealt = rss((0..128).map(|at| at % 4).collect(), 4);
+        assert_eq!(dealt.to_setting(), "queues 4, entries 128, table 0 1 2 3");
+        let blocks = rss((0..128).map(|at| at / 32).collect(), 4);
+        assert_eq!(
+            blocks.to_setting(),
+            "queues 4, entries 128, table 0*32 1*32 2*32 3*32"
+        );
+        assert!(dealt.is_default() && !blocks.is_default());
+        assert_eq!(
+            rss(vec![0, 1, 2, 0, 1], 3).to_setting(),
+            "queues 3, entries 5, table 0 1 2"
+        );
+    }
+
+    #[test]
+    fn what_is_no_table_is_refused() {
+        for bad in [
+            "",
+            "queues 4",
+            "queues 4, entries 0, table 0",
+            "queues 4, entries 4097, table 0",
+            "queues 4, entries 2, table 0 1 2",
+            "queues 4, entries 128, table",
+            "queues 4, entries 128, table 65536",
+            "queues 4, entries 128, table 0*0",
+            "queues 4, entries 128, table 0*99999999999",
+            "queues 65537, entries 128, table 0",
+            "queues 4, entries 128, table 0, more 1",
+            "function toeplitz, queues 4, entries 128, table 0",
+        ] {
+            assert_eq!(Rss::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_default_table_stays_one_for_other_queues() {
+        let of = |queues: u32| rss((0..128).map(|at| at % queues).collect(), queues);
+        assert!(of(4).means_same(&of(8)) && !of(4).means_same(&rss(vec![0; 128], 8)));
+        // Half of the queues: the table of a device that has only these.
+        assert!(rss(of(4).table, 8).means_same(&rss(of(4).table, 4)));
+        assert!(!rss(vec![0; 8], 0).is_default());
+    }
+
+    #[test]
+    fn functions_that_nobody_knows() {
+        assert!([0, 1, 2, 4].iter().all(|&function| {
+            Rss {
+                function,
+                ..Rss::default()
+            }
+            .is_used()
+        }));
+        assert!(
+            !Rss {
+                function: 8,
+                ..Rss::default()
+            }
+            .is_used()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_table_is_read_back(table in prop::collection::vec(0_u32..5, 1..60), repeat in 1_usize..5, function in 0_u8..9) {
+            let rss = Rss { table: table.repeat(repeat), queues: 5, function };
+            prop_assert_eq!(Rss::parse(&rss.to_setting()), Some(Rss { function: 0, ..rss }));
+        }
+
+        #[test]
+        fn no_text_is_too_odd(text in "[a-z0-9* \n,]{0,80}|\\PC{0,60}") {
+            if let Some(rss) = Rss::parse(&text) {
+                prop_assert_eq!(Rss::parse(&rss.to_setting()), Some(rss));
+            }
+        }
+
+        /// Only the wanted queues, evenly; and what is spread stays as it is.
+        #[test]
+        fn entries_are_dealt_evenly(entries in 1_usize..600, queues in prop::collection::btree_set(0_u32..64, 1..20)) {
+            let queues: QueueSet = queues.into_iter().take(entries).collect();
+            let spread = rss(vec![0; entries], 64).spread_over(&queues);
+            prop_assert_eq!(spread.table.len(), entries);
+            prop_assert!(spread.is_spread_over(&queues));
+            prop_assert_eq!(spread.reached(), queues.clone());
+            prop_assert_eq!(spread.spread_over(&queues), spread);
+        }
+    }
 
     /// A filter from its parts at their offsets.
     fn spec(parts: &[(usize, &[u8])]) -> [u8; Filter::SIZE] {

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use glob::Pattern;
+use itertools::Itertools as _;
 
-use crate::machine::Machine;
 use crate::machine::interface::is_pci_address;
+use crate::machine::others::Rdma;
+use crate::machine::{Interface, Machine, Stacked, Vector};
 
 /// Which interfaces a command is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,51 +60,29 @@ impl Selection {
         selectors: &[String],
         if_present: bool,
     ) -> Result<Self, SelectError> {
-        if selectors.is_empty() {
-            let names = machine
-                .interfaces
-                .iter()
-                .filter(|i| {
-                    i.link == "up"
-                        || i.vectors
-                            .iter()
-                            .any(crate::machine::Vector::is_queue_vector)
-                })
-                .map(|i| i.name.clone())
-                .collect();
-            return Ok(Self {
-                names,
-                ..Self::default()
-            });
-        }
         let mut selection = Self {
-            explicit: true,
+            explicit: !selectors.is_empty(),
             ..Self::default()
         };
+        if selectors.is_empty() {
+            let works =
+                |i: &&Interface| i.link == "up" || i.vectors.iter().any(Vector::is_queue_vector);
+            let interfaces = machine.interfaces.iter().filter(works);
+            selection.names = interfaces.map(|i| i.name.clone()).collect();
+        }
         for selector in selectors {
             let found = matching(machine, selector)?;
-            let what = if found.is_empty() {
-                explain(machine, selector)
-            } else {
-                None
-            };
-            if found.is_empty() && !if_present {
-                let selector = selector.clone();
-                return Err(match what {
-                    Some(what) => SelectError::NoDevice { selector, what },
-                    None => SelectError::Nothing {
-                        candidates: nearest(machine, &selector),
-                        selector,
-                    },
-                });
-            }
             if found.is_empty() {
+                match nothing(machine, selector.clone()) {
+                    error if !if_present => return Err(error),
+                    SelectError::NoDevice { selector, what } => {
+                        selection.reasons.insert(selector, what);
+                    }
+                    _ => {}
+                }
                 selection.missing.push(selector.clone());
-                selection
-                    .reasons
-                    .extend(what.map(|what| (selector.clone(), what)));
             }
-            for Selected { name, via } in found {
+            for (name, via) in found {
                 selection.names.insert(name.clone());
                 if let Some(via) = via {
                     let all = selection.via.entry(name).or_default();
@@ -116,266 +96,207 @@ impl Selection {
     }
 }
 
-/// An interface that a selector matched.
-struct Selected {
-    name: String,
-    /// The matched name, if it is not the interface's own.
-    via: Option<String>,
-}
-
-impl Selected {
-    fn itself(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            via: None,
-        }
-    }
-}
+/// The name of an interface that a selector matched, and the matched name, if it is not its own.
+type Selected = (String, Option<String>);
 
 fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectError> {
-    let malformed = |reason| {
-        Err(SelectError::Malformed {
-            selector: selector.to_owned(),
-            reason,
-        })
+    let malformed = |reason| SelectError::Malformed {
+        selector: selector.to_owned(),
+        reason,
     };
-    let of = |holds: &dyn Fn(&crate::machine::Interface) -> bool| {
-        Ok(machine
-            .interfaces
-            .iter()
-            .filter(|i| holds(i))
-            .map(|i| Selected::itself(&i.name))
-            .collect())
+    let pattern = |text: &str| Pattern::new(text).map_err(|error| malformed(error.msg));
+    let those = |holds: &dyn Fn(&Interface) -> bool| {
+        let found = machine.interfaces.iter().filter(|i| holds(i));
+        Ok(found.map(|i| (i.name.clone(), None)).collect())
     };
     if let Some(address) = pci_address(selector) {
-        return of(&|i| i.device.address.eq_ignore_ascii_case(&address));
+        return those(&|i| i.device.address.eq_ignore_ascii_case(&address));
     }
     // Names may hold `*`, `?` and `[`, which the kernel allows.
     let named = by_name(machine, |name| name == selector);
     if !named.is_empty() {
         return Ok(named);
     }
-    match selector.split_once(':') {
-        Some(("pci", _)) => malformed("expected an address such as pci:0000:3b:00.0"),
-        Some(("driver", driver)) if !driver.is_empty() => match Pattern::new(driver) {
-            Ok(wanted) => of(&|i| i.driver.as_deref().is_some_and(|name| wanted.matches(name))),
-            Err(error) => malformed(error.msg),
+    let expected = match selector.split_once(':') {
+        Some(("pci", _)) => "expected an address such as pci:0000:3b:00.0",
+        Some(("driver", "")) => "expected a driver name such as driver:mlx5_core",
+        Some(("driver", driver)) => {
+            let wanted = pattern(driver)?;
+            return those(&|i| i.driver.iter().any(|name| wanted.matches(name)));
+        }
+        Some(("node", node)) => match node.parse() {
+            Ok(node) => return those(&|i| machine.nodes_of(i).contains(node)),
+            Err(_) => "expected a node number such as node:1",
         },
-        Some(("node", node)) => match node.parse::<u32>() {
-            Ok(node) => of(&|i| machine.nodes_of(i).contains(node)),
-            Err(_) => malformed("expected a node number such as node:1"),
-        },
-        Some(("driver", _)) => malformed("expected a driver name such as driver:mlx5_core"),
-        _ if selector.is_empty() => malformed("it is empty"),
-        _ => match Pattern::new(selector) {
-            Ok(wanted) => Ok(by_name(machine, |name| wanted.matches(name))),
-            Err(error) => malformed(error.msg),
-        },
-    }
+        _ if selector.is_empty() => "it is empty",
+        _ => {
+            let wanted = pattern(selector)?;
+            return Ok(by_name(machine, |name| wanted.matches(name)));
+        }
+    };
+    Err(malformed(expected))
 }
 
 /// The full address in `pci:0000:3b:00.0`, or without `pci:` as lspci(8) prints it; `3b:00.0` is short for
 /// `0000:3b:00.0`.
 fn pci_address(selector: &str) -> Option<String> {
     let address = selector.strip_prefix("pci:").unwrap_or(selector);
-    let domain = if address.matches(':').count() == 1 {
-        "0000:"
-    } else {
-        ""
-    };
+    let is_short = address.matches(':').count() == 1;
+    let domain = if is_short { "0000:" } else { "" };
     Some(format!("{domain}{address}")).filter(|full| is_pci_address(full))
 }
 
 /// By name or glob. What stands on others stands for the interfaces below it, and an RDMA device for those of
 /// its function.
 fn by_name(machine: &Machine, is: impl Fn(&str) -> bool) -> Vec<Selected> {
-    let altnames = |name: &str| machine.altnames.get(name).into_iter().flatten();
-    let is = |name: &str| is(name) || altnames(name).any(|other| is(other));
-    let interfaces = machine.interfaces.iter().map(|i| i.name.as_str());
-    let mut found: Vec<Selected> = interfaces
-        .filter(|name| is(name))
-        .map(Selected::itself)
-        .collect();
-    for stacked in machine.stacked.iter().filter(|stacked| is(&stacked.name)) {
-        for name in below(machine, &stacked.name) {
-            if !is(name) {
-                found.push(Selected {
-                    name: name.to_owned(),
-                    via: Some(stacked.name.clone()),
-                });
-            }
-        }
+    let is = |name: &str| machine.names_of(name).any(&is);
+    let interfaces = machine.interfaces.iter().filter(|i| is(&i.name));
+    let mut found: Vec<Selected> = interfaces.map(|i| (i.name.clone(), None)).collect();
+    for Stacked { name: via, .. } in machine.stacked.iter().filter(|one| is(&one.name)) {
+        let others = machine.below(via).filter(|name| !is(name));
+        found.extend(others.map(|name| (name.to_owned(), Some(via.clone()))));
     }
     if found.is_empty() {
         for rdma in machine.others.rdma.iter().filter(|rdma| is(&rdma.name)) {
-            let own = machine
-                .interfaces
-                .iter()
-                .filter(|i| Some(&i.device.address) == rdma.device.as_ref());
-            found.extend(own.map(|i| Selected {
-                name: i.name.clone(),
-                via: Some(rdma.name.clone()),
-            }));
+            let own = machine.of_rdma(rdma);
+            found.extend(own.map(|i| (i.name.clone(), Some(rdma.name.clone()))));
         }
     }
     found
-}
-
-/// The interfaces with a device at any depth below one.
-fn below<'a>(machine: &'a Machine, top: &'a str) -> Vec<&'a str> {
-    let (mut todo, mut seen, mut names) = (vec![top], BTreeSet::new(), Vec::new());
-    while let Some(name) = todo.pop() {
-        if !seen.insert(name) {
-            continue;
-        }
-        if name != top && machine.interfaces.iter().any(|i| i.name == name) {
-            names.push(name);
-        }
-        let stacked = machine
-            .stacked
-            .iter()
-            .filter(|stacked| stacked.name == name);
-        todo.extend(stacked.flat_map(|stacked| stacked.lowers.iter().map(String::as_str)));
-    }
-    names
 }
 
 /// Kinds of interfaces that wrap packets in others, or encrypt them, by the kernel's words (`DEVTYPE`).
 const WRAPPING: [&str; 6] = ["vxlan", "geneve", "gtp", "bareudp", "wireguard", "macsec"];
 
 impl Machine {
+    /// An interface's name and its altnames.
+    fn names_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let altnames = self.altnames.get(name).into_iter().flatten();
+        altnames.map(String::as_str).chain([name])
+    }
+
+    /// The interface of this name, and those that it stands on, at any depth.
+    fn and_below<'a>(&'a self, top: &'a str) -> impl Iterator<Item = &'a str> {
+        let (mut todo, mut seen) = (vec![top], BTreeSet::new());
+        std::iter::from_fn(move || {
+            loop {
+                let name = todo.pop()?;
+                if seen.insert(name) {
+                    let stacked = self.stacked.iter().filter(|stacked| stacked.name == name);
+                    todo.extend(stacked.flat_map(|one| &one.lowers).map(String::as_str));
+                    return Some(name);
+                }
+            }
+        })
+    }
+
+    /// The interfaces with a device at any depth below one.
+    fn below<'a>(&'a self, top: &'a str) -> impl Iterator<Item = &'a str> {
+        let below = self.and_below(top).skip(1);
+        below.filter(|name| self.interface(name).is_some())
+    }
+
+    /// The interfaces on the function of an RDMA device.
+    fn of_rdma(&self, rdma: &Rdma) -> impl Iterator<Item = &Interface> {
+        let interfaces = self.interfaces.iter();
+        interfaces.filter(|i| Some(&i.device.address) == rdma.device.as_ref())
+    }
+
     /// The interface that wraps packets in others, among that of this name and those below it.
     pub(crate) fn tunnel(&self, name: &str) -> Option<String> {
-        let (mut todo, mut seen) = (vec![name], BTreeSet::new());
-        while let Some(name) = todo.pop() {
-            let wraps = |kind: &str| WRAPPING.contains(&kind);
-            let alone = self.others.virtuals.iter().find(|one| one.name == name);
-            let stacked = self.stacked.iter().find(|stacked| stacked.name == name);
-            let kind = stacked.and_then(|stacked| stacked.kind.as_deref());
-            if kind.is_some_and(wraps)
-                || alone.is_some_and(|one| {
-                    WRAPPING
-                        .iter()
-                        .any(|kind| one.kind.contains(&format!("({kind})")))
-                })
-            {
-                return Some(name.to_owned());
-            }
-            if seen.insert(name) {
-                todo.extend(
-                    stacked
-                        .iter()
-                        .flat_map(|stacked| &stacked.lowers)
-                        .map(String::as_str),
-                );
-            }
-        }
-        None
+        let wraps = |name: &&str| {
+            let stacked = self.stacked.iter().find(|one| one.name == *name);
+            let kind = stacked.and_then(|one| one.kind.as_deref());
+            let mut virtuals = self.others.virtuals.iter();
+            let alone = virtuals.find(|one| one.name == *name);
+            WRAPPING.iter().any(|wrapping| {
+                kind == Some(wrapping)
+                    || alone.is_some_and(|one| one.kind.contains(&format!("({wrapping})")))
+            })
+        };
+        self.and_below(name).find(wraps).map(str::to_owned)
     }
 }
 
 /// What an interface without a device is, to follow "it is"; `None` for any other name.
 pub fn without_device(machine: &Machine, name: &str) -> Option<String> {
-    if let Some(known) = machine
-        .others
-        .virtuals
-        .iter()
-        .find(|known| known.name == name)
-    {
+    let mut virtuals = machine.others.virtuals.iter();
+    if let Some(known) = virtuals.find(|known| known.name == name) {
         return Some(known.kind.clone());
     }
-    let stacked = machine
-        .stacked
-        .iter()
-        .find(|stacked| stacked.name == name)?;
-    let has_device =
-        machine.interfaces.iter().any(|i| i.name == name) || !below(machine, name).is_empty();
+    let mut stacked = machine.stacked.iter();
+    let stacked = stacked.find(|stacked| stacked.name == name)?;
+    let has_device = machine.interface(name).is_some() || machine.below(name).next().is_some();
     (!has_device).then(|| format!("a virtual interface on {}", stacked.lowers.join(", ")))
-}
-
-/// What a selector names, if it is not an interface with a device.
-fn explain(machine: &Machine, selector: &str) -> Option<String> {
-    match pci_address(selector) {
-        Some(address) => machine.others.explain_pci(&address),
-        None => machine.others.explain(selector),
-    }
 }
 
 /// Selectors of one kind, each of which matches an interface: `pci`, `driver`, `node`, or, as an empty string, names of
 /// interfaces and of what stands for them.
 pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
-    let of = |i: &crate::machine::Interface| match kind {
-        "pci" => vec![format!("pci:{}", i.device.address)],
-        "driver" => i
-            .driver
-            .iter()
-            .map(|driver| format!("driver:{driver}"))
-            .collect(),
+    let of = |i: &Interface| match kind {
+        "pci" => vec![i.device.address.clone()],
+        "driver" => i.driver.iter().cloned().collect(),
         "node" => machine
             .nodes_of(i)
             .iter()
-            .map(|node| format!("node:{node}"))
+            .map(|node| node.to_string())
             .collect(),
-        _ => {
-            let altnames = machine.altnames.get(&i.name).into_iter().flatten();
-            altnames.chain([&i.name]).cloned().collect()
-        }
+        _ => machine.names_of(&i.name).map(str::to_owned).collect(),
     };
-    let mut names: Vec<String> = machine.interfaces.iter().flat_map(of).collect();
-    if kind.is_empty() {
-        let stacked = machine
-            .stacked
-            .iter()
-            .filter(|stacked| !below(machine, &stacked.name).is_empty());
-        names.extend(stacked.map(|stacked| stacked.name.clone()));
-        let of_one = |device: &String| {
-            machine
-                .interfaces
-                .iter()
-                .any(|i| i.device.address == *device)
-        };
-        let rdma = machine
-            .others
-            .rdma
-            .iter()
-            .filter(|rdma| rdma.device.as_ref().is_some_and(of_one));
-        names.extend(rdma.map(|rdma| rdma.name.clone()));
+    let named = machine.interfaces.iter().flat_map(of);
+    if !kind.is_empty() {
+        let selectors = named.map(|name| format!("{kind}:{name}"));
+        return selectors.sorted().dedup().collect();
     }
-    names.sort();
-    names.dedup();
-    names
+    let has_interface = |one: &&Stacked| machine.below(&one.name).next().is_some();
+    let stacked = machine.stacked.iter().filter(has_interface);
+    let rdma = machine.others.rdma.iter();
+    let rdma = rdma.filter(|rdma| machine.of_rdma(rdma).next().is_some());
+    let others = stacked
+        .map(|one| &one.name)
+        .chain(rdma.map(|one| &one.name));
+    named.chain(others.cloned()).sorted().dedup().collect()
 }
 
-/// The names most similar to a selector, best first.
-fn nearest(machine: &Machine, selector: &str) -> String {
-    if let Some(stacked) = machine
-        .stacked
-        .iter()
-        .find(|stacked| stacked.name == selector)
-    {
+/// Why a selector matches no interface with a device: what it names, or the names most similar to it, best first.
+fn nothing(machine: &Machine, selector: String) -> SelectError {
+    let address = pci_address(&selector);
+    let what = match &address {
+        Some(address) => machine.others.explain_pci(address),
+        None => machine.others.explain(&selector),
+    };
+    if let Some(what) = what {
+        return SelectError::NoDevice { selector, what };
+    }
+    let mut stacked = machine.stacked.iter();
+    if let Some(stacked) = stacked.find(|stacked| stacked.name == selector) {
         let lowers = stacked.lowers.join(", ");
-        return format!("it is above {lowers}, and no interface below it has a device");
+        let candidates = format!("it is above {lowers}, and no interface below it has a device");
+        return SelectError::Nothing {
+            selector,
+            candidates,
+        };
     }
     let (kind, typed) = match selector.split_once(':') {
-        _ if pci_address(selector).is_some() => ("pci", selector),
+        _ if address.is_some() => ("pci", &*selector),
         Some((kind @ ("pci" | "driver" | "node"), rest)) => (kind, rest),
-        _ => ("", selector),
+        _ => ("", &*selector),
+    };
+    let likeness = |name: &String| {
+        let bare = name.strip_prefix(kind).unwrap_or(name);
+        strsim::jaro_winkler(bare.trim_start_matches(':'), typed)
     };
     let mut names = selectors(machine, kind);
-    let bare = |name: &str| {
-        name.strip_prefix(kind)
-            .unwrap_or(name)
-            .trim_start_matches(':')
-            .to_owned()
-    };
-    let likeness = |name: &String| strsim::jaro_winkler(&bare(name), typed);
     names.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)).then_with(|| a.cmp(b)));
-    let total = names.len();
-    let listed: Vec<String> = names.into_iter().take(5).collect();
-    match total {
+    let listed = names.iter().take(5).join(", ");
+    let candidates = match names.len() {
         0 => "this machine has no interface with a device".to_owned(),
-        1..=5 => format!("there is {}", listed.join(", ")),
-        _ => format!("nearest are {} (of {total})", listed.join(", ")),
+        1..=5 => format!("there is {listed}"),
+        total => format!("nearest are {listed} (of {total})"),
+    };
+    SelectError::Nothing {
+        selector,
+        candidates,
     }
 }
 

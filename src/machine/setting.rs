@@ -1,14 +1,20 @@
 //! The settings of interfaces and of the machine: each is one value in one kernel file, or in an answer of the kernel. This
 //! is their only list; plans, writes, the record and `restore` are made from it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::paths::{
-    FLOW_ENTRIES, affinity_file, features_file, on_or_off, queue_file, rss_file, thread_directory,
-};
-use crate::machine::{Interface, Machine, MaskFile, Rss};
+use crate::cpuset::MaskFile;
+use crate::machine::wording::word;
+use crate::machine::{Interface, Machine, Rss};
+
+/// The size of the global RFS table.
+pub const FLOW_ENTRIES: &str = "/proc/sys/net/core/rps_sock_flow_entries";
+
+/// The directory with a directory for each IRQ.
+pub const IRQ_FILES: &str = "/proc/irq";
 
 /// The kinds of settings, in the order in which they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -49,19 +55,26 @@ impl WriteKind {
         self.is_cpus() || self == Self::XpsRxqs
     }
 
+    /// The file in the directory of a queue, and whether that queue receives or sends (`rx`, `tx`).
+    fn of_queue(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Rps => Some(("rx", "rps_cpus")),
+            Self::RpsFlow => Some(("rx", "rps_flow_cnt")),
+            Self::Xps => Some(("tx", "xps_cpus")),
+            Self::XpsRxqs => Some(("tx", "xps_rxqs")),
+            _ => None,
+        }
+    }
+
     /// The file of a setting: `number` is a vector's IRQ, a thread's process id or a queue's number.
     pub(crate) fn path(self, interface: &str, number: u32) -> String {
-        let queue = |way, file| queue_file(interface, way, number, file);
-        match self {
-            Self::Vector => affinity_file(number),
-            Self::Rss => rss_file(interface),
-            Self::NapiThread => thread_directory(number),
-            Self::Rps => queue("rx", "rps_cpus"),
-            Self::RpsFlow => queue("rx", "rps_flow_cnt"),
-            Self::Xps => queue("tx", "xps_cpus"),
-            Self::XpsRxqs => queue("tx", "xps_rxqs"),
-            Self::Sysctl => FLOW_ENTRIES.to_owned(),
-            Self::Ntuple => features_file(interface),
+        match (self, self.of_queue()) {
+            (_, Some((way, file))) => queue_file(interface, way, number, file),
+            (Self::Vector, _) => affinity_file(number),
+            (Self::Rss, _) => rss_file(interface),
+            (Self::NapiThread, _) => format!("/proc/{number}"),
+            (Self::Ntuple, _) => features_file(interface),
+            _ => FLOW_ENTRIES.to_owned(),
         }
     }
 }
@@ -88,36 +101,35 @@ pub enum SettingValue<'a> {
 
 impl Interface {
     /// All its settings.
-    pub(crate) fn settings(&self) -> impl Iterator<Item = Setting<'_>> {
+    pub(crate) fn settings<'a>(&'a self) -> impl Iterator<Item = Setting<'a>> {
         use SettingValue::{Count, Mask, On, Table};
-        let new = |kind, number, value| Setting {
-            kind,
-            number,
-            value,
-            owner: Some(self),
+        let mut all = Vec::new();
+        let mut add = |kind, number, value: Option<SettingValue<'a>>| {
+            let owner = Some(self);
+            all.extend(value.map(|value| Setting {
+                kind,
+                number,
+                value,
+                owner,
+            }));
         };
-        let vectors = self.vectors.iter();
-        let vectors = vectors.map(move |of| new(WriteKind::Vector, of.irq, Mask(&of.affinity)));
-        let rss = self.rss.iter();
-        let rss = rss.map(move |table| new(WriteKind::Rss, 0, Table(table)));
-        let threads = self.threads.iter();
-        let threads = threads.map(move |of| new(WriteKind::NapiThread, of.pid, Mask(&of.affinity)));
-        let rx = self.rx_queues.iter().flat_map(move |rx| {
-            let cpus = rx.rps_cpus.as_ref();
-            let flows = rx.rps_flow_cnt;
-            let flows = flows.map(|count| new(WriteKind::RpsFlow, rx.index, Count(count)));
-            let cpus = cpus.map(|cpus| new(WriteKind::Rps, rx.index, Mask(cpus)));
-            cpus.into_iter().chain(flows)
-        });
-        let tx = self.tx_queues.iter().flat_map(move |tx| {
-            let (cpus, rxqs) = (tx.xps_cpus.as_ref(), tx.xps_rxqs.as_ref());
-            let cpus = cpus.map(|cpus| new(WriteKind::Xps, tx.index, Mask(cpus)));
-            let rxqs = rxqs.map(|rxqs| new(WriteKind::XpsRxqs, tx.index, Mask(rxqs)));
-            cpus.into_iter().chain(rxqs)
-        });
-        let ntuple = self.ntuple.map(|on| new(WriteKind::Ntuple, 0, On(on)));
-        let first = vectors.chain(rss).chain(threads);
-        first.chain(rx).chain(tx).chain(ntuple)
+        for of in &self.vectors {
+            add(WriteKind::Vector, of.irq, Some(Mask(&of.affinity)));
+        }
+        add(WriteKind::Rss, 0, self.rss.as_ref().map(Table));
+        for of in &self.threads {
+            add(WriteKind::NapiThread, of.pid, Some(Mask(&of.affinity)));
+        }
+        for rx in &self.rx_queues {
+            add(WriteKind::Rps, rx.index, rx.rps_cpus.as_ref().map(Mask));
+            add(WriteKind::RpsFlow, rx.index, rx.rps_flow_cnt.map(Count));
+        }
+        for tx in &self.tx_queues {
+            add(WriteKind::Xps, tx.index, tx.xps_cpus.as_ref().map(Mask));
+            add(WriteKind::XpsRxqs, tx.index, tx.xps_rxqs.as_ref().map(Mask));
+        }
+        add(WriteKind::Ntuple, 0, self.ntuple.map(On));
+        all.into_iter()
     }
 
     /// Device and port, which do not change when it is renamed.
@@ -129,13 +141,12 @@ impl Interface {
 impl Machine {
     /// The settings of the whole machine.
     pub(crate) fn own_settings(&self) -> impl Iterator<Item = Setting<'_>> {
-        let flow_entries = self.flow_entries.map(|entries| Setting {
+        self.flow_entries.into_iter().map(|entries| Setting {
             kind: WriteKind::Sysctl,
             number: 0,
             value: SettingValue::Count(entries),
             owner: None,
-        });
-        flow_entries.into_iter()
+        })
     }
 
     /// All settings.
@@ -177,16 +188,12 @@ impl<'a> Setting<'a> {
             return "machine rps_sock_flow_entries".to_owned();
         };
         let number = self.number;
-        let key = match self.kind {
-            WriteKind::Vector => vector_key(interface, number),
-            WriteKind::NapiThread => thread_key(interface, number),
-            WriteKind::Rps => format!("rx-{number} rps_cpus"),
-            WriteKind::RpsFlow => format!("rx-{number} rps_flow_cnt"),
-            WriteKind::Xps => format!("tx-{number} xps_cpus"),
-            WriteKind::XpsRxqs => format!("tx-{number} xps_rxqs"),
-            WriteKind::Rss => "rss".to_owned(),
-            WriteKind::Ntuple => "ntuple".to_owned(),
-            WriteKind::Sysctl => "rps_sock_flow_entries".to_owned(),
+        let key = match (self.kind, self.kind.of_queue()) {
+            (_, Some((way, file))) => format!("{way}-{number} {file}"),
+            (WriteKind::Vector, _) => vector_key(interface, number),
+            (WriteKind::NapiThread, _) => thread_key(interface, number),
+            (WriteKind::Rss, _) => "rss".to_owned(),
+            _ => "ntuple".to_owned(),
         };
         format!("{} {key}", interface.key())
     }
@@ -195,13 +202,12 @@ impl<'a> Setting<'a> {
 /// Role and queue. A vector without a queue has its position in the device's list of IRQs, since its name may contain the
 /// interface's and its number changes at each boot.
 fn vector_key(interface: &Interface, irq: u32) -> String {
-    let vector = interface.vectors.iter().find(|vector| vector.irq == irq);
-    let irqs = &interface.device.irqs;
-    let Some(vector) = vector else {
+    let Some(vector) = interface.vectors.iter().find(|vector| vector.irq == irq) else {
         return format!("vector {irq}");
     };
-    match (vector.queue, irqs.iter().position(|&other| other == irq)) {
-        (Some(queue), _) => format!("vector {:?} {queue}", vector.role).to_lowercase(),
+    let mut irqs = interface.device.irqs.iter();
+    match (vector.queue, irqs.position(|&other| other == irq)) {
+        (Some(queue), _) => format!("vector {} {queue}", vector.role.name()),
         (None, Some(position)) => format!("vector control #{position}"),
         (None, None) => format!("vector {}", vector.action),
     }
@@ -210,12 +216,14 @@ fn vector_key(interface: &Interface, irq: u32) -> String {
 /// Role and queue of the vector that wakes the thread. A thread of an unknown queue has its position among those of the
 /// interface.
 fn thread_key(interface: &Interface, pid: u32) -> String {
-    let thread = interface.threads.iter().find(|thread| thread.pid == pid);
-    let irq = thread
-        .and_then(|thread| thread.woken_by)
-        .map(|(irq, _)| irq);
-    let mut vectors = interface.vectors.iter();
-    let vector = vectors.find(|vector| Some(vector.irq) == irq);
+    let mut threads = interface.threads.iter();
+    let woken_by = threads
+        .find(|thread| thread.pid == pid)
+        .and_then(|thread| thread.woken_by);
+    let vector = interface
+        .vectors
+        .iter()
+        .find(|vector| Some(vector.irq) == woken_by.map(|by| by.0));
     if let Some((role, queue)) = vector.and_then(|vector| Some((vector.role, vector.queue?))) {
         return format!("napi-thread {} {queue}", role.name());
     }
@@ -225,4 +233,59 @@ fn thread_key(interface: &Interface, pid: u32) -> String {
         .filter(|other| other.woken_by.is_none());
     let position = unknown.position(|other| other.pid == pid);
     format!("napi-thread #{}", position.unwrap_or_default())
+}
+
+/// A vector's `smp_affinity`.
+pub fn affinity_file(irq: u32) -> String {
+    format!("{IRQ_FILES}/{irq}/smp_affinity")
+}
+
+/// Where a tree keeps answers to ethtool ioctls.
+pub(crate) const ETHTOOL: &str = "/nicpin/ethtool";
+
+/// An interface's RSS indirection table.
+pub(crate) fn rss_file(interface: &str) -> String {
+    format!("{ETHTOOL}/{interface}/rss")
+}
+
+/// An interface's features.
+pub(crate) fn features_file(interface: &str) -> String {
+    format!("{ETHTOOL}/{interface}/features")
+}
+
+/// The directory with a directory for each queue of an interface.
+pub fn queue_files(interface: &str) -> String {
+    format!("/sys/class/net/{interface}/queues")
+}
+
+/// A file of a queue; `way` is `rx` or `tx`.
+pub fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String {
+    format!("/sys/class/net/{interface}/queues/{way}-{queue}/{file}")
+}
+
+/// What a person acts on for a setting: its file, or in words or by a command what has no file.
+pub fn shown(path: &str) -> Cow<'_, str> {
+    let answer = || {
+        path.strip_prefix(ETHTOOL)?
+            .strip_prefix('/')?
+            .split_once('/')
+    };
+    match answer() {
+        Some((interface, "rss")) => format!("ethtool -X {}", word(interface)).into(),
+        Some((interface, "features")) => format!("ethtool -K {} ntuple", word(interface)).into(),
+        _ => match thread_of(path) {
+            Some(pid) => format!("affinity of thread {pid}").into(),
+            None => path.into(),
+        },
+    }
+}
+
+/// The id in the directory of a thread.
+pub fn thread_of(directory: &str) -> Option<u32> {
+    directory.strip_prefix("/proc/")?.parse().ok()
+}
+
+/// A feature as ethtool writes it.
+pub fn on_or_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
 }

@@ -3,7 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::cpuset::CpuSet;
+use itertools::Itertools as _;
+use serde::{Deserialize, Serialize};
+
+use crate::cpuset::{CpuSet, NodeSet};
+use crate::machine::interface::Device;
 
 /// CPUs, cores, caches and nodes.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -57,10 +61,8 @@ impl Topology {
 
     /// The node of a CPU.
     pub fn node_of(&self, cpu: u32) -> Option<u32> {
-        self.nodes
-            .iter()
-            .find(|(_, node)| node.cpus.contains(cpu))
-            .map(|(&id, _)| id)
+        let mut nodes = self.nodes.iter();
+        nodes.find_map(|(&id, node)| node.cpus.contains(cpu).then_some(id))
     }
 
     /// The distance from one node to another. If the kernel does not report it, its defaults: 10 for the node itself
@@ -69,20 +71,183 @@ impl Topology {
         let reported = self
             .nodes
             .get(&from)
-            .and_then(|node| node.distances.get(&to))
-            .copied();
-        reported.unwrap_or(if from == to { 10 } else { 20 })
+            .and_then(|node| node.distances.get(&to));
+        reported
+            .copied()
+            .unwrap_or(if from == to { 10 } else { 20 })
     }
 
     /// The other nodes by distance from one, nearest first, then by id.
     pub fn nearest_nodes(&self, from: u32) -> Vec<u32> {
-        let mut others: Vec<u32> = self
-            .nodes
-            .keys()
-            .copied()
-            .filter(|&id| id != from)
-            .collect();
-        others.sort_by_key(|&id| (self.distance(from, id), id));
+        let others = self.nodes.keys().copied().filter(|&id| id != from);
         others
+            .sorted_by_key(|&id| self.distance(from, id))
+            .collect()
     }
+
+    /// The node of a device, of the nodes that have usable CPUs.
+    pub fn home(&self, device: &Device, usable: &CpuSet) -> Home {
+        let on = |node: &Node| node.cpus.intersection(usable);
+        let home = |nodes: NodeSet, source| {
+            let cpus = CpuSet::union_of(nodes.iter().filter_map(|id| self.nodes.get(&id)).map(on));
+            Home {
+                nodes,
+                source,
+                cpus,
+            }
+        };
+        if let Some(own) = device.node.filter(|own| self.nodes.contains_key(own)) {
+            let nodes = self.nearest_with(own, |node| node.cpus.intersects(usable));
+            if nodes.contains(own) {
+                return home(nodes, NodeSource::NumaNode);
+            }
+            if !nodes.is_empty() {
+                return home(nodes, NodeSource::Nearest);
+            }
+        }
+        let with_cpus = self.nodes.iter().filter(|(_, node)| !node.cpus.is_empty());
+        if let Ok((&only, node)) = with_cpus.exactly_one() {
+            if node.cpus.intersects(usable) {
+                return home(NodeSet::single(only), NodeSource::SingleNode);
+            }
+        }
+        // When the node is unknown, `local_cpulist` holds all CPUs.
+        match &device.local_cpus {
+            Some(local) if !self.online.is_subset(local) && local.intersects(usable) => {
+                let mut nodes = self.nodes.iter();
+                let node = nodes.find(|(_, node)| local.is_subset(&node.cpus));
+                Home {
+                    nodes: node.map(|(&id, _)| id).into_iter().collect(),
+                    source: NodeSource::LocalCpulist,
+                    cpus: local.intersection(usable),
+                }
+            }
+            _ => Home {
+                nodes: NodeSet::new(),
+                source: NodeSource::Unknown,
+                cpus: usable.clone(),
+            },
+        }
+    }
+
+    /// The online CPUs of a node; of the nodes nearest to it, where it has none.
+    pub fn cpus_near(&self, node: u32) -> CpuSet {
+        let nearest = self.nearest_with(node, |node| !node.cpus.is_empty());
+        CpuSet::union_of(nearest.iter().map(|id| &self.nodes[&id].cpus))
+    }
+
+    /// The node itself, if something holds for it; else of the others for which it holds the nearest, and all that are as
+    /// near.
+    fn nearest_with(&self, own: u32, holds: impl Fn(&Node) -> bool) -> NodeSet {
+        let holds = |id: &u32| self.nodes.get(id).is_some_and(&holds);
+        if holds(&own) {
+            return NodeSet::single(own);
+        }
+        let others: Vec<u32> = self.nearest_nodes(own).into_iter().filter(holds).collect();
+        let distance = |other: &u32| self.distance(own, *other);
+        let least = others.first().map(distance);
+        let nearest = others
+            .into_iter()
+            .filter(|other| Some(distance(other)) == least);
+        nearest.collect()
+    }
+}
+
+/// How an interface's node was determined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeSource {
+    /// The device's `numa_node`.
+    NumaNode,
+    /// The device's `local_cpulist`, when it does not hold all CPUs.
+    LocalCpulist,
+    /// The node nearest to the device's node, which has no usable CPU.
+    Nearest,
+    /// Only one node has CPUs.
+    #[serde(rename = "single-node")]
+    SingleNode,
+    /// The policy names CPUs that are all on one node.
+    Policy,
+    /// The node is unknown.
+    Unknown,
+}
+
+/// The node of a device, and the CPUs near it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Home {
+    /// Usually one. Several that are equally near to the device's own node, which has no usable CPU; none where the
+    /// node is unknown, or `local_cpulist` spans several.
+    pub nodes: NodeSet,
+    /// How they were determined.
+    pub source: NodeSource,
+    /// The usable CPUs on them, or in `local_cpulist`; all usable CPUs where the node is unknown.
+    pub cpus: CpuSet,
+}
+
+/// The usage of a node's memory; `None` where the kernel does not report it. It changes all the time and is not part of a
+/// [`Machine`](crate::machine::Machine).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct NodeUsage {
+    /// Unused memory in KiB.
+    pub free_kib: Option<u64>,
+    /// Page counts since boot.
+    pub pages: Option<Pages>,
+}
+
+/// Pages allocated since boot (`numastat`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Pages {
+    /// Wanted on this node and allocated here.
+    #[serde(rename = "numa_hit")]
+    pub hit: u64,
+    /// Wanted on another node and allocated here.
+    #[serde(rename = "numa_miss")]
+    pub miss: u64,
+    /// Wanted on this node and allocated on another.
+    #[serde(rename = "numa_foreign")]
+    pub foreign: u64,
+    /// Interleaved and allocated here as wanted.
+    #[serde(rename = "interleave_hit")]
+    pub interleave_hit: u64,
+    /// Allocated here by a task on this node.
+    #[serde(rename = "local_node")]
+    pub local: u64,
+    /// Allocated here by a task on another node.
+    #[serde(rename = "other_node")]
+    pub other: u64,
+}
+
+impl Pages {
+    /// Parses the six lines; other names are skipped.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut counts = BTreeMap::new();
+        for line in text.lines() {
+            let (name, count) = line.split_once(' ')?;
+            counts.insert(name, count.trim().parse::<u64>());
+        }
+        let count = |name| counts.get(name)?.clone().ok();
+        Some(Self {
+            hit: count("numa_hit")?,
+            miss: count("numa_miss")?,
+            foreign: count("numa_foreign")?,
+            interleave_hit: count("interleave_hit")?,
+            local: count("local_node")?,
+            other: count("other_node")?,
+        })
+    }
+}
+
+/// The rate at which the CPUs of one node read the memory of another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Rate {
+    /// The node of the CPUs that read.
+    pub cpus_of: u32,
+    /// The node of the memory.
+    pub memory_of: u32,
+    /// The number of CPUs that read, one per core.
+    pub threads: usize,
+    /// The size of the buffer in bytes.
+    pub buffer: u64,
+    /// Bytes per second of all CPUs together.
+    pub bytes_per_second: u64,
 }

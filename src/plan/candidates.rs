@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
-use crate::machine::home::{Home, NodeSource};
+use crate::machine::topology::{Home, NodeSource};
 use crate::machine::{Interface, Machine, Program, Topology};
 use crate::plan::data::{LeftOut, PlannedNear};
 use crate::plan::note::{Found, Note, UsedFor};

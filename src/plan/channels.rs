@@ -1,7 +1,7 @@
 //! The number of channels of a device, when the policy requests one.
 
 use crate::machine::Channels;
-use crate::machine::shell::word;
+use crate::machine::wording::word;
 use crate::plan::data::ChannelChange;
 use crate::plan::place::Locations;
 use crate::plan::work::Work;

@@ -13,7 +13,7 @@ use thiserror::Error;
 use crate::cpuset::{CpuSet, IrqSet, NodeSet, QueueSet};
 use crate::machine::netdev::QueueUser;
 use crate::machine::others::UnusedFunction;
-use crate::machine::tools::{Arguments, OtherTool};
+use crate::machine::others::{Arguments, OtherTool};
 use crate::machine::wording::count;
 use crate::machine::{Channels, PcieLink, UnknownVector, VmbusChannel};
 use crate::plan::note::text::{

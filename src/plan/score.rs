@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
-use crate::machine::paths::{affinity_file, queue_file};
+use crate::machine::setting::{affinity_file, queue_file};
 use crate::machine::{Interface, Machine, Role, Vector};
 use crate::plan::data::{PlannedInterface, PlannedVector};
 use crate::plan::objective::{RdmaScore, Score, pairs, weights};

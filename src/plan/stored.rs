@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::WriteKind;
-use crate::machine::paths::FLOW_ENTRIES;
+use crate::machine::setting::FLOW_ENTRIES;
 use crate::machine::{Interface, Machine, NapiThread, Vector};
 use crate::plan::build::summary;
 use crate::plan::data::{

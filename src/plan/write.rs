@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, MaskWidth, QueueSet};
-use crate::machine::paths::on_or_off;
+use crate::machine::setting::on_or_off;
 use crate::machine::{Machine, Rss, SettingValue, WriteKind};
 use crate::plan::data::PlannedInterface;
 

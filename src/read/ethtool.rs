@@ -12,7 +12,7 @@ use std::io;
 use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::machine::paths::{ETHTOOL, features_file, rss_file};
+use crate::machine::setting::{ETHTOOL, features_file, rss_file};
 use crate::machine::{Channels, Rss};
 use crate::read::files::{name_in, name_of};
 use crate::read::others::device_path;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
-use crate::machine::paths::{FLOW_ENTRIES, IRQ_FILES};
+use crate::machine::setting::{FLOW_ENTRIES, IRQ_FILES};
 use crate::machine::{Interface, Machine, Others};
 use crate::read::files::{read_mask, read_number};
 use crate::read::interfaces::{self, Listed};

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::machine::Topology;
-use crate::machine::memory::{NodeUsage, Pages};
+use crate::machine::topology::{NodeUsage, Pages};
 use crate::root::{FileError, Root};
 
 const NODE: &str = "/sys/devices/system/node";

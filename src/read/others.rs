@@ -4,7 +4,7 @@
 
 use crate::machine::Interface;
 use crate::machine::interface::is_pci_address;
-use crate::machine::neighbours::{Neighbour, NeighbourKind};
+use crate::machine::others::{Neighbour, NeighbourKind};
 use crate::machine::others::{Rdma, UnusedFunction};
 use crate::read::files::{name_in, name_of, read_node};
 use crate::root::{FileError, Root};

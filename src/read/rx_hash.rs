@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use nix::errno::Errno;
 
-use crate::machine::paths::ETHTOOL;
 use crate::machine::rx_hash::{Filter, FilterTarget, FlowKind, Key, RssContext, RxHash};
 use crate::root::sys::ethtool as ioctls;
 use crate::root::{FileError, Root};

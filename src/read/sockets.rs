@@ -14,7 +14,7 @@ use procfs::process::Stat;
 
 use crate::cpuset::CpuSet;
 use crate::machine::Topology;
-use crate::machine::sockets::ConnectedSocket;
+use crate::machine::program::ConnectedSocket;
 use crate::read::files::read_number;
 use crate::read::netlink::Client;
 use crate::root::{FileError, Root, is_absent};

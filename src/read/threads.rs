@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::machine::netdev::Direction;
-use crate::machine::paths::thread_of;
 use crate::machine::sample::ThreadCounts;
+use crate::machine::setting::thread_of;
 use crate::machine::{Interface, MaskFile, NapiThread, Role, Source, Vector};
 use crate::read::tools::stat_of;
 use crate::root::sys;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::flow::{Arrival, Connection, Missing, Protocol, Through, arrivals};
 use crate::machine::Machine;
-use crate::machine::sockets::ConnectedSocket;
+use crate::machine::program::ConnectedSocket;
 
 /// Where the connections of this machine arrive.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

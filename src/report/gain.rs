@@ -128,7 +128,7 @@ fn settings<'a>(
     let is_hinted = |path: &str| {
         let mut vectors = interface.vectors.iter();
         let vector =
-            vectors.find(|vector| path == crate::machine::paths::affinity_file(vector.irq));
+            vectors.find(|vector| path == crate::machine::setting::affinity_file(vector.irq));
         let placement = vector.and_then(|vector| vector.placement.as_ref());
         placement.is_some_and(|placement| placement.decided_by == Some(DecidedBy::Hint))
     };

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::netdev::{Netdev, QueueUser};
 use crate::machine::sample::Delta;
-use crate::machine::shell::word;
+use crate::machine::wording::word;
 use crate::machine::{Interface, Machine, Polling};
 use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, WriteKind, standings};
 use crate::report::difference::{Difference, Differences, Reason, Unplannable};

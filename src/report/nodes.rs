@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::cpuset::{CpuSet, NodeSet};
-use crate::machine::memory::{NodeUsage, Rate};
+use crate::machine::topology::{NodeUsage, Rate};
 use crate::machine::wording::count;
 use crate::machine::{Machine, Neighbour};
 use crate::plan::Plan;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::cpuset::CpuSet;
-use crate::machine::paths::affinity_file;
 use crate::machine::sample::Delta;
+use crate::machine::setting::affinity_file;
 use crate::machine::{Machine, Role, Topology};
 use crate::plan::{PlannedInterface, PlannedThread, PlannedVector};
 use crate::report::difference::Fallback;

@@ -7,7 +7,7 @@ use crate::screen::status::{tone, why};
 use crate::screen::text::{count, cpus, kinds, notes};
 use nicpin::cpuset::{CpuSet, IrqSet};
 use nicpin::machine::Rss;
-use nicpin::machine::paths::shown;
+use nicpin::machine::setting::shown;
 use nicpin::plan::{HostSummary, Write, WriteKind};
 use nicpin::report::check::{Check, CheckState};
 use nicpin::report::difference::{Difference, Reason};

@@ -7,7 +7,7 @@ use std::fmt::Display;
 
 use crate::screen::text::count;
 use crate::screen::{message, printable};
-use nicpin::machine::paths::IRQ_FILES;
+use nicpin::machine::setting::IRQ_FILES;
 use nicpin::report::check::{Check, CheckState};
 use nicpin::report::difference::Reason;
 use nicpin::report::interface::InterfaceState;

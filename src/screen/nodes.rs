@@ -4,7 +4,7 @@ use crate::screen::page::Page;
 use crate::screen::text::count;
 use itertools::Itertools as _;
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::memory::Rate;
+use nicpin::machine::topology::Rate;
 use nicpin::plan::binding::{Binding, MemoryBinding};
 use nicpin::report::nodes::{NodeInterface, NodeReport, Nodes, counts};
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::screen::page::{Page, Screen};
 use crate::screen::text::{count, heading, notes, ranges, with_the_plan};
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::paths::{on_or_off, queue_file, shown};
+use nicpin::machine::setting::{on_or_off, queue_file, shown};
 use nicpin::machine::{Role, Source};
 use nicpin::plan::{HostSummary, NodeSource, Plan, PlannedInterface, PlannedThread, PlannedVector};
 

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::screen::text::count;
 use nicpin::machine::Rss;
-use nicpin::machine::paths::{shown, thread_of};
-use nicpin::machine::shell::word;
+use nicpin::machine::setting::{shown, thread_of};
+use nicpin::machine::wording::word;
 use nicpin::plan::{Plan, Write, WriteKind};
 
 /// One line `echo VALUE > PATH`, `ethtool` or `taskset` for each write; not for a plan that changes channels.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::screen::page::Page;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
-use nicpin::machine::shell::word;
+use nicpin::machine::wording::word;
 pub(crate) use nicpin::machine::wording::{count, speed};
 use nicpin::plan::note::advice::Advice;
 use nicpin::plan::{HostSummary, MEASURES, NodeSource, Note, Score, WriteKind};

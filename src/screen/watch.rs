@@ -4,7 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use crate::screen::page::Page;
 use crate::screen::text::count;
-use nicpin::machine::paths::shown;
+use nicpin::machine::setting::shown;
 use nicpin::report::run::{WaitsFor, Watcher, WatcherRun};
 
 /// The lines of `nicpin status`.

@@ -4,7 +4,7 @@
 use crate::screen::page::Page;
 use nicpin::cpuset::{CpuSet, MaskWidth};
 use nicpin::machine::Machine;
-use nicpin::machine::shell::word;
+use nicpin::machine::wording::word;
 use nicpin::plan::Plan;
 
 /// For each interface, the CPUs that take its interrupts and the node's other CPUs.

@@ -14,7 +14,7 @@ use crate::watch::event::{Event, Kind, Woken};
 use crate::watch::state::RELEASES;
 use nicpin::apply::STATE_DIR;
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::paths::affinity_file;
+use nicpin::machine::setting::affinity_file;
 use nicpin::machine::{Program, ProgramCpus};
 use nicpin::read::cgroups::{self, Partitions};
 use nicpin::read::programs::{self, UnitPlace};

@@ -660,9 +660,9 @@ fn a_planted_use_is_found() {
             "src/report/check.rs:1: report may not use root (root::sys)",
         ),
         (
-            "machine::facts",
+            "machine::topology",
             "use super::super::plan::Plan;",
-            "src/machine/facts.rs:1: machine may not use plan",
+            "src/machine/topology.rs:1: machine may not use plan",
         ),
         (
             "policy::rule",

@@ -4,7 +4,7 @@ use crate::commands::journal::{self, Priority};
 use crate::commands::watch::{LAST_RUNS, Loop, spent, wall};
 use crate::screen;
 use crate::watch::{Ended, Events, Kind, RunReport};
-use nicpin::machine::paths::{affinity_file, shown};
+use nicpin::machine::setting::{affinity_file, shown};
 use nicpin::report::run::{ChangedSetting, LeftAlone, WaitsFor, WatcherRun};
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! What to do about a note.
 
-use crate::machine::paths::queue_file;
-use crate::machine::shell::word;
-use crate::machine::tools::{Arguments, SCRIPT_PATH};
+use crate::machine::others::{Arguments, SCRIPT_PATH};
+use crate::machine::setting::queue_file;
+use crate::machine::wording::word;
 use crate::plan::note::Note;
 use crate::policy::Balancer;
 

@@ -1,7 +1,7 @@
 //! irqbalance: a daemon that moves every vector that is not banned, every ten seconds by default. Facts only;
 //! `apply::irqbalance` sends requests to it.
 
-use crate::machine::tools::{Arguments, Irqbalance};
+use crate::machine::others::{Arguments, Irqbalance};
 use crate::read::files::read_best_effort;
 use crate::read::netlink::UNIX_SOCKETS;
 use crate::read::netlink::listening;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::machine::tools::OtherTool;
+use crate::machine::others::OtherTool;
 use crate::read::files::{name_in, read_best_effort};
 use crate::read::tools::process::{self, Found};
 use crate::root::Root;
