@@ -6,7 +6,7 @@ use clap::ArgMatches;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, Command, Error};
-use nicpin::machine::shell::word;
+use nicpin::machine::wording::word;
 use std::ffi::OsString;
 
 /// Whether a report, and so an error, is wanted as JSON. Where the command line has mistakes, only its words can say so.

@@ -230,15 +230,10 @@ impl MaskWidth {
     /// The width of a mask as a file holds it now; `None` when the text is no mask.
     pub fn of(mask: &str) -> Option<Self> {
         CpuSet::parse_mask(mask).ok()?;
-        Self::of_valid(mask)
-    }
-
-    /// The same for a text that has been parsed.
-    pub(crate) fn of_valid(mask: &str) -> Option<Self> {
         let mut groups = trim(mask).split(',');
         let digits = groups.next()?.len() + groups.count() * 8;
-        let digits = u32::try_from(digits).ok()?;
-        (digits > 0).then_some(Self { digits })
+        let digits = digits.try_into().ok()?;
+        Some(Self { digits })
     }
 }
 
@@ -256,7 +251,7 @@ impl MaskFile {
     /// Parses the text of a mask file.
     pub fn parse(text: &str) -> Result<Self, CpuSetError> {
         let cpus = CpuSet::parse_kernel_mask(text)?;
-        let width = MaskWidth::of_valid(text);
+        let width = MaskWidth::of(text);
         let width = width.ok_or_else(|| CpuSetError::new(text, MASK, "it is empty"))?;
         let text = trim(text).into();
         Ok(Self { text, cpus, width })

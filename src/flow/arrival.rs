@@ -2,18 +2,17 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use itertools::Itertools as _;
 use serde::{Serialize, Serializer};
 
 use crate::cpuset::CpuSet;
 use crate::flow::ends::Flow;
 use crate::flow::toeplitz::{Transform, input, toeplitz};
-use crate::machine::rx_hash::{Filter, FilterTarget, Key, RxHash};
-use crate::machine::{Interface, Machine, Role, SelectError, Selection, Topology};
+use crate::machine::rx_hash::{Filter, FilterTarget, Key, RssContext, RxHash};
+use crate::machine::{Interface, Machine, MaskFile, Role, SelectError, Selection, Vector};
 
 /// Toeplitz, of `ETH_RSS_HASH_*`.
 const TOEPLITZ: u8 = 1;
-/// The other functions, by their bit.
-const FUNCTIONS: [(u8, &str); 2] = [(2, "XOR"), (4, "CRC32")];
 
 /// Fields of `RXH_*`.
 const ADDRESSES: u32 = 1 << 4 | 1 << 5;
@@ -173,21 +172,13 @@ impl<'a> Through<'a> {
     /// By the name of an interface, or any other selector.
     pub fn new(machine: &'a Machine, selector: &str) -> Result<Self, SelectError> {
         let tunnel = machine.tunnel(selector);
-        if tunnel.is_some() {
-            return Ok(Self {
-                tunnel,
-                ports: Vec::new(),
-            });
+        let mut ports: Vec<&Interface> = Vec::new();
+        if tunnel.is_none() {
+            let selection = Selection::new(machine, &[selector.to_owned()], false)?;
+            ports.extend(&machine.interfaces);
+            ports.retain(|port| selection.names.contains(&port.name));
         }
-        let selection = Selection::new(machine, &[selector.to_owned()], false)?;
-        let ports = machine
-            .interfaces
-            .iter()
-            .filter(|interface| selection.names.contains(&interface.name));
-        Ok(Self {
-            ports: ports.collect(),
-            tunnel,
-        })
+        Ok(Self { ports, tunnel })
     }
 }
 
@@ -200,19 +191,10 @@ pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival
     arrival.missing = found.err();
     let topology = &machine.topology;
     arrival.node = arrival.cpu.and_then(|cpu| topology.node_of(cpu));
-    arrival.l3 = arrival
-        .cpu
-        .map(|cpu| l3_of(topology, cpu))
-        .unwrap_or_default();
+    let mut domains = topology.l3_domains.iter();
+    let domain = domains.find(|domain| arrival.cpu.is_some_and(|cpu| domain.contains(cpu)));
+    arrival.l3 = domain.cloned().unwrap_or_default();
     arrival
-}
-
-fn l3_of(topology: &Topology, cpu: u32) -> CpuSet {
-    let domain = topology
-        .l3_domains
-        .iter()
-        .find(|domain| domain.contains(cpu));
-    domain.cloned().unwrap_or_default()
 }
 
 /// The receive queue: by the first filter that matches, else by the hash, which is computed in any case, since RPS uses
@@ -222,60 +204,56 @@ fn choose_queue(
     facts: Option<&RxHash>,
     arrival: &mut Arrival,
 ) -> Result<(), Missing> {
-    let queues = interface.rx_queues.len();
+    let only = match &interface.rx_queues[..] {
+        [only] => Some(only.index),
+        _ => None,
+    };
     let Some(facts) = facts else {
-        return match queues {
-            1 => {
-                arrival.queue = Some(interface.rx_queues[0].index);
-                Ok(())
-            }
-            _ => Err(Missing::NoAnswer(interface.name.clone())),
+        arrival.queue = only;
+        return match only {
+            Some(_) => Ok(()),
+            None => Err(Missing::NoAnswer(interface.name.clone())),
         };
     };
-    let context = match filter(facts, &arrival.flow)? {
-        None => (0, 0),
-        Some(filter) => {
-            arrival.filter = Some(filter.location);
-            match filter.to {
-                FilterTarget::Dropped => return Err(Missing::Dropped(filter.location)),
-                FilterTarget::Function(function) => {
-                    return Err(Missing::VirtualFunction(filter.location, function));
-                }
-                FilterTarget::Queue(queue) => {
-                    arrival.queue = Some(queue);
-                    arrival.hash = hash(interface, facts, 0, &arrival.flow).ok();
-                    return Ok(());
-                }
-                FilterTarget::Context { context, base } => (context, base),
+    let (mut context, mut base) = (0, 0);
+    if let Some(filter) = filter(facts, &arrival.flow)? {
+        arrival.filter = Some(filter.location);
+        match filter.to {
+            FilterTarget::Dropped => return Err(Missing::Dropped(filter.location)),
+            FilterTarget::Function(function) => {
+                return Err(Missing::VirtualFunction(filter.location, function));
             }
+            FilterTarget::Queue(queue) => arrival.queue = Some(queue),
+            FilterTarget::Context {
+                context: to,
+                base: from,
+            } => (context, base) = (to, from),
         }
-    };
-    let (context, base) = context;
+    } else {
+        arrival.queue = only;
+    }
     let hashed = hash(interface, facts, context, &arrival.flow);
     arrival.hash = hashed.as_ref().ok().copied();
-    if queues == 1 && arrival.filter.is_none() {
-        arrival.queue = Some(interface.rx_queues[0].index);
+    if arrival.queue.is_some() {
         return Ok(());
     }
-    let Some(rss) = facts.contexts.get(&context) else {
+    let Some(RssContext { table, .. }) = facts.contexts.get(&context) else {
         return Err(match arrival.filter {
             Some(location) => Missing::NoContext(context, location),
-            None => Missing::NoTable(queues),
+            None => Missing::NoTable(interface.rx_queues.len()),
         });
     };
-    let size = rss.table.len();
     // Where every entry is the same, the hash does not matter.
-    if let Some(&queue) = rss.table.first() {
-        if rss.table.iter().all(|&other| other == queue) {
-            arrival.queue = Some(base.saturating_add(queue));
-            return Ok(());
+    let entry = if let Ok(queue) = table.iter().all_equal_value() {
+        queue
+    } else {
+        let hash = hashed?;
+        if !table.len().is_power_of_two() {
+            return Err(Missing::TableSize(table.len()));
         }
-    }
-    let hash = hashed?;
-    if !size.is_power_of_two() {
-        return Err(Missing::TableSize(size));
-    }
-    arrival.queue = Some(base.saturating_add(rss.table[hash as usize & (size - 1)]));
+        &table[hash as usize & (table.len() - 1)]
+    };
+    arrival.queue = Some(base.saturating_add(*entry));
     Ok(())
 }
 
@@ -288,9 +266,8 @@ fn filter<'a>(facts: &'a RxHash, flow: &Flow) -> Result<Option<&'a Filter>, Miss
         }
         Some(_) => {}
     }
-    let mut filters: Vec<&Filter> = facts.filters.iter().collect();
-    filters.sort_by_key(|filter| filter.location);
-    match filters.into_iter().find(|filter| matches(filter, flow)) {
+    let matching = facts.filters.iter().filter(|filter| matches(filter, flow));
+    match matching.min_by_key(|filter| filter.location) {
         Some(filter) if filter.compares_more || flow.fragment => {
             Err(Missing::FilterComparesMore(filter.location))
         }
@@ -317,40 +294,35 @@ fn matches(filter: &Filter, flow: &Flow) -> bool {
 
 /// The device's hash of a flow.
 fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Result<u32, Missing> {
-    let rss = facts
-        .contexts
-        .get(&context)
-        .ok_or(Missing::NoTable(interface.rx_queues.len()))?;
+    let rss = facts.contexts.get(&context);
+    let rss = rss.ok_or(Missing::NoTable(interface.rx_queues.len()))?;
     match rss.function {
         TOEPLITZ => {}
         // Before hash functions could be chosen, it was Toeplitz; drivers that do not report it have no other.
-        0 if reports_no_function(interface) => {}
+        0 if is_among(interface, &SYSTEM_KEY) => {}
         0 => return Err(Missing::NoFunction),
         other => {
-            let named = FUNCTIONS.iter().find(|(bit, _)| *bit == other);
-            let name = named.map_or_else(|| other.to_string(), |(_, name)| (*name).to_owned());
-            return Err(Missing::Function(name));
+            return Err(Missing::Function(match other {
+                2 => "XOR".to_owned(),
+                4 => "CRC32".to_owned(),
+                other => other.to_string(),
+            }));
         }
     }
-    if let Some((since, doubt)) = driver(interface).and_then(|driver| driver.doubt.as_ref()) {
-        if facts.release.is_none_or(|release| release < *since) {
-            return Err(doubt.clone());
-        }
+    let driver = interface.driver.as_deref();
+    if let Some(doubt) = driver.and_then(|driver| doubt(driver, facts.release)) {
+        return Err(doubt);
     }
     if flow.fragment {
         return Err(Missing::Fragment);
     }
     let transform = Transform::of(rss.transform).ok_or(Missing::Transform(rss.transform))?;
     let kind = flow.kind();
-    let fields = *facts
-        .fields
-        .get(&kind)
-        .ok_or(Missing::NoFields(kind.name()))?;
-    let with_ports = match fields {
-        ADDRESSES => false,
-        fields if fields == ADDRESSES | PORTS => true,
-        other => return Err(Missing::Fields(kind.name(), other)),
-    };
+    let fields = *(facts.fields.get(&kind)).ok_or(Missing::NoFields(kind.name()))?;
+    let with_ports = fields == ADDRESSES | PORTS;
+    if !with_ports && fields != ADDRESSES {
+        return Err(Missing::Fields(kind.name(), fields));
+    }
     let key = key(interface, facts, &rss.key).ok_or(Missing::NoKey)?;
     toeplitz(&key.0, &input(flow, with_ports, transform))
         .ok_or(Missing::ShortKey(key.0.len(), kind.name()))
@@ -358,7 +330,7 @@ fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Res
 
 /// The device's key: as it reports it, or as its driver is known to set it.
 fn key<'a>(interface: &Interface, facts: &'a RxHash, reported: &'a Key) -> Option<&'a Key> {
-    let key = if reported.is_unset() && driver(interface).is_some_and(|driver| driver.system_key) {
+    let key = if reported.is_unset() && is_among(interface, &SYSTEM_KEY) {
         &facts.system_key
     } else {
         reported
@@ -366,69 +338,32 @@ fn key<'a>(interface: &Interface, facts: &'a RxHash, reported: &'a Key) -> Optio
     (!key.is_unset()).then_some(key)
 }
 
-/// What is known of a driver beside what it reports.
-struct Driver {
-    name: &'static str,
-    /// Whether it sets the device's key from `netdev_rss_key_fill` and has no way to change it where it reports none.
-    system_key: bool,
-    /// Whether a hash of addresses and ports is marked as such for the stack (`PKT_HASH_TYPE_L4`); otherwise the kernel
-    /// computes its own.
-    marks_l4: bool,
-    /// The release from which on its hash follows from what it reports, and why not before.
-    doubt: Option<((u32, u32), Missing)>,
-}
+// What is known of drivers beside what they report: by the sources of Linux 6.1 to 6.19 (`skb_set_hash`,
+// `netdev_rss_key_fill` in `drivers/net`), and by flows sent in virtual machines.
 
-/// By the sources of Linux 6.1 to 6.19 (`skb_set_hash`, `netdev_rss_key_fill` in `drivers/net`), and by flows sent in
-/// virtual machines. `virtio_net` sends its key one byte late from 6.15 to 6.18, and in some releases of 6.12, too: the
-/// structure that it sends has a byte of padding before it. `mlx5_core` has always had its devices make the hash
-/// symmetric, and reports that since 6.15. Those of `ena` begin with another value and the other end of the key.
-static DRIVERS: [Driver; 6] = [
-    Driver::new("igb", true, false, None),
-    Driver::new("e1000e", true, false, None),
-    Driver::new("ixgbe", false, true, None),
-    Driver::new(
-        "virtio_net",
-        false,
-        true,
-        Some(((6, 19), Missing::WrongKey("virtio_net", 6, 19))),
-    ),
-    Driver::new(
-        "mlx5_core",
-        false,
-        true,
-        Some(((6, 15), Missing::HiddenTransform("mlx5_core", 6, 15))),
-    ),
-    Driver::new(
-        "ena",
-        false,
-        false,
-        Some(((u32::MAX, 0), Missing::OtherToeplitz("ena"))),
-    ),
-];
+/// Drivers that set the device's key from `netdev_rss_key_fill` and have no way to change it where they report none.
+const SYSTEM_KEY: [&str; 2] = ["igb", "e1000e"];
+/// Drivers that mark a hash of addresses and ports as such for the stack (`PKT_HASH_TYPE_L4`); otherwise the kernel
+/// computes its own.
+const MARKS_L4: [&str; 3] = ["ixgbe", "virtio_net", "mlx5_core"];
 
-impl Driver {
-    const fn new(
-        name: &'static str,
-        system_key: bool,
-        marks_l4: bool,
-        doubt: Option<((u32, u32), Missing)>,
-    ) -> Self {
-        Self {
-            name,
-            system_key,
-            marks_l4,
-            doubt,
-        }
+/// Why a driver's hash does not follow from what it reports. `virtio_net` sends its key one byte late from 6.15 to 6.18,
+/// and in some releases of 6.12, too: the structure that it sends has a byte of padding before it. `mlx5_core` has always
+/// had its devices make the hash symmetric, and reports that since 6.15. Those of `ena` begin with another value and the
+/// other end of the key.
+fn doubt(driver: &str, release: Option<(u32, u32)>) -> Option<Missing> {
+    let before = |since| release.is_none_or(|release| release < since);
+    match driver {
+        "virtio_net" if before((6, 19)) => Some(Missing::WrongKey("virtio_net", 6, 19)),
+        "mlx5_core" if before((6, 15)) => Some(Missing::HiddenTransform("mlx5_core", 6, 15)),
+        "ena" => Some(Missing::OtherToeplitz("ena")),
+        _ => None,
     }
 }
 
-fn driver(interface: &Interface) -> Option<&'static Driver> {
-    let name = interface.driver.as_deref()?;
-    DRIVERS.iter().find(|driver| driver.name == name)
-}
-
-fn reports_no_function(interface: &Interface) -> bool {
-    driver(interface).is_some_and(|driver| driver.system_key)
+fn is_among(interface: &Interface, drivers: &[&str]) -> bool {
+    let mut driver = interface.driver.iter();
+    driver.any(|driver| drivers.contains(&&**driver))
 }
 
 /// From the receive queue to the CPU that processes the flow.
@@ -441,16 +376,13 @@ fn follow_queue(
     let Some(queue) = arrival.queue else {
         return Ok(());
     };
-    let Some(rx) = interface.rx_queues.iter().find(|rx| rx.index == queue) else {
-        return Err(Missing::NoQueue(queue));
+    let rx = interface.rx_queues.iter().find(|rx| rx.index == queue);
+    let rx = rx.ok_or(Missing::NoQueue(queue))?;
+    let serves = |vector: &&Vector| {
+        matches!(vector.role, Role::Combined | Role::Rx) && vector.queue == Some(queue)
     };
-    let vector = interface
-        .vectors
-        .iter()
-        .find(|vector| {
-            matches!(vector.role, Role::Combined | Role::Rx) && vector.queue == Some(queue)
-        })
-        .ok_or(Missing::NoIrq(queue))?;
+    let vector = interface.vectors.iter().find(serves);
+    let vector = vector.ok_or(Missing::NoIrq(queue))?;
     arrival.irq = Some(vector.irq);
     // A vector whose CPU is no longer among those it may have moves at its next interrupt.
     let cpus = match &vector.effective {
@@ -458,23 +390,16 @@ fn follow_queue(
         _ => &vector.affinity.cpus,
     };
     let only = |cpus: &CpuSet| cpus.first().filter(|_| cpus.len() == 1);
-    let irq_cpu = only(cpus).ok_or_else(|| Missing::SeveralCpus(vector.irq, cpus.clone()))?;
-    arrival.irq_cpu = Some(irq_cpu);
-    let mut cpu = irq_cpu;
+    let mut cpu = only(cpus).ok_or_else(|| Missing::SeveralCpus(vector.irq, cpus.clone()))?;
+    arrival.irq_cpu = Some(cpu);
+    let online = |mask: &MaskFile| mask.cpus.intersection(&machine.topology.online);
     if interface.polling.threaded {
-        let thread = interface
-            .threads
-            .iter()
-            .find(|thread| thread.woken_by.is_some_and(|(irq, _)| irq == vector.irq))
-            .ok_or(Missing::NoThread(queue))?;
-        let cpus = thread.affinity.cpus.intersection(&machine.topology.online);
+        let mut threads = interface.threads.iter();
+        let thread = threads.find(|of| of.woken_by.is_some_and(|(irq, _)| irq == vector.irq));
+        let cpus = online(&thread.ok_or(Missing::NoThread(queue))?.affinity);
         cpu = only(&cpus).ok_or(Missing::ThreadCpus(queue, cpus))?;
     }
-    let rps = rx
-        .rps_cpus
-        .as_ref()
-        .map(|mask| mask.cpus.intersection(&machine.topology.online));
-    let rps = rps.unwrap_or_default();
+    let rps = rx.rps_cpus.as_ref().map(online).unwrap_or_default();
     if machine.flow_entries.is_some_and(|entries| entries > 0) && rx.rps_flow_cnt.unwrap_or(0) > 0 {
         return Err(Missing::Rfs);
     }
@@ -497,23 +422,21 @@ fn rps_cpu(
     if let [only] = all[..] {
         return Ok(only);
     }
-    let facts = facts.ok_or(Missing::SoftwareHash(
-        "what the device reports is not known",
-    ))?;
+    let missing = Missing::SoftwareHash;
+    let facts = facts.ok_or(missing("what the device reports is not known"))?;
     if facts.to_stack != Some(true) {
-        return Err(Missing::SoftwareHash("receive-hashing is off"));
+        return Err(missing("receive-hashing is off"));
     }
-    if !driver(interface).is_some_and(|driver| driver.marks_l4) {
-        return Err(Missing::SoftwareHash(
-            "the driver is not known to give the stack a hash of ports",
-        ));
+    if !is_among(interface, &MARKS_L4) {
+        let why = "the driver is not known to give the stack a hash of ports";
+        return Err(missing(why));
     }
     if facts.fields.get(&arrival.flow.kind()) != Some(&(ADDRESSES | PORTS)) {
-        return Err(Missing::SoftwareHash("the device does not hash its ports"));
+        return Err(missing("the device does not hash its ports"));
     }
     let hash = arrival
         .hash
-        .ok_or(Missing::SoftwareHash("the device's hash is not known"))?;
+        .ok_or(missing("the device's hash is not known"))?;
     let at = (u64::from(hash) * all.len() as u64) >> 32;
     Ok(all[usize::try_from(at).unwrap_or(0)])
 }

@@ -63,23 +63,21 @@ pub fn parse_end(text: &str) -> Result<(IpAddr, Option<u16>), FlowError> {
     };
     let address = |text: &str| -> Option<IpAddr> {
         let (text, _) = text.split_once('%').unwrap_or((text, ""));
-        let inner = match text.strip_prefix('[') {
-            Some(inner) => inner.strip_suffix(']').unwrap_or(inner),
-            None => text,
-        };
-        Some(inner.parse::<IpAddr>().ok()?.to_canonical())
+        let inner = text
+            .strip_prefix('[')
+            .map(|inner| inner.strip_suffix(']').unwrap_or(inner));
+        let address: IpAddr = inner.unwrap_or(text).parse().ok()?;
+        Some(address.to_canonical())
     };
     // A colon is part of an IPv6 address; only one after a bracket or the only one is before a port.
     let port = text.rsplit_once(':').filter(|(before, _)| {
         before.ends_with(']') || before.contains("]%") || !before.contains(':')
     });
-    match port {
-        Some((before, port)) => {
-            let port = port.parse().map_err(|_| wrong())?;
-            Ok((address(before).ok_or_else(wrong)?, Some(port)))
-        }
-        None => Ok((address(text).ok_or_else(wrong)?, None)),
-    }
+    let (before, port) = match port {
+        Some((before, port)) => (before, Some(port.parse().map_err(|_| wrong())?)),
+        None => (text, None),
+    };
+    Ok((address(before).ok_or_else(wrong)?, port))
 }
 
 /// A connection of this machine.
@@ -124,27 +122,27 @@ fn connection(line: &str) -> Result<Option<Connection>, FlowError> {
         expected: "a line of `ss -tinH` with the queues' lengths, the local and the peer's address",
     };
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    // States are in capital letters.
-    let network = words
-        .first()
-        .filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
-    let protocol = match network {
-        None | Some(&"tcp") => Protocol::Tcp,
+    let protocol = match words.first() {
+        Some(&"tcp") => Protocol::Tcp,
         Some(&"udp") => Protocol::Udp,
-        Some(_) if words.len() < 5 => return Err(wrong()),
-        Some(_) => return Ok(None),
+        // States are in capital letters.
+        Some(network) if network.starts_with(|c: char| c.is_ascii_lowercase()) => {
+            return if words.len() < 5 {
+                Err(wrong())
+            } else {
+                Ok(None)
+            };
+        }
+        _ => Protocol::Tcp,
     };
     // The line of headings, which `-H` leaves out.
     if words.windows(2).any(|pair| pair == ["Recv-Q", "Send-Q"]) {
         return Ok(None);
     }
     // Before the addresses are the two queue lengths, the only columns that are numbers.
-    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
-    let queues = words
-        .windows(2)
-        .position(|pair| pair.iter().all(|word| is_number(word)));
-    let ends = queues.and_then(|at| words.get(at + 2..at + 4));
-    let Some([local, peer]) = ends else {
+    let is_number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let mut fours = words.windows(4);
+    let Some([.., local, peer]) = fours.find(|four| four[..2].iter().all(is_number)) else {
         return Err(wrong());
     };
     if peer.ends_with(":*") {

@@ -16,7 +16,6 @@ pub mod wording;
 use std::collections::BTreeMap;
 
 use crate::cpuset::{CpuSet, NodeSet};
-use setting::IRQ_FILES;
 
 pub use crate::cpuset::MaskFile;
 pub use channels::Channels;
@@ -29,7 +28,7 @@ pub use program::{Program, ProgramCpus};
 pub use rx_hash::Rss;
 pub use sample::{CountRow, Counts};
 pub use selection::{SelectError, Selection};
-pub use setting::{Setting, SettingValue, WriteKind};
+pub use setting::{IRQ_FILES, Setting, SettingValue, WriteKind};
 pub use topology::{Node, NodeSource, Topology};
 
 /// A machine as it was when it was read.

@@ -301,16 +301,14 @@ fn bytes<const N: usize>(of: &[u8], at: usize) -> [u8; N] {
 fn kinds(kind: u32, values: &[u8], masks: &[u8]) -> Vec<FlowKind> {
     let same = |at: usize, wanted: u8| (wanted ^ values[at]) & masks[at] == 0;
     let is_matched = |(of, number): &(FlowKind, u32)| {
-        let (ethernet, protocol) = match of {
-            FlowKind::Tcp4 => ([0x08, 0x00], 6),
-            FlowKind::Udp4 => ([0x08, 0x00], 17),
-            FlowKind::Tcp6 => ([0x86, 0xdd], 6),
-            FlowKind::Udp6 => ([0x86, 0xdd], 17),
-        };
+        let is_v4 = matches!(of, FlowKind::Tcp4 | FlowKind::Udp4);
+        let is_tcp = matches!(of, FlowKind::Tcp4 | FlowKind::Tcp6);
+        let protocol = if is_tcp { 6 } else { 17 };
+        let [high, low] = if is_v4 { [0x08, 0x00] } else { [0x86, 0xdd] };
         match kind {
-            IPV4_USER => ethernet[0] == 0x08 && same(14, protocol),
-            IPV6_USER => ethernet[0] == 0x86 && same(37, protocol),
-            ETHER => same(12, ethernet[0]) && same(13, ethernet[1]),
+            IPV4_USER => is_v4 && same(14, protocol),
+            IPV6_USER => !is_v4 && same(37, protocol),
+            ETHER => same(12, high) && same(13, low),
             _ => *number == kind,
         }
     };

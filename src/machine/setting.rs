@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::MaskFile;
 use crate::machine::wording::word;
-use crate::machine::{Interface, Machine, Rss};
+use crate::machine::{Interface, Machine, NapiThread, Rss};
 
 /// The size of the global RFS table.
 pub const FLOW_ENTRIES: &str = "/proc/sys/net/core/rps_sock_flow_entries";
@@ -216,23 +216,22 @@ fn vector_key(interface: &Interface, irq: u32) -> String {
 /// Role and queue of the vector that wakes the thread. A thread of an unknown queue has its position among those of the
 /// interface.
 fn thread_key(interface: &Interface, pid: u32) -> String {
+    let queue_of = |thread: &NapiThread| {
+        let (irq, _) = thread.woken_by?;
+        let vector = interface.vectors.iter().find(|vector| vector.irq == irq)?;
+        Some(format!("{} {}", vector.role.name(), vector.queue?))
+    };
     let mut threads = interface.threads.iter();
-    let woken_by = threads
-        .find(|thread| thread.pid == pid)
-        .and_then(|thread| thread.woken_by);
-    let vector = interface
-        .vectors
-        .iter()
-        .find(|vector| Some(vector.irq) == woken_by.map(|by| by.0));
-    if let Some((role, queue)) = vector.and_then(|vector| Some((vector.role, vector.queue?))) {
-        return format!("napi-thread {} {queue}", role.name());
-    }
-    let mut unknown = interface
-        .threads
-        .iter()
-        .filter(|other| other.woken_by.is_none());
-    let position = unknown.position(|other| other.pid == pid);
-    format!("napi-thread #{}", position.unwrap_or_default())
+    let queue = threads.find(|thread| thread.pid == pid).and_then(queue_of);
+    let position = || {
+        let mut unknown = interface
+            .threads
+            .iter()
+            .filter(|other| other.woken_by.is_none());
+        let position = unknown.position(|other| other.pid == pid);
+        format!("#{}", position.unwrap_or_default())
+    };
+    format!("napi-thread {}", queue.unwrap_or_else(position))
 }
 
 /// A vector's `smp_affinity`.
@@ -266,18 +265,18 @@ pub fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String 
 /// What a person acts on for a setting: its file, or in words or by a command what has no file.
 pub fn shown(path: &str) -> Cow<'_, str> {
     let answer = || {
-        path.strip_prefix(ETHTOOL)?
+        let (interface, of) = path
+            .strip_prefix(ETHTOOL)?
             .strip_prefix('/')?
-            .split_once('/')
+            .split_once('/')?;
+        match of {
+            "rss" => Some(format!("ethtool -X {}", word(interface))),
+            "features" => Some(format!("ethtool -K {} ntuple", word(interface))),
+            _ => None,
+        }
     };
-    match answer() {
-        Some((interface, "rss")) => format!("ethtool -X {}", word(interface)).into(),
-        Some((interface, "features")) => format!("ethtool -K {} ntuple", word(interface)).into(),
-        _ => match thread_of(path) {
-            Some(pid) => format!("affinity of thread {pid}").into(),
-            None => path.into(),
-        },
-    }
+    let thread = || Some(format!("affinity of thread {}", thread_of(path)?));
+    answer().or_else(thread).map_or(path.into(), Cow::Owned)
 }
 
 /// The id in the directory of a thread.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use nix::errno::Errno;
 
 use crate::machine::rx_hash::{Filter, FilterTarget, FlowKind, Key, RssContext, RxHash};
+use crate::machine::setting::ETHTOOL;
 use crate::root::sys::ethtool as ioctls;
 use crate::root::{FileError, Root};
 

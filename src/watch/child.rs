@@ -1,7 +1,7 @@
 //! A run: this program as a child process, so that memory and faults stay outside of the watcher.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child as Process, Command, ExitStatus, Stdio};
@@ -42,10 +42,11 @@ impl Child {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
+        let (output, errors) = (Vec::new(), Vec::new());
         let child = Self {
             process,
-            output: Vec::new(),
-            errors: Vec::new(),
+            output,
+            errors,
         };
         for stream in child.streams() {
             fcntl(stream, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -55,26 +56,16 @@ impl Child {
 
     /// The descriptors that have its output.
     pub fn streams(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let streams = [
-            self.process.stdout.as_ref().map(AsFd::as_fd),
-            self.process.stderr.as_ref().map(AsFd::as_fd),
-        ];
-        streams.into_iter().flatten()
+        let output = self.process.stdout.as_ref().map(AsFd::as_fd);
+        output
+            .into_iter()
+            .chain(self.process.stderr.as_ref().map(AsFd::as_fd))
     }
 
-    /// Reads what it has written so far. A stream that is closed or too long is dropped, which ends the child.
+    /// Reads what it has written so far.
     pub fn read(&mut self) -> io::Result<()> {
-        if let Some(stream) = &mut self.process.stdout {
-            if !read_some(stream, &mut self.output, MOST_OUTPUT)? {
-                self.process.stdout = None;
-            }
-        }
-        if let Some(stream) = &mut self.process.stderr {
-            if !read_some(stream, &mut self.errors, MOST_ERRORS)? {
-                self.process.stderr = None;
-            }
-        }
-        Ok(())
+        read_some(&mut self.process.stdout, &mut self.output, MOST_OUTPUT)?;
+        read_some(&mut self.process.stderr, &mut self.errors, MOST_ERRORS)
     }
 
     /// Sends a signal. It may have ended meanwhile.
@@ -105,29 +96,25 @@ impl Child {
             return Ok(Err(self));
         };
         self.read()?;
+        let Self { output, errors, .. } = self;
         Ok(Ok(Ended {
             status,
-            output: self.output,
-            errors: self.errors,
+            output,
+            errors,
         }))
     }
 }
 
-/// Reads until there is no more for now; `false` at the end or when there is too much.
-fn read_some(stream: &mut impl io::Read, to: &mut Vec<u8>, most: usize) -> io::Result<bool> {
-    let mut buffer = [0; 16 << 10];
-    loop {
-        match stream.read(&mut buffer) {
-            Ok(0) => return Ok(false),
-            Ok(length) => to.extend(&buffer[..length]),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        if to.len() > most {
-            return Ok(false);
-        }
+/// Reads until there is no more for now. A stream that is closed or too long is dropped, which ends the child.
+fn read_some(stream: &mut Option<impl io::Read>, to: &mut Vec<u8>, most: usize) -> io::Result<()> {
+    let room = (most + 1).saturating_sub(to.len()) as u64;
+    let read = (stream.as_mut()).map(|stream| stream.take(room).read_to_end(to));
+    match read {
+        Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+        Some(Err(error)) => return Err(error),
+        _ => *stream = None,
     }
+    Ok(())
 }
 
 /// What a child has left.
@@ -144,10 +131,9 @@ impl Ended {
         if self.output.len() > MOST_OUTPUT {
             return Err("the run wrote an endless report".to_owned());
         }
-        serde_json::from_slice(&self.output).map_err(|error| {
-            self.error()
-                .unwrap_or_else(|| format!("the report of the run cannot be read: {error}"))
-        })
+        let unreadable = |error| format!("the report of the run cannot be read: {error}");
+        serde_json::from_slice(&self.output)
+            .map_err(|error| self.error().unwrap_or_else(|| unreadable(error)))
     }
 
     /// The error message of a command that has failed; `None` if it ended with a report.

@@ -12,89 +12,72 @@ pub struct Event {
     pub about: String,
 }
 
-/// The kinds of events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// The kinds of events, with the words for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Kind {
     /// The watcher has started.
+    #[error("start")]
     Start,
     /// An interface was opened, closed, changed or removed (rtnetlink, group `link`).
+    #[error("link")]
     Link,
     /// An interface was added (uevent `net`).
+    #[error("new device")]
     Added,
     /// An interface was removed or renamed, or a queue was added or removed (uevents `net` and `queues`).
+    #[error("device")]
     Device,
     /// A driver was bound to a device with interfaces (uevent `bind`).
+    #[error("bind")]
     Bind,
     /// Channels, rings or private flags were set (ethtool netlink, group `monitor`).
+    #[error("channels")]
     Channels,
     /// A queueing discipline was set or removed (rtnetlink, group `tc`): mqprio takes XPS away.
+    #[error("qdisc")]
     Qdisc,
     /// A CPU went online or offline (uevent `cpu`).
+    #[error("cpu")]
     Cpu,
     /// The clock was set, which the kernel also does at resume (`TFD_TIMER_CANCEL_ON_SET`).
+    #[error("resume or clock change")]
     Resume,
     /// The kernel had no room for a message (ENOBUFS), or a message was torn.
+    #[error("lost events")]
     Lost,
     /// irqbalance has made a socket: it has none of its bans.
+    #[error("irqbalance started")]
     Irqbalance,
     /// Cgroups have other CPUs alone than before (cpuset partitions).
+    #[error("exclusive CPUs")]
     Exclusive,
     /// A program that interrupts are to be near may use other CPUs than before, or has started or ended.
+    #[error("CPUs of")]
     Near,
     /// The policy file was changed, or SIGHUP came.
+    #[error("policy")]
     Policy,
     /// Another program has written the affinity of a planned vector.
+    #[error("affinity of IRQ")]
     Affinity,
     /// A trial or the pause of a restore has ended.
+    #[error("end of a trial or pause")]
     Released,
     /// SIGUSR1.
+    #[error("SIGUSR1")]
     Request,
     /// The time for the periodic check.
+    #[error("periodic check")]
     Periodic,
     /// The time to try again after a run that failed.
+    #[error("retry")]
     Retry,
-}
-
-impl Kind {
-    /// Whether a run writes without anybody having changed what an earlier run wrote.
-    fn is_fresh_start(self) -> bool {
-        matches!(
-            self,
-            Self::Start | Self::Policy | Self::Released | Self::Exclusive | Self::Near
-        )
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Link => "link",
-            Self::Added => "new device",
-            Self::Device => "device",
-            Self::Bind => "bind",
-            Self::Channels => "channels",
-            Self::Qdisc => "qdisc",
-            Self::Cpu => "cpu",
-            Self::Resume => "resume or clock change",
-            Self::Lost => "lost events",
-            Self::Irqbalance => "irqbalance started",
-            Self::Exclusive => "exclusive CPUs",
-            Self::Near => "CPUs of",
-            Self::Policy => "policy",
-            Self::Affinity => "affinity of IRQ",
-            Self::Released => "end of a trial or pause",
-            Self::Request => "SIGUSR1",
-            Self::Periodic => "periodic check",
-            Self::Retry => "retry",
-        }
-    }
 }
 
 impl Event {
     pub fn new(kind: Kind, about: impl Into<String>) -> Self {
-        Self {
-            kind,
-            about: about.into(),
-        }
+        let about = about.into();
+        Self { kind, about }
     }
 
     /// The interface of a setting that the kernel may have reset with it, empty for all of them; `None` if it has not.
@@ -116,12 +99,8 @@ impl Event {
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind.words())?;
-        if self.about.is_empty() {
-            Ok(())
-        } else {
-            write!(f, " {}", self.about)
-        }
+        let space = if self.about.is_empty() { "" } else { " " };
+        write!(f, "{}{space}{}", self.kind, self.about)
     }
 }
 
@@ -160,7 +139,11 @@ impl Events {
 
     /// Whether what a run for them writes was planned before, so that another program may have changed it.
     pub fn are_of_old_plan(&self) -> bool {
-        !self.first.iter().any(|event| event.kind.is_fresh_start())
+        let is_fresh_start = |event: &Event| {
+            use Kind::{Exclusive, Near, Policy, Released, Start};
+            matches!(event.kind, Start | Policy | Released | Exclusive | Near)
+        };
+        !self.first.iter().any(is_fresh_start)
     }
 
     /// All but those of a kind.

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
+use itertools::Itertools as _;
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 
@@ -75,29 +76,28 @@ pub struct Files {
 impl Files {
     /// `policy`: the policy file, not below the root. What does not exist is not watched.
     pub(super) fn open(root: &Root, policy: &str) -> io::Result<Self> {
-        let policy = PathBuf::from(policy);
-        let target = Root::open(Path::new("/"))
-            .ok()
-            .and_then(|top| top.canonical(&policy.to_string_lossy()).ok()?);
-        let policy = [policy].into_iter().chain(target.map(PathBuf::from));
+        let top = Root::open(Path::new("/")).ok();
+        let target = top.and_then(|top| top.canonical(policy).ok()?);
         let mut files = Self {
             inotify: Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?,
             watches: BTreeMap::new(),
             run: root.outside(RUN),
             irqbalance: root.outside(IRQBALANCE),
             state: root.outside(STATE_DIR),
-            policy: policy.collect(),
+            policy: [policy.into()]
+                .into_iter()
+                .chain(target.map(PathBuf::from))
+                .collect(),
             planned: BTreeMap::new(),
             exclusive: (CpuSet::new(), None),
             programs: BTreeSet::new(),
             near: BTreeMap::new(),
             is_full: false,
         };
-        let parents = files.policy.iter().filter_map(|file| file.parent());
-        let directories: Vec<PathBuf> = parents.map(Path::to_owned).collect();
-        for directory in directories.into_iter().chain([files.state.clone()]) {
-            files.watch(directory)?;
+        for file in files.policy.clone() {
+            file.parent().map(|above| files.watch(above)).transpose()?;
         }
+        files.watch(&files.state.clone())?;
         files.watch_irqbalance()?;
         files.look_at_cgroups(root)?;
         Ok(files)
@@ -106,62 +106,55 @@ impl Files {
     /// Adds a watch; `false` if there is nothing to watch.
     fn add(&mut self, path: &Path, flags: AddWatchFlags, watched: Watched) -> nix::Result<bool> {
         match self.inotify.add_watch(path, flags) {
-            Ok(watch) => {
-                self.watches.insert(watch, watched);
-                Ok(true)
-            }
-            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES) => Ok(false),
-            Err(errno) => Err(errno),
+            Ok(watch) => _ = self.watches.insert(watch, watched),
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES) => return Ok(false),
+            Err(errno) => return Err(errno),
         }
+        Ok(true)
     }
 
     /// Watches a directory; `false` if it does not exist.
-    fn watch(&mut self, directory: PathBuf) -> nix::Result<bool> {
-        let path = directory.clone();
-        self.add(&path, NAMES_AND_WRITES, Watched::Directory(directory))
+    fn watch(&mut self, directory: &Path) -> nix::Result<bool> {
+        self.add(
+            directory,
+            NAMES_AND_WRITES,
+            Watched::Directory(directory.to_owned()),
+        )
     }
 
     /// Watches these files in place of all of the kind that `is_old` says.
     fn replace(
         &mut self,
         is_old: fn(&Watched) -> bool,
-        new: impl Iterator<Item = (PathBuf, AddWatchFlags, Watched)>,
+        mut new: impl Iterator<Item = (PathBuf, AddWatchFlags, Watched)>,
     ) -> nix::Result<()> {
-        let mut old = self.watches.clone();
-        old.retain(|_, watched| is_old(watched));
-        self.watches.retain(|_, watched| !is_old(watched));
-        let mut added = Ok(());
-        for (path, flags, watched) in new {
-            added = self.add(&path, flags, watched).map(drop);
-            if added.is_err() {
-                break;
-            }
-        }
-        for watch in old.into_keys() {
-            if !self.watches.contains_key(&watch) {
-                // The file may be gone, and its watch with it.
-                let _ = self.inotify.rm_watch(watch);
-            }
+        let watches = std::mem::take(&mut self.watches).into_iter();
+        let (old, others): (BTreeMap<_, _>, _) = watches.partition(|(_, of)| is_old(of));
+        self.watches = others;
+        let added = new.try_for_each(|(path, flags, of)| self.add(&path, flags, of).map(drop));
+        for watch in old
+            .into_keys()
+            .filter(|watch| !self.watches.contains_key(watch))
+        {
+            // The file may be gone, and its watch with it.
+            let _ = self.inotify.rm_watch(watch);
         }
         added
     }
 
     /// Watches irqbalance's directory, or else the one above it until it exists.
     fn watch_irqbalance(&mut self) -> io::Result<()> {
-        let mut is_there = self.watch(self.irqbalance.clone())?;
+        let (run, irqbalance) = (self.run.clone(), self.irqbalance.clone());
+        // Again after the one above: it may have been made since the first look, and nobody would say so.
+        let is_there = self.watch(&irqbalance)? || self.watch(&run)? && self.watch(&irqbalance)?;
         if !is_there {
-            self.watch(self.run.clone())?;
-            // It may have been made since the first look, and nobody would say so.
-            is_there = self.watch(self.irqbalance.clone())?;
+            return Ok(());
         }
-        if is_there {
-            let above = Watched::Directory(self.run.clone());
-            let mut watches = self.watches.iter();
-            let watch = watches.find_map(|(watch, of)| (*of == above).then_some(*watch));
-            if let Some(watch) = watch {
-                self.watches.remove(&watch);
-                self.inotify.rm_watch(watch)?;
-            }
+        let above = Watched::Directory(run);
+        let mut watches = self.watches.iter();
+        if let Some((&watch, _)) = watches.find(|(_, of)| **of == above) {
+            self.watches.remove(&watch);
+            self.inotify.rm_watch(watch)?;
         }
         Ok(())
     }
@@ -169,16 +162,14 @@ impl Files {
     /// From now on, reports what others write to the affinity of these vectors: their IRQs, and the text of each mask.
     /// What was watched before and is not among them is let go.
     pub fn guard(&mut self, root: &Root, vectors: &[(u32, String)]) -> io::Result<()> {
-        let planned = vectors
-            .iter()
-            .filter_map(|(irq, mask)| Some((*irq, CpuSet::parse_kernel_mask(mask).ok()?)));
-        self.planned = planned.collect();
+        let planned =
+            |(irq, mask): &(u32, String)| Some((*irq, CpuSet::parse_kernel_mask(mask).ok()?));
+        self.planned = vectors.iter().filter_map(planned).collect();
         let irqs: Vec<u32> = self.planned.keys().copied().collect();
         let files = irqs.into_iter().flat_map(|irq| {
-            let file = affinity_file(irq);
-            [format!("{file}_list"), file].map(|file| {
-                let flags = AddWatchFlags::IN_MODIFY;
-                (root.outside(&file), flags, Watched::Vector(irq))
+            ["_list", ""].map(|end| {
+                let file = root.outside(&(affinity_file(irq) + end));
+                (file, AddWatchFlags::IN_MODIFY, Watched::Vector(irq))
             })
         });
         Ok(self.replace(|watched| matches!(watched, Watched::Vector(_)), files)?)
@@ -188,20 +179,18 @@ impl Files {
         let (mut written, mut cgroups) = (BTreeSet::new(), false);
         loop {
             let events = match self.inotify.read_events() {
-                Ok(events) => events,
                 Err(Errno::EAGAIN) => break,
-                Err(errno) => return Err(errno.into()),
+                events => events?,
             };
             for event in events {
                 if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
                     woken.events.push(Event::of(Kind::Lost));
                     (woken.state, cgroups) = (true, true);
                 }
-                match self.watches.get(&event.wd) {
-                    Some(Watched::Vector(irq)) => _ = written.insert(*irq),
+                match self.watches.get(&event.wd).cloned() {
+                    Some(Watched::Vector(irq)) => _ = written.insert(irq),
                     Some(Watched::Cgroup) => cgroups = true,
                     Some(Watched::Directory(directory)) => {
-                        let directory = directory.clone();
                         self.directory_event(root, &directory, &event, woken)?;
                     }
                     None => {}
@@ -211,21 +200,19 @@ impl Files {
         let moved = written.into_iter().filter(|irq| self.differs(root, *irq));
         woken.events.extend(moved.map(moved_event));
         if cgroups {
-            let before = (self.exclusive.clone(), self.near.clone());
+            let (exclusive, near) = (self.exclusive.clone(), self.near.clone());
             self.look_at_cgroups(root)?;
-            if self.exclusive != before.0 {
-                let cpus = match &self.exclusive.0 {
-                    none if none.is_empty() => "none".to_owned(),
-                    cpus => cpus.short(),
-                };
+            if self.exclusive != exclusive {
+                let mut cpus = self.exclusive.0.short();
+                if cpus.is_empty() {
+                    "none".clone_into(&mut cpus);
+                }
                 woken.events.push(Event::new(Kind::Exclusive, cpus));
             }
-            for program in &self.programs {
-                if self.near.get(program) != before.1.get(program) {
-                    let about = program.to_string();
-                    woken.events.push(Event::new(Kind::Near, about));
-                }
-            }
+            let programs = self.programs.iter();
+            let moved = programs.filter(|program| self.near.get(program) != near.get(program));
+            let event = |program: &Program| Event::new(Kind::Near, program.to_string());
+            woken.events.extend(moved.map(event));
         }
         Ok(())
     }
@@ -246,12 +233,12 @@ impl Files {
     }
 
     fn differs(&self, root: &Root, irq: u32) -> bool {
-        let Some(planned) = self.planned.get(&irq) else {
-            return false;
+        let now = || {
+            let text = root.read_opt(&affinity_file(irq)).ok()??;
+            CpuSet::parse_kernel_mask(&text).ok()
         };
-        let text = root.read_opt(&affinity_file(irq)).ok().flatten();
-        text.and_then(|text| CpuSet::parse_kernel_mask(&text).ok())
-            .is_some_and(|now| now != *planned)
+        let planned = self.planned.get(&irq);
+        planned.is_some_and(|planned| now().is_some_and(|now| now != *planned))
     }
 
     fn directory_event(
@@ -261,27 +248,23 @@ impl Files {
         event: &InotifyEvent,
         woken: &mut Woken,
     ) -> io::Result<()> {
-        if event.mask.contains(AddWatchFlags::IN_IGNORED) {
+        const NEW: AddWatchFlags = AddWatchFlags::IN_CREATE.union(AddWatchFlags::IN_MOVED_TO);
+        let file = event.name.as_ref().map(|name| directory.join(name));
+        let is_gone = event.mask.contains(AddWatchFlags::IN_IGNORED);
+        let is_new = event.mask.intersects(NEW);
+        if is_gone {
             self.watches.remove(&event.wd);
-            if directory == self.irqbalance {
-                self.watch_irqbalance()?;
-                // It may have been made again, with a socket, before this event was read.
-                woken.events.extend(irqbalance_has_started(root));
-            }
-            return Ok(());
         }
-        let Some(name) = event.name.as_deref() else {
-            return Ok(());
-        };
-        let is_new = event
-            .mask
-            .intersects(AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO);
-        let file = directory.join(name);
-        if is_new && file == self.irqbalance {
+        if is_gone && directory == self.irqbalance
+            || is_new && file.as_ref() == Some(&self.irqbalance)
+        {
             self.watch_irqbalance()?;
-            // It may have made its socket before it was watched.
+            // It may have been made again, and may have made its socket, before it was watched.
             woken.events.extend(irqbalance_has_started(root));
         }
+        let Some((file, name)) = file.zip(event.name.as_deref()) else {
+            return Ok(());
+        };
         if directory == self.irqbalance && is_new && is_socket(name) {
             woken.events.push(Event::of(Kind::Irqbalance));
         }
@@ -297,18 +280,17 @@ impl Files {
     fn look_at_cgroups(&mut self, root: &Root) -> io::Result<()> {
         let look = |programs: &BTreeSet<Program>| {
             let units = programs.iter().filter_map(Program::unit);
-            let places: Vec<UnitPlace> = units
-                .map(|unit| programs::place(root, unit).unwrap_or_default())
-                .collect();
-            (cgroups::partitions(root).unwrap_or_default(), places)
+            let places = units.map(|unit| programs::place(root, unit).unwrap_or_default());
+            (
+                cgroups::partitions(root).unwrap_or_default(),
+                places.collect_vec(),
+            )
         };
         let mut found = look(&self.programs);
         for _ in 0..TRIES {
             self.watch_cgroups(root, &found.0, &found.1)?;
-            let again = look(&self.programs);
-            let is_same = again == found;
-            found = again;
-            if is_same {
+            let before = std::mem::replace(&mut found, look(&self.programs));
+            if found == before {
                 break;
             }
         }
@@ -326,21 +308,22 @@ impl Files {
     ) -> nix::Result<()> {
         let slices = units.iter().flat_map(|unit| &unit.slices);
         let cgroups = units.iter().flat_map(|unit| &unit.cgroup);
-        let directories = found.parents.iter().chain(slices.clone());
-        let directories = directories.map(|directory| (directory.clone(), NAMES));
-        let controllers = (found.parents.iter().chain(slices.clone()))
-            .map(|parent| format!("{parent}/{CONTROLLERS}"));
-        let partitions = found
-            .cgroups
-            .iter()
-            .flat_map(|cgroup| PARTITION_FILES.map(|file| format!("{cgroup}/{file}")));
-        // A slice limits the units below it.
-        let cpusets = slices
-            .chain(cgroups.clone())
-            .map(|cgroup| format!("{cgroup}/{CPUS}"));
-        let events = cgroups.map(|cgroup| format!("{cgroup}/cgroup.events"));
-        let files = controllers.chain(partitions).chain(cpusets).chain(events);
-        let all = directories
+        let parents = found.parents.iter().chain(slices.clone());
+        let files_of = |cgroups: &mut dyn Iterator<Item = &String>, files: &[&str]| {
+            let pairs = cgroups.cartesian_product(files);
+            pairs
+                .map(|(cgroup, file)| format!("{cgroup}/{file}"))
+                .collect_vec()
+        };
+        let files = [
+            files_of(&mut parents.clone(), &[CONTROLLERS]),
+            files_of(&mut found.cgroups.iter(), &PARTITION_FILES),
+            // A slice limits the units below it.
+            files_of(&mut slices.chain(cgroups.clone()), &[CPUS]),
+            files_of(&mut cgroups.clone(), &["cgroup.events"]),
+        ];
+        let files = files.into_iter().flatten();
+        let all = (parents.map(|directory| (directory.clone(), NAMES)))
             .chain(files.map(|file| (file, AddWatchFlags::IN_MODIFY)))
             .map(|(path, flags)| (root.outside(&path), flags, Watched::Cgroup));
         let added = self.replace(|watched| *watched == Watched::Cgroup, all);

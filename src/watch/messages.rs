@@ -1,24 +1,19 @@
 //! Messages of the kernel as bytes: links and queueing disciplines of rtnetlink, notifications of ethtool, uevents. Total functions: a
 //! message that is torn is an error, and what is not understood is left out.
 
+use std::ffi::CStr;
 use std::io;
 
+use netlink_bindings::rt_link::OpGetlinkDump;
 use netlink_bindings::utils::IterableChunks;
 
+use crate::watch::event::{Event, Kind};
 use nicpin::read::netlink::messages;
 
 /// `RTM_NEWLINK`, `RTM_DELLINK` (`include/uapi/linux/rtnetlink.h`).
 const LINK_MESSAGES: [u16; 2] = [16, 17];
-/// Bytes of `struct ifinfomsg` and, within it, the place of `ifi_type`.
-const IFINFOMSG: usize = 16;
 const AF_UNSPEC: u8 = 0;
 const ARPHRD_LOOPBACK: u16 = 772;
-/// `IFLA_IFNAME`, `IFLA_LINKINFO`, `IFLA_PARENT_DEV_NAME` (`include/uapi/linux/if_link.h`), and what is nested in the
-/// second: the kind of a virtual interface. A port of a bond or bridge has `IFLA_LINKINFO` without a kind of its own.
-const NAME: u16 = 3;
-const LINKINFO: u16 = 18;
-const PARENT: u16 = 56;
-const INFO_KIND: u16 = 1;
 
 /// The names of the interfaces with hardware that a datagram of rtnetlink is about.
 pub(super) fn links(datagram: &[u8]) -> io::Result<Vec<String>> {
@@ -29,20 +24,14 @@ pub(super) fn links(datagram: &[u8]) -> io::Result<Vec<String>> {
         if !LINK_MESSAGES.contains(&header.r#type) || payload.first() != Some(&AF_UNSPEC) {
             continue;
         }
-        let (head, rest) = payload.split_at_checked(IFINFOMSG).ok_or_else(torn)?;
-        let mut name = String::new();
-        let mut is_virtual = head[2..4] == ARPHRD_LOOPBACK.to_ne_bytes();
-        let mut has_parent = false;
-        for (kind, value) in attributes(rest)? {
-            match kind {
-                NAME => name = word(value),
-                LINKINFO => is_virtual |= attributes(value)?.iter().any(|of| of.0 == INFO_KIND),
-                PARENT => has_parent = true,
-                _ => {}
-            }
-        }
-        if !is_virtual || has_parent {
-            names.push(name);
+        let (head, link) = OpGetlinkDump::decode_request(payload);
+        // A port of a bond or bridge has information without a kind of its own.
+        let has_kind = link
+            .get_linkinfo()
+            .is_ok_and(|info| info.get_kind().is_ok());
+        let is_virtual = head.ifi_type == ARPHRD_LOOPBACK || has_kind;
+        if !is_virtual || link.get_parent_dev_name().is_ok() {
+            names.push(word(link.get_ifname().ok())?);
         }
     }
     Ok(names)
@@ -80,86 +69,52 @@ pub(super) fn channels(datagram: &[u8]) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for message in messages(datagram) {
         let (_, payload) = message?;
-        if !payload
-            .first()
-            .is_some_and(|command| CHANGES.contains(command))
-        {
-            continue;
-        }
-        for (_, header) in attributes(payload.get(GENLMSGHDR..).ok_or_else(torn)?)?
-            .iter()
-            .filter(|(kind, _)| *kind == HEADER)
-        {
-            let fields = attributes(header)?.into_iter();
-            names.extend(
-                fields
-                    .filter(|(kind, _)| *kind == DEVICE_NAME)
-                    .map(|(_, text)| word(text)),
-            );
+        let is_change = |command: &u8| CHANGES.contains(command);
+        if payload.first().is_some_and(is_change) {
+            let attributes = payload.get(GENLMSGHDR..).ok_or_else(torn)?;
+            let name = attribute(attributes, HEADER).and_then(|of| attribute(of, DEVICE_NAME));
+            names.push(word(
+                name.and_then(|name| CStr::from_bytes_until_nul(name).ok()),
+            )?);
         }
     }
     Ok(names)
 }
 
-/// A uevent that is a reason to look at the machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Uevent {
-    /// An interface was added.
-    Added(String),
-    /// An interface was removed or renamed, or a queue of it was added or removed.
-    Interface(String),
-    /// A CPU, by its number.
-    Cpu(String),
-    /// A driver was bound to the device with this path below `/sys`, which may have interfaces.
-    Bound(String),
-}
-
-/// Reads a uevent of the kernel: `ACTION@DEVPATH`, then `KEY=VALUE`, with a NUL after each. `None` for all others.
-pub(super) fn uevent(datagram: &[u8]) -> Option<Uevent> {
+/// Reads a uevent of the kernel: `ACTION@DEVPATH`, then `KEY=VALUE`, with a NUL after each. `None` for those that are no
+/// reason to look at the machine. A driver that was bound ([`Kind::Bind`]) is about the device's path below `/sys`.
+pub(super) fn uevent(datagram: &[u8]) -> Option<Event> {
     let text = String::from_utf8_lossy(datagram);
-    let field = |key: &str| {
-        text.split('\0')
-            .skip(1)
-            .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
-            .unwrap_or_default()
-    };
-    let (action, path) = text.split('\0').next()?.split_once('@')?;
-    let last = path.rsplit('/').next().unwrap_or_default();
-    match field("SUBSYSTEM") {
-        "net" | "queues" if path.starts_with("/devices/virtual/") => None,
-        "net" if action == "add" => Some(Uevent::Added(last.to_owned())),
-        "net" => Some(Uevent::Interface(last.to_owned())),
+    let mut fields = text.split('\0');
+    let (action, path) = fields.next()?.split_once('@')?;
+    let subsystem = fields.find_map(|field| field.strip_prefix("SUBSYSTEM="));
+    let mut names = path.rsplit('/');
+    let last = names.next().unwrap_or_default();
+    let (kind, about) = match subsystem {
+        Some("net" | "queues") if path.starts_with("/devices/virtual/") => return None,
+        Some("net") if action == "add" => (Kind::Added, last),
+        Some("net") => (Kind::Device, last),
         // /devices/pci0000:80/0000:82:00.0/net/eth2/queues/rx-0
-        "queues" => {
-            let name = path.rsplit('/').nth(2).unwrap_or_default();
-            Some(Uevent::Interface(name.to_owned()))
+        Some("queues") => (Kind::Device, names.nth(1).unwrap_or_default()),
+        Some("cpu") if ["online", "offline", "add", "remove"].contains(&action) => {
+            (Kind::Cpu, last.trim_start_matches("cpu"))
         }
-        "cpu" if ["online", "offline", "add", "remove"].contains(&action) => {
-            Some(Uevent::Cpu(last.trim_start_matches("cpu").to_owned()))
-        }
-        _ if action == "bind" => Some(Uevent::Bound(path.to_owned())),
-        _ => None,
-    }
+        _ if action == "bind" => (Kind::Bind, path),
+        _ => return None,
+    };
+    Some(Event::new(kind, about))
 }
 
-/// The attributes of a message, without the bits that mark nested ones.
-fn attributes(bytes: &[u8]) -> io::Result<Vec<(u16, &[u8])>> {
-    let mut chunks = IterableChunks::new(bytes);
-    let read = chunks
-        .by_ref()
-        .map(|(header, payload)| (header.r#type, payload));
-    let read = read.collect();
-    if chunks.is_empty() {
-        Ok(read)
-    } else {
-        Err(torn())
-    }
+/// What an attribute of a message holds.
+fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    let mut attributes = IterableChunks::new(bytes);
+    attributes.find_map(|(header, value)| (header.r#type == kind).then_some(value))
 }
 
-/// A text of an attribute, which ends with a NUL.
-fn word(bytes: &[u8]) -> String {
-    let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(bytes).replace(char::is_control, "?")
+/// The name that a message is about.
+fn word(name: Option<&CStr>) -> io::Result<String> {
+    let name = name.ok_or_else(torn)?.to_string_lossy();
+    Ok(name.replace(char::is_control, "?"))
 }
 
 fn torn() -> io::Error {
@@ -199,11 +154,11 @@ mod tests {
 
     #[test]
     fn links_without_hardware_are_left_out() {
-        let name = |name: &str| attribute(NAME, format!("{name}\0").as_bytes());
-        let of_kind =
-            |kind: &str| attribute(LINKINFO | 0x8000, &attribute(INFO_KIND, kind.as_bytes()));
+        // IFLA_IFNAME, IFLA_LINKINFO with IFLA_INFO_KIND, IFLA_PARENT_DEV_NAME.
+        let name = |name: &str| attribute(3, format!("{name}\0").as_bytes());
+        let of_kind = |kind: &str| attribute(0x8012, &attribute(1, kind.as_bytes()));
         // IFLA_INFO_SLAVE_KIND.
-        let port_of = |kind: &str| attribute(LINKINFO, &attribute(4, kind.as_bytes()));
+        let port_of = |kind: &str| attribute(18, &attribute(4, kind.as_bytes()));
         let datagram = [
             link(16, ETHER, &[name("eth0"), attribute(7, &[1])]),
             link(16, ETHER, &[name("veth3"), of_kind("veth\0")]),
@@ -215,7 +170,7 @@ mod tests {
                 &[
                     name("ib0"),
                     of_kind("ipoib\0"),
-                    attribute(PARENT, b"0000:3b:00.0\0"),
+                    attribute(56, b"0000:3b:00.0\0"),
                 ],
             ),
             // RTM_NEWADDR and the end of a dump.
@@ -278,19 +233,19 @@ mod tests {
         for (text, expected) in [
             (
                 format!("add@{nic}|ACTION=add|SUBSYSTEM=net|INTERFACE=eth2|"),
-                Some(Uevent::Added("eth2".into())),
+                Some(Event::new(Kind::Added, "eth2")),
             ),
             (
                 format!("add@{nic}/queues/rx-3|SUBSYSTEM=queues|"),
-                Some(Uevent::Interface("eth2".into())),
+                Some(Event::new(Kind::Device, "eth2")),
             ),
             (
                 format!("move@{nic}|SUBSYSTEM=net|"),
-                Some(Uevent::Interface("eth2".into())),
+                Some(Event::new(Kind::Device, "eth2")),
             ),
             (
                 format!("remove@{nic}/queues/rx-3|SUBSYSTEM=queues|"),
-                Some(Uevent::Interface("eth2".into())),
+                Some(Event::new(Kind::Device, "eth2")),
             ),
             ("add@/devices/virtual/net/veth1|SUBSYSTEM=net|".into(), None),
             (
@@ -299,7 +254,7 @@ mod tests {
             ),
             (
                 "offline@/devices/system/cpu/cpu3|SUBSYSTEM=cpu|".into(),
-                Some(Uevent::Cpu("3".into())),
+                Some(Event::new(Kind::Cpu, "3")),
             ),
             (
                 "change@/devices/system/cpu/cpu3|SUBSYSTEM=cpu|".into(),
@@ -307,8 +262,9 @@ mod tests {
             ),
             (
                 "bind@/devices/pci0000:00/0000:00:03.0/virtio0|SUBSYSTEM=virtio|".into(),
-                Some(Uevent::Bound(
-                    "/devices/pci0000:00/0000:00:03.0/virtio0".into(),
+                Some(Event::new(
+                    Kind::Bind,
+                    "/devices/pci0000:00/0000:00:03.0/virtio0",
                 )),
             ),
             (

@@ -1,7 +1,6 @@
 //! When to run: quiet after the last event, a budget of CPU time, a periodic check, and another try after a failure.
 //! Pure: the time is passed in, as the duration since any fixed moment.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// A run waits until this long after the last event, and at most so long after the first one.
@@ -25,7 +24,7 @@ pub struct Schedule {
     /// Whether to run without waiting for anything.
     at_once: bool,
     /// When the runs of the last minute began, and the CPU time that they took.
-    runs: VecDeque<(Duration, Duration)>,
+    runs: Vec<(Duration, Duration)>,
     check_at: Duration,
     retry_at: Option<Duration>,
     retry: Duration,
@@ -44,7 +43,7 @@ impl Schedule {
         Self {
             events: None,
             at_once: false,
-            runs: VecDeque::new(),
+            runs: Vec::new(),
             check_at: now + PERIOD,
             retry_at: None,
             retry: FIRST_RETRY,
@@ -75,17 +74,15 @@ impl Schedule {
             let quiet = (last + QUIET).min(first + LONGEST);
             let since = quiet.saturating_sub(MINUTE);
             let lately = self.runs.iter().filter(|(began, _)| *began > since);
-            match self.runs.back() {
+            match self.runs.last() {
                 Some((began, _)) if lately.map(|(_, cost)| cost).sum::<Duration>() >= BUDGET => {
                     quiet.max(*began + APART)
                 }
                 _ => quiet,
             }
         });
-        [for_events, self.retry_at]
-            .into_iter()
-            .flatten()
-            .fold(self.check_at, Duration::min)
+        let due = for_events.into_iter().chain(self.retry_at);
+        due.fold(self.check_at, Duration::min)
     }
 
     /// Begins a run if one is due.
@@ -100,20 +97,14 @@ impl Schedule {
         };
         (self.events, self.at_once, self.retry_at) = (None, false, None);
         self.check_at = now + PERIOD;
-        while self
-            .runs
-            .front()
-            .is_some_and(|(began, _)| *began + MINUTE < now)
-        {
-            self.runs.pop_front();
-        }
-        self.runs.push_back((now, Duration::ZERO));
+        self.runs.retain(|(began, _)| *began + MINUTE >= now);
+        self.runs.push((now, Duration::ZERO));
         Some(demand)
     }
 
     /// Ends a run, which took this much CPU time. `again`: it has to be tried again.
     pub fn end(&mut self, now: Duration, cost: Duration, again: bool) {
-        if let Some((_, of_run)) = self.runs.back_mut() {
+        if let Some((_, of_run)) = self.runs.last_mut() {
             *of_run += cost;
         }
         if again {

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use crate::start::not_ignored;
+use itertools::Itertools as _;
 use nix::errno::Errno;
 use nix::net::if_::if_indextoname;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -18,16 +19,11 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 
 use crate::watch::event::{Event, Kind, Woken};
 use crate::watch::files::Files;
-use crate::watch::messages::{self, Uevent};
+use crate::watch::messages;
 use nicpin::read::netlink::Client;
 use nicpin::root::sys;
 use nicpin::root::{Root, errno_words};
 
-/// Group of rtnetlink with all changes of links (`RTNLGRP_LINK`), and the kernel's own group of uevents.
-const LINK_GROUP: u32 = 1;
-const UEVENT_GROUP: u32 = 1;
-/// Group of rtnetlink with queueing disciplines, their classes and filters (`RTNLGRP_TC`).
-const TC_GROUP: u32 = 4;
 /// Bytes of the longest message; the kernel makes none that is longer.
 const LONGEST: usize = 32 << 10;
 /// Messages that are read before other sources have their turn.
@@ -64,32 +60,56 @@ enum Group {
     Qdiscs,
 }
 
+/// Each group with its number (`RTNLGRP_LINK`, the kernel's own group of uevents, `RTNLGRP_TC` with queueing disciplines,
+/// their classes and filters), which ethtool's has not, and words for it.
+const GROUPS: [(Group, SockProtocol, Option<u32>, &str); 4] = [
+    (
+        Group::Links,
+        SockProtocol::NetlinkRoute,
+        Some(1),
+        "changes of links (rtnetlink)",
+    ),
+    (
+        Group::Uevents,
+        SockProtocol::NetlinkKObjectUEvent,
+        Some(1),
+        "devices and CPUs (uevents)",
+    ),
+    (
+        Group::Ethtool,
+        SockProtocol::NetlinkGeneric,
+        None,
+        "changes of channels (ethtool netlink, Linux 5.6 or later)",
+    ),
+    (
+        Group::Qdiscs,
+        SockProtocol::NetlinkRoute,
+        Some(4),
+        "queueing disciplines (rtnetlink)",
+    ),
+];
+
 impl Sources {
     /// Opens them, and blocks the signals that they read. A tree has files only. What the kernel does not have is
     /// missing, and no error.
     pub fn open(root: &Root, policy: &str) -> io::Result<Self> {
         let signals: SigSet = not_ignored(&SIGNALS).collect();
         signals.thread_block()?;
-        let signals =
-            SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-        let clock = TimerFd::new(
-            ClockId::CLOCK_REALTIME,
-            TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK,
-        )?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let signals = SignalFd::with_flags(&signals, flags)?;
+        let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
+        let clock = TimerFd::new(ClockId::CLOCK_REALTIME, flags)?;
         let (mut netlink, mut missing) = (Vec::new(), Vec::new());
-        for group in [Group::Links, Group::Uevents, Group::Ethtool, Group::Qdiscs] {
-            match root.is_real().then(|| group.open()) {
-                Some(Ok(opened)) => netlink.push((group, opened)),
-                Some(Err(error)) => {
-                    missing.push(format!("{}: {}", group.words(), errno_words(&error)));
-                }
-                None => {}
+        for (of, protocol, group, words) in GROUPS.into_iter().filter(|_| root.is_real()) {
+            match open(of, protocol, group) {
+                Ok(opened) => netlink.push((of, opened)),
+                Err(error) => missing.push(format!("{words}: {}", errno_words(&error))),
             }
         }
         let files = Files::open(root, policy)?;
         if files.is_full {
-            missing
-                .push("all cpuset partitions: fs.inotify.max_user_watches is reached".to_owned());
+            let limit = "all cpuset partitions: fs.inotify.max_user_watches is reached";
+            missing.push(limit.to_owned());
         }
         let sources = Self {
             signals,
@@ -104,11 +124,10 @@ impl Sources {
     }
 
     fn arm_clock(&self) -> io::Result<()> {
+        let never = Expiration::OneShot(TimeSpec::seconds(NEVER));
         let flags =
             TimerSetTimeFlags::TFD_TIMER_ABSTIME | TimerSetTimeFlags::TFD_TIMER_CANCEL_ON_SET;
-        Ok(self
-            .clock
-            .set(Expiration::OneShot(TimeSpec::seconds(NEVER)), flags)?)
+        Ok(self.clock.set(never, flags)?)
     }
 
     /// Waits for events, for output of a child, or for this time at most.
@@ -118,31 +137,27 @@ impl Sources {
         time: Duration,
         output: &[BorrowedFd<'_>],
     ) -> io::Result<Woken> {
+        let mut woken = Woken::default();
         // Rounded up: otherwise the end of the time would be waited for in a loop.
         let milliseconds = time.as_nanos().div_ceil(1_000_000);
         let time = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
-        let fds = [self.signals.as_fd(), self.clock.as_fd(), self.files.as_fd()];
-        let fds = fds
-            .into_iter()
-            .chain(self.netlink.iter().map(|(_, socket)| socket.as_fd()));
-        let fds = fds.chain(output.iter().copied());
-        let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        let own = [self.signals.as_fd(), self.clock.as_fd(), self.files.as_fd()];
+        let netlink = self.netlink.iter().map(|(_, socket)| socket.as_fd());
+        let fds = own.into_iter().chain(netlink).chain(output.iter().copied());
+        let mut fds = fds
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+            .collect_vec();
         match poll(&mut fds, time) {
-            Ok(0) | Err(Errno::EINTR) => return Ok(Woken::default()),
-            woken => woken?,
+            Ok(0) | Err(Errno::EINTR) => return Ok(woken),
+            ready => ready?,
         };
-        let is_ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
-        self.read(root, &is_ready)
-    }
-
-    fn read(&mut self, root: &Root, is_ready: &[bool]) -> io::Result<Woken> {
-        let mut woken = Woken::default();
+        let is_ready = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect_vec();
         if is_ready[0] {
             while let Some(signal) = self.signals.read_signal()? {
-                let signal = i32::try_from(signal.ssi_signo)
-                    .ok()
-                    .and_then(|signal| signal.try_into().ok());
-                woken.signals.extend::<Option<Signal>>(signal);
+                let number = i32::try_from(signal.ssi_signo).ok();
+                woken
+                    .signals
+                    .extend(number.and_then(|number| Signal::try_from(number).ok()));
             }
         }
         if is_ready[1] && self.clock.wait() != Err(Errno::EAGAIN) {
@@ -159,118 +174,83 @@ impl Sources {
             .filter(|(_, ready)| **ready)
         {
             for _ in 0..AT_ONCE {
-                let Some(length) = receive(socket, &mut self.buffer, &mut woken.events)? else {
-                    break;
-                };
-                group.read(root, self.buffer.get(..length), &mut woken.events);
+                // The real length also of a message that is longer than the buffer.
+                match recv(socket.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_TRUNC) {
+                    Ok(length) => {
+                        let bytes = self.buffer.get(..length);
+                        let read = bytes.map(|bytes| group.read(root, bytes));
+                        let events = read.and_then(Result::ok);
+                        let lost = || vec![Event::of(Kind::Lost)];
+                        woken.events.extend(events.unwrap_or_else(lost));
+                    }
+                    Err(Errno::ENOBUFS) => woken.events.push(Event::of(Kind::Lost)),
+                    Err(Errno::EINTR) => {}
+                    Err(Errno::EAGAIN) => break,
+                    Err(errno) => return Err(errno.into()),
+                }
             }
         }
         Ok(woken)
     }
 }
 
-/// Receives a datagram; `None` if there is no more.
-fn receive(
-    socket: &OwnedFd,
-    buffer: &mut [u8],
-    events: &mut Vec<Event>,
-) -> io::Result<Option<usize>> {
-    // The real length also of a message that is longer than the buffer.
-    match recv(socket.as_raw_fd(), buffer, MsgFlags::MSG_TRUNC) {
-        Ok(length) => Ok(Some(length)),
-        Err(Errno::EAGAIN) => Ok(None),
-        Err(Errno::ENOBUFS) => {
-            events.push(Event::of(Kind::Lost));
-            Ok(Some(0))
-        }
-        Err(Errno::EINTR) => Ok(Some(0)),
-        Err(errno) => Err(errno.into()),
+/// A socket in a group. Beside the kernel, only who has `CAP_NET_ADMIN` can send to it.
+fn open(of: Group, protocol: SockProtocol, group: Option<u32>) -> io::Result<OwnedFd> {
+    let group = match group {
+        Some(group) => group,
+        None => Client::group(c"ethtool", c"monitor")?,
+    };
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let opened = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
+    bind(opened.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+    if of == Group::Qdiscs {
+        // Each class and filter is sent to this group, too, and there may be thousands.
+        sys::filter_netlink(&opened, &messages::QDISC_MESSAGES)?;
     }
+    sys::join_netlink_group(&opened, group)?;
+    Ok(opened)
 }
 
 impl Group {
-    /// A socket in this group. Beside the kernel, only who has `CAP_NET_ADMIN` can send to it.
-    fn open(self) -> io::Result<OwnedFd> {
-        let protocol = match self {
-            Self::Links | Self::Qdiscs => SockProtocol::NetlinkRoute,
-            Self::Uevents => SockProtocol::NetlinkKObjectUEvent,
-            Self::Ethtool => SockProtocol::NetlinkGeneric,
+    /// Reads a datagram.
+    fn read(self, root: &Root, datagram: &[u8]) -> io::Result<Vec<Event>> {
+        let (kind, names) = match self {
+            Self::Links => (Kind::Link, messages::links(datagram)?),
+            Self::Ethtool => (Kind::Channels, messages::channels(datagram)?),
+            Self::Qdiscs => {
+                let indexes = messages::qdiscs(datagram)?.into_iter();
+                let hardware = indexes.filter_map(|index| with_device(root, index));
+                (Kind::Qdisc, hardware.collect())
+            }
+            Self::Uevents => {
+                let event = messages::uevent(datagram).and_then(|event| of_interfaces(root, event));
+                return Ok(event.into_iter().collect());
+            }
         };
-        let group = match self {
-            Self::Links => LINK_GROUP,
-            Self::Uevents => UEVENT_GROUP,
-            Self::Qdiscs => TC_GROUP,
-            Self::Ethtool => Client::group(c"ethtool", c"monitor")?,
-        };
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let opened = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
-        bind(opened.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
-        if self == Self::Qdiscs {
-            // Each class and filter is sent to this group, too, and there may be thousands.
-            sys::filter_netlink(&opened, &messages::QDISC_MESSAGES)?;
-        }
-        sys::join_netlink_group(&opened, group)?;
-        Ok(opened)
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            Self::Links => "changes of links (rtnetlink)",
-            Self::Uevents => "devices and CPUs (uevents)",
-            Self::Ethtool => "changes of channels (ethtool netlink, Linux 5.6 or later)",
-            Self::Qdiscs => "queueing disciplines (rtnetlink)",
-        }
-    }
-
-    /// Reads a datagram; `None` for one that was longer than the buffer.
-    fn read(self, root: &Root, datagram: Option<&[u8]>, events: &mut Vec<Event>) {
-        let named = |kind| {
-            move |names: Vec<String>| names.into_iter().map(move |name| Event::new(kind, name))
-        };
-        let read = datagram
-            .ok_or_else(|| io::ErrorKind::InvalidData.into())
-            .and_then(|bytes| match self {
-                Self::Links => {
-                    messages::links(bytes).map(|names| named(Kind::Link)(names).collect())
-                }
-                Self::Ethtool => {
-                    messages::channels(bytes).map(|names| named(Kind::Channels)(names).collect())
-                }
-                Self::Qdiscs => messages::qdiscs(bytes).map(|indexes| {
-                    let hardware = indexes
-                        .into_iter()
-                        .filter_map(|index| with_device(root, index));
-                    named(Kind::Qdisc)(hardware.collect()).collect()
-                }),
-                Self::Uevents => Ok(messages::uevent(bytes)
-                    .and_then(|uevent| event(root, uevent))
-                    .into_iter()
-                    .collect()),
-            });
-        events
-            .extend::<Vec<Event>>(read.unwrap_or_else(|_: io::Error| vec![Event::of(Kind::Lost)]));
+        let events = names.into_iter().map(|name| Event::new(kind, name));
+        Ok(events.collect())
     }
 }
 
 /// The name of an interface if it has a device.
 fn with_device(root: &Root, index: u32) -> Option<String> {
     let name = if_indextoname(index).ok()?.into_string().ok()?;
-    root.exists(&format!("/sys/class/net/{name}/device"))
-        .then_some(name)
+    let device = format!("/sys/class/net/{name}/device");
+    root.exists(&device).then_some(name)
 }
 
-/// The event of a uevent; `None` for a driver that was bound to a device without interfaces.
-fn event(root: &Root, uevent: Uevent) -> Option<Event> {
-    match uevent {
-        Uevent::Added(name) => Some(Event::new(Kind::Added, name)),
-        Uevent::Interface(name) => Some(Event::new(Kind::Device, name)),
-        Uevent::Cpu(cpu) => Some(Event::new(Kind::Cpu, cpu)),
-        Uevent::Bound(device) => {
-            let name = device.rsplit('/').next().unwrap_or_default().to_owned();
-            root.exists(&format!("/sys{device}/net"))
-                .then(|| Event::new(Kind::Bind, name))
-        }
-    }
+/// The event, about the name of a device to which a driver was bound; `None` if that has no interfaces.
+fn of_interfaces(root: &Root, event: Event) -> Option<Event> {
+    let Event {
+        kind: Kind::Bind,
+        about: path,
+    } = &event
+    else {
+        return Some(event);
+    };
+    let name = path.rsplit('/').next()?;
+    root.exists(&format!("/sys{path}/net"))
+        .then(|| Event::new(Kind::Bind, name))
 }
 
 #[cfg(test)]

@@ -54,33 +54,25 @@ impl Lock {
         let path = format!("{STATE_DIR}/watch.lock");
         root.make_state_dir(STATE_DIR).map_err(LockError::from)?;
         let mut file = root.open_state(&path).map_err(LockError::from)?;
-        match try_lock(&file) {
-            Ok(true) => {
-                // For people to read.
-                let _ = file
-                    .set_len(0)
-                    .and_then(|()| writeln!(file, "{}", std::process::id()));
-                Ok(Self(file))
-            }
-            Ok(false) => {
-                let text = root.read_opt(&path).ok().flatten();
-                let pid = text.map(|text| text.trim().to_owned());
-                Err(TakeError::Runs(pid.filter(|pid| !pid.is_empty())))
-            }
-            Err(answer) => Err(TakeError::Other(LockError::Io {
-                path: root.outside(&path),
-                answer,
-            })),
+        let unlockable = |answer| LockError::Io {
+            path: root.outside(&path),
+            answer,
+        };
+        if !try_lock(&file).map_err(unlockable)? {
+            let text = root.read_opt(&path).ok().flatten();
+            let pid = text.map(|text| text.trim().to_owned());
+            return Err(TakeError::Runs(pid.filter(|pid| !pid.is_empty())));
         }
+        // For people to read.
+        let _ = (file.set_len(0)).and_then(|()| writeln!(file, "{}", std::process::id()));
+        Ok(Self(file))
     }
 }
 
 /// The start of a process in the kernel's ticks since boot; `None` if there is none, or this user may not see it.
 pub fn start_of(pid: i32) -> Option<u64> {
-    let stat = Root::open(Path::new("/"))
-        .ok()?
-        .read_opt(&format!("/proc/{pid}/stat"))
-        .ok()??;
+    let top = Root::open(Path::new("/")).ok()?;
+    let stat = top.read_opt(&format!("/proc/{pid}/stat")).ok()??;
     Some(Stat::from_read(stat.as_bytes()).ok()?.starttime)
 }
 
