@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use itertools::Itertools as _;
+
 use crate::cpuset::CpuSet;
 use crate::machine::topology::{Home, NodeSource};
 use crate::machine::{Interface, Machine, Program, Topology};
@@ -44,14 +46,14 @@ pub(crate) fn candidates(
     queues: usize,
 ) -> Candidates {
     let topology = &machine.topology;
-    let (usable, mut notes) = usable(topology, choice);
-    let (home, mut of_node) = home(topology, interface, &usable);
+    let mut notes = Vec::new();
+    let usable = usable(topology, choice, &mut notes);
+    let home = topology.home(&interface.device, &usable);
+    of_home(topology, interface, &home, &mut notes);
     let (mut node, mut source) = (home.nodes.first(), home.source);
-    notes.append(&mut of_node);
+    let (mut tiers, mut near_to) = (Vec::new(), None);
     let named = explicit(topology, choice, &mut notes);
     let is_named = named.is_some();
-    let mut tiers = Vec::new();
-    let mut near_to = None;
     let cpus = if let Some(cpus) = named {
         let mut all = topology.nodes.iter();
         let on = all.find(|(_, of)| node.is_none() && cpus.is_subset(&of.cpus));
@@ -62,11 +64,10 @@ pub(crate) fn candidates(
         cpus
     } else {
         tiers = scoped(topology, choice, &home, &usable, queues, &mut notes);
-        let cpus = CpuSet::union_of(&tiers);
-        let cpus = match choice.get(&NEAR) {
-            None => cpus,
-            Some(wanted) => near_program(machine, wanted, cpus, &mut near_to, &mut notes),
-        };
+        let mut cpus = CpuSet::union_of(&tiers);
+        if let Some(wanted) = choice.get(&NEAR) {
+            (cpus, near_to) = near_program(machine, wanted, cpus, &mut notes);
+        }
         match (choice.get(&IRQ_CORES), choice.get(&PER)) {
             (None, Per::Core) => cpus,
             (most, per) => first_cores(topology, &cpus, most, per, choice),
@@ -78,9 +79,17 @@ pub(crate) fn candidates(
     for tier in &mut tiers {
         *tier = tier.intersection(&cpus);
     }
-    let near = near(topology, interface, &home, node);
-    let left_out = left_out(topology, choice, &near, near_to.as_ref(), &cpus);
+    let local = interface.device.local_cpus.as_ref();
+    let near = match (node, local) {
+        (_, Some(local)) if home.source == NodeSource::LocalCpulist => {
+            local.intersection(&topology.online)
+        }
+        (Some(node), _) if home.nodes.is_empty() => nodes_cpus(topology, [node]),
+        (Some(_), _) => nodes_cpus(topology, home.nodes.iter()),
+        (None, _) => topology.online.clone(),
+    };
     Candidates {
+        left_out: left_out(topology, choice, &near, near_to.is_some(), &cpus),
         node,
         source,
         tied: home.nodes.len() > 1,
@@ -89,63 +98,62 @@ pub(crate) fn candidates(
         named: is_named,
         near,
         near_to,
-        left_out,
         notes,
     }
 }
 
-/// Those of `cpus` in the L3 domains of a program, less its own cores while others are left; all of them where none is
-/// there, or where the program's CPUs are not known. `near_to` gets these CPUs.
+/// Those of `cpus` in the L3 domains of a program, less its own cores while others are left, and the program's CPUs; all
+/// of them where none is there, or where the program's CPUs are not known.
 fn near_program(
     machine: &Machine,
     wanted: Near,
     cpus: CpuSet,
-    near_to: &mut Option<PlannedNear>,
     notes: &mut Vec<Note>,
-) -> CpuSet {
+) -> (CpuSet, Option<PlannedNear>) {
     let topology = &machine.topology;
-    let mut note = |program: Option<&Program>, own: &CpuSet, now: Option<CpuSet>, found| {
-        notes.push(Note::Near {
-            program: program.map(ToString::to_string),
-            cpus: own.clone(),
-            now: now.map(Box::new),
-            found,
-        });
-    };
-    let (program, own, now) = match wanted {
-        Near::Cpus(own) => (None, own.clone(), Some(own)),
-        Near::Program(program) => {
-            let Some(known) = machine.programs.get(&program) else {
-                let found = match program {
-                    Program::Pid(_) => Found::NoProcess,
-                    Program::Unit(_) => Found::NotRunning,
-                };
-                note(Some(&program), &CpuSet::new(), None, found);
-                return cpus;
-            };
-            (Some(program), known.cpus.clone(), known.now.clone())
+    let mut program = None;
+    let known = match wanted {
+        Near::Cpus(own) => Some((own.clone(), Some(own))),
+        Near::Program(wanted) => {
+            program = Some(wanted.to_string());
+            let known = machine.programs.get(&wanted);
+            if known.is_none() {
+                notes.push(Note::Near {
+                    program: program.clone(),
+                    cpus: CpuSet::new(),
+                    now: None,
+                    found: match wanted {
+                        Program::Pid(_) => Found::NoProcess,
+                        Program::Unit(_) => Found::NotRunning,
+                    },
+                });
+            }
+            known.map(|known| (known.cpus.clone(), known.now.clone()))
         }
     };
+    let Some((own, now)) = known else {
+        return (cpus, None);
+    };
     let within = |sets: &[CpuSet]| CpuSet::union_of(sets.iter().filter(|set| set.intersects(&own)));
-    let there = if topology.l3_domains.is_empty() {
-        cpus.clone()
-    } else {
-        within(&topology.l3_domains).intersection(&cpus)
-    };
-    let its_cores = within(&topology.cores);
-    let without = [&its_cores, &own, &CpuSet::new()].map(|own| there.difference(own));
-    let taken = without.into_iter().find(|left| !left.is_empty());
-    let found = match &taken {
-        None => Found::Nowhere,
-        Some(taken) if *taken == cpus => Found::Everywhere,
-        Some(_) => Found::There,
-    };
-    note(program.as_ref(), &own, now, found);
-    *near_to = Some(PlannedNear {
-        program: program.map(|program| program.to_string()),
-        cpus: own,
+    let mut there = cpus.clone();
+    if !topology.l3_domains.is_empty() {
+        there = within(&topology.l3_domains).intersection(&cpus);
+    }
+    let without = [within(&topology.cores), own.clone(), CpuSet::new()];
+    let mut left = without.iter().map(|own| there.difference(own));
+    let taken = left.find(|left| !left.is_empty());
+    notes.push(Note::Near {
+        program: program.clone(),
+        cpus: own.clone(),
+        now: now.map(Box::new),
+        found: match &taken {
+            None => Found::Nowhere,
+            Some(taken) if *taken == cpus => Found::Everywhere,
+            Some(_) => Found::There,
+        },
     });
-    taken.unwrap_or(cpus)
+    let near_to = PlannedNear { program, cpus: own };
+    (taken.unwrap_or(cpus), Some(near_to))
 }
 
 /// The usable ones of the CPUs that the policy names; `None` without any.
@@ -155,22 +163,10 @@ fn explicit(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> Opti
     else {
         return None;
     };
-    let cpus = wanted
-        .intersection(&topology.online)
-        .difference(&choice.get(&EXCLUDE));
-    if !cpus.is_empty() {
-        notes.extend(not_all(&wanted, &cpus, UsedFor::Interrupts));
-    }
-    if cpus.is_empty() {
-        let (wanted, used_for) = (wanted.clone(), UsedFor::Interrupts);
-        notes.push(Note::CpusUnusable {
-            missing: wanted.clone(),
-            wanted,
-            used_for,
-        });
-        return None;
-    }
-    Some(cpus)
+    let online = wanted.intersection(&topology.online);
+    let cpus = online.difference(&choice.get(&EXCLUDE));
+    notes.extend(not_all(&wanted, &cpus, UsedFor::Interrupts));
+    Some(cpus).filter(|cpus| !cpus.is_empty())
 }
 
 /// A note that some of the CPUs that the policy names cannot be used.
@@ -192,35 +188,29 @@ fn scoped(
     queues: usize,
     notes: &mut Vec<Note>,
 ) -> Vec<CpuSet> {
-    let cpus = match choice.get(&SCOPE) {
-        Scope::All => usable.clone(),
+    let (cpus, otherwise) = match choice.get(&SCOPE) {
+        Scope::All => return vec![usable.clone()],
         Scope::Remote => {
             let own = nodes_cpus(topology, home.nodes.iter());
-            let others =
-                Some(usable.difference(&own)).filter(|rest| !own.is_empty() && !rest.is_empty());
-            others.unwrap_or_else(|| {
-                notes.push(Note::NoRemoteNode);
-                home.cpus.clone()
-            })
+            let others = Some(usable.difference(&own)).filter(|_| !own.is_empty());
+            (others.unwrap_or_default(), Note::NoRemoteNode)
         }
         Scope::Nodes(named) => {
             let cpus = nodes_cpus(topology, named.iter()).intersection(usable);
-            if cpus.is_empty() {
-                notes.push(Note::ScopeUnusable { nodes: named });
-                home.cpus.clone()
-            } else {
-                cpus
-            }
+            (cpus, Note::ScopeUnusable { nodes: named })
         }
         Scope::Local | Scope::Hint | Scope::Cpus(_) => {
-            match (choice.get(&WIDEN), home.nodes.first()) {
-                (Widen::Package, Some(node)) => {
-                    return widened(topology, node, home, usable, queues, notes);
-                }
-                _ => home.cpus.clone(),
-            }
+            let node = home.nodes.first();
+            return match node.filter(|_| choice.get(&WIDEN) == Widen::Package) {
+                Some(node) => widened(topology, node, home, usable, queues, notes),
+                None => vec![home.cpus.clone()],
+            };
         }
     };
+    if cpus.is_empty() {
+        notes.push(otherwise);
+        return vec![home.cpus.clone()];
+    }
     vec![cpus]
 }
 
@@ -234,74 +224,45 @@ fn widened(
     queues: usize,
     notes: &mut Vec<Note>,
 ) -> Vec<CpuSet> {
-    let own = &home.cpus;
     let cores = |cpus: &CpuSet| {
-        topology
-            .cores
-            .iter()
-            .filter(|core| core.intersects(cpus))
-            .count()
+        let cores = topology.cores.iter();
+        cores.filter(|core| core.intersects(cpus)).count()
     };
-    let package = topology
-        .packages
-        .iter()
-        .find(|package| package.intersects(own));
-    let mut tiers = vec![own.clone()];
-    let Some(package) = package else { return tiers };
+    let mut tiers = vec![home.cpus.clone()];
+    let mut packages = topology.packages.iter();
+    let Some(package) = packages.find(|package| package.intersects(&home.cpus)) else {
+        return tiers;
+    };
     let mut others = topology.nearest_nodes(node);
-    others.retain(|&other| {
-        !home.nodes.contains(other) && topology.nodes[&other].cpus.intersects(package)
+    others.retain(|other| {
+        !home.nodes.contains(*other) && topology.nodes[other].cpus.intersects(package)
     });
-    let mut taken = Vec::new();
+    let mut to = Vec::new();
     for tier in others.chunk_by(|a, b| topology.distance(node, *a) == topology.distance(node, *b)) {
         if tiers.iter().map(cores).sum::<usize>() >= queues {
             break;
         }
-        let mut cpus = CpuSet::new();
-        for other in tier {
-            cpus.add(
-                &topology.nodes[other]
-                    .cpus
-                    .intersection(package)
-                    .intersection(usable),
-            );
-            taken.push(*other);
-        }
-        tiers.push(cpus);
+        let cpus = nodes_cpus(topology, tier.iter().copied());
+        tiers.push(cpus.intersection(package).intersection(usable));
+        to.extend(tier);
     }
-    if !taken.is_empty() {
+    if !to.is_empty() {
         notes.push(Note::Widened {
             queues,
-            cores: cores(own),
+            cores: cores(&home.cpus),
             node,
-            to: taken,
+            to,
         });
     }
     tiers
 }
 
-/// The local online CPUs of an interface, whatever the policy.
-fn near(topology: &Topology, interface: &Interface, home: &Home, node: Option<u32>) -> CpuSet {
-    let local = interface
-        .device
-        .local_cpus
-        .as_ref()
-        .filter(|_| home.source == NodeSource::LocalCpulist);
-    let own = match node {
-        Some(node) if home.nodes.is_empty() => nodes_cpus(topology, std::iter::once(node)),
-        Some(_) => nodes_cpus(topology, home.nodes.iter()),
-        None => topology.online.clone(),
-    };
-    local.map_or(own, |local| local.intersection(&topology.online))
-}
-
 /// The online CPUs of some nodes.
-fn nodes_cpus(topology: &Topology, nodes: impl Iterator<Item = u32>) -> CpuSet {
-    CpuSet::union_of(
-        nodes
-            .filter_map(|node| topology.nodes.get(&node))
-            .map(|node| &node.cpus),
-    )
+fn nodes_cpus(topology: &Topology, nodes: impl IntoIterator<Item = u32>) -> CpuSet {
+    let nodes = nodes
+        .into_iter()
+        .filter_map(|node| topology.nodes.get(&node));
+    CpuSet::union_of(nodes.map(|node| &node.cpus))
 }
 
 /// The local CPUs that are not candidates, with the reason.
@@ -309,36 +270,33 @@ fn left_out(
     topology: &Topology,
     choice: &Choice,
     near: &CpuSet,
-    near_to: Option<&PlannedNear>,
+    is_near_program: bool,
     cpus: &CpuSet,
 ) -> Vec<LeftOut> {
     let mut left = near.difference(cpus);
-    let mut reasons = Vec::new();
-    let mut reason = |set: &CpuSet, why: &str| {
+    let by_policy = if is_near_program {
+        "not near what the policy wants its IRQs to be near"
+    } else {
+        "not in the scope or number of cores that the policy sets"
+    };
+    let exclusive = exclusive(topology, choice);
+    let reasons = [
+        (&choice.get(&EXCLUDE), "excluded by the policy"),
+        (&topology.isolated, "isolated"),
+        (&topology.nohz_full, "nohz_full"),
+        (&exclusive, "in an exclusive cpuset partition"),
+        (near, by_policy),
+    ];
+    let mut left_out = Vec::new();
+    for (set, why) in reasons {
         let cpus = left.intersection(set);
         if !cpus.is_empty() {
             left = left.difference(&cpus);
-            reasons.push(LeftOut {
-                cpus,
-                why: why.to_owned(),
-            });
+            let why = why.to_owned();
+            left_out.push(LeftOut { cpus, why });
         }
-    };
-    reason(&choice.get(&EXCLUDE), "excluded by the policy");
-    reason(&topology.isolated, "isolated");
-    reason(&topology.nohz_full, "nohz_full");
-    reason(
-        &exclusive(topology, choice),
-        "in an exclusive cpuset partition",
-    );
-    if near_to.is_some() {
-        reason(near, "not near what the policy wants its IRQs to be near");
     }
-    reason(
-        near,
-        "not in the scope or number of cores that the policy sets",
-    );
-    reasons
+    left_out
 }
 
 /// The CPUs that a cgroup has alone, if the policy leaves them out; else none.
@@ -353,64 +311,49 @@ pub(crate) fn exclusive(topology: &Topology, choice: &Choice) -> CpuSet {
 /// The CPUs that get no interrupts unless the policy names them or there are no others: isolated and `nohz_full` ones, and
 /// those that a cgroup has alone.
 pub(crate) fn isolated_or_exclusive(topology: &Topology, choice: &Choice) -> CpuSet {
-    topology
-        .isolated_or_nohz()
-        .union(&exclusive(topology, choice))
+    let isolated = topology.isolated_or_nohz();
+    isolated.union(&exclusive(topology, choice))
 }
 
 /// Online CPUs that are not kept free or excluded; those that are not excluded if all are kept free.
-fn usable(topology: &Topology, choice: &Choice) -> (CpuSet, Vec<Note>) {
+fn usable(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> CpuSet {
     let isolated_or_exclusive = isolated_or_exclusive(topology, choice);
     let excluded = choice.get(&EXCLUDE);
     let plain = topology.online.difference(&isolated_or_exclusive);
     let usable = plain.difference(&excluded);
     if !usable.is_empty() {
-        return (usable, Vec::new());
+        return usable;
     }
     let online = topology.online.difference(&excluded);
     if !plain.is_empty() || online.is_empty() {
-        return (topology.online.clone(), vec![Note::NoCpuLeft { excluded }]);
+        notes.push(Note::NoCpuLeft { excluded });
+        return topology.online.clone();
     }
-    (online.clone(), vec![Note::NoUsableCpu { online }])
+    notes.push(Note::NoUsableCpu {
+        online: online.clone(),
+    });
+    online
 }
 
-/// The node of an interface, and notes about it.
-fn home(topology: &Topology, interface: &Interface, usable: &CpuSet) -> (Home, Vec<Note>) {
-    let home = topology.home(&interface.device, usable);
-    let mut notes = Vec::new();
-    match (interface.device.node, home.source) {
+/// Notes about the node of an interface.
+fn of_home(topology: &Topology, interface: &Interface, home: &Home, notes: &mut Vec<Note>) {
+    let own = interface.device.node;
+    match (own, home.source) {
         (_, NodeSource::NumaNode) | (None, _) => {}
         (Some(node), NodeSource::Nearest) => {
-            let distance = home
-                .nodes
-                .first()
-                .map_or(0, |nearest| topology.distance(node, nearest));
+            let nearest = home.nodes.first();
             notes.push(Note::NodeWithoutCpus {
                 node,
                 nearest: home.nodes.clone(),
-                distance,
+                distance: nearest.map_or(0, |nearest| topology.distance(node, nearest)),
             });
         }
         (Some(node), _) => notes.push(Note::NodeMissing { node }),
     }
     if home.source == NodeSource::Unknown {
-        notes.push(Note::NodeUnknown {
-            named: interface.device.node.is_some(),
-        });
+        let named = own.is_some();
+        notes.push(Note::NodeUnknown { named });
     }
-    (home, notes)
-}
-
-/// A core with its sort keys.
-struct Ranked {
-    /// Whether it is the core of CPU 0, which is used last.
-    last: bool,
-    /// Index of its speed class; 0 is the fastest.
-    class: usize,
-    /// The number of cores of its L3 domain that come before it.
-    turn: usize,
-    domain: Option<usize>,
-    core: CpuSet,
 }
 
 /// At most `most` cores of each node, distributed over the node's L3 domains or of as few as possible, or one core of each; fast cores
@@ -422,42 +365,36 @@ fn first_cores(
     per: Per,
     choice: &Choice,
 ) -> CpuSet {
-    let mut chosen = CpuSet::new();
-    let containing =
+    let (avoid_cpu0, packs) = (choice.get(&AVOID_CPU0), choice.get(&L3) == Domains::Pack);
+    let place =
         |groups: &[CpuSet], core: &CpuSet| groups.iter().position(|group| group.intersects(core));
+    let mut chosen = CpuSet::new();
     for node in topology.nodes.values() {
         let own = cpus.intersection(&node.cpus);
-        let cores = topology
-            .cores
-            .iter()
-            .map(|core| core.intersection(&own))
-            .filter(|core| !core.is_empty());
-        let mut ranked: Vec<Ranked> = cores
-            .map(|core| Ranked {
-                last: choice.get(&AVOID_CPU0) && core.contains(0),
-                class: containing(&topology.speed_classes, &core).unwrap_or(0),
-                turn: 0,
-                domain: containing(&topology.l3_domains, &core),
-                core,
-            })
-            .collect();
-        ranked.sort_by_key(|r| (r.last, r.class, r.domain, r.core.first()));
-        let mut in_domain: BTreeMap<Option<usize>, usize> = BTreeMap::new();
-        for r in &mut ranked {
-            let turns = in_domain.entry(r.domain).or_default();
-            r.turn = *turns;
-            *turns += 1;
-        }
-        ranked.retain(|r| per == Per::Core || r.turn == 0);
-        if choice.get(&L3) == Domains::Pack {
-            for r in &mut ranked {
-                r.turn = 0;
-            }
-        }
+        let cores = topology.cores.iter().map(|core| core.intersection(&own));
+        let ranked = cores.filter(|core| !core.is_empty()).map(|core| {
+            let class = place(&topology.speed_classes, &core).unwrap_or(0);
+            let last = avoid_cpu0 && core.contains(0);
+            (last, class, place(&topology.l3_domains, &core), core)
+        });
+        let key = |(last, class, domain, core): &(_, _, _, CpuSet)| {
+            (*last, *class, *domain, core.first())
+        };
+        let mut in_domain: BTreeMap<_, usize> = BTreeMap::new();
+        let turns = ranked
+            .sorted_by_key(key)
+            .map(|(last, class, domain, core)| {
+                let turns = in_domain.entry(domain).or_default();
+                *turns += 1;
+                (*turns, (last, class, domain, core))
+            });
+        let turns = turns.filter(|(turn, _)| per == Per::Core || *turn == 1);
         // The k-th core of every domain comes before the k+1-th of any.
-        ranked.sort_by_key(|r| (r.last, r.class, r.turn, r.domain, r.core.first()));
-        for r in ranked.into_iter().take(most.unwrap_or(usize::MAX)) {
-            chosen = chosen.union(&r.core);
+        let ordered = turns.sorted_by_key(|(turn, (last, class, ..))| {
+            (*last, *class, if packs { 0 } else { *turn })
+        });
+        for (_, (.., core)) in ordered.take(most.unwrap_or(usize::MAX)) {
+            chosen.add(&core);
         }
     }
     chosen

@@ -3,20 +3,19 @@
 use crate::machine::Channels;
 use crate::machine::wording::word;
 use crate::plan::data::ChannelChange;
-use crate::plan::place::Locations;
 use crate::plan::work::Work;
 use crate::policy::{CHANNELS, ChannelCount};
 
 /// The change of channels that the policy requests; `None` when there is none, or when the driver does not report its
 /// maximum.
-pub(crate) fn change(locations: &Locations, work: &Work<'_>) -> Option<ChannelChange> {
+pub(crate) fn change(work: &Work<'_>) -> Option<ChannelChange> {
     let current = work.interface.channels.filter(|_| !work.skip)?;
     let most = current.max_receiving();
     let (count, why) = match work.choice.get(&CHANNELS) {
         ChannelCount::Keep => return None,
         ChannelCount::Auto if work.interface.channels_fixed => return None,
         ChannelCount::Auto => {
-            let cores = work.core_count(locations, &work.candidates.cpus);
+            let cores = work.core_count(&work.candidates.cpus);
             match u32::try_from(cores) {
                 Ok(count) if count <= most => (
                     count,
@@ -50,9 +49,9 @@ pub(crate) fn change(locations: &Locations, work: &Work<'_>) -> Option<ChannelCh
 
 /// The number of receiving channels to advise: one for each candidate core, as far as the device can have them. `None` for
 /// virtual functions, and where the number is unknown or fixed.
-pub(crate) fn advised(locations: &Locations, work: &Work<'_>) -> Option<u32> {
+pub(crate) fn advised(work: &Work<'_>) -> Option<u32> {
     let channels = work.interface.channels?;
-    let cores = work.core_count(locations, &work.candidates.cpus);
+    let cores = work.core_count(&work.candidates.cpus);
     let may_change = !work.interface.channels_fixed && !work.interface.is_virtual_function();
     let cores = u32::try_from(cores).unwrap_or(u32::MAX);
     may_change.then(|| cores.min(channels.max_receiving()).max(1))

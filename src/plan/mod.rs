@@ -1,7 +1,6 @@
 //! The planner: a pure function from a machine and a policy to a plan. No I/O, no clock, no environment; the same machine
 //! gives the same plan, whatever its IRQ numbers and link states.
 
-mod assign;
 pub mod binding;
 mod build;
 mod candidates;
@@ -13,11 +12,10 @@ pub mod note;
 mod notes;
 mod objective;
 mod place;
-mod queues;
 mod rss;
 mod score;
 mod spread;
-mod steer;
+mod steering;
 pub mod stored;
 mod threads;
 mod work;

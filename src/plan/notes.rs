@@ -1,156 +1,124 @@
 //! The notes of a plan.
 
+use itertools::Itertools as _;
+
 use crate::machine::{Machine, NodeSource, Rss, Selection, TxQueue, Vector};
 use crate::plan::candidates::exclusive;
 use crate::plan::channels;
 use crate::plan::data::PlannedRss;
 use crate::plan::note::{NoVectors, Note};
-use crate::plan::work::{Context, Work};
+use crate::plan::work::Work;
 use crate::policy::{CHANNELS, ChannelCount, IRQ_CORES, Policy, SCOPE, Scope, XPS, Xps};
 
 /// Notes about one interface.
 pub(crate) fn of_interface(
-    context: &Context<'_>,
     work: &Work<'_>,
+    selection: &Selection,
     rss: Option<&PlannedRss>,
 ) -> Vec<Note> {
-    let &Context {
-        machine, selection, ..
-    } = context;
-    let interface = work.interface;
+    let (interface, topology) = (work.interface, &work.machine.topology);
     if work.skip {
         let is_unmet = work.candidates.notes.iter().any(Note::is_unmet);
-        return if is_unmet {
-            Vec::new()
-        } else {
-            vec![Note::Skipped]
-        };
+        let skipped = (!is_unmet).then_some(Note::Skipped);
+        return skipped.into_iter().collect();
     }
     if interface.unreadable_name {
         return vec![Note::NameUnreadable];
     }
-    let mut notes = of_vectors(machine, work, selection);
+    let mut notes = of_vectors(work, selection);
     if interface.is_elsewhere() {
         notes.push(Note::Elsewhere);
-    } else {
-        notes.extend(interface.in_other_namespace.then_some(Note::OtherNamespace));
+    } else if interface.in_other_namespace {
+        notes.push(Note::OtherNamespace);
     }
     if !interface.contradictions.is_empty() {
         notes.push(Note::SourcesDisagree {
             contradictions: interface.contradictions.clone(),
         });
     }
-    let shared = work.shared.iter();
-    notes.extend(shared.map(|(&irq, &owner)| Note::LineShared {
-        irq,
-        owner: owner.to_owned(),
-    }));
-    let managed = interface
-        .vectors
-        .iter()
-        .filter(|v| v.is_queue_vector() && !v.movable)
-        .count();
-    if managed > 0 {
-        notes.push(Note::KernelManaged { vectors: managed });
+    for (&irq, &owner) in &work.shared {
+        let owner = owner.to_owned();
+        notes.push(Note::LineShared { irq, owner });
     }
-    let link = interface
-        .device
-        .link
-        .filter(|(now, possible)| now.is_below(*possible));
-    notes.extend(link.map(|(now, possible)| Note::LinkBelow { now, possible }));
-    notes.extend(too_many_queues(context, work, rss));
+    let vectors = work.queue_vectors().filter(|v| !v.movable).count();
+    if vectors > 0 {
+        notes.push(Note::KernelManaged { vectors });
+    }
+    let link = interface.device.link;
+    if let Some((now, possible)) = link.filter(|(now, possible)| now.is_below(*possible)) {
+        notes.push(Note::LinkBelow { now, possible });
+    }
+    notes.extend(too_many_queues(work, rss));
     notes.extend(other_channels(work));
-    let names_one = |tx: &TxQueue| {
-        tx.xps_rxqs
-            .as_ref()
-            .is_some_and(|rxqs| !rxqs.cpus.is_empty())
+    let names_one = |tx: &&TxQueue| {
+        let rxqs = tx.xps_rxqs.as_ref();
+        rxqs.is_some_and(|rxqs| !rxqs.cpus.is_empty())
     };
-    let overridden: Vec<u32> = interface
-        .tx_queues
-        .iter()
-        .filter(|tx| names_one(tx))
-        .map(|tx| tx.index)
-        .collect();
-    if matches!(work.choice.get(&XPS), Xps::Auto | Xps::Off) && !overridden.is_empty() {
-        notes.push(Note::XpsRxqsSet {
-            interface: interface.name.clone(),
-            queues: overridden,
-        });
+    let overridden = interface.tx_queues.iter().filter(names_one);
+    let queues = overridden.map(|tx| tx.index).collect_vec();
+    if matches!(work.choice.get(&XPS), Xps::Auto | Xps::Off) && !queues.is_empty() {
+        let interface = interface.name.clone();
+        notes.push(Note::XpsRxqsSet { interface, queues });
     }
-    notes.extend(hint(machine, work));
-    let has_queues = interface.vectors.iter().any(Vector::is_queue_vector);
-    let isolated = machine
-        .topology
-        .isolated_or_nohz()
-        .intersection(&work.candidates.cpus);
-    if has_queues && !isolated.is_empty() && work.candidates.source != NodeSource::Unknown {
-        notes.push(Note::IsolatedCpusUsed { cpus: isolated });
-    }
-    let exclusive = exclusive(&machine.topology, &work.choice).intersection(&work.candidates.cpus);
-    if has_queues && !exclusive.is_empty() {
-        notes.push(Note::ExclusiveCpusUsed { cpus: exclusive });
+    notes.extend(hint(work));
+    if work.has_placed_queues() {
+        let candidates = &work.candidates.cpus;
+        let cpus = topology.isolated_or_nohz().intersection(candidates);
+        if !cpus.is_empty() && work.candidates.source != NodeSource::Unknown {
+            notes.push(Note::IsolatedCpusUsed { cpus });
+        }
+        let cpus = exclusive(topology, &work.choice).intersection(candidates);
+        if !cpus.is_empty() {
+            notes.push(Note::ExclusiveCpusUsed { cpus });
+        }
     }
     notes
 }
 
 /// Notes about vectors that are missing, not recognized or shared.
-fn of_vectors(machine: &Machine, work: &Work<'_>, selection: &Selection) -> Vec<Note> {
-    let interface = work.interface;
-    let mut notes = Vec::new();
-    let has_queues = interface.vectors.iter().any(Vector::is_queue_vector);
+fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
+    let (interface, missing) = (work.interface, work.machine.missing());
+    let has_queues = work.has_placed_queues();
+    let unreadable = |missing: Option<&str>, vectors: &[_]| Note::VectorsUnreadable {
+        missing: missing.map(str::to_owned),
+        vectors: vectors.to_vec(),
+    };
     let vanished = &interface.vanished_vectors;
-    if let (Some(missing), None) = (machine.missing(), &interface.vmbus) {
-        notes.push(Note::VectorsUnreadable {
-            missing: Some(missing.to_owned()),
-            vectors: Vec::new(),
-        });
+    let vectors = interface.unknown_vectors.clone();
+    let note = if missing.is_some() && interface.vmbus.is_none() {
+        Some(unreadable(missing, &[]))
     } else if !vanished.is_empty() && !has_queues {
-        notes.push(Note::VectorsUnreadable {
-            missing: None,
-            vectors: vanished.clone(),
-        });
-    } else if let Some(owner) = &interface.shares_vectors_of {
-        let planned = selection.names.contains(owner);
-        notes.push(Note::VectorsShared {
-            owner: owner.clone(),
-            planned,
-        });
-    } else if !interface.unknown_vectors.is_empty() {
-        let vectors = interface.unknown_vectors.clone();
-        notes.push(if has_queues {
-            Note::UnknownVectors { vectors }
-        } else {
-            Note::VectorsNotUnderstood {
-                driver: interface.driver.clone(),
-                vectors,
-            }
-        });
-    } else if let (Some(channels), false) = (&interface.vmbus, has_queues) {
+        Some(unreadable(None, vanished))
+    } else if let Some(owner) = interface.shares_vectors_of.clone() {
+        let planned = selection.names.contains(&owner);
+        Some(Note::VectorsShared { owner, planned })
+    } else if !vectors.is_empty() && has_queues {
+        Some(Note::UnknownVectors { vectors })
+    } else if !vectors.is_empty() {
+        let driver = interface.driver.clone();
+        Some(Note::VectorsNotUnderstood { driver, vectors })
+    } else if has_queues {
+        None
+    } else if let Some(channels) = interface.vmbus.clone() {
         let device = interface.device.address.clone();
-        notes.push(Note::VmbusChannels {
-            device,
-            channels: channels.clone(),
-        });
-    } else if !has_queues {
+        Some(Note::VmbusChannels { device, channels })
+    } else {
         let because = match (interface.device.irqs.is_empty(), interface.link == "up") {
             (true, _) => NoVectors::OfDevice,
             (false, true) => NoVectors::Requested,
             (false, false) => NoVectors::WhileDown,
         };
-        notes.push(Note::NoVectors { because });
-    }
+        Some(Note::NoVectors { because })
+    };
+    let mut notes = Vec::from_iter(note);
     if !interface.sharing.is_empty() {
-        let others = interface
-            .sharing
-            .iter()
-            .map(|other| other.name.clone())
-            .collect();
+        let others = interface.sharing.iter().map(|other| other.name.clone());
+        let others = others.collect();
         notes.push(Note::VectorsOfSeveral { others });
     }
-    if machine.missing().is_none() && has_queues && !vanished.is_empty() {
-        notes.push(Note::VectorsVanished {
-            vectors: vanished.clone(),
-        });
+    if missing.is_none() && has_queues && !vanished.is_empty() {
+        let vectors = vanished.clone();
+        notes.push(Note::VectorsVanished { vectors });
     }
     notes
 }
@@ -159,72 +127,51 @@ fn of_vectors(machine: &Machine, work: &Work<'_>, selection: &Selection) -> Vec<
 /// their CPUs before their node is set (6.15 and later), ena uses any CPU.
 const HINTS_IGNORE_LOCALITY: [&str; 5] = ["i40e", "ice", "iavf", "idpf", "ena"];
 
-fn hint(machine: &Machine, work: &Work<'_>) -> Vec<Note> {
-    if work.choice.get(&SCOPE) != Scope::Hint || work.candidates.named {
-        return Vec::new();
-    }
-    let vectors = || {
-        work.interface
-            .vectors
-            .iter()
-            .filter(|vector| vector.is_queue_vector())
-    };
+fn hint(work: &Work<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
-    let without = vectors()
-        .filter(|vector| !machine.hints.contains_key(&vector.irq))
-        .count();
-    if without > 0 {
-        notes.push(Note::NoHint { vectors: without });
+    if work.choice.get(&SCOPE) != Scope::Hint || work.candidates.named {
+        return notes;
     }
-    let followed = |vector: &&Vector| {
-        vector
-            .queue
-            .and_then(|queue| work.cpus.get(&queue)?.decided_by)
-            .is_some()
+    let has_hint = |vector: &&Vector| work.machine.hints.contains_key(&vector.irq);
+    let (hinted, without): (Vec<_>, Vec<_>) = work.queue_vectors().partition(has_hint);
+    if !without.is_empty() {
+        let vectors = without.len();
+        notes.push(Note::NoHint { vectors });
+    }
+    let is_followed = |vector: &Vector| {
+        let placement = work.placement(vector);
+        placement.is_some_and(|placement| placement.decided_by.is_some())
     };
-    let hinted = vectors().filter(|vector| machine.hints.contains_key(&vector.irq));
-    let unusable = hinted.filter(|vector| !followed(vector)).count();
-    if unusable > 0 {
-        notes.push(Note::HintUnusable { vectors: unusable });
+    let vectors = hinted.iter().filter(|vector| !is_followed(vector)).count();
+    if vectors > 0 {
+        notes.push(Note::HintUnusable { vectors });
     }
     let driver = work.interface.driver.as_deref().unwrap_or_default();
-    if without == 0 && HINTS_IGNORE_LOCALITY.contains(&driver) {
-        notes.push(Note::HintIgnoresLocality {
-            driver: driver.to_owned(),
-        });
+    if without.is_empty() && HINTS_IGNORE_LOCALITY.contains(&driver) {
+        let driver = driver.to_owned();
+        notes.push(Note::HintIgnoresLocality { driver });
     }
     notes
 }
 
-fn too_many_queues(
-    context: &Context<'_>,
-    work: &Work<'_>,
-    rss: Option<&PlannedRss>,
-) -> Option<Note> {
-    let interface = work.interface;
-    let planned = rss
-        .and_then(|rss| rss.queues.as_ref())
-        .map(|queues| queues.len());
+fn too_many_queues(work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
+    let (interface, candidates) = (work.interface, &work.candidates.cpus);
+    let planned = rss.and_then(|rss| Some(rss.queues.as_ref()?.len()));
     let queues = work.active_queues.min(planned.unwrap_or(usize::MAX));
-    let cores = work.core_count(context.locations, &work.candidates.cpus);
+    let cores = work.core_count(candidates);
     let holds_all = |node: &u32| {
-        let node = context.machine.topology.nodes.get(node);
-        node.is_some_and(|node| work.candidates.cpus.is_subset(&node.cpus))
+        let node = work.machine.topology.nodes.get(node);
+        node.is_some_and(|node| candidates.is_subset(&node.cpus))
     };
-    let advised = || {
-        channels::advised(context.locations, work).filter(|&advised| (advised as usize) < queues)
-    };
+    let can_reach_fewer = interface.rss.as_ref().is_some_and(Rss::is_used);
     (queues > cores && cores > 0).then(|| Note::QueuesExceedCores {
         interface: interface.name.clone(),
         queues,
         cores,
         node: work.candidates.node.filter(holds_all),
-        advised: advised(),
+        advised: channels::advised(work).filter(|&advised| (advised as usize) < queues),
         fixed: interface.channels_fixed,
-        irq_cores: work
-            .choice
-            .get(&IRQ_CORES)
-            .filter(|_| interface.rss.as_ref().is_some_and(Rss::is_used)),
+        irq_cores: work.choice.get(&IRQ_CORES).filter(|_| can_reach_fewer),
     })
 }
 
@@ -237,61 +184,47 @@ fn other_channels(work: &Work<'_>) -> Option<Note> {
     };
     let fixed = work.interface.channels_fixed;
     match (work.interface.channels, requested) {
-        (Some(channels), Some(requested)) if requested == channels.receiving() => None,
-        (None, requested) => Some(Note::ChannelsUnchanged { requested, fixed }),
-        (_, None) if fixed => Some(Note::ChannelsUnchanged { requested, fixed }),
-        (Some(channels), Some(requested)) if requested > channels.max_receiving() => {
-            Some(Note::ChannelsAtMost {
-                requested,
-                most: channels.max_receiving(),
-            })
+        (None, _) => Some(Note::ChannelsUnchanged { requested, fixed }),
+        (_, None) => fixed.then_some(Note::ChannelsUnchanged { requested, fixed }),
+        (Some(channels), Some(requested)) => {
+            let most = channels.max_receiving();
+            let is_beyond = requested > most && requested != channels.receiving();
+            is_beyond.then_some(Note::ChannelsAtMost { requested, most })
         }
-        _ => None,
     }
-}
-
-/// Interfaces and network functions that are not planned; none when selectors were given.
-fn not_planned(machine: &Machine, selection: &Selection) -> Option<Note> {
-    if selection.explicit || machine.missing().is_some() {
-        return None;
-    }
-    let down = machine
-        .interfaces
-        .iter()
-        .filter(|interface| !selection.names.contains(&interface.name));
-    let down: Vec<String> = down.map(|interface| interface.name.clone()).collect();
-    let functions = machine.others.cards.clone();
-    (!down.is_empty() || !functions.is_empty()).then_some(Note::NotPlanned { down, functions })
 }
 
 /// Notes about the machine.
 pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selection) -> Vec<Note> {
-    let mut notes = Vec::new();
-    for selector in &selection.missing {
-        let selector = selector.clone();
-        notes.push(match selection.reasons.get(&selector) {
-            Some(what) => Note::NoDevice {
-                selector,
-                what: what.clone(),
-            },
+    let interfaces = &machine.interfaces;
+    let missing = selection.missing.iter().cloned();
+    let mut notes = missing
+        .map(|selector| match selection.reasons.get(&selector).cloned() {
+            Some(what) => Note::NoDevice { selector, what },
             None => Note::NotPresent { selector },
-        });
-    }
-    if selection.names.is_empty() && selection.missing.is_empty() {
+        })
+        .collect_vec();
+    if selection.names.is_empty() && notes.is_empty() {
         notes.push(Note::NothingToDo);
     }
-    let unmatched = (1..).zip(&policy.rules).filter(|(_, rule)| {
-        !machine.interfaces.is_empty()
-            && !machine
-                .interfaces
-                .iter()
-                .any(|interface| rule.matches(machine, interface))
-    });
-    notes.extend(unmatched.map(|(rule, of)| Note::RuleUnmatched {
-        rule,
-        conditions: of.text.clone(),
-    }));
-    notes.extend(not_planned(machine, selection));
+    for (rule, of) in (1..).zip(&policy.rules) {
+        let mut matched = interfaces.iter().map(|i| of.matches(machine, i));
+        if !interfaces.is_empty() && !matched.contains(&true) {
+            let conditions = of.text.clone();
+            notes.push(Note::RuleUnmatched { rule, conditions });
+        }
+    }
+    // Interfaces and network functions that are not planned, where no selectors were given.
+    if !selection.explicit && machine.missing().is_none() {
+        let names = interfaces.iter().map(|interface| interface.name.clone());
+        let down = names
+            .filter(|name| !selection.names.contains(name))
+            .collect_vec();
+        let functions = machine.others.cards.clone();
+        if !down.is_empty() || !functions.is_empty() {
+            notes.push(Note::NotPlanned { down, functions });
+        }
+    }
     if machine.topology.exclusive_cut {
         notes.push(Note::CgroupsLeftOut);
     }

@@ -14,20 +14,12 @@ pub(crate) struct Locations {
     pub(crate) cores: usize,
     /// The CPUs of each L3 domain.
     pub(crate) domain_sizes: Vec<usize>,
-    nodes: BTreeMap<Option<u32>, NodeCores>,
-}
-
-/// The cores and CPUs of a node.
-#[derive(Debug, Default)]
-pub(crate) struct NodeCores {
-    /// Indices into the topology's cores.
-    pub(crate) cores: Vec<usize>,
-    /// CPUs, core by core.
-    pub(crate) cpus: Vec<u32>,
+    /// The cores of each node, as indices into the topology's.
+    pub(crate) nodes: BTreeMap<Option<u32>, Vec<usize>>,
 }
 
 /// Core, L3 domain and node of a CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CpuLocation {
     /// Index into the topology's cores.
     pub(crate) core: usize,
@@ -43,12 +35,7 @@ impl Locations {
         let end = topology.online.last().map_or(0, |last| last as usize + 1);
         let mut by_cpu: Vec<Option<CpuLocation>> = vec![None; end];
         for cpu in topology.online.iter() {
-            by_cpu[cpu as usize] = Some(CpuLocation {
-                core: 0,
-                domain: 0,
-                node: None,
-                class: 0,
-            });
+            by_cpu[cpu as usize] = Some(CpuLocation::default());
         }
         let mut each = |cpus: &CpuSet, change: &dyn Fn(&mut CpuLocation)| {
             for cpu in cpus.iter() {
@@ -63,9 +50,10 @@ impl Locations {
         for (class, cpus) in topology.speed_classes.iter().enumerate() {
             each(cpus, &|place| place.class = class);
         }
-        let nodes = topology.nodes.iter().map(|(&id, node)| (id, &node.cpus));
-        for (at, (node, cpus)) in nodes.enumerate() {
-            each(cpus, &|place| (place.node, place.domain) = (Some(node), at));
+        for (domain, (&id, node)) in topology.nodes.iter().enumerate() {
+            each(&node.cpus, &|place| {
+                (place.node, place.domain) = (Some(id), domain);
+            });
         }
         for (domain, cpus) in (topology.nodes.len()..).zip(&topology.l3_domains) {
             each(cpus, &|place| place.domain = domain);
@@ -74,15 +62,11 @@ impl Locations {
         for place in by_cpu.iter().flatten() {
             domain_sizes[place.domain] += 1;
         }
-        let mut nodes: BTreeMap<Option<u32>, NodeCores> = BTreeMap::new();
+        let mut nodes: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for (core, cpus) in topology.cores.iter().enumerate() {
-            let place = cpus
-                .first()
-                .and_then(|first| by_cpu.get(first as usize)?.as_ref());
-            if let Some(place) = place {
-                let node = nodes.entry(place.node).or_default();
-                node.cores.push(core);
-                node.cpus.extend(cpus.iter());
+            let first = cpus.first().and_then(|cpu| *by_cpu.get(cpu as usize)?);
+            if let Some(place) = first {
+                nodes.entry(place.node).or_default().push(core);
             }
         }
         Self {
@@ -91,11 +75,6 @@ impl Locations {
             domain_sizes,
             nodes,
         }
-    }
-
-    /// The cores of each node.
-    pub(crate) fn cores_by_node(&self) -> &BTreeMap<Option<u32>, NodeCores> {
-        &self.nodes
     }
 
     /// The number of cores with a CPU in the set.
@@ -109,7 +88,7 @@ impl Locations {
 
     /// The location of a CPU; `None` when it is not online.
     pub(crate) fn of(&self, cpu: u32) -> Option<CpuLocation> {
-        self.by_cpu.get(cpu as usize).copied().flatten()
+        *self.by_cpu.get(cpu as usize)?
     }
 
     /// The CPUs of a CPU's core; `None` when it is not online.
@@ -119,8 +98,7 @@ impl Locations {
 
     /// The CPUs of a CPU's L3 domain, if it has one.
     pub(crate) fn l3_of<'a>(&self, topology: &'a Topology, cpu: u32) -> Option<&'a CpuSet> {
-        topology
-            .l3_domains
-            .get(self.of(cpu)?.domain.checked_sub(topology.nodes.len())?)
+        let domain = self.of(cpu)?.domain.checked_sub(topology.nodes.len())?;
+        topology.l3_domains.get(domain)
     }
 }

@@ -1,50 +1,50 @@
 //! The queues that an interface's RSS indirection table sends flows to, by the policy.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::netdev::Netdev;
-use crate::machine::{Role, Rss, Vector};
+use crate::machine::{Role, Rss};
 use crate::plan::data::PlannedRss;
 use crate::plan::note::{Note, RssUnchanged};
-use crate::plan::work::{Context, Work};
+use crate::plan::work::Work;
 use crate::policy::{RSS, RssQueues, SIBLINGS};
 
-/// The plan for the table of an interface, and notes about it.
-pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss>, Option<Note>) {
+/// The plan for the table of an interface, and a note about it.
+pub(crate) fn plan(work: &Work<'_>) -> (Option<PlannedRss>, Option<Note>) {
     let requested = work.choice.get(&RSS);
-    let unchanged = |because| {
-        (requested != RssQueues::Keep && !work.skip).then_some(Note::RssUnchanged { because })
-    };
     let Some(table) = &work.interface.rss else {
-        return (None, unchanged(RssUnchanged::NoTable));
+        let because = RssUnchanged::NoTable;
+        let is_wanted = requested != RssQueues::Keep && !work.skip;
+        return (None, is_wanted.then_some(Note::RssUnchanged { because }));
     };
-    let possible = QueueSet::below(table.queues);
-    let free = free(work, table);
+    let unchanged = |why: &str, because| {
+        let note = Note::RssUnchanged { because };
+        (None, format!("unchanged: {why}"), Some(note))
+    };
     let (queues, why, note) = match requested {
         _ if work.skip => (None, "skipped by the policy".to_owned(), None),
         RssQueues::Keep => (None, "unchanged".to_owned(), None),
-        _ if !table.is_used() => {
-            let why = "unchanged: its hash function is not known to use the table".to_owned();
-            (None, why, unchanged(RssUnchanged::Function(table.function)))
-        }
+        _ if !table.is_used() => unchanged(
+            "its hash function is not known to use the table",
+            RssUnchanged::Function(table.function),
+        ),
         RssQueues::First(count) => {
+            let free = free(work, table);
             let queues: QueueSet = free.iter().copied().take(count as usize).collect();
             let why = if queues.len() < count as usize {
-                format!(
-                    "the policy requests {count} queues, and it can reach {}",
-                    queues.len()
-                )
+                let most = queues.len();
+                format!("the policy requests {count} queues, and it can reach {most}")
             } else {
                 "the first queues, as the policy requests".to_owned()
             };
             (Some(queues), why, None)
         }
-        RssQueues::Candidates => match on_candidates(context, work, &free) {
-            queues if queues.is_empty() => {
-                let why = "unchanged: no queue's IRQ is on a candidate CPU".to_owned();
-                (None, why, unchanged(RssUnchanged::NoQueue))
-            }
+        RssQueues::Candidates => match on_candidates(work, table) {
+            queues if queues.is_empty() => unchanged(
+                "no queue's IRQ is on a candidate CPU",
+                RssUnchanged::NoQueue,
+            ),
             queues => (
                 Some(queues),
                 "a queue on each candidate core".to_owned(),
@@ -53,89 +53,63 @@ pub(crate) fn plan(context: &Context<'_>, work: &Work<'_>) -> (Option<PlannedRss
         },
     };
     // A table cannot reach more queues than it has entries.
-    let queues = queues.map(|queues| {
-        queues
-            .iter()
-            .copied()
-            .take(table.table.len())
-            .collect::<QueueSet>()
-    });
-    let reached = queues.clone().unwrap_or_else(|| table.reached());
-    let note = note.or_else(|| beyond_candidates(context, work, table, &reached));
-    let (entries, now) = (table.table.len(), table.reached());
-    (
-        Some(PlannedRss {
-            entries,
-            possible,
-            now,
-            queues,
-            why: why.into(),
-        }),
-        note,
-    )
+    let entries = table.table.len();
+    let queues = queues.map(|queues: QueueSet| queues.iter().copied().take(entries).collect());
+    let now = table.reached();
+    let note = note.or_else(|| beyond_candidates(work, table, queues.as_ref().unwrap_or(&now)));
+    let planned = PlannedRss {
+        entries,
+        possible: QueueSet::below(table.queues),
+        now,
+        queues,
+        why: why.into(),
+    };
+    (Some(planned), note)
 }
 
 /// The queues that the table can reach, but those whose packets somebody takes in place of the kernel's stack.
 fn free(work: &Work<'_>, table: &Rss) -> QueueSet {
     let taken = work.interface.netdev.iter().flat_map(Netdev::taken);
-    let taken: BTreeSet<u32> = taken.map(|(queue, _)| queue).collect();
-    let mut free = QueueSet::below(table.queues);
-    free.retain(|queue| !taken.contains(queue));
-    free
+    let taken: BTreeMap<_, _> = taken.collect();
+    let all = 0..table.queues;
+    all.filter(|queue| !taken.contains_key(queue)).collect()
 }
 
 /// The first queue on each core of those whose receive vector is on candidate CPUs under the plan. A second queue on a
 /// core takes no load off it.
-fn on_candidates(context: &Context<'_>, work: &Work<'_>, possible: &QueueSet) -> QueueSet {
+fn on_candidates(work: &Work<'_>, table: &Rss) -> QueueSet {
     let mut taken = BTreeSet::new();
+    let is_apart = work.choice.get(&SIBLINGS);
     let mut is_first = |cpu: u32| {
-        let core = context
-            .locations
-            .core_of(&context.machine.topology, cpu)
-            .and_then(CpuSet::first);
-        taken.insert(core.filter(|_| !work.choice.get(&SIBLINGS)).unwrap_or(cpu))
+        let core = work.locations.core_of(&work.machine.topology, cpu);
+        let core = core.filter(|_| !is_apart).and_then(CpuSet::first);
+        taken.insert(core.unwrap_or(cpu))
     };
-    let on_candidate = |queue: &u32| {
-        let (cpus, candidates) = receiver(context, work, *queue);
+    let mut queues = free(work, table);
+    queues.retain(|&queue| {
+        let (cpus, candidates) = receiver(work, queue);
         cpus.is_subset(candidates) && cpus.first().is_some_and(&mut is_first)
-    };
-    possible.iter().copied().filter(on_candidate).collect()
+    });
+    queues
 }
 
 /// The CPUs of a receive queue's vector under the plan, empty if they are unknown, and the candidates for it.
-fn receiver<'a>(context: &Context<'_>, work: &'a Work<'_>, queue: u32) -> (CpuSet, &'a CpuSet) {
-    let receives = |vector: &&&Vector| matches!(vector.role, Role::Rx | Role::Combined);
-    let counted = || {
-        work.cpu_of(Role::Rx, queue)
-            .map(CpuSet::single)
-            .unwrap_or_default()
-    };
-    match work.vectors_of(queue).iter().find(receives) {
+fn receiver<'a>(work: &'a Work<'_>, queue: u32) -> (CpuSet, &'a CpuSet) {
+    let vector = work.receiver(queue);
+    let cpus = match vector.filter(|vector| work.target(vector).is_none()) {
+        Some(stays) => work.cpus_of(stays),
         // Of a group of CPUs, the one that the queue counts for.
-        Some(vector) if work.target(context.machine, vector).is_some() => {
-            (counted(), work.candidates_of(vector))
-        }
-        Some(vector) => (
-            work.cpus_of(context.machine, vector),
-            work.candidates_of(vector),
-        ),
-        None => (counted(), &work.candidates.cpus),
-    }
+        None => work.cpu_of(Role::Rx, queue).into_iter().collect(),
+    };
+    let candidates = vector.map(|vector| work.candidates_of(vector));
+    (cpus, candidates.unwrap_or(&work.candidates.cpus))
 }
 
 /// A note if flows are sent to queues whose vectors cannot be moved to candidate CPUs.
-fn beyond_candidates(
-    context: &Context<'_>,
-    work: &Work<'_>,
-    table: &Rss,
-    reached: &QueueSet,
-) -> Option<Note> {
-    if work.skip {
-        return None;
-    }
+fn beyond_candidates(work: &Work<'_>, table: &Rss, reached: &QueueSet) -> Option<Note> {
     let (mut queues, mut cpus) = (QueueSet::default(), CpuSet::new());
-    for &queue in reached.iter() {
-        let (on, candidates) = receiver(context, work, queue);
+    for &queue in reached.iter().filter(|_| !work.skip) {
+        let (on, candidates) = receiver(work, queue);
         if !on.is_subset(candidates) {
             queues.insert(queue);
             cpus.add(&on);
@@ -145,6 +119,6 @@ fn beyond_candidates(
         interface: work.interface.name.clone(),
         queues,
         cpus,
-        avoidable: table.is_used() && !on_candidates(context, work, &free(work, table)).is_empty(),
+        avoidable: table.is_used() && !on_candidates(work, table).is_empty(),
     })
 }

@@ -5,8 +5,12 @@
 //! chain of cores, or every core may take one more. Exchanges between two cores then lower the load of the busiest one,
 //! and the pairs of queues that share a core.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::iter::successors;
+use std::mem::{replace, take};
+
+use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
 use crate::machine::Topology;
@@ -22,36 +26,32 @@ struct Set {
     avoid_cpu0: bool,
     /// Whether it fills one L3 domain before it begins another.
     packs: bool,
-    /// Its cores, and by core whether it is one of them.
     cores: Vec<usize>,
-    has: Vec<bool>,
 }
 
 /// A queue that can be moved.
 pub(crate) struct Queue {
+    /// The caller's number for it.
+    pub(crate) id: usize,
+    /// The place of its interface among those that take part.
+    pub(crate) work: usize,
+    /// Whether it is the interface's queue 0.
+    pub(crate) is_first: bool,
     /// A number from [`Spread::set`].
     pub(crate) set: usize,
     pub(crate) weight: u64,
     /// Where it is.
-    pub(crate) core: usize,
-}
-
-impl Queue {
-    pub(crate) fn new(set: usize, weight: u64) -> Self {
-        Self {
-            set,
-            weight,
-            core: usize::MAX,
-        }
-    }
+    pub(crate) core: Option<usize>,
 }
 
 /// What is on a core, or on a thread where each counts as a core.
-#[derive(Clone, Default)]
 struct Core {
+    place: CpuLocation,
     cpus: Vec<u32>,
     queues: usize,
     load: u64,
+    /// First queues of interfaces that stay on it.
+    firsts: usize,
     /// Those of the queues that can be moved.
     movable: Vec<usize>,
     /// The sets that have it.
@@ -62,11 +62,10 @@ struct Core {
 pub(crate) struct Spread<'a> {
     locations: &'a Locations,
     /// The core of each CPU.
-    of_cpu: Vec<usize>,
-    places: Vec<CpuLocation>,
+    of_cpu: Vec<Option<usize>>,
     cores: Vec<Core>,
     sets: Vec<Set>,
-    pub(crate) queues: Vec<Queue>,
+    queues: Vec<Queue>,
     in_domain: Vec<usize>,
     on_cpu: Vec<usize>,
     /// The core of CPU 0, where it is used last.
@@ -77,29 +76,31 @@ impl<'a> Spread<'a> {
     /// `apart`: the CPUs each of which counts as a core.
     pub(crate) fn new(topology: &Topology, locations: &'a Locations, apart: &CpuSet) -> Self {
         let end = topology.online.last().map_or(0, |last| last as usize + 1);
-        let (mut of_cpu, mut places) = (vec![usize::MAX; end], Vec::new());
+        let mut of_cpu = vec![None; end];
         let mut cores: Vec<Core> = Vec::new();
         for cpu in topology.online.iter() {
-            let Some(place) = locations.of(cpu) else {
-                continue;
-            };
             let first = locations.core_of(topology, cpu).and_then(CpuSet::first);
             let first = first.filter(|&first| first < cpu && !apart.contains(cpu));
-            let core = first.map_or(cores.len(), |first| of_cpu[first as usize]);
-            of_cpu[cpu as usize] = core;
-            if first.is_none() {
-                places.push(place);
-                cores.push(Core::default());
+            let core = first.and_then(|first| of_cpu[first as usize]);
+            let core = core.unwrap_or(cores.len());
+            if core == cores.len() {
+                cores.push(Core {
+                    place: locations.of(cpu).unwrap_or_default(),
+                    cpus: Vec::new(),
+                    queues: 0,
+                    load: 0,
+                    firsts: 0,
+                    movable: Vec::new(),
+                    sets: Vec::new(),
+                });
             }
-            if let Some(core) = cores.get_mut(core) {
-                core.cpus.push(cpu);
-            }
+            cores[core].cpus.push(cpu);
+            of_cpu[cpu as usize] = Some(core);
         }
         Self {
             locations,
             of_cpu,
             cores,
-            places,
             sets: Vec::new(),
             queues: Vec::new(),
             in_domain: vec![0; locations.domain_sizes.len()],
@@ -108,14 +109,8 @@ impl<'a> Spread<'a> {
         }
     }
 
-    /// The number of cores.
-    pub(crate) fn len(&self) -> usize {
-        self.cores.len()
-    }
-
-    pub(crate) fn core(&self, cpu: u32) -> Option<usize> {
-        let core = self.of_cpu.get(cpu as usize).copied();
-        core.filter(|&core| core < self.cores.len())
+    fn core(&self, cpu: u32) -> Option<usize> {
+        *self.of_cpu.get(cpu as usize)?
     }
 
     /// The number of a set of candidates.
@@ -129,11 +124,8 @@ impl<'a> Spread<'a> {
         if let Some(known) = self.sets.iter().position(same) {
             return known;
         }
-        let mut has = vec![false; self.cores.len()];
-        for core in cpus.iter().filter_map(|cpu| self.core(cpu)) {
-            has[core] = true;
-        }
-        let cores: Vec<usize> = (0..has.len()).filter(|&core| has[core]).collect();
+        let cores = cpus.iter().filter_map(|cpu| self.core(cpu));
+        let cores: Vec<usize> = cores.sorted_unstable().dedup().collect();
         for &core in &cores {
             self.cores[core].sets.push(self.sets.len());
         }
@@ -146,42 +138,43 @@ impl<'a> Spread<'a> {
             avoid_cpu0,
             packs,
             cores,
-            has,
         });
         self.sets.len() - 1
     }
 
     /// Counts a queue that stays on a CPU.
-    pub(crate) fn add(&mut self, cpu: u32, weight: u64) {
+    pub(crate) fn add(&mut self, cpu: u32, weight: u64, is_first: bool) {
         if let Some(core) = self.core(cpu) {
             self.count(core, weight);
             self.on_cpu[cpu as usize] += 1;
+            self.cores[core].firsts += usize::from(is_first);
         }
     }
 
     fn count(&mut self, core: usize, weight: u64) {
-        self.cores[core].queues += 1;
-        self.cores[core].load += weight;
-        self.in_domain[self.places[core].domain] += 1;
+        let core = &mut self.cores[core];
+        core.queues += 1;
+        core.load += weight;
+        self.in_domain[core.place.domain] += 1;
     }
 
     fn move_to(&mut self, queue: usize, to: usize) {
-        let (from, weight) = (self.queues[queue].core, self.queues[queue].weight);
-        if let Some(core) = self.cores.get_mut(from) {
+        let weight = self.queues[queue].weight;
+        if let Some(from) = self.queues[queue].core.replace(to) {
+            let core = &mut self.cores[from];
             core.movable.retain(|&other| other != queue);
             core.queues -= 1;
             core.load -= weight;
-            self.in_domain[self.places[from].domain] -= 1;
+            self.in_domain[core.place.domain] -= 1;
         }
         self.count(to, weight);
         self.cores[to].movable.push(queue);
-        self.queues[queue].core = to;
     }
 
     /// Where a core comes among those of a set that are equally loaded: near ones first, fast ones, that of CPU 0 last,
     /// those of an L3 domain that has few queues for its size, or many of a set that packs them.
     fn rank(&self, set: usize, core: usize) -> (usize, usize, bool, usize, usize) {
-        let (set, place) = (&self.sets[set], self.places[core]);
+        let (set, place) = (&self.sets[set], self.cores[core].place);
         let is_near = |tier: &CpuSet| tier.iter().any(|cpu| self.core(cpu) == Some(core));
         let tier = set.tiers.iter().position(is_near).unwrap_or(0);
         let last = set.avoid_cpu0 && self.core(0) == Some(core);
@@ -196,11 +189,10 @@ impl<'a> Spread<'a> {
 
     /// The best core of a set of those with fewer than `most` queues.
     fn best(&self, set: usize, most: usize) -> Option<usize> {
+        let cores = self.sets[set].cores.iter().copied();
         let fits = |core: &usize| self.cores[*core].queues < most;
-        let load = |core: usize| (self.cores[core].load, self.cores[core].queues);
-        let cores = || self.sets[set].cores.iter().copied().filter(fits);
-        let least = cores().map(load).min()?;
-        let least = cores().filter(|&core| load(core) == least);
+        let load = |core: &usize| (self.cores[*core].load, self.cores[*core].queues);
+        let least = cores.filter(fits).min_set_by_key(load).into_iter();
         least.min_by_key(|&core| self.rank(set, core))
     }
 
@@ -213,7 +205,7 @@ impl<'a> Spread<'a> {
     }
 
     /// The CPU of a core with the fewest queues, which counts one more.
-    pub(crate) fn thread(&mut self, set: usize, core: usize) -> Option<u32> {
+    fn thread(&mut self, set: usize, core: usize) -> Option<u32> {
         let cpus = self.cores[core].cpus.iter().copied();
         let own = cpus.filter(|&cpu| self.sets[set].cpus.contains(cpu));
         let cpu = own.min_by_key(|&cpu| self.on_cpu[cpu as usize])?;
@@ -226,14 +218,29 @@ impl<'a> Spread<'a> {
         self.on_cpu.get(cpu as usize).copied().unwrap_or(0)
     }
 
-    /// Places all queues, in their order.
-    pub(crate) fn arrange(&mut self) {
+    /// Places queues, and returns the CPU of each by its id. Queues of one weight and the same candidates can change places.
+    pub(crate) fn place(&mut self, mut queues: Vec<Queue>) -> BTreeMap<usize, u32> {
+        queues.retain(|queue| !self.sets[queue.set].cores.is_empty());
+        queues.sort_by_key(|queue| (Reverse(queue.weight), queue.set));
+        self.queues = queues;
+        self.arrange();
+        let mut queues = take(&mut self.queues);
+        for alike in queues.chunk_by_mut(|a, b| (a.weight, a.set) == (b.weight, b.set)) {
+            self.number(alike);
+            for own in alike.chunk_by_mut(|a, b| a.work == b.work) {
+                self.number(own);
+            }
+        }
+        self.part_firsts(&mut queues);
+        queues.sort_unstable_by_key(|queue| queue.id);
+        let cpu = |queue: Queue| Some((queue.id, self.thread(queue.set, queue.core?)?));
+        queues.into_iter().filter_map(cpu).collect()
+    }
+
+    fn arrange(&mut self) {
         let mut most = self.least_most();
         for queue in 0..self.queues.len() {
             let set = self.queues[queue].set;
-            if self.sets[set].cores.is_empty() {
-                continue;
-            }
             let core = loop {
                 if let Some(core) = self.best(set, most) {
                     break core;
@@ -245,18 +252,17 @@ impl<'a> Spread<'a> {
             };
             self.move_to(queue, core);
         }
-        self.lower_load(most);
-        self.lower_pairs(most);
+        if !self.queues.is_empty() {
+            while self.exchange(self.busiest(), most, 0) {}
+            self.lower_pairs(most);
+        }
     }
 
     /// A number of queues below which the busiest core cannot be: those that must be in a set, by its cores.
     fn least_most(&self) -> usize {
         let inside = |set: &Set| {
-            let within: Vec<bool> = self
-                .sets
-                .iter()
-                .map(|s| s.cpus.is_subset(&set.cpus))
-                .collect();
+            let within = self.sets.iter().map(|s| s.cpus.is_subset(&set.cpus));
+            let within: Vec<bool> = within.collect();
             let own = self.queues.iter().filter(|queue| within[queue.set]).count();
             let fixed: usize = set.cores.iter().map(|&core| self.cores[core].queues).sum();
             (own + fixed).div_ceil(set.cores.len().max(1))
@@ -280,31 +286,28 @@ impl<'a> Spread<'a> {
             for at in 0..self.cores[core].movable.len() {
                 let queue = self.cores[core].movable[at];
                 let Queue { set, weight, .. } = self.queues[queue];
-                if weight >= least[set]
-                    || self.cores[core].load + more > limit.saturating_add(weight)
-                {
+                let load = self.cores[core].load + more;
+                if weight >= least[set] || load > limit.saturating_add(weight) {
                     continue;
                 }
                 least[set] = weight;
                 for &to in &self.sets[set].cores {
                     let Core { queues, load, .. } = self.cores[to];
-                    let chain = || successors(Some(queue), |&last| came[self.queues[last].core]);
-                    let fits = queues < room
+                    let before = |&last: &usize| came[self.queues[last].core?];
+                    let mut chain = successors(Some(queue), before);
+                    if queues < room
                         && load.saturating_add(weight) <= limit
-                        && chain().all(|queue| self.queues[queue].core != to);
-                    if fits {
-                        let (mut queue, mut to) = (queue, to);
-                        loop {
-                            let left = self.queues[queue].core;
-                            self.move_to(queue, to);
-                            let Some(before) = came[left] else {
-                                return Ok(());
-                            };
-                            (queue, to) = (before, left);
+                        && chain.all(|queue| self.queues[queue].core != Some(to))
+                    {
+                        let (mut next, mut to) = (Some(queue), Some(to));
+                        while let (Some(queue), Some(core)) = (next, to) {
+                            to = self.queues[queue].core;
+                            next = to.and_then(|left| came[left]);
+                            self.move_to(queue, core);
                         }
+                        return Ok(());
                     }
-                    if !seen[to] {
-                        seen[to] = true;
+                    if !replace(&mut seen[to], true) {
                         came[to] = Some(queue);
                         line.push_back(to);
                     }
@@ -317,36 +320,20 @@ impl<'a> Spread<'a> {
     fn busiest(&self) -> usize {
         let cores = 0..self.cores.len();
         cores
-            .max_by_key(|&core| (self.cores[core].load, usize::MAX - core))
+            .rev()
+            .max_by_key(|&core| self.cores[core].load)
             .unwrap_or(0)
-    }
-
-    /// Lowers the load of the busiest core while an exchange does.
-    fn lower_load(&mut self, most: usize) {
-        let cost = |_: &Self, [own, other]: [After; 2]| {
-            let load = own.load.max(other.load);
-            Some((load, pairs(own.queues) + pairs(other.queues), 0))
-        };
-        while self.exchange(self.busiest(), most, cost) {}
     }
 
     /// Lowers the pairs of queues that share a core, then the queues on slow cores and on that of CPU 0, while the load of
     /// the busiest core stays.
     fn lower_pairs(&mut self, most: usize) {
-        let limit = self.cores.get(self.busiest()).map_or(0, |core| core.load);
-        let cost = |spread: &Self, cores: [After; 2]| {
-            let shared: u64 = cores.iter().map(|core| pairs(core.queues)).sum();
-            let slow = cores
-                .iter()
-                .map(|core| spread.order(core.core) * core.queues as u64);
-            let fits = cores.iter().all(|core| core.load <= limit);
-            fits.then(|| (shared, slow.sum::<u64>(), 0))
-        };
-        loop {
-            let mut order: Vec<usize> = (0..self.cores.len()).collect();
-            order.sort_by_key(|&core| std::cmp::Reverse(self.cores[core].queues));
+        let limit = self.cores[self.busiest()].load;
+        let mut changed = true;
+        while take(&mut changed) {
+            let queues = |&core: &usize| Reverse(self.cores[core].queues);
+            let order = (0..self.cores.len()).sorted_by_key(queues);
             let mut looked_at = vec![false; self.cores.len()];
-            let mut changed = false;
             for from in order {
                 let room = self.cores[from].queues.saturating_sub(1);
                 if room > 0 && !looked_at[from] {
@@ -354,79 +341,61 @@ impl<'a> Spread<'a> {
                         Ok(()) => changed = true,
                         // From those there is no chain either.
                         Err(seen) => {
-                            for (core, seen) in seen.into_iter().enumerate() {
-                                looked_at[core] |= seen;
+                            for (looked_at, seen) in looked_at.iter_mut().zip(seen) {
+                                *looked_at |= seen;
                             }
                         }
                     }
                 }
-                changed |= self.may_gain(from) && self.exchange(from, most, cost);
-            }
-            if !changed {
-                break;
+                changed |= self.may_gain(from) && self.exchange(from, most, limit);
             }
         }
     }
 
     /// 0 for a core that is used as any other.
     fn order(&self, core: usize) -> u64 {
-        2 * self.places[core].class as u64 + u64::from(self.last == Some(core))
+        2 * self.cores[core].place.class as u64 + u64::from(self.last == Some(core))
     }
 
     /// Whether a queue of a core could be on one with fewer, or one that is as good with it and better placed.
     fn may_gain(&self, from: usize) -> bool {
         let (queues, order) = (self.cores[from].queues, self.order(from));
-        let mut sets: Vec<usize> = self.cores[from]
-            .movable
-            .iter()
-            .map(|&queue| self.queues[queue].set)
-            .collect();
-        sets.sort_unstable();
-        sets.dedup();
         let is_better = |&to: &usize| {
-            let to_queues = self.cores[to].queues;
-            to_queues + 1 < queues || to_queues + 1 == queues && self.order(to) < order
+            let to_queues = self.cores[to].queues + 1;
+            to_queues < queues || to_queues == queues && self.order(to) < order
         };
-        sets.iter()
-            .any(|&set| self.sets[set].cores.iter().any(is_better))
+        let movable = self.cores[from].movable.iter();
+        let mut sets = movable.map(|&queue| self.queues[queue].set).dedup();
+        sets.any(|set| self.sets[set].cores.iter().any(is_better))
     }
 
     /// Exchanges at most three queues of a core for at most three of another, where that lowers the cost of the two cores;
-    /// the exchange with the least.
-    fn exchange<Cost: Ord>(
-        &mut self,
-        from: usize,
-        most: usize,
-        cost: impl Fn(&Self, [After; 2]) -> Option<Cost>,
-    ) -> bool {
-        let mut best: Option<(Cost, Vec<usize>, usize, Vec<usize>)> = None;
+    /// the exchange with the least. A load up to `limit` costs nothing.
+    fn exchange(&mut self, from: usize, most: usize, limit: u64) -> bool {
+        let mut best: Option<(_, Vec<usize>, usize, Vec<usize>)> = None;
         let mut known = BTreeSet::new();
         let outs = self.handfuls(from);
         for to in (0..self.cores.len()).filter(|&to| to != from) {
             let core = &self.cores[to];
-            let mut kinds: Vec<_> = core.movable.iter().map(|&queue| self.kind(queue)).collect();
-            kinds.sort_unstable();
+            let kinds = core.movable.iter().map(|&queue| self.kind(queue));
+            let kinds = kinds.sorted_unstable().collect_vec();
             let alike = (core.queues, core.load, &core.sets, kinds, self.order(to));
-            let outs: Vec<_> = outs.iter().filter(|out| self.fit(out, to)).collect();
+            let outs = outs.iter().filter(|out| self.fit(out, to)).collect_vec();
             // One of them is to exchange nothing.
             if outs.len() < 2 || !known.insert(alike) {
                 continue;
             }
-            let now = cost(self, [self.after(from, &[], &[]), self.after(to, &[], &[])]);
+            let now = self.cost(limit, [(from, &[], &[]), (to, &[], &[])]);
             for back in self.handfuls(to).iter().filter(|back| self.fit(back, from)) {
                 for out in &outs {
-                    let after = [self.after(from, back, out), self.after(to, out, back)];
-                    if after.iter().any(|core| core.queues > most) {
-                        continue;
-                    }
-                    let Some(after) = cost(self, after) else {
-                        continue;
+                    let fits = |core: usize, lost: &[usize], gained: &[usize]| {
+                        self.cores[core].queues + gained.len() <= most + lost.len()
                     };
-                    let least = best.as_ref().map(|(best, ..)| best).or(now.as_ref());
-                    if least.is_none_or(|least| after < *least)
-                        && now.as_ref().is_none_or(|now| after < *now)
-                    {
-                        best = Some((after, (*out).clone(), to, back.clone()));
+                    if fits(from, out, back) && fits(to, back, out) {
+                        let after = self.cost(limit, [(from, out, back), (to, back, out)]);
+                        if after < best.as_ref().map_or(now, |(best, ..)| now.min(*best)) {
+                            best = Some((after, (*out).clone(), to, back.clone()));
+                        }
                     }
                 }
             }
@@ -443,17 +412,21 @@ impl<'a> Spread<'a> {
         true
     }
 
-    /// A core after an exchange.
-    fn after(&self, core: usize, gained: &[usize], lost: &[usize]) -> After {
-        let weigh = |queues: &[usize]| -> u64 {
-            queues.iter().map(|&queue| self.queues[queue].weight).sum()
-        };
-        let now = &self.cores[core];
-        After {
-            core,
-            queues: now.queues + gained.len() - lost.len(),
-            load: now.load + weigh(gained) - weigh(lost),
+    /// The load of the busier one of two cores after an exchange, if above `limit`, the pairs of queues on them, and the
+    /// queues on slow cores.
+    fn cost(&self, limit: u64, cores: [(usize, &[usize], &[usize]); 2]) -> (u64, u64, u64) {
+        let mut cost = (limit, 0, 0);
+        for (core, lost, gained) in cores {
+            let weigh = |queues: &[usize]| -> u64 {
+                queues.iter().map(|&queue| self.queues[queue].weight).sum()
+            };
+            let now = &self.cores[core];
+            let queues = now.queues + gained.len() - lost.len();
+            cost.0 = cost.0.max(now.load + weigh(gained) - weigh(lost));
+            cost.1 += pairs(queues);
+            cost.2 += u64::from(limit > 0) * self.order(core) * queues as u64;
         }
+        cost
     }
 
     /// None to three of a core's queues, each mixture of kinds once.
@@ -477,99 +450,94 @@ impl<'a> Spread<'a> {
         (self.queues[queue].set, self.queues[queue].weight)
     }
 
-    /// Some cores, each time one of them, in the order in which queues are numbered: one on each core before the second on
-    /// any; the core of CPU 0 last, fast ones first.
-    pub(crate) fn in_order(&self, mut cores: Vec<usize>) -> Vec<usize> {
-        cores.retain(|&core| core < self.cores.len());
-        cores.sort_unstable();
+    fn fit(&self, queues: &[usize], core: usize) -> bool {
+        let sets = &self.cores[core].sets;
+        queues
+            .iter()
+            .all(|&queue| sets.contains(&self.queues[queue].set))
+    }
+
+    /// Numbers queues by their cores: one on each core before the second on any; the core of CPU 0 last, fast ones first.
+    fn number(&self, queues: &mut [Queue]) {
+        let cores = queues.iter().filter_map(|queue| queue.core);
+        let cores = cores.sorted_unstable().collect_vec();
         let rounds = cores
             .chunk_by(|a, b| a == b)
             .flat_map(|same| same.iter().enumerate());
         let key = |(round, &core): (usize, &usize)| {
-            (
-                round,
-                self.last == Some(core),
-                self.places[core].class,
-                core,
-            )
+            let class = self.cores[core].place.class;
+            (round, self.last == Some(core), class, core)
         };
-        let mut keys: Vec<_> = rounds.map(key).collect();
-        keys.sort_unstable();
-        keys.into_iter().map(|(.., core)| core).collect()
+        for (queue, (.., core)) in queues.iter_mut().zip(rounds.map(key).sorted_unstable()) {
+            queue.core = Some(core);
+        }
     }
 
-    /// For each list of cores one of them, so that the same one is taken as rarely as can be; `taken`: how often each is
-    /// already. That of CPU 0 only where others would be taken once more.
-    pub(crate) fn firsts(&self, options: &[&[usize]], taken: &[usize]) -> Vec<usize> {
-        let without_last = |cores: &&[usize]| -> Vec<usize> {
-            let cores = cores.iter().copied();
-            cores.filter(|&core| self.last != Some(core)).collect()
-        };
-        let others: Vec<Vec<usize>> = options.iter().map(without_last).collect();
-        let all: Vec<Vec<usize>> = options.iter().map(|cores| cores.to_vec()).collect();
-        let mut on: Vec<Vec<usize>> = vec![Vec::new(); taken.len()];
-        let mut without: Vec<usize> = (0..options.len()).collect();
+    /// Puts the first queue of each interface on that of its cores which as few others take as can be; on that of CPU 0
+    /// only where others would be taken once more.
+    fn part_firsts(&self, queues: &mut [Queue]) {
+        let own =
+            queues.chunk_by_mut(|a, b| (a.weight, a.set, a.work) == (b.weight, b.set, b.work));
+        let mut own = own.filter(|own| own[0].is_first).collect_vec();
+        let [others, all] = [self.last, None].map(|without| {
+            let cores = |own: &&mut [Queue]| -> Vec<usize> {
+                let cores = own.iter().filter_map(|queue| queue.core);
+                cores.filter(|&core| Some(core) != without).collect()
+            };
+            own.iter().map(cores).collect_vec()
+        });
+        let mut on: Vec<Vec<usize>> = vec![Vec::new(); self.cores.len()];
+        let mut without = (0..own.len()).collect_vec();
         for most in 1.. {
             for options in [&others, &all] {
                 without.retain(|&claimant| {
-                    let seen = &mut vec![false; taken.len()];
-                    !claim(options, taken, most, &mut on, seen, claimant)
+                    let seen = &mut vec![false; self.cores.len()];
+                    !self.claim(options, most, &mut on, seen, claimant)
                 });
             }
             if without.is_empty() {
                 break;
             }
         }
-        let mut chosen = vec![0; options.len()];
         for (core, claimants) in on.iter().enumerate() {
             for &claimant in claimants {
-                chosen[claimant] = core;
-            }
-        }
-        chosen
-    }
-
-    fn fit(&self, queues: &[usize], core: usize) -> bool {
-        queues
-            .iter()
-            .all(|&queue| self.sets[self.queues[queue].set].has[core])
-    }
-}
-
-/// A core as an exchange would leave it.
-struct After {
-    core: usize,
-    queues: usize,
-    load: u64,
-}
-
-/// Gives a claimant a core that is free, or one whose claimant can have another.
-fn claim(
-    options: &[Vec<usize>],
-    taken: &[usize],
-    most: usize,
-    on: &mut [Vec<usize>],
-    seen: &mut [bool],
-    claimant: usize,
-) -> bool {
-    if let Some(&core) = options[claimant]
-        .iter()
-        .find(|&&core| on[core].len() + taken[core] < most)
-    {
-        on[core].push(claimant);
-        return true;
-    }
-    for &core in &options[claimant] {
-        if std::mem::replace(&mut seen[core], true) {
-            continue;
-        }
-        for at in 0..on[core].len() {
-            let other = on[core][at];
-            if claim(options, taken, most, on, seen, other) {
-                on[core][at] = claimant;
-                return true;
+                let cores = &mut all[claimant].clone();
+                if let Some(at) = cores.iter().position(|&other| other == core) {
+                    cores[..=at].rotate_right(1);
+                }
+                for (queue, &core) in own[claimant].iter_mut().zip(&*cores) {
+                    queue.core = Some(core);
+                }
             }
         }
     }
-    false
+
+    /// Gives a claimant a core that is free, or one whose claimant can have another.
+    fn claim(
+        &self,
+        options: &[Vec<usize>],
+        most: usize,
+        on: &mut [Vec<usize>],
+        seen: &mut [bool],
+        claimant: usize,
+    ) -> bool {
+        let is_free = |&&core: &&usize| on[core].len() + self.cores[core].firsts < most;
+        if let Some(&core) = options[claimant].iter().find(is_free) {
+            on[core].push(claimant);
+            return true;
+        }
+        for &core in &options[claimant] {
+            if replace(&mut seen[core], true) {
+                continue;
+            }
+            for at in 0..on[core].len() {
+                let other = on[core][at];
+                if self.claim(options, most, on, seen, other) {
+                    on[core][at] = claimant;
+                    return true;
+                }
+            }
+        }
+        false
+    }
 }

@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use itertools::Itertools as _;
+
 use crate::cpuset::CpuSet;
-use crate::machine::{NapiThread, Topology, Vector};
+use crate::machine::{NapiThread, Vector};
 use crate::plan::candidates::exclusive;
 use crate::plan::data::PlannedThread;
 use crate::plan::note::Note;
-use crate::plan::work::{Context, Work};
+use crate::plan::work::Work;
 use crate::policy::{EXCLUDE, NAPI_THREADS, NapiThreads};
 
 /// The planned CPUs of all threads.
@@ -21,224 +23,161 @@ pub(crate) struct Threads {
     pub(crate) cpus: CpuSet,
 }
 
-/// Why a thread is on the candidate CPUs.
-const NOT_THERE: &str = "candidate CPUs: its queue interrupts a CPU that is isolated or excluded";
-
-/// A thread whose queue is known.
-#[derive(Debug)]
-struct Polling<'a> {
-    /// The CPUs that its queue's vector may interrupt.
-    interrupted: &'a CpuSet,
-    /// The CPUs that may take it: neither offline nor excluded, and isolated only where the policy names them.
-    usable: &'a CpuSet,
-    /// The candidate CPUs of the vector.
-    candidates: &'a CpuSet,
-    /// Whether it polls all the time.
+/// The CPUs of the thread of a vector, with the reason: the first SMT sibling of the interrupted CPU that is not taken;
+/// else that CPU; the candidates if it is isolated or excluded. A queue that may interrupt several CPUs has its thread on
+/// all of them. A thread that polls all the time has the CPU of its queue, which interrupts it no more: so the two take
+/// one core.
+fn place(
+    work: &Work<'_>,
+    vector: &Vector,
     is_busy: bool,
-}
-
-impl Polling<'_> {
-    /// The first SMT sibling of the interrupted CPU that is not taken; else that CPU; the candidates if it is isolated or
-    /// excluded. A queue that may interrupt several CPUs has its thread on all of them. A thread that polls all the time has
-    /// the CPU of its queue, which interrupts it no more: so the two take one core. With the reason.
-    fn place(&self, topology: &Topology, taken: &mut CpuSet) -> (CpuSet, &'static str) {
-        let Self {
-            interrupted,
-            usable,
-            candidates,
-            is_busy,
-        } = *self;
-        let (Some(cpu), 1) = (interrupted.first(), interrupted.len()) else {
-            let cpus = interrupted.intersection(usable);
-            if cpus.is_empty() {
-                return (candidates.clone(), NOT_THERE);
-            }
-            return (cpus, "the CPUs that its queue interrupts");
-        };
-        let core = topology.cores.iter().find(|core| core.contains(cpu));
-        let beside = core
-            .map(|core| core.intersection(usable).difference(taken))
-            .unwrap_or_default();
-        if is_busy && usable.contains(cpu) {
+    taken: &mut CpuSet,
+) -> (CpuSet, &'static str) {
+    let topology = &work.machine.topology;
+    let candidates = work.candidates_of(vector);
+    let not_there = "candidate CPUs: its queue interrupts a CPU that is isolated or excluded";
+    // Where the policy names CPUs, it names all that packets may be processed on.
+    let usable = if work.candidates.named {
+        candidates.clone()
+    } else {
+        let plain = topology.online.difference(&topology.isolated_or_nohz());
+        plain
+            .union(candidates)
+            .difference(&work.choice.get(&EXCLUDE))
+            .difference(&exclusive(topology, &work.choice))
+    };
+    let interrupted = work.cpus_of(vector);
+    let (Some(cpu), 1) = (interrupted.first(), interrupted.len()) else {
+        let cpus = interrupted.intersection(&usable);
+        if cpus.is_empty() {
+            return (candidates.clone(), not_there);
+        }
+        return (cpus, "the CPUs that its queue interrupts");
+    };
+    let core = work.locations.core_of(topology, cpu);
+    let beside = core.map(|core| core.intersection(&usable).difference(taken));
+    let beside = beside.unwrap_or_default();
+    let sibling = beside.iter().find(|&sibling| sibling != cpu);
+    match (usable.contains(cpu), sibling) {
+        (true, _) if is_busy => {
             taken.add(&beside);
-            return (
-                interrupted.clone(),
-                "the CPU of its queue, which gets no interrupts while the thread polls all the time",
-            );
+            let why = "the CPU of its queue, which gets no interrupts while the thread polls all the time";
+            (interrupted, why)
         }
-        if let Some(sibling) = beside.iter().find(|&sibling| sibling != cpu) {
+        (_, Some(sibling)) => {
             taken.insert(sibling);
-            return (
-                CpuSet::single(sibling),
-                "free sibling of the CPU that its queue interrupts",
-            );
+            let why = "free sibling of the CPU that its queue interrupts";
+            (CpuSet::single(sibling), why)
         }
-        if usable.contains(cpu) {
-            return (
-                interrupted.clone(),
-                "the CPU that its queue interrupts, which has no free sibling",
-            );
+        (true, None) => {
+            let why = "the CPU that its queue interrupts, which has no free sibling";
+            (interrupted, why)
         }
-        (candidates.clone(), NOT_THERE)
+        (false, None) => (candidates.clone(), not_there),
     }
 }
 
 impl Threads {
     /// Plans the threads of all interfaces, so that no two get one CPU while another sibling is free.
-    pub(crate) fn new(context: &Context<'_>) -> Self {
-        let mut planned = Self::default();
-        let with_threads = || {
-            context
-                .works
-                .iter()
-                .filter(|work| !work.interface.threads.is_empty())
-        };
-        let mut taken = context.loaded.clone();
-        for work in with_threads().filter(|work| !is_planned(work)) {
-            let bound = work
-                .interface
-                .threads
-                .iter()
-                .filter(|thread| thread.affinity.cpus.len() == 1);
-            bound.for_each(|thread| taken.add(&thread.affinity.cpus));
+    pub(crate) fn new(works: &[Work<'_>], loaded: &CpuSet) -> Self {
+        let mut all = Self::default();
+        let mut taken = loaded.clone();
+        let with_threads = works
+            .iter()
+            .filter(|work| !work.interface.threads.is_empty());
+        // As RPS, not without a placed queue.
+        let (planned, others): (Vec<&Work<'_>>, Vec<_>) = with_threads.partition(|work| {
+            work.choice.get(&NAPI_THREADS) == NapiThreads::Follow && work.has_placed_queues()
+        });
+        for thread in others.iter().flat_map(|work| &work.interface.threads) {
+            if thread.affinity.cpus.len() == 1 {
+                taken.add(&thread.affinity.cpus);
+            }
         }
-        for work in with_threads().filter(|work| is_planned(work)) {
-            planned.add(context, work, &mut taken);
+        for work in planned {
+            all.add(work, &mut taken);
         }
-        planned
+        all
     }
 
-    fn add(&mut self, context: &Context<'_>, work: &Work<'_>, taken: &mut CpuSet) {
-        let topology = &context.machine.topology;
-        let mut known: Vec<(&NapiThread, &Vector)> = (work.interface.threads.iter())
-            .filter_map(|thread| Some((thread, vector_of(work, thread)?)))
-            .collect();
+    fn add(&mut self, work: &Work<'_>, taken: &mut CpuSet) {
+        let threads = work.interface.threads.iter();
+        let (mut known, unknown): (Vec<_>, Vec<_>) = threads
+            .map(|thread| (thread, vector_of(work, thread)))
+            .partition(|(_, vector)| vector.is_some());
         // Those of queues in use choose first.
-        known.sort_by_key(|(thread, vector)| {
-            (
-                work.interface.is_idle(vector),
-                vector.queue,
-                vector.role,
-                thread.pid,
-            )
+        known.sort_by_key(|&(thread, vector)| {
+            let key = |v: &Vector| (work.interface.is_idle(v), v.queue, v.role);
+            (vector.map(key), thread.pid)
         });
         let mut of_interface = CpuSet::new();
         for (thread, vector) in known {
-            let candidates = work.candidates_of(vector);
-            let interrupted = work.cpus_of(context.machine, vector);
-            let usable = usable(topology, work, candidates);
-            let polling = Polling {
-                interrupted: &interrupted,
-                usable: &usable,
-                candidates,
-                is_busy: thread.busy_polls,
-            };
-            let (cpus, why) = polling.place(topology, taken);
-            of_interface.add(&cpus);
-            self.planned
-                .insert((work.order, thread.pid), (cpus, why.into()));
+            if let Some(vector) = vector {
+                let (cpus, why) = place(work, vector, thread.busy_polls, taken);
+                of_interface.add(&cpus);
+                let of_thread = (work.order, thread.pid);
+                self.planned.insert(of_thread, (cpus, why.into()));
+            }
         }
-        let (unknown, whose) = if of_interface.is_empty() {
+        let (cpus, whose) = if of_interface.is_empty() {
             (&work.candidates.cpus, "the interface's candidate CPUs")
         } else {
             (&of_interface, "the CPUs of the interface's other threads")
         };
         let why: Arc<str> = format!("its queue could not be determined: {whose}").into();
-        for thread in work
-            .interface
-            .threads
-            .iter()
-            .filter(|thread| vector_of(work, thread).is_none())
-        {
-            self.planned.insert(
-                (work.order, thread.pid),
-                (unknown.clone(), Arc::clone(&why)),
-            );
+        for (thread, _) in unknown {
+            let of_thread = (work.order, thread.pid);
+            self.planned
+                .insert(of_thread, (cpus.clone(), Arc::clone(&why)));
         }
         self.cpus.add(&of_interface);
     }
 
-    /// The plan for the threads of an interface.
-    pub(crate) fn of(&self, work: &Work<'_>) -> Vec<PlannedThread> {
+    /// The plan for the threads of an interface, and a note that they are not placed: they could not be found, or are kept
+    /// by the policy.
+    pub(crate) fn of(&self, work: &Work<'_>) -> (Vec<PlannedThread>, Option<Note>) {
+        let (interface, threads) = (work.interface, work.interface.threads.iter());
+        let kept = if work.skip {
+            "skipped by the policy"
+        } else {
+            "kept by the policy"
+        };
         let planned = |thread: &NapiThread| {
             let vector = vector_of(work, thread);
-            let to = self.planned.get(&(work.order, thread.pid));
-            let kept = || {
-                if work.skip {
-                    "skipped by the policy"
-                } else {
-                    "kept by the policy"
-                }
-                .into()
-            };
+            let to = self.planned.get(&(work.order, thread.pid)).cloned();
+            let (cpus, why) = to.map_or((None, kept.into()), |(cpus, why)| (Some(cpus), why));
             PlannedThread {
                 pid: thread.pid,
                 irq: vector.map(|vector| vector.irq),
                 role: vector.map(|vector| vector.role),
                 queue: vector.and_then(|vector| vector.queue),
                 source: vector.and(thread.woken_by).map(|(_, source)| source),
-                cpus: to.map(|(cpus, _)| cpus.clone()),
+                cpus,
                 affinity: thread.affinity.cpus.clone(),
-                why: to.map_or_else(kept, |(_, why)| Arc::clone(why)),
+                why,
             }
         };
-        work.interface.threads.iter().map(planned).collect()
+        let planned = threads.clone().map(planned).collect_vec();
+        let is_placed = planned.iter().any(|thread| thread.cpus.is_some());
+        let note = (interface.polling.threaded && !work.skip && !is_placed).then(|| {
+            // Those that are known, if only by netlink.
+            let napis = interface.netdev.iter().flat_map(|answer| &answer.napis);
+            let pids = napis.filter_map(|napi| napi.pid);
+            Note::ThreadedNapi {
+                interface: interface.name.clone(),
+                pids: (pids.chain(threads.map(|thread| thread.pid)))
+                    .sorted_unstable()
+                    .dedup()
+                    .collect(),
+                placed: false,
+            }
+        });
+        (planned, note)
     }
-}
-
-/// The note that an interface's threads are not placed: they could not be found, or are kept by the policy.
-pub(crate) fn unplaced(work: &Work<'_>, planned: &[PlannedThread]) -> Option<Note> {
-    let interface = work.interface;
-    let is_placed = planned.iter().any(|thread| thread.cpus.is_some());
-    (interface.polling.threaded && !work.skip && !is_placed).then(|| Note::ThreadedNapi {
-        interface: interface.name.clone(),
-        pids: pids(work),
-        placed: false,
-    })
-}
-
-/// The threads that are known, if only by netlink.
-fn pids(work: &Work<'_>) -> Vec<u32> {
-    let reported = work
-        .interface
-        .netdev
-        .iter()
-        .flat_map(|answer| &answer.napis)
-        .filter_map(|napi| napi.pid);
-    let mut pids: Vec<u32> = reported
-        .chain(work.interface.threads.iter().map(|thread| thread.pid))
-        .collect();
-    pids.sort_unstable();
-    pids.dedup();
-    pids
-}
-
-/// Whether the threads of an interface are placed: as RPS, not without a placed queue.
-fn is_planned(work: &Work<'_>) -> bool {
-    work.choice.get(&NAPI_THREADS) == NapiThreads::Follow
-        && !work.skip
-        && work.interface.vectors.iter().any(Vector::is_queue_vector)
 }
 
 fn vector_of<'a>(work: &Work<'a>, thread: &NapiThread) -> Option<&'a Vector> {
     let (irq, _) = thread.woken_by?;
-    work.interface
-        .vectors
-        .iter()
-        .find(|vector| vector.irq == irq)
-}
-
-/// The CPUs that may take a thread of a vector with these candidates. Where the policy names CPUs, it names all that
-/// packets may be processed on.
-fn usable(topology: &Topology, work: &Work<'_>, candidates: &CpuSet) -> CpuSet {
-    if work.candidates.named {
-        return candidates.clone();
-    }
-    let others = topology
-        .online
-        .difference(&topology.isolated_or_nohz())
-        .union(candidates);
-    others
-        .difference(&work.choice.get(&EXCLUDE))
-        .difference(&exclusive(topology, &work.choice))
+    let mut vectors = work.interface.vectors.iter();
+    vectors.find(|vector| vector.irq == irq)
 }

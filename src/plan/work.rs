@@ -1,101 +1,51 @@
-//! An interface while it is planned, and which interfaces take part.
+//! An interface while it is planned, which interfaces take part, and a CPU for every queue, for RDMA vectors, and for
+//! control vectors that have to be moved.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use itertools::Itertools as _;
+
 use crate::cpuset::CpuSet;
 use crate::machine::netdev::Direction;
 use crate::machine::{Interface, Machine, Role, Selection, Vector};
-use crate::plan::candidates::{Candidates, candidates};
-use crate::plan::data::Placement;
+use crate::plan::candidates::{Candidates, candidates, isolated_or_exclusive};
+use crate::plan::data::{DecidedBy, Placement};
 use crate::plan::note::Note;
 use crate::plan::objective::weights;
 use crate::plan::place::Locations;
-use crate::policy::{Choice, GROUP, Group, Policy, SIBLINGS, SKIP};
-
-/// What the plan of one interface takes from all that take part, chosen or not.
-pub(crate) struct Context<'a> {
-    pub(crate) machine: &'a Machine,
-    pub(crate) locations: &'a Locations,
-    pub(crate) selection: &'a Selection,
-    /// All that take part, in the machine's order.
-    pub(crate) works: &'a [Work<'a>],
-    /// Receive queues over which a flow table is sized.
-    pub(crate) flow_queues: usize,
-    /// CPUs that take a queue of any interface, or an RDMA vector.
-    pub(crate) loaded: CpuSet,
-    /// The same with their siblings.
-    pub(crate) busy_cores: CpuSet,
-    /// Whether there are RDMA vectors.
-    pub(crate) has_rdma: bool,
-}
-
-impl<'a> Context<'a> {
-    pub(crate) fn new(
-        machine: &'a Machine,
-        locations: &'a Locations,
-        selection: &'a Selection,
-        works: &'a [Work<'a>],
-    ) -> Self {
-        let mut loaded = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus));
-        let mut has_rdma = false;
-        for work in works {
-            for vector in work
-                .interface
-                .vectors
-                .iter()
-                .filter(|vector| vector.role == Role::Rdma)
-            {
-                has_rdma = true;
-                loaded.add(&work.cpus_of(machine, vector));
-            }
-        }
-        let taken = machine
-            .topology
-            .cores
-            .iter()
-            .filter(|core| core.intersects(&loaded));
-        let busy_cores = CpuSet::union_of(taken);
-        let flow_queues = works
-            .iter()
-            .map(|work| work.interface.rx_queues.len())
-            .sum();
-        Self {
-            machine,
-            locations,
-            selection,
-            works,
-            flow_queues,
-            loaded,
-            busy_cores,
-            has_rdma,
-        }
-    }
-}
+use crate::plan::spread::{Queue, Spread};
+use crate::policy::{
+    Choice, EXCLUDE, GROUP, Group, Policy, RDMA, Rdma, SCOPE, SIBLINGS, SKIP, Scope,
+};
 
 /// An interface while it is planned.
 pub(crate) struct Work<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) locations: &'a Locations,
     pub(crate) interface: &'a Interface,
-    /// The vectors of its queues, sorted by queue.
-    by_queue: Vec<&'a Vector>,
+    /// The vectors of each of its queues that has any.
+    queues: BTreeMap<u32, Vec<&'a Vector>>,
+    rdma: Vec<&'a Vector>,
     /// The number of its queues that are in use and have a vector.
     pub(crate) active_queues: usize,
     /// Index in the machine's list.
     pub(crate) order: usize,
     /// What each of its queues weighs.
-    pub(crate) weight: u64,
+    weight: u64,
     pub(crate) choice: Choice,
     /// Whether it stays as it is: by the policy, or because the policy cannot be met.
     pub(crate) skip: bool,
     pub(crate) group: Option<Group>,
     pub(crate) candidates: Candidates,
-    /// Candidate CPUs by the node of the vectors' device, if vectors belong to devices on several nodes; else empty.
-    /// `None` is the interface's own device. `candidates` then holds all of them.
-    pub(crate) by_node: BTreeMap<Option<u32>, CpuSet>,
+    /// Candidate CPUs by the node of the vectors' device, if vectors belong to devices on several nodes (a network card
+    /// with a PCI function on each socket); else empty. `None` is the interface's own device. `candidates` then holds all
+    /// of them.
+    by_node: BTreeMap<Option<u32>, CpuSet>,
     /// The CPU of each queue, by queue number; idle queues included.
     pub(crate) cpus: BTreeMap<u32, Placement>,
     /// The target CPU of RDMA vectors, and of control vectors that have to leave an isolated CPU, by IRQ.
-    pub(crate) others: BTreeMap<u32, u32>,
+    others: BTreeMap<u32, u32>,
     /// The CPUs that take its active queues.
     pub(crate) irq_cpus: CpuSet,
     /// IRQs that are shared with and planned for another interface, and its name.
@@ -103,73 +53,129 @@ pub(crate) struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// The vectors of a queue.
-    pub(crate) fn vectors_of(&self, queue: u32) -> &[&'a Vector] {
-        let start = self
-            .by_queue
-            .partition_point(|vector| vector.queue < Some(queue));
-        let end = self
-            .by_queue
-            .partition_point(|vector| vector.queue <= Some(queue));
-        &self.by_queue[start..end]
+    fn new(
+        machine: &'a Machine,
+        locations: &'a Locations,
+        policy: &Policy,
+        (order, weight): (usize, u64),
+    ) -> Self {
+        let interface = &machine.interfaces[order];
+        let choice = policy.choice(machine, interface);
+        let mut queues: BTreeMap<_, Vec<&Vector>> = BTreeMap::new();
+        for vector in interface.vectors.iter().filter(|v| v.is_queue_vector()) {
+            if let Some(queue) = vector.queue {
+                queues.entry(queue).or_default().push(vector);
+            }
+        }
+        let is_active = |vectors: &&Vec<&Vector>| vectors.iter().any(|v| !interface.is_idle(v));
+        let active_queues = queues.values().filter(is_active).count();
+        let mut own = candidates(machine, interface, &choice, active_queues);
+        let mut by_node = BTreeMap::new();
+        for node in interface.vectors.iter().filter_map(|vector| vector.node) {
+            by_node.entry(Some(node)).or_insert_with(|| {
+                let mut there = interface.clone();
+                (there.device.node, there.device.local_cpus) = (Some(node), None);
+                candidates(machine, &there, &choice, active_queues).cpus
+            });
+        }
+        if !by_node.is_empty() {
+            by_node.insert(None, own.cpus);
+            own.cpus = CpuSet::union_of(by_node.values());
+        }
+        let skip = choice.get(&SKIP);
+        own.notes.retain(|note| !skip || !note.is_unmet());
+        Work {
+            machine,
+            locations,
+            interface,
+            queues,
+            rdma: (interface.vectors.iter())
+                .filter(|vector| vector.role == Role::Rdma)
+                .collect(),
+            active_queues,
+            order,
+            weight,
+            skip: skip || own.notes.iter().any(Note::is_unmet),
+            group: choice.get(&GROUP),
+            choice,
+            candidates: own,
+            by_node,
+            cpus: BTreeMap::new(),
+            others: BTreeMap::new(),
+            irq_cpus: CpuSet::new(),
+            shared: BTreeMap::new(),
+        }
     }
 
-    /// The queues that have vectors, in order, each with its vectors.
-    pub(crate) fn queues(&self) -> impl Iterator<Item = (u32, &[&'a Vector])> {
-        queues(&self.by_queue)
+    /// The vectors of a queue.
+    pub(crate) fn vectors_of(&self, queue: u32) -> &[&'a Vector] {
+        self.queues.get(&queue).map_or(&[], Vec::as_slice)
+    }
+
+    /// The vector of a receive queue.
+    pub(crate) fn receiver(&self, queue: u32) -> Option<&'a Vector> {
+        let receives = |vector: &&&Vector| matches!(vector.role, Role::Rx | Role::Combined);
+        self.vectors_of(queue).iter().find(receives).copied()
+    }
+
+    /// Its vectors for packets.
+    pub(crate) fn queue_vectors(&self) -> impl Iterator<Item = &'a Vector> {
+        let vectors = self.interface.vectors.iter();
+        vectors.filter(|vector| vector.is_queue_vector())
+    }
+
+    /// Whether it has a placed queue vector, without which steering is left unchanged.
+    pub(crate) fn has_placed_queues(&self) -> bool {
+        !self.skip && self.queue_vectors().next().is_some()
     }
 
     /// The planned affinity of a vector; `None`: left unchanged.
-    pub(crate) fn target(&self, machine: &Machine, vector: &Vector) -> Option<CpuSet> {
+    pub(crate) fn target(&self, vector: &Vector) -> Option<CpuSet> {
         if !vector.movable || self.skip || self.shared.contains_key(&vector.irq) {
             return None;
         }
-        let cpu = match vector.queue.filter(|_| vector.is_queue_vector()) {
-            Some(queue) => self.cpus.get(&queue)?.cpu,
+        let cpu = match self.placement(vector) {
+            Some(placement) => placement.cpu,
             None => *self.others.get(&vector.irq)?,
         };
-        Some(
-            match self.group.as_ref().filter(|_| vector.role != Role::Control) {
+        let domains = &self.machine.topology.l3_domains;
+        Some(match &self.group {
+            Some(_) if vector.role == Role::Control => CpuSet::single(cpu),
+            // The candidates are this group without offline and excluded CPUs.
+            Some(Group::Cpus(_)) => self.candidates.cpus.clone(),
+            Some(Group::L3) => match domains.iter().find(|domain| domain.contains(cpu)) {
+                Some(domain) => domain.intersection(self.candidates_of(vector)),
                 None => CpuSet::single(cpu),
-                // The candidates are this group without offline and excluded CPUs.
-                Some(Group::Cpus(_)) => self.candidates.cpus.clone(),
-                Some(Group::L3) => {
-                    let domain = machine
-                        .topology
-                        .l3_domains
-                        .iter()
-                        .find(|domain| domain.contains(cpu));
-                    domain.map_or(CpuSet::single(cpu), |domain| {
-                        domain.intersection(self.candidates_of(vector))
-                    })
-                }
             },
-        )
+            None => CpuSet::single(cpu),
+        })
+    }
+
+    /// The placement of a queue vector's queue.
+    pub(crate) fn placement(&self, vector: &Vector) -> Option<&Placement> {
+        self.cpus
+            .get(&vector.queue.filter(|_| vector.is_queue_vector())?)
     }
 
     /// The number of cores in a set; of CPUs, where siblings count as cores.
-    pub(crate) fn core_count(&self, locations: &Locations, cpus: &CpuSet) -> usize {
+    pub(crate) fn core_count(&self, cpus: &CpuSet) -> usize {
         if self.choice.get(&SIBLINGS) {
             cpus.len()
         } else {
-            locations.cores_in(cpus)
+            self.locations.cores_in(cpus)
         }
     }
 
-    /// The CPUs that take its active queues under the plan.
-    pub(crate) fn cpus_of_queues(&self, machine: &Machine) -> CpuSet {
-        let active = self
-            .interface
-            .vectors
-            .iter()
-            .filter(|v| v.is_queue_vector() && !self.interface.is_idle(v));
-        CpuSet::union_of(active.map(|vector| self.cpus_of(machine, vector)))
+    /// The CPUs that take its RDMA vectors under the plan; `None` without such vectors.
+    pub(crate) fn rdma_cpus(&self) -> Option<CpuSet> {
+        let cpus = self.rdma.iter().map(|vector| self.cpus_of(vector));
+        (!self.rdma.is_empty()).then(|| CpuSet::union_of(cpus))
     }
 
     /// The CPUs that take a vector under the plan.
-    pub(crate) fn cpus_of(&self, machine: &Machine, vector: &Vector) -> CpuSet {
+    pub(crate) fn cpus_of(&self, vector: &Vector) -> CpuSet {
         let stays = || effective_cpu(vector).into_iter().collect();
-        self.target(machine, vector).unwrap_or_else(stays)
+        self.target(vector).unwrap_or_else(stays)
     }
 
     /// The candidate CPUs of a vector.
@@ -183,7 +189,7 @@ impl<'a> Work<'a> {
     /// are more queues than vectors.
     pub(crate) fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {
         let with = |vector: &&Vector| vector.role == role || vector.role == Role::Combined;
-        let vectors = || self.interface.vectors.iter().filter(with);
+        let vectors = || self.interface.vectors.iter();
         let own = self.vectors_of(queue).iter().copied().find(with);
         let by_netlink = || {
             let direction = if role == Role::Tx {
@@ -192,20 +198,70 @@ impl<'a> Work<'a> {
                 Direction::Rx
             };
             let irq = self.interface.netdev.as_ref()?.irq_of(direction, queue)?;
-            self.interface
-                .vectors
-                .iter()
-                .find(|vector| vector.irq == irq)
+            vectors().find(|vector| vector.irq == irq)
         };
-        let shared = || vectors().nth(queue as usize % vectors().count().max(1));
+        let shared = || {
+            let count = vectors().filter(with).count();
+            vectors().filter(with).nth(queue as usize % count.max(1))
+        };
         let vector = own.or_else(by_netlink).or_else(shared)?;
-        self.cpus.get(&vector.queue?).map(|taken| taken.cpu)
+        Some(self.cpus.get(&vector.queue?)?.cpu)
+    }
+
+    /// The usable CPUs in the driver's affinity hint for one of these vectors, if the policy's scope is `hint`.
+    fn hint(&self, vectors: &[&Vector]) -> Option<CpuSet> {
+        if self.choice.get(&SCOPE) != Scope::Hint {
+            return None;
+        }
+        let mut hints = vectors
+            .iter()
+            .filter_map(|vector| self.machine.hints.get(&vector.irq));
+        let usable = hints.next()?.intersection(&self.machine.topology.online);
+        let cpus = usable
+            .difference(&isolated_or_exclusive(&self.machine.topology, &self.choice))
+            .difference(&self.choice.get(&EXCLUDE));
+        Some(cpus).filter(|cpus| !cpus.is_empty())
+    }
+
+    /// What has vectors that get one CPU together, and when: queues, and single RDMA vectors.
+    fn units(&self) -> impl Iterator<Item = (Turn, &[&'a Vector])> {
+        let queues = self.queues.values().map(|vectors| {
+            let is_idle = vectors.iter().all(|vector| self.interface.is_idle(vector));
+            (
+                if is_idle { Turn::Idle } else { Turn::Active },
+                vectors.as_slice(),
+            )
+        });
+        let keeps_rdma = self.skip || self.choice.get(&RDMA) == Rdma::Keep;
+        let rdma = self.rdma.chunks(1).map(move |vector| {
+            let stays = keeps_rdma || !vector[0].movable;
+            (
+                if stays {
+                    Turn::RdmaThatStays
+                } else {
+                    Turn::Rdma
+                },
+                vector,
+            )
+        });
+        queues.chain(rdma)
     }
 }
 
-/// The interfaces that take part: those that are planned by default, and those that are selected.
+/// The order in which CPUs are chosen. Idle queues are not counted; RDMA vectors are spread around all queues, and around
+/// those of them that stay.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Turn {
+    Active,
+    Idle,
+    RdmaThatStays,
+    Rdma,
+}
+
+/// The interfaces that take part, with their CPUs: those that are planned by default, and those that are selected.
 pub(crate) fn works<'a>(
     machine: &'a Machine,
+    locations: &'a Locations,
     policy: &Policy,
     selection: &Selection,
 ) -> Vec<Work<'a>> {
@@ -213,108 +269,198 @@ pub(crate) fn works<'a>(
         selection.names.contains(&interface.name)
             || interface.vectors.iter().any(Vector::is_queue_vector)
     };
-    let with_choice = machine
-        .interfaces
-        .iter()
-        .enumerate()
-        .filter(|(_, interface)| takes_part(interface));
-    let weights = weights(machine);
-    let mut works: Vec<Work<'a>> = with_choice
-        .map(|(order, interface)| {
-            let choice = policy.choice(machine, interface);
-            let by_queue = by_queue(interface);
-            let is_active =
-                |vectors: &[&Vector]| vectors.iter().any(|vector| !interface.is_idle(vector));
-            let active_queues = queues(&by_queue)
-                .filter(|(_, vectors)| is_active(vectors))
-                .count();
-            let mut candidates = candidates(machine, interface, &choice, active_queues);
-            let by_node = by_node(machine, interface, &choice, &candidates, active_queues);
-            candidates.cpus = by_node
-                .values()
-                .fold(candidates.cpus, |all, cpus| all.union(cpus));
-            let skip = choice.get(&SKIP);
-            candidates.notes.retain(|note| !skip || !note.is_unmet());
-            Work {
-                interface,
-                by_queue,
-                active_queues,
-                order,
-                weight: weights[order],
-                skip: skip || candidates.notes.iter().any(Note::is_unmet),
-                group: choice.get(&GROUP),
-                choice,
-                candidates,
-                by_node,
-                cpus: BTreeMap::new(),
-                others: BTreeMap::new(),
-                irq_cpus: CpuSet::new(),
-                shared: BTreeMap::new(),
-            }
-        })
+    let weighed = weights(machine).into_iter().enumerate();
+    let mut works: Vec<Work<'a>> = weighed
+        .filter(|(order, _)| takes_part(&machine.interfaces[*order]))
+        .map(|weighed| Work::new(machine, locations, policy, weighed))
         .collect();
     // The order is by properties of the hardware only, so that it is the same at every boot.
-    works.sort_by(|a, b| {
-        let key = |work: &Work<'_>| (Reverse(work.weight), work.candidates.cpus.len());
-        let address = |work: &Work<'a>| {
-            let interface = work.interface;
-            (&interface.device.address, interface.port, work.order)
-        };
-        key(a)
-            .cmp(&key(b))
-            .then_with(|| address(a).cmp(&address(b)))
+    works.sort_by_key(|work| {
+        (
+            work.interface.device.address.as_str(),
+            work.interface.port,
+            work.order,
+        )
     });
+    works.sort_by_key(|work| (Reverse(work.weight), work.candidates.cpus.len()));
     let mut owners: BTreeMap<u32, &'a str> = BTreeMap::new();
     for work in works.iter_mut().filter(|work| !work.skip) {
+        let name = work.interface.name.as_str();
         for vector in &work.interface.vectors {
-            let owner = owners.entry(vector.irq).or_insert(&work.interface.name);
-            if *owner != work.interface.name {
+            let owner = owners.entry(vector.irq).or_insert(name);
+            if *owner != name {
                 work.shared.insert(vector.irq, owner);
             }
         }
     }
+    assign(machine, locations, &mut works);
+    works.sort_by_key(|work| work.order);
     works
 }
 
-fn by_queue(interface: &Interface) -> Vec<&Vector> {
-    let has_queue = |vector: &&Vector| vector.is_queue_vector() && vector.queue.is_some();
-    let mut vectors: Vec<&Vector> = interface.vectors.iter().filter(has_queue).collect();
-    vectors.sort_by_key(|vector| vector.queue);
-    vectors
+/// How the CPU of a unit is found.
+#[derive(Clone, Copy)]
+enum How {
+    /// One of its vectors is on this CPU, and stays there.
+    Stays(u32),
+    /// The unit of this number has the same IRQ.
+    Line(usize),
+    /// On one of a set of CPUs.
+    Among(usize, Option<DecidedBy>),
 }
 
-/// The queues of vectors that are sorted by queue, each with its vectors.
-fn queues<'v, 'a>(by_queue: &'v [&'a Vector]) -> impl Iterator<Item = (u32, &'v [&'a Vector])> {
-    let queues = by_queue.chunk_by(|a, b| a.queue == b.queue);
-    queues.filter_map(|vectors| Some((vectors.first()?.queue?, vectors)))
+fn assign(machine: &Machine, locations: &Locations, works: &mut [Work<'_>]) {
+    let topology = &machine.topology;
+    let apart = works.iter().filter(|work| work.choice.get(&SIBLINGS));
+    let apart = CpuSet::union_of(apart.map(|work| &work.candidates.cpus));
+    let mut spread = Spread::new(topology, locations, &apart);
+    // The queues on each core and L3 domain that come before one.
+    let mut on_core = vec![0; locations.cores];
+    let mut on_l3 = vec![0; locations.domain_sizes.len()];
+    let units = works.iter().enumerate().flat_map(|(at, work)| {
+        let unit = move |(turn, vectors)| (turn, at, work, vectors);
+        work.units().map(unit)
+    });
+    let units = units.sorted_by_key(|unit| unit.0).collect_vec();
+    // Vectors that cannot or must not be moved are counted first, so that others are placed around them.
+    for &(turn, _, work, vectors) in &units {
+        let active = vectors.iter().filter(|v| !work.interface.is_idle(v));
+        if let (Turn::Active, Some(cpu)) = (turn, cpu_that_stays(work, active)) {
+            spread.add(cpu, work.weight, vectors[0].queue == Some(0));
+            if let Some(place) = locations.of(cpu) {
+                on_core[place.core] += 1;
+                on_l3[place.domain] += 1;
+            }
+        }
+    }
+    let mut lines = BTreeMap::new();
+    let mut how = |spread: &mut Spread<'_>, id: usize| {
+        let (_, _, work, vectors) = units[id];
+        how(spread, &mut lines, id, work, vectors)
+    };
+    let of_queues = 0..units.partition_point(|unit| unit.0 <= Turn::Idle);
+    let hows = of_queues.map(|id| how(&mut spread, id)).collect_vec();
+    let movable = hows.iter().zip(&units).enumerate();
+    let movable = movable.filter_map(|(id, (how, &(turn, at, work, vectors)))| match how {
+        How::Among(set, _) if turn == Turn::Active => Some(Queue {
+            id,
+            work: at,
+            is_first: vectors[0].queue == Some(0),
+            set: *set,
+            weight: work.weight,
+            core: None,
+        }),
+        _ => None,
+    });
+    let mut cpus = spread.place(movable.collect());
+    let (mut placements, mut others) = (Vec::new(), Vec::new());
+    for (id, &(turn, at, _, vectors)) in units.iter().enumerate() {
+        if turn == Turn::RdmaThatStays {
+            if let Some(cpu) = effective_cpu(vectors[0]) {
+                spread.add(cpu, 0, false);
+            }
+            continue;
+        }
+        let how = hows
+            .get(id)
+            .copied()
+            .unwrap_or_else(|| how(&mut spread, id));
+        let (cpu, decided_by) = match how {
+            How::Stays(cpu) => (Some(cpu), Some(DecidedBy::Vector)),
+            How::Line(unit) => (cpus.get(&unit).copied(), Some(DecidedBy::Line)),
+            How::Among(set, by) => (cpus.get(&id).copied().or_else(|| spread.take(set)), by),
+        };
+        let Some(cpu) = cpu else { continue };
+        cpus.insert(id, cpu);
+        if turn == Turn::Rdma {
+            others.push((at, vectors[0].irq, cpu));
+            continue;
+        }
+        let (Some(queue), Some(place)) = (vectors[0].queue, locations.of(cpu)) else {
+            continue;
+        };
+        let core = locations.core_of(topology, cpu).cloned();
+        let placement = Placement {
+            cpu,
+            core: core.unwrap_or_else(|| CpuSet::single(cpu)),
+            queues_on_core: on_core[place.core],
+            l3: locations.l3_of(topology, cpu).cloned().unwrap_or_default(),
+            queues_on_l3: on_l3[place.domain],
+            decided_by,
+        };
+        placements.push((at, queue, placement));
+        if matches!(how, How::Among(..)) {
+            on_core[place.core] += 1;
+            on_l3[place.domain] += 1;
+        }
+    }
+    for (at, queue, placement) in placements {
+        works[at].cpus.insert(queue, placement);
+    }
+    for (at, irq, cpu) in others {
+        works[at].others.insert(irq, cpu);
+    }
+    for work in works {
+        let active = work.queue_vectors().filter(|v| !work.interface.is_idle(v));
+        work.irq_cpus = CpuSet::union_of(active.map(|vector| work.cpus_of(vector)));
+        move_control(work, &spread);
+    }
 }
 
-/// Candidates for the vectors of each device, where an interface has devices on several nodes (a network card with a PCI
-/// function on each socket).
-fn by_node(
-    machine: &Machine,
-    interface: &Interface,
-    choice: &Choice,
-    own: &Candidates,
-    queues: usize,
-) -> BTreeMap<Option<u32>, CpuSet> {
-    let mut by_node: BTreeMap<Option<u32>, CpuSet> = BTreeMap::new();
-    for node in interface.vectors.iter().filter_map(|vector| vector.node) {
-        by_node.entry(Some(node)).or_insert_with(|| {
-            let mut there = interface.clone();
-            there.device.node = Some(node);
-            there.device.local_cpus = None;
-            candidates(machine, &there, choice, queues).cpus
-        });
+/// How the CPU of a unit is found. `lines`: the unit that had each IRQ last.
+fn how(
+    spread: &mut Spread<'_>,
+    lines: &mut BTreeMap<u32, usize>,
+    id: usize,
+    work: &Work<'_>,
+    vectors: &[&Vector],
+) -> How {
+    let line = vectors.iter().find_map(|v| lines.get(&v.irq).copied());
+    lines.extend(vectors.iter().map(|v| (v.irq, id)));
+    if let Some(cpu) = cpu_that_stays(work, vectors) {
+        How::Stays(cpu)
+    } else if let Some(unit) = line {
+        How::Line(unit)
+    } else if let Some(cpus) = work.hint(vectors) {
+        let set = spread.set(&cpus, &[], &work.choice);
+        How::Among(set, Some(DecidedBy::Hint))
+    } else {
+        let tiers = Some(work.candidates.tiers.as_slice());
+        let tiers = tiers.filter(|_| work.by_node.is_empty());
+        let cpus = work.candidates_of(vectors[0]);
+        How::Among(
+            spread.set(cpus, tiers.unwrap_or_default(), &work.choice),
+            None,
+        )
     }
-    if !by_node.is_empty() {
-        by_node.insert(None, own.cpus.clone());
+}
+
+/// Moves control vectors off CPUs that should get no interrupts.
+fn move_control(work: &mut Work<'_>, spread: &Spread<'_>) {
+    let isolated_or_exclusive = isolated_or_exclusive(&work.machine.topology, &work.choice);
+    for vector in &work.interface.vectors {
+        let on = vector.effective.as_ref().unwrap_or(&vector.affinity.cpus);
+        if vector.role == Role::Control && !on.is_empty() && on.is_subset(&isolated_or_exclusive) {
+            let usable = work.candidates.cpus.difference(&isolated_or_exclusive);
+            let cpu = usable.iter().min_by_key(|&cpu| spread.on_cpu(cpu));
+            work.others.extend(cpu.map(|cpu| (vector.irq, cpu)));
+        }
     }
-    by_node
+}
+
+/// The CPU of the first of some vectors that cannot or must not be moved.
+fn cpu_that_stays<'a>(
+    work: &Work<'_>,
+    vectors: impl IntoIterator<Item = &'a &'a Vector>,
+) -> Option<u32> {
+    let mut stay = vectors
+        .into_iter()
+        .filter(|vector| work.skip || !vector.movable);
+    stay.find_map(|vector| effective_cpu(vector))
 }
 
 /// The effective CPU of a vector, if the kernel reports it or the affinity is a single CPU.
-pub(crate) fn effective_cpu(vector: &Vector) -> Option<u32> {
+fn effective_cpu(vector: &Vector) -> Option<u32> {
     match &vector.effective {
         Some(cpus) => cpus.first(),
         None if vector.affinity.cpus.len() == 1 => vector.affinity.cpus.first(),
