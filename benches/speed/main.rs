@@ -35,7 +35,7 @@ use nicpin::machine::Machine;
 use nicpin::machine::Selection;
 use nicpin::plan::Plan;
 use nicpin::policy::Policy;
-use nicpin::read::interrupts::Interrupts;
+use nicpin::read::interrupts;
 use nicpin::read::{Queues, Wants};
 use nicpin::root::Root;
 
@@ -96,7 +96,7 @@ fn count(what: &str, turns: u32) {
     let text = std::fs::read_to_string(tree.dir.path().join("proc/interrupts")).unwrap();
     for _ in 0..turns {
         match what {
-            "parse" => drop(black_box(Interrupts::parse(&text).unwrap())),
+            "parse" => drop(black_box(interrupts::parse(&mut text.as_bytes()).unwrap())),
             "plan" => drop(black_box(tree.plan())),
             _ => panic!("{what} is neither parse nor plan"),
         }
@@ -226,7 +226,7 @@ impl Tree {
         let text = std::fs::read_to_string(self.dir.path().join("proc/interrupts")).unwrap();
         let parse = against(
             turns,
-            || drop(black_box(Interrupts::parse(&text).unwrap())),
+            || drop(black_box(interrupts::parse(&mut text.as_bytes()).unwrap())),
             || {
                 black_box(memchr::memchr_iter(b'\n', text.as_bytes()).count());
             },

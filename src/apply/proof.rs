@@ -7,12 +7,11 @@ use crate::cpuset::CpuSet;
 use crate::machine::Counts;
 use crate::machine::setting::{IRQ_FILES, affinity_file};
 use crate::plan::PlannedVector;
-use crate::read::counts::counts_of;
-use crate::read::files::parse_mask_file;
-use crate::read::files::read_affinity;
-use crate::read::vectors::read_effective;
+use crate::read::files::{read_affinity, read_effective};
+use crate::read::interrupts::counts_of;
 use crate::report::applied::Applied;
 use crate::report::applied::{Evidence, VectorProof};
+use crate::root::tree::TreeFile;
 use crate::root::{FileError, Root};
 
 /// The counters of a plan's queue vectors since the apply.
@@ -77,8 +76,11 @@ impl Proof {
         for vector in &mut self.watched {
             let path = affinity_file(vector.irq);
             let affinity = read_affinity(root, &path)?;
-            let affinity = affinity.map(|text| parse_mask_file(root, &path, &text));
-            match affinity.transpose()?.map(|affinity| affinity.cpus) {
+            let parse = |file: TreeFile| {
+                let cpus = CpuSet::parse_kernel_mask(&file.text);
+                cpus.map_err(|error| root.content_error(&path, error.to_string()))
+            };
+            match affinity.map(parse).transpose()? {
                 Some(cpus) if cpus == vector.cpus => {}
                 // A vector that could not be moved; its interrupts arrive where they did before.
                 Some(_) if vector.verdict == Evidence::Elsewhere => {}

@@ -11,9 +11,8 @@ use crate::cpuset::CpuSet;
 use crate::machine::Rss;
 use crate::machine::setting::on_or_off;
 use crate::plan::{Write, WriteKind};
-use crate::read::files::read_affinity;
+use crate::read::files::{read_affinity, read_effective};
 use crate::read::topology::{read_online, rps_filter};
-use crate::read::vectors::read_effective;
 use crate::read::{ethtool, threads};
 use crate::report::outcome::{Outcome, WriteResult};
 use crate::root::{FileError, Root, errno_words};
@@ -304,7 +303,9 @@ fn only_offline(root: &Root, held: &str, written: &str) -> bool {
 /// The current text of a write's setting.
 fn read(root: &Root, write: &Write) -> Result<Option<String>, FileError> {
     match write.kind {
-        WriteKind::Vector => read_affinity(root, &write.path),
+        WriteKind::Vector => {
+            Ok(read_affinity(root, &write.path)?.map(|file| file.text.to_string()))
+        }
         WriteKind::NapiThread => threads::affinity(root, &write.interface, &write.path),
         WriteKind::Rss => Ok(ethtool::rss(root, &write.interface)?.map(|rss| rss.to_setting())),
         WriteKind::Ntuple => {

@@ -5,18 +5,20 @@
 
 mod redact;
 
+use std::io;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::capture::redact::Redacted;
 use nicpin::read::interrupts::{INTERRUPTS, without_counts};
-use nicpin::read::memory::{is_meminfo, without_use};
-use nicpin::read::{Wants, others, tools};
+use nicpin::read::{Wants, others, tools, topology};
 use nicpin::root::archive::SCHEMA;
 use nicpin::root::tree::{ABOUT, Entry, Tree, TreeFile, resolve};
 use nicpin::root::{FileError, Recorded, Root};
 use nix::errno::Errno;
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
+/// How often a live machine is read, which may change meanwhile.
+const TRIES: usize = 3;
 
 /// A captured machine.
 #[derive(Debug)]
@@ -39,56 +41,55 @@ pub enum CaptureError {
     /// A file that every machine has could not be read.
     #[error(transparent)]
     TreeFile(#[from] FileError),
-    /// Reading the capture gives another machine.
-    #[error("{}: the capture does not match what was read; the machine may have changed meanwhile; fix: run again", .0.display())]
-    Changed(std::path::PathBuf),
+    /// Reading the capture gives another machine, or the record has two entries for one path.
+    #[error("{0}; fix: run again")]
+    Changed(String),
     /// A path leads into a loop of links, and to no file.
     #[error("{0}")]
     Loop(#[from] Errno),
-    /// The record has two entries for one path.
-    #[error("{path}: {reason}; it may have changed while it was read; fix: run again")]
-    Place {
-        /// The path of the machine.
-        path: String,
-        /// What is wrong.
-        reason: &'static str,
-    },
 }
 
 impl Capture {
-    /// Reads the machine below a directory or in another capture. `beside` are files that belong to it although
-    /// reading a [`Machine`] does not need them.
-    pub fn read(path: &Path, beside: &[&str]) -> Result<Self, CaptureError> {
-        // A live machine changes while it is read; reading a copy again would not help.
-        let mut tries = 3;
-        loop {
-            tries -= 1;
-            let result = Self::read_once(path, beside);
-            match &result {
-                Err(CaptureError::Changed(_) | CaptureError::Place { .. }) if tries > 0 => {}
-                _ => return result,
-            }
-        }
+    /// Reads the machine below a directory or in another capture. `beside` is a file that belongs to it although
+    /// reading a [`Machine`](nicpin::Machine) does not need it.
+    pub fn read(path: &Path, beside: &str) -> Result<Self, CaptureError> {
+        let mut tries = (1..TRIES).map(|_| Self::read_once(path, beside));
+        tries
+            .find(|result| !matches!(result, Err(CaptureError::Changed(_))))
+            .unwrap_or_else(|| Self::read_once(path, beside))
     }
 
-    fn read_once(path: &Path, beside: &[&str]) -> Result<Self, CaptureError> {
+    fn read_once(path: &Path, beside: &str) -> Result<Self, CaptureError> {
         let root = Root::open_recording(path)?;
         let machine = match nicpin::read::machine(&root, Wants::EVERYTHING) {
-            Ok(machine) => Ok(machine),
             // A machine that nicpin cannot read is the one most worth capturing.
             Err(error @ FileError::Content { .. }) => Err(error.to_string()),
-            Err(error) => return Err(error.into()),
+            machine => Ok(machine?),
         };
-        for path in beside {
-            root.read_opt(path)?;
-        }
+        root.read_opt(beside)?;
         let record = root.recorded();
-        let tree = build(&root, &record)?;
+        let mut tree = build(&root, &record)?;
         let back = nicpin::read::machine(&Root::of_tree(path, tree.clone()), Wants::EVERYTHING);
         if back.map_err(|error| error.to_string()) != machine {
-            return Err(CaptureError::Changed(root.base().to_owned()));
+            let path = root.base().display();
+            return Err(CaptureError::Changed(format!(
+                "{path}: the capture does not match what was read; the machine may have changed meanwhile"
+            )));
         }
-        let mut capture = Self {
+        // The file that names the capture's format.
+        let mut about = format!("{SCHEMA}\nnicpin {}\n", env!("CARGO_PKG_VERSION"));
+        let of_capture = root.read_opt(ABOUT)?.unwrap_or_default();
+        let mut lines = of_capture.lines();
+        let kernel = match root.read_opt(RELEASE)? {
+            Some(release) => Some(release.trim().to_owned()),
+            // The capture of a capture.
+            None => lines.find_map(|line| Some(line.strip_prefix("kernel ")?.to_owned())),
+        };
+        if let Some(kernel) = kernel {
+            about += &format!("kernel {kernel}\n");
+        }
+        add(&mut tree, ABOUT, file(0o644, about))?;
+        Ok(Self {
             tree,
             refused: record.refused.into_iter().collect(),
             interfaces: machine
@@ -97,9 +98,7 @@ impl Capture {
             unreadable: machine.err(),
             redacted: Vec::new(),
             root,
-        };
-        capture.describe()?;
-        Ok(capture)
+        })
     }
 
     /// Removes what could identify the machine. `without_comments` is that of a policy file; `names`: also the names of
@@ -109,10 +108,8 @@ impl Capture {
         without_comments: fn(&str) -> Option<String>,
         names: bool,
     ) -> Result<(), FileError> {
-        let Redacted { tree, changes } =
-            redact::redact(&self.tree, &self.root, without_comments, names)?;
-        self.tree = tree;
-        self.redacted = changes;
+        let changes = &mut self.redacted;
+        self.tree = redact::redact(&self.tree, &self.root, without_comments, names, changes)?;
         Ok(())
     }
 
@@ -125,16 +122,14 @@ impl Capture {
         for (interface, address) in redact::addresses(&self.root)? {
             lines += &format!("address {interface} {address}\n");
         }
-        let now = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap_or_default();
-        lines += &format!("unix-time {}\n", now.as_secs());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        lines += &format!("unix-time {}\n", now.unwrap_or_default().as_secs());
         self.tree.append(ABOUT, &lines);
         Ok(())
     }
 
     /// The file: a tar archive compressed with gzip.
-    pub fn pack(&self) -> std::io::Result<Vec<u8>> {
+    pub fn pack(&self) -> io::Result<Vec<u8>> {
         self.tree.pack()
     }
 
@@ -145,38 +140,18 @@ impl Capture {
             .filter(|(_, entry)| !matches!(entry, Entry::Directory(_)))
             .count()
     }
-
-    /// Adds the file that names the capture's format.
-    fn describe(&mut self) -> Result<(), CaptureError> {
-        let about = self.root.read_opt(ABOUT)?.unwrap_or_default();
-        let kept = about
-            .lines()
-            .find_map(|line| line.strip_prefix("kernel "))
-            .map(str::to_owned);
-        let kernel = match self.root.read_opt(RELEASE)? {
-            Some(release) => Some(release.trim().to_owned()),
-            // The capture of a capture.
-            None => kept,
-        };
-        let mut text = format!("{SCHEMA}\nnicpin {}\n", env!("CARGO_PKG_VERSION"));
-        if let Some(kernel) = kernel {
-            text += &format!("kernel {kernel}\n");
-        }
-        add(&mut self.tree, ABOUT, file(0o644, text))
-    }
 }
 
 fn file(mode: u32, text: String) -> Entry {
-    Entry::File(TreeFile {
-        mode,
-        text: text.into(),
-    })
+    let text = text.into();
+    Entry::File(TreeFile { mode, text })
 }
 
 fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<(), CaptureError> {
-    tree.add(path, entry).map_err(|reason| CaptureError::Place {
-        path: path.to_owned(),
-        reason,
+    tree.add(path, entry).map_err(|reason| {
+        CaptureError::Changed(format!(
+            "{path}: {reason}; it may have changed while it was read"
+        ))
     })
 }
 
@@ -184,12 +159,12 @@ fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<(), CaptureError> {
 fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
     let mut tree = Tree::default();
     let stat = |path: &str| record.files.get(path).map(|file| &*file.text);
-    let strange = |path: &str| {
-        tools::is_unrelated_process(path, stat)
-            || record.answers.contains_key(path)
-            || path == ABOUT
-    };
-    let mut paths: Vec<&String> = record.paths.iter().filter(|path| !strange(path)).collect();
+    let mut paths: Vec<&String> = record.paths.iter().collect();
+    paths.retain(|path| {
+        !tools::is_unrelated_process(path, stat)
+            && !record.answers.contains_key(*path)
+            && *path != ABOUT
+    });
     // Files that were read come first, with their content; then paths that were only looked up.
     paths.sort_by_key(|path| !record.files.contains_key(*path));
     for path in paths {
@@ -199,24 +174,18 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
         if tree.entry(&place).is_some() || record.unread.contains(path) {
             continue;
         }
-        let seen = record.files.get(path).cloned().unwrap_or_else(|| TreeFile {
-            mode,
-            ..TreeFile::default()
-        });
-        let changed = match path.as_str() {
+        let mut seen = record.files.get(path).cloned().unwrap_or_default();
+        if !record.files.contains_key(path) {
+            seen.mode = mode;
+        }
+        let bare = match path.as_str() {
             INTERRUPTS => Some(without_counts(&seen.text)),
-            _ if is_meminfo(path) => Some(without_use(&seen.text)),
-            _ => tools::bare(path, &seen.text).or_else(|| others::bare(path, &seen.text)),
+            _ => [topology::bare, tools::bare, others::bare]
+                .iter()
+                .find_map(|bare| bare(path, &seen.text)),
         };
-        let text = changed.map_or(seen.text, Into::into);
-        add(
-            &mut tree,
-            &place,
-            Entry::File(TreeFile {
-                mode: seen.mode,
-                text,
-            }),
-        )?;
+        seen.text = bare.map_or(seen.text, Into::into);
+        add(&mut tree, &place, Entry::File(seen))?;
     }
     for (path, names) in &record.lists {
         for name in names.iter().filter(|name| is_fact(path, name)) {
@@ -248,27 +217,24 @@ fn walk(
     path: &str,
     follow: bool,
 ) -> Result<Option<(String, u32)>, CaptureError> {
-    let look = |path: &str, last: bool| {
-        let entry = match tree.entry(path) {
-            Some(entry @ (Entry::Directory(_) | Entry::Link(_))) => Some(entry.without_names()),
-            _ => root.look(path),
-        };
-        match entry {
-            Some(entry @ Entry::Directory(_)) if tree.entry(path).is_none() => {
-                add(tree, path, entry)?;
-            }
+    let place = resolve(path, |path, last| {
+        let known = tree.entry(path).map(Entry::without_names);
+        let is_new = known.is_none();
+        let known = known.filter(|entry| !matches!(entry, Entry::File(_)));
+        match known.or_else(|| root.look(path)) {
+            Some(entry @ Entry::Directory(_)) if is_new => add(tree, path, entry)?,
             Some(Entry::Link(target)) => {
-                if tree.entry(path).is_none() {
+                if is_new {
                     let above = path.rsplit_once('/').map_or("", |(above, _)| above);
                     add(tree, path, Entry::Link(inside(above, &target)))?;
                 }
-                return Ok(Some(target).filter(|_| follow || !last));
+                return Ok((follow || !last).then_some(target));
             }
             _ => {}
         }
         Ok(None)
-    };
-    let place = match resolve(path, look) {
+    });
+    let place = match place {
         Err(CaptureError::Loop(_)) => return Ok(None),
         place => place?,
     };
@@ -281,24 +247,13 @@ fn walk(
 /// A link's target so that it stays inside the tree wherever that is unpacked: relative, and not above the top.
 fn inside(directory: &str, target: &str) -> String {
     let depth = directory.matches('/').count();
-    let mut above = 0_usize;
-    for (down, part) in target
-        .split('/')
-        .filter(|part| !part.is_empty() && *part != ".")
-        .enumerate()
-    {
-        if part == ".." && above == down {
-            above += 1;
-        }
-    }
+    let parts = target.split('/').filter(|part| !["", "."].contains(part));
+    let above = parts.clone().take_while(|part| *part == "..").count();
     if !target.starts_with('/') && above <= depth {
         return target.to_owned();
     }
-    let rest: Vec<&str> = target
-        .split('/')
-        .filter(|part| !["", ".", ".."].contains(part))
-        .collect();
-    format!("{}{}", "../".repeat(depth), rest.join("/"))
+    let below: Vec<&str> = parts.filter(|part| *part != "..").collect();
+    format!("{}{}", "../".repeat(depth), below.join("/"))
 }
 
 #[cfg(test)]

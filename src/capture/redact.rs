@@ -13,7 +13,7 @@ use identity::StandIns;
 use names::{Cgroups, Names};
 
 use nicpin::read::netlink::ALTNAMES;
-use nicpin::read::tools::irqbalance;
+use nicpin::read::tools::irqbalance::{self, SCRIPT};
 use nicpin::root::tree::{Entry, Tree, TreeFile, resolve};
 use nicpin::root::{FileError, Root};
 use nix::errno::Errno;
@@ -22,7 +22,7 @@ const NET: &str = "/sys/class/net";
 /// Where a site keeps its policy.
 const POLICY: &str = "/etc/nicpin.toml";
 /// The policy script of irqbalance in a capture.
-const SCRIPT: &str = "/left-out/policyscript";
+const SCRIPT_PLACE: &str = "/left-out/policyscript";
 
 /// Files that identify a machine, by the last component of their path.
 const IDENTITY: [&str; 20] = [
@@ -48,28 +48,18 @@ const IDENTITY: [&str; 20] = [
     "vpd",
 ];
 
-/// A tree that does not identify its machine.
-#[derive(Debug)]
-pub(super) struct Redacted {
-    pub(super) tree: Tree,
-    /// What was changed, a line each, for the user and not for the capture.
-    pub(super) changes: Vec<String>,
-}
-
 /// Removes from a tree what could identify the machine. `root` is that machine; `without_comments` gives a policy file
-/// without its comments, or `None` if it is not valid; `names`: also the names of interfaces and of the host.
+/// without its comments, or `None` if it is not valid; `names`: also the names of interfaces and of the host. Adds to
+/// `changes` what was changed, a line each, for the user and not for the capture.
 pub(super) fn redact(
     tree: &Tree,
     root: &Root,
     without_comments: fn(&str) -> Option<String>,
     names: bool,
-) -> Result<Redacted, FileError> {
-    let mut redacted = Redacted {
-        tree: Tree::default(),
-        changes: Vec::new(),
-    };
-    let moved = without_script(tree, &mut redacted.changes);
-    let tree = moved.as_ref().unwrap_or(tree);
+    changes: &mut Vec<String>,
+) -> Result<Tree, FileError> {
+    let other = without_script(tree, changes);
+    let tree = other.as_ref().unwrap_or(tree);
     let names = if names {
         Names::of(tree, root)?
     } else {
@@ -77,9 +67,9 @@ pub(super) fn redact(
     };
     let cgroups = Cgroups::of(tree);
     if cgroups.changes() {
-        redacted.changes.push(format!(
-            "cgroups are cgroup0001 to cgroup{:04} in the capture",
-            cgroups.len()
+        let last = cgroups.len();
+        changes.push(format!(
+            "cgroups are cgroup0001 to cgroup{last:04} in the capture"
         ));
     }
     let texts = tree.iter().flat_map(|(path, entry)| match entry {
@@ -87,18 +77,15 @@ pub(super) fn redact(
         Entry::Link(target) => [path, target],
         Entry::File(file) => [path, &file.text],
     });
-    let own: Vec<String> = addresses(root)?
-        .into_iter()
-        .map(|(_, address)| address)
-        .collect();
-    let stand_ins = StandIns::of(texts, &own);
+    let own = addresses(root)?.into_iter().map(|(_, address)| address);
+    let stand_ins = StandIns::of(texts, own);
+    let mut redacted = Tree::default();
     for (path, entry) in tree.iter() {
-        let name = path.rsplit('/').next().unwrap_or_default();
+        let (above, name) = path.rsplit_once('/').unwrap_or_default();
+        let left_out = |why: &str| format!("{path} is left out: {why}");
         let is_named = path == ALTNAMES && names.are_replaced();
         if is_named || IDENTITY.contains(&name) && !matches!(entry, Entry::Directory(_)) {
-            redacted
-                .changes
-                .push(format!("{path} is left out: it can identify the machine"));
+            changes.push(left_out("it can identify the machine"));
             continue;
         }
         let hidden = match entry {
@@ -107,45 +94,38 @@ pub(super) fn redact(
             Entry::File(file) => {
                 let mut text = file.text.clone();
                 if path == POLICY {
-                    let bare = without_comments(&text);
-                    let Some(bare) = bare else {
-                        redacted
-                            .changes
-                            .push(format!("{path} is left out: it is not a policy"));
+                    let Some(bare) = without_comments(&text) else {
+                        changes.push(left_out("it is not a policy"));
                         continue;
                     };
                     let Some(bare) = names.in_policy(&bare) else {
-                        redacted
-                            .changes
-                            .push(format!("{path} is left out: it has patterns of names"));
+                        changes.push(left_out("it has patterns of names"));
                         continue;
                     };
                     text = bare.into();
                 }
                 let shown = names.in_text(path, &text);
                 let hidden = stand_ins.hide(&shown);
-                if *hidden != *shown {
-                    redacted.changes.push(format!(
+                if hidden != shown {
+                    changes.push(format!(
                         "{path} has addresses in it; the capture has others"
                     ));
                 }
-                let text = if *hidden == *text {
-                    text
-                } else {
-                    hidden.into()
-                };
+                if *hidden != *text {
+                    text = hidden.into();
+                }
                 Entry::File(TreeFile { text, ..*file })
             }
         };
         let renamed = names.in_path(&cgroups.in_path(path));
         let place = stand_ins.hide(&renamed);
-        if place != renamed && path.rsplit_once('/').is_some_and(|(above, _)| above == NET) {
+        if place != renamed && above == NET {
             let new = place.rsplit('/').next().unwrap_or_default();
-            redacted.changes.push(format!(
+            changes.push(format!(
                 "{name} has a hardware address in its name; the capture calls it {new}, and so does its plan"
             ));
         }
-        redacted.tree.add(&place, hidden).map_err(|reason| {
+        redacted.add(&place, hidden).map_err(|reason| {
             root.content_error(path, format!("{reason} when renamed; fix: use --identify"))
         })?;
     }
@@ -156,11 +136,10 @@ pub(super) fn redact(
 pub(super) fn addresses(root: &Root) -> Result<Vec<(String, String)>, FileError> {
     let mut addresses = Vec::new();
     for name in root.list(NET)?.unwrap_or_default() {
-        if let Some(address) = root.read_opt(&format!("{NET}/{name}/address"))? {
-            if is_hardware_address(address.trim()) {
-                addresses.push((name, address.trim().to_owned()));
-            }
-        }
+        let address = root.read_opt(&format!("{NET}/{name}/address"))?;
+        let address = address.map(|address| address.trim().to_owned());
+        let address = address.filter(|address| is_hardware_address(address));
+        addresses.extend(address.map(|address| (name, address)));
     }
     Ok(addresses)
 }
@@ -174,26 +153,25 @@ fn is_hardware_address(text: &str) -> bool {
 /// The tree with irqbalance's policy script in another place, if it is in one that a site chose; what it answers to
 /// whether the script asks nicpin stays.
 fn without_script(tree: &Tree, changes: &mut Vec<String>) -> Option<Tree> {
-    let texts = || {
-        irqbalance::FILES
-            .iter()
-            .filter_map(|(path, _)| Some((*path, tree.file(path).ok()?)))
-    };
-    let script =
-        texts().find_map(|(_, file)| file.text.lines().find_map(irqbalance::bare_script))?;
+    let mut files = irqbalance::FILES
+        .iter()
+        .filter_map(|(path, _)| tree.file(path).ok());
+    let script = files.find_map(|file| file.text.lines().find_map(irqbalance::bare_script))?;
     if script.starts_with("/usr/") {
         return None;
     }
-    let below = format!("{script}/{}", irqbalance::SCRIPT);
-    let is_nicpin = script.rsplit('/').next() == Some(irqbalance::SCRIPT);
-    let place = if is_nicpin {
-        format!("{SCRIPT}/{}", irqbalance::SCRIPT)
+    let place = if script.rsplit('/').next() == Some(SCRIPT) {
+        format!("{SCRIPT_PLACE}/{SCRIPT}")
     } else {
-        SCRIPT.to_owned()
+        SCRIPT_PLACE.to_owned()
     };
+    let places = [
+        (script.clone(), place.clone()),
+        (format!("{script}/{SCRIPT}"), format!("{place}/{SCRIPT}")),
+    ];
     // Whatever is on the way to it.
     let mut on_the_way = BTreeSet::new();
-    for path in [&*script, &below] {
+    for (path, _) in &places {
         let target = resolve(path, |path, _| {
             on_the_way.insert(path.to_owned());
             Ok::<_, Errno>(tree.link(path))
@@ -202,33 +180,22 @@ fn without_script(tree: &Tree, changes: &mut Vec<String>) -> Option<Tree> {
     }
     let mut moved = Tree::default();
     for (path, entry) in tree.iter().filter(|(path, _)| !on_the_way.contains(*path)) {
-        let entry = match entry {
-            Entry::File(file) if texts().any(|(of, _)| of == path) => {
-                let text = file.text.replace(&script, &place);
-                Entry::File(TreeFile {
-                    text: text.into(),
-                    ..*file
-                })
+        let mut entry = entry.without_names();
+        if let Entry::File(file) = &mut entry {
+            if irqbalance::FILES.iter().any(|(of, _)| *of == path) {
+                file.text = file.text.replace(&script, &place).into();
             }
-            entry => entry.without_names(),
-        };
+        }
         // A tree with fewer entries has room for each.
         moved.add(path, entry).ok()?;
     }
-    for (old, new) in [
-        (script.clone(), place.clone()),
-        (below, format!("{place}/{}", irqbalance::SCRIPT)),
-    ] {
-        if let Ok(Entry::File(file)) = tree.get(&old) {
-            moved
-                .add(
-                    &new,
-                    Entry::File(TreeFile {
-                        mode: file.mode,
-                        ..TreeFile::default()
-                    }),
-                )
-                .ok()?;
+    for (old, new) in places {
+        if let Ok(Entry::File(TreeFile { mode, .. })) = tree.get(&old) {
+            let empty = TreeFile {
+                mode: *mode,
+                ..TreeFile::default()
+            };
+            moved.add(&new, Entry::File(empty)).ok()?;
         }
     }
     changes.push(format!(

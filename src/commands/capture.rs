@@ -40,7 +40,7 @@ pub(super) fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result
             "a capture is binary and is not printed on a terminal; fix: name a file with -o FILE, or redirect standard output"
         );
     }
-    let mut capture = Capture::read(&cli.root, &[CONFIG])?;
+    let mut capture = Capture::read(&cli.root, CONFIG)?;
     if args.identify {
         capture.identify()?;
     } else {

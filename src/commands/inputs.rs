@@ -274,7 +274,7 @@ fn programs(
     if wanted.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let mut found = read::programs::programs(root, &wanted)?;
+    let mut found = read::cgroups::programs(root, &wanted)?;
     let record = Record::load(root)?;
     for program in wanted {
         let now = found.get(&program).and_then(|found| found.now.clone());

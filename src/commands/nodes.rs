@@ -14,7 +14,7 @@ use clap::Args;
 use nicpin::machine::topology::Rate;
 use nicpin::machine::{Machine, Selection};
 use nicpin::read::topology::l3_size;
-use nicpin::read::{Wants, memory};
+use nicpin::read::{Wants, topology};
 use nicpin::report::exit::Exit;
 use nicpin::report::nodes::Nodes;
 use nicpin::root::Root;
@@ -62,7 +62,7 @@ pub(super) fn run(cli: &General, args: &NodesArgs, out: &mut String) -> Result<E
         .topology
         .nodes
         .keys()
-        .map(|&node| Ok((node, memory::usage(&root, node)?)));
+        .map(|&node| Ok((node, topology::memory_usage(&root, node)?)));
     let mut nodes = Nodes::new(&machine, &plan, usage.collect::<Result<_>>()?);
     if args.bandwidth {
         nodes.bandwidth = Some(measure(&root, &machine, &nodes)?);

@@ -1,23 +1,36 @@
-//! The CPUs that cgroup v2 gives to partitions alone (`Documentation/admin-guide/cgroup-v2.rst`, Cpuset).
+//! CPUs by cgroups and by processes: those that cgroup v2 gives to partitions alone (`Documentation/admin-guide/cgroup-v2.rst`,
+//! Cpuset), and those that programs may use.
 //!
 //! A cgroup whose `cpuset.cpus.partition` is `root` or `isolated` has CPUs on which no process outside of it runs. Its
 //! `cpuset.cpus.exclusive.effective` (6.7 and later) has all of them; `cpuset.cpus.effective`, which is what earlier
 //! kernels have, lacks those that it has given on to partitions below it. A partition is below another one, below the
 //! root cgroup, or (6.7 and later) below cgroups that all have CPUs in `cpuset.cpus.exclusive.effective`: no other cgroup
 //! is looked into.
+//!
+//! The CPUs of a program are those of each of its threads (`Cpus_allowed_list` in `/proc/PID/status`), which is what
+//! `AllowedCPUs=` and `CPUAffinity=` of systemd, taskset(1) and numactl(8) lead to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::Path;
+
+use nix::errno::Errno;
 
 use crate::cpuset::CpuSet;
-use crate::read::files::read_list;
+use crate::machine::{Program, ProgramCpus};
+use crate::read::files::{Result, line_of, read_as, read_list, read_names};
 use crate::root::{FileError, Root};
 
 /// The root cgroup.
 pub const CGROUPS: &str = "/sys/fs/cgroup";
 pub const PARTITION: &str = "cpuset.cpus.partition";
-pub(crate) const EXCLUSIVE: &str = "cpuset.cpus.exclusive.effective";
-pub(crate) const EFFECTIVE: &str = "cpuset.cpus.effective";
-/// Names that are looked at, files of cgroups among them. A cgroup has about 60 files, and the machine's root a few
-/// children.
-const MAX_NAMES: usize = 8192;
+const EXCLUSIVE: &str = "cpuset.cpus.exclusive.effective";
+const EFFECTIVE: &str = "cpuset.cpus.effective";
+/// The hierarchies in which systemd makes cgroups: version 2, and its own one beside version 1.
+const HIERARCHIES: [&str; 2] = [CGROUPS, "/sys/fs/cgroup/systemd"];
+/// Names that are looked at, files of cgroups among them; and cgroups below a unit. A cgroup has about 60 files, and the
+/// machine's root a few children.
+const MOST: usize = 8192;
 /// How deep partitions are looked for.
 const MAX_DEPTH: usize = 32;
 
@@ -35,12 +48,10 @@ pub struct Partitions {
 }
 
 /// The partitions below a root.
-pub fn partitions(root: &Root) -> Result<Partitions, FileError> {
+pub fn partitions(root: &Root) -> Result<Partitions> {
     let mut found = Partitions::default();
-    let mut names_left = MAX_NAMES;
-    let mut level = vec![CGROUPS.to_owned()];
+    let (mut names_left, mut level) = (MOST, vec![CGROUPS.to_owned()]);
     for _ in 0..MAX_DEPTH {
-        let mut below = Vec::new();
         for parent in std::mem::take(&mut level) {
             let Some(names) = root.list(&parent)? else {
                 continue;
@@ -49,29 +60,26 @@ pub fn partitions(root: &Root) -> Result<Partitions, FileError> {
             for name in names.into_iter().take(names_left) {
                 names_left -= 1;
                 let cgroup = format!("{parent}/{name}");
+                let state = format!("{cgroup}/{PARTITION}");
+                let expected = "is not the state of a partition";
+                let is_partition = read_as(root, &state, |text| is_valid(text).ok_or(expected))?;
                 // Absent below a file, and where the cgroup above does not give cpusets to its children.
-                let Some(partition) = root.read_opt(&format!("{cgroup}/{PARTITION}"))? else {
+                let Some(is_partition) = is_partition else {
                     continue;
                 };
                 let given = read_list(root, &format!("{cgroup}/{EXCLUSIVE}"))?.unwrap_or_default();
-                let is_partition = is_valid(&partition).ok_or_else(|| {
-                    let path = format!("{cgroup}/{PARTITION}");
-                    root.content_error(&path, "is not the state of a partition")
-                })?;
                 if is_partition {
+                    let effective = read_list(root, &format!("{cgroup}/{EFFECTIVE}"))?;
                     found.cpus.add(&given);
-                    found.cpus.add(
-                        &read_list(root, &format!("{cgroup}/{EFFECTIVE}"))?.unwrap_or_default(),
-                    );
+                    found.cpus.add(&effective.unwrap_or_default());
                 }
                 if is_partition || !given.is_empty() {
-                    below.push(cgroup.clone());
+                    level.push(cgroup.clone());
                 }
                 found.cgroups.push(cgroup);
             }
             found.parents.push(parent);
         }
-        level = below;
     }
     found.cut |= !level.is_empty();
     Ok(found)
@@ -80,15 +88,125 @@ pub fn partitions(root: &Root) -> Result<Partitions, FileError> {
 /// Whether the state is that of a valid partition: not `member`, nor `root invalid (Cpu list in cpuset.cpus not
 /// exclusive)`.
 fn is_valid(state: &str) -> Option<bool> {
-    match state.trim() {
+    let state = state.trim();
+    let invalid = ["member", "root ", "isolated "];
+    match state {
         "root" | "isolated" => Some(true),
-        state
-            if ["member", "root ", "isolated "]
-                .iter()
-                .any(|start| state.starts_with(start)) =>
-        {
-            Some(false)
-        }
-        _ => None,
+        _ => invalid
+            .iter()
+            .any(|start| state.starts_with(start))
+            .then_some(false),
     }
+}
+
+/// Where these programs may run. One that does not run is absent.
+pub fn programs(root: &Root, wanted: &BTreeSet<Program>) -> Result<BTreeMap<Program, ProgramCpus>> {
+    let mut found = BTreeMap::new();
+    for program in wanted {
+        let cpus = cpus(root, program)?;
+        if !cpus.is_empty() {
+            let now = Some(cpus.clone());
+            found.insert(program.clone(), ProgramCpus { cpus, now });
+        }
+    }
+    Ok(found)
+}
+
+fn cpus(root: &Root, program: &Program) -> Result<CpuSet> {
+    let processes = match program {
+        Program::Pid(pid) => vec![*pid],
+        Program::Unit(unit) => processes(root, place(root, unit)?.cgroup)?,
+    };
+    let mut cpus = CpuSet::new();
+    for pid in processes {
+        let tasks = format!("/proc/{pid}/task");
+        // Processes and threads may end meanwhile, and 0 stands for one of another namespace.
+        for thread in read_names(root, &tasks)? {
+            let own = read_as(root, &format!("{tasks}/{thread}/status"), |status| {
+                line_of(status, "Cpus_allowed_list:")
+                    .map(CpuSet::parse_list)
+                    .and_then(Result::ok)
+                    .ok_or("has no Cpus_allowed_list")
+            })?;
+            cpus.add(&own.unwrap_or_default());
+        }
+    }
+    Ok(cpus)
+}
+
+/// Where the cgroup of a unit is, or would be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UnitPlace {
+    /// The cgroups of slices that were looked into.
+    pub slices: Vec<String>,
+    /// The cgroup; `None` where the unit does not run.
+    pub cgroup: Option<String>,
+}
+
+/// Looks for the cgroup of a unit of the system.
+pub fn place(root: &Root, unit: &str) -> Result<UnitPlace> {
+    let mut place = UnitPlace::default();
+    let is_slice = |name: &str| Path::new(name).extension() == Some(OsStr::new("slice"));
+    for hierarchy in HIERARCHIES {
+        let mut level = vec![hierarchy.to_owned()];
+        while let Some(slice) = level.pop() {
+            let Some(names) = root.list(&slice)? else {
+                continue;
+            };
+            for name in names {
+                let cgroup = format!("{slice}/{name}");
+                if name == unit {
+                    place.cgroup = Some(cgroup);
+                } else if is_slice(&name) && place.slices.len() < MOST {
+                    level.push(cgroup);
+                }
+            }
+            place.slices.push(slice);
+        }
+        if place.cgroup.is_some() {
+            break;
+        }
+    }
+    Ok(place)
+}
+
+/// The processes in a cgroup and below it.
+fn processes(root: &Root, cgroup: Option<String>) -> Result<Vec<u32>> {
+    let (mut all, mut looked_at) = (Vec::new(), 0);
+    let mut level = Vec::from_iter(cgroup);
+    while let Some(cgroup) = level.pop() {
+        let path = format!("{cgroup}/cgroup.procs");
+        let threaded = Some(Errno::EOPNOTSUPP as i32);
+        let pids = read_as(root, &path, |text| {
+            let pids: Result<Vec<u32>, _> = text.lines().map(str::parse).collect();
+            pids.map_err(|_| "has a line that is no process")
+        });
+        match pids {
+            Ok(Some(pids)) => all.extend(pids),
+            // A file, or a cgroup that has gone.
+            Ok(None) => continue,
+            // A threaded cgroup; those of its processes are listed above it.
+            Err(FileError::Io { answer, .. }) if answer.raw_os_error() == threaded => {}
+            Err(error) => return Err(error),
+        }
+        looked_at += 1;
+        if looked_at < MOST {
+            let below = read_names(root, &cgroup)?
+                .into_iter()
+                .filter(|name| !is_file(name));
+            level.extend(below.map(|name| format!("{cgroup}/{name}")));
+        }
+    }
+    Ok(all)
+}
+
+/// Whether the kernel has a file of this name in each cgroup.
+fn is_file(name: &str) -> bool {
+    let controllers = [
+        "cgroup", "cpu", "cpuset", "cpuacct", "memory", "io", "pids", "hugetlb", "rdma", "misc",
+        "dmem",
+    ];
+    name.split_once('.')
+        .is_some_and(|(controller, _)| controllers.contains(&controller))
+        || ["tasks", "notify_on_release", "release_agent"].contains(&name)
 }

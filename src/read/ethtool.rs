@@ -1,5 +1,5 @@
-//! What ethtool reports of an interface: its channels and their maximums, its link modes, its RSS indirection table, and its
-//! driver.
+//! What ethtool reports of an interface: its channels and their maximums, its link modes, its RSS indirection table, its
+//! driver, and what decides on the receive queue of a flow.
 //!
 //! On a live machine through an ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`), in a tree from the answers that are
 //! recorded below `/nicpin/ethtool/INTERFACE`. None of the questions needs a privilege.
@@ -7,17 +7,25 @@
 //! An ioctl is about the interface of a name in the network namespace of this process, and so is netlink; `/sys` shows
 //! the interfaces of the namespace in which it was mounted. `is_same` tells them apart.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::machine::rx_hash::{Filter, FilterTarget, FlowKind, Key, RssContext, RxHash};
 use crate::machine::setting::{ETHTOOL, features_file, rss_file};
 use crate::machine::{Channels, Rss};
-use crate::read::files::{name_in, name_of};
-use crate::read::others::device_path;
+use crate::read::files::{Result, name_in, name_of, read_as, read_text};
+use crate::read::others::bus_device;
 use crate::root::sys::ethtool as ioctls;
-use crate::root::{FileError, Root, is_absent};
+use crate::root::{Root, is_absent};
+
+/// The key that `netdev_rss_key_fill` gives to drivers (`Documentation/admin-guide/sysctl/net.rst`).
+const SYSTEM_KEY: &str = "/proc/sys/net/core/netdev_rss_key";
+const RELEASE: &str = "/proc/sys/kernel/osrelease";
+/// The feature of ntuple filters, by the kernel's name (`netdev_features_strings`); ethtool calls it `ntuple`.
+const NTUPLE: &str = "rx-ntuple-filter";
 
 /// The recorded form of an RSS indirection table.
 #[derive(Serialize, Deserialize)]
@@ -48,6 +56,11 @@ struct Features {
     ntuple: Option<bool>,
 }
 
+/// Where a tree has an answer about an interface.
+fn file(interface: &str, name: &str) -> String {
+    format!("{ETHTOOL}/{interface}/{name}")
+}
+
 /// An answer to an ioctl; `None` if the driver has none, or is not ready to give it, as of some interfaces that are down.
 fn reported<T>(answer: nix::Result<T>) -> io::Result<Option<T>> {
     match answer {
@@ -60,44 +73,39 @@ fn reported<T>(answer: nix::Result<T>) -> io::Result<Option<T>> {
 
 /// Whether ioctls and netlink are about the interface that `/sys` has under this name: it has the same index, and the
 /// same bus address or hardware address. A tree has recorded answers, and a file if there were none for this reason.
-pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool, FileError> {
-    let path = format!("{ETHTOOL}/{interface}/other-namespace");
+pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool> {
+    let path = file(interface, "other-namespace");
     if !root.is_real() {
         return Ok(!root.is_there(&path)?);
     }
-    let shown = |file: &str| -> Result<String, FileError> {
-        let text = root
-            .read_opt(&format!("/sys/class/net/{interface}/{file}"))?
-            .unwrap_or_default();
-        Ok(text.trim().to_ascii_lowercase())
+    let directory = format!("/sys/class/net/{interface}");
+    let shown = |file: &str| -> Result<String> {
+        Ok(read_text(root, &format!("{directory}/{file}"))?
+            .trim()
+            .to_ascii_lowercase())
     };
     let unread = |error| root.io_error(&path, error);
     let same = match reported(ioctls::get_identity(interface)).map_err(unread)? {
-        Some((index, _)) if shown("ifindex")? != index.to_string() => false,
-        Some((_, address)) => {
+        Some((index, address)) if shown("ifindex")? == index.to_string() => {
             let driver = reported(ioctls::get_driver(interface)).map_err(unread)?;
-            let link = root.canonical(&format!("/sys/class/net/{interface}/device"))?;
-            let device = link.map(|link| device_path(root, &link)).transpose()?;
-            let has_address = |bus: &str| device.is_some_and(|device| name_of(&device) == bus);
-            driver.is_some_and(|[_, _, bus]| has_address(&bus))
+            let device = bus_device(root, &directory)?;
+            let is_device = |bus: &str| device.is_some_and(|device| name_of(&device) == bus);
+            driver.is_some_and(|[_, _, bus]| is_device(&bus))
                 || shown("address")? == address.map(|byte| format!("{byte:02x}")).join(":")
         }
-        None => false,
+        _ => false,
     };
-    if !same && root.is_there(&format!("/sys/class/net/{interface}"))? {
+    if !same && root.is_there(&directory)? {
         root.remember(&path, String::new);
     }
     Ok(same)
 }
 
 /// The versions of an interface's driver and firmware, where the driver reports them.
-pub(crate) fn versions(
-    root: &Root,
-    interface: &str,
-) -> Result<(Option<String>, Option<String>), FileError> {
-    let driver = root.answer(&format!("{ETHTOOL}/{interface}/driver"), || {
-        let driver = reported(ioctls::get_driver(interface))?;
-        Ok(driver.map(|[version, firmware, _]| Driver { version, firmware }))
+pub(crate) fn versions(root: &Root, interface: &str) -> Result<(Option<String>, Option<String>)> {
+    let driver = root.answer(&file(interface, "driver"), || {
+        Ok(reported(ioctls::get_driver(interface))?
+            .map(|[version, firmware, _]| Driver { version, firmware }))
     })?;
     let shown = |text: &str| {
         let text = name_in(text);
@@ -110,26 +118,23 @@ pub(crate) fn versions(
 
 /// The fastest link mode that the driver of an interface supports, in Mbit/s. `None` if it lists none, as drivers of
 /// virtual machines, or if the kernel has no names for them (before Linux 5.6).
-pub(crate) fn fastest_mode(root: &Root, interface: &str) -> Result<Option<u32>, FileError> {
-    let modes = root.answer(&format!("{ETHTOOL}/{interface}/link-modes"), || {
+pub(crate) fn fastest_mode(root: &Root, interface: &str) -> Result<Option<u32>> {
+    let modes = root.answer(&file(interface, "link-modes"), || {
         let supported = reported(ioctls::get_link_modes(interface))?;
         Ok(supported.map(|supported| LinkModes { supported }))
     })?;
-    let modes = modes.map_or(Vec::new(), |modes| modes.supported);
-    Ok(modes.iter().filter_map(|mode| mbps(mode)).max())
-}
-
-/// The speed of a link mode; `None` for what else has a bit among them, such as `Autoneg` and `FIBRE`.
-fn mbps(mode: &str) -> Option<u32> {
-    mode.split_once("base")?.0.parse().ok()
+    // What else has a bit among them, such as `Autoneg` and `FIBRE`, has no speed.
+    let mbps = |mode: String| mode.split_once("base")?.0.parse().ok();
+    Ok(modes
+        .into_iter()
+        .flat_map(|modes| modes.supported)
+        .filter_map(mbps)
+        .max())
 }
 
 /// The channels of an interface, and whether the driver was asked; a tree made by hand has no answer.
-pub(crate) fn channels(
-    root: &Root,
-    interface: &str,
-) -> Result<(Option<Channels>, bool), FileError> {
-    let answer = root.answer(&channels_file(interface), || {
+pub(crate) fn channels(root: &Root, interface: &str) -> Result<(Option<Channels>, bool)> {
+    let answer = root.answer(&file(interface, "channels"), || {
         match ioctls::get_channels(interface) {
             // A driver that is not ready may have channels.
             Err(Errno::EBUSY | Errno::EAGAIN | Errno::ENETDOWN) => Ok(None),
@@ -139,43 +144,54 @@ pub(crate) fn channels(
     Ok((answer.flatten(), answer.is_some()))
 }
 
-/// Sets the channels of an interface. Needs `CAP_NET_ADMIN`; takes the link down for a moment with most drivers. In a
-/// tree the recorded answer changes, and nothing else.
+/// Sets the channels of an interface. Needs `CAP_NET_ADMIN`; takes the link down for a moment with most drivers.
 pub(crate) fn set_channels(root: &Root, interface: &str, channels: &Channels) -> io::Result<()> {
-    if root.is_real() {
-        require_same(root, interface)?;
-        return Ok(ioctls::set_channels(interface, channels.to_numbers())?);
-    }
-    root.write_answer(&channels_file(interface), channels)
+    let set = || ioctls::set_channels(interface, channels.to_numbers());
+    let path = file(interface, "channels");
+    change(root, interface, &path, set, || Ok(channels))
 }
 
-fn channels_file(interface: &str) -> String {
-    format!("{ETHTOOL}/{interface}/channels")
+/// Changes an interface by `set`; in a tree the recorded answer at this path changes, and nothing else. Refuses to change
+/// an interface of another network namespace than that of `/sys`.
+fn change<T: Serialize>(
+    root: &Root,
+    interface: &str,
+    path: &str,
+    set: impl FnOnce() -> nix::Result<()>,
+    recorded: impl FnOnce() -> Result<T>,
+) -> io::Result<()> {
+    if !root.is_real() {
+        return root.write_answer(path, &recorded()?);
+    }
+    if is_same(root, interface)? {
+        return Ok(set()?);
+    }
+    Err(io::Error::other(
+        "/sys shows it from another network namespace than that of nicpin, where its name means another interface or \
+         none",
+    ))
 }
 
 /// The RSS indirection table of an interface.
-pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>, FileError> {
+pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>> {
     let path = rss_file(interface);
     let answer = root.answer(&path, || {
-        let table = reported(ioctls::get_rss(interface))?;
-        let rss = table.map(|(table, queues, function)| Rss {
-            table,
-            queues,
-            function,
-        });
-        let recorded = rss.map(|rss| RecordedRss {
-            function: rss.function,
-            table: rss.to_setting(),
+        let recorded = reported(ioctls::get_rss(interface))?.map(|(table, queues, function)| {
+            let rss = Rss {
+                table,
+                queues,
+                function,
+            };
+            let table = rss.to_setting();
+            RecordedRss { function, table }
         });
         // One that nicpin could not write again stays as it is.
         Ok(recorded.filter(|recorded| Rss::parse(&recorded.table).is_some()))
     })?;
     let parse = |RecordedRss { function, table }| {
         let rss = Rss::parse(&table).map(|rss| Rss { function, ..rss });
-        rss.ok_or_else(|| {
-            let expected = "not an RSS table; expected `queues 4, entries 128, table 0 1 2 3`";
-            root.content_error(&path, expected)
-        })
+        let expected = "not an RSS table; expected `queues 4, entries 128, table 0 1 2 3`";
+        rss.ok_or_else(|| root.content_error(&path, expected))
     };
     answer.map(parse).transpose()
 }
@@ -183,54 +199,99 @@ pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>, FileError
 /// Sets the RSS indirection table of an interface; one that is the kernel's default becomes that again, which follows
 /// later changes of channels. Hash function and key stay as they are. Needs `CAP_NET_ADMIN`.
 pub(crate) fn set_rss(root: &Root, interface: &str, rss: &Rss) -> io::Result<()> {
-    if root.is_real() {
-        require_same(root, interface)?;
-        let table = if rss.is_default() {
-            &[]
-        } else {
-            rss.table.as_slice()
-        };
-        return Ok(ioctls::set_rss(interface, table)?);
-    }
-    let now = self::rss(root, interface).map_err(io::Error::other)?;
-    let changed = RecordedRss {
-        function: now.map_or(0, |now| now.function),
-        table: rss.to_setting(),
+    let set = || {
+        let is_default = rss.is_default();
+        ioctls::set_rss(interface, if is_default { &[] } else { &rss.table })
     };
-    root.write_answer(&rss_file(interface), &changed)
+    change(root, interface, &rss_file(interface), set, || {
+        let now = self::rss(root, interface)?;
+        Ok(RecordedRss {
+            function: now.map_or(0, |now| now.function),
+            table: rss.to_setting(),
+        })
+    })
 }
 
-/// The feature of ntuple filters, by the kernel's name (`netdev_features_strings`); ethtool calls it `ntuple`.
-const NTUPLE: &str = "rx-ntuple-filter";
-
 /// Whether ntuple filters are on; `None` where they cannot be turned on and off.
-pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>, FileError> {
+pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>> {
     let answer = root.answer(&features_file(interface), || {
-        let feature = reported(ioctls::get_feature(interface, NTUPLE))?;
-        Ok(feature.map(|(on, changeable)| Features {
-            ntuple: changeable.then_some(on),
-        }))
+        Ok(
+            reported(ioctls::get_feature(interface, NTUPLE))?.map(|(on, changeable)| Features {
+                ntuple: changeable.then_some(on),
+            }),
+        )
     })?;
     Ok(answer.and_then(|features| features.ntuple))
 }
 
 /// Turns ntuple filters on or off. Needs `CAP_NET_ADMIN`.
 pub(crate) fn set_ntuple(root: &Root, interface: &str, on: bool) -> io::Result<()> {
-    if root.is_real() {
-        require_same(root, interface)?;
-        return Ok(ioctls::set_feature(interface, NTUPLE, on)?);
-    }
+    let set = || ioctls::set_feature(interface, NTUPLE, on);
     let ntuple = Some(on);
-    root.write_answer(&features_file(interface), &Features { ntuple })
+    let path = features_file(interface);
+    change(root, interface, &path, set, || Ok(Features { ntuple }))
 }
 
-/// Refuses to change an interface of another network namespace than that of `/sys`.
-fn require_same(root: &Root, interface: &str) -> io::Result<()> {
-    if is_same(root, interface).map_err(io::Error::other)? {
-        return Ok(());
+/// What decides on the receive queue of a flow; `None` in a tree without a recorded answer.
+pub(crate) fn rx_hash(root: &Root, interface: &str) -> Result<Option<RxHash>> {
+    let mut found = RxHash::default();
+    if root.is_real() {
+        let key = |text: &str| Key::parse(text).ok_or("is not a key");
+        found.system_key = read_as(root, SYSTEM_KEY, key)?.unwrap_or_default();
+        found.release = release(&read_text(root, RELEASE)?);
     }
-    Err(io::Error::other(
-        "/sys shows it from another network namespace than that of nicpin, where its name means another interface or \
-         none",
-    ))
+    root.answer(&file(interface, "rx-hash"), || {
+        Ok(Some(ask(interface, found)))
+    })
+}
+
+/// Major and minor number of a release such as `6.12.95-amd64`.
+fn release(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn ask(interface: &str, found: RxHash) -> RxHash {
+    let filters = match ioctls::get_filters(interface) {
+        Err(Errno::EOPNOTSUPP) => Some(Vec::new()),
+        filters => filters.ok(),
+    };
+    let filter_count = filters
+        .as_ref()
+        .and_then(|found| u32::try_from(found.len()).ok());
+    let filters: Vec<Filter> = filters
+        .into_iter()
+        .flatten()
+        .map(|(spec, context)| Filter::parse(&spec, context))
+        .collect();
+    let named = filters.iter().filter_map(|filter| match filter.to {
+        FilterTarget::Context { context, .. } => Some(context),
+        _ => None,
+    });
+    let mut contexts = BTreeMap::new();
+    for number in [0].into_iter().chain(named) {
+        let context = ioctls::get_context(interface, number)
+            .ok()
+            .filter(|(.., table)| !table.is_empty());
+        contexts.extend(context.map(|(function, transform, key, table)| {
+            let context = RssContext {
+                function,
+                transform,
+                key: Key(key),
+                table,
+            };
+            (number, context)
+        }));
+    }
+    let fields = |&(kind, number): &(FlowKind, u32)| {
+        Some((kind, ioctls::get_fields(interface, number).ok()?))
+    };
+    RxHash {
+        contexts,
+        fields: FlowKind::ALL.iter().filter_map(fields).collect(),
+        to_stack: ioctls::gives_hash(interface).ok(),
+        filter_count,
+        filters,
+        ..found
+    }
 }

@@ -1,91 +1,145 @@
-//! Files that hold one number, CPU list or mask. `None` where the file is absent. And reading again what was torn: the
+//! Files that hold one value: a number, a name, CPUs. `None` where the file is absent. And reading again what was torn: the
 //! kernel prints some files without the lock under which it changes their content.
 
+use std::fmt::Display;
+use std::io;
 use std::str::FromStr;
 
-use crate::cpuset::{CpuSet, CpuSetError, shown};
-use crate::machine::MaskFile;
+use crate::cpuset::{CpuSet, shown};
+use crate::root::tree::TreeFile;
 use crate::root::{FileError, Root};
+
+/// What was read of files.
+pub(crate) type Result<T, E = FileError> = std::result::Result<T, E>;
 
 /// Ids of NUMA nodes from here on are ignored: the largest `MAX_NUMNODES` of any architecture.
 pub(crate) const MAX_NODES: u32 = 1 << 10;
-
-/// N of a directory's name such as `rx-N`, if it is below a limit.
-pub(crate) fn numbered(name: &str, prefix: &str, limit: u32) -> Option<u32> {
-    name.strip_prefix(prefix)?
-        .parse()
-        .ok()
-        .filter(|number| *number < limit)
-}
-
-/// The node in a file such as `numa_node`; `None` for -1 (`NUMA_NO_NODE`), which is never node 0, and if the file is absent.
-pub(crate) fn read_node(root: &Root, path: &str) -> Result<Option<u32>, FileError> {
-    let parse = |text: &str| {
-        let text = text.trim();
-        let node = numbered(text, "", MAX_NODES);
-        let is_node = text == "-1" || node.is_some();
-        let reason = || format!("`{}` is not a node", shown(text));
-        is_node
-            .then_some(node)
-            .ok_or_else(|| root.content_error(path, reason()))
-    };
-    Ok(root.parse_opt(path, parse)?.flatten())
-}
-
 /// How much of a text is kept where it is a name, in characters.
 const MAX_NAME: usize = 200;
+/// How often a file is read at most.
+const TRIES: usize = 5;
 
-/// A name in a file: one line of limited length.
-pub(crate) fn name_in(text: &str) -> &str {
-    let line = text.trim().lines().next().unwrap_or_default();
-    line.char_indices()
-        .nth(MAX_NAME)
-        .map_or(line, |(end, _)| &line[..end])
-}
-
-/// A file that holds one number; `None` if it is absent. An error if the number is larger than the kernel's type for it.
-pub(crate) fn read_number<T: FromStr>(root: &Root, path: &str) -> Result<Option<T>, FileError> {
-    root.parse_opt(path, |text| {
-        let number = text.trim().parse();
-        number.map_err(|_| {
-            let text = shown(text.trim());
-            root.content_error(
-                path,
-                format!("`{text}` is not a number that the kernel has there"),
-            )
-        })
-    })
-}
-
-/// A CPU list file; `None` if it is absent.
-pub(crate) fn read_list(root: &Root, path: &str) -> Result<Option<CpuSet>, FileError> {
-    read_set_opt(root, path, CpuSet::parse_list)
-}
-
-/// A CPU mask file; `None` if it is absent.
-pub(crate) fn read_mask(root: &Root, path: &str) -> Result<Option<CpuSet>, FileError> {
-    read_set_opt(root, path, CpuSet::parse_kernel_mask)
-}
-
-/// A file with CPUs that has two forms, a list and on all kernels a mask; `None` if both are absent.
-pub(crate) fn read_cpus(root: &Root, list: &str, mask: &str) -> Result<Option<CpuSet>, FileError> {
-    Ok(match read_list(root, list)? {
-        Some(cpus) => Some(cpus),
-        None => read_mask(root, mask)?,
-    })
-}
-
-type Parse = fn(&str) -> Result<CpuSet, CpuSetError>;
-
-fn read_set_opt(root: &Root, path: &str, parse: Parse) -> Result<Option<CpuSet>, FileError> {
+/// What the text of a file means; `None` if it is absent. An error of `parse` says what is wrong with the text.
+pub(crate) fn read_as<T, E: Display>(
+    root: &Root,
+    path: &str,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<Option<T>> {
     root.parse_opt(path, |text| {
         parse(text).map_err(|error| root.content_error(path, error.to_string()))
     })
 }
 
-/// The text of a mask file.
-pub(crate) fn parse_mask_file(root: &Root, path: &str, text: &str) -> Result<MaskFile, FileError> {
-    MaskFile::parse(text).map_err(|error| root.content_error(path, error.to_string()))
+/// The text of a file; empty if it is absent.
+pub(crate) fn read_text(root: &Root, path: &str) -> Result<String> {
+    Ok(root.read_opt(path)?.unwrap_or_default())
+}
+
+/// The names in a directory; none if it is absent.
+pub(crate) fn read_names(root: &Root, path: &str) -> Result<Vec<String>> {
+    Ok(root.list(path)?.unwrap_or_default())
+}
+
+/// The node in a file such as `numa_node`; `None` for -1 (`NUMA_NO_NODE`), which is never node 0, and if the file is absent.
+pub(crate) fn read_node(root: &Root, path: &str) -> Result<Option<u32>> {
+    let node = read_as(root, path, |text| match text.trim() {
+        "-1" => Ok(None),
+        text => match numbered(text, "", MAX_NODES) {
+            None => Err(format!("`{}` is not a node", shown(text))),
+            node => Ok(node),
+        },
+    })?;
+    Ok(node.flatten())
+}
+
+/// A file that holds one number; `None` if it is absent. An error if the number is larger than the kernel's type for it.
+pub(crate) fn read_number<T: FromStr>(root: &Root, path: &str) -> Result<Option<T>> {
+    read_as(root, path, |text| {
+        let text = text.trim();
+        let reason = |_| {
+            format!(
+                "`{}` is not a number that the kernel has there",
+                shown(text)
+            )
+        };
+        text.parse().map_err(reason)
+    })
+}
+
+/// A CPU list file; `None` if it is absent.
+pub(crate) fn read_list(root: &Root, path: &str) -> Result<Option<CpuSet>> {
+    read_as(root, path, CpuSet::parse_list)
+}
+
+/// The CPUs in a file that has two forms, a list and on all kernels a mask; `None` if both are absent.
+pub(crate) fn read_cpus(
+    root: &Root,
+    directory: &str,
+    [list, mask]: [&str; 2],
+) -> Result<Option<CpuSet>> {
+    match read_list(root, &format!("{directory}/{list}"))? {
+        None => {
+            let mask = format!("{directory}/{mask}");
+            read_as(root, &mask, CpuSet::parse_kernel_mask)
+        }
+        cpus => Ok(cpus),
+    }
+}
+
+/// The effective CPUs of the IRQ with this directory; `None` if the kernel does not report them.
+pub(crate) fn read_effective(root: &Root, path: &str) -> Result<Option<CpuSet>> {
+    let effective = read_cpus(
+        root,
+        path,
+        ["effective_affinity_list", "effective_affinity"],
+    )?;
+    // An empty effective mask means that the IRQ was never started.
+    Ok(effective.filter(|cpus| !cpus.is_empty()))
+}
+
+/// An `smp_affinity`; `None` where there is none.
+///
+/// An affinity is never empty, but the file reads as all zeros while the kernel performs a pending move. It
+/// prints the mask of that move without a lock, and clears it when the move is done (`show_irq_affinity`,
+/// `irq_move_masked_irq` in `kernel/irq`).
+pub(crate) fn read_affinity(root: &Root, path: &str) -> Result<Option<TreeFile>> {
+    let nowhere = |read: &Result<Option<TreeFile>>| {
+        let Ok(Some(file)) = read else { return false };
+        CpuSet::parse_kernel_mask(&file.text).is_ok_and(|cpus| cpus.is_empty())
+    };
+    again_while(nowhere, || root.read_opt_file(path))
+}
+
+/// A file of somebody else's: a configuration, which decides what a note says and nothing more, or a process of another
+/// user's, whose node is unknown then. One that this user may not read is as good as none.
+pub(crate) fn read_best_effort(root: &Root, path: &str) -> Option<String> {
+    root.read_opt(path).ok().flatten()
+}
+
+/// Reads again while the result is not plausible. The last result is returned.
+pub(crate) fn again_while<T>(torn: impl Fn(&T) -> bool, read: impl Fn() -> T) -> T {
+    let mut tries = (1..TRIES).map(|_| read());
+    tries.find(|value| !torn(value)).unwrap_or_else(&read)
+}
+
+/// N of a directory's name such as `rx-N`, if it is below a limit.
+pub(crate) fn numbered(name: &str, prefix: &str, limit: u32) -> Option<u32> {
+    let number = name.strip_prefix(prefix)?.parse().ok()?;
+    (number < limit).then_some(number)
+}
+
+/// A name in a file: one line of limited length.
+pub(crate) fn name_in(text: &str) -> &str {
+    let line = text.trim().lines().next().unwrap_or_default();
+    let end = line.char_indices().nth(MAX_NAME);
+    end.map_or(line, |(end, _)| &line[..end])
+}
+
+/// What follows a name at the start of a line, such as `Uid:` in `/proc/PID/status`.
+pub(crate) fn line_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines()
+        .find_map(|line| line.strip_prefix(name))
+        .map(str::trim)
 }
 
 /// The last component of a path.
@@ -93,34 +147,11 @@ pub(crate) fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// A configuration file of somebody else's. One that this user may not read is as good as none: it decides what a note
-/// says, and nothing more.
-pub(crate) fn read_best_effort(root: &Root, path: &str) -> Option<String> {
-    root.read_opt(path).ok().flatten()
-}
-
-/// How often a file is read at most.
-const TRIES: usize = 5;
-
-/// The text of an `smp_affinity`; `None` where there is none.
-///
-/// An affinity is never empty, but the file reads as all zeros while the kernel performs a pending move. It
-/// prints the mask of that move without a lock, and clears it when the move is done (`show_irq_affinity`,
-/// `irq_move_masked_irq` in `kernel/irq`).
-pub(crate) fn read_affinity(root: &Root, path: &str) -> Result<Option<String>, FileError> {
-    let nowhere = |read: &Result<Option<String>, FileError>| {
-        let Ok(Some(text)) = read else { return false };
-        CpuSet::parse_kernel_mask(text).is_ok_and(|cpus| cpus.is_empty())
-    };
-    again_while(nowhere, || root.read_opt(path))
-}
-
-/// Reads again while the result is not plausible. The last result is returned.
-pub(crate) fn again_while<T>(torn: impl Fn(&T) -> bool, read: impl Fn() -> T) -> T {
-    (1..TRIES)
-        .map(|_| read())
-        .find(|value| !torn(value))
-        .unwrap_or_else(&read)
+/// Where the kernel is asked, a file beside the question cannot be read either.
+impl From<FileError> for io::Error {
+    fn from(error: FileError) -> Self {
+        Self::other(error)
+    }
 }
 
 #[cfg(test)]

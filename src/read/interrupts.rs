@@ -1,25 +1,31 @@
-//! The names of each IRQ's handlers.
+//! The handlers of each IRQ, and how often it fired on each CPU.
 //!
-//! `/sys/kernel/irq/N/actions` lists those of one IRQ and needs no interpretation. Kernels before 4.9 have only
-//! `/proc/interrupts`, with a count for every CPU and every IRQ of the machine.
+//! `/sys/kernel/irq/N` has both for one IRQ and needs no interpretation. Kernels before 4.9 have only `/proc/interrupts`,
+//! with a count for every CPU and every IRQ of the machine.
 //!
 //! The format of the latter is the kernel's (`show_interrupts` in `kernel/irq/proc.c`): a header of the online CPUs by
 //! id, then a row an IRQ: its number, a count for each of those CPUs, and text in which chip names and action names may
 //! both hold blanks.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read};
+use std::str::FromStr;
 
-use crate::cpuset::{CpuSet, MAX_CPUS};
-use crate::read::files::again_while;
-use crate::read::files::{name_in, numbered};
+use crate::cpuset::MAX_CPUS;
+use crate::machine::{CountRow, Counts};
+use crate::read::files::{Result, again_while, name_in, numbered, read_as, read_list};
 use crate::root::{FileError, Root};
 
 /// The counts and handlers of all IRQs.
 pub const INTERRUPTS: &str = "/proc/interrupts";
 /// The directories of single IRQs (`Documentation/ABI/testing/sysfs-kernel-irq`).
 pub(super) const IRQS: &str = "/sys/kernel/irq";
+/// The CPUs in `per_cpu_count`.
+const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
+
+/// The names of the handlers of each IRQ with a number, as the drivers gave them; an IRQ without a handler has none.
+pub type Interrupts = BTreeMap<u32, Vec<String>>;
 
 /// The handlers of a machine's IRQs, read when they are asked for.
 #[derive(Debug)]
@@ -28,322 +34,247 @@ pub struct Handlers<'a> {
     listed: OnceCell<Interrupts>,
 }
 
-/// The names of all handlers by IRQ, as `/proc/interrupts` has them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Interrupts(BTreeMap<u32, String>);
-
-/// A text that the kernel does not print.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InterruptsError {
-    /// No header line.
-    #[error("has no header line with CPUs; is /proc an incomplete copy?")]
-    NoHeader,
-    /// No line after the header. Every kernel has some.
-    #[error("has no row below its header; is /proc an incomplete copy?")]
-    NoRow,
-    /// The last line has no newline.
-    #[error("ends within line {line}; fix: run again, or copy /proc again if it is a copy")]
-    CutOff {
-        /// The line number, from 1.
-        line: usize,
-    },
-    /// A row has something else among its counts.
-    #[error("has a row with something else than counts in it; fix: run again")]
-    NoCount,
-    /// A row ends within its counts, as after a read that raced with a CPU going on or offline.
-    #[error(
-        "line {line} has {found} counts for {expected} CPUs; a CPU changed state while the file was read; fix: run again"
-    )]
-    Torn {
-        /// The line number, from 1.
-        line: usize,
-        /// Counts found in it.
-        found: usize,
-        /// CPUs in the header.
-        expected: usize,
-    },
-}
-
 impl<'a> Handlers<'a> {
     pub fn new(root: &'a Root) -> Self {
-        Self {
-            root,
-            listed: OnceCell::new(),
-        }
+        let listed = OnceCell::new();
+        Self { root, listed }
     }
 
     /// The names of an IRQ's handlers, as the drivers gave them; empty for an IRQ without a handler.
-    pub fn of(&self, irq: u32) -> Result<Vec<String>, FileError> {
-        let parse = |names: &str| {
-            let names = names
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .split(',')
-                .filter(|name| !name.is_empty());
-            Ok(names.map(|name| name_in(name).to_owned()).collect())
-        };
-        if let Some(names) = self
-            .root
-            .parse_opt(&format!("{IRQS}/{irq}/actions"), parse)?
-        {
-            return Ok(names);
+    pub fn of(&self, irq: u32) -> Result<Vec<String>> {
+        let path = format!("{IRQS}/{irq}/actions");
+        let parse = |text: &str| Ok(names(text.lines().next().unwrap_or_default(), ","));
+        match self.root.parse_opt(&path, parse)? {
+            Some(names) => Ok(names),
+            None => Ok(self.listed()?.get(&irq).cloned().unwrap_or_default()),
         }
-        Ok(self.listed()?.actions(irq).map(str::to_owned).collect())
     }
 
     /// All IRQs, by `/proc/interrupts`.
-    pub(crate) fn listed(&self) -> Result<&Interrupts, FileError> {
+    pub(crate) fn listed(&self) -> Result<&Interrupts> {
         if let Some(listed) = self.listed.get() {
             return Ok(listed);
         }
-        let listed = untorn(self.root, || {
-            self.root.read_in_parts(INTERRUPTS, Interrupts::read)
-        })?;
+        let listed = untorn(self.root, parse)?;
         Ok(self.listed.get_or_init(|| listed))
     }
 }
 
-/// Reads `/proc/interrupts`, again if it was torn.
-pub(super) fn untorn<T>(
-    root: &Root,
-    read: impl Fn() -> Result<Result<T, InterruptsError>, FileError>,
-) -> Result<T, FileError> {
-    // The kernel prints the file without holding CPU hotplug off, so a live read can be torn. A copy can
-    // not get better.
-    let torn = |read: &Result<Result<T, InterruptsError>, FileError>| {
-        root.is_real() && matches!(read, Ok(Err(_)))
+/// The counts of these IRQs since boot.
+pub fn counts(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
+    untorn(root, |source| read_counts(source, irqs))
+}
+
+/// The counts of these IRQs since boot by possible CPU, from `/sys/kernel/irq/N/per_cpu_count` where the kernel has these
+/// files: `/proc/interrupts` has all IRQs of the machine.
+pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
+    let mut found = Counts::default();
+    for &irq in irqs {
+        let path = format!("{IRQS}/{irq}/per_cpu_count");
+        let parse =
+            |text: &str| numbers(text.trim_end().split(',')).ok_or("is not a list of counts");
+        let Some(counts) = read_as(root, &path, parse)? else {
+            continue;
+        };
+        if found.cpus.is_empty() {
+            found.cpus = match read_list(root, POSSIBLE)? {
+                Some(possible) => possible.iter().collect(),
+                None => (0..).take(counts.len()).collect(),
+            };
+        }
+        let expected = found.cpus.len();
+        if counts.len() != expected {
+            let reason = format!("has {} counts for {expected} possible CPUs", counts.len());
+            return Err(root.content_error(&path, reason));
+        }
+        let mut whose = Vec::new();
+        for name in ["chip_name", "hwirq", "actions"] {
+            whose.extend(root.read_opt(&format!("{IRQS}/{irq}/{name}"))?);
+        }
+        let whose: Vec<_> = whose.iter().map(|text| text.trim_end()).collect();
+        let whose = whose.join(" ");
+        found.rows.insert(irq, CountRow { counts, whose });
+    }
+    if found.rows.is_empty() {
+        return counts(root, irqs);
+    }
+    Ok(found)
+}
+
+/// Reads `/proc/interrupts`, again if it was torn: the kernel prints it without holding CPU hotplug off. A copy can not
+/// get better.
+fn untorn<T>(root: &Root, read: impl Fn(&mut dyn Read) -> io::Result<T>) -> Result<T> {
+    let reason = |read: &Result<T>| match read {
+        Err(FileError::Io { answer, .. }) if answer.kind() == ErrorKind::InvalidData => {
+            Some(answer.to_string())
+        }
+        _ => None,
     };
-    again_while(torn, read)?.map_err(|error| root.content_error(INTERRUPTS, error.to_string()))
-}
-
-impl Interrupts {
-    /// Parses the whole text.
-    pub fn parse(text: &str) -> Result<Self, InterruptsError> {
-        // A text in memory can be read.
-        Self::read(&mut text.as_bytes()).unwrap_or(Err(InterruptsError::NoHeader))
-    }
-
-    fn read(source: &mut dyn Read) -> io::Result<Result<Self, InterruptsError>> {
-        let mut names = BTreeMap::new();
-        let read = read_rows(source, &|_| true, |row| {
-            let text = String::from_utf8_lossy(names_in(row.tail)).into_owned();
-            names.entry(row.irq).or_insert(text);
-        });
-        Ok(read?.map(|_| Self(names)))
-    }
-
-    /// The CPUs in the header of the text: those that were online. Empty without a header.
-    pub fn cpus(text: &str) -> CpuSet {
-        columns(text).collect()
-    }
-
-    /// The IRQs that have a number.
-    pub fn irqs(&self) -> impl Iterator<Item = u32> + '_ {
-        self.0.keys().copied()
-    }
-
-    /// The names of an IRQ's handlers, as the drivers gave them; none for an IRQ without a handler.
-    pub fn actions(&self, irq: u32) -> impl Iterator<Item = &str> {
-        let names = self
-            .0
-            .get(&irq)
-            .into_iter()
-            .flat_map(|names| names.split(", "));
-        names.map(name_in).filter(|name| !name.is_empty())
+    let read = again_while(
+        |read| root.is_real() && reason(read).is_some(),
+        || root.read_in_parts(INTERRUPTS, &read),
+    );
+    match reason(&read) {
+        Some(reason) => Err(root.content_error(INTERRUPTS, reason)),
+        None => read,
     }
 }
 
-/// A row of an IRQ with a number.
-pub(super) struct Row<'a> {
-    pub(super) irq: u32,
-    /// Blanks, and a number for each CPU.
-    pub(super) counts: &'a [u8],
-    /// What is behind them.
-    pub(super) tail: &'a [u8],
+/// Reads the handlers of all IRQs. A text that the kernel does not print is invalid data.
+pub fn parse(source: &mut dyn Read) -> io::Result<Interrupts> {
+    let mut interrupts = Interrupts::new();
+    read_rows(source, &|_| true, |irq, _, tail| {
+        let names = || names(names_in(tail), ", ");
+        interrupts.entry(irq).or_insert_with(names);
+        Ok(())
+    })?;
+    Ok(interrupts)
 }
 
-/// Reads the rows of the IRQs that are wanted, while the text comes: on a large machine it has a hundred megabytes and
-/// more. Returns the CPU of each column.
-pub(super) fn read_rows(
+/// Reads the counts of these IRQs and skips all other rows: on large machines the text has tens of MB, and an interface
+/// has a few rows of it.
+pub fn read_counts(source: &mut dyn Read, irqs: &BTreeSet<u32>) -> io::Result<Counts> {
+    let mut rows = BTreeMap::new();
+    let cpus = read_rows(source, &|irq| irqs.contains(&irq), |irq, counts, tail| {
+        let counts = numbers(counts.split_ascii_whitespace())
+            .ok_or("has a row with something else than counts in it; fix: run again")?;
+        let whose = tail.trim().to_owned();
+        rows.insert(irq, CountRow { counts, whose });
+        Ok(())
+    })?;
+    Ok(Counts { cpus, rows })
+}
+
+/// Reads the rows of the IRQs that are wanted, while the text comes: the number of each, its counts, and what is behind
+/// them. Returns the CPU of each column.
+fn read_rows(
     source: &mut dyn Read,
     wanted: &dyn Fn(u32) -> bool,
-    mut each: impl FnMut(Row<'_>),
-) -> io::Result<Result<Vec<u32>, InterruptsError>> {
-    let mut parser = Parser::default();
-    let mut buffer = vec![0; 1 << 18];
-    let mut filled = 0;
-    loop {
-        let read = match source.read(&mut buffer[filled..]) {
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        filled += read;
-        let mut used = 0;
-        for newline in memchr::memchr_iter(b'\n', &buffer[..filled]) {
-            match parser.line(&buffer[used..newline], wanted) {
-                Ok(row) => row.into_iter().for_each(&mut each),
-                Err(error) => return Ok(Err(error)),
+    mut each: impl FnMut(u32, &str, &str) -> Result<(), &'static str>,
+) -> io::Result<Vec<u32>> {
+    let invalid = |reason: String| io::Error::new(ErrorKind::InvalidData, reason);
+    let mut source = BufReader::with_capacity(1 << 18, source);
+    let (mut cpus, mut has_row, mut bytes) = (Vec::new(), false, Vec::new());
+    for line in 1.. {
+        bytes.clear();
+        if source.read_until(b'\n', &mut bytes)? == 0 {
+            break;
+        }
+        if bytes.pop() != Some(b'\n') {
+            let fix = "fix: run again, or copy /proc again if it is a copy";
+            return Err(invalid(format!("ends within line {line}; {fix}")));
+        }
+        if line == 1 {
+            cpus = columns(&String::from_utf8_lossy(&bytes)).collect();
+            if cpus.is_empty() {
+                break;
             }
-            used = newline + 1;
+            continue;
         }
-        if read == 0 {
-            return Ok(parser.finish(used < filled));
+        let Some(colon) = bytes.iter().position(|&byte| byte == b':') else {
+            continue;
+        };
+        has_row = true;
+        // NMI, LOC, ERR and similar rows have no number and no handler; some have a single count.
+        let (label, rest) = (bytes[..colon].trim_ascii_start(), &bytes[colon + 1..]);
+        let Some(irq) = std::str::from_utf8(label)
+            .unwrap_or_default()
+            .parse()
+            .ok()
+            .filter(|&irq| wanted(irq))
+        else {
+            continue;
+        };
+        let rest = String::from_utf8_lossy(rest);
+        let (found, tail) = skip_counts(&rest, cpus.len());
+        if found < cpus.len() {
+            let why = "a CPU changed state while the file was read; fix: run again";
+            let expected = cpus.len();
+            return Err(invalid(format!(
+                "line {line} has {found} counts for {expected} CPUs; {why}"
+            )));
         }
-        buffer.copy_within(used..filled, 0);
-        filled -= used;
-        if filled == buffer.len() {
-            buffer.resize(2 * filled, 0);
-        }
+        let counts = &rest[..rest.len() - tail.len()];
+        each(irq, counts, tail).map_err(|reason| invalid(reason.to_owned()))?;
     }
+    let missing = if cpus.is_empty() {
+        "header line with CPUs"
+    } else if has_row {
+        return Ok(cpus);
+    } else {
+        "row below its header"
+    };
+    Err(invalid(format!(
+        "has no {missing}; is /proc an incomplete copy?"
+    )))
 }
 
 /// The CPU of each column, by the header.
-pub(crate) fn columns(text: &str) -> impl Iterator<Item = u32> + '_ {
-    let header = text.lines().next().unwrap_or_default();
-    header
+pub fn columns(text: &str) -> impl Iterator<Item = u32> + '_ {
+    text.lines()
+        .next()
+        .unwrap_or_default()
         .split_ascii_whitespace()
         .map_while(|word| numbered(word, "CPU", MAX_CPUS))
 }
 
-/// What is known of the text so far.
-#[derive(Debug, Default)]
-struct Parser {
-    cpus: Vec<u32>,
-    line: usize,
-    has_row: bool,
+/// Numbers that the kernel keeps in this type.
+pub(super) fn numbers<'a, T: FromStr>(words: impl Iterator<Item = &'a str>) -> Option<Vec<T>> {
+    words.map(|word| word.parse().ok()).collect()
 }
 
-impl Parser {
-    fn line<'a>(
-        &mut self,
-        line: &'a [u8],
-        wanted: &dyn Fn(u32) -> bool,
-    ) -> Result<Option<Row<'a>>, InterruptsError> {
-        self.line += 1;
-        if self.line == 1 {
-            self.cpus = columns(&String::from_utf8_lossy(line)).collect();
-            return if self.cpus.is_empty() {
-                Err(InterruptsError::NoHeader)
-            } else {
-                Ok(None)
-            };
+/// Steps over at most `cpus` numbers: how many there were, and the text behind them.
+fn skip_counts(text: &str, cpus: usize) -> (usize, &str) {
+    let mut rest = text;
+    for found in 0..cpus {
+        let count = rest.trim_start_matches(' ');
+        let after = count.trim_start_matches(|c: char| c.is_ascii_digit());
+        let ends = after.is_empty() || after.starts_with([' ', '\n']);
+        if after.len() == count.len() || !ends {
+            return (found, rest);
         }
-        let Some(colon) = line.iter().position(|&byte| byte == b':') else {
-            return Ok(None);
-        };
-        self.has_row = true;
-        // NMI, LOC, ERR and similar rows have no number and no handler; some have a single count.
-        let label = std::str::from_utf8(line[..colon].trim_ascii_start()).unwrap_or_default();
-        let Some(irq) = label.parse().ok().filter(|irq| wanted(*irq)) else {
-            return Ok(None);
-        };
-        let (rest, expected) = (&line[colon + 1..], self.cpus.len());
-        let (found, length) = match counts_in_columns(rest, expected) {
-            Some(length) => (expected, length),
-            None => skip_counts(rest, expected),
-        };
-        if found < expected {
-            return Err(InterruptsError::Torn {
-                line: self.line,
-                found,
-                expected,
-            });
-        }
-        let (counts, tail) = rest.split_at(length);
-        Ok(Some(Row { irq, counts, tail }))
+        rest = after;
     }
-
-    /// The CPU of each column, at the end of the text; `cut`: within a line.
-    fn finish(self, cut: bool) -> Result<Vec<u32>, InterruptsError> {
-        let line = self.line + 1;
-        match (self.cpus.is_empty(), self.has_row) {
-            _ if cut => Err(InterruptsError::CutOff { line }),
-            (true, _) => Err(InterruptsError::NoHeader),
-            (_, false) => Err(InterruptsError::NoRow),
-            _ => Ok(self.cpus),
-        }
-    }
-}
-
-/// How long the counts of a row are, where each is in the column that kernels of all ages print it in: a blank and
-/// ten places. Then there is no need to look at every digit: columns that begin with a blank one after another are
-/// counts up to the last, if that is one.
-fn counts_in_columns(row: &[u8], cpus: usize) -> Option<usize> {
-    const COLUMN: usize = 11;
-    let counts = row.get(..cpus * COLUMN)?;
-    // All of them, whatever is found: without a way out in between it takes half the time.
-    let blanks = counts
-        .iter()
-        .step_by(COLUMN)
-        .filter(|first| **first == b' ')
-        .count()
-        == cpus;
-    // A row with one count too few has the name of a chip there.
-    let last = counts
-        .get(counts.len().checked_sub(COLUMN)?..)?
-        .trim_ascii_start();
-    let is_count = last.last().is_some() && last.iter().all(u8::is_ascii_digit);
-    (blanks && is_count && row.get(counts.len()).is_none_or(|&after| after == b' '))
-        .then_some(counts.len())
+    (cpus, rest)
 }
 
 /// The text with every count 0, in the same columns: it parses to the same rows, and is the same text as long as
 /// the machine is.
 pub fn without_counts(text: &str) -> String {
-    let mut lines = text.split_inclusive('\n');
-    let header = lines.next().unwrap_or_default();
-    let cpus = header
-        .split_ascii_whitespace()
-        .take_while(|word| word.starts_with("CPU"))
-        .count();
-    let row = |row: &str| {
-        let Some((label, rest)) = row.split_once(':') else {
-            return row.to_owned();
+    let cpus = columns(text).count();
+    let row = |line: &str| {
+        let Some((label, rest)) = line.split_once(':') else {
+            return line.to_owned();
         };
-        let (rest, end) = rest
-            .strip_suffix('\n')
-            .map_or((rest, ""), |rest| (rest, "\n"));
-        let (_, length) = skip_counts(rest.as_bytes(), cpus);
-        let (counts, tail) = rest.split_at(length);
-        let counts: Vec<char> = counts.chars().collect();
-        let zero = |(at, &c): (usize, &char)| match counts.get(at + 1) {
-            _ if c == ' ' => ' ',
-            Some('0'..='9') => ' ',
+        let (_, tail) = skip_counts(rest, cpus);
+        let counts = &rest[..rest.len() - tail.len()];
+        // The last digit of each stays as a zero.
+        let ends = counts.chars().skip(1).chain([' ']);
+        let zeros = counts.chars().zip(ends).map(|pair| match pair {
+            (' ', _) | (_, '0'..='9') => ' ',
             _ => '0',
-        };
-        let zeros: String = counts.iter().enumerate().map(zero).collect();
-        format!("{label}:{zeros}{tail}{end}")
+        });
+        format!("{label}:{}{tail}", zeros.collect::<String>())
     };
-    header.to_owned() + &lines.map(row).collect::<String>()
+    text.split_inclusive('\n').map(row).collect()
 }
 
-/// Steps over at most `cpus` numbers; how many there were, and where they end.
-fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
-    let mut at = 0;
-    for found in 0..cpus {
-        let start = at + bytes[at..].iter().take_while(|&&b| b == b' ').count();
-        let end = start
-            + bytes[start..]
-                .iter()
-                .take_while(|b| b.is_ascii_digit())
-                .count();
-        let ends = bytes.get(end).is_none_or(|&b| b == b' ');
-        if end == start || !ends {
-            return (found, at);
-        }
-        at = end;
-    }
-    (cpus, at)
+fn names(text: &str, separator: &str) -> Vec<String> {
+    text.split(separator)
+        .map(name_in)
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The handlers' names: what follows the last two blanks of a row. A row that ends in blanks has none.
-fn names_in(tail: &[u8]) -> &[u8] {
-    let blanks = tail.windows(2).rposition(|pair| pair == b"  ");
-    let names = tail[blanks.unwrap_or(0)..].trim_ascii_start();
-    if tail.ends_with(b" ") || is_trigger(names) {
-        &[]
+fn names_in(tail: &str) -> &str {
+    let names = tail
+        .rsplit_once("  ")
+        .map_or(tail, |(_, names)| names)
+        .trim_start();
+    if tail.ends_with(' ') || is_trigger(names) {
+        ""
     } else {
         names
     }
@@ -351,15 +282,12 @@ fn names_in(tail: &[u8]) -> &[u8] {
 
 /// `524288-edge`, `IO-APIC-fasteoi`: the last column before the names, which ends a row without any in
 /// texts that have lost their trailing blanks.
-fn is_trigger(text: &[u8]) -> bool {
-    let triggers: [&[u8]; 3] = [b"-edge", b"-fasteoi", b"-level"];
-    let chips: [&[u8]; 4] = [b"APIC", b"MSI", b"MSIX", b"PIC"];
-    let chip = triggers
-        .iter()
-        .find_map(|trigger| text.strip_suffix(*trigger));
-    chip.is_some_and(|chip| {
-        chip.iter().all(u8::is_ascii_digit) || chips.iter().any(|end| chip.ends_with(end))
-    })
+fn is_trigger(text: &str) -> bool {
+    let Some((chip, "edge" | "fasteoi" | "level")) = text.rsplit_once('-') else {
+        return false;
+    };
+    let chips = ["APIC", "MSI", "MSIX", "PIC"];
+    chip.bytes().all(|byte| byte.is_ascii_digit()) || chips.iter().any(|end| chip.ends_with(end))
 }
 
 #[cfg(test)]
@@ -368,9 +296,30 @@ mod tests {
 
     fn one(row: &str) -> Vec<String> {
         let text = format!("           CPU0       CPU2       \n{row}\n");
-        let read = Interrupts::parse(&text).unwrap();
-        let irq = read.irqs().next().unwrap();
-        read.actions(irq).map(str::to_owned).collect()
+        parsed(&text).unwrap().into_values().next().unwrap()
+    }
+
+    fn parsed(text: &str) -> Result<Interrupts, String> {
+        parse(&mut text.as_bytes()).map_err(|error| error.to_string())
+    }
+
+    fn counted(text: &str, irqs: &[u32]) -> Result<Counts, String> {
+        let irqs = irqs.iter().copied().collect();
+        read_counts(&mut text.as_bytes(), &irqs).map_err(|error| error.to_string())
+    }
+
+    const NO_HEADER: &str = "has no header line with CPUs; is /proc an incomplete copy?";
+    const NO_ROW: &str = "has no row below its header; is /proc an incomplete copy?";
+
+    fn torn(line: usize, found: usize, expected: usize) -> String {
+        format!(
+            "line {line} has {found} counts for {expected} CPUs; a CPU changed state while the file was read; \
+             fix: run again"
+        )
+    }
+
+    fn cut_off_in(line: usize) -> String {
+        format!("ends within line {line}; fix: run again, or copy /proc again if it is a copy")
     }
 
     #[test]
@@ -428,18 +377,16 @@ mod tests {
     #[test]
     fn rows_without_a_number_are_passed_over() {
         let text = "   CPU0   CPU1   \nNMI:  1  2  Non-maskable interrupts\nERR:          0\n 9:  1  2  chip  a\n";
-        let read = Interrupts::parse(text).unwrap();
-        assert_eq!(read, Interrupts(BTreeMap::from([(9, "a".to_owned())])));
+        assert_eq!(
+            parsed(text),
+            Ok(Interrupts::from([(9, vec!["a".to_owned()])]))
+        );
     }
 
     #[test]
     fn empty_and_torn() {
         for text in ["", "\n", "   \n 9: 1 2 chip  a\n", "garbage\n"] {
-            assert_eq!(
-                Interrupts::parse(text),
-                Err(InterruptsError::NoHeader),
-                "{text:?}"
-            );
+            assert_eq!(parsed(text), Err(NO_HEADER.to_owned()), "{text:?}");
         }
         for (row, found) in [
             ("  9:          1", 1),
@@ -448,15 +395,7 @@ mod tests {
             ("  9:  1  IO-APIC  a", 1),
         ] {
             let text = format!("   CPU0   CPU1   \n{row}\n");
-            assert_eq!(
-                Interrupts::parse(&text),
-                Err(InterruptsError::Torn {
-                    line: 2,
-                    found,
-                    expected: 2
-                }),
-                "{row:?}"
-            );
+            assert_eq!(parsed(&text), Err(torn(2, found, 2)), "{row:?}");
         }
     }
 
@@ -467,18 +406,10 @@ mod tests {
             ("   CPU0   CPU1   \n 9:  1  2  chip  eth0-rx", 2),
             ("   ", 1),
         ] {
-            assert_eq!(
-                Interrupts::parse(text),
-                Err(InterruptsError::CutOff { line }),
-                "{text:?}"
-            );
+            assert_eq!(parsed(text), Err(cut_off_in(line)), "{text:?}");
         }
         for text in ["   CPU0   CPU1   \n", "   CPU0   CPU1   \n\n"] {
-            assert_eq!(
-                Interrupts::parse(text),
-                Err(InterruptsError::NoRow),
-                "{text:?}"
-            );
+            assert_eq!(parsed(text), Err(NO_ROW.to_owned()), "{text:?}");
         }
     }
 
@@ -489,21 +420,46 @@ mod tests {
         let zeros = "           CPU0       CPU2       \n  9:          0          0  IR-PCI-MSI 12091392-edge      eth0-rx-0\n\
                      LOC:          0          0   Local timer interrupts\nERR:          0\n 10:           0  0\n";
         assert_eq!(without_counts(text), zeros);
-        assert_eq!(Interrupts::parse(text), Interrupts::parse(zeros));
+        assert_eq!(parsed(text), parsed(zeros));
         let torn = "   CPU0   CPU1   \n  9:          1\n";
-        assert_eq!(
-            Interrupts::parse(&without_counts(torn)),
-            Interrupts::parse(torn)
-        );
+        assert_eq!(parsed(&without_counts(torn)), parsed(torn));
         assert_eq!(without_counts(""), "");
     }
 
     #[test]
     fn an_irq_is_found_by_number() {
         let text = "  CPU0\n  9:  1  chip  a\n 10:  1  chip  b\n  7:  1  chip  c\n";
-        let interrupts = Interrupts::parse(text).unwrap();
+        let interrupts = parsed(text).unwrap();
         for (irq, expected) in [(10, vec!["b"]), (7, vec!["c"]), (8, vec![])] {
-            assert_eq!(interrupts.actions(irq).collect::<Vec<_>>(), expected);
+            assert_eq!(interrupts.get(&irq).cloned().unwrap_or_default(), expected);
         }
+    }
+
+    #[test]
+    fn counts_of_the_rows_that_were_asked_for() {
+        let text = "           CPU0       CPU2       CPU7\n  9:         17 4294967295          3  PCI-MSI 0-edge      eth0\n\
+                    10:  1  2\n 11:          0          5 10000000000  chip  a, b\nNMI:  1  2  3  Non\nERR:  4\n";
+        // More than 32 bits are no count of any kernel.
+        let irqs = [9, 11, 12];
+        assert_eq!(
+            counted(text, &irqs),
+            Err("has a row with something else than counts in it; fix: run again".to_owned())
+        );
+        let counts = counted(&text.replace("10000000000", "         10"), &irqs).unwrap();
+        assert_eq!(counts.cpus, [0, 2, 7]);
+        let rows: Vec<_> = counts
+            .rows
+            .iter()
+            .map(|(irq, row)| (*irq, &row.counts[..], &row.whose[..]))
+            .collect();
+        let expected: [(u32, &[u32], &str); 2] = [
+            (9, &[17, u32::MAX, 3], "PCI-MSI 0-edge      eth0"),
+            (11, &[0, 5, 10], "chip  a, b"),
+        ];
+        assert_eq!(rows, expected);
+        assert_eq!(counted(text, &[10]), Err(torn(3, 2, 3)));
+        let cut = text.trim_end();
+        assert_eq!(counted(cut, &[]), Err(cut_off_in(6)));
+        assert_eq!(counted("", &[]), Err(NO_HEADER.to_owned()));
     }
 }

@@ -5,18 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cpuset::CpuSet;
 use crate::machine::setting::{FLOW_ENTRIES, IRQ_FILES};
 use crate::machine::{Interface, Machine, Others};
-use crate::read::files::{read_mask, read_number};
+use crate::read::files::{Result, line_of, read_as, read_names, read_number, read_text};
 use crate::read::interfaces::{self, Listed};
 use crate::read::interrupts::{Handlers, INTERRUPTS, IRQS};
-use crate::read::wants::Wants;
-use crate::read::{
-    cgroups, memory, netlink, others, polling, rx_hash, threads, tools, topology, vectors,
-};
+use crate::read::{Wants, cgroups, ethtool, netlink, others, threads, tools, topology, vectors};
+use crate::root::Root;
 use crate::root::tree::ABOUT;
-use crate::root::{FileError, Root};
 
 /// Reads the machine below a root: what is always needed, and what else is wanted.
-pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
+pub fn machine(root: &Root, wants: Wants) -> Result<Machine> {
     let mut topology = topology::read(root)?;
     if wants.exclusive {
         let found = cgroups::partitions(root)?;
@@ -24,36 +21,24 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine, FileError> {
         topology.exclusive_cut = found.cut;
     }
     let machine = settings(root, wants)?;
-    let interfaces = &machine.interfaces;
-    let hints = if wants.hints {
-        hints(root, interfaces)?
-    } else {
-        BTreeMap::new()
-    };
-    let neighbours = if wants.neighbours {
-        others::neighbours(root)?
-    } else {
-        Vec::new()
-    };
-    let memory = if wants.memory {
-        memory::totals(root, &topology)?
-    } else {
-        BTreeMap::new()
-    };
     Ok(Machine {
+        hints: if_wanted(wants.hints, || hints(root, &machine.interfaces))?,
+        neighbours: if_wanted(wants.neighbours, || others::neighbours(root))?,
+        memory: if_wanted(wants.memory, || topology::memory(root, &topology))?,
         topology,
-        hints,
-        memory,
-        neighbours,
         altnames: netlink::altnames(root)?,
         other_tools: tools::read(root),
-        sockets_poll: polling::sockets_poll(root)?,
+        sockets_poll: sockets_poll(root)?,
         ..machine
     })
 }
 
+fn if_wanted<T: Default>(wanted: bool, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    if wanted { read() } else { Ok(T::default()) }
+}
+
 /// Reads the settings of a machine, and nothing that only planning needs: a restore must not fail because of it.
-pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine, FileError> {
+pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine> {
     let Listed {
         mut interfaces,
         stacked,
@@ -67,17 +52,16 @@ pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine, FileError> 
         interfaces.extend(interfaces::elsewhere(root, &card.address)?);
     }
     if !interfaces.is_empty() && !without_proc {
-        let mut netlink = netlink::Netlink::open(root)?;
-        for interface in interfaces
-            .iter_mut()
-            .filter(|interface| !interface.in_other_namespace)
-        {
+        let mut client = netlink::open(root)?;
+        let here = interfaces.iter_mut().filter(|of| !of.in_other_namespace);
+        for interface in here {
+            let (name, polling) = (&interface.name, &mut interface.polling);
             if wants.flows {
-                interface.rx_hash = rx_hash::read(root, &interface.name)?;
+                interface.rx_hash = ethtool::rx_hash(root, name)?;
             }
-            interface.netdev = netlink.netdev(root, &interface.name, interface.polling.threaded)?;
+            interface.netdev = netlink::netdev(root, client.as_mut(), name, polling.threaded)?;
             for napi in interface.netdev.iter().flat_map(|answer| &answer.napis) {
-                interface.polling.add(napi);
+                polling.add(napi);
             }
         }
         let handlers = Handlers::new(root);
@@ -115,51 +99,49 @@ pub fn read_queue_settings(
     root: &Root,
     machine: &mut Machine,
     names: &BTreeSet<String>,
-) -> Result<(), FileError> {
-    let wanted = machine
-        .interfaces
-        .iter_mut()
-        .filter(|interface| names.contains(&interface.name));
-    wanted
-        .into_iter()
+) -> Result<()> {
+    let interfaces = machine.interfaces.iter_mut();
+    interfaces
+        .filter(|interface| names.contains(&interface.name))
         .try_for_each(|interface| interfaces::read_queue_settings(root, interface))
 }
 
 /// The host name; `None` where the machine reports none, as in a capture that does not identify it.
-pub fn host_name(root: &Root) -> Result<Option<String>, FileError> {
-    let identity = root.read_opt(ABOUT)?;
-    let captured = identity
-        .as_deref()
-        .and_then(|text| text.lines().find_map(|line| line.strip_prefix("host ")));
-    let name = match captured {
-        Some(name) => Some(name.to_owned()),
-        None => root.read_opt("/proc/sys/kernel/hostname")?,
+pub fn host_name(root: &Root) -> Result<Option<String>> {
+    let name = match line_of(&read_text(root, ABOUT)?, "host ") {
+        Some(captured) => captured.to_owned(),
+        None => read_text(root, "/proc/sys/kernel/hostname")?,
     };
-    Ok(name
-        .map(|name| name.trim().to_owned())
-        .filter(|name| !name.is_empty()))
+    Ok(Some(name.trim().to_owned()).filter(|name| !name.is_empty()))
+}
+
+/// Whether sockets poll by default.
+fn sockets_poll(root: &Root) -> Result<bool> {
+    let is_set = |name: &str| -> Result<bool> {
+        let value: Option<u32> = read_number(root, &format!("/proc/sys/net/core/{name}"))?;
+        Ok(value.is_some_and(|value| value > 0))
+    };
+    Ok(is_set("busy_read")? || is_set("busy_poll")?)
 }
 
 /// Whether the directories of IRQs are absent or masked by an empty directory, as in a container.
-fn without_irqs(root: &Root, interfaces: &[Interface]) -> Result<bool, FileError> {
-    let is_irq = |name: &String| name.bytes().all(|b| b.is_ascii_digit());
-    let mut vectors = interfaces.iter().flat_map(|interface| &interface.vectors);
-    if vectors.next().is_some() {
+fn without_irqs(root: &Root, interfaces: &[Interface]) -> Result<bool> {
+    if interfaces.iter().any(|of| !of.vectors.is_empty()) {
         return Ok(false);
     }
-    let names = root.list(IRQ_FILES)?.unwrap_or_default();
+    let is_irq = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
+    let names = read_names(root, IRQ_FILES)?;
     Ok(!names.iter().any(is_irq) && (root.is_there(INTERRUPTS)? || root.is_there(IRQS)?))
 }
 
-fn hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>, FileError> {
+fn hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>> {
     let mut hints = BTreeMap::new();
     for vector in interfaces.iter().flat_map(|interface| &interface.vectors) {
-        let hint = read_mask(root, &format!("{IRQ_FILES}/{}/affinity_hint", vector.irq))?;
+        let path = format!("{IRQ_FILES}/{}/affinity_hint", vector.irq);
+        let hint = read_as(root, &path, CpuSet::parse_kernel_mask)?;
         // An all-zero mask is not a hint.
-        hints.extend(
-            hint.filter(|cpus| !cpus.is_empty())
-                .map(|cpus| (vector.irq, cpus)),
-        );
+        let hint = hint.filter(|cpus| !cpus.is_empty());
+        hints.extend(hint.map(|cpus| (vector.irq, cpus)));
     }
     Ok(hints)
 }

@@ -1,31 +1,67 @@
 //! Reads machine files and kernel answers into facts. Every file is read through the [`Root`](crate::root::Root).
 
 pub mod cgroups;
-pub mod counts;
 pub mod ethtool;
 pub(crate) mod files;
 pub mod interfaces;
 pub mod interrupts;
 mod live;
-pub mod memory;
-mod mlx4;
 pub mod names;
 pub mod netlink;
-mod numbering;
 pub mod others;
-mod polling;
-pub mod programs;
-mod rx_hash;
+mod queues;
 pub mod sample;
 mod sockets;
-mod sources;
 pub(crate) mod threads;
 pub mod tools;
 pub mod topology;
 pub mod vectors;
-mod wants;
 
 pub(crate) use live::settings;
 pub use live::{host_name, machine, read_queue_settings};
 pub use sockets::connected_sockets;
-pub use wants::{Queues, Wants};
+
+/// What is read only on request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // each is a part of the machine that is read or not
+pub struct Wants {
+    /// The drivers' hints.
+    pub hints: bool,
+    /// `/proc/interrupts`, also if `/sys/kernel/irq` has the handlers.
+    pub interrupts: bool,
+    /// The memory of each node.
+    pub memory: bool,
+    /// The CPUs that cgroups have alone.
+    pub exclusive: bool,
+    /// What else is on the nodes: GPUs, accelerators, disks, RDMA devices.
+    pub neighbours: bool,
+    /// What decides on the receive queue of a flow: hash, key, ntuple filters.
+    pub flows: bool,
+    /// How much of the interfaces' queues.
+    pub queues: Queues,
+}
+
+/// What is read of queues.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Queues {
+    /// Also their steering settings.
+    #[default]
+    Steering,
+    /// The same without `rps_flow_cnt`, which only RFS needs: one of seven files for each queue.
+    WithoutFlowCounts,
+    /// Their numbers only; [`read_queue_settings`] reads the rest.
+    Numbers,
+}
+
+impl Wants {
+    /// Everything that a command or a policy may need.
+    pub const EVERYTHING: Self = Self {
+        hints: true,
+        interrupts: true,
+        memory: true,
+        exclusive: true,
+        neighbours: true,
+        flows: true,
+        queues: Queues::Steering,
+    };
+}

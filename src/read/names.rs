@@ -8,12 +8,13 @@ mod pattern;
 
 use crate::machine::Role;
 
-use pattern::{Fit, Part, fit, parts};
+use pattern::{Fit, fit};
 
 use Numbering::{Mlx4, Plain, Rank, Shared, Tg3, TxThenRx};
+use Role::{Combined, Control, Rdma, Rx, Tx};
 
 /// How the number in a vector's name becomes a queue number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Numbering {
     /// The number is the queue.
     Queue,
@@ -65,28 +66,24 @@ pub fn classify<'a>(driver: Option<&str>, action: &'a str) -> Option<ActionName<
     DriverPatterns::of(driver).classify(action)
 }
 
-/// How one driver names its vectors: the rows of the table to look through for each of its names, with their patterns'
-/// parts.
+/// How one driver names its vectors: the rows of the table to look through for each of its names.
 #[derive(Debug)]
-pub(crate) struct DriverPatterns(Vec<(&'static Row, Vec<Part>)>);
+pub(crate) struct DriverPatterns(Vec<&'static Row>);
 
 impl DriverPatterns {
     /// That of a driver, as [`classify`] takes it.
     pub(crate) fn of(driver: Option<&str>) -> Self {
-        let of = |row: &&Row| {
-            driver.is_some_and(|driver| row.drivers.split(' ').any(|name| name == driver))
-        };
-        // Names may begin with their driver's name. Sub-functions share their parents' names.
-        let telling = |row: &Row| !row.text.starts_with('{') && row.drivers != "mlx5_core.sf";
-        let mut rows: Vec<&Row> = TABLE.iter().filter(of).collect();
+        let is_own = |row: &&Row| row.drivers.split(' ').any(|name| Some(name) == driver);
+        let mut rows: Vec<&Row> = TABLE.iter().filter(is_own).collect();
         if rows.is_empty() {
-            rows.extend(
-                TABLE
-                    .iter()
-                    .filter(|row| row.drivers.is_empty() || telling(row)),
-            );
+            // Names may begin with their driver's name. Sub-functions share their parents' names.
+            let telling = |row: &Row| !row.text.starts_with('{') && row.drivers != "mlx5_core.sf";
+            let general = TABLE.iter();
+            rows = general
+                .filter(|row| row.drivers.is_empty() || telling(row))
+                .collect();
         }
-        Self(rows.into_iter().map(|row| (row, parts(row.text))).collect())
+        Self(rows)
     }
 
     /// As [`classify`].
@@ -103,17 +100,13 @@ impl DriverPatterns {
 
     /// The row that fits best, and the match.
     fn pick<'a>(&self, action: &'a str) -> Option<(&'static Row, Fit<'a>)> {
-        let mut best: Option<(&Row, Fit)> = None;
-        for (row, parts) in &self.0 {
-            let Some(found) = fit(parts, action, row.cut > 0 && action.len() == row.cut) else {
-                continue;
-            };
-            let weight = |row: &Row, found: &Fit| (!row.role.is_queue(), found.literals);
-            if best.is_none_or(|(old, had)| weight(row, &found) > weight(old, &had)) {
-                best = Some((row, found));
-            }
-        }
-        best
+        let fits = self.0.iter().filter_map(|row| {
+            let is_cut = row.cut > 0 && action.len() == row.cut;
+            Some((*row, fit(row.text, action, is_cut)?))
+        });
+        // The first of those that fit equally well.
+        fits.rev()
+            .max_by_key(|(row, found)| (!row.role.is_queue(), found.literals))
     }
 }
 
@@ -146,24 +139,24 @@ const fn row(
 }
 
 const fn both(drivers: &'static str, pattern: &'static str) -> Row {
-    row(drivers, pattern, Role::Combined, Numbering::Queue)
+    row(drivers, pattern, Combined, Numbering::Queue)
 }
 
 const fn rx(drivers: &'static str, pattern: &'static str) -> Row {
-    row(drivers, pattern, Role::Rx, Numbering::Queue)
+    row(drivers, pattern, Rx, Numbering::Queue)
 }
 
 const fn tx(drivers: &'static str, pattern: &'static str) -> Row {
-    row(drivers, pattern, Role::Tx, Numbering::Queue)
+    row(drivers, pattern, Tx, Numbering::Queue)
 }
 
 /// A vector for RDMA completions.
 const fn rdma(drivers: &'static str, pattern: &'static str) -> Row {
-    row(drivers, pattern, Role::Rdma, Numbering::Queue)
+    row(drivers, pattern, Rdma, Numbering::Queue)
 }
 
 const fn ctl(drivers: &'static str, pattern: &'static str) -> Row {
-    row(drivers, pattern, Role::Control, Numbering::None)
+    row(drivers, pattern, Control, Numbering::None)
 }
 
 impl Row {
@@ -200,7 +193,7 @@ const BARE: &str = "8139cp 8139too alx amd-xgbe atlantic b44 be2net bcmgenet bgm
     vmxnet3";
 
 static TABLE: &[Row] = &[
-    row(BARE, "{if}", Role::Combined, Plain),
+    row(BARE, "{if}", Combined, Plain),
     // igb and its kin number queues, ixgbe and its kin vectors; the two differ where a vector has several.
     both(INTEL, "{if}-TxRx-{n}"),
     rx(INTEL, "{if}-rx-{n}"),
@@ -284,7 +277,7 @@ static TABLE: &[Row] = &[
     ctl("gve gvnic", "gve-mgmnt@pci:{pci}"),
     ctl("gve gvnic", "{if}-mgmnt"),
     both("mana", "mana_q{n}@pci:{pci}"),
-    row("mana", "mana_intr", Role::Combined, Plain),
+    row("mana", "mana_intr", Combined, Plain),
     ctl("mana", "mana_hwc@pci:{pci}"),
     // The dot distinguishes a network queue from `virtio5-input`, a random number generator.
     rx(VIRTIO, "virtio{h}-input.{n}"),
@@ -395,13 +388,8 @@ static TABLE: &[Row] = &[
     rx("fsl-gianfar", "{if}_g{n}_rx"),
     tx("fsl-gianfar", "{if}_g{n}_tx"),
     ctl("fsl-gianfar", "{if}_g{h}_er"),
-    row(
-        "fec mtk_soc_eth brcm-asp2",
-        "{h}.ethernet",
-        Role::Combined,
-        Plain,
-    ),
-    row("lan743x", "lan743x", Role::Combined, Plain),
+    row("fec mtk_soc_eth brcm-asp2", "{h}.ethernet", Combined, Plain),
+    row("lan743x", "lan743x", Combined, Plain),
     both("netsec", "netsec").by(Shared),
     rx("am65-cpsw-nuss", "{x}-rx{n}"),
     tx("am65-cpsw-nuss", "{x}-tx{n}"),
@@ -409,7 +397,7 @@ static TABLE: &[Row] = &[
     tx("xgene-enet", "{if}-txc-{n}"),
     both("xgene-enet", "{if}-rx-txc").by(Shared),
     both("tsnep", "{if}-txrx-{n}"),
-    row("tsnep", "{if}-mac", Role::Combined, Plain), // with queue 0
+    row("tsnep", "{if}-mac", Combined, Plain), // with queue 0
     // Others.
     both("rtase", "{if}_int{n}"),
     rx("niu", "{if}-rx-{n}"),
@@ -431,7 +419,7 @@ static TABLE: &[Row] = &[
     tx(OTHERS, "{if}-tx-{n}").by(Rank),
     rx(OTHERS, "{if}:rx-{n}").by(Rank),
     tx(OTHERS, "{if}:tx-{n}").by(Rank),
-    row(OTHERS, "{if}", Role::Combined, Plain),
+    row(OTHERS, "{if}", Combined, Plain),
     ctl(OTHERS, "{ctl}"),
 ];
 

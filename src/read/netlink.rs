@@ -1,89 +1,419 @@
-//! Reads from netlink which queue has which IRQ (the generic family `netdev`), and what interfaces are also called.
+//! Requests to netlink, as bytes: which queue has which IRQ (the generic family `netdev`), and what interfaces are also
+//! called. One socket, one request at a time; the kernel answers within the request.
+//!
+//! Messages and attributes are those of `netlink_bindings`, made from the kernel's own description of the family.
+//! The socket is here because it has a timeout, and because no answer, whatever is in it, may end the program.
 //!
 //! Incomplete answers are common: the family or a command is missing, the driver reports no IRQ, an interface that is
-//! down has none. This is absence, and no error; a request that fails for another reason is one. A tree has answers in `/nicpin/netlink/INTERFACE` and `/nicpin/altnames`.
-
-mod unix;
-mod wire;
-
-pub(crate) use unix::UNIX_SOCKETS;
-pub(crate) use unix::listening;
-pub use wire::Client;
-pub use wire::messages;
+//! down has none. This is absence, and no error; a request that fails for another reason is one. A tree has answers in
+//! `/nicpin/netlink/INTERFACE` and `/nicpin/altnames`.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 
+use netlink_bindings::builtin::Nlmsghdr;
+use netlink_bindings::netdev::{self, NapiThreaded, QueueType};
+use netlink_bindings::nlctrl::{self, IterableCtrlAttrs};
 use netlink_bindings::rt_link::{Ifinfomsg, Request};
-use nix::sys::socket::SockProtocol;
+use netlink_bindings::traits::{NetlinkRequest, Protocol};
+use nix::errno::Errno;
+use nix::libc::{NLMSG_DONE, NLMSG_ERROR, NLMSG_MIN_TYPE};
+use nix::sys::socket::sockopt::ReceiveTimeout;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, connect, recv, send,
+    setsockopt, socket,
+};
+use nix::sys::time::{TimeVal, TimeValLike as _};
 
-use crate::machine::netdev::Netdev;
-use crate::read::files::read_number;
-use crate::root::{FileError, Root, is_absent};
+use crate::machine::netdev::{Direction, Napi, Netdev, NetdevQueue, QueueUser};
+use crate::read::files::{Result, read_number};
+use crate::root::{Root, is_absent};
 
-/// Where a tree keeps answers of netlink.
+/// Where a tree keeps answers of the family `netdev`.
 const RECORDED: &str = "/nicpin/netlink";
-
 /// Where a tree keeps other names of interfaces.
 pub const ALTNAMES: &str = "/nicpin/altnames";
 /// `RTEXT_FILTER_SKIP_STATS` (`include/uapi/linux/rtnetlink.h`).
 const WITHOUT_COUNTERS: u32 = 1 << 3;
+/// Bytes of the longest datagram that the kernel makes for a dump (`netlink_recvmsg`, `net/netlink/af_netlink.c`).
+const LONGEST: usize = 32 << 10;
+/// `NLM_F_REQUEST` and `NLM_F_ACK` (`include/uapi/linux/netlink.h`), without which a single answer has no end.
+const REQUEST: u16 = 1 | 4;
 
 /// The other names of each interface that has any (`ip link property`, Linux 5.5 and later).
-pub(crate) fn altnames(root: &Root) -> Result<BTreeMap<String, Vec<String>>, FileError> {
+pub(crate) fn altnames(root: &Root) -> Result<BTreeMap<String, Vec<String>>> {
     let answer = root.answer(ALTNAMES, || {
         let mut request = Request::new().op_getlink_dump(&Ifinfomsg::new());
         request.encode().push_ext_mask(WITHOUT_COUNTERS);
-        let mut client = Client::connect(SockProtocol::NetlinkRoute)?;
-        let links = client.request(&request, |(_, link)| {
-            let text = |name: &CStr| name.to_string_lossy().into_owned();
-            // An attribute that is absent.
-            let others = link.get_prop_list().ok()?.get_alt_ifname();
-            Some((text(link.get_ifname().ok()?), others.map(text).collect()))
-        })?;
-        let links: BTreeMap<String, Vec<String>> = links.into_iter().collect();
-        Ok(Some(links).filter(|links| !links.is_empty()))
+        let links =
+            Client::connect(SockProtocol::NetlinkRoute)?.request(&request, |(_, link)| {
+                let text = |name: &CStr| name.to_string_lossy().into_owned();
+                // An attribute that is absent.
+                let others = link.get_prop_list().ok()?.get_alt_ifname();
+                Some((text(link.get_ifname().ok()?), others.map(text).collect()))
+            })?;
+        let links: BTreeMap<_, _> = links.into_iter().collect();
+        Ok((!links.is_empty()).then_some(links))
     })?;
     Ok(answer.unwrap_or_default())
 }
 
-/// The kernel's netlink on a live machine, the recorded answers of a tree.
-#[derive(Debug)]
-pub(crate) struct Netlink {
-    /// `None` in a tree, and on a kernel without the family.
-    client: Option<Client>,
+/// The kernel's netlink on a live machine; `None` in a tree, and on a kernel without the family.
+pub(crate) fn open(root: &Root) -> Result<Option<Client>> {
+    match root.is_real().then(Client::open).transpose() {
+        Err(error) if is_absent(&error) => Ok(None),
+        client => client.map_err(|error| root.io_error(RECORDED, error)),
+    }
 }
 
-impl Netlink {
-    pub(crate) fn open(root: &Root) -> Result<Self, FileError> {
-        let client = match root.is_real().then(Client::open).transpose() {
-            Err(error) if is_absent(&error) => None,
-            client => client.map_err(|error| root.io_error(RECORDED, error))?,
+/// The answer about an interface; `None` if there is none. `threaded`: whether `/sys` reports that its NAPI is.
+pub(crate) fn netdev(
+    root: &Root,
+    client: Option<&mut Client>,
+    interface: &str,
+    threaded: bool,
+) -> Result<Option<Netdev>> {
+    let index = match &client {
+        Some(_) => read_number(root, &format!("/sys/class/net/{interface}/ifindex"))?,
+        None => None,
+    };
+    let answer = root.answer(&format!("{RECORDED}/{interface}"), || {
+        let Some((client, index)) = client.zip(index) else {
+            return Ok(None);
         };
-        Ok(Self { client })
+        let answer = client.ask(index, threaded)?;
+        Ok(Some(answer).filter(|answer| !answer.is_empty()))
+    })?;
+    let answer = answer.map(Netdev::in_order);
+    Ok(answer.filter(|answer| !answer.is_empty()))
+}
+
+/// A socket to the kernel, and where it has the `netdev` family.
+#[derive(Debug)]
+pub struct Client {
+    socket: OwnedFd,
+    family: u16,
+    sequence: u32,
+}
+
+impl Client {
+    /// Fails where there is no generic netlink, and before Linux 6.3, which has no such family.
+    pub fn open() -> io::Result<Self> {
+        let (mut client, family) =
+            Self::of_family(netdev::PROTONAME_CSTR, |reply| reply.get_family_id().ok())?;
+        client.family = family;
+        Ok(client)
     }
 
-    /// The answer about an interface; `None` if there is none. `threaded`: whether `/sys` reports that its NAPI is.
-    pub(crate) fn netdev(
+    /// The number of a multicast group of a family of generic netlink; it differs from boot to boot.
+    pub fn group(family: &CStr, name: &CStr) -> io::Result<u32> {
+        let (_, group) = Self::of_family(family, |reply| {
+            reply
+                .get_mcast_groups()
+                .ok()?
+                .find_map(|group| (group.get_name().ok()? == name).then(|| group.get_id().ok())?)
+        })?;
+        Ok(group)
+    }
+
+    /// A socket of generic netlink, and what is read of a family.
+    fn of_family<T>(
+        name: &CStr,
+        read: impl Fn(IterableCtrlAttrs<'_>) -> Option<T>,
+    ) -> io::Result<(Self, T)> {
+        let mut client = Self::connect(SockProtocol::NetlinkGeneric)?;
+        // The family of families has a fixed number, which `request` takes from 0.
+        let mut request = nlctrl::Request::new().op_getfamily_do();
+        request.encode().push_family_name(name);
+        let found = client.request(&request, read)?.into_iter().next();
+        Ok((client, found.ok_or(Errno::ENOENT)?))
+    }
+
+    /// A socket of another protocol than generic netlink has no families.
+    pub(crate) fn connect(protocol: SockProtocol) -> io::Result<Self> {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
+        // To the kernel: what other processes send is refused.
+        connect(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+        // The kernel answers at once; anything else must not make nicpin wait.
+        setsockopt(&socket, ReceiveTimeout, &TimeVal::seconds(2))?;
+        Ok(Self {
+            socket,
+            family: 0,
+            sequence: 0,
+        })
+    }
+
+    /// The answer about an interface by its index; incomplete if the kernel has only one of the commands.
+    /// `threaded`: whether `/sys` reports that its NAPI is.
+    pub fn ask(&mut self, ifindex: u32, threaded: bool) -> io::Result<Netdev> {
+        let mut queues = netdev::Request::new().op_queue_get_dump();
+        queues.encode().push_ifindex(ifindex);
+        let mut napis = netdev::Request::new().op_napi_get_dump();
+        napis.encode().push_ifindex(ifindex);
+        Ok(Netdev {
+            queues: or_none(self.request(&queues, |reply| queue(&reply, ifindex)))?,
+            napis: or_none(self.request(&napis, |reply| napi(&reply, ifindex, threaded)))?,
+        })
+    }
+
+    /// Asks; what is read from each message of the answer.
+    pub(crate) fn request<R: NetlinkRequest, T>(
         &mut self,
-        root: &Root,
-        interface: &str,
-        threaded: bool,
-    ) -> Result<Option<Netdev>, FileError> {
-        let index = match &self.client {
-            Some(_) => read_number(root, &format!("/sys/class/net/{interface}/ifindex"))?,
-            None => None,
+        request: &R,
+        read: impl Fn(R::ReplyType<'_>) -> Option<T>,
+    ) -> io::Result<Vec<T>> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let family = match request.protocol() {
+            Protocol::Raw { request_type, .. } => request_type,
+            Protocol::Generic(_) => self.family,
         };
-        let ask = || {
-            let Some((client, index)) = self.client.as_mut().zip(index) else {
-                return Ok(None);
-            };
-            let answer = client.ask(index, threaded)?;
-            Ok(Some(answer).filter(|answer| !answer.is_empty()))
-        };
-        let answer = root.answer(&format!("{RECORDED}/{interface}"), ask)?;
-        Ok(answer
-            .map(Netdev::in_order)
-            .filter(|answer| !answer.is_empty()))
+        let flags = request.flags() | REQUEST;
+        let message = message(family, flags, self.sequence, request.payload());
+        let socket = self.socket.as_raw_fd();
+        send(socket, &message, MsgFlags::empty())?;
+        let (mut buffer, mut facts) = (vec![0; LONGEST], Vec::new());
+        loop {
+            let length = recv(socket, &mut buffer, MsgFlags::MSG_TRUNC)?;
+            let bytes = buffer.get(..length).ok_or_else(torn)?;
+            let each = |payload: &[u8]| facts.extend(read(R::decode_reply(payload)));
+            if take(bytes, self.sequence, each)? {
+                return Ok(facts);
+            }
+        }
+    }
+}
+
+/// What the kernel answers; nothing if it has no such command or interface.
+fn or_none<T>(answer: io::Result<Vec<T>>) -> io::Result<Vec<T>> {
+    match answer {
+        Err(error) if is_absent(&error) => Ok(Vec::new()),
+        answer => answer,
+    }
+}
+
+/// A message of netlink (`struct nlmsghdr` and what follows), as it is sent.
+fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
+    let header = Nlmsghdr {
+        len: u32::try_from(Nlmsghdr::len() + payload.len()).unwrap_or(u32::MAX),
+        r#type: kind,
+        flags,
+        seq: sequence,
+        pid: 0,
+    };
+    [header.as_slice(), payload].concat()
+}
+
+/// Passes on the messages of a datagram that answer the request; returns whether the answer ends with it.
+fn take(bytes: &[u8], sequence: u32, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
+    for message in messages(bytes) {
+        let (header, payload) = message?;
+        match i32::from(header.r#type) {
+            _ if header.seq != sequence => {}
+            // 0 in an acknowledgement and at the end of a dump, a negative errno in an error.
+            NLMSG_DONE | NLMSG_ERROR => {
+                return match i32::from_ne_bytes(*payload.first_chunk().ok_or_else(torn)?) {
+                    0 => Ok(true),
+                    code => Err(io::Error::from_raw_os_error(code.saturating_neg())),
+                };
+            }
+            kind if kind >= NLMSG_MIN_TYPE => each(payload),
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
+/// The messages of a datagram, each with its header; an error after the last one that is whole.
+pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = io::Result<(Nlmsghdr, &[u8])>> {
+    std::iter::from_fn(move || {
+        let rest = std::mem::take(&mut bytes);
+        if rest.is_empty() {
+            return None;
+        }
+        let message = rest.first_chunk().and_then(|header| {
+            let header = Nlmsghdr::new_from_array(*header);
+            let length = header.len as usize;
+            let payload = rest.get(Nlmsghdr::len()..length)?;
+            bytes = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+            Some((header, payload))
+        });
+        Some(message.ok_or_else(torn))
+    })
+}
+
+fn torn() -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+fn queue(reply: &netdev::IterableQueue, ifindex: u32) -> Option<NetdevQueue> {
+    let direction = match QueueType::from_value(reply.get_type().ok()?.into())? {
+        QueueType::Rx => Direction::Rx,
+        QueueType::Tx => Direction::Tx,
+    };
+    let user = if reply.get_xsk().is_ok() {
+        Some(QueueUser::AfXdp)
+    } else if reply.get_io_uring().is_ok() {
+        Some(QueueUser::IoUring)
+    } else {
+        reply.get_dmabuf().ok().map(|_| QueueUser::DeviceMemory)
+    };
+    let queue = NetdevQueue {
+        direction,
+        id: reply.get_id().ok()?,
+        napi: reply.get_napi_id().ok(),
+        user,
+    };
+    (reply.get_ifindex().ok()? == ifindex).then_some(queue)
+}
+
+fn napi(reply: &netdev::IterableNapi, ifindex: u32, threaded: bool) -> Option<Napi> {
+    // Linux 6.8 to 6.16 keep the thread, and report it, when NAPI is no longer threaded; later ones report for each
+    // instance whether it is.
+    let own = reply.get_threaded().ok();
+    let threaded = own.map_or(threaded, |own| own != 0);
+    let napi = Napi {
+        id: reply.get_id().ok()?,
+        irq: reply.get_irq().ok(),
+        pid: reply.get_pid().ok().filter(|_| threaded),
+        busy_polls: own == Some(NapiThreaded::BusyPoll as u32),
+        defer_hard_irqs: reply.get_defer_hard_irqs().unwrap_or(0),
+        gro_flush_timeout: reply.get_gro_flush_timeout().unwrap_or(0),
+        irq_suspend_timeout: reply.get_irq_suspend_timeout().unwrap_or(0),
+    };
+    (reply.get_ifindex().ok()? == ifindex).then_some(napi)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A message whose attributes are 32-bit numbers, after the `struct genlmsghdr` that all have.
+    fn reply(sequence: u32, attributes: &[(u16, u32)]) -> Vec<u8> {
+        let mut payload = vec![10, 1, 0, 0];
+        for (kind, value) in attributes {
+            payload.extend([8_u16.to_ne_bytes(), kind.to_ne_bytes()].concat());
+            payload.extend(value.to_ne_bytes());
+        }
+        message(0x14, 0, sequence, &payload)
+    }
+
+    fn end(kind: i32, sequence: u32, code: i32) -> Vec<u8> {
+        message(
+            u16::try_from(kind).unwrap(),
+            0,
+            sequence,
+            &code.to_ne_bytes(),
+        )
+    }
+
+    /// The queues of interface 7 in a datagram, and whether the answer ends with it.
+    fn queues(datagram: &[u8]) -> io::Result<(Vec<NetdevQueue>, bool)> {
+        let mut queues = Vec::new();
+        let read = |payload: &[u8]| queue(&netdev::OpQueueGetDump::decode_request(payload), 7);
+        let ended = take(datagram, 5, |payload| queues.extend(read(payload)))?;
+        Ok((queues, ended))
+    }
+
+    #[test]
+    fn several_messages_in_a_datagram_and_the_end() {
+        let rx = reply(5, &[(1, 3), (2, 7), (3, 0), (4, 8193)]);
+        let tx = reply(5, &[(1, 0), (2, 7), (3, 1)]);
+        let expected = [
+            NetdevQueue {
+                direction: Direction::Rx,
+                id: 3,
+                napi: Some(8193),
+                user: None,
+            },
+            NetdevQueue {
+                direction: Direction::Tx,
+                id: 0,
+                napi: None,
+                user: None,
+            },
+        ];
+        let datagram = [rx, tx].concat();
+        assert_eq!(queues(&datagram).unwrap(), (expected.to_vec(), false));
+        for kind in [NLMSG_DONE, NLMSG_ERROR] {
+            assert!(
+                queues(&[datagram.clone(), end(kind, 5, 0)].concat())
+                    .unwrap()
+                    .1
+            );
+        }
+        let strange = [
+            reply(4, &[(1, 3), (2, 7), (3, 0)]),
+            end(NLMSG_DONE, 4, 0),
+            reply(5, &[(1, 3), (2, 8), (3, 0)]),
+            reply(5, &[(1, 3), (2, 7), (3, 2)]),
+            reply(5, &[(2, 7), (3, 0)]),
+            reply(5, &[]),
+            message(0x14, 0, 5, &[]),
+            // NLMSG_NOOP.
+            message(1, 0, 5, &[]),
+        ];
+        assert_eq!(queues(&strange.concat()).unwrap(), (vec![], false));
+    }
+
+    #[test]
+    fn refusals_and_torn_messages_are_errors() {
+        for (kind, errno) in [(NLMSG_ERROR, 95), (NLMSG_DONE, 19)] {
+            assert_eq!(
+                queues(&end(kind, 5, -errno)).unwrap_err().raw_os_error(),
+                Some(errno)
+            );
+        }
+        let whole = reply(5, &[(1, 3), (2, 7), (3, 0)]);
+        for end in 1..whole.len() {
+            assert!(queues(&whole[..end]).is_err(), "{end} bytes");
+        }
+        // Shorter than their own header, and ends without a code.
+        for length in 0..16_u32 {
+            assert!(
+                queues(&[&length.to_ne_bytes(), &whole[4..]].concat()).is_err(),
+                "{length}"
+            );
+        }
+        assert!(queues(&message(3, 0, 5, &[0; 3])).is_err());
+    }
+
+    /// Interface 7, NAPI 2, process 612; whether it is threaded (attribute 8), where the kernel reports that.
+    #[test]
+    fn a_thread_that_polls_no_more_is_none() {
+        for (of_instance, of_interface, pid) in [
+            (None, true, Some(612)),
+            (None, false, None),
+            (Some(0), true, None),
+            (Some(1), false, Some(612)),
+        ] {
+            let threaded = of_instance.map(|threaded| (8, threaded));
+            let attributes: Vec<(u16, u32)> = [(1, 7), (2, 2), (4, 612)]
+                .into_iter()
+                .chain(threaded)
+                .collect();
+            let message = reply(5, &attributes);
+            let reply = netdev::OpNapiGetDump::decode_request(&message[Nlmsghdr::len()..]);
+            assert_eq!(
+                napi(&reply, 7, of_interface).unwrap().pid,
+                pid,
+                "{attributes:?}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_is_too_odd(attributes: Vec<u8>, bytes: Vec<u8>) {
+            let _ = queues(&bytes);
+            let odd = [&[10, 1, 0, 0][..], &attributes].concat();
+            let _ = queues(&message(0x14, 0, 5, &odd));
+            let _ = napi(&netdev::OpNapiGetDump::decode_request(&odd), 7, true);
+            let _ = nlctrl::OpGetfamilyDo::decode_request(&odd).get_family_id();
+        }
     }
 }

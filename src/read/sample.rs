@@ -1,66 +1,51 @@
 //! Taking a sample of the kernel's counters.
 
-mod text;
-
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use crate::cpuset::MAX_CPUS;
 use crate::machine::Counts;
-use crate::machine::sample::{CounterSelection, Counters, InterfaceCounts, Sample};
-use crate::read::counts::counts;
-use crate::read::files::read_number;
+use crate::machine::sample::{CounterSelection, Counters, CpuCounts, InterfaceCounts, Sample};
+use crate::read::files::{Result, numbered, read_as, read_number};
+use crate::read::interrupts::{columns, counts, numbers};
 use crate::read::threads;
-use crate::root::{FileError, Root};
+use crate::root::Root;
 
 /// Takes a sample.
-pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<Sample, FileError> {
+pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<Sample> {
     let interrupts = if wanted.irqs.is_empty() {
         Counts::default()
     } else {
         counts(root, &wanted.irqs)?
     };
-    let at = since.elapsed();
-    let mut interfaces = BTreeMap::new();
-    for name in &wanted.interfaces {
-        interfaces.extend(read_interface(root, name)?.map(|counters| (name.clone(), counters)));
-    }
-    let mut threads = BTreeMap::new();
-    for &pid in &wanted.threads {
-        threads.extend(threads::counts(root, pid)?.map(|counts| (pid, counts)));
-    }
     let mut sample = Sample {
-        at,
+        at: since.elapsed(),
         interrupts,
-        interfaces,
-        threads,
         ..Sample::default()
     };
+    for name in &wanted.interfaces {
+        let counters = read_interface(root, name)?.map(|counters| (name.clone(), counters));
+        sample.interfaces.extend(counters);
+    }
+    for &pid in &wanted.threads {
+        let counts = threads::counts(root, pid)?.map(|counts| (pid, counts));
+        sample.threads.extend(counts);
+    }
     if wanted.cpus {
-        sample.times = counters(root, "/proc/stat", text::times)?;
-        sample.softirqs = counters(root, "/proc/softirqs", text::softirqs)?;
+        sample.times = counters(root, "/proc/stat", times)?;
+        sample.softirqs = counters(root, "/proc/softirqs", softirqs)?;
         let online: Vec<u32> = sample.times.keys().copied().collect();
-        let softnet = |text: &str| text::softnet(text, &online);
+        let softnet = |text: &str| softnet(text, &online);
         sample.softnet = counters(root, "/proc/net/softnet_stat", softnet)?;
     }
     Ok(sample)
 }
 
-/// The counters of each CPU in a file; none if it is absent.
-fn counters<T>(
-    root: &Root,
-    path: &str,
-    parse: impl Fn(&str) -> Option<BTreeMap<u32, T>>,
-) -> Result<BTreeMap<u32, T>, FileError> {
-    let unread = || root.content_error(path, "does not hold counters as the kernel prints them");
-    let counters = root.parse_opt(path, |text| parse(text).ok_or_else(unread))?;
-    Ok(counters.unwrap_or_default())
-}
-
 /// An interface's counters; `None` if it is absent.
-fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>, FileError> {
+fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>> {
     let path = format!("/sys/class/net/{name}");
     // They may be absent in a tree.
-    let count = |name: &str| -> Result<u64, FileError> {
+    let count = |name: &str| -> Result<u64> {
         let file = format!("{path}/statistics/{name}");
         Ok(read_number(root, &file)?.unwrap_or_default())
     };
@@ -74,4 +59,193 @@ fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>, FileError
         tx_dropped: count("tx_dropped")?,
     };
     Ok(root.is_there(&path)?.then_some(Counters { index, values }))
+}
+
+/// The counters of each CPU; `None` where a line that is needed is not as the kernel prints it.
+type ByCpu = Option<BTreeMap<u32, CpuCounts>>;
+
+/// The counters in a file; none if it is absent.
+fn counters(
+    root: &Root,
+    path: &str,
+    parse: impl Fn(&str) -> ByCpu,
+) -> Result<BTreeMap<u32, CpuCounts>> {
+    let expected = "does not hold counters as the kernel prints them";
+    let counters = read_as(root, path, |text| parse(text).ok_or(expected))?;
+    Ok(counters.unwrap_or_default())
+}
+
+fn times(stat: &str) -> ByCpu {
+    let line = |line: &str| {
+        let (cpu, ticks) = line.split_once(' ')?;
+        let ticks: Vec<u64> = numbers(ticks.split_ascii_whitespace())?;
+        let [user, nice, system, _idle, _iowait, irq, softirq, ..] = ticks[..] else {
+            return None;
+        };
+        let work = [user, nice, system, irq, softirq];
+        let counts = CpuCounts {
+            busy: work.into_iter().fold(0, u64::saturating_add),
+            irq,
+            softirq,
+            ..CpuCounts::default()
+        };
+        Some((numbered(cpu, "", MAX_CPUS)?, counts))
+    };
+    // `cpu` alone is the sum of all.
+    stat.lines()
+        .filter_map(|line| line.strip_prefix("cpu"))
+        .filter(|line| !line.starts_with(' '))
+        .map(line)
+        .collect()
+}
+
+fn softirqs(text: &str) -> ByCpu {
+    let row = |name: &str| -> Option<Vec<u32>> {
+        let mut lines = text.lines().map(str::trim_start);
+        let line = lines.find_map(|line| line.strip_prefix(name))?;
+        numbers(line.split_ascii_whitespace())
+    };
+    let (rx, tx) = (row("NET_RX:")?, row("NET_TX:")?);
+    // A column for each possible CPU, online or not.
+    let cpus: Vec<u32> = columns(text).collect();
+    let is_whole = cpus.len() == rx.len() && cpus.len() == tx.len();
+    let both = rx.into_iter().zip(tx).map(|(rx, tx)| CpuCounts {
+        net_rx: rx.into(),
+        net_tx: tx.into(),
+        ..CpuCounts::default()
+    });
+    is_whole.then(|| cpus.into_iter().zip(both).collect())
+}
+
+/// `online` gives the CPU of each line on kernels before 5.10, which do not print it.
+fn softnet(text: &str, online: &[u32]) -> ByCpu {
+    let line = |(at, line): (usize, &str)| {
+        let hex = |word| u32::from_str_radix(word, 16).ok();
+        let words = line.split_ascii_whitespace().map(hex);
+        let words: Vec<u32> = words.collect::<Option<_>>()?;
+        let [processed, dropped, squeezed, ..] = words[..] else {
+            return None;
+        };
+        let cpu = *words.get(12).or_else(|| online.get(at))?;
+        let counts = CpuCounts {
+            processed: processed.into(),
+            dropped: dropped.into(),
+            squeezed: squeezed.into(),
+            // Absent before Linux 2.6.35.
+            rps: words.get(9).copied().unwrap_or_default().into(),
+            ..CpuCounts::default()
+        };
+        (cpu < MAX_CPUS).then_some((cpu, counts))
+    };
+    text.lines().enumerate().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn time_by_cpu() {
+        let text = "cpu  10 20 30 40 50 60 70 80 0 0\ncpu0 1 2 3 400 5 6 7 8 1 0\ncpu12 1 1 1 1 1 1 1\n\
+                    intr 9 9\nctxt 5\n";
+        let expected = [
+            (
+                0,
+                CpuCounts {
+                    busy: 19,
+                    irq: 6,
+                    softirq: 7,
+                    ..CpuCounts::default()
+                },
+            ),
+            (
+                12,
+                CpuCounts {
+                    busy: 5,
+                    irq: 1,
+                    softirq: 1,
+                    ..CpuCounts::default()
+                },
+            ),
+        ];
+        assert_eq!(times(text), Some(BTreeMap::from(expected)));
+        for bad in [
+            "cpu13 1 2 3\n",
+            "cpux 1 1 1 1 1 1 1\n",
+            "cpu1 1 1 1 1 1 1 x\n",
+        ] {
+            assert_eq!(times(&format!("{text}{bad}")), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn softirqs_by_cpu() {
+        let text = "                    CPU0       CPU1       \n          HI:          0          1\n      NET_TX:          3          4\n      NET_RX: 4294967295          6\n";
+        let expected = [
+            (
+                0,
+                CpuCounts {
+                    net_rx: u32::MAX.into(),
+                    net_tx: 3,
+                    ..CpuCounts::default()
+                },
+            ),
+            (
+                1,
+                CpuCounts {
+                    net_rx: 6,
+                    net_tx: 4,
+                    ..CpuCounts::default()
+                },
+            ),
+        ];
+        assert_eq!(softirqs(text), Some(BTreeMap::from(expected)));
+        for bad in [
+            "",
+            &text.replace("4294967295", "4294967296"),
+            &text.replace(" 6", ""),
+        ] {
+            assert_eq!(softirqs(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn backlogs_by_cpu_in_both_dialects() {
+        let new = "0000000a 00000001 00000002 0 0 0 0 0 0 00000004 00000000 00000000 00000000 0 0\n\
+                   ffffffff 00000000 00000000 0 0 0 0 0 0 00000000 00000000 00000000 00000007 0 0\n";
+        let one = CpuCounts {
+            processed: 10,
+            dropped: 1,
+            squeezed: 2,
+            rps: 4,
+            ..CpuCounts::default()
+        };
+        let two = CpuCounts {
+            processed: u32::MAX.into(),
+            ..CpuCounts::default()
+        };
+        assert_eq!(
+            softnet(new, &[0, 1]),
+            Some(BTreeMap::from([(0, one), (7, two)]))
+        );
+        let old = "0000000a 00000001 00000002 0 0 0 0 0 0 00000004 00000000\nffffffff 00000000 00000000 0 0 0 0 0 0 0 0\n";
+        assert_eq!(
+            softnet(old, &[0, 5]),
+            Some(BTreeMap::from([(0, one), (5, two)]))
+        );
+        for bad in ["garbage\n", "1 2\n", "1 2 3\n1 2 3\n"] {
+            assert_eq!(softnet(bad, &[0]), None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_odd(text in "(cpu[0-9]{0,11}( [0-9]{1,22}){0,9}\n|NET_RX:|CPU[0-9]| |[0-9a-f]{1,12}|\n|\\PC){0,40}") {
+            times(&text);
+            softirqs(&text);
+            softnet(&text, &[0, 1]);
+        }
+    }
 }

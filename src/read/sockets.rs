@@ -15,39 +15,32 @@ use procfs::process::Stat;
 use crate::cpuset::CpuSet;
 use crate::machine::Topology;
 use crate::machine::program::ConnectedSocket;
-use crate::read::files::read_number;
+use crate::read::files::{Result, line_of, read_best_effort, read_names, read_number};
 use crate::read::netlink::Client;
-use crate::root::{FileError, Root, is_absent};
+use crate::root::{Root, is_absent};
 
 const RECORDED: &str = "/nicpin/sockets";
 /// `TCP_ESTABLISHED` (`include/net/tcp_states.h`), which is the state of a connected UDP socket, too.
 const ESTABLISHED: u32 = 1;
-/// What `/proc/PID/fd` says of a socket, before its inode.
-const SOCKET: &str = "socket:[";
 
 /// All connected sockets; `None` where the kernel does not list them.
-pub fn connected_sockets(
-    root: &Root,
-    topology: &Topology,
-) -> Result<Option<Vec<ConnectedSocket>>, FileError> {
+pub fn connected_sockets(root: &Root, topology: &Topology) -> Result<Option<Vec<ConnectedSocket>>> {
     root.answer(RECORDED, || {
         let listed = list()?;
-        let names = names(root).map_err(io::Error::other)?;
+        let names = names(root)?;
         let addresses = addresses()?;
         let inodes = listed.iter().map(|socket| socket.inode).collect();
-        let nodes = nodes(root, topology, &inodes).map_err(io::Error::other)?;
-        let socket = |listed: Listed| ConnectedSocket {
-            interface: [
-                Some(listed.bound),
-                addresses.get(&listed.local.ip()).copied(),
-            ]
-            .into_iter()
-            .flatten()
-            .find_map(|index| names.get(&index).cloned()),
-            udp: listed.udp,
-            local: listed.local,
-            peer: listed.peer,
-            node: nodes.get(&listed.inode).copied().flatten(),
+        let nodes = nodes(root, topology, &inodes)?;
+        let socket = |listed: Listed| {
+            let bound = names.get(&listed.bound);
+            let by_address = || names.get(addresses.get(&listed.local.ip())?);
+            ConnectedSocket {
+                interface: bound.or_else(by_address).cloned(),
+                udp: listed.udp,
+                local: listed.local,
+                peer: listed.peer,
+                node: nodes.get(&listed.inode).copied().flatten(),
+            }
         };
         Ok(Some(listed.into_iter().map(socket).collect()))
     })
@@ -67,20 +60,23 @@ struct Listed {
 fn list() -> io::Result<Vec<Listed>> {
     let mut client = Client::connect(SockProtocol::NetlinkSockDiag)?;
     let mut all = Vec::new();
-    for family in [AF_INET, AF_INET6] {
-        for protocol in [IPPROTO_TCP, IPPROTO_UDP] {
-            let mut request = ReqV2::new();
-            [request.family, request.protocol] =
-                [family, protocol].map(|number| u8::try_from(number).unwrap_or(0));
-            request.states = 1 << ESTABLISHED;
-            let udp = protocol == IPPROTO_UDP;
-            let request = inet_diag::Request::new().op_tcp_diag_dump(&request);
-            match client.request(&request, |(socket, _)| listed(&socket, udp)) {
-                Ok(found) => all.extend(found),
-                // A kernel without IPv6, or without the answer about UDP.
-                Err(error) if is_absent(&error) && (udp || family == AF_INET6) => {}
-                Err(error) => return Err(error),
-            }
+    for (family, protocol) in [
+        (AF_INET, IPPROTO_TCP),
+        (AF_INET, IPPROTO_UDP),
+        (AF_INET6, IPPROTO_TCP),
+        (AF_INET6, IPPROTO_UDP),
+    ] {
+        let mut request = ReqV2::new();
+        [request.family, request.protocol] =
+            [family, protocol].map(|number| u8::try_from(number).unwrap_or(0));
+        request.states = 1 << ESTABLISHED;
+        let udp = protocol == IPPROTO_UDP;
+        let request = inet_diag::Request::new().op_tcp_diag_dump(&request);
+        match client.request(&request, |(socket, _)| listed(&socket, udp)) {
+            Ok(found) => all.extend(found),
+            // A kernel without IPv6, or without the answer about UDP.
+            Err(error) if is_absent(&error) && (udp || family == AF_INET6) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(all)
@@ -105,19 +101,19 @@ fn listed(socket: &Msg, udp: bool) -> Option<Listed> {
 /// The interface of each local address, by index.
 fn addresses() -> io::Result<BTreeMap<IpAddr, u32>> {
     let request = rt_addr::Request::new().op_getaddr_dump(&Ifaddrmsg::new());
-    let mut client = Client::connect(SockProtocol::NetlinkRoute)?;
-    let addresses = client.request(&request, |(header, address)| {
-        // On a point-to-point link the address is the peer's.
-        let own = address.get_local().or_else(|_| address.get_address());
-        Some((own.ok()?, header.ifa_index))
-    })?;
+    let addresses =
+        Client::connect(SockProtocol::NetlinkRoute)?.request(&request, |(header, address)| {
+            // On a point-to-point link the address is the peer's.
+            let own = address.get_local().or_else(|_| address.get_address());
+            Some((own.ok()?, header.ifa_index))
+        })?;
     Ok(addresses.into_iter().collect())
 }
 
 /// The names of interfaces by index.
-fn names(root: &Root) -> Result<BTreeMap<u32, String>, FileError> {
+fn names(root: &Root) -> Result<BTreeMap<u32, String>> {
     let mut names = BTreeMap::new();
-    for name in root.list("/sys/class/net")?.unwrap_or_default() {
+    for name in read_names(root, "/sys/class/net")? {
         let index = read_number(root, &format!("/sys/class/net/{name}/ifindex"))?;
         names.extend(index.map(|index| (index, name)));
     }
@@ -129,13 +125,11 @@ fn nodes(
     root: &Root,
     topology: &Topology,
     inodes: &BTreeSet<u32>,
-) -> Result<BTreeMap<u32, Option<u32>>, FileError> {
+) -> Result<BTreeMap<u32, Option<u32>>> {
     let mut nodes: BTreeMap<u32, Option<u32>> = BTreeMap::new();
-    let processes = root.list("/proc")?.unwrap_or_default();
-    for process in processes
-        .iter()
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-    {
+    let mut processes = read_names(root, "/proc")?;
+    processes.retain(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    for process in processes {
         let path = format!("/proc/{process}/fd");
         // Another user's process, or one that has ended.
         let Ok(Some(files)) = root.list(&path) else {
@@ -147,7 +141,7 @@ fn nodes(
             .filter(|inode| inodes.contains(inode));
         let mut here = None;
         for inode in owned {
-            let here = *here.get_or_insert_with(|| node(root, topology, process));
+            let here = *here.get_or_insert_with(|| node(root, topology, &process));
             let known = nodes.entry(inode).or_insert(here);
             *known = known.filter(|_| *known == here);
         }
@@ -155,21 +149,22 @@ fn nodes(
     Ok(nodes)
 }
 
+/// The inode in what `/proc/PID/fd` says of a socket.
 fn inode(link: &str) -> Option<u32> {
-    let inode = link.strip_prefix(SOCKET)?.strip_suffix(']')?;
-    inode.parse().ok()
+    link.strip_prefix("socket:[")?
+        .strip_suffix(']')?
+        .parse()
+        .ok()
 }
 
 /// The node of a process.
 fn node(root: &Root, topology: &Topology, process: &str) -> Option<u32> {
-    let read = |file: &str| root.read_opt(&format!("/proc/{process}/{file}")).ok()?;
-    let status = read("status")?;
-    let allowed = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let allowed: CpuSet = allowed?.trim().parse().ok()?;
-    let allowed = allowed.intersection(&topology.online);
+    let read = |file: &str| read_best_effort(root, &format!("/proc/{process}/{file}"));
+    let allowed: CpuSet = line_of(&read("status")?, "Cpus_allowed_list:")?
+        .parse()
+        .ok()?;
     let nodes: BTreeSet<u32> = allowed
+        .intersection(&topology.online)
         .iter()
         .filter_map(|cpu| topology.node_of(cpu))
         .collect();

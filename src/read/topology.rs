@@ -1,51 +1,48 @@
 //! The machine's CPUs: which are online, which are kept free of interrupts, how they share cores, L3
-//! caches and NUMA nodes.
+//! caches and NUMA nodes; and the memory of each node.
 //!
 //! Read from `/sys/devices/system/{cpu,node}` (`Documentation/admin-guide/cputopology.rst`,
-//! `Documentation/ABI/stable/sysfs-devices-node`). Never from `nproc` or a process's own affinity, which
-//! show what this process may use, not what the machine has.
+//! `Documentation/ABI/stable/sysfs-devices-node`, `Documentation/admin-guide/numastat.rst`). Never from `nproc` or a
+//! process's own affinity, which show what this process may use, not what the machine has.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::cpuset::{CpuSet, MAX_CPUS, shown};
+use crate::machine::topology::{NodeUsage, Pages};
 use crate::machine::{Node, Topology};
-use crate::read::files::{MAX_NODES, numbered, read_cpus, read_list, read_number};
-use crate::read::interrupts::Interrupts;
-use crate::root::{FileError, Root};
+use crate::read::files::{
+    MAX_NODES, Result, numbered, read_as, read_cpus, read_list, read_names, read_number, read_text,
+};
+use crate::read::interrupts::{INTERRUPTS, columns};
+use crate::root::Root;
 
 const CPU: &str = "/sys/devices/system/cpu";
 const NODE: &str = "/sys/devices/system/node";
 
 /// Reads the topology.
-pub fn read(root: &Root) -> Result<Topology, FileError> {
+pub fn read(root: &Root) -> Result<Topology> {
     let online = read_online(root)?;
-    let possible = match read_list(root, &format!("{CPU}/possible"))? {
-        Some(possible) => possible.union(&online),
-        None => online.clone(),
-    };
-    let mut isolated = read_list(root, &format!("{CPU}/isolated"))?.unwrap_or_default();
-    if let Some(partitions) = read_list(root, "/sys/fs/cgroup/cpuset.cpus.isolated")? {
-        isolated = isolated.union(&partitions);
-    }
-    let cores = groups(&online, |cpu| siblings(root, cpu))?;
-    let known = |groups: Vec<CpuSet>| {
-        groups
-            .into_iter()
-            .filter(|group| !group.is_empty())
-            .collect()
-    };
+    let possible = cpus_in(root, &format!("{CPU}/possible"))?.union(&online);
+    let isolated = cpus_in(root, &format!("{CPU}/isolated"))?
+        .union(&cpus_in(root, "/sys/fs/cgroup/cpuset.cpus.isolated")?);
+    let nohz_full = cpus_in(root, &format!("{CPU}/nohz_full"))?;
+    let siblings = ["thread_siblings", "core_cpus"];
+    let cores = groups(&online, |cpu| {
+        Ok(shared(root, cpu, siblings)?.unwrap_or_else(|| CpuSet::single(cpu)))
+    })?;
+    let packages = ["core_siblings", "package_cpus"];
     Ok(Topology {
         possible: possible.last().map_or(0, |last| last + 1),
         rps_filter: rps_filter(root)?.intersection(&online),
         isolated: isolated.intersection(&online),
         exclusive: CpuSet::new(),
         exclusive_cut: false,
-        nohz_full: read_list(root, &format!("{CPU}/nohz_full"))?
-            .unwrap_or_default()
-            .intersection(&online),
-        l3_domains: known(groups(&online, |cpu| l3_domain(root, cpu))?),
-        packages: packages(root, &online)?,
+        nohz_full: nohz_full.intersection(&online),
+        l3_domains: groups(&online, |cpu| l3_domain(root, cpu))?,
+        packages: groups(&online, |cpu| {
+            Ok(shared(root, cpu, packages)?.unwrap_or_default())
+        })?,
         speed_classes: speed_classes(root, &online, &cores)?,
         cores,
         nodes: read_nodes(root, &online)?,
@@ -54,43 +51,42 @@ pub fn read(root: &Root) -> Result<Topology, FileError> {
 }
 
 /// See [`Topology::rps_filter`].
-pub(crate) fn rps_filter(root: &Root) -> Result<CpuSet, FileError> {
-    let isolated = read_list(root, &format!("{CPU}/isolated"))?.unwrap_or_default();
-    let mut nohz_full = read_list(root, &format!("{CPU}/nohz_full"))?.unwrap_or_default();
+pub(crate) fn rps_filter(root: &Root) -> Result<CpuSet> {
+    let mut nohz_full = cpus_in(root, &format!("{CPU}/nohz_full"))?;
     if !nohz_full.is_empty() {
         nohz_full.insert(0);
     }
-    Ok(isolated.union(&nohz_full))
+    Ok(cpus_in(root, &format!("{CPU}/isolated"))?.union(&nohz_full))
+}
+
+/// The CPUs in a list file; none if it is absent.
+fn cpus_in(root: &Root, path: &str) -> Result<CpuSet> {
+    Ok(read_list(root, path)?.unwrap_or_default())
 }
 
 /// The online CPUs, from the file or, on kernels and trees without it, from the CPUs' own directories.
-pub(crate) fn read_online(root: &Root) -> Result<CpuSet, FileError> {
+pub(crate) fn read_online(root: &Root) -> Result<CpuSet> {
     let path = format!("{CPU}/online");
     if let Some(online) = read_list(root, &path)? {
         if online.is_empty() {
-            return Err(
-                root.content_error(&path, "lists no online CPU; is /sys an incomplete copy?")
-            );
+            let reason = "lists no online CPU; is /sys an incomplete copy?";
+            return Err(root.content_error(&path, reason));
         }
         return Ok(online);
     }
     let mut online = CpuSet::new();
-    for name in root.list(CPU)?.unwrap_or_default() {
-        let Some(cpu) = numbered(&name, "cpu", MAX_CPUS) else {
-            continue;
-        };
-        let state: Option<u8> = read_number(root, &format!("{CPU}/{name}/online"))?;
-        if state != Some(0) {
-            online.insert(cpu);
+    for name in read_names(root, CPU)? {
+        if let Some(cpu) = numbered(&name, "cpu", MAX_CPUS) {
+            if read_number(root, &format!("{CPU}/{name}/online"))? != Some(0_u8) {
+                online.insert(cpu);
+            }
         }
     }
     if online.is_empty() {
         // A dump without the CPUs' directories may still have a complete header of `/proc/interrupts`.
-        let interrupts = root.read_opt("/proc/interrupts")?.unwrap_or_default();
-        online = interrupts
-            .split_once('\n')
-            .map(|(header, _)| Interrupts::cpus(header))
-            .unwrap_or_default();
+        let interrupts = read_text(root, INTERRUPTS)?;
+        let header = interrupts.split_once('\n').map(|(header, _)| header);
+        online = columns(header.unwrap_or_default()).collect();
     }
     if online.is_empty() {
         // The error of reading the file itself names the path and the fix.
@@ -99,192 +95,246 @@ pub(crate) fn read_online(root: &Root) -> Result<CpuSet, FileError> {
     Ok(online)
 }
 
-fn siblings(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
+/// The CPUs that share something with this one, by the first of two files that there is: kernels before 5.3 have only the
+/// first name, which still exists in 6.18.
+fn shared(root: &Root, cpu: u32, names: [&str; 2]) -> Result<Option<CpuSet>> {
     let topology = format!("{CPU}/cpu{cpu}/topology");
-    // Kernels before 5.3 have only the first names, which still exist in 6.18.
-    for (list, mask) in [
-        ("thread_siblings_list", "thread_siblings"),
-        ("core_cpus_list", "core_cpus"),
-    ] {
-        if let Some(cpus) = read_cpus(
-            root,
-            &format!("{topology}/{list}"),
-            &format!("{topology}/{mask}"),
-        )? {
+    for name in names {
+        let cpus = read_cpus(root, &topology, [&format!("{name}_list"), name])?;
+        if cpus.is_some() {
             return Ok(cpus);
         }
     }
-    Ok(CpuSet::single(cpu))
+    Ok(None)
 }
 
-fn packages(root: &Root, online: &CpuSet) -> Result<Vec<CpuSet>, FileError> {
-    // If the file is absent for one CPU, it is absent for all.
-    match online.first() {
-        Some(first) if !package(root, first)?.is_empty() => {
-            groups(online, |cpu| package(root, cpu))
+/// Kinds of cores by the PMUs of hybrid x86, or by `cpu_capacity` (arm64, and newer hybrid x86), which is 1024
+/// for the fastest.
+fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<CpuSet>> {
+    let mut classes: BTreeMap<Reverse<u32>, CpuSet> = BTreeMap::new();
+    if let Some(slow) = read_list(root, "/sys/devices/cpu_atom/cpus")? {
+        classes.insert(Reverse(1), online.difference(&slow));
+        classes.insert(Reverse(0), online.intersection(&slow));
+        classes.retain(|_, cpus| !cpus.is_empty());
+    } else {
+        for core in cores {
+            let Some(first) = core.first() else { continue };
+            let capacity = read_number(root, &format!("{CPU}/cpu{first}/cpu_capacity"))?;
+            // If the file is absent for one core, it is absent for all.
+            let Some(capacity) = capacity else {
+                return Ok(Vec::new());
+            };
+            classes.entry(Reverse(capacity)).or_default().add(core);
         }
-        _ => Ok(Vec::new()),
     }
+    if classes.len() == 1 {
+        classes.clear();
+    }
+    Ok(classes.into_values().collect())
 }
 
-fn package(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
-    // The second name is new in 5.3; the first still exists in 6.18.
-    for name in ["core_siblings_list", "package_cpus_list"] {
-        if let Some(cpus) = read_list(root, &format!("{CPU}/cpu{cpu}/topology/{name}"))? {
-            return Ok(cpus);
+/// The CPUs that share this CPU's cache of level 3, whatever its index; empty without one.
+fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet> {
+    let cache = format!("{CPU}/cpu{cpu}/cache");
+    // It is index3 on nearly every machine; else all are listed.
+    for listed in [false, true] {
+        let names = if listed {
+            read_names(root, &cache)?
+        } else {
+            vec!["index3".to_owned()]
+        };
+        for name in names.iter().filter(|name| name.starts_with("index")) {
+            let index = format!("{cache}/{name}");
+            if read_number(root, &format!("{index}/level"))? == Some(3_u8) {
+                return Ok(
+                    read_cpus(root, &index, ["shared_cpu_list", "shared_cpu_map"])?
+                        .unwrap_or_default(),
+                );
+            }
         }
     }
     Ok(CpuSet::new())
 }
 
-/// Kinds of cores by the PMUs of hybrid x86, or by `cpu_capacity` (arm64, and newer hybrid x86), which is 1024
-/// for the fastest.
-fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<CpuSet>, FileError> {
-    if let Some(slow) = read_list(root, "/sys/devices/cpu_atom/cpus")? {
-        let classes = [online.difference(&slow), online.intersection(&slow)];
-        let several = classes.iter().all(|class| !class.is_empty());
-        return Ok(if several {
-            classes.to_vec()
-        } else {
-            Vec::new()
-        });
-    }
-    let mut classes: BTreeMap<Reverse<u32>, CpuSet> = BTreeMap::new();
-    for core in cores {
-        let Some(first) = core.first() else { continue };
-        // If the file is absent for one core, it is absent for all.
-        let Some(capacity) = read_number(root, &format!("{CPU}/cpu{first}/cpu_capacity"))? else {
-            return Ok(Vec::new());
-        };
-        let class = classes.entry(Reverse(capacity)).or_default();
-        *class = class.union(core);
-    }
-    Ok(if classes.len() > 1 {
-        classes.into_values().collect()
-    } else {
-        Vec::new()
-    })
-}
-
-/// The CPUs that share this CPU's cache of level 3, whatever its index; empty without one.
-fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet, FileError> {
-    let cache = format!("{CPU}/cpu{cpu}/cache");
-    let is_l3 = |index: &str| -> Result<bool, FileError> {
-        let level: Option<u8> = read_number(root, &format!("{cache}/{index}/level"))?;
-        Ok(level == Some(3))
-    };
-    // It is index3 on nearly every machine; the others are listed.
-    let mut index = "index3".to_owned();
-    if !is_l3(&index)? {
-        let mut listed = root.list(&cache)?.unwrap_or_default().into_iter();
-        index = loop {
-            match listed.next() {
-                Some(name) if name.starts_with("index") && is_l3(&name)? => break name,
-                Some(_) => {}
-                None => return Ok(CpuSet::new()),
-            }
-        };
-    }
-    let shared = format!("{cache}/{index}/shared_cpu");
-    Ok(read_cpus(root, &format!("{shared}_list"), &format!("{shared}_map"))?.unwrap_or_default())
-}
-
 /// The size of a CPU's cache of level 3 in bytes, if reported (`size`: `32768K`).
-pub fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>, FileError> {
+pub fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>> {
+    let size = |text: &str| {
+        let kib: u64 = text.trim().strip_suffix('K')?.parse().ok()?;
+        Some(kib.saturating_mul(1024))
+    };
     let path = format!("{CPU}/cpu{cpu}/cache/index3/size");
-    root.parse_opt(&path, |text| {
-        let kib = text.trim().strip_suffix('K');
-        let kib = kib.and_then(|kib| kib.parse::<u64>().ok());
-        let size = kib.map(|kib| kib.saturating_mul(1024));
-        size.ok_or_else(|| root.content_error(&path, "is not a size such as `32768K`"))
+    read_as(root, &path, |text| {
+        size(text).ok_or("is not a size such as `32768K`")
     })
 }
 
-/// Divides the CPUs into groups, reading once for each group. A CPU that is in two groups stays in the first,
-/// and every CPU asked for is in its own group unless that is empty.
-fn groups(
-    cpus: &CpuSet,
-    group_of: impl Fn(u32) -> Result<CpuSet, FileError>,
-) -> Result<Vec<CpuSet>, FileError> {
-    let mut left = cpus.clone();
-    let mut groups = Vec::new();
+/// Divides the CPUs into groups, reading once for each group. A CPU that is in two groups stays in the first, and every
+/// CPU asked for is in its own group; one whose group is empty is in none.
+fn groups(cpus: &CpuSet, group_of: impl Fn(u32) -> Result<CpuSet>) -> Result<Vec<CpuSet>> {
+    let (mut left, mut groups) = (cpus.clone(), Vec::new());
     while let Some(cpu) = left.first() {
-        let siblings = group_of(cpu)?;
-        let group = siblings.intersection(&left);
-        left = left.difference(&group).difference(&CpuSet::single(cpu));
-        groups.push(if siblings.is_empty() {
-            siblings
-        } else {
-            group.union(&CpuSet::single(cpu))
-        });
+        let whole = group_of(cpu)?;
+        let group = whole.intersection(&left).union(&CpuSet::single(cpu));
+        left = left.difference(&group);
+        groups.extend((!whole.is_empty()).then_some(group));
     }
     Ok(groups)
 }
 
-fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>, FileError> {
+fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
     let mut nodes = BTreeMap::new();
     // Kernels before 2.6.24 do not report it.
-    let with_memory =
-        read_list(root, &format!("{NODE}/has_memory"))?.filter(|nodes| !nodes.is_empty());
-    for name in root.list(NODE)?.unwrap_or_default() {
+    let with_memory = cpus_in(root, &format!("{NODE}/has_memory"))?;
+    for name in read_names(root, NODE)? {
         let Some(id) = numbered(&name, "node", MAX_NODES) else {
             continue;
         };
-        let path = format!("{NODE}/{name}");
         // Kernels before 2.6.25 print only the mask.
-        let cpus = read_cpus(root, &format!("{path}/cpulist"), &format!("{path}/cpumap"))?
-            .unwrap_or_default();
-        let without_memory = with_memory.as_ref().is_some_and(|with| !with.contains(id));
-        nodes.insert(
-            id,
-            Node {
-                cpus: cpus.intersection(online),
-                without_memory,
-                distances: BTreeMap::new(),
-            },
-        );
+        let cpus = read_cpus(root, &format!("{NODE}/{name}"), ["cpulist", "cpumap"])?;
+        let node = Node {
+            cpus: cpus.unwrap_or_default().intersection(online),
+            without_memory: !with_memory.is_empty() && !with_memory.contains(id),
+            distances: BTreeMap::new(),
+        };
+        nodes.insert(id, node);
     }
     if nodes.is_empty() {
-        nodes.insert(
-            0,
-            Node {
-                cpus: online.clone(),
-                ..Node::default()
-            },
-        );
-        return Ok(nodes);
+        let cpus = online.clone();
+        let only = Node {
+            cpus,
+            ..Node::default()
+        };
+        return Ok(BTreeMap::from([(0, only)]));
     }
     // Column k of a distance file is the k-th online node, not node k; in some dumps it is the k-th possible one.
-    let listed = |name: &str| -> Result<Vec<u32>, FileError> {
-        let ids = read_list(root, &format!("{NODE}/{name}"))?.unwrap_or_default();
-        Ok(ids.iter().collect())
-    };
-    let possible = listed("possible")?;
-    let mut online = listed("online")?;
+    let possible: Vec<u32> = cpus_in(root, &format!("{NODE}/possible"))?.iter().collect();
+    let mut online: Vec<u32> = cpus_in(root, &format!("{NODE}/online"))?.iter().collect();
     if online.is_empty() {
         online.extend(nodes.keys());
     }
     for (id, node) in &mut nodes {
         let path = format!("{NODE}/node{id}/distance");
-        let Some(text) = root.read_opt(&path)? else {
+        // The kernel keeps a distance in a byte.
+        let distance = |word: &str| {
+            let expected = "expected numbers up to 255 such as `10 21`";
+            let reason = |_| format!("`{}` is not a distance; {expected}", shown(word));
+            word.parse::<u8>().map_err(reason)
+        };
+        let parse =
+            |text: &str| -> Result<Vec<u8>, _> { text.split_whitespace().map(distance).collect() };
+        let Some(distances) = read_as(root, &path, parse)? else {
             continue;
         };
-        let found = text.split_whitespace().count();
-        let columns = [&online, &possible]
-            .into_iter()
-            .find(|ids| ids.len() == found);
-        let Some(columns) = columns else {
-            let reason = format!("has {found} distances for {} nodes", online.len());
+        let mut known = [&online, &possible].into_iter();
+        let Some(columns) = known.find(|ids| ids.len() == distances.len()) else {
+            let (found, nodes) = (distances.len(), online.len());
+            let reason = format!("has {found} distances for {nodes} nodes");
             return Err(root.content_error(&path, reason));
         };
-        for (column, distance) in columns.iter().zip(text.split_whitespace()) {
-            // The kernel keeps a distance in a byte.
-            let distance: u8 = distance.parse().map_err(|_| {
-                let reason = "is not a distance; expected numbers up to 255 such as `10 21`";
-                root.content_error(&path, format!("`{}` {reason}", shown(distance)))
-            })?;
-            node.distances.insert(*column, distance.into());
-        }
+        let distances = distances.into_iter().map(u32::from);
+        node.distances = columns.iter().copied().zip(distances).collect();
     }
     Ok(nodes)
+}
+
+/// The memory of each node in KiB, 0 for a node without memory; nodes without `meminfo` are absent.
+pub(crate) fn memory(root: &Root, topology: &Topology) -> Result<BTreeMap<u32, u64>> {
+    let mut totals = BTreeMap::new();
+    for &node in topology.nodes.keys() {
+        totals.extend(meminfo(root, node)?.map(|(total, _)| (node, total)));
+    }
+    Ok(totals)
+}
+
+/// Reads the usage of a node's memory, which is another at every look and so no part of a
+/// [`Machine`](crate::machine::Machine); empty for a node without memory, and in a capture.
+pub fn memory_usage(root: &Root, node: u32) -> Result<NodeUsage> {
+    let expected = "not a list of page counts such as `numa_hit 12`";
+    let path = format!("{NODE}/node{node}/numastat");
+    Ok(NodeUsage {
+        pages: read_as(root, &path, |text| Pages::parse(text).ok_or(expected))?,
+        free_kib: meminfo(root, node)?.and_then(|(_, free)| free),
+    })
+}
+
+/// A node's memory in KiB, and how much of it is free where that is reported.
+fn meminfo(root: &Root, node: u32) -> Result<Option<(u64, Option<u64>)>> {
+    let expected = "has no line such as `Node 0 MemTotal: 16384 kB`";
+    let path = format!("{NODE}/node{node}/meminfo");
+    read_as(root, &path, |text| parse_meminfo(text).ok_or(expected))
+}
+
+/// Parses lines such as `Node 0 MemTotal:       16384 kB`.
+fn parse_meminfo(text: &str) -> Option<(u64, Option<u64>)> {
+    let value = |name: &str| {
+        let number = text
+            .lines()
+            .find(|line| is_line(line, name))?
+            .split_once(':')?
+            .1
+            .trim()
+            .strip_suffix(" kB");
+        Some(number.and_then(|number| number.parse().ok()))
+    };
+    let free = match value("MemFree") {
+        Some(free) => Some(free?),
+        None => None,
+    };
+    Some((value("MemTotal")??, free))
+}
+
+fn is_line(line: &str, name: &str) -> bool {
+    let named = line.split_once(':').map(|(named, _)| named);
+    named.and_then(|named| named.rsplit(' ').next()) == Some(name)
+}
+
+/// The lines of a `meminfo` that do not change while the machine is the same, which is what a capture keeps of it. `None`
+/// for any other file.
+pub fn bare(path: &str, text: &str) -> Option<String> {
+    let node = path.strip_prefix(NODE)?;
+    let lines = text.split_inclusive('\n');
+    (node.starts_with("/node") && node.ends_with("/meminfo"))
+        .then(|| lines.filter(|line| is_line(line, "MemTotal")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMINFO: &str = "Node 1 MemTotal:         192892 kB\nNode 1 MemFree:           88608 kB\n\
+                           Node 1 MemUsed:          104284 kB\nNode 1 SwapCached:            0 kB\n";
+
+    #[test]
+    fn a_nodes_memory() {
+        assert_eq!(parse_meminfo(MEMINFO), Some((192_892, Some(88_608))));
+        let bare = bare("/sys/devices/system/node/node1/meminfo", MEMINFO).unwrap();
+        assert_eq!(bare, "Node 1 MemTotal:         192892 kB\n");
+        assert_eq!(parse_meminfo(&bare).unwrap().1, None);
+        for bad in [
+            "",
+            "Node 0 MemFree: 1 kB\n",
+            "Node 0 MemTotal: x kB\n",
+            "Node 0 MemTotal: 3 MB\n",
+        ] {
+            assert_eq!(parse_meminfo(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn pages_by_what_was_asked_for() {
+        let text = "numa_hit 12\nnuma_miss 0\nnuma_foreign 3\ninterleave_hit 4\nlocal_node 11\nother_node 1\n";
+        let pages = Pages {
+            hit: 12,
+            miss: 0,
+            foreign: 3,
+            interleave_hit: 4,
+            local: 11,
+            other: 1,
+        };
+        assert_eq!(Pages::parse(text), Some(pages));
+        assert_eq!(Pages::parse(&format!("{text}numa_new 7\n")), Some(pages));
+        for bad in ["", "numa_hit 12\n", &text.replace("12", "many"), "numa_hit"] {
+            assert_eq!(Pages::parse(bad), None, "{bad:?}");
+        }
+    }
 }

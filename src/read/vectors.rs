@@ -7,19 +7,26 @@
 
 use std::collections::BTreeMap;
 
-use crate::cpuset::CpuSet;
-use crate::machine::netdev::{IrqQueues, Netdev};
+use itertools::Itertools as _;
+
+use crate::machine::netdev::Netdev;
 use crate::machine::others::Rdma;
 use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
-use crate::read::files::again_while;
-use crate::read::files::{parse_mask_file, read_cpus, read_node};
+use crate::read::files::{Result, read_affinity, read_effective, read_node};
 use crate::read::interrupts::Handlers;
-use crate::read::mlx4::Parts;
-use crate::read::names::{DriverPatterns, Numbering};
-use crate::read::numbering::{self, NamedVector, VectorUse};
-use crate::read::sources;
+use crate::read::names::{ActionName, DriverPatterns, Numbering};
+use crate::read::queues::{NamedVector, Reported, VectorUse, place, settle};
+use crate::root::Root;
 use crate::root::tree::TreeFile;
-use crate::root::{FileError, Root};
+
+/// One of a device's interfaces, and what is known of its vectors.
+struct Port<'a> {
+    interface: &'a mut Interface,
+    patterns: DriverPatterns,
+    reported: Reported,
+    /// The handlers' names of its queue vectors.
+    queue_names: Vec<String>,
+}
 
 /// Reads the vectors of all interfaces, device by device. `rdma`: the machine's RDMA devices.
 pub(crate) fn read(
@@ -27,20 +34,29 @@ pub(crate) fn read(
     handlers: &Handlers<'_>,
     interfaces: &mut [Interface],
     rdma: &[Rdma],
-) -> Result<(), FileError> {
-    let mut devices: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (at, interface) in interfaces.iter().enumerate() {
+) -> Result<()> {
+    let mut devices: BTreeMap<String, Vec<Port>> = BTreeMap::new();
+    for interface in interfaces {
         devices
             .entry(interface.device.address.clone())
             .or_default()
-            .push(at);
+            .push(Port {
+                patterns: DriverPatterns::of(interface.driver.as_deref()),
+                reported: interface
+                    .netdev
+                    .as_ref()
+                    .map(Netdev::by_irq)
+                    .unwrap_or_default(),
+                queue_names: Vec::new(),
+                interface,
+            });
     }
     for (device, mut ports) in devices {
-        ports.sort_by_key(|&at| (interfaces[at].port, at));
+        ports.sort_by_key(|port| port.interface.port);
         let has_rdma = rdma
             .iter()
             .any(|rdma| rdma.device.as_ref() == Some(&device));
-        read_device(root, handlers, interfaces, &ports, has_rdma)?;
+        read_device(root, handlers, &mut ports, has_rdma)?;
     }
     Ok(())
 }
@@ -48,74 +64,44 @@ pub(crate) fn read(
 fn read_device(
     root: &Root,
     handlers: &Handlers<'_>,
-    interfaces: &mut [Interface],
-    ports: &[usize],
+    ports: &mut [Port],
     has_rdma: bool,
-) -> Result<(), FileError> {
-    let Some(&first) = ports.first() else {
-        return Ok(());
-    };
-    let by_netlink: BTreeMap<usize, BTreeMap<u32, IrqQueues>> = (ports.iter())
-        .map(|&port| {
-            (
-                port,
-                interfaces[port]
-                    .netdev
-                    .as_ref()
-                    .map(Netdev::by_irq)
-                    .unwrap_or_default(),
-            )
-        })
-        .collect();
-    let netlink_port = |irq: u32| {
-        ports
-            .iter()
-            .copied()
-            .find(|port| by_netlink[port].contains_key(&irq))
-    };
-    let dialects: Vec<(usize, DriverPatterns)> = ports
-        .iter()
-        .map(|&port| (port, DriverPatterns::of(interfaces[port].driver.as_deref())))
-        .collect();
-    let shares = Parts::read(root, &of(interfaces, &dialects), has_rdma)?;
-    let mut named: BTreeMap<usize, Vec<NamedVector>> = BTreeMap::new();
-    for (irq, actions) in requested(handlers, interfaces, &dialects)? {
-        match understand(interfaces, &dialects, shares, irq, &actions) {
+) -> Result<()> {
+    let pools = Pools::read(root, ports, has_rdma)?;
+    let requested = requested(handlers, ports)?;
+    let mut named: Vec<Vec<NamedVector>> = vec![Vec::new(); ports.len()];
+    for (irq, actions) in &requested {
+        let is_reported = |port: &Port| port.reported.contains_key(irq);
+        match understand(ports, pools, *irq, actions) {
             // By names without an interface all vectors belong to the first port; netlink is more exact.
-            Some((owner, _))
-                if !by_netlink[&owner].contains_key(&irq) && netlink_port(irq).is_some() => {}
-            Some((owner, vector)) => named.entry(owner).or_default().push(vector),
-            None if netlink_port(irq).is_some() => {}
-            None => interfaces[first].unknown_vectors.push(UnknownVector {
-                irq,
-                action: actions.join(", "),
-            }),
+            Some((owner, vector))
+                if is_reported(&ports[owner]) || !ports.iter().any(is_reported) =>
+            {
+                named[owner].push(vector);
+            }
+            None if !ports.iter().any(is_reported) => {
+                let (irq, action) = (*irq, actions.join(", "));
+                let unknown = &mut ports[0].interface.unknown_vectors;
+                unknown.push(UnknownVector { irq, action });
+            }
+            _ => {}
         }
     }
-    let mut actions = BTreeMap::new();
-    for &irq in by_netlink.values().flat_map(BTreeMap::keys) {
-        let handler_names = handlers.of(irq)?;
-        actions.extend((!handler_names.is_empty()).then(|| (irq, handler_names.join(", "))));
-    }
-    let action = |irq: u32| actions.get(&irq).cloned();
-    let mut data: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for &port in ports {
-        let interface = &mut interfaces[port];
-        let named = named.remove(&port).unwrap_or_default();
+    let action = |irq: u32| {
+        let actions = handlers.of(irq)?;
+        Ok((!actions.is_empty()).then(|| actions.join(", ")))
+    };
+    for (port, named) in ports.iter_mut().zip(named) {
+        let interface = &mut *port.interface;
         let (rx, tx) = (interface.rx_queues.len(), interface.tx_queues.len());
-        let mut placed = numbering::place(&named, tx > 1);
-        numbering::by_order(interface.driver.as_deref(), &named, &mut placed, rx, tx);
-        let settled = sources::settle(
-            named.into_iter().zip(placed).collect(),
-            &by_netlink[&port],
-            action,
-        );
+        let placed = place(interface.driver.as_deref(), &named, rx, tx);
+        let named = named.into_iter().zip(placed).collect();
+        let settled = settle(named, &port.reported, action)?;
         for (irq, action, placed) in settled.vectors {
             if placed.role.is_queue() {
-                data.entry(port).or_default().push(action.clone());
+                port.queue_names.push(action.clone());
             }
-            let node = foreign_node(root, interface, irq)?;
-            match read_vector(root, irq, &action, placed, node)? {
+            match read_vector(root, interface, irq, &action, placed)? {
                 Some(vector) => interface.vectors.push(vector),
                 None => interface
                     .vanished_vectors
@@ -125,9 +111,8 @@ fn read_device(
         interface.unknown_vectors.extend(settled.unknown);
         interface.contradictions = settled.contradictions;
     }
-    share(interfaces, &dialects, &data);
-    for &port in ports {
-        let interface = &mut interfaces[port];
+    share(ports);
+    for Port { interface, .. } in ports {
         let mut vectors = std::mem::take(&mut interface.vectors);
         // Both drivers use a vector for a queue and for RDMA; RDMA alone uses those beyond the queues.
         if has_rdma && matches!(interface.driver.as_deref(), Some("mlx4_en" | "mlx5_core")) {
@@ -136,170 +121,122 @@ fn read_device(
                 .filter(|vector| interface.is_idle(vector))
             {
                 vector.role = Role::Rdma;
-                vector.queue = vector
-                    .queue
-                    .map(|queue| queue + shares.before(interface.port));
+                // Of mlx4, counted over all ports.
+                let before = pools.each.unwrap_or(0) * interface.port;
+                vector.queue = vector.queue.map(|queue| queue + before);
             }
         }
         vectors.sort_by_key(|v| {
-            (
-                !v.role.is_queue(),
-                v.role == Role::Control,
-                v.queue,
-                v.role,
-                v.irq,
-            )
+            let role = (!v.role.is_queue(), v.role == Role::Control);
+            (role, v.queue, v.role, v.irq)
         });
         interface.vectors = vectors;
     }
     Ok(())
 }
 
-/// The interfaces of a device.
-fn of<'a>(interfaces: &'a [Interface], ports: &[(usize, DriverPatterns)]) -> Vec<&'a Interface> {
-    ports.iter().map(|(port, _)| &interfaces[*port]).collect()
-}
-
-/// Marks ports without queue vectors as sharing of another port's vectors, where names hold no interface. `data` is the
-/// names of each port's queue vectors.
-fn share(
-    interfaces: &mut [Interface],
-    dialects: &[(usize, DriverPatterns)],
-    data: &BTreeMap<usize, Vec<String>>,
-) {
-    for (port, dialect) in dialects.iter().filter(|(port, _)| !data.contains_key(port)) {
+/// Marks ports without queue vectors as sharing of another port's vectors, where names hold no interface.
+fn share(ports: &mut [Port]) {
+    for at in 0..ports.len() {
+        let own = &ports[at];
+        if !own.queue_names.is_empty() {
+            continue;
+        }
         let has_interface = |name: &String| {
-            dialects.iter().any(|(_, of)| {
-                of.classify(name)
-                    .is_some_and(|named| named.interface.is_some())
-            })
+            let mut named = ports.iter().filter_map(|of| of.patterns.classify(name));
+            named.any(|named| named.interface.is_some())
         };
-        let has_anonymous = |owner: &&usize| data[owner].iter().any(|name| !has_interface(name));
-        // The driver names its vectors the same way; sub-functions without vectors share their parent's.
-        let own = |name: &String| {
-            dialect
-                .classify(name)
-                .is_some_and(|named| named.role.is_queue())
-        };
-        let alike = |owner: &&usize| has_anonymous(owner) && data[owner].iter().any(own);
-        let owners = || {
-            dialects
+        let has_anonymous = |of: &usize| {
+            ports[*of]
+                .queue_names
                 .iter()
-                .map(|(owner, _)| owner)
-                .filter(|owner| data.contains_key(owner))
+                .any(|name| !has_interface(name))
         };
-        let parent = || {
-            owners()
-                .find(has_anonymous)
-                .filter(|_| interfaces[*port].vectors.is_empty())
+        let mut owners = (0..ports.len()).filter(has_anonymous);
+        // The driver names its vectors the same way; sub-functions without vectors share their parent's.
+        let is_own = |name: &String| {
+            let named = own.patterns.classify(name);
+            named.is_some_and(|named| named.role.is_queue())
         };
-        let Some(&owner) = owners().find(alike).or_else(parent) else {
+        let alike = owners
+            .clone()
+            .find(|&of| ports[of].queue_names.iter().any(is_own));
+        let parent = || owners.next().filter(|_| own.interface.vectors.is_empty());
+        let Some(owner) = alike.or_else(parent) else {
             continue;
         };
-        let Interface {
-            name,
-            rx_queues,
-            tx_queues,
-            ..
-        } = &interfaces[*port];
         let sharer = Sharer {
-            name: name.clone(),
-            rx: rx_queues.len(),
-            tx: tx_queues.len(),
+            name: own.interface.name.clone(),
+            rx: own.interface.rx_queues.len(),
+            tx: own.interface.tx_queues.len(),
         };
-        interfaces[owner].sharing.push(sharer);
-        interfaces[*port].shares_vectors_of = Some(interfaces[owner].name.clone());
+        let owner = &mut *ports[owner].interface;
+        owner.sharing.push(sharer);
+        let name = owner.name.clone();
+        ports[at].interface.shares_vectors_of = Some(name);
     }
-}
-
-/// The node of a vector of another device than the interface's own: an interface may have two PCI functions, one on
-/// each node.
-fn foreign_node(root: &Root, interface: &Interface, irq: u32) -> Result<Option<u32>, FileError> {
-    let irqs = &interface.device.irqs;
-    if irqs.is_empty() || irqs.contains(&irq) {
-        return Ok(None);
-    }
-    read_node(root, &format!("/proc/irq/{irq}/node"))
 }
 
 /// The role and port of a vector by its names. If an IRQ is shared or ports have several drivers, a queue vector takes
 /// precedence over a control vector.
-fn understand(
-    interfaces: &[Interface],
-    dialects: &[(usize, DriverPatterns)],
-    shares: Parts,
+fn understand<'a>(
+    ports: &[Port],
+    pools: Pools,
     irq: u32,
-    actions: &[String],
-) -> Option<(usize, NamedVector)> {
-    let each = actions
-        .iter()
-        .flat_map(|action| dialects.iter().map(move |dialect| (action, dialect)));
-    let candidates = each.filter_map(|(action, (port, dialect))| {
-        let named = dialect.classify(action)?;
-        let mut owner = owner(
-            interfaces,
-            dialects,
-            *port,
-            named.interface,
-            named.numbering,
-        )?;
-        let mut vector = NamedVector::new(irq, action, named);
-        if named.numbering == Numbering::Mlx4 {
-            if let Some(port) = shares.find(&mut vector, &of(interfaces, dialects)) {
-                owner = dialects
-                    .iter()
-                    .find(|(at, _)| interfaces[*at].port == port)?
-                    .0;
-            }
-        }
-        Some((owner, vector))
-    });
-    candidates.min_by_key(|(_, vector)| !vector.role.is_queue())
+    actions: &'a [String],
+) -> Option<(usize, NamedVector<'a>)> {
+    let candidates =
+        actions
+            .iter()
+            .cartesian_product(0..ports.len())
+            .filter_map(|(action, port)| {
+                let named = ports[port].patterns.classify(action)?;
+                let mut owner = owner(ports, port, &named)?;
+                let mut vector = NamedVector { irq, action, named };
+                if named.numbering == Numbering::Mlx4 {
+                    owner = pools.find(&mut vector.named, ports).unwrap_or(owner);
+                }
+                Some((owner, vector))
+            });
+    candidates.min_by_key(|(_, vector)| !vector.named.role.is_queue())
 }
 
 /// The device's IRQs that have a handler, and the handlers' names.
-fn requested(
-    handlers: &Handlers<'_>,
-    interfaces: &[Interface],
-    dialects: &[(usize, DriverPatterns)],
-) -> Result<Vec<(u32, Vec<String>)>, FileError> {
-    let irqs: Vec<u32> = dialects
-        .first()
-        .map(|(first, _)| interfaces[*first].device.irqs.clone())
-        .unwrap_or_default();
-    if !irqs.is_empty() {
-        let mut requested = Vec::new();
-        for irq in irqs {
-            let actions = handlers.of(irq)?;
-            requested.extend((!actions.is_empty()).then_some((irq, actions)));
+fn requested(handlers: &Handlers<'_>, ports: &[Port]) -> Result<Vec<(u32, Vec<String>)>> {
+    let mut requested = Vec::new();
+    let irqs = &ports[0].interface.device.irqs;
+    if irqs.is_empty() {
+        // Xen, platform and other devices without a list: only names that contain the interface's or the device's name.
+        let is_own = |action: &&String| {
+            ports.iter().any(
+                |Port {
+                     interface,
+                     patterns,
+                     ..
+                 }| {
+                    let named = patterns.classify(action);
+                    named.and_then(|named| named.interface) == Some(&interface.name)
+                        || names_device(action, &interface.device.address)
+                },
+            )
+        };
+        for (&irq, actions) in handlers.listed()? {
+            requested.push((irq, actions.iter().filter(is_own).cloned().collect()));
         }
-        return Ok(requested);
     }
-    // Xen, platform and other devices without a list: only names that contain the interface's or the device's name.
-    let own = |action: &str| {
-        dialects.iter().any(|(port, dialect)| {
-            let interface = &interfaces[*port];
-            let named = dialect.classify(action);
-            named.and_then(|named| named.interface) == Some(interface.name.as_str())
-                || names_device(action, &interface.device.address)
-        })
-    };
-    let listed = handlers.listed()?;
-    let own_of = |irq: u32| {
-        let actions = listed.actions(irq).filter(|action| own(action));
-        (irq, actions.map(str::to_owned).collect::<Vec<_>>())
-    };
-    let all = listed.irqs().map(own_of);
-    Ok(all.filter(|(_, actions)| !actions.is_empty()).collect())
+    for &irq in irqs {
+        requested.push((irq, handlers.of(irq)?));
+    }
+    requested.retain(|(_, actions)| !actions.is_empty());
+    Ok(requested)
 }
 
 /// Whether a name contains the device's name on its bus: `30be0000.ethernet` of a platform device, also with a suffix;
 /// `vif0-q1-rx` of Xen's `vif-0`; `ibmvnic-30000003-rx1` of POWER's `30000003`.
 fn names_device(action: &str, device: &str) -> bool {
     let starts = |with: &str| {
-        action
-            .strip_prefix(with)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':', '@']))
+        let rest = action.strip_prefix(with);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':', '@']))
     };
     match device.strip_prefix("vif-") {
         Some(handle) => starts(&format!("vif{handle}")),
@@ -309,61 +246,41 @@ fn names_device(action: &str, device: &str) -> bool {
 
 /// The port that a vector belongs to. A name without an interface belongs to the port whose driver it was read with;
 /// one from before a rename belongs to the only port.
-fn owner(
-    interfaces: &[Interface],
-    ports: &[(usize, DriverPatterns)],
-    port: usize,
-    named: Option<&str>,
-    numbering: Numbering,
-) -> Option<usize> {
-    let Some(name) = named else { return Some(port) };
-    if let Some((port, _)) = ports
-        .iter()
-        .find(|(port, _)| interfaces[*port].name == name)
-    {
-        return Some(*port);
-    }
+fn owner(ports: &[Port], port: usize, named: &ActionName<'_>) -> Option<usize> {
+    let Some(name) = named.interface else {
+        return Some(port);
+    };
     // A name that is only a word is not enough: drivers that use the bare interface name follow renames.
-    let renamed = ports.len() == 1 && !interfaces[port].device.irqs.is_empty();
-    (renamed && numbering != Numbering::Plain).then_some(port)
-}
-
-/// The effective CPUs of the IRQ with this directory; `None` if the kernel does not report them.
-pub(crate) fn read_effective(root: &Root, path: &str) -> Result<Option<CpuSet>, FileError> {
-    let effective = read_cpus(
-        root,
-        &format!("{path}/effective_affinity_list"),
-        &format!("{path}/effective_affinity"),
-    )?;
-    // An empty effective mask means that the IRQ was never started.
-    Ok(effective.filter(|cpus| !cpus.is_empty()))
+    let renamed = ports.len() == 1
+        && !ports[port].interface.device.irqs.is_empty()
+        && named.numbering != Numbering::Plain;
+    ports
+        .iter()
+        .position(|port| port.interface.name == name)
+        .or(renamed.then_some(port))
 }
 
 /// Reads a vector's affinity and effective CPUs; `None` if it was freed.
 fn read_vector(
     root: &Root,
+    interface: &Interface,
     irq: u32,
     action: &str,
     placed: VectorUse,
-    node: Option<u32>,
-) -> Result<Option<Vector>, FileError> {
+) -> Result<Option<Vector>> {
     let path = format!("/proc/irq/{irq}");
-    let affinity_path = format!("{path}/smp_affinity");
-    let read = || {
-        let file = root.read_opt_file(&affinity_path)?;
-        let parse = |file: TreeFile| {
-            Ok((
-                parse_mask_file(root, &affinity_path, &file.text)?,
-                file.mode,
-            ))
-        };
-        file.map(parse).transpose()
+    // An interface may have two PCI functions, one on each node.
+    let irqs = &interface.device.irqs;
+    let node = if irqs.is_empty() || irqs.contains(&irq) {
+        None
+    } else {
+        read_node(root, &format!("{path}/node"))?
     };
-    // As `read_affinity` does.
-    let nowhere = |read: &Result<Option<(MaskFile, u32)>, FileError>| matches!(read, Ok(Some((affinity, _))) if affinity.cpus.is_empty());
-    let Some((affinity, mode)) = again_while(nowhere, read)? else {
+    let file = format!("{path}/smp_affinity");
+    let Some(TreeFile { mode, text }) = read_affinity(root, &file)? else {
         return Ok(None);
     };
+    let affinity = MaskFile::parse(&text);
     Ok(Some(Vector {
         irq,
         action: action.to_owned(),
@@ -371,8 +288,63 @@ fn read_vector(
         queue: placed.queue,
         source: placed.source,
         node,
-        affinity,
+        affinity: affinity.map_err(|error| root.content_error(&file, error.to_string()))?,
         effective: read_effective(root, &path)?,
         movable: mode & 0o200 != 0,
     }))
+}
+
+/// With fewer completion event queues a port, the ports of an mlx4 function share them (`MIN_MSIX_P_PORT`).
+const LEAST: usize = 5;
+
+/// Which completion event queues of an mlx4 function belong to which port. A function has one pool of them for all of
+/// its ports; `mlx4_enable_msi_x` in `drivers/net/ethernet/mellanox/mlx4/main.c` parts it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pools {
+    /// How many each port has; `None` where the ports share all of them, or there is one port.
+    each: Option<u32>,
+    /// Whether the function has an RDMA device, which uses them, too.
+    rdma: bool,
+}
+
+impl Pools {
+    /// Those of the function of these interfaces.
+    fn read(root: &Root, ports: &[Port], rdma: bool) -> Result<Self> {
+        let first = &*ports[0].interface;
+        if first.driver.as_deref() != Some("mlx4_en") {
+            return Ok(Self::default());
+        }
+        // The type of a port, whether it is Ethernet or InfiniBand.
+        let second = root.read_opt(&format!("/sys/class/net/{}/device/mlx4_port2", first.name))?;
+        let ports = ports
+            .iter()
+            .map(|port| port.interface.port as usize)
+            .max()
+            .max(second.map(|_| 1))
+            .unwrap_or(0)
+            + 1;
+        // One vector is for asynchronous events.
+        let each = first.device.irqs.len().saturating_sub(1) / ports;
+        let each = u32::try_from(each)
+            .ok()
+            .filter(|_| ports > 1 && each >= LEAST);
+        Ok(Self { each, rdma })
+    }
+
+    /// Makes the number of a vector's completion event queue, which counts from 1 over all ports, that of its port's
+    /// queue. Returns the port that it belongs to; `None` where all ports use it, or there is no such interface.
+    fn find(self, vector: &mut ActionName<'_>, ports: &[Port]) -> Option<usize> {
+        let index = vector.number?.checked_sub(1)?;
+        vector.number = Some(index);
+        let each = self.each?;
+        let port = ports
+            .iter()
+            .position(|port| port.interface.port == index / each);
+        match port {
+            Some(_) => vector.number = Some(index % each),
+            None if self.rdma => (vector.role, vector.numbering) = (Role::Rdma, Numbering::Queue),
+            None => (vector.role, vector.numbering) = (Role::Control, Numbering::None),
+        }
+        port
+    }
 }

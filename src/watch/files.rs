@@ -17,8 +17,7 @@ use nicpin::apply::STATE_DIR;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::setting::affinity_file;
 use nicpin::machine::{Program, ProgramCpus};
-use nicpin::read::cgroups::{self, Partitions};
-use nicpin::read::programs::{self, UnitPlace};
+use nicpin::read::cgroups::{self, Partitions, UnitPlace};
 use nicpin::root::Root;
 
 /// Where irqbalance makes its socket. The directory comes and goes with the service.
@@ -280,7 +279,7 @@ impl Files {
     fn look_at_cgroups(&mut self, root: &Root) -> io::Result<()> {
         let look = |programs: &BTreeSet<Program>| {
             let units = programs.iter().filter_map(Program::unit);
-            let places = units.map(|unit| programs::place(root, unit).unwrap_or_default());
+            let places = units.map(|unit| cgroups::place(root, unit).unwrap_or_default());
             (
                 cgroups::partitions(root).unwrap_or_default(),
                 places.collect_vec(),
@@ -296,7 +295,7 @@ impl Files {
         }
         let isolated = root.read_opt(&format!("{}/cpuset.cpus.isolated", cgroups::CGROUPS));
         self.exclusive = (found.0.cpus, isolated.unwrap_or_default());
-        self.near = programs::programs(root, &self.programs).unwrap_or_default();
+        self.near = cgroups::programs(root, &self.programs).unwrap_or_default();
         Ok(())
     }
 

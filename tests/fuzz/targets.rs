@@ -19,7 +19,7 @@ use nicpin::machine::netdev::Netdev;
 use nicpin::machine::{Channels, Machine, MaskFile};
 use nicpin::plan::{Plan, WriteKind, stored};
 use nicpin::policy::Policy;
-use nicpin::read::interrupts::Interrupts;
+use nicpin::read::interrupts::{self, Interrupts};
 use nicpin::root::Root;
 
 /// A parser and its properties.
@@ -137,38 +137,41 @@ fn cpumask(text: &str) {
 
 /// Rows can be found by number; a text that the kernel could have printed from them gives the same rows.
 fn interrupts(text: &str) {
-    let Ok(read) = Interrupts::parse(text) else {
+    let Ok(read) = interrupts::parse(&mut text.as_bytes()) else {
         return;
     };
-    let cpus = Interrupts::cpus(text);
+    let cpus: CpuSet = interrupts::columns(text).collect();
     assert!(!cpus.is_empty());
-    let names = |irq: u32| read.actions(irq).collect::<Vec<_>>().join(", ");
-    for irq in read.irqs() {
-        let is_name = |action: &str| !action.is_empty() && !action.contains('\n');
-        assert!(read.actions(irq).all(is_name));
-    }
+    let is_name = |action: &String| !action.is_empty() && !action.contains('\n');
+    assert!(read.values().flatten().all(is_name));
     let header: Vec<String> = cpus.iter().map(|cpu| format!(" CPU{cpu}")).collect();
     let mut printed = header.concat() + "\n";
-    for irq in read.irqs() {
+    for (irq, actions) in &read {
         let counts = " 0".repeat(cpus.len());
         // Names that begin or end in blanks, or are like the column before them, cannot be distinguished from it.
-        let is_column = |action: &str| {
+        let is_column = |action: &String| {
             ["-edge", "-fasteoi", "-level"]
                 .iter()
                 .any(|end| action.ends_with(end))
         };
         let odd =
-            |action: &str| action.contains("  ") || action.trim() != action || is_column(action);
-        if read.actions(irq).any(odd) {
+            |action: &String| action.contains("  ") || action.trim() != action || is_column(action);
+        if actions.iter().any(odd) {
             return;
         }
-        printed += &format!(" {}:{counts}  PCI-MSI 0-edge      {}\n", irq, names(irq));
+        printed += &format!(
+            " {}:{counts}  PCI-MSI 0-edge      {}\n",
+            irq,
+            actions.join(", ")
+        );
     }
     printed += " ERR: 0\n";
-    let again = Interrupts::parse(&printed).expect("what the kernel would print can be read");
+    let again = interrupts::parse(&mut printed.as_bytes())
+        .expect("what the kernel would print can be read");
     let all = |read: &Interrupts| -> Vec<(u32, String)> {
-        let names = |irq| read.actions(irq).collect::<Vec<_>>().join(", ");
-        read.irqs().map(|irq| (irq, names(irq))).collect()
+        read.iter()
+            .map(|(&irq, names)| (irq, names.join(", ")))
+            .collect()
     };
     assert_eq!(all(&again), all(&read));
 }

@@ -53,11 +53,10 @@ fn sample(seconds: u64, rows: &[[u32; 4]; 4], work: u32, bytes: u64) -> Sample {
     let ticks = u64::from(work);
     Sample {
         at: Duration::from_secs(seconds),
-        interrupts: nicpin::read::counts::read(
+        interrupts: nicpin::read::interrupts::read_counts(
             &mut text.as_bytes(),
             &BTreeSet::from([32, 33, 332, 333]),
         )
-        .unwrap()
         .unwrap(),
         times: (0..4)
             .map(|cpu| {

@@ -14,9 +14,8 @@ const ALL: [u32; 3] = [40, 41, 42];
 /// A sample with these rows in `/proc/interrupts`, taken after so many seconds.
 fn interrupts(seconds: u64, header: &str, rows: &[&str]) -> Sample {
     let text = format!("      {header}\n{}\n", rows.join("\n"));
-    let interrupts = nicpin::read::counts::read(&mut text.as_bytes(), &ALL.into())
-        .unwrap()
-        .unwrap();
+    let interrupts =
+        nicpin::read::interrupts::read_counts(&mut text.as_bytes(), &ALL.into()).unwrap();
     Sample {
         at: Duration::from_secs(seconds),
         interrupts,

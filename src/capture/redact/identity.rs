@@ -3,73 +3,76 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex_lite::Regex;
 
+/// What ends most addresses.
+const END: &str = r"(?:[^\da-z]|$)";
+
 /// An address from the start of a word on is the only group of a pattern; what is behind it ends it. The first flag:
 /// whether each such address gets other digits of its own, and not zeros as one of nobody's. The second: whether digits
 /// without a letter are a number, unless they are known as an address.
-const PATTERNS: [(&str, bool, bool); 10] = [
+const PATTERNS: [(&str, &str, bool, bool); 8] = [
     (
-        r"([\da-f]{2}(?::[\da-f]{2}){5,})(?:[^\da-z]|$)",
+        r"([\da-f]{2}(?::[\da-f]{2}){5,}|[\da-f]{2}(?:-[\da-f]{2}){5,})",
+        END,
         false,
         false,
     ),
     (
-        r"([\da-f]{2}(?:-[\da-f]{2}){5,})(?:[^\da-z]|$)",
-        false,
-        false,
-    ),
-    (
-        r"([\da-f]{2}(?:\.[\da-f]{2}){5})(?:[^\da-z]|$)",
-        false,
-        true,
-    ),
-    (
-        r"([\da-f]{4}(?:\.[\da-f]{4}){2})(?:[^\da-z]|$)",
+        r"([\da-f]{2}(?:\.[\da-f]{2}){5}|[\da-f]{4}(?:\.[\da-f]{4}){2})",
+        END,
         false,
         true,
     ),
     // f8b3781a-1e82-4818-a1c3-63d806ec15bb
     (
-        r"([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?:[^\da-z]|$)",
+        r"([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})",
+        END,
         true,
         false,
     ),
     // The second half of an IPv6 address in a name: fe80--9a03-9bff-fea1-b2c3
     (
-        r"([\da-f]{4}-[\da-f]{2}ff-fe[\da-f]{2}-[\da-f]{4})(?:[^\da-z]|$)",
+        r"([\da-f]{4}-[\da-f]{2}ff-fe[\da-f]{2}-[\da-f]{4})",
+        END,
         false,
         false,
     ),
     // The GUID of an InfiniBand device; more groups are an IPv6 address.
     (
-        r"([\da-f]{4}(?::[\da-f]{4}){3})(?:[^\da-z:]|:[^\da-f]|:?$)",
+        r"([\da-f]{4}(?::[\da-f]{4}){3})",
+        r"(?:[^\da-z:]|:[^\da-f]|:?$)",
         false,
         false,
     ),
     // Names that systemd makes of an address (`systemd.net-naming-scheme(7)`), which a driver may have cut off.
-    (r"(?:enx|ibx|slx|wlx|wwx|ethx)([\da-f]{6,})", true, false),
-    // After any letters: tap98039ba1b2c3
     (
-        r"[\da-z]*?[g-z]([\da-f]{16}|[\da-f]{12})(?:[^\da-f]|$)",
+        r"(?:enx|ibx|slx|wlx|wwx|ethx)([\da-f]{6,})",
+        "",
         true,
         false,
     ),
+    // After any letters: tap98039ba1b2c3
     (
-        r"([\da-f]{12}|[\da-f]{16}|[\da-f]{32})(?:[^\da-z]|$)",
+        r"[\da-z]*?[g-z]([\da-f]{16}|[\da-f]{12})",
+        r"(?:[^\da-f]|$)",
         true,
-        true,
+        false,
     ),
+    (r"([\da-f]{12}|[\da-f]{16}|[\da-f]{32})", END, true, true),
 ];
 
 /// As many bytes of a text are looked at for one address, which is more than the longest has.
 const LONGEST: usize = 64;
+/// As many digits of an address name it after a letter, where a name is too short for all.
+const LEAST_DIGITS: usize = 8;
 
 static REGEXES: LazyLock<Vec<(Regex, bool, bool)>> = LazyLock::new(|| {
-    let regex = |(pattern, own_digits, or_number)| {
-        let regex = Regex::new(&format!("^(?i:{pattern})")).ok()?;
+    let regex = |(pattern, end, own_digits, or_number)| {
+        let regex = Regex::new(&format!("^(?i:{pattern}{end})")).ok()?;
         Some((regex, own_digits, or_number))
     };
     PATTERNS.into_iter().filter_map(regex).collect()
@@ -83,40 +86,37 @@ static NAMED_IP: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// What was found in the texts of a machine, and what replaces it: the same everywhere, so that a handler still has the
-/// name of its interface.
+/// name of its interface. Hex digits in lower case, and as many that replace them.
 #[derive(Debug, Default)]
-pub(super) struct StandIns {
-    /// Hex digits in lower case, and as many that replace them.
-    digits: BTreeMap<String, String>,
-}
+pub(super) struct StandIns(BTreeMap<String, String>);
 
 /// An address in a text.
-#[derive(Clone, Copy)]
-enum Found<'a> {
-    /// Its hex digits, with what separates them; and whether it gets others of its own.
-    Digits(&'a str, bool),
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// Hex digits, with what separates them, that get others of their own.
+    Own,
+    /// Hex digits that get others if they are known as an address.
+    Digits,
     /// An IP address, and what replaces it.
-    Ip(&'a str, &'static str),
+    Ip(&'static str),
 }
 
 impl StandIns {
     /// Of everything that the texts have, and of these hardware addresses.
-    pub(super) fn of<'a>(texts: impl Iterator<Item = &'a str>, addresses: &[String]) -> Self {
+    pub(super) fn of<'a>(
+        texts: impl Iterator<Item = &'a str>,
+        addresses: impl IntoIterator<Item = String>,
+    ) -> Self {
         let mut found: BTreeSet<String> = addresses
-            .iter()
-            .map(|address| bare(address))
+            .into_iter()
+            .map(|address| bare(&address))
             .filter(|digits| is_mixed(digits))
             .collect();
         for text in texts {
-            scan(
-                text,
-                |_| false,
-                |_, address| {
-                    if let Some(Found::Digits(digits, true)) = address {
-                        found.insert(bare(digits));
-                    }
-                },
-            );
+            let own = find_all(text, |_| false)
+                .into_iter()
+                .filter(|(_, kind)| *kind == Kind::Own);
+            found.extend(own.map(|(place, _)| bare(&text[place])));
         }
         let mut digits = BTreeMap::new();
         let mut last: BTreeMap<usize, u32> = BTreeMap::new();
@@ -133,49 +133,37 @@ impl StandIns {
             let other = format!("0a{number:0width$x}", width = address.len() - 2);
             digits.insert(address, other);
         }
-        Self { digits }
+        Self(digits)
     }
 
     /// The text with everything replaced that could identify the machine.
     pub(super) fn hide(&self, text: &str) -> String {
-        let mut hidden = String::with_capacity(text.len());
-        let known = |digits: &str| self.known(&bare(digits)).is_some();
-        scan(text, known, |plain, address| {
-            hidden.push_str(plain);
-            match address {
-                Some(Found::Ip(_, other)) => hidden.push_str(other),
-                Some(Found::Digits(address, _)) => {
-                    let mut digits = self.stand_in(address).into_bytes().into_iter();
-                    let digit = |c: char| match c {
-                        ':' | '-' | '.' | '_' => c,
-                        _ => digits.next().map_or('0', char::from),
-                    };
-                    hidden.extend(address.chars().map(digit));
-                }
-                None => {}
+        let (mut hidden, mut plain) = (String::with_capacity(text.len()), 0);
+        for (place, kind) in find_all(text, |digits| self.known(&bare(digits)).is_some()) {
+            hidden.push_str(&text[plain..place.start]);
+            plain = place.end;
+            let address = &text[place];
+            if let Kind::Ip(other) = kind {
+                hidden.push_str(other);
+                continue;
             }
-        });
-        hidden
-    }
-
-    /// As many digits in place of some; zeros for an address that only a text has.
-    fn stand_in(&self, digits: &str) -> String {
-        let digits = bare(digits);
-        match self.known(&digits) {
-            Some(other) => other.chars().take(digits.len()).collect(),
-            None => "0".repeat(digits.len()),
+            // Zeros for an address that only a text has.
+            let digits = bare(address);
+            let mut others = self.known(&digits).unwrap_or_default().chars();
+            hidden.extend(address.chars().map(|c| match c {
+                ':' | '-' | '.' | '_' => c,
+                _ => others.next().unwrap_or('0'),
+            }));
         }
+        hidden + &text[plain..]
     }
 
     /// What replaces the known address that begins with these digits.
     fn known(&self, digits: &str) -> Option<&str> {
-        let (known, other) = self.digits.range(digits.to_owned()..).next()?;
+        let (known, other) = self.0.range(digits.to_owned()..).next()?;
         known.starts_with(digits).then_some(other)
     }
 }
-
-/// As many digits of an address name it after a letter, where a name is too short for all.
-const LEAST_DIGITS: usize = 8;
 
 /// The hex digits in lower case.
 fn bare(text: &str) -> String {
@@ -189,44 +177,31 @@ fn bare(text: &str) -> String {
 fn is_mixed(digits: &str) -> bool {
     digits
         .bytes()
-        .any(|digit| Some(&digit) != digits.as_bytes().first())
+        .any(|digit| !digits.starts_with(char::from(digit)))
 }
 
-/// Passes on each part of a text without an address, with the address behind it. `known`: whether digits are those of
-/// an address.
-fn scan<'a>(
-    text: &'a str,
-    known: impl Fn(&str) -> bool,
-    mut each: impl FnMut(&'a str, Option<Found<'a>>),
-) {
-    let (mut plain, mut at) = (0, 0);
+/// The addresses in a text, in order. `known`: whether digits are those of an address.
+fn find_all(text: &str, known: impl Fn(&str) -> bool) -> Vec<(Range<usize>, Kind)> {
+    let (mut all, mut at) = (Vec::new(), 0);
     while at < text.len() {
         let rest = &text[at..];
         let word = rest.bytes().take_while(u8::is_ascii_alphanumeric).count();
         let found = if word > 0 || rest.starts_with("::") {
-            find(rest, &rest[..word], &known)
+            find(rest, word, &known)
         } else {
             None
         };
-        if let Some((before, found)) = found {
-            each(&text[plain..at + before], Some(found));
-            let (Found::Digits(address, _) | Found::Ip(address, _)) = found;
-            at += before + address.len();
-            plain = at;
-        } else {
-            // A word as a whole, or a character between words.
-            at += word.max(rest.chars().next().map_or(1, char::len_utf8));
-        }
+        // A word as a whole, or a character between words.
+        let step = word.max(rest.chars().next().map_or(1, char::len_utf8));
+        let end = found.as_ref().map_or(step, |(place, _)| place.end);
+        all.extend(found.map(|(place, kind)| (at + place.start..at + place.end, kind)));
+        at += end;
     }
-    each(&text[plain..], None);
+    all
 }
 
-/// The address at the start of a text or within its first word, and how far from the start.
-fn find<'a>(
-    text: &'a str,
-    word: &'a str,
-    known: &impl Fn(&str) -> bool,
-) -> Option<(usize, Found<'a>)> {
+/// The address at the start of a text or within its first word, which has `word` bytes.
+fn find(text: &str, word: usize, known: &impl Fn(&str) -> bool) -> Option<(Range<usize>, Kind)> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b":.-_".contains(byte);
     let text = &text[..text.bytes().take(LONGEST).take_while(is_part).count()];
     // Most words of a machine are short numbers.
@@ -240,49 +215,47 @@ fn find<'a>(
         let digits = address.as_str();
         let is_number = *or_number && !digits.contains(|c: char| c.is_ascii_alphabetic());
         if (is_mixed(digits) || !own_digits) && (!is_number || known(digits)) {
-            return Some((address.start(), Found::Digits(digits, *own_digits)));
+            let kind = if *own_digits { Kind::Own } else { Kind::Digits };
+            return Some((address.range(), kind));
         }
     }
     // An IP address after letters: ip-10-1-2-3, ip10_1_2_3, host10.1.2.3
-    if let Some(address) = NAMED_IP.as_ref().and_then(|regex| regex.captures(text)) {
-        if let Some(digits) = address.get(1).or_else(|| address.get(2)) {
-            let is_byte = |part: &str| part.parse::<u8>().is_ok();
-            if digits.as_str().split(['.', '-', '_']).all(is_byte) {
-                return Some((digits.start(), Found::Ip(digits.as_str(), "0.0.0.0")));
-            }
+    let named = NAMED_IP.as_ref().and_then(|regex| regex.captures(text));
+    if let Some(address) = named.and_then(|found| found.get(1).or_else(|| found.get(2))) {
+        let mut numbers = address.as_str().split(['.', '-', '_']);
+        if numbers.all(|number| number.parse::<u8>().is_ok()) {
+            return Some((address.range(), Kind::Ip("0.0.0.0")));
         }
     }
     let run = text.split('-').next().unwrap_or_default();
     let whole = run.trim_end_matches(['.', ':']);
     if whole.parse::<Ipv4Addr>().is_ok() {
-        return Some((0, Found::Ip(whole, "0.0.0.0")));
+        return Some((0..whole.len(), Kind::Ip("0.0.0.0")));
     }
     let is_address = |text: &&str| *text != "::" && text.parse::<Ipv6Addr>().is_ok();
     if let Some(address) = [whole, run].into_iter().find(is_address) {
-        return Some((0, Found::Ip(address, "::")));
+        return Some((0..address.len(), Kind::Ip("::")));
     }
     // The digits of a known address anywhere, whatever is between them: cafe98039ba1b2c3, vnic98.03.9b.a1.b2.c3,
     // vlan98_03_9b_a1_b2_c3, and veth98039ba1b2c, which was cut off
-    (0..word.len().min(text.len())).find_map(|at| {
+    (0..word.min(text.len())).find_map(|at| {
         let least = match text[..at].chars().next_back() {
             Some('g'..='z' | 'G'..='Z') => LEAST_DIGITS,
             _ => 12,
         };
         let address = first_digits(&text[at..], least)?;
-        known(address).then_some((at, Found::Digits(address, true)))
+        known(address).then_some((at..at + address.len(), Kind::Own))
     })
 }
 
 /// The text up to its twelfth hex digit, or up to the last one if it begins with at least so many.
 fn first_digits(text: &str, least: usize) -> Option<&str> {
-    let is_mark = |byte: &u8| b":.-_".contains(byte);
-    let is_digit = |byte: &u8| byte.is_ascii_hexdigit() || is_mark(byte);
+    let is_digit = |byte: &u8| byte.is_ascii_hexdigit() || b":.-_".contains(byte);
     let run = &text[..text.bytes().take_while(is_digit).count()];
-    let mut digits = run.match_indices(|c: char| c.is_ascii_hexdigit());
+    let digits = run.match_indices(|c: char| c.is_ascii_hexdigit());
+    let (count, (end, _)) = (1..=12).zip(digits).last()?;
     let begins = run.starts_with(|c: char| c.is_ascii_hexdigit());
-    let (end, _) = digits.nth(least - 1).filter(|_| begins)?;
-    let end = digits.take(12 - least).last().map_or(end, |(end, _)| end);
-    Some(&run[..=end])
+    (begins && count >= least).then(|| &run[..=end])
 }
 
 #[cfg(test)]
@@ -291,7 +264,7 @@ mod tests {
 
     /// The text without identity, where it is the only one of its machine.
     fn hidden(text: &str) -> String {
-        StandIns::of([text].into_iter(), &["00:0d:3a:6e:4d:4b".to_owned()]).hide(text)
+        StandIns::of([text].into_iter(), ["00:0d:3a:6e:4d:4b".to_owned()]).hide(text)
     }
 
     #[test]
@@ -338,7 +311,7 @@ mod tests {
         ] {
             assert_eq!(hidden(text), expected, "{text}");
         }
-        let known = StandIns::of([].into_iter(), &["52:54:00:12:34:56".to_owned()]);
+        let known = StandIns::of([].into_iter(), ["52:54:00:12:34:56".to_owned()]);
         assert_eq!(
             known
                 .hide("enx525400123456 525400123456 525400123457 52.54.00.12.34.56 1020.3040.5060"),
@@ -386,7 +359,7 @@ mod tests {
         /// What was hidden has nothing more to hide: the capture of a capture is the same.
         #[test]
         fn hidden_once_is_hidden(text in "(enx[0-9a-f]{6,12}|[0-9a-f]{12}|[0-9a-f:.-]{0,30}|[ \\-_,]|\\PC){0,8}") {
-            let hide = |text: &str| StandIns::of([text].into_iter(), &[]).hide(text);
+            let hide = |text: &str| StandIns::of([text].into_iter(), []).hide(text);
             let once = hide(&text);
             proptest::prop_assert_eq!(hide(&once), once);
         }

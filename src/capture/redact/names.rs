@@ -28,22 +28,20 @@ impl Names {
     pub(super) fn of(tree: &Tree, root: &Root) -> Result<Self, FileError> {
         let mut names = tree.list(NET).unwrap_or_default();
         names.sort_by_key(|name| natural(name));
-        let interfaces = (0..)
-            .zip(names)
-            .map(|(number, name): (u32, _)| (name, format!("if{number}")));
+        let interfaces = names
+            .into_iter()
+            .enumerate()
+            .map(|(number, name)| (name, format!("if{number}")));
         let host = root
             .read_opt("/proc/sys/kernel/hostname")?
             .unwrap_or_default();
-        let host = host.trim().to_owned();
-        let short = host.split('.').next().unwrap_or_default().to_owned();
-        // A name of one or two letters is in other words, too.
-        let host = [host, short]
-            .into_iter()
-            .filter(|name| name.len() > 2)
-            .collect();
+        let host = host.trim();
+        let short = host.split('.').next().unwrap_or_default();
+        let hosts = [host, short].map(str::to_owned).into_iter();
         Ok(Self {
             interfaces: interfaces.collect(),
-            host,
+            // A name of one or two letters is in other words, too.
+            host: hosts.filter(|name| name.len() > 2).collect(),
         })
     }
 
@@ -53,18 +51,20 @@ impl Names {
 
     /// A path, or the target of a link.
     pub(super) fn in_path(&self, path: &str) -> String {
-        let mut done = String::with_capacity(path.len());
-        let mut above = "";
+        let (mut done, mut above) = (String::new(), "");
         for (at, name) in path.split('/').enumerate() {
             let of_interfaces = above == "net" || BY_INTERFACE.contains(&&*done);
-            let relation = ["lower_", "upper_"]
-                .into_iter()
-                .find(|relation| name.starts_with(relation));
-            let (before, own) = name.split_at(relation.map_or(0, str::len));
-            let wanted = of_interfaces || relation.is_some();
-            let other = self.interfaces.get(own).filter(|_| wanted);
-            let shown = other.map_or_else(|| self.without_host(own), Clone::clone);
-            done = done + if at > 0 { "/" } else { "" } + before + &shown;
+            let mut relations = ["lower_", "upper_"].into_iter();
+            let relation = relations.find(|relation| name.starts_with(relation));
+            let before = relation.unwrap_or_default();
+            let own = &name[before.len()..];
+            let shown = self
+                .interfaces
+                .get(own)
+                .filter(|_| of_interfaces || relation.is_some())
+                .map_or_else(|| self.without_host(own), Clone::clone);
+            let slash = if at > 0 { "/" } else { "" };
+            done = done + slash + before + &shown;
             above = name;
         }
         done
@@ -94,26 +94,20 @@ impl Names {
         if self.interfaces.is_empty() {
             return Some(policy.to_owned());
         }
-        let mut done = String::new();
-        for line in policy.split_inclusive('\n') {
-            let Some((key, value)) = line.split_once('=').filter(|(key, _)| key.trim() == "name")
-            else {
-                if line.contains("name") {
-                    return None;
-                }
-                done.push_str(line);
-                continue;
-            };
-            let other = self.interfaces.get(value.trim().trim_matches('"'))?;
-            done.push_str(&format!("{key}= \"{other}\"\n"));
-        }
-        Some(done)
+        let line = |line: &str| match line.split_once('=') {
+            Some((key, value)) if key.trim() == "name" => {
+                let other = self.interfaces.get(value.trim().trim_matches('"'))?;
+                Some(format!("{key}= \"{other}\"\n"))
+            }
+            _ if line.contains("name") => None,
+            _ => Some(line.to_owned()),
+        };
+        policy.split_inclusive('\n').map(line).collect()
     }
 
     /// Replaces each interface that is a word, or the part of one before or after a hyphen or the like.
     fn in_words(&self, text: &str) -> String {
-        let mut done = String::with_capacity(text.len());
-        let mut at = 0;
+        let (mut done, mut at) = (String::new(), 0);
         while at < text.len() {
             let rest = &text[at..];
             let is_start = !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric());

@@ -4,50 +4,16 @@
 //! counts something else, `{x}` any text or none, `{ctl}` text with one of [`CONTROL_WORDS`] in it. All else is literal,
 //! in either case.
 
-/// A part of a pattern.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Text, in either case.
-    Literal(&'static str),
-    /// `{if}`
-    Interface,
-    /// `{n}`
-    Number,
-    /// `{pci}`
-    Address,
-    /// `{h}`
-    OtherNumber,
-    /// `{ctl}`
-    Control,
-    /// `{x}`
-    Any,
-}
-
-/// The parts of a pattern.
-pub(super) fn parts(pattern: &'static str) -> Vec<Part> {
-    // What is before a brace is literal; what is after an opening one is a placeholder.
-    let mut parts = Vec::new();
-    for piece in pattern.split_inclusive(['{', '}']) {
-        parts.push(match piece {
-            "{" => continue,
-            "if}" => Part::Interface,
-            "n}" => Part::Number,
-            "pci}" => Part::Address,
-            "h}" => Part::OtherNumber,
-            "ctl}" => Part::Control,
-            "x}" => Part::Any,
-            text => Part::Literal(text.trim_end_matches('{')),
-        });
-    }
-    parts
-}
-
-/// Fits the parts of a pattern to `rest`, a name or its end; with `cut` it may end before literal text or number.
-pub(super) fn fit<'a>(parts: &[Part], rest: &'a str, cut: bool) -> Option<Fit<'a>> {
-    let Some((&part, tail)) = parts.split_first() else {
+/// Fits a pattern to `rest`, a name or its end; with `cut` it may end before literal text or number.
+pub(super) fn fit<'a>(pattern: &str, rest: &'a str, cut: bool) -> Option<Fit<'a>> {
+    if pattern.is_empty() {
         return rest.is_empty().then(Fit::default);
-    };
-    if let Part::Literal(literal) = part {
+    }
+    let Some((part, tail)) = pattern
+        .strip_prefix('{')
+        .and_then(|part| part.split_once('}'))
+    else {
+        let (literal, tail) = pattern.split_at(pattern.find('{').unwrap_or(pattern.len()));
         let length = if cut {
             literal.len().min(rest.len())
         } else {
@@ -57,17 +23,14 @@ pub(super) fn fit<'a>(parts: &[Part], rest: &'a str, cut: bool) -> Option<Fit<'a
         if !text.eq_ignore_ascii_case(&literal[..length]) {
             return None;
         }
-        let found = if length < literal.len() {
-            Fit::default()
-        } else {
-            fit(tail, rest, cut)?
-        };
-        return Some(Fit {
-            literals: length + found.literals,
-            ..found
-        });
-    }
-    if rest.is_empty() && cut && part == Part::Number {
+        let mut found = Fit::default();
+        if length == literal.len() {
+            found = fit(tail, rest, cut)?;
+        }
+        found.literals += length;
+        return Some(found);
+    };
+    if rest.is_empty() && cut && part == "n" {
         return Some(Fit::default());
     }
     let (least, most) = span(part, rest);
@@ -77,53 +40,47 @@ pub(super) fn fit<'a>(parts: &[Part], rest: &'a str, cut: bool) -> Option<Fit<'a
         .map(|len| if cut { len } else { least + most - len })
         .find_map(|len| {
             let (text, rest) = rest.split_at_checked(len)?;
-            let number = if part == Part::Number {
-                // Drivers keep it in 16 bits.
-                Some(text.parse::<u16>().ok()?.into())
-            } else {
-                None
-            };
             let all = cut && rest.is_empty() && !tail.is_empty();
-            if all || (part == Part::Address && !text.contains(':')) {
+            if all || part == "pci" && !text.contains(':') {
                 return None;
             }
-            let found = fit(tail, rest, cut)?;
-            Some(match part {
-                Part::Number => Fit { number, ..found },
-                Part::Interface => Fit {
-                    interface: Some(text),
-                    ..found
-                },
-                Part::Address => Fit {
-                    address: Some(text),
-                    ..found
-                },
-                _ => found,
-            })
+            // Drivers keep a number in 16 bits.
+            let number: Option<u16> = text.parse().ok();
+            if part == "n" && number.is_none() {
+                return None;
+            }
+            let mut found = fit(tail, rest, cut)?;
+            match part {
+                "n" => found.number = number.map(u32::from),
+                "if" => found.interface = Some(text),
+                "pci" => found.address = Some(text),
+                _ => {}
+            }
+            Some(found)
         })
 }
 
 /// How many bytes of `rest` a placeholder may take, at least and at most; an empty range for none.
-fn span(placeholder: Part, rest: &str) -> (usize, usize) {
+fn span(placeholder: &str, rest: &str) -> (usize, usize) {
     let run = |of: fn(&u8) -> bool| rest.bytes().take_while(of).count();
     match placeholder {
         // What the kernel takes for a name; alias names of old kernels hold a colon.
-        Part::Interface => (
-            1,
-            run(|byte| !byte.is_ascii_whitespace() && *byte != b'/').min(15),
-        ),
-        Part::Number => {
+        "if" => {
+            let name = run(|byte| !byte.is_ascii_whitespace() && *byte != b'/');
+            (1, name.min(15))
+        }
+        "n" => {
             let digits = run(u8::is_ascii_digit);
             (digits.max(1), digits)
         }
-        Part::OtherNumber => (1, run(u8::is_ascii_hexdigit)),
-        Part::Address => (
+        "h" => (1, run(u8::is_ascii_hexdigit)),
+        "pci" => (
             1,
-            run(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.')),
+            run(|byte| byte.is_ascii_hexdigit() || b":.".contains(byte)),
         ),
-        Part::Control if !says_control(rest) => (1, 0),
-        Part::Control => (rest.len(), rest.len()),
-        Part::Any | Part::Literal(_) => (0, rest.len()),
+        "ctl" if !says_control(rest) => (1, 0),
+        "ctl" => (rest.len(), rest.len()),
+        _ => (0, rest.len()),
     }
 }
 
@@ -142,9 +99,8 @@ fn says_control(name: &str) -> bool {
         .skip(1)
         .any(|word| {
             let word = word.trim_end_matches(|last: char| last.is_ascii_digit());
-            CONTROL_WORDS
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(word))
+            let mut known = CONTROL_WORDS.iter();
+            known.any(|known| known.eq_ignore_ascii_case(word))
         })
 }
 

@@ -478,7 +478,7 @@ fn no_two_rows_fit_equally_well() {
         let equals = TABLE.iter().filter(|row| {
             let ours = row.drivers.split(' ').any(|name| name == *driver)
                 || drivers == OTHERS && row.drivers == OTHERS;
-            let fits = fit(&parts(row.text), action, action.len() == row.cut);
+            let fits = fit(row.text, action, action.len() == row.cut);
             let same = fits.is_some_and(|fits| fits.literals == found.literals);
             ours && same && row.role.is_queue() == best.role.is_queue()
         });

@@ -1,11 +1,11 @@
 //! irqbalance: a daemon that moves every vector that is not banned, every ten seconds by default. Facts only;
 //! `apply::irqbalance` sends requests to it.
 
+use itertools::Itertools as _;
+
 use crate::machine::others::{Arguments, Irqbalance};
-use crate::read::files::read_best_effort;
-use crate::read::netlink::UNIX_SOCKETS;
-use crate::read::netlink::listening;
-use crate::read::tools::process::{self, Found, Process};
+use crate::read::files::{Result, name_of, read_best_effort};
+use crate::read::tools::process::{self, Found};
 use crate::root::Root;
 
 /// The policy script with which irqbalance asks nicpin, as in `dist/` and as packages install it.
@@ -31,24 +31,30 @@ const NAME: &str = "irqbalance";
 /// Where it makes its socket: `irqbalance812.sock` with its process id, by version 1.6 and later, and 1.5.
 pub(super) const DIRECTORIES: [&str; 2] = ["/run/irqbalance", "/run"];
 const PID_FILE: &str = "/run/irqbalance.pid";
+/// The names of all Unix sockets, each at the end of a line; `@` for each NUL in those without a file.
+pub(super) const UNIX_SOCKETS: &str = "/proc/net/unix";
 
 /// Finds root's irqbalance: by its service, a process id file, or its socket in a directory of root's or without a file.
 pub(crate) fn find(root: &Root) -> Found {
     process::find(root, NAME, |traces| {
         traces.in_file(root, PID_FILE);
         for directory in DIRECTORIES {
-            let names = traces.read(directory, root.list(directory));
-            let names = names.unwrap_or_default();
-            let pids = names.iter().filter_map(|name| pid_of_socket(name));
-            traces.pids.extend(pids);
+            let names = traces
+                .read(directory, root.list(directory))
+                .into_iter()
+                .flatten();
+            traces
+                .pids
+                .extend(names.filter_map(|name| pid_of_socket(&name)));
         }
         if traces.pids.is_empty() {
-            let wanted = |name: &str| pid_of_socket(name).is_some() || is_empty(name);
-            let names = traces.read(UNIX_SOCKETS, listening(root, wanted));
-            let (names, pids) = (names.unwrap_or_default(), &mut traces.pids);
-            pids.extend(names.iter().filter_map(|name| pid_of_socket(name)));
+            let names = traces.read(UNIX_SOCKETS, sockets(root));
+            let names: Vec<_> = names.into_iter().flatten().collect();
+            traces
+                .pids
+                .extend(names.iter().filter_map(|name| pid_of_socket(name)));
             // Nothing else leads from such a socket to its process.
-            if pids.is_empty() && !names.is_empty() {
+            if names.iter().any(|name| is_empty(name)) {
                 let found = traces.read("/proc", process::walk(root, NAME));
                 traces.pids.extend(found);
             }
@@ -57,24 +63,34 @@ pub(crate) fn find(root: &Root) -> Found {
     })
 }
 
+/// The names of sockets without a file that may be irqbalance's.
+fn sockets(root: &Root) -> Result<Option<Vec<String>>> {
+    let names: Option<Vec<String>> = root.parse_opt(UNIX_SOCKETS, |text| {
+        Ok(text.lines().filter_map(bare_socket).collect())
+    })?;
+    if root.is_real() {
+        // The file is one of nicpin's own process, which a capture has not.
+        root.remember(UNIX_SOCKETS, || names.iter().flatten().join("\n"));
+    }
+    Ok(names)
+}
+
 /// The version of the installed irqbalance, which its program holds as a text; `None` where that cannot be read.
 pub(crate) fn version(root: &Root) -> Option<String> {
     PROGRAMS.iter().find_map(|path| {
         let program = read_best_effort(root, path)?;
         let (_, after) = program.split_once("irqbalance version ")?;
-        let version = after
-            .split(|c: char| !c.is_ascii_alphanumeric() && !"._-+~".contains(c))
-            .next()?;
-        (!version.is_empty() && version.len() <= LONGEST_VERSION).then(|| version.to_owned())
+        let is_end = |c: char| !c.is_ascii_alphanumeric() && !"._-+~".contains(c);
+        let version = after.split(is_end).next()?;
+        (1..=LONGEST_VERSION)
+            .contains(&version.len())
+            .then(|| version.to_owned())
     })
 }
 
 /// The start of root's irqbalance with this process id, in the kernel's ticks since boot.
 pub(crate) fn started(root: &Root, pid: i32) -> Option<u64> {
-    match Process::look(root, pid, NAME) {
-        Process::Is { started } => Some(started),
-        Process::IsNot | Process::Hidden => None,
-    }
+    process::started(root, pid, NAME).ok().flatten()
 }
 
 /// The process id in the name of a socket. That of one without a file begins with NUL, for which the kernel prints `@`.
@@ -88,7 +104,7 @@ pub(super) fn pid_of_socket(name: &str) -> Option<i32> {
 
 /// Whether a name is all NUL, as irqbalance's since 1.5 where it cannot make a file.
 fn is_empty(name: &str) -> bool {
-    name.len() > 100 && name.bytes().all(|b| b == b'@')
+    name.len() > 100 && name.bytes().all(|byte| byte == b'@')
 }
 
 pub(super) fn read(root: &Root, pid: i32) -> Irqbalance {
@@ -98,58 +114,68 @@ pub(super) fn read(root: &Root, pid: i32) -> Irqbalance {
         uses_policy_script: false,
         policy_script: None,
     };
-    for (file, usual) in FILES {
-        let Some(text) = read_best_effort(root, file) else {
-            continue;
-        };
-        let variable = variable(&text).unwrap_or(usual);
-        irqbalance.policy_script = text
-            .lines()
-            .rev()
-            .find_map(|line| policy_script(line, variable));
-        irqbalance.arguments = Some(Arguments {
-            file: file.to_owned(),
-            variable: variable.to_owned(),
-        });
-        break;
-    }
-    irqbalance.uses_policy_script = irqbalance.policy_script.as_ref().is_some_and(|script| {
-        script.rsplit('/').next() == Some(SCRIPT) && root.exists(script)
+    let found = FILES
+        .into_iter()
+        .find_map(|(file, usual)| Some((file, usual, read_best_effort(root, file)?)));
+    let Some((file, usual, text)) = found else {
+        return irqbalance;
+    };
+    let variable = variable(&text).unwrap_or(usual);
+    let script = text
+        .lines()
+        .rev()
+        .find_map(|line| policy_script(line, variable));
+    irqbalance.uses_policy_script = script.as_ref().is_some_and(|script| {
+        name_of(script) == SCRIPT && root.exists(script)
             || root.exists(&format!("{script}/{SCRIPT}"))
+    });
+    irqbalance.policy_script = script;
+    irqbalance.arguments = Some(Arguments {
+        file: file.to_owned(),
+        variable: variable.to_owned(),
     });
     irqbalance
 }
 
 /// The variable for arguments in a file: one that is set, else one in a comment.
 fn variable(text: &str) -> Option<&'static str> {
-    let set = |line: &str| {
-        VARIABLES
-            .into_iter()
-            .find(|name| assigned(line, name).is_some())
-    };
-    let shown = |line: &str| set(line.trim_start_matches(['#', ' ']));
-    text.lines()
-        .find_map(set)
-        .or_else(|| text.lines().find_map(shown))
+    let shown = |line: &str| set_in(uncommented(line));
+    let mut lines = text.lines();
+    lines
+        .clone()
+        .find_map(set_in)
+        .or_else(|| lines.find_map(shown))
+}
+
+fn uncommented(line: &str) -> &str {
+    line.trim_start_matches(['#', ' '])
+}
+
+/// The variable that a line sets.
+fn set_in(line: &str) -> Option<&'static str> {
+    VARIABLES
+        .into_iter()
+        .find(|name| assigned(line, name).is_some())
 }
 
 /// The value that a line gives a variable.
 fn assigned<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let line = line.trim_start();
-    let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
-    line.strip_prefix(name)?.strip_prefix('=')
+    line.strip_prefix("export ")
+        .unwrap_or(line)
+        .trim_start()
+        .strip_prefix(name)?
+        .strip_prefix('=')
 }
 
 /// The policy script in the arguments of a line.
 fn policy_script(line: &str, variable: &str) -> Option<String> {
-    let mut words =
-        assigned(line, variable)?.split(|c: char| c.is_whitespace() || c == '"' || c == '\'');
+    let is_end = |c: char| c.is_whitespace() || c == '"' || c == '\'';
+    let mut words = assigned(line, variable)?.split(is_end);
     let mut script = None;
     while let Some(word) = words.next() {
-        script = match word
-            .strip_prefix("--policyscript=")
-            .or_else(|| word.strip_prefix("-l"))
-        {
+        let long = word.strip_prefix("--policyscript=");
+        script = match long.or_else(|| word.strip_prefix("-l")) {
             Some("") => words.next(),
             Some(path) => Some(path),
             None if word == "--policyscript" => words.next(),
@@ -161,30 +187,21 @@ fn policy_script(line: &str, variable: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The part of a line that is read; the rest is dropped.
-pub(super) fn bare_line(path: &str) -> Option<fn(&str) -> Option<String>> {
-    if path == UNIX_SOCKETS {
-        return Some(|line| {
-            let name = line.rsplit(' ').next()?;
-            (pid_of_socket(name).is_some() || is_empty(name)).then(|| name.to_owned())
-        });
+/// What is read of a line of [`UNIX_SOCKETS`], and all that a capture keeps of it.
+pub(super) fn bare_socket(line: &str) -> Option<String> {
+    let name = line.rsplit(' ').next()?;
+    (is_empty(name) || pid_of_socket(name).is_some()).then(|| name.to_owned())
+}
+
+/// What a capture keeps of a line of [`FILES`].
+pub(super) fn bare_arguments(line: &str) -> Option<String> {
+    let name = set_in(uncommented(line))?;
+    if line.trim_start().starts_with('#') {
+        return Some(format!("#{name}=\"\""));
     }
-    FILES
-        .iter()
-        .any(|(file, _)| *file == path)
-        .then_some(|line| {
-            let comment = line.trim_start().starts_with('#');
-            let line = line.trim_start_matches(['#', ' ']);
-            let name = VARIABLES
-                .into_iter()
-                .find(|name| assigned(line, name).is_some())?;
-            let script = policy_script(line, name).map(|path| format!("--policyscript={path}"));
-            let sign = if comment { "#" } else { "" };
-            Some(format!(
-                "{sign}{name}=\"{}\"",
-                script.filter(|_| !comment).unwrap_or_default()
-            ))
-        })
+    let script =
+        policy_script(uncommented(line), name).map(|path| format!("--policyscript={path}"));
+    Some(format!("{name}=\"{}\"", script.unwrap_or_default()))
 }
 
 /// The policy script in a line of a capture's file.

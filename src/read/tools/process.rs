@@ -6,8 +6,9 @@ use std::fmt;
 use procfs::FromRead as _;
 use procfs::process::Stat;
 
+use crate::read::files::{Result, line_of, read_as, read_names};
+use crate::root::Root;
 use crate::root::tree::ABOUT;
-use crate::root::{FileError, Root};
 
 /// Where systemd keeps the control groups of services: cgroup v2, v1, and both mounted.
 const SLICES: [&str; 3] = [
@@ -15,6 +16,8 @@ const SLICES: [&str; 3] = [
     "/sys/fs/cgroup/systemd/system.slice",
     "/sys/fs/cgroup/unified/system.slice",
 ];
+/// The tools that are found by their processes.
+const NAMES: [&str; 2] = ["irqbalance", "tuned"];
 
 /// Whether a tool runs.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,57 +29,24 @@ pub(crate) enum Found {
     No,
 }
 
-/// What is known of a process id.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Process {
-    /// A process of root with the name that was asked for, and its start in the kernel's ticks since boot.
-    Is { started: u64 },
-    /// Another one or none.
-    IsNot,
-    /// The user may not look at it (`hidepid=` of `/proc`).
-    Hidden,
-}
-
-impl Process {
-    /// Looks at one process. It may end at any time, which is no error.
-    pub(crate) fn look(root: &Root, pid: i32, name: &str) -> Self {
-        // With `hidepid=` other users' processes cannot be read or seem absent. The first one never ends.
-        let visible = || matches!(root.read_opt("/proc/1/stat"), Ok(Some(_)));
-        match started(root, pid, name) {
-            Ok(Some(started)) => Self::Is { started },
-            Ok(None) if visible() => Self::IsNot,
-            Ok(None) | Err(_) => Self::Hidden,
-        }
-    }
-}
-
-/// The start of a process that is root's and has this name.
-fn started(root: &Root, pid: i32, name: &str) -> Result<Option<u64>, FileError> {
+/// The start of a process that has this name and is root's by its four user ids: anybody may give a process any name. A
+/// tree need not have the file with these.
+pub(super) fn started(root: &Root, pid: i32, name: &str) -> Result<Option<u64>> {
     let Some(stat) = stat_of(root, pid)?.filter(|stat| stat.comm == name) else {
         return Ok(None);
     };
-    Ok(is_roots(root, pid)?.then_some(stat.starttime))
+    let is_roots = match root.read_opt(&format!("/proc/{pid}/status"))? {
+        Some(status) => line_of(&status, "Uid:")
+            .is_some_and(|ids| ids.split_ascii_whitespace().all(|id| id == "0")),
+        None => !root.is_real(),
+    };
+    Ok(is_roots.then_some(stat.starttime))
 }
 
 /// What the kernel says of a process; `None` if it has ended.
-pub(in crate::read) fn stat_of(
-    root: &Root,
-    pid: impl fmt::Display,
-) -> Result<Option<Stat>, FileError> {
+pub(in crate::read) fn stat_of(root: &Root, pid: impl fmt::Display) -> Result<Option<Stat>> {
     let path = format!("/proc/{pid}/stat");
-    root.parse_opt(&path, |text| {
-        let stat = Stat::from_read(text.as_bytes());
-        stat.map_err(|error| root.content_error(&path, error.to_string()))
-    })
-}
-
-/// Whether a process is root's by its four user ids: anybody may give a process any name. A tree need not have the file.
-fn is_roots(root: &Root, pid: i32) -> Result<bool, FileError> {
-    let status = root.read_opt(&format!("/proc/{pid}/status"))?;
-    Ok(status.map_or(!root.is_real(), |status| {
-        let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-        ids.is_some_and(|ids| ids.split_ascii_whitespace().all(|id| id == "0"))
-    }))
+    read_as(root, &path, |text| Stat::from_read(text.as_bytes()))
 }
 
 /// What leads to the processes that may be a tool's.
@@ -89,7 +59,7 @@ pub(super) struct Traces {
 
 impl Traces {
     /// What was read of a path; `None` if it is absent, or could not be read.
-    pub(super) fn read<T>(&mut self, path: &str, read: Result<Option<T>, FileError>) -> Option<T> {
+    pub(super) fn read<T>(&mut self, path: &str, read: Result<Option<T>>) -> Option<T> {
         read.unwrap_or_else(|_| {
             self.unread.get_or_insert_with(|| path.to_owned());
             None
@@ -108,94 +78,88 @@ impl Traces {
 
 /// Finds a tool by its name: among the processes of its service, else among those that `others` adds.
 pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) -> Found {
-    let (mut traces, mut hidden) = (Traces::default(), None);
+    // With `hidepid=` other users' processes cannot be read or seem absent. The first one never ends.
+    let visible = || matches!(root.read_opt("/proc/1/stat"), Ok(Some(_)));
+    // The first that is the tool, and the first at which this user may not look.
+    let among = |pids: &[i32]| {
+        let mut hidden = None;
+        for &pid in pids {
+            // It may end at any time, which is no error.
+            match started(root, pid, name) {
+                Ok(Some(_)) => return (Some(pid), hidden),
+                Ok(None) if visible() => {}
+                Ok(None) | Err(_) => hidden = hidden.or(Some(pid)),
+            }
+        }
+        (None, hidden)
+    };
+    let mut traces = Traces::default();
     for slice in SLICES {
         traces.in_file(root, &format!("{slice}/{name}.service/cgroup.procs"));
     }
-    for pid in std::mem::take(&mut traces.pids) {
-        match Process::look(root, pid, name) {
-            Process::Is { .. } => return Found::Running(pid),
-            Process::Hidden => hidden = hidden.or(Some(pid)),
-            Process::IsNot => {}
-        }
-    }
     // Only root puts processes into its service.
-    if let Some(pid) = hidden {
+    let (running, hidden) = among(&traces.pids);
+    if let Some(pid) = running.or(hidden) {
         return Found::Running(pid);
     }
+    traces.pids.clear();
     others(&mut traces);
-    for &pid in &traces.pids {
-        match Process::look(root, pid, name) {
-            Process::Is { .. } => return Found::Running(pid),
-            Process::Hidden => hidden = hidden.or(Some(pid)),
-            Process::IsNot => {}
-        }
-    }
+    let (mut running, hidden) = among(&traces.pids);
     // A capture has few processes; those of nicpin 0.1 have nothing else by which to find them.
-    if !root.is_real() && root.exists(ABOUT) {
-        if let Some(pid) = traces.read("/proc", walk(root, name)) {
-            return Found::Running(pid);
-        }
+    if running.is_none() && !root.is_real() && root.exists(ABOUT) {
+        running = traces.read("/proc", walk(root, name));
     }
-    let hidden = hidden.map(|pid| format!("/proc/{pid}"));
-    hidden.or(traces.unread).map_or(Found::No, Found::Hidden)
+    let hidden = hidden.map(|pid| format!("/proc/{pid}")).or(traces.unread);
+    match (running, hidden) {
+        (Some(pid), _) => Found::Running(pid),
+        (None, Some(path)) => Found::Hidden(path),
+        (None, None) => Found::No,
+    }
 }
 
 /// The oldest process of root with this name among all of `/proc`.
-pub(super) fn walk(root: &Root, name: &str) -> Result<Option<i32>, FileError> {
-    let mut oldest = None;
-    for entry in root.list("/proc")?.unwrap_or_default() {
-        // Files that are no process's.
-        let Ok(pid) = entry.parse() else { continue };
-        let found = started(root, pid, name)?.map(|started| (started, pid));
-        oldest = oldest.into_iter().chain(found).min();
+pub(super) fn walk(root: &Root, name: &str) -> Result<Option<i32>> {
+    let mut found = Vec::new();
+    // Others are files that are no process's.
+    let pids = read_names(root, "/proc")?
+        .into_iter()
+        .filter_map(|entry| entry.parse().ok());
+    for pid in pids {
+        found.extend(started(root, pid, name)?.map(|started| (started, pid)));
     }
-    Ok(oldest.map(|(_, pid)| pid))
+    Ok(found.into_iter().min().map(|(_, pid)| pid))
 }
 
 /// The process that a path of /proc is about.
 fn of_path(path: &str) -> Option<(&str, &str)> {
     let (pid, file) = path.strip_prefix("/proc/")?.split_once('/')?;
-    pid.parse::<u32>().ok().map(|_| (pid, file))
+    pid.parse::<u32>().is_ok().then_some((pid, file))
 }
 
 /// Whether a path is about a process that is no tool's: a capture leaves it out, but for the first one, which shows that
 /// processes could be seen. `stat` returns the text of a file.
 pub fn is_unrelated_process<'a>(path: &str, stat: impl Fn(&str) -> Option<&'a str>) -> bool {
-    let Some((pid, _)) = of_path(path) else {
-        return false;
-    };
     let is_tool = |stat: &str| {
         Stat::from_read(stat.as_bytes()).is_ok_and(|stat| NAMES.contains(&&*stat.comm))
     };
-    pid != "1" && !stat(&format!("/proc/{pid}/stat")).is_some_and(is_tool)
+    of_path(path).is_some_and(|(pid, _)| {
+        pid != "1" && !stat(&format!("/proc/{pid}/stat")).is_some_and(is_tool)
+    })
 }
 
 /// What a capture keeps of a process: its id, its user ids, and its name if it is a tool's.
 pub(super) fn bare(path: &str, text: &str) -> Option<String> {
     let (pid, file) = of_path(path)?;
     if file == "status" {
-        let ids = text
-            .lines()
-            .find(|line| line.starts_with("Uid:"))
-            .unwrap_or_default();
-        return Some(format!("{ids}\n"));
+        let ids = text.lines().find(|line| line.starts_with("Uid:"));
+        return Some(format!("{}\n", ids.unwrap_or_default()));
     }
     let (who, rest) = text.rsplit_once(") ").unwrap_or_default();
-    let name = who
-        .split_once('(')
-        .map(|(_, name)| name)
-        .filter(|name| NAMES.contains(name));
+    let name = who.split_once('(').map(|(_, name)| name);
+    let name = name.filter(|name| NAMES.contains(name)).unwrap_or("other");
     let fields = rest.split_ascii_whitespace().count().saturating_sub(1);
-    Some(format!(
-        "{pid} ({}) S{}\n",
-        name.unwrap_or("other"),
-        " 0".repeat(fields)
-    ))
+    Some(format!("{pid} ({name}) S{}\n", " 0".repeat(fields)))
 }
-
-/// The tools that are found by their processes.
-const NAMES: [&str; 2] = ["irqbalance", "tuned"];
 
 #[cfg(test)]
 mod tests {

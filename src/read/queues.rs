@@ -1,0 +1,663 @@
+//! Which queue each vector of an interface serves, by netlink and by the names of the vectors. Nothing is read here.
+//!
+//! Drivers number queues, vectors, or both, and some truncate the name before the end of its number; then only the order
+//! of the vectors is left. Netlink takes precedence; names fill in what it does not report.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::machine::Role::{self, Combined, Control, Rdma, Rx, Tx};
+use crate::machine::netdev::IrqQueues;
+use crate::machine::{Source, UnknownVector};
+use crate::read::files::Result;
+use crate::read::names::ActionName;
+use crate::read::names::Numbering::{self, Mlx4, Plain, Rank, Shared, Tg3, TxThenRx};
+
+/// A vector with a known name, before its queue is determined.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NamedVector<'a> {
+    pub(crate) irq: u32,
+    /// The handler's name.
+    pub(crate) action: &'a str,
+    /// What it means.
+    pub(crate) named: ActionName<'a>,
+}
+
+/// The role and queue of a vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct VectorUse {
+    pub(crate) role: Role,
+    /// As in [`Vector`](crate::machine::Vector).
+    pub(crate) queue: Option<u32>,
+    /// The source of role and queue.
+    pub(crate) source: Source,
+}
+
+/// Vectors of one role whose numbers count the same thing.
+#[derive(Default)]
+struct Peers {
+    /// Number and IRQ of each, ascending.
+    numbers: Vec<(u32, u32)>,
+    /// Whether numbers are missing or occur twice, so that only the order of IRQs counts: then they count from 0.
+    by_order: bool,
+}
+
+/// The use of each vector of one interface with `rx` receive and `tx` transmit queues; `None` for a vector whose name does
+/// not distinguish it from others. `found` is in the order of the MSI-X entries, which is that of the IRQs.
+pub(crate) fn place(
+    driver: Option<&str>,
+    found: &[NamedVector],
+    rx: usize,
+    tx: usize,
+) -> Vec<Option<VectorUse>> {
+    let numbered = |wanted: Numbering| {
+        found
+            .iter()
+            .filter(|one| one.named.numbering == wanted)
+            .count()
+    };
+    let (plain, of_tg3) = (numbered(Plain), numbered(Tg3));
+    if plain > 1 && plain == found.len() {
+        return all_alike(driver, plain, rx, tx);
+    }
+    let mut groups: BTreeMap<(Role, Numbering), Peers> = BTreeMap::new();
+    for NamedVector { irq, named, .. } in found {
+        let peers = groups.entry((named.role, named.numbering)).or_default();
+        let number = named.number.unwrap_or(u32::MAX);
+        peers.numbers.push((number, *irq));
+    }
+    for Peers { numbers, by_order } in groups.values_mut() {
+        numbers.sort_unstable();
+        let twice = numbers.windows(2).any(|pair| pair[0].0 == pair[1].0);
+        *by_order = twice || numbers.last().is_some_and(|last| last.0 == u32::MAX);
+        if *by_order {
+            numbers.sort_unstable_by_key(|&(_, irq)| irq);
+            for (rank, (number, _)) in (0..).zip(numbers) {
+                *number = rank;
+            }
+        }
+    }
+    let data = found.iter().filter(|one| one.named.role.is_queue()).count();
+    let several_tx = tx > 1;
+    let tg3 = |number: u32| match number.checked_sub(1) {
+        // Vector 0 takes link events, and transmits while there is one transmit queue.
+        None if data > of_tg3 => (Control, None),
+        None if of_tg3 == 1 => (Combined, Some(0)),
+        None if several_tx => (Control, None),
+        None => (Tx, Some(0)),
+        Some(queue) if several_tx => (Combined, Some(queue)),
+        Some(queue) => (Rx, Some(queue)),
+    };
+    let is_counted = |by: Numbering| !matches!(by, Numbering::None | Shared | Plain);
+    let place = |NamedVector { irq, named, .. }: &NamedVector| {
+        let Peers { numbers, by_order } = groups.get(&(named.role, named.numbering))?;
+        let rank = numbers.iter().position(|(_, of)| of == irq)?;
+        let (number, role) = (numbers[rank].0, named.role);
+        let mut source = Source::Name;
+        if *by_order && is_counted(named.numbering) {
+            source = Source::Order;
+        }
+        let (role, queue) = match named.numbering {
+            Numbering::None => (Control, None),
+            Shared => (role, Some(0)),
+            Plain if data > plain => (Control, None),
+            Plain if plain == 1 => (Combined, Some(0)),
+            Plain => return None,
+            Numbering::Queue | Mlx4 => (role, Some(number)),
+            Rank => (role, Some(u32::try_from(rank).ok()?)),
+            // The first half of the blocks transmits, the second receives.
+            TxThenRx => {
+                let end = numbers.last()?.0.checked_add(1)?;
+                match number.checked_sub(end / 2) {
+                    None => (Tx, Some(number)),
+                    receives => (Rx, receives),
+                }
+            }
+            Tg3 => tg3(number),
+        };
+        Some(VectorUse {
+            role,
+            queue,
+            source,
+        })
+    };
+    found.iter().map(place).collect()
+}
+
+/// Vectors of drivers that give all of them the same name go by their order, if their number is unambiguous.
+fn all_alike(driver: Option<&str>, vectors: usize, rx: usize, tx: usize) -> Vec<Option<VectorUse>> {
+    let queues = |role: Role, count: usize| (0..).take(count).map(move |queue| (role, Some(queue)));
+    let control = [(Control, None)].into_iter();
+    let layout: Vec<(Role, Option<u32>)> = match driver {
+        // A vector for each pair of queues; the last, if there is one more, is for the link.
+        Some("atlantic") if rx == tx && [rx, rx + 1].contains(&vectors) => {
+            queues(Combined, rx).chain(control).collect()
+        }
+        // The first for all else, then the transmit queues, then the receive queues.
+        Some("lan743x") if vectors == 1 + tx + rx => control
+            .chain(queues(Tx, tx))
+            .chain(queues(Rx, rx))
+            .collect(),
+        _ => return vec![None; vectors],
+    };
+    let by_order = |(role, queue)| {
+        Some(VectorUse {
+            role,
+            queue,
+            source: Source::Order,
+        })
+    };
+    layout.into_iter().map(by_order).take(vectors).collect()
+}
+
+/// An interface's vectors, known and unknown.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct SettledVectors {
+    /// IRQ, handler's name and use of each known vector.
+    pub(crate) vectors: Vec<(u32, String, VectorUse)>,
+    /// Vectors without a known use.
+    pub(crate) unknown: Vec<UnknownVector>,
+    /// Where netlink and a name disagree: both answers, in words.
+    pub(crate) contradictions: Vec<String>,
+}
+
+/// The queues of each IRQ by netlink.
+pub(crate) type Reported = BTreeMap<u32, IrqQueues>;
+/// A vector, and its use by its name.
+type Placed<'a> = (NamedVector<'a>, Option<VectorUse>);
+
+/// Determines the vectors of one interface. `named` are their uses by name; `action` gives the handlers' names of an IRQ
+/// that has any.
+pub(crate) fn settle(
+    named: Vec<Placed>,
+    reported: &Reported,
+    action: impl Fn(u32) -> Result<Option<String>>,
+) -> Result<SettledVectors> {
+    let mut settled = SettledVectors::default();
+    let mut named: BTreeMap<u32, Placed> = named
+        .into_iter()
+        .map(|placed| (placed.0.irq, placed))
+        .collect();
+    let mut halves = Vec::new();
+    for (&irq, queues) in reported {
+        let by_name = named.remove(&irq);
+        let placed = by_name.and_then(|(_, placed)| placed);
+        let name = match by_name {
+            Some((found, _)) => Some(found.action.to_owned()),
+            None => action(irq)?,
+        };
+        let known = by_netlink(queues, placed, reported);
+        let Some((name, mut known)) = name.zip(known) else {
+            continue;
+        };
+        if let Some(placed) = placed {
+            // e1000e has one NAPI instance for its receive and its transmit vector, and reports it for one of them.
+            if let Some(other) = other_half(placed, known, &named, reported) {
+                known.role = placed.role;
+                halves.push(other);
+            }
+            if (placed.role, placed.queue) != (known.role, known.queue) {
+                let (netlink, by_name) = (words(known), words(placed));
+                settled.contradictions.push(format!(
+                    "IRQ {irq} ({name}) is {netlink} by netlink and {by_name} by its name"
+                ));
+            }
+        }
+        settled.vectors.push((irq, name, known));
+    }
+    for (irq, (NamedVector { action, named, .. }, placed)) in named {
+        let action = action.to_owned();
+        let Some(placed) = placed else {
+            settled.unknown.push(UnknownVector { irq, action });
+            continue;
+        };
+        // Vectors that netlink does not report: control, idle, XDP.
+        let other = placed
+            .queue
+            .and_then(|queue| owner(placed.role, queue, reported));
+        if let Some(other) = other.filter(|_| !halves.contains(&irq)) {
+            // Whether the name alone shows that this is a data vector of the interface, and its queue. Others are a
+            // function's, of which another interface or RDMA may have some.
+            let stays = named.interface.is_some()
+                && matches!(named.numbering, Numbering::Queue | Rank)
+                && placed.source == Source::Name;
+            let what = if stays {
+                "placed with that queue"
+            } else {
+                "unchanged"
+            };
+            let by_name = words(placed);
+            settled.contradictions.push(format!(
+                "IRQ {irq} ({action}) is {by_name} by its name, which is IRQ {other} by netlink; it is {what}"
+            ));
+            if !stays {
+                continue;
+            }
+        }
+        settled.vectors.push((irq, action, placed));
+    }
+    Ok(settled)
+}
+
+/// Of a vector that has both directions of a queue by netlink, and one by its name: the IRQ that has the other by its name
+/// and is not reported.
+fn other_half(
+    placed: VectorUse,
+    known: VectorUse,
+    named: &BTreeMap<u32, Placed>,
+    reported: &Reported,
+) -> Option<u32> {
+    let other = match placed.role {
+        Rx => Tx,
+        Tx => Rx,
+        _ => return None,
+    };
+    if (known.role, known.queue) != (Combined, placed.queue) {
+        return None;
+    }
+    let is_other = |of: VectorUse| (of.role, of.queue) == (other, placed.queue);
+    let (&irq, _) = named
+        .iter()
+        .filter(|(irq, _)| !reported.contains_key(irq))
+        .find(|(_, (_, of))| of.is_some_and(is_other))?;
+    Some(irq)
+}
+
+/// A vector's use by the queues on its IRQ: the lowest stands for those that share it. A driver that reports
+/// one direction only is taken at its vector's name for the other.
+fn by_netlink(
+    queues: &IrqQueues,
+    named: Option<VectorUse>,
+    reported: &Reported,
+) -> Option<VectorUse> {
+    let both = queues.rx.intersection(&queues.tx).min();
+    let (mut role, queue) = match (both, queues.rx.first(), queues.tx.first()) {
+        (Some(&both), ..) => (Combined, both),
+        (None, Some(&rx), _) => (Rx, rx),
+        (None, None, Some(&tx)) => (Tx, tx),
+        (None, None, None) => return None,
+    };
+    let other = if role == Rx { Tx } else { Rx };
+    let named = named.map(|named| (named.role, named.queue));
+    if named == Some((Combined, Some(queue))) && owner(other, queue, reported).is_none() {
+        role = Combined;
+    }
+    Some(VectorUse {
+        role,
+        queue: Some(queue),
+        source: Source::Netlink,
+    })
+}
+
+/// The IRQ that has a queue by netlink, in a direction of this role.
+fn owner(role: Role, queue: u32, reported: &Reported) -> Option<u32> {
+    let of = |queues: fn(&IrqQueues) -> &BTreeSet<u32>| {
+        reported
+            .iter()
+            .find(|(_, of)| queues(of).contains(&queue))
+            .map(|(&irq, _)| irq)
+    };
+    let (rx, tx) = (|| of(|queues| &queues.rx), || of(|queues| &queues.tx));
+    match role {
+        Rx => rx(),
+        Tx => tx(),
+        Combined => rx().or_else(tx),
+        Rdma | Control => None,
+    }
+}
+
+fn words(placed: VectorUse) -> String {
+    let role = placed.role.name();
+    match placed.queue {
+        Some(queue) => format!("{role} {queue}"),
+        None => role.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::names::classify;
+
+    fn named(driver: &str, irq: u32, action: &'static str) -> Option<NamedVector<'static>> {
+        let named = classify(Some(driver), action)?;
+        Some(NamedVector { irq, action, named })
+    }
+
+    /// The uses of vectors with these names on consecutive IRQs.
+    fn placed(driver: &str, several_tx: bool, names: &[&'static str]) -> Vec<String> {
+        let found: Vec<NamedVector> = (98..)
+            .zip(names)
+            .map(|(irq, name)| named(driver, irq, name).unwrap())
+            .collect();
+        let text = |placed: Option<VectorUse>| match placed {
+            None => "?".to_owned(),
+            Some(VectorUse {
+                role: Role::Control,
+                ..
+            }) => "control".to_owned(),
+            Some(VectorUse {
+                role,
+                queue,
+                source,
+            }) => {
+                let order = if source == Source::Order {
+                    " by order"
+                } else {
+                    ""
+                };
+                format!("{role:?} {}{order}", queue.unwrap()).to_lowercase()
+            }
+        };
+        place(None, &found, 1, 1 + usize::from(several_tx))
+            .into_iter()
+            .map(text)
+            .collect()
+    }
+
+    #[test]
+    fn vectors_that_are_named_alike_go_by_their_order_when_their_count_leaves_no_doubt() {
+        for (driver, name, vectors, rx, tx, expected) in [
+            ("atlantic", "eth0", 2, 2, 2, "combined 0, combined 1"),
+            (
+                "atlantic",
+                "eth0",
+                3,
+                2,
+                2,
+                "combined 0, combined 1, control",
+            ),
+            ("atlantic", "eth0", 4, 2, 2, ""),
+            ("atlantic", "eth0", 3, 2, 3, ""),
+            ("lan743x", "lan743x", 4, 2, 1, "control, tx 0, rx 0, rx 1"),
+            ("lan743x", "lan743x", 3, 2, 1, ""),
+            ("mvpp2", "eth0", 2, 2, 2, ""),
+        ] {
+            let found: Vec<NamedVector> = (98..)
+                .take(vectors)
+                .map(|irq| named(driver, irq, name).unwrap())
+                .collect();
+            let text: Vec<String> = place(Some(driver), &found, rx, tx)
+                .into_iter()
+                .flatten()
+                .map(|placed| {
+                    assert_eq!(placed.source, Source::Order);
+                    let role = format!("{:?}", placed.role).to_lowercase();
+                    placed
+                        .queue
+                        .map_or(role.clone(), |queue| format!("{role} {queue}"))
+                })
+                .collect();
+            assert_eq!(
+                text.join(", "),
+                expected,
+                "{driver}: {vectors} vectors, {rx} rx, {tx} tx"
+            );
+        }
+    }
+
+    #[test]
+    #[allow(clippy::too_many_lines)] // a table, or a story in one piece
+    fn numbers_become_queues_as_each_driver_means_them() {
+        for (driver, several_tx, names, expected) in [
+            (
+                "ixgbe",
+                true,
+                vec!["p1-TxRx-0", "p1-TxRx-1", "p1"],
+                vec!["combined 0", "combined 1", "control"],
+            ),
+            ("igb", false, vec!["eth0"], vec!["combined 0"]),
+            (
+                "tg3",
+                false,
+                vec!["em1-0", "em1-1", "em1-2"],
+                vec!["tx 0", "rx 0", "rx 1"],
+            ),
+            (
+                "tg3",
+                true,
+                vec!["em1-0", "em1-1", "em1-2"],
+                vec!["control", "combined 0", "combined 1"],
+            ),
+            (
+                "tg3",
+                false,
+                vec!["em1-tx-0", "em1-rx-1", "em1-rx-2"],
+                vec!["tx 0", "rx 0", "rx 1"],
+            ),
+            (
+                "tg3",
+                true,
+                vec!["em1-0", "em1-txrx-1", "em1-txrx-2"],
+                vec!["control", "combined 0", "combined 1"],
+            ),
+            ("tg3", false, vec!["em1"], vec!["combined 0"]),
+            (
+                "gve",
+                true,
+                vec![
+                    "gve-ntfy-blk0@pci:0000:00:08.0",
+                    "gve-ntfy-blk1@pci:0000:00:08.0",
+                    "gve-ntfy-blk2@pci:0000:00:08.0",
+                    "gve-ntfy-blk3@pci:0000:00:08.0",
+                    "gve-mgmnt@pci:0000:00:08.0",
+                ],
+                vec!["tx 0", "tx 1", "rx 0", "rx 1", "control"],
+            ),
+            (
+                "vmxnet3",
+                true,
+                vec![
+                    "eth0-tx-0",
+                    "eth0-tx-1",
+                    "eth0-rx-2",
+                    "eth0-rx-3",
+                    "eth0-event-4",
+                ],
+                vec!["tx 0", "tx 1", "rx 0", "rx 1", "control"],
+            ),
+            (
+                "hns3",
+                true,
+                vec![
+                    "hns3-0000:7d:00.0-TxRx-0",
+                    "hns3-0000:7d:00.0-TxRx-2",
+                    "hns3-0000:7d:00.0-TxRx-4",
+                ],
+                vec!["combined 0", "combined 1", "combined 2"],
+            ),
+            (
+                "bnxt_en",
+                true,
+                vec!["eno12399np0-TxRx-", "eno12399np0-TxRx-"],
+                vec!["combined 0 by order", "combined 1 by order"],
+            ),
+            (
+                "ixgbe",
+                true,
+                vec!["p1-TxRx-0", "p1-TxRx-1", "p1-TxRx-1"],
+                vec![
+                    "combined 0 by order",
+                    "combined 1 by order",
+                    "combined 2 by order",
+                ],
+            ),
+            (
+                "virtio_net",
+                true,
+                vec![
+                    "virtio2-config",
+                    "virtio2-input.0",
+                    "virtio2-output.0",
+                    "virtio2-input.1",
+                ],
+                vec!["control", "rx 0", "tx 0", "rx 1"],
+            ),
+            (
+                "virtio_net",
+                true,
+                vec!["virtio2-virtqueues"],
+                vec!["combined 0"],
+            ),
+            (
+                "atlantic",
+                true,
+                vec!["eth0", "eth0", "eth0"],
+                vec!["?", "?", "?"],
+            ),
+        ] {
+            assert_eq!(
+                placed(driver, several_tx, &names),
+                expected,
+                "{driver} {names:?}"
+            );
+        }
+    }
+
+    /// An IRQ and its receive and transmit queues by netlink.
+    type OfIrq = (u32, &'static [u32], &'static [u32]);
+
+    /// The vectors, then the contradictions, for names on consecutive IRQs from 98 and netlink's answer.
+    fn settled(driver: &str, names: &[&'static str], reported: &[OfIrq]) -> Vec<String> {
+        let found: Vec<NamedVector> = (98..)
+            .zip(names)
+            .filter_map(|(irq, name)| named(driver, irq, name))
+            .collect();
+        let placed = place(None, &found, 1, 2);
+        let queues = |&(irq, rx, tx): &OfIrq| {
+            let [rx, tx] = [rx, tx].map(|ids| ids.iter().copied().collect());
+            (irq, IrqQueues { rx, tx })
+        };
+        let reported = reported.iter().map(queues).collect();
+        let action = |irq: u32| {
+            let name = (irq as usize).checked_sub(98).and_then(|at| names.get(at));
+            Ok(name.map(|&name| name.to_owned()))
+        };
+        let settled = settle(found.into_iter().zip(placed).collect(), &reported, action).unwrap();
+        let mut lines: Vec<String> = settled
+            .vectors
+            .iter()
+            .map(|(irq, _, placed)| format!("{irq} {} {:?}", words(*placed), placed.source))
+            .collect();
+        lines.sort();
+        lines.extend(
+            settled
+                .unknown
+                .iter()
+                .map(|unknown| format!("{} ?", unknown.irq)),
+        );
+        lines.extend(settled.contradictions);
+        lines
+    }
+
+    #[test]
+    fn netlink_and_names_that_agree() {
+        let reported: &[OfIrq] = &[(99, &[0], &[0]), (98, &[1], &[1])];
+        assert_eq!(
+            settled("ixgbe", &["e0-TxRx-1", "e0-TxRx-0"], reported),
+            ["98 combined 1 Netlink", "99 combined 0 Netlink"]
+        );
+    }
+
+    #[test]
+    fn several_queues_on_one_napi_are_known_by_the_lowest() {
+        let reported: &[OfIrq] = &[(98, &[0, 2], &[0, 4]), (99, &[1], &[]), (97, &[], &[5])];
+        assert_eq!(
+            settled("new", &["?", "?"], reported),
+            ["98 combined 0 Netlink", "99 rx 1 Netlink"]
+        );
+    }
+
+    #[test]
+    fn netlink_wins_and_both_answers_are_kept() {
+        let reported: &[OfIrq] = &[(98, &[1], &[1])];
+        assert_eq!(
+            settled("ixgbe", &["e0-TxRx-0", "e0-TxRx-1"], reported),
+            [
+                "98 combined 1 Netlink",
+                "99 combined 1 Name",
+                "IRQ 98 (e0-TxRx-0) is combined 1 by netlink and combined 0 by its name",
+                "IRQ 99 (e0-TxRx-1) is combined 1 by its name, which is IRQ 98 by netlink; it is placed with that queue",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_vector_that_netlink_leaves_out_stays_what_its_name_tells() {
+        let reported: &[OfIrq] = &[(98, &[0], &[0])];
+        assert_eq!(
+            settled("e1000e", &["e0-rx-0", "e0-tx-0", "e0"], reported),
+            ["100 control Name", "98 rx 0 Netlink", "99 tx 0 Name",]
+        );
+        // Beyond the queues in use; the flow director's, which looks like a queue's.
+        assert_eq!(
+            settled(
+                "ice",
+                &[
+                    "ice-e0-TxRx-0",
+                    "ice-e0-TxRx-1",
+                    "ice-0000:82:00.0:ctrl-TxRx-0"
+                ],
+                reported
+            ),
+            [
+                "100 control Name",
+                "98 combined 0 Netlink",
+                "99 combined 1 Name"
+            ]
+        );
+        // A function's vectors without a queue of this interface are RDMA's, or another interface's.
+        assert_eq!(
+            settled(
+                "mlx5_core",
+                &["mlx5_comp1@pci:0000:82:00.0", "mlx5_comp0@pci:0000:82:00.0"],
+                reported
+            ),
+            [
+                "98 combined 0 Netlink",
+                "IRQ 98 (mlx5_comp1@pci:0000:82:00.0) is combined 0 by netlink and combined 1 by its name",
+                "IRQ 99 (mlx5_comp0@pci:0000:82:00.0) is combined 0 by its name, which is IRQ 98 by netlink; \
+                 it is unchanged",
+            ]
+        );
+        // Truncated names give only an order.
+        assert_eq!(
+            settled(
+                "bnxt_en",
+                &["eno12399np0-TxRx-", "eno12399np0-TxRx-"],
+                &[(99, &[0], &[0])]
+            ),
+            [
+                "99 combined 0 Netlink",
+                "IRQ 99 (eno12399np0-TxRx-) is combined 0 by netlink and combined 1 by its name",
+                "IRQ 98 (eno12399np0-TxRx-) is combined 0 by its name, which is IRQ 99 by netlink; it is unchanged",
+            ]
+        );
+    }
+
+    #[test]
+    fn names_fill_in_what_netlink_leaves_out() {
+        // No IRQ, as from virtio_net; one direction only; vectors beyond the queues.
+        assert_eq!(
+            settled("virtio_net", &["virtio2-input.0", "virtio2-output.0"], &[]),
+            ["98 rx 0 Name", "99 tx 0 Name"]
+        );
+        let one_way: &[OfIrq] = &[(98, &[0], &[])];
+        assert_eq!(
+            settled("ixgbe", &["e0-TxRx-0", "e0-TxRx-1", "e0"], one_way),
+            [
+                "100 control Name",
+                "98 combined 0 Netlink",
+                "99 combined 1 Name"
+            ]
+        );
+    }
+
+    #[test]
+    fn netlink_knows_vectors_whose_names_say_nothing() {
+        let reported: &[OfIrq] = &[(99, &[0], &[0])];
+        assert_eq!(
+            settled("atlantic", &["e0", "e0", "e0"], reported),
+            ["99 combined 0 Netlink", "98 ?", "100 ?"]
+        );
+    }
+}
