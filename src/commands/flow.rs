@@ -8,7 +8,7 @@ use crate::commands::output;
 use crate::screen;
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
-use nicpin::flow::{Connection, Flow, Protocol, Through, connections, parse_end};
+use nicpin::flow::{Flow, Protocol, Through, connections, parse_end};
 use nicpin::read::{self, Wants};
 use nicpin::report::exit::Exit;
 use nicpin::report::flow::Flows;
@@ -81,7 +81,7 @@ pub(super) fn run(cli: &General, args: &FlowArgs, out: &mut String) -> Result<Ex
 
 /// What was asked.
 enum Request {
-    Listed(Vec<Connection>),
+    Listed(Vec<Option<Flow>>),
     /// A flow from any port, and the CPU on which it is to arrive.
     ToCpu(Flow, u32),
 }
@@ -128,7 +128,7 @@ impl Request {
                 usage("--fragments have no ports: SRC and DST take none".into())
             );
             let [source, destination] = [source, destination].map(|end| SocketAddr::new(end, 0));
-            return Ok(Self::Listed(vec![Connection::Arrives(Flow {
+            return Ok(Self::Listed(vec![Some(Flow {
                 fragment: true,
                 ..Flow::new(protocol, source, destination)
             })]));
@@ -144,7 +144,7 @@ impl Request {
                 Err(usage("--to-cpu looks for source ports: SRC takes none".into()).into())
             }
             Some(cpu) => Ok(Self::ToCpu(flow(Some(0))?, cpu)),
-            None => Ok(Self::Listed(vec![Connection::Arrives(flow(port)?)])),
+            None => Ok(Self::Listed(vec![Some(flow(port)?)])),
         }
     }
 }

@@ -410,7 +410,9 @@ impl Loop<'_> {
     /// Saves the state for `nicpin status`, and tells systemd.
     fn show(&self) {
         // `status` shows less without it; nothing else depends on it.
-        let _ = self.is_shown.then(|| state::save(self.root, &self.state));
+        let _ = self
+            .is_shown
+            .then(|| state::WATCHER.save(self.root, &self.state));
         let next = self
             .schedule
             .next_check()
@@ -434,7 +436,7 @@ impl Loop<'_> {
             });
             run.child.wait(GRACE)?;
         }
-        let _ = self.is_shown.then(|| state::remove(self.root));
+        let _ = self.is_shown.then(|| state::WATCHER.remove(self.root));
         Ok(Exit::Planned)
     }
 }

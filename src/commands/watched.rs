@@ -13,7 +13,7 @@ use crate::commands::watch::WatchArgs;
 use crate::commands::{check, interrupt};
 use crate::screen;
 use crate::watch::RunReport;
-use crate::watch::state::is_paused;
+use crate::watch::state::PAUSE;
 use anyhow::Result;
 use clap::Args;
 use nicpin::apply::{self, Options, apply_when_safe};
@@ -117,7 +117,7 @@ fn applied(
     };
     let plan = |root: &Root| {
         // Under the lock: a restore pauses the watcher before it takes the lock.
-        if is_paused(root) {
+        if PAUSE.exists(root) {
             return Err(Paused.into());
         }
         let (machine, mut plan) = plan(root)?;

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::cpuset::CpuSet;
 use crate::flow::ends::Flow;
-use crate::flow::toeplitz::{Transform, input, toeplitz};
+use crate::flow::toeplitz::{OR_XOR, input, toeplitz};
 use crate::machine::rx_hash::{Filter, FilterTarget, Key, RssContext, RxHash};
 use crate::machine::{Interface, Machine, MaskFile, Role, SelectError, Selection, Vector};
 
@@ -316,7 +316,9 @@ fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Res
     if flow.fragment {
         return Err(Missing::Fragment);
     }
-    let transform = Transform::of(rss.transform).ok_or(Missing::Transform(rss.transform))?;
+    if rss.transform > OR_XOR {
+        return Err(Missing::Transform(rss.transform));
+    }
     let kind = flow.kind();
     let fields = *(facts.fields.get(&kind)).ok_or(Missing::NoFields(kind.name()))?;
     let with_ports = fields == ADDRESSES | PORTS;
@@ -324,7 +326,7 @@ fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Res
         return Err(Missing::Fields(kind.name(), fields));
     }
     let key = key(interface, facts, &rss.key).ok_or(Missing::NoKey)?;
-    toeplitz(&key.0, &input(flow, with_ports, transform))
+    toeplitz(&key.0, &input(flow, with_ports, rss.transform))
         .ok_or(Missing::ShortKey(key.0.len(), kind.name()))
 }
 

@@ -36,6 +36,15 @@ impl Flow {
         }
     }
 
+    /// Of a connection of this machine, as its packets arrive here; `None` if both ends are on this machine, so that they
+    /// pass no card.
+    pub fn arriving(protocol: Protocol, local: SocketAddr, peer: SocketAddr) -> Option<Self> {
+        let is_local = peer.ip().is_loopback()
+            || local.ip() == peer.ip()
+            || peer.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        (!is_local).then(|| Self::new(protocol, peer, local))
+    }
+
     pub(super) fn kind(&self) -> FlowKind {
         match (self.source.is_ipv4(), self.protocol) {
             (true, Protocol::Tcp) => FlowKind::Tcp4,
@@ -80,43 +89,26 @@ pub fn parse_end(text: &str) -> Result<(IpAddr, Option<u16>), FlowError> {
     Ok((address(before).ok_or_else(wrong)?, port))
 }
 
-/// A connection of this machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Connection {
-    /// A connection to another machine, as its packets arrive here.
-    Arrives(Flow),
-    /// Both ends are on this machine: its packets pass no card.
-    Local,
-}
-
-impl Connection {
-    pub fn new(protocol: Protocol, local: SocketAddr, peer: SocketAddr) -> Self {
-        let is_local = peer.ip().is_loopback()
-            || local.ip() == peer.ip()
-            || peer.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-        if is_local {
-            Self::Local
-        } else {
-            Self::Arrives(Flow::new(protocol, peer, local))
-        }
-    }
-}
-
 /// The connections that `ss -tinH` or `ss -tunH` lists, by the columns of ss(8): network and state, where they are
 /// shown, the queues' lengths, the local and the peer's address; what follows does not matter. Lines that begin with a
-/// blank are details of the one before. Sockets without a peer and other networks than TCP and UDP are left out.
-pub fn connections(text: &str) -> Result<Vec<Connection>, (usize, FlowError)> {
+/// blank are details of the one before. Sockets without a peer and other networks than TCP and UDP are left out. `None` for
+/// a connection within this machine.
+pub fn connections(text: &str) -> Result<Vec<Option<Flow>>, (usize, FlowError)> {
     let mut found = Vec::new();
     for (at, line) in text.lines().enumerate() {
         if line.trim().is_empty() || line.starts_with([' ', '\t']) {
             continue;
         }
-        found.extend(connection(line).map_err(|error| (at + 1, error))?);
+        let ends = connection(line).map_err(|error| (at + 1, error))?;
+        found.extend(ends.map(|(protocol, local, peer)| Flow::arriving(protocol, local, peer)));
     }
     Ok(found)
 }
 
-fn connection(line: &str) -> Result<Option<Connection>, FlowError> {
+/// The protocol, the local and the peer's address.
+type Ends = (Protocol, SocketAddr, SocketAddr);
+
+fn connection(line: &str) -> Result<Option<Ends>, FlowError> {
     let wrong = || FlowError {
         text: line.trim().to_owned(),
         expected: "a line of `ss -tinH` with the queues' lengths, the local and the peer's address",
@@ -152,7 +144,7 @@ fn connection(line: &str) -> Result<Option<Connection>, FlowError> {
         let (address, port) = parse_end(text)?;
         Ok(SocketAddr::new(address, port.ok_or_else(wrong)?))
     };
-    Ok(Some(Connection::new(protocol, end(local)?, end(peer)?)))
+    Ok(Some((protocol, end(local)?, end(peer)?)))
 }
 
 #[cfg(test)]
@@ -211,7 +203,7 @@ LISTEN 0 128 *:22 *:*
         let found = connections(text).unwrap();
         let flow = |protocol, source: &str, destination: &str| {
             let [source, destination] = [source, destination].map(|end| end.parse().unwrap());
-            Connection::Arrives(Flow::new(protocol, source, destination))
+            Some(Flow::new(protocol, source, destination))
         };
         assert_eq!(
             found,
@@ -220,8 +212,8 @@ LISTEN 0 128 *:22 *:*
                 flow(Protocol::Tcp, "10.0.0.1:40014", "10.0.0.2:5201"),
                 flow(Protocol::Udp, "192.168.1.1:67", "192.168.1.2:68"),
                 flow(Protocol::Tcp, "[2001:db8::1]:50000", "[2001:db8::2]:22"),
-                Connection::Local,
-                Connection::Local,
+                None,
+                None,
                 flow(Protocol::Tcp, "[fe80::1]:50001", "[fe80::2]:22"),
             ]
         );

@@ -6,5 +6,5 @@ mod ends;
 mod toeplitz;
 
 pub use arrival::{Arrival, Missing, Through, arrival, arrivals, ports_to};
-pub use ends::{Connection, Flow, FlowError, Protocol, connections, parse_end};
+pub use ends::{Flow, FlowError, Protocol, connections, parse_end};
 pub use toeplitz::toeplitz;

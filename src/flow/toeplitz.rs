@@ -8,49 +8,36 @@ use crate::flow::ends::Flow;
 
 /// The bytes that are hashed of a flow, in the order of the specification: source and destination address, then the
 /// ports, if those are hashed.
-pub(super) fn input(flow: &Flow, with_ports: bool, transform: Transform) -> Vec<u8> {
+pub(super) fn input(flow: &Flow, with_ports: bool, transform: u8) -> Vec<u8> {
     let octets = |address: IpAddr| match address {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
     };
-    let mut bytes = transform.pair(&octets(flow.source.ip()), &octets(flow.destination.ip()));
+    let mut bytes = pair(
+        transform,
+        &octets(flow.source.ip()),
+        &octets(flow.destination.ip()),
+    );
     if with_ports {
         let [source, destination] =
             [flow.source, flow.destination].map(|end| end.port().to_be_bytes());
-        bytes.extend(transform.pair(&source, &destination));
+        bytes.extend(pair(transform, &source, &destination));
     }
     bytes
 }
 
-/// What becomes of a source and a destination field before they are hashed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Transform {
-    None,
-    /// Both are source XOR destination, so that both directions of a connection have one hash.
-    Xor,
-    /// The first is source OR destination, the second source XOR destination.
-    OrXor,
-}
+/// Of `RXH_XFRM_*`: a source and a destination field both become source XOR destination, so that both directions of a
+/// connection have one hash; or the first becomes source OR destination, the second source XOR destination.
+pub(super) const XOR: u8 = 1;
+pub(super) const OR_XOR: u8 = 2;
 
-impl Transform {
-    /// By the bits of `RXH_XFRM_*`; `None` for those that this program does not know.
-    pub(super) fn of(bits: u8) -> Option<Self> {
-        match bits {
-            0 => Some(Self::None),
-            1 => Some(Self::Xor),
-            2 => Some(Self::OrXor),
-            _ => None,
-        }
-    }
-
-    fn pair(self, source: &[u8], destination: &[u8]) -> Vec<u8> {
-        let zip = |of: fn((&u8, &u8)) -> u8| source.iter().zip(destination).map(of);
-        let xor = || zip(|(a, b)| a ^ b);
-        match self {
-            Self::None => [source, destination].concat(),
-            Self::Xor => xor().chain(xor()).collect(),
-            Self::OrXor => zip(|(a, b)| a | b).chain(xor()).collect(),
-        }
+fn pair(transform: u8, source: &[u8], destination: &[u8]) -> Vec<u8> {
+    let zip = |of: fn((&u8, &u8)) -> u8| source.iter().zip(destination).map(of);
+    let xor = || zip(|(a, b)| a ^ b);
+    match transform {
+        XOR => xor().chain(xor()).collect(),
+        OR_XOR => zip(|(a, b)| a | b).chain(xor()).collect(),
+        _ => [source, destination].concat(),
     }
 }
 
@@ -138,7 +125,7 @@ mod tests {
         for (source, destination, addresses, ports) in VERIFICATION {
             let [source, destination] = [source, destination].map(|end| end.parse().unwrap());
             let flow = Flow::new(Protocol::Tcp, source, destination);
-            let hash = |with_ports| toeplitz(&KEY, &input(&flow, with_ports, Transform::None));
+            let hash = |with_ports| toeplitz(&KEY, &input(&flow, with_ports, 0));
             assert_eq!(
                 (hash(false), hash(true)),
                 (Some(addresses), Some(ports)),
@@ -160,7 +147,7 @@ mod tests {
             let (source, destination) = (end(a, from), end(b, to));
             let there = Flow::new(Protocol::Udp, source, destination);
             let back = Flow::new(Protocol::Udp, destination, source);
-            let hash = |flow| toeplitz(&KEY, &input(flow, true, Transform::of(bits).unwrap()));
+            let hash = |flow| toeplitz(&KEY, &input(flow, true, bits));
             proptest::prop_assert_eq!(hash(&there), hash(&back));
         }
 

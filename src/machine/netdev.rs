@@ -4,7 +4,6 @@
 //! A queue has a NAPI instance and a NAPI instance has an IRQ. Each is absent where the kernel does not report it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -33,25 +32,20 @@ pub struct NetdevQueue {
 }
 
 /// Who takes the packets of a queue in place of the kernel's stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueUser {
     /// An `AF_XDP` socket.
+    #[error("AF_XDP sockets")]
     AfXdp,
     /// Zero-copy receive of `io_uring`.
+    #[error("io_uring")]
     IoUring,
     /// Device memory (`Documentation/networking/devmem.rst`).
+    #[error("device memory")]
     DeviceMemory,
-}
-
-impl fmt::Display for QueueUser {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::AfXdp => "AF_XDP sockets",
-            Self::IoUring => "io_uring",
-            Self::DeviceMemory => "device memory",
-        })
-    }
 }
 
 /// The direction of a queue's packets.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::flow::{Arrival, Connection, Missing, Protocol, Through, arrivals};
+use crate::flow::{Arrival, Flow, Missing, Protocol, Through, arrivals};
 use crate::machine::Machine;
 use crate::machine::program::ConnectedSocket;
 
@@ -56,12 +56,9 @@ impl Connections {
             } else {
                 Protocol::Tcp
             };
-            let flow = match Connection::new(protocol, socket.local, socket.peer) {
-                Connection::Arrives(flow) => flow,
-                Connection::Local => {
-                    counted.local += 1;
-                    continue;
-                }
+            let Some(flow) = Flow::arriving(protocol, socket.local, socket.peer) else {
+                counted.local += 1;
+                continue;
             };
             let through = socket.interface.as_deref().map(|name| {
                 let new = || Through::new(machine, name).unwrap_or_default();

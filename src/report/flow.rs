@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::flow::{Arrival, Connection, Flow, Missing, Through, arrivals, ports_to};
+use crate::flow::{Arrival, Flow, Missing, Through, arrivals, ports_to};
 use crate::machine::Machine;
 use crate::report::exit::Exit;
 
@@ -50,14 +50,9 @@ pub struct Ports {
 }
 
 impl Flows {
-    /// Where these connections arrive.
-    pub fn new(machine: &Machine, through: &Through<'_>, connections: &[Connection]) -> Self {
-        let flows = connections
-            .iter()
-            .filter_map(|connection| match connection {
-                Connection::Arrives(flow) => Some(flow),
-                Connection::Local => None,
-            });
+    /// Where these connections arrive; `None` for one within this machine.
+    pub fn new(machine: &Machine, through: &Through<'_>, connections: &[Option<Flow>]) -> Self {
+        let flows = connections.iter().flatten();
         let arrivals: Vec<Arrival> = flows
             .flat_map(|flow| arrivals(machine, through, flow))
             .collect();
@@ -67,10 +62,7 @@ impl Flows {
                 .map(|interface| interface.name.clone())
                 .collect(),
             spread: spread(&arrivals),
-            local: connections
-                .iter()
-                .filter(|c| **c == Connection::Local)
-                .count(),
+            local: connections.iter().filter(|flow| flow.is_none()).count(),
             arrivals,
             ports: Vec::new(),
         }

@@ -14,7 +14,8 @@ use nicpin::report::run::{WaitsFor, Watcher};
 use nicpin::root::sys::try_lock;
 use nicpin::root::{FileError, Root};
 
-const WATCHER: StateFile = StateFile {
+/// What the running watcher shows.
+pub const WATCHER: StateFile = StateFile {
     name: "watch.json",
     schema: "nicpin.watch/1",
     what: "the state of a watcher",
@@ -22,7 +23,7 @@ const WATCHER: StateFile = StateFile {
 };
 
 /// Exists while the watcher is paused.
-const PAUSE: StateFile = StateFile {
+pub const PAUSE: StateFile = StateFile {
     name: "watch-paused.json",
     schema: "nicpin.watch-paused/1",
     what: "the pause of the watcher",
@@ -82,16 +83,6 @@ pub fn running(root: &Root) -> Result<Option<Watcher>, StateError> {
     Ok(watcher.filter(|watcher| start_of(watcher.pid) == Some(watcher.started)))
 }
 
-/// Saves what `running` gives.
-pub fn save(root: &Root, watcher: &Watcher) -> Result<(), StateError> {
-    WATCHER.save(root, watcher)
-}
-
-/// Removes it, at the end of the watcher.
-pub fn remove(root: &Root) -> Result<(), StateError> {
-    WATCHER.remove(root)
-}
-
 /// Pauses a running watcher until [`resume`]; `false` if none runs. Before a restore: a run that waits for the lock must
 /// find the pause.
 pub fn pause(root: &Root) -> Result<bool, StateError> {
@@ -107,14 +98,9 @@ pub fn resume(root: &Root) -> Result<bool, StateError> {
     PAUSE.remove(root).map(|()| is_paused)
 }
 
-/// Whether the watcher is paused.
-pub fn is_paused(root: &Root) -> bool {
-    PAUSE.exists(root)
-}
-
 /// Why a watcher must not write now. A trial whose process has died does not count: the next apply ends it.
 pub fn blocked(root: &Root) -> Option<WaitsFor> {
-    if is_paused(root) {
+    if PAUSE.exists(root) {
         return Some(WaitsFor::Apply);
     }
     let waits = Trial::load(root).is_ok_and(|trial| trial.is_some_and(|trial| !trial.over));
