@@ -52,11 +52,16 @@ impl UnusedFunction {
 }
 
 impl Others {
+    /// The virtual interface of this name.
+    pub(crate) fn named(&self, name: &str) -> Option<&Virtual> {
+        self.virtuals.iter().find(|known| known.name == name)
+    }
+
     /// What has this name, and why there is nothing to plan for it; `None` for an unknown name.
     #[doc(hidden)]
     pub fn explain(&self, name: &str) -> Option<String> {
         let rdma = || self.rdma.iter().find(|rdma| rdma.name == name);
-        let what = match self.virtuals.iter().find(|other| other.name == name) {
+        let what = match self.named(name) {
             Some(Virtual { kind, .. }) => format!("{kind}: it has no device and no vectors"),
             None => match &rdma()?.device {
                 Some(device) => {

@@ -175,6 +175,10 @@ impl Machine {
         altnames.map(String::as_str).chain([name])
     }
 
+    fn stacked(&self, name: &str) -> Option<&Stacked> {
+        self.stacked.iter().find(|stacked| stacked.name == name)
+    }
+
     /// The interface of this name, and those that it stands on, at any depth.
     fn and_below<'a>(&'a self, top: &'a str) -> impl Iterator<Item = &'a str> {
         let (mut todo, mut seen) = (vec![top], BTreeSet::new());
@@ -182,8 +186,8 @@ impl Machine {
             loop {
                 let name = todo.pop()?;
                 if seen.insert(name) {
-                    let stacked = self.stacked.iter().filter(|stacked| stacked.name == name);
-                    todo.extend(stacked.flat_map(|one| &one.lowers).map(String::as_str));
+                    let lowers = self.stacked(name).map(|one| &one.lowers);
+                    todo.extend(lowers.into_iter().flatten().map(String::as_str));
                     return Some(name);
                 }
             }
@@ -205,10 +209,8 @@ impl Machine {
     /// The interface that wraps packets in others, among that of this name and those below it.
     pub(crate) fn tunnel(&self, name: &str) -> Option<String> {
         let wraps = |name: &&str| {
-            let stacked = self.stacked.iter().find(|one| one.name == *name);
-            let kind = stacked.and_then(|one| one.kind.as_deref());
-            let mut virtuals = self.others.virtuals.iter();
-            let alone = virtuals.find(|one| one.name == *name);
+            let kind = self.stacked(name).and_then(|one| one.kind.as_deref());
+            let alone = self.others.named(name);
             WRAPPING.iter().any(|wrapping| {
                 kind == Some(wrapping)
                     || alone.is_some_and(|one| one.kind.contains(&format!("({wrapping})")))
@@ -220,12 +222,10 @@ impl Machine {
 
 /// What an interface without a device is, to follow "it is"; `None` for any other name.
 pub fn without_device(machine: &Machine, name: &str) -> Option<String> {
-    let mut virtuals = machine.others.virtuals.iter();
-    if let Some(known) = virtuals.find(|known| known.name == name) {
+    if let Some(known) = machine.others.named(name) {
         return Some(known.kind.clone());
     }
-    let mut stacked = machine.stacked.iter();
-    let stacked = stacked.find(|stacked| stacked.name == name)?;
+    let stacked = machine.stacked(name)?;
     let has_device = machine.interface(name).is_some() || machine.below(name).next().is_some();
     (!has_device).then(|| format!("a virtual interface on {}", stacked.lowers.join(", ")))
 }
@@ -258,29 +258,34 @@ pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
     named.chain(others.cloned()).sorted().dedup().collect()
 }
 
-/// Why a selector matches no interface with a device: what it names, or the names most similar to it, best first.
+/// Why a selector matches no interface with a device.
 fn nothing(machine: &Machine, selector: String) -> SelectError {
-    let address = pci_address(&selector);
-    let what = match &address {
-        Some(address) => machine.others.explain_pci(address),
+    let what = match pci_address(&selector) {
+        Some(address) => machine.others.explain_pci(&address),
         None => machine.others.explain(&selector),
     };
     if let Some(what) = what {
         return SelectError::NoDevice { selector, what };
     }
-    let mut stacked = machine.stacked.iter();
-    if let Some(stacked) = stacked.find(|stacked| stacked.name == selector) {
-        let lowers = stacked.lowers.join(", ");
-        let candidates = format!("it is above {lowers}, and no interface below it has a device");
-        return SelectError::Nothing {
-            selector,
-            candidates,
-        };
+    let candidates = match machine.stacked(&selector) {
+        Some(Stacked { lowers, .. }) => {
+            let lowers = lowers.join(", ");
+            format!("it is above {lowers}, and no interface below it has a device")
+        }
+        None => nearest(machine, &selector),
+    };
+    SelectError::Nothing {
+        selector,
+        candidates,
     }
+}
+
+/// The names most similar to a selector, best first.
+fn nearest(machine: &Machine, selector: &str) -> String {
     let (kind, typed) = match selector.split_once(':') {
-        _ if address.is_some() => ("pci", &*selector),
+        _ if pci_address(selector).is_some() => ("pci", selector),
         Some((kind @ ("pci" | "driver" | "node"), rest)) => (kind, rest),
-        _ => ("", &*selector),
+        _ => ("", selector),
     };
     let likeness = |name: &String| {
         let bare = name.strip_prefix(kind).unwrap_or(name);
@@ -289,14 +294,10 @@ fn nothing(machine: &Machine, selector: String) -> SelectError {
     let mut names = selectors(machine, kind);
     names.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)).then_with(|| a.cmp(b)));
     let listed = names.iter().take(5).join(", ");
-    let candidates = match names.len() {
+    match names.len() {
         0 => "this machine has no interface with a device".to_owned(),
         1..=5 => format!("there is {listed}"),
         total => format!("nearest are {listed} (of {total})"),
-    };
-    SelectError::Nothing {
-        selector,
-        candidates,
     }
 }
 
