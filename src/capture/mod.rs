@@ -5,7 +5,6 @@
 
 mod redact;
 
-use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -24,7 +23,8 @@ const TRIES: usize = 3;
 #[derive(Debug)]
 pub struct Capture {
     root: Root,
-    tree: Tree,
+    /// What the capture holds.
+    pub tree: Tree,
     /// Files and directories that this user may not read; they are missing in the capture.
     pub refused: Vec<String>,
     /// Why nicpin cannot read this machine, if it cannot; the capture holds what was read before the error.
@@ -50,23 +50,22 @@ pub enum CaptureError {
 }
 
 impl Capture {
-    /// Reads the machine below a directory or in another capture. `beside` is a file that belongs to it although
-    /// reading a [`Machine`](nicpin::Machine) does not need it.
-    pub fn read(path: &Path, beside: &str) -> Result<Self, CaptureError> {
-        let mut tries = (1..TRIES).map(|_| Self::read_once(path, beside));
+    /// Reads the machine below a directory or in another capture, and its policy.
+    pub fn read(path: &Path) -> Result<Self, CaptureError> {
+        let mut tries = (1..TRIES).map(|_| Self::read_once(path));
         tries
             .find(|result| !matches!(result, Err(CaptureError::Changed(_))))
-            .unwrap_or_else(|| Self::read_once(path, beside))
+            .unwrap_or_else(|| Self::read_once(path))
     }
 
-    fn read_once(path: &Path, beside: &str) -> Result<Self, CaptureError> {
+    fn read_once(path: &Path) -> Result<Self, CaptureError> {
         let root = Root::open_recording(path)?;
         let machine = match nicpin::read::machine(&root, Wants::EVERYTHING) {
             // A machine that nicpin cannot read is the one most worth capturing.
             Err(error @ FileError::Content { .. }) => Err(error.to_string()),
             machine => Ok(machine?),
         };
-        root.read_opt(beside)?;
+        root.read_opt(redact::POLICY)?;
         let record = root.recorded();
         let mut tree = build(&root, &record)?;
         let back = nicpin::read::machine(&Root::of_tree(path, tree.clone()), Wants::EVERYTHING);
@@ -101,15 +100,9 @@ impl Capture {
         })
     }
 
-    /// Removes what could identify the machine. `without_comments` is that of a policy file; `names`: also the names of
-    /// interfaces and of the host.
-    pub fn redact(
-        &mut self,
-        without_comments: fn(&str) -> Option<String>,
-        names: bool,
-    ) -> Result<(), FileError> {
-        let changes = &mut self.redacted;
-        self.tree = redact::redact(&self.tree, &self.root, without_comments, names, changes)?;
+    /// Removes what could identify the machine. `names`: also the names of interfaces and of the host.
+    pub fn redact(&mut self, names: bool) -> Result<(), FileError> {
+        self.tree = redact::redact(&self.tree, &self.root, names, &mut self.redacted)?;
         Ok(())
     }
 
@@ -126,11 +119,6 @@ impl Capture {
         lines += &format!("unix-time {}\n", now.unwrap_or_default().as_secs());
         self.tree.append(ABOUT, &lines);
         Ok(())
-    }
-
-    /// The file: a tar archive compressed with gzip.
-    pub fn pack(&self) -> io::Result<Vec<u8>> {
-        self.tree.pack()
     }
 
     /// The number of files and links.

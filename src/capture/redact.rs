@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use identity::StandIns;
 use names::{Cgroups, Names};
 
+use nicpin::policy::without_comments;
 use nicpin::read::netlink::ALTNAMES;
 use nicpin::read::tools::irqbalance::{self, SCRIPT};
 use nicpin::root::tree::{Entry, Tree, TreeFile, resolve};
@@ -20,7 +21,7 @@ use nix::errno::Errno;
 
 const NET: &str = "/sys/class/net";
 /// Where a site keeps its policy.
-const POLICY: &str = "/etc/nicpin.toml";
+pub(super) const POLICY: &str = "/etc/nicpin.toml";
 /// The policy script of irqbalance in a capture.
 const SCRIPT_PLACE: &str = "/left-out/policyscript";
 
@@ -48,13 +49,12 @@ const IDENTITY: [&str; 20] = [
     "vpd",
 ];
 
-/// Removes from a tree what could identify the machine. `root` is that machine; `without_comments` gives a policy file
-/// without its comments, or `None` if it is not valid; `names`: also the names of interfaces and of the host. Adds to
-/// `changes` what was changed, a line each, for the user and not for the capture.
+/// Removes from a tree what could identify the machine. `root` is that machine; `names`: also the names of interfaces and
+/// of the host. Adds to `changes` what was changed, a line each, for the user and not for the capture.
 pub(super) fn redact(
     tree: &Tree,
     root: &Root,
-    without_comments: fn(&str) -> Option<String>,
+
     names: bool,
     changes: &mut Vec<String>,
 ) -> Result<Tree, FileError> {

@@ -3,12 +3,10 @@
 use crate::capture::Capture;
 use crate::commands::args::General;
 use crate::commands::help;
-use crate::commands::inputs::CONFIG;
 use crate::commands::output::{print, say, write_file};
 use anyhow::{Result, bail};
 use clap::Args;
 use nicpin::machine::wording::count;
-use nicpin::policy;
 use nicpin::report::exit::Exit;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
@@ -40,13 +38,13 @@ pub(super) fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result
             "a capture is binary and is not printed on a terminal; fix: name a file with -o FILE, or redirect standard output"
         );
     }
-    let mut capture = Capture::read(&cli.root, CONFIG)?;
+    let mut capture = Capture::read(&cli.root)?;
     if args.identify {
         capture.identify()?;
     } else {
-        capture.redact(policy::without_comments, args.redact_names)?;
+        capture.redact(args.redact_names)?;
     }
-    let bytes = capture.pack()?;
+    let bytes = capture.tree.pack()?;
     match &args.output {
         Some(path) => {
             write_file(path, &bytes, args.force)?;

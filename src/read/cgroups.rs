@@ -175,9 +175,8 @@ fn processes(root: &Root, cgroup: Option<String>) -> Result<Vec<u32>> {
     let (mut all, mut looked_at) = (Vec::new(), 0);
     let mut level = Vec::from_iter(cgroup);
     while let Some(cgroup) = level.pop() {
-        let path = format!("{cgroup}/cgroup.procs");
         let threaded = Some(Errno::EOPNOTSUPP as i32);
-        let pids = read_as(root, &path, |text| {
+        let pids = read_as(root, &format!("{cgroup}/cgroup.procs"), |text| {
             let pids: Result<Vec<u32>, _> = text.lines().map(str::parse).collect();
             pids.map_err(|_| "has a line that is no process")
         });
@@ -191,22 +190,9 @@ fn processes(root: &Root, cgroup: Option<String>) -> Result<Vec<u32>> {
         }
         looked_at += 1;
         if looked_at < MOST {
-            let below = read_names(root, &cgroup)?
-                .into_iter()
-                .filter(|name| !is_file(name));
-            level.extend(below.map(|name| format!("{cgroup}/{name}")));
+            let names = read_names(root, &cgroup)?;
+            level.extend(names.iter().map(|name| format!("{cgroup}/{name}")));
         }
     }
     Ok(all)
-}
-
-/// Whether the kernel has a file of this name in each cgroup.
-fn is_file(name: &str) -> bool {
-    let controllers = [
-        "cgroup", "cpu", "cpuset", "cpuacct", "memory", "io", "pids", "hugetlb", "rdma", "misc",
-        "dmem",
-    ];
-    name.split_once('.')
-        .is_some_and(|(controller, _)| controllers.contains(&controller))
-        || ["tasks", "notify_on_release", "release_agent"].contains(&name)
 }

@@ -124,7 +124,11 @@ fn read_interface(
     };
     read_queues(root, &mut interface, wants.queues)?;
     if !interface.in_other_namespace {
-        read_channels(root, &mut interface)?;
+        let (channels, asked) = ethtool::channels(root, name)?;
+        // This driver reports a maximum, but has no `set_channels`.
+        let fixed = interface.driver.as_deref() == Some("vmxnet3");
+        interface.channels = channels.map(|now| if fixed { now.without_more() } else { now });
+        interface.channels_fixed = asked && (fixed || channels.is_none());
         (interface.driver_version, interface.firmware) = ethtool::versions(root, name)?;
         interface.supported_mbps = ethtool::fastest_mode(root, name)?;
     }
@@ -177,16 +181,6 @@ fn read_link_state(root: &Root, path: &str) -> Result<String> {
         _ => "down",
     };
     Ok(state.to_owned())
-}
-
-/// An interface's channels as ethtool reports them, corrected for drivers with a fixed number.
-fn read_channels(root: &Root, interface: &mut Interface) -> Result<()> {
-    let (channels, asked) = ethtool::channels(root, &interface.name)?;
-    // The driver reports a maximum, but has no `set_channels`.
-    let fixed = interface.driver.as_deref() == Some("vmxnet3");
-    interface.channels = channels.map(|now| if fixed { now.without_more() } else { now });
-    interface.channels_fixed = asked && (fixed || channels.is_none());
-    Ok(())
 }
 
 /// Drivers with accelerated RFS: they have `ndo_rx_flow_steer`, and a map of their queues' CPUs that follows the affinity
@@ -246,13 +240,21 @@ fn read_device(root: &Root, link: &str, bus: Option<&str>) -> Result<Device> {
     let function = format!("{path}/physfn");
     let parent = root.link_name(&function)?;
     let most = read_link(root, &path, "max")?;
+    let vendor = read_hex(root, &format!("{path}/vendor"))?;
+    let device = match vendor {
+        Some(_) => read_hex(root, &format!("{path}/device"))?,
+        None => None,
+    };
+
     let mut node = read_node(root, &format!("{path}/numa_node"))?;
     if let Some(parent) = root.canonical(&function)?.filter(|_| node.is_none()) {
         node = read_node(root, &format!("{parent}/numa_node"))?;
     }
     Ok(Device {
         address: name_of(&path).to_owned(),
-        pci_id: read_pci_id(root, &path)?,
+        pci_id: vendor
+            .zip(device)
+            .map(|(vendor, device)| format!("{vendor:04x}:{device:04x}")),
         node,
         local_cpus: read_list(root, &format!("{path}/local_cpulist"))?,
         pcie_mtps: most.map_or(0, PcieLink::total),
@@ -267,14 +269,6 @@ fn read_device(root: &Root, link: &str, bus: Option<&str>) -> Result<Device> {
             read_irqs(root, &path)?
         },
     })
-}
-
-fn read_pci_id(root: &Root, path: &str) -> Result<Option<String>> {
-    let Some(vendor) = read_hex(root, &format!("{path}/vendor"))? else {
-        return Ok(None);
-    };
-    let device = read_hex(root, &format!("{path}/device"))?;
-    Ok(device.map(|device| format!("{vendor:04x}:{device:04x}")))
 }
 
 /// A number such as `0x15b3`; `None` if it is absent.
@@ -306,14 +300,9 @@ fn read_link(root: &Root, path: &str, which: &str) -> Result<Option<PcieLink>> {
     let mtps = read_as(root, &speed, |text| parse(text).ok_or(expected))?;
     let lanes: Option<u8> = read_number(root, &format!("{path}/{which}_link_width"))?;
     // 255 is the kernel's "unknown".
-    let is_known = |mtps, lanes| mtps > 0 && ![0, 255].contains(&lanes);
-    let link = mtps
-        .zip(lanes)
-        .filter(|&(mtps, lanes)| is_known(mtps, lanes));
-    Ok(link.map(|(mtps, lanes)| PcieLink {
-        mtps,
-        lanes: lanes.into(),
-    }))
+    let (mtps, lanes) = (mtps.unwrap_or(0), lanes.unwrap_or(0).into());
+    let is_known = mtps > 0 && ![0, 255].contains(&lanes);
+    Ok(is_known.then_some(PcieLink { mtps, lanes }))
 }
 
 /// The current link of a device, and what it and the port above it can do.

@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read};
 use std::str::FromStr;
 
+use itertools::Itertools as _;
+
 use crate::cpuset::MAX_CPUS;
 use crate::machine::{CountRow, Counts};
 use crate::read::files::{Result, again_while, name_in, numbered, read_as, read_list};
@@ -91,8 +93,7 @@ pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
         for name in ["chip_name", "hwirq", "actions"] {
             whose.extend(root.read_opt(&format!("{IRQS}/{irq}/{name}"))?);
         }
-        let whose: Vec<_> = whose.iter().map(|text| text.trim_end()).collect();
-        let whose = whose.join(" ");
+        let whose = whose.iter().map(|text| text.trim_end()).join(" ");
         found.rows.insert(irq, CountRow { counts, whose });
     }
     if found.rows.is_empty() {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine::Role::{self, Combined, Control, Rdma, Rx, Tx};
 use crate::machine::netdev::IrqQueues;
-use crate::machine::{Source, UnknownVector};
+use crate::machine::{Interface, Source, UnknownVector};
 use crate::read::files::Result;
 use crate::read::names::ActionName;
 use crate::read::names::Numbering::{self, Mlx4, Plain, Rank, Shared, Tg3, TxThenRx};
@@ -20,6 +20,8 @@ pub(crate) struct NamedVector<'a> {
     pub(crate) action: &'a str,
     /// What it means.
     pub(crate) named: ActionName<'a>,
+    /// Its use by that; `None` if the name does not distinguish it from others.
+    pub(crate) placed: Option<VectorUse>,
 }
 
 /// The role and queue of a vector.
@@ -41,14 +43,9 @@ struct Peers {
     by_order: bool,
 }
 
-/// The use of each vector of one interface with `rx` receive and `tx` transmit queues; `None` for a vector whose name does
-/// not distinguish it from others. `found` is in the order of the MSI-X entries, which is that of the IRQs.
-pub(crate) fn place(
-    driver: Option<&str>,
-    found: &[NamedVector],
-    rx: usize,
-    tx: usize,
-) -> Vec<Option<VectorUse>> {
+/// Determines the use of each vector of one interface with `rx` receive and `tx` transmit queues by its name. `found` is in
+/// the order of the MSI-X entries, which is that of the IRQs.
+pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, tx: usize) {
     let numbered = |wanted: Numbering| {
         found
             .iter()
@@ -57,10 +54,19 @@ pub(crate) fn place(
     };
     let (plain, of_tg3) = (numbered(Plain), numbered(Tg3));
     if plain > 1 && plain == found.len() {
-        return all_alike(driver, plain, rx, tx);
+        let placed = all_alike(driver, plain, rx, tx);
+        for (one, (role, queue)) in found.iter_mut().zip(placed) {
+            let source = Source::Order;
+            one.placed = Some(VectorUse {
+                role,
+                queue,
+                source,
+            });
+        }
+        return;
     }
     let mut groups: BTreeMap<(Role, Numbering), Peers> = BTreeMap::new();
-    for NamedVector { irq, named, .. } in found {
+    for NamedVector { irq, named, .. } in &*found {
         let peers = groups.entry((named.role, named.numbering)).or_default();
         let number = named.number.unwrap_or(u32::MAX);
         peers.numbers.push((number, *irq));
@@ -120,14 +126,21 @@ pub(crate) fn place(
             source,
         })
     };
-    found.iter().map(place).collect()
+    for one in found {
+        one.placed = place(one);
+    }
 }
 
 /// Vectors of drivers that give all of them the same name go by their order, if their number is unambiguous.
-fn all_alike(driver: Option<&str>, vectors: usize, rx: usize, tx: usize) -> Vec<Option<VectorUse>> {
+fn all_alike(
+    driver: Option<&str>,
+    vectors: usize,
+    rx: usize,
+    tx: usize,
+) -> Vec<(Role, Option<u32>)> {
     let queues = |role: Role, count: usize| (0..).take(count).map(move |queue| (role, Some(queue)));
     let control = [(Control, None)].into_iter();
-    let layout: Vec<(Role, Option<u32>)> = match driver {
+    match driver {
         // A vector for each pair of queues; the last, if there is one more, is for the link.
         Some("atlantic") if rx == tx && [rx, rx + 1].contains(&vectors) => {
             queues(Combined, rx).chain(control).collect()
@@ -137,52 +150,31 @@ fn all_alike(driver: Option<&str>, vectors: usize, rx: usize, tx: usize) -> Vec<
             .chain(queues(Tx, tx))
             .chain(queues(Rx, rx))
             .collect(),
-        _ => return vec![None; vectors],
-    };
-    let by_order = |(role, queue)| {
-        Some(VectorUse {
-            role,
-            queue,
-            source: Source::Order,
-        })
-    };
-    layout.into_iter().map(by_order).take(vectors).collect()
-}
-
-/// An interface's vectors, known and unknown.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct SettledVectors {
-    /// IRQ, handler's name and use of each known vector.
-    pub(crate) vectors: Vec<(u32, String, VectorUse)>,
-    /// Vectors without a known use.
-    pub(crate) unknown: Vec<UnknownVector>,
-    /// Where netlink and a name disagree: both answers, in words.
-    pub(crate) contradictions: Vec<String>,
+        _ => Vec::new(),
+    }
 }
 
 /// The queues of each IRQ by netlink.
 pub(crate) type Reported = BTreeMap<u32, IrqQueues>;
-/// A vector, and its use by its name.
-type Placed<'a> = (NamedVector<'a>, Option<VectorUse>);
+/// IRQ, handler's name and use of a vector.
+pub(crate) type KnownVector = (u32, String, VectorUse);
 
-/// Determines the vectors of one interface. `named` are their uses by name; `action` gives the handlers' names of an IRQ
-/// that has any.
+/// Determines the vectors of one interface: returns the known ones, and gives it those without a known use, and where
+/// netlink and a name disagree: both answers, in words. `named` are placed by name; `action` gives the handlers' names of
+/// an IRQ that has any.
 pub(crate) fn settle(
-    named: Vec<Placed>,
+    interface: &mut Interface,
+    named: &[NamedVector],
     reported: &Reported,
     action: impl Fn(u32) -> Result<Option<String>>,
-) -> Result<SettledVectors> {
-    let mut settled = SettledVectors::default();
-    let mut named: BTreeMap<u32, Placed> = named
-        .into_iter()
-        .map(|placed| (placed.0.irq, placed))
-        .collect();
-    let mut halves = Vec::new();
+) -> Result<Vec<KnownVector>> {
+    let mut named: BTreeMap<u32, NamedVector> = named.iter().map(|one| (one.irq, *one)).collect();
+    let (mut vectors, mut halves) = (Vec::new(), Vec::new());
     for (&irq, queues) in reported {
         let by_name = named.remove(&irq);
-        let placed = by_name.and_then(|(_, placed)| placed);
+        let placed = by_name.and_then(|found| found.placed);
         let name = match by_name {
-            Some((found, _)) => Some(found.action.to_owned()),
+            Some(found) => Some(found.action.to_owned()),
             None => action(irq)?,
         };
         let known = by_netlink(queues, placed, reported);
@@ -197,17 +189,19 @@ pub(crate) fn settle(
             }
             if (placed.role, placed.queue) != (known.role, known.queue) {
                 let (netlink, by_name) = (words(known), words(placed));
-                settled.contradictions.push(format!(
+                interface.contradictions.push(format!(
                     "IRQ {irq} ({name}) is {netlink} by netlink and {by_name} by its name"
                 ));
             }
         }
-        settled.vectors.push((irq, name, known));
+        vectors.push((irq, name, known));
     }
-    for (irq, (NamedVector { action, named, .. }, placed)) in named {
-        let action = action.to_owned();
-        let Some(placed) = placed else {
-            settled.unknown.push(UnknownVector { irq, action });
+    for (irq, found) in named {
+        let (action, named) = (found.action.to_owned(), found.named);
+        let Some(placed) = found.placed else {
+            interface
+                .unknown_vectors
+                .push(UnknownVector { irq, action });
             continue;
         };
         // Vectors that netlink does not report: control, idle, XDP.
@@ -226,16 +220,16 @@ pub(crate) fn settle(
                 "unchanged"
             };
             let by_name = words(placed);
-            settled.contradictions.push(format!(
+            interface.contradictions.push(format!(
                 "IRQ {irq} ({action}) is {by_name} by its name, which is IRQ {other} by netlink; it is {what}"
             ));
             if !stays {
                 continue;
             }
         }
-        settled.vectors.push((irq, action, placed));
+        vectors.push((irq, action, placed));
     }
-    Ok(settled)
+    Ok(vectors)
 }
 
 /// Of a vector that has both directions of a queue by netlink, and one by its name: the IRQ that has the other by its name
@@ -243,7 +237,7 @@ pub(crate) fn settle(
 fn other_half(
     placed: VectorUse,
     known: VectorUse,
-    named: &BTreeMap<u32, Placed>,
+    named: &BTreeMap<u32, NamedVector>,
     reported: &Reported,
 ) -> Option<u32> {
     let other = match placed.role {
@@ -258,7 +252,7 @@ fn other_half(
     let (&irq, _) = named
         .iter()
         .filter(|(irq, _)| !reported.contains_key(irq))
-        .find(|(_, (_, of))| of.is_some_and(is_other))?;
+        .find(|(_, of)| of.placed.is_some_and(is_other))?;
     Some(irq)
 }
 
@@ -320,12 +314,17 @@ mod tests {
 
     fn named(driver: &str, irq: u32, action: &'static str) -> Option<NamedVector<'static>> {
         let named = classify(Some(driver), action)?;
-        Some(NamedVector { irq, action, named })
+        Some(NamedVector {
+            irq,
+            action,
+            named,
+            placed: None,
+        })
     }
 
     /// The uses of vectors with these names on consecutive IRQs.
     fn placed(driver: &str, several_tx: bool, names: &[&'static str]) -> Vec<String> {
-        let found: Vec<NamedVector> = (98..)
+        let mut found: Vec<NamedVector> = (98..)
             .zip(names)
             .map(|(irq, name)| named(driver, irq, name).unwrap())
             .collect();
@@ -348,10 +347,8 @@ mod tests {
                 format!("{role:?} {}{order}", queue.unwrap()).to_lowercase()
             }
         };
-        place(None, &found, 1, 1 + usize::from(several_tx))
-            .into_iter()
-            .map(text)
-            .collect()
+        place(None, &mut found, 1, 1 + usize::from(several_tx));
+        found.into_iter().map(|one| text(one.placed)).collect()
     }
 
     #[test]
@@ -372,13 +369,14 @@ mod tests {
             ("lan743x", "lan743x", 3, 2, 1, ""),
             ("mvpp2", "eth0", 2, 2, 2, ""),
         ] {
-            let found: Vec<NamedVector> = (98..)
+            let mut found: Vec<NamedVector> = (98..)
                 .take(vectors)
                 .map(|irq| named(driver, irq, name).unwrap())
                 .collect();
-            let text: Vec<String> = place(Some(driver), &found, rx, tx)
+            place(Some(driver), &mut found, rx, tx);
+            let text: Vec<String> = found
                 .into_iter()
-                .flatten()
+                .filter_map(|one| one.placed)
                 .map(|placed| {
                     assert_eq!(placed.source, Source::Order);
                     let role = format!("{:?}", placed.role).to_lowercase();
@@ -518,11 +516,11 @@ mod tests {
 
     /// The vectors, then the contradictions, for names on consecutive IRQs from 98 and netlink's answer.
     fn settled(driver: &str, names: &[&'static str], reported: &[OfIrq]) -> Vec<String> {
-        let found: Vec<NamedVector> = (98..)
+        let mut found: Vec<NamedVector> = (98..)
             .zip(names)
             .filter_map(|(irq, name)| named(driver, irq, name))
             .collect();
-        let placed = place(None, &found, 1, 2);
+        place(None, &mut found, 1, 2);
         let queues = |&(irq, rx, tx): &OfIrq| {
             let [rx, tx] = [rx, tx].map(|ids| ids.iter().copied().collect());
             (irq, IrqQueues { rx, tx })
@@ -532,20 +530,20 @@ mod tests {
             let name = (irq as usize).checked_sub(98).and_then(|at| names.get(at));
             Ok(name.map(|&name| name.to_owned()))
         };
-        let settled = settle(found.into_iter().zip(placed).collect(), &reported, action).unwrap();
-        let mut lines: Vec<String> = settled
-            .vectors
+        let mut interface = Interface::default();
+        let vectors = settle(&mut interface, &found, &reported, action).unwrap();
+        let mut lines: Vec<String> = vectors
             .iter()
             .map(|(irq, _, placed)| format!("{irq} {} {:?}", words(*placed), placed.source))
             .collect();
         lines.sort();
         lines.extend(
-            settled
-                .unknown
+            interface
+                .unknown_vectors
                 .iter()
                 .map(|unknown| format!("{} ?", unknown.irq)),
         );
-        lines.extend(settled.contradictions);
+        lines.extend(interface.contradictions);
         lines
     }
 

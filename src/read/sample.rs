@@ -24,12 +24,15 @@ pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<
         ..Sample::default()
     };
     for name in &wanted.interfaces {
-        let counters = read_interface(root, name)?.map(|counters| (name.clone(), counters));
-        sample.interfaces.extend(counters);
+        let counters = read_interface(root, name)?;
+        sample
+            .interfaces
+            .extend(counters.map(|of| (name.clone(), of)));
     }
     for &pid in &wanted.threads {
-        let counts = threads::counts(root, pid)?.map(|counts| (pid, counts));
-        sample.threads.extend(counts);
+        sample
+            .threads
+            .extend(threads::counts(root, pid)?.map(|of| (pid, of)));
     }
     if wanted.cpus {
         sample.times = counters(root, "/proc/stat", times)?;

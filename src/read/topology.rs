@@ -27,11 +27,10 @@ pub fn read(root: &Root) -> Result<Topology> {
     let isolated = cpus_in(root, &format!("{CPU}/isolated"))?
         .union(&cpus_in(root, "/sys/fs/cgroup/cpuset.cpus.isolated")?);
     let nohz_full = cpus_in(root, &format!("{CPU}/nohz_full"))?;
-    let siblings = ["thread_siblings", "core_cpus"];
     let cores = groups(&online, |cpu| {
-        Ok(shared(root, cpu, siblings)?.unwrap_or_else(|| CpuSet::single(cpu)))
+        let siblings = shared(root, cpu, ["thread_siblings", "core_cpus"])?;
+        Ok(siblings.unwrap_or_else(|| CpuSet::single(cpu)))
     })?;
-    let packages = ["core_siblings", "package_cpus"];
     Ok(Topology {
         possible: possible.last().map_or(0, |last| last + 1),
         rps_filter: rps_filter(root)?.intersection(&online),
@@ -41,7 +40,7 @@ pub fn read(root: &Root) -> Result<Topology> {
         nohz_full: nohz_full.intersection(&online),
         l3_domains: groups(&online, |cpu| l3_domain(root, cpu))?,
         packages: groups(&online, |cpu| {
-            Ok(shared(root, cpu, packages)?.unwrap_or_default())
+            Ok(shared(root, cpu, ["core_siblings", "package_cpus"])?.unwrap_or_default())
         })?,
         speed_classes: speed_classes(root, &online, &cores)?,
         cores,

@@ -91,13 +91,11 @@ fn read_device(
         let actions = handlers.of(irq)?;
         Ok((!actions.is_empty()).then(|| actions.join(", ")))
     };
-    for (port, named) in ports.iter_mut().zip(named) {
+    for (port, mut named) in ports.iter_mut().zip(named) {
         let interface = &mut *port.interface;
         let (rx, tx) = (interface.rx_queues.len(), interface.tx_queues.len());
-        let placed = place(interface.driver.as_deref(), &named, rx, tx);
-        let named = named.into_iter().zip(placed).collect();
-        let settled = settle(named, &port.reported, action)?;
-        for (irq, action, placed) in settled.vectors {
+        place(interface.driver.as_deref(), &mut named, rx, tx);
+        for (irq, action, placed) in settle(interface, &named, &port.reported, action)? {
             if placed.role.is_queue() {
                 port.queue_names.push(action.clone());
             }
@@ -108,8 +106,6 @@ fn read_device(
                     .push(UnknownVector { irq, action }),
             }
         }
-        interface.unknown_vectors.extend(settled.unknown);
-        interface.contradictions = settled.contradictions;
     }
     share(ports);
     for Port { interface, .. } in ports {
@@ -192,7 +188,13 @@ fn understand<'a>(
             .filter_map(|(action, port)| {
                 let named = ports[port].patterns.classify(action)?;
                 let mut owner = owner(ports, port, &named)?;
-                let mut vector = NamedVector { irq, action, named };
+                let placed = None;
+                let mut vector = NamedVector {
+                    irq,
+                    action,
+                    named,
+                    placed,
+                };
                 if named.numbering == Numbering::Mlx4 {
                     owner = pools.find(&mut vector.named, ports).unwrap_or(owner);
                 }
