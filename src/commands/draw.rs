@@ -6,8 +6,7 @@ use crate::commands::help;
 use crate::commands::inputs::{Purpose, UsageError, read_and_plan};
 use crate::commands::output;
 use crate::commands::policy::PolicyArgs;
-use crate::draw::picture::Picture;
-use crate::draw::svg;
+use crate::draw::Picture;
 use crate::screen;
 use anyhow::{Result, bail};
 use clap::Args;
@@ -81,9 +80,9 @@ pub(super) fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Ex
     picture.origin = origin(&root)?;
     picture.lines &= !args.no_lines;
     if args.now || args.planned {
-        picture = picture.with_one_scene(args.planned);
+        picture.keep(args.planned);
     }
-    let svg = svg::picture(&picture);
+    let svg = picture.svg();
     let svg = screen::printable(&svg);
     match &args.output {
         Some(path) => output::write_file(path, svg.as_bytes(), args.force)?,

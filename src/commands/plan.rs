@@ -93,7 +93,7 @@ pub(super) fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Ex
     }
     require_live_interfaces(&root, &args.select)?;
     *out = match args.format() {
-        PlanFormat::Table if args.workers => screen::workers::plan(&machine, &plan).show(screen()),
+        PlanFormat::Table if args.workers => screen::shell::workers(&machine, &plan).show(screen()),
         PlanFormat::Table => {
             let detail = match (args.explain, args.all || cli.verbose) {
                 (true, _) => Detail::Reasons,
@@ -104,7 +104,7 @@ pub(super) fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Ex
         }
         PlanFormat::Json if args.explain => screen::json(&screen::plan::Explained::new(&plan))?,
         PlanFormat::Json => screen::json(&plan)?,
-        PlanFormat::Sh => screen::sh::plan(&plan),
+        PlanFormat::Sh => screen::shell::script(&plan),
     };
     Ok(exit(&plan, args.select.is_given(), args.detailed_exitcode))
 }

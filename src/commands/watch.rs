@@ -381,7 +381,7 @@ impl Loop<'_> {
             return;
         }
         self.state.waits_for = Some(why);
-        let text = screen::watch::waits_for(why);
+        let text = screen::status::waits_for(why);
         journal::log(self.root, Priority::Notice, text, &[]);
         self.show();
     }
@@ -418,7 +418,7 @@ impl Loop<'_> {
             .next_check()
             .saturating_sub(self.now())
             .as_secs();
-        self.manager.ready(&screen::watch::line(
+        self.manager.ready(&screen::status::line(
             &self.state,
             self.interfaces,
             wall() + next,

@@ -1,5 +1,288 @@
-//! `nicpin draw`: a machine as a picture.
+//! `nicpin draw`: the machine by node, cache, core and CPU, its interfaces, and the CPU of each queue, now and as planned.
 
-mod layout;
-pub mod picture;
-pub mod svg;
+mod svg;
+
+use itertools::Itertools as _;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::screen::nodes::size;
+use crate::screen::{count, speed};
+use nicpin::cpuset::CpuSet;
+use nicpin::machine::{Machine, Node, Role, Topology};
+use nicpin::plan::{Plan, PlannedInterface, PlannedVector, Score};
+use nicpin::report::nodes::{counts, home, neighbours};
+
+/// With more queues than this, lines are a tangle, and only the number of queues on each core is shown.
+const MOST_LINES: usize = 64;
+
+/// What a picture shows.
+pub struct Picture {
+    /// Which machine it is, when it was read, and the release of its kernel, as far as known.
+    pub origin: String,
+    /// Whether each queue has a line to its CPU.
+    pub lines: bool,
+    /// The machine in short.
+    title: String,
+    is_map: bool,
+    /// By node; last the one of interfaces whose node is unknown, if any.
+    panels: Vec<Panel>,
+    /// The interfaces of the plan.
+    cards: Vec<Card>,
+    isolated: CpuSet,
+    exclusive: CpuSet,
+    /// The current and the planned scene; a single one when they are equal.
+    scenes: Vec<Scene>,
+}
+
+/// A node.
+struct Panel {
+    name: String,
+    /// Its package and its memory.
+    about: String,
+    /// What else is on it.
+    neighbours: String,
+    /// Whether they share an L3 cache, or are the other ones, and cores.
+    groups: Vec<(bool, Vec<CpuSet>)>,
+    /// Indices of interfaces.
+    cards: Vec<usize>,
+}
+
+/// An interface.
+struct Card {
+    /// The letter that stands for it: A, B, and so on.
+    key: String,
+    name: String,
+    /// How many queues it has.
+    size: String,
+    /// Driver, speed, a link that is not up, and device.
+    what: String,
+    /// Queues that are in use and have a vector.
+    queues: BTreeSet<u32>,
+}
+
+/// The CPUs of all queues, now or planned.
+struct Scene {
+    title: &'static str,
+    /// The score in words.
+    score: String,
+    marks: BTreeSet<Mark>,
+}
+
+/// A queue's vector on a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Mark {
+    cpu: u32,
+    /// Index of the interface.
+    card: usize,
+    queue: u32,
+    role: Role,
+    /// Whether the CPU is not on the interface's node.
+    remote: bool,
+}
+
+impl Picture {
+    /// The picture of a plan's interfaces on a machine.
+    pub fn new(machine: &Machine, plan: &Plan) -> Self {
+        let topology = &machine.topology;
+        let cards: Vec<Card> = plan.interfaces.iter().enumerate().map(card).collect();
+        let [now, planned] = [now, planned].map(|cpus| marks(topology, plan, cpus));
+        let scene = |title, score: &Score, marks| Scene {
+            title,
+            score: words(score),
+            marks,
+        };
+        let scenes = if now == planned {
+            vec![scene("Now, and as planned", &plan.score, planned)]
+        } else {
+            let now = scene("Now", &plan.score_now, now);
+            vec![now, scene("Planned", &plan.score, planned)]
+        };
+        let is_map = cards.iter().map(|card| card.queues.len()).sum::<usize>() > MOST_LINES;
+        let title = [
+            count(topology.online.len(), "CPU"),
+            count(topology.nodes.len(), "node"),
+            count(cards.len(), "interface"),
+        ];
+        Self {
+            origin: String::new(),
+            lines: !is_map,
+            title: title.join(", "),
+            is_map,
+            panels: panels(machine, plan),
+            cards,
+            isolated: topology.isolated_or_nohz(),
+            exclusive: topology.exclusive.clone(),
+            scenes,
+        }
+    }
+
+    /// Leaves one scene: where the queues are planned, or where they are now.
+    pub fn keep(&mut self, planned: bool) {
+        if self.scenes.len() > 1 {
+            self.scenes.remove(usize::from(!planned));
+        }
+    }
+}
+
+fn panels(machine: &Machine, plan: &Plan) -> Vec<Panel> {
+    let topology = &machine.topology;
+    let on = |node: Option<u32>| {
+        let names = plan.interfaces.iter().map(|interface| &interface.name);
+        let homes = names.map(|name| home(machine, plan, name));
+        homes.positions(|home| home == node).collect::<Vec<_>>()
+    };
+    let panel = |(&id, node): (&u32, &Node)| {
+        let has_package = topology.packages.len() > 1 && !node.cpus.is_empty();
+        let mut packages = topology.packages.iter();
+        let package = packages
+            .position(|package| node.cpus.is_subset(package))
+            .filter(|_| has_package);
+        let package = package.map(|package| format!("package {package}"));
+        let memory = machine.memory.get(&id).map(|&memory| match memory {
+            0 => "no memory".to_owned(),
+            kib => size(Some(kib)),
+        });
+        let no_cpus = node.cpus.is_empty().then(|| "no CPUs".to_owned());
+        Panel {
+            name: format!("node {id}"),
+            about: [package, memory, no_cpus].iter().flatten().join(", "),
+            neighbours: counts(&neighbours(machine, Some(id))),
+            groups: groups(topology, &node.cpus),
+            cards: on(Some(id)),
+        }
+    };
+    let unknown = Panel {
+        name: "node unknown".to_owned(),
+        about: String::new(),
+        neighbours: String::new(),
+        groups: Vec::new(),
+        cards: on(None),
+    };
+    let unknown = Some(unknown).filter(|panel| !panel.cards.is_empty());
+    topology.nodes.iter().map(panel).chain(unknown).collect()
+}
+
+fn groups(topology: &Topology, cpus: &CpuSet) -> Vec<(bool, Vec<CpuSet>)> {
+    let mut left = cpus.clone();
+    let mut groups = Vec::new();
+    for (is_l3, cpus) in topology
+        .l3_domains
+        .iter()
+        .map(|domain| (true, domain))
+        .chain([(false, cpus)])
+    {
+        let cpus = cpus.intersection(&left);
+        left = left.difference(&cpus);
+        let cores: Vec<CpuSet> = topology
+            .cores
+            .iter()
+            .map(|core| core.intersection(&cpus))
+            .filter(|core| !core.is_empty())
+            .collect();
+        if !cores.is_empty() {
+            groups.push((is_l3, cores));
+        }
+    }
+    groups
+}
+
+fn card((at, interface): (usize, &PlannedInterface)) -> Card {
+    let queues: BTreeSet<u32> = active(interface)
+        .filter_map(|vector| vector.queue)
+        .collect();
+    let what = [
+        interface.driver.clone(),
+        interface.speed_mbps.map(speed),
+        Some(interface.link.clone()).filter(|link| link != "up"),
+        Some(interface.device.clone()).filter(|device| !device.is_empty()),
+    ];
+    Card {
+        key: key(at),
+        name: interface.name.clone(),
+        size: match queues.len() {
+            0 => "no queue with a vector".to_owned(),
+            queues => count(queues, "queue"),
+        },
+        what: what.iter().flatten().join(", "),
+        queues,
+    }
+}
+
+/// A to Z, then AA, AB and so on.
+fn key(at: usize) -> String {
+    let before = if at < 26 {
+        String::new()
+    } else {
+        key(at / 26 - 1)
+    };
+    before + &('A'..='Z').nth(at % 26).map_or(String::new(), String::from)
+}
+
+fn active(interface: &PlannedInterface) -> impl Iterator<Item = &PlannedVector> {
+    let vectors = interface.vectors.iter();
+    vectors.filter(|vector| vector.role.is_queue() && !vector.idle)
+}
+
+/// The effective CPUs of a vector, if the kernel reports them.
+fn now(vector: &PlannedVector) -> CpuSet {
+    let single = Some(&vector.affinity).filter(|cpus| cpus.len() == 1);
+    vector
+        .effective
+        .as_ref()
+        .or(single)
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// The planned CPUs of a vector; the effective ones of a vector that is left unchanged.
+fn planned(vector: &PlannedVector) -> CpuSet {
+    vector.cpus.clone().unwrap_or_else(|| now(vector))
+}
+
+fn marks(topology: &Topology, plan: &Plan, cpus: fn(&PlannedVector) -> CpuSet) -> BTreeSet<Mark> {
+    let mut marks = BTreeSet::new();
+    for (card, interface) in plan.interfaces.iter().enumerate() {
+        for vector in active(interface) {
+            let (Some(queue), role) = (vector.queue, vector.role) else {
+                continue;
+            };
+            let own = vector.node.or(interface.local_node());
+            let near = own.map(|own| topology.cpus_near(own));
+            marks.extend(cpus(vector).iter().map(|cpu| Mark {
+                cpu,
+                card,
+                queue,
+                role,
+                remote: near.as_ref().is_some_and(|near| !near.contains(cpu)),
+            }));
+        }
+    }
+    marks
+}
+
+fn words(score: &Score) -> String {
+    let local = score.local.map(|local| {
+        let percent = (local * 100.0).floor();
+        format!("{percent:.0}% of the queue vectors on the local node")
+    });
+    let most = count(score.max_vectors_per_core, "queue");
+    let isolated =
+        (score.on_isolated > 0).then(|| format!("{} on isolated CPUs", score.on_isolated));
+    let words = [local, Some(format!("at most {most} on a core")), isolated];
+    words.iter().flatten().join(", ")
+}
+
+/// The queues of an interface on one CPU, in short: `3` for a queue, `3r` or `3t` for one of its vectors when the other is
+/// on another CPU.
+fn labels(marks: &[&Mark]) -> Vec<String> {
+    let mut roles: BTreeMap<u32, BTreeSet<Role>> = BTreeMap::new();
+    for mark in marks {
+        roles.entry(mark.queue).or_default().insert(mark.role);
+    }
+    let label = |(queue, roles): (u32, BTreeSet<Role>)| match roles.into_iter().exactly_one() {
+        Ok(Role::Rx) => format!("{queue}r"),
+        Ok(Role::Tx) => format!("{queue}t"),
+        _ => queue.to_string(),
+    };
+    roles.into_iter().map(label).collect()
+}

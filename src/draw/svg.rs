@@ -1,488 +1,522 @@
-//! The picture of a machine as SVG. Text stays text, colours follow the viewer's light or dark scheme, and nothing is
-//! shown by colour alone: each interface has a letter, each core its number. The same picture gives the same bytes.
+//! The picture of a machine as SVG: panels for nodes, in them boxes for caches, cores and CPUs, and below these the
+//! interfaces. Text stays text, colours follow the viewer's light or dark scheme, and nothing is shown by colour alone:
+//! each interface has a letter, each core its number. The same picture gives the same bytes.
 //!
 //! A queue is a line from its interface to a CPU, and a label in that CPU. Of many queues, only their number on each core is
 //! shown, as a heat map.
 
 use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
-use crate::draw::layout::{Layout, MARGIN, Rect, WIDEST, width};
-use crate::draw::picture::{InterfacePicture, Picture, QueueMark, Scene, labels};
-use crate::screen::nodes::size;
+use crate::draw::{Mark, Panel, Picture, labels};
+use crate::screen::{joined, when};
 use nicpin::cpuset::CpuSet;
 
-/// Above the scenes: the title.
-const TITLE: i32 = 44;
-/// Above each scene: its heading.
-const HEADING: i32 = 34;
-/// A sign of the legend, the line of text beside it, and where that begins.
-const SIGN: i32 = 24;
-const LINE: i32 = 16;
-const WORDS: i32 = 48;
-/// From one sign of a scale to the next.
-const STEP: i32 = 42;
-
+/// Space around everything, and between panels.
+const MARGIN: usize = 20;
+/// The maximum width of a row of panels, unless a single panel is wider; and of the picture.
+const WIDEST: usize = 1720;
+/// The least width of the picture, for its legend, and of a panel's content.
+const NARROWEST: (usize, usize) = (680, 260);
+/// Above the scenes, and above each.
+const TITLE: usize = 44;
+const HEADING: usize = 34;
+/// A CPU, and a core with one.
+const CELL: (usize, usize) = (38, 29);
+const CORE: usize = 42;
+/// Between cores, around those of a cache, and above them.
+const CORE_GAP: usize = 4;
+const GROUP_PAD: usize = 7;
+const GROUP_HEAD: usize = 8;
+/// Around the content of a panel, and its two lines of text.
+const PANEL_PAD: usize = 12;
+const PANEL_HEAD: usize = 44;
+/// Above the first interface, where lines turn, and between others and between caches.
+const TURN: usize = 48;
+const GAP: usize = 8;
+/// An interface without its dots, and the least and the greatest distance between the centres of two.
+const CHIP: usize = 42;
+const DOTS: (usize, usize) = (11, 44);
+/// A line of the legend, its text after a sign, and from one sign of a scale to the next.
+const LINE: usize = 22;
+const WORDS: usize = 48;
+const STEP: usize = 42;
 /// The number of interface colours. Further interfaces reuse them, with other letters.
 const COLOURS: usize = 8;
 
-/// The picture as an SVG document.
-pub fn picture(picture: &Picture) -> String {
-    let layout = Layout::new(picture);
-    let pair = |first: &str, size: i32, then: &str| width(first, size) + width(then, 12) + 12;
-    let headings = (picture.scenes.iter()).map(|scene| pair(scene.title, 16, &scene.score));
-    let column = headings.fold(layout.width, i32::max);
-    let beside = picture.scenes.len() == 2 && 2 * (column + MARGIN) <= WIDEST;
-    let scenes = i32::try_from(picture.scenes.len()).unwrap_or(0);
-    let (across, down) = if beside { (scenes, 1) } else { (1, scenes) };
-    let title = pair(&picture.title, 18, &picture.origin);
-    let inner = (across * (column + MARGIN) - MARGIN).max(title);
-    let legend = legend(picture, inner - WORDS);
-    let lines: i32 = legend.iter().map(|(_, words)| height(words)).sum();
-    let scene_height = HEADING + layout.height + MARGIN;
-    let (w, h) = (
-        inner + 2 * MARGIN,
-        TITLE + down * scene_height + lines + MARGIN,
-    );
-    let mut out = String::new();
-    let _ = writeln!(
-        out,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img">"#
-    );
-    let _ = writeln!(out, "<title>{}</title>", escaped(&picture.title));
-    out.push_str(STYLE);
-    let _ = writeln!(out, r#"<rect class="paper" width="{w}" height="{h}"/>"#);
-    text_pair(
-        &mut out,
-        (MARGIN, 30),
-        "title",
-        &picture.title,
-        &picture.origin,
-    );
-    let (mut x, mut y) = (MARGIN, TITLE);
-    for scene in &picture.scenes {
-        text_pair(&mut out, (x, y + 20), "heading", scene.title, &scene.score);
-        let _ = writeln!(out, r#"<g transform="translate({x} {})">"#, y + HEADING);
-        draw(&mut out, picture, scene, &layout);
-        out.push_str("</g>\n");
-        if beside {
-            x += column + MARGIN;
-        } else {
-            y += scene_height;
-        }
-    }
-    y = TITLE + down * scene_height;
-    for (sign, words) in legend {
-        let _ = writeln!(out, r#"<g transform="translate({MARGIN} {y})">{sign}"#);
-        // The scale has five signs.
-        let x = WORDS + if sign.starts_with("<g") { 5 * STEP } else { 0 };
-        for (at, line) in (0_i32..).zip(&words) {
-            text(&mut out, (x, 13 + at * LINE), "dim", line);
-        }
-        out.push_str("</g>\n");
-        y += height(&words);
-    }
-    out + "</svg>\n"
+/// How wide a text and one after it are, the first in a font of this size, in the widest of the fonts (`DejaVu` Sans).
+fn width(first: &str, size: usize, then: &str) -> usize {
+    (first.chars().count() * size + then.chars().count() * 12) * 62 / 100 + 12
 }
 
-/// The height of a sign of the legend with its lines of text.
-fn height(words: &[String]) -> i32 {
-    SIGN + LINE * (i32::try_from(words.len()).unwrap_or(1) - 1)
-}
+impl Picture {
+    /// The picture as an SVG document.
+    pub fn svg(&self) -> String {
+        let scenes = self
+            .scenes
+            .iter()
+            .map(|scene| (scene, Drawing::new(self, &scene.marks)))
+            .collect_vec();
+        let mut size = (0, 0);
+        for (scene, drawing) in &scenes {
+            let heading = width(scene.title, 16, &scene.score);
+            size.0 = size.0.max(drawing.width.max(heading) + MARGIN);
+            size.1 = HEADING + drawing.height + MARGIN;
+        }
+        let is_beside = scenes.len() == 2 && 2 * size.0 <= WIDEST;
+        let (right, down) = if is_beside { (size.0, 0) } else { (0, size.1) };
+        let others = scenes.len() - 1;
+        let legend = self.legend();
+        let title = width(&self.title, 18, &self.origin).max(NARROWEST.0) + MARGIN;
+        let w = title.max(others * right + size.0) + MARGIN;
+        let below = TITLE + others * down + size.1;
+        let h = below + legend.len() * LINE + MARGIN;
+        let title = escaped(&self.title);
+        let mut out = Svg(format!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img">
+<title>{title}</title>
+{STYLE}<rect class="paper" width="{w}" height="{h}"/>
+"#
+        ));
+        out.text((MARGIN, 30), "title", &self.title, &self.origin);
+        for (at, (scene, drawing)) in scenes.iter().enumerate() {
+            let (x, y) = (MARGIN + at * right, TITLE + at * down);
+            out.text((x, y + 20), "heading", scene.title, &scene.score);
+            out.group((x, y + HEADING), "\n");
+            for layer in [&drawing.panels, &drawing.below, &drawing.above] {
+                out.0 += &layer.0;
+            }
+            out.0 += "</g>\n";
+        }
+        for (at, (sign, words)) in legend.iter().enumerate() {
+            out.group((MARGIN, below + at * LINE), sign);
+            // The scale has five signs more.
+            let x = WORDS + if sign.starts_with("<g") { 5 * STEP } else { 0 };
+            out.text((x, 13), "dim", words, "");
+            out.0 += "</g>\n";
+        }
+        out.0 + "</svg>\n"
+    }
 
-/// One scene, drawn from the bottom layer up.
-fn draw(out: &mut String, picture: &Picture, scene: &Scene, layout: &Layout) {
-    for (at, panel) in layout.panels.iter().enumerate() {
-        rect(out, *panel, "panel", 8);
-        let (name, more, neighbours) = heading(picture, at);
-        text_pair(out, (panel.x + 12, panel.y + 19), "node", &name, &more);
-        text(out, (panel.x + 12, panel.y + 35), "dim", neighbours);
-    }
-    for group in &layout.caches {
-        rect(out, *group, "l3", 5);
-        text(out, (group.x + 7, group.y + 11), "tiny", "L3");
-    }
-    let mut by_cpu: BTreeMap<u32, Vec<&QueueMark>> = BTreeMap::new();
-    for place in &scene.places {
-        by_cpu.entry(place.cpu).or_default().push(place);
-    }
-    // Of each queue: how many are on its core.
-    let mut heat: BTreeMap<(usize, u32), usize> = BTreeMap::new();
-    for (rect, cpus) in &layout.cores {
-        let places = || (cpus.iter()).filter_map(|cpu| by_cpu.get(&cpu)).flatten();
-        let is_remote = places().any(|place| place.remote);
-        let queues: BTreeSet<_> = places().map(|place| (place.card, place.queue)).collect();
-        core(out, *rect, picture.is_map.then_some(queues.len()));
-        if picture.is_map && is_remote {
-            self::rect(out, rect.within(2), "far", 3);
-        }
-        for queue in &queues {
-            let most = heat.entry(*queue).or_default();
-            *most = queues.len().max(*most);
-        }
-    }
-    let (taking, free): (Vec<_>, Vec<_>) =
-        (layout.cells.iter()).partition(|(cpu, _)| by_cpu.contains_key(cpu));
-    for (cpu, rect) in free {
-        cell(out, picture, *cpu, *rect, &[]);
-    }
-    // Above the CPUs that take nothing, and below those at which they end.
-    for place in scene.places.iter().filter(|_| picture.lines) {
-        line(out, layout, place);
-    }
-    for (cpu, rect) in taking {
-        cell(
-            out,
-            picture,
-            *cpu,
-            *rect,
-            by_cpu.get(cpu).map_or(&[], Vec::as_slice),
-        );
-    }
-    for (&at, (rect, dots)) in &layout.chips {
-        let Some(card) = picture.cards.get(at) else {
-            continue;
+    /// Signs with their meaning, in lines.
+    fn legend(&self) -> Vec<(String, &'static str)> {
+        let sign = |class: &str, on: &str, word: &str| {
+            let mut sign = Svg(String::new());
+            sign.rect([0, 0, 36, 18], class, 3);
+            sign.text((18, 13), on, word, "");
+            sign.0
         };
-        chip(out, card, at, *rect);
-        let colour = at % COLOURS;
-        for (queue, (x, y)) in dots {
-            let class = if picture.is_map {
-                let queues = heat.get(&(at, *queue)).copied().unwrap_or(0);
-                format!("h{} dot", level(queues))
-            } else {
-                format!("k{colour}")
-            };
-            let _ = writeln!(
-                out,
-                r#"<circle class="{class}" cx="{x}" cy="{y}" r="3.5"/>"#
+        let remote = "takes a queue of an interface on another node";
+        let excluded = "isolated, nohz_full or in an exclusive cpuset partition; point at the CPU to see which";
+        let mut legend = Vec::new();
+        if self.is_map {
+            let mut scale = Svg(String::new());
+            for (at, queues) in ["1", "2", "3-4", "5-8", "9-16", "17+"].iter().enumerate() {
+                let level = at + 1;
+                scale.group(
+                    (at * STEP, 0),
+                    &sign(&format!("h{level}"), &format!("count n{level}"), queues),
+                );
+                scale.0 += "</g>";
+            }
+            let mut dots = Svg(String::new());
+            for at in 1..=4 {
+                dots.dot((9 * at - 5, 9), &format!("h{at} dot"));
+            }
+            legend.extend([
+                (scale.0, "queues on a core, in one of these colours"),
+                (
+                    dots.0,
+                    "the queues of an interface, each in the colour of the core that takes it;",
+                ),
+                (String::new(), "point at a CPU to see which"),
+                (sign("core", "", "") + &sign("far", "", ""), remote),
+            ]);
+        } else {
+            let words = "a CPU that takes queue 3 of interface A (r, t: only its receive or transmit vector;";
+            let more = "CPUs in one frame are one core, those in a box marked L3 share that cache";
+            legend.extend([
+                (sign("k c0", "label on", "A3"), words),
+                (
+                    String::new(),
+                    "\u{d7}6: six queues, point at the CPU to see which);",
+                ),
+                (String::new(), more),
+            ]);
+            if self.lines {
+                let line = r#"<path class="line s c0" d="M0 5H36"/><path class="line remote s c0" d="M0 13H36"/>"#;
+                let words = "from a queue to the CPU that takes it; dashed: on another node";
+                legend.push((line.to_owned(), words));
+            }
+            legend.push((sign("k c0", "", "") + &sign("away", "", ""), remote));
+        }
+        legend.push((sign("cpu isolated", "", ""), excluded));
+        legend
+    }
+}
+
+/// A scene: its layers, and where lines begin and end.
+struct Drawing<'a> {
+    picture: &'a Picture,
+    marks: &'a BTreeSet<Mark>,
+    width: usize,
+    height: usize,
+    panels: Svg,
+    /// Below the lines, these, and above them.
+    below: Svg,
+    above: Svg,
+    /// The bottom of each CPU, in its middle.
+    ends: BTreeMap<u32, (usize, usize)>,
+    /// Of each queue: the most queues on a core that takes it.
+    heat: BTreeMap<(usize, u32), usize>,
+}
+
+impl<'a> Drawing<'a> {
+    fn new(picture: &'a Picture, marks: &'a BTreeSet<Mark>) -> Self {
+        let mut drawing = Self {
+            picture,
+            marks,
+            width: 0,
+            height: 0,
+            panels: Svg::default(),
+            below: Svg::default(),
+            above: Svg::default(),
+            ends: BTreeMap::new(),
+            heat: BTreeMap::new(),
+        };
+        let panels = &picture.panels;
+        let cores = panels.iter().map(widest_row);
+        let texts = panels.iter().map(|panel| width("", 0, &panel.neighbours));
+        let cards = picture.cards.iter().map(|card| {
+            let name = width(&format!("{} {} ", card.key, card.name), 13, &card.size);
+            name.max(width("", 0, &card.what)) + 20
+        });
+        let inner = cores
+            .chain(texts)
+            .chain(cards)
+            .fold(NARROWEST.1, usize::max);
+        let step = inner + 2 * PANEL_PAD + MARGIN;
+        // As few rows as have room for them, filled evenly.
+        let count = panels.len().max(1);
+        let most = ((WIDEST + MARGIN) / step).clamp(1, count);
+        let in_row = count.div_ceil(count.div_ceil(most));
+        drawing.width = in_row * step - MARGIN;
+        // CPUs first: lines and the colours of queues depend on all of them.
+        let (mut chips, mut y) = (Vec::new(), 0);
+        for row in panels.chunks(in_row) {
+            for (at, panel) in row.iter().enumerate() {
+                let x = at * step + PANEL_PAD;
+                let mut bottom = drawing.cores(panel, (x, y), inner);
+                let mut gap = if picture.lines { TURN } else { GAP };
+                for &card in &panel.cards {
+                    let (_, rows, _) = dots(picture.cards[card].queues.len(), inner);
+                    let h = CHIP + rows * DOTS.0;
+                    chips.push((card, [x, bottom + gap, inner, h]));
+                    bottom += gap + h;
+                    gap = GAP;
+                }
+                drawing.height = drawing.height.max(bottom + PANEL_PAD);
+            }
+            for at in 0..row.len() {
+                let place = [at * step, y, step - MARGIN, drawing.height - y];
+                drawing.panels.rect(place, "panel", 8);
+            }
+            y = drawing.height + MARGIN;
+        }
+        for (card, place) in chips {
+            drawing.chip(card, place);
+        }
+        drawing
+    }
+
+    /// The heading and the cores of a panel; returns where they end.
+    fn cores(&mut self, panel: &Panel, (left, top): (usize, usize), inner: usize) -> usize {
+        self.below
+            .text((left, top + 19), "node", &panel.name, &panel.about);
+        self.below
+            .text((left, top + 35), "dim", &panel.neighbours, "");
+        let (mut x, mut y, mut bottom) = (left, top + PANEL_HEAD, top + PANEL_HEAD);
+        for (is_l3, cores) in &panel.groups {
+            let (columns, high, w, h) = grid(cores);
+            if x > left && x + w > left + inner {
+                (x, y) = (left, bottom + GAP);
+            }
+            if *is_l3 {
+                self.below.rect([x, y, w, h], "l3", 5);
+                self.below.text((x + 7, y + 11), "tiny", "L3", "");
+            }
+            for (at, core) in cores.iter().enumerate() {
+                let across = GROUP_PAD + at % columns * (CORE + CORE_GAP);
+                self.core(
+                    core,
+                    x + across,
+                    y + GROUP_PAD + GROUP_HEAD + at / columns * high,
+                );
+            }
+            x += w + GAP;
+            bottom = bottom.max(y + h);
+        }
+        bottom
+    }
+
+    fn core(&mut self, cpus: &CpuSet, x: usize, y: usize) {
+        let place = [x, y, CORE, core_height(cpus)];
+        self.below.rect(place, "core", 4);
+        let marks = self.marks.iter().filter(|mark| cpus.contains(mark.cpu));
+        let queues: BTreeSet<_> = marks.clone().map(|mark| (mark.card, mark.queue)).collect();
+        let many = queues.len();
+        if self.picture.is_map {
+            let level = level(many);
+            self.below.rect(within(place, 1), &format!("h{level}"), 3);
+            let middle = (x + CORE / 2, y + place[3] / 2 + 4);
+            self.below
+                .text(middle, &format!("count n{level}"), &many.to_string(), "");
+            if marks.clone().any(|mark| mark.remote) {
+                self.below.rect(within(place, 2), "far", 3);
+            }
+        }
+        for queue in queues {
+            let most = self.heat.entry(queue).or_default();
+            *most = many.max(*most);
+        }
+        for (thread, cpu) in cpus.iter().enumerate() {
+            self.cell(cpu, x + 2, y + 2 + thread * CELL.1);
+        }
+    }
+
+    fn cell(&mut self, cpu: u32, x: usize, y: usize) {
+        let (picture, (w, h)) = (self.picture, CELL);
+        self.ends.insert(cpu, (x + w / 2, y + h));
+        let marks = self
+            .marks
+            .iter()
+            .filter(|mark| mark.cpu == cpu)
+            .collect_vec();
+        let out = if marks.is_empty() {
+            &mut self.below
+        } else {
+            &mut self.above
+        };
+        let isolated = picture.isolated.contains(cpu);
+        let exclusive = picture.exclusive.contains(cpu);
+        let mut title = format!("CPU {cpu}");
+        title += when(isolated, ", isolated or nohz_full");
+        title += when(exclusive, ", in an exclusive cpuset partition");
+        let cards = marks
+            .chunk_by(|a, b| a.card == b.card)
+            .map(|of| (of[0].card, labels(of)))
+            .collect_vec();
+        for (card, queues) in &cards {
+            title += &format!(
+                "; {} queues {}",
+                picture.cards[*card].name,
+                queues.join(", ")
             );
         }
+        out.0 += &format!("<g><title>{}</title>", escaped(&title));
+        let is_map = picture.is_map;
+        let excluded = when(isolated || exclusive, "isolated");
+        out.rect(
+            [x, y, w, h],
+            &joined(" ", ["cpu", when(is_map, "bare"), excluded]),
+            3,
+        );
+        if !is_map {
+            let share = w / cards.len().max(1);
+            for (at, (card, _)) in cards.iter().enumerate() {
+                // The next one covers the rest.
+                let part = [x + at * share, y, w - at * share, h];
+                out.rect(part, &format!("k c{}", card % COLOURS), 3);
+            }
+            if marks.iter().any(|mark| mark.remote) {
+                out.rect(within([x, y, w, h], 1), "away", 2);
+            }
+            let class = joined(" ", ["number", when(!cards.is_empty(), "on")]);
+            out.text((x + w / 2, y + 12), &class, &cpu.to_string(), "");
+            // `A3`, `A3,7`, `A3 B7`, or only how many if there is no room for that.
+            let cards = cards.iter();
+            let queues: usize = cards.clone().map(|(_, queues)| queues.len()).sum();
+            let all =
+                cards.map(|(card, of)| format!("{}{}", picture.cards[*card].key, of.join(",")));
+            let label = Some({ all }.join(" "))
+                .filter(|label| label.len() <= 5)
+                .unwrap_or(format!("\u{d7}{queues}"));
+            out.text((x + w / 2, y + 24), "label on", &label, "");
+        }
+        out.0 += "</g>\n";
     }
+
+    /// An interface, the dots of its queues spread over its width, and the lines from these to their CPUs.
+    fn chip(&mut self, at: usize, place: [usize; 4]) {
+        let (picture, [x, y, w, h]) = (self.picture, place);
+        let (card, colour) = (&picture.cards[at], at % COLOURS);
+        let key = 10 + 9 * card.key.len();
+        let (out, base) = (&mut self.above, y + h - 24);
+        out.rect(place, &format!("chip s c{colour}"), 5);
+        out.rect([x + 7, base - 11, key, 15], &format!("k c{colour}"), 3);
+        out.text((x + 12, base), "key on", &card.key, "");
+        out.text((x + key + 12, base), "name", &card.name, &card.size);
+        out.text((x + 7, base + 16), "dim", &card.what, "");
+        let (in_row, _, step) = dots(card.queues.len(), w);
+        for (dot, &queue) in card.queues.iter().enumerate() {
+            let x = x + GROUP_PAD + step / 2 + dot % in_row * step;
+            let y = y + GROUP_PAD + dot / in_row * DOTS.0;
+            let heat = self.heat.get(&(at, queue)).copied().unwrap_or(0);
+            let hot = format!("h{} dot", level(heat));
+            let class = if picture.is_map {
+                hot
+            } else {
+                format!("k c{colour}")
+            };
+            self.above.dot((x, y), &class);
+            let marks = self
+                .marks
+                .iter()
+                .filter(|mark| (mark.card, mark.queue) == (at, queue));
+            for mark in marks.filter(|_| picture.lines) {
+                let Some((to_x, to_y)) = self.ends.get(&mark.cpu) else {
+                    continue;
+                };
+                let (middle, remote) = ((y + to_y) / 2, when(mark.remote, " remote"));
+                self.below.0 += &format!(
+                    r#"<path class="line s c{colour}{remote}" d="M{x} {y}C{x} {middle} {to_x} {middle} {to_x} {to_y}"/>
+"#
+                );
+            }
+        }
+    }
+}
+
+/// How many dots are in a row of an interface, the rows, and the distance between two.
+fn dots(count: usize, width: usize) -> (usize, usize, usize) {
+    let room = width - 2 * GROUP_PAD;
+    let in_row = count.clamp(1, room / DOTS.0);
+    (in_row, count.div_ceil(in_row), (room / in_row).min(DOTS.1))
+}
+
+fn core_height(core: &CpuSet) -> usize {
+    core.len() * CELL.1 + CORE - CELL.0
+}
+
+/// How many cores of a cache are in a row, how high one is, and how wide and high its box is: up to 8 in one row, of more
+/// a number that fills the rows.
+fn grid(cores: &[CpuSet]) -> (usize, usize, usize, usize) {
+    let count = cores.len();
+    let full = (6..=16).rev().find(|columns| count % columns == 0);
+    let columns = if count <= 8 {
+        count
+    } else {
+        full.unwrap_or(12)
+    };
+    let high = cores.iter().map(core_height).max().unwrap_or(0) + CORE_GAP;
+    let pads = 2 * GROUP_PAD - CORE_GAP;
+    let h = count.div_ceil(columns) * high + pads + GROUP_HEAD;
+    (columns, high, columns * (CORE + CORE_GAP) + pads, h)
+}
+
+/// The width of a row of caches: as many as make the node about twice as wide as high.
+fn widest_row(panel: &Panel) -> usize {
+    let sizes = panel.groups.iter().map(|(_, cores)| grid(cores));
+    let widest = sizes.clone().map(|(.., w, _)| w + GAP).max().unwrap_or(GAP);
+    let highest = sizes.map(|(.., h)| h).max().unwrap_or(0);
+    let count = panel.groups.len();
+    let is_wide = |across: &usize| across * widest >= 3 * count.div_ceil(*across) * highest / 2;
+    (1..=count).find(is_wide).unwrap_or(count.max(1)) * widest - GAP
 }
 
 /// The colour of so many queues on a core.
 fn level(queues: usize) -> usize {
-    match queues {
-        0..=2 => queues,
-        3..=4 => 3,
-        5..=8 => 4,
-        9..=16 => 5,
-        _ => 6,
-    }
+    [0, 1, 2, 4, 8, 16]
+        .iter()
+        .filter(|&&most| queues > most)
+        .count()
 }
 
-fn core(out: &mut String, place: Rect, queues: Option<usize>) {
-    rect(out, place, "core", 4);
-    let Some(queues) = queues else { return };
-    let level = level(queues);
-    rect(out, place.within(1), &format!("h{level}"), 3);
-    let middle = (place.x + place.w / 2, place.y + place.h / 2 + 4);
-    text(out, middle, &format!("count n{level}"), &queues.to_string());
+/// What is so far within the edges.
+fn within([x, y, w, h]: [usize; 4], by: usize) -> [usize; 4] {
+    [x + by, y + by, w - 2 * by, h - 2 * by]
 }
 
-/// A panel's name, more about its node, and what else is on it.
-fn heading(picture: &Picture, at: usize) -> (String, String, &str) {
-    let Some(node) = picture.nodes.get(at) else {
-        return ("node unknown".to_owned(), String::new(), "");
-    };
-    let package = node.package.map(|package| format!("package {package}"));
-    let memory = match node.memory_kib {
-        Some(0) => Some("no memory".to_owned()),
-        kib => kib.map(|_| size(kib)),
-    };
-    let no_cpus = node.groups.is_empty().then(|| "no CPUs".to_owned());
-    let more: Vec<String> = [package, memory, no_cpus].into_iter().flatten().collect();
-    (
-        format!("node {}", node.id),
-        more.join(", "),
-        &node.neighbours,
-    )
-}
+/// Elements, one below the other.
+#[derive(Default)]
+struct Svg(String);
 
-/// The line from a queue's dot to its CPU.
-fn line(out: &mut String, layout: &Layout, place: &QueueMark) {
-    let chip = layout.chips.get(&place.card);
-    let (Some((_, dots)), Some(cell)) = (chip, layout.cells.get(&place.cpu)) else {
-        return;
-    };
-    let Some((_, (x, y))) = dots.iter().find(|(queue, _)| *queue == place.queue) else {
-        return;
-    };
-    let (to_x, to_y) = (cell.x + cell.w / 2, cell.y + cell.h);
-    let middle = (*y + to_y) / 2;
-    let class = if place.remote { "line remote" } else { "line" };
-    let colour = place.card % COLOURS;
-    let _ = writeln!(
-        out,
-        r#"<path class="{class} s{colour}" d="M{x} {y}C{x} {middle} {to_x} {middle} {to_x} {to_y}"/>"#
-    );
-}
-
-fn cell(out: &mut String, picture: &Picture, cpu: u32, cell: Rect, places: &[&QueueMark]) {
-    let is_excluded = picture.isolated.contains(cpu) || picture.exclusive.contains(cpu);
-    let class = match (picture.is_map, is_excluded) {
-        (true, true) => "cpu bare isolated",
-        (true, false) => "cpu bare",
-        (false, true) => "cpu isolated",
-        (false, false) => "cpu",
-    };
-    let title = escaped(&cell_title(picture, cpu, places));
-    let _ = write!(out, "<g><title>{title}</title>");
-    rect(out, cell, class, 3);
-    let cards: BTreeSet<usize> = places.iter().map(|place| place.card).collect();
-    if !picture.is_map {
-        let share = cell.w / i32::try_from(cards.len().max(1)).unwrap_or(1);
-        for (at, card) in (0_i32..).zip(&cards) {
-            // The next one covers the rest.
-            let part = Rect {
-                x: cell.x + at * share,
-                w: cell.w - at * share,
-                ..cell
-            };
-            rect(out, part, &format!("k{}", card % COLOURS), 3);
-        }
-    }
-    if !picture.is_map {
-        if places.iter().any(|place| place.remote) {
-            rect(out, cell.within(1), "away", 2);
-        }
-        let (middle, on) = (
-            cell.x + cell.w / 2,
-            if cards.is_empty() { "" } else { " on" },
-        );
-        let number = format!("number{on}");
-        text(out, (middle, cell.y + 12), &number, &cpu.to_string());
-        text(
-            out,
-            (middle, cell.y + 24),
-            "label on",
-            &short(picture, places),
+impl Svg {
+    fn rect(&mut self, [x, y, w, h]: [usize; 4], class: &str, radius: usize) {
+        self.0 += &format!(
+            r#"<rect class="{class}" x="{x}" y="{y}" width="{w}" height="{h}" rx="{radius}"/>
+"#
         );
     }
-    out.push_str("</g>\n");
-}
 
-/// The queues of a CPU: `A3`, `A3,7`, `A3 B7`, or only how many if its cell has no room for that: `×9`.
-fn short(picture: &Picture, places: &[&QueueMark]) -> String {
-    /// Characters of a cell.
-    const ROOM: usize = 5;
-    let of = |same: &[&QueueMark]| {
-        let card = same.first().and_then(|place| picture.cards.get(place.card));
-        let key = card.map_or("", |card| card.key.as_str());
-        format!("{key}{}", labels(same.iter().copied()).join(","))
-    };
-    let cards = places.chunk_by(|a, b| a.card == b.card);
-    let all = cards.map(of).join(" ");
-    if all.chars().count() <= ROOM {
-        return all;
+    fn dot(&mut self, (x, y): (usize, usize), class: &str) {
+        self.0 += &format!(
+            r#"<circle class="{class}" cx="{x}" cy="{y}" r="3.5"/>
+"#
+        );
     }
-    let queues = places.iter().map(|place| (place.card, place.queue));
-    format!("\u{d7}{}", queues.collect::<BTreeSet<_>>().len())
-}
 
-/// The title of a CPU, which viewers show when the pointer is over it.
-fn cell_title(picture: &Picture, cpu: u32, places: &[&QueueMark]) -> String {
-    let has = |cpus: &CpuSet, words: &'static str| if cpus.contains(cpu) { words } else { "" };
-    let mut words = format!(
-        "CPU {cpu}{}{}",
-        has(&picture.isolated, ", isolated or nohz_full"),
-        has(&picture.exclusive, ", in an exclusive cpuset partition")
-    );
-    for same in places.chunk_by(|a, b| a.card == b.card) {
-        if let Some(card) = same.first().and_then(|place| picture.cards.get(place.card)) {
-            let queues = labels(same.iter().copied()).join(", ");
-            let _ = write!(words, "; {} queues {queues}", card.name);
-        }
+    /// The beginning of a group, and what follows.
+    fn group(&mut self, (x, y): (usize, usize), then: &str) {
+        self.0 += &format!(r#"<g transform="translate({x} {y})">{then}"#);
     }
-    words
-}
 
-fn chip(out: &mut String, card: &InterfacePicture, at: usize, r: Rect) {
-    let colour = at % COLOURS;
-    rect(out, r, &format!("chip s{colour}"), 5);
-    let y = r.y + r.h - 24;
-    let key = Rect {
-        x: r.x + 7,
-        y: y - 11,
-        w: 10 + 9 * i32::try_from(card.key.len()).unwrap_or(1),
-        h: 15,
-    };
-    rect(out, key, &format!("k{colour}"), 3);
-    text(out, (key.x + 5, y), "key on", &card.key);
-    let after = (key.x + key.w + 5, y);
-    text_pair(out, after, "name", &card.name, &card.queues_text());
-    text(out, (r.x + 7, y + 16), "dim", &card.what);
-}
-
-/// The signs with their meaning, in lines of this width.
-fn legend(picture: &Picture, room: i32) -> Vec<(String, Vec<String>)> {
-    let sign = |classes: &[&str], class: &str, word: &str| {
-        let (x, y, w, h) = (0, 0, 36, 18);
-        let mut sign = String::new();
-        for class in classes {
-            rect(&mut sign, Rect { x, y, w, h }, class, 3);
+    /// A text, and a second one after it in a weaker colour.
+    fn text(&mut self, (x, y): (usize, usize), class: &str, first: &str, then: &str) {
+        if first.is_empty() {
+            return;
         }
-        text(&mut sign, (18, 13), class, word);
-        sign
-    };
-    let mut legend = Vec::new();
-    if picture.is_map {
-        let scale = (0_i32..)
-            .zip(["1", "2", "3-4", "5-8", "9-16", "17+"])
-            .map(|(at, queues)| {
-                let level = format!("h{}", at + 1);
-                let sign = sign(&["core", &level], &format!("count n{}", at + 1), queues);
-                format!(r#"<g transform="translate({} 0)">{sign}</g>"#, at * STEP)
-            });
-        let words = "queues on a core, in one of these colours";
-        legend.push((scale.collect(), words.to_owned()));
-        let dot = |at| {
-            format!(
-                r#"<circle class="h{at} dot" cx="{}" cy="9" r="3.5"/>"#,
-                9 * at - 5
-            )
-        };
-        let words = "the queues of an interface, each in the colour of the core that takes it; point at a CPU to see which";
-        legend.push(((1..=4).map(dot).collect(), words.to_owned()));
-    } else {
-        let words = "a CPU that takes queue 3 of interface A (r, t: only its receive or transmit vector; \u{d7}6: six \
-             queues, point at the CPU to see which); CPUs in one frame are one core, those in a box marked L3 share that cache";
-        legend.push((sign(&["k0"], "label on", "A3"), words.to_owned()));
-        if picture.lines {
-            let line =
-                r#"<path class="line s0" d="M0 5H36"/><path class="line remote s0" d="M0 13H36"/>"#;
-            let words = "from a queue to the CPU that takes it; dashed: on another node";
-            legend.push((line.to_owned(), words.to_owned()));
-        }
-    }
-    let away = if picture.is_map {
-        ["core", "far"]
-    } else {
-        ["k0", "away"]
-    };
-    let words = "takes a queue of an interface on another node";
-    legend.push((sign(&away, "", ""), words.to_owned()));
-    let words =
-        "isolated, nohz_full or in an exclusive cpuset partition; point at the CPU to see which";
-    legend.push((sign(&["cpu isolated"], "", ""), words.to_owned()));
-    let folded = legend
-        .into_iter()
-        .map(|(sign, words)| (sign, fold(&words, room)));
-    folded.collect()
-}
-
-/// A text in lines of this width.
-fn fold(text: &str, room: i32) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if width(line, 12) + width(word, 12) + 8 <= room => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
-fn rect(out: &mut String, rect: Rect, class: &str, radius: i32) {
-    let Rect { x, y, w, h } = rect;
-    let _ = writeln!(
-        out,
-        r#"<rect class="{class}" x="{x}" y="{y}" width="{w}" height="{h}" rx="{radius}"/>"#
-    );
-}
-
-/// A text, and a second one after it in a weaker colour.
-fn text_pair(out: &mut String, (x, y): (i32, i32), class: &str, first: &str, then: &str) {
-    let (first, then) = (escaped(first), escaped(then));
-    let _ = writeln!(
-        out,
-        r#"<text class="{class}" x="{x}" y="{y}">{first} <tspan class="dim" dx="4">{then}</tspan></text>"#
-    );
-}
-
-fn text(out: &mut String, (x, y): (i32, i32), class: &str, text: &str) {
-    if !text.is_empty() {
-        let text = escaped(text);
-        let _ = writeln!(
-            out,
-            r#"<text class="{class}" x="{x}" y="{y}">{text}</text>"#
+        let (first, then) = (escaped(first), escaped(then));
+        let then = format!(r#" <tspan class="dim" dx="4">{then}</tspan>"#);
+        let then = when(!then.contains("></"), &then);
+        self.0 += &format!(
+            r#"<text class="{class}" x="{x}" y="{y}">{first}{then}</text>
+"#
         );
     }
 }
 
 /// Escapes text for XML: the name of an interface may hold nearly any character.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            // XML 1.0 cannot represent these.
-            '\0'..='\u{1f}' | '\u{7f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
+    // XML 1.0 cannot represent these.
+    let is_odd = |c: char| c.is_ascii_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
+    let text = text
+        .replace(is_odd, "\u{fffd}")
+        .replace('&', "&amp;")
+        .replace('<', "&lt;");
+    text.replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Colours and fonts, in the viewer's light or dark scheme. Light is the default. For interface colour N, `kN` is a filled
-/// area with white text, `sN` a line; for level N of the heat map, `hN` is an area and `nN` the number on it.
+/// Colours and fonts, in the viewer's light or dark scheme. Light is the default. `cN` is the colour of interface N, `k`
+/// an area in it with white text, `s` a line; for level N of the heat map, `hN` is an area and `nN` the number on it.
 const STYLE: &str = "<style>
 text { font: 12px system-ui, \"DejaVu Sans\", \"Liberation Sans\", sans-serif; fill: #1f2328 }
-.title { font-size: 17px; font-weight: bold }
-.heading { font-size: 15px; font-weight: bold }
-.node { font-size: 13px; font-weight: bold }
-.name, .key { font-weight: bold }
-.dim { font-size: 12px; font-weight: normal; fill: #57606a }
-.tiny { font-size: 9px; fill: #57606a }
-.number { font-size: 11px; text-anchor: middle; fill: #57606a }
-.label { font-size: 10px; font-weight: bold; text-anchor: middle }
-text.on { fill: #fff }
-.number.on { font-weight: normal }
-.paper { fill: #fff }
-.panel { fill: #f3f5f8; stroke: #d0d7de }
-.l3 { fill: #e6eaef; stroke: none }
-.core { fill: #cdd4dc; stroke: none }
+.title { font-size: 17px; font-weight: bold } .heading { font-size: 15px; font-weight: bold }
+.node, .name, .key { font-weight: bold }
+.dim, .tiny, .number { font-size: 12px; font-weight: normal; fill: #57606a }
+.tiny { font-size: 9px } .number { font-size: 11px } .label { font-size: 10px; font-weight: bold }
+.number, .label, .count { text-anchor: middle }
+text.on, .n5, .n6 { fill: #fff }
+.paper { fill: #fff } .panel { fill: #f3f5f8; stroke: #d0d7de } .l3 { fill: #e6eaef } .core { fill: #cdd4dc }
 .cpu { fill: #fff; stroke: #cdd4dc }
-.bare { fill: none; stroke: none; pointer-events: all }
 .isolated { fill: #e6eaef; stroke: #57606a; stroke-dasharray: 3 2 }
-.bare.isolated { fill: none }
+.bare, .bare.isolated { fill: none; pointer-events: all } .bare { stroke: none } .bare.isolated { stroke: #57606a }
 .h0 { fill: #fff } .h1 { fill: #dbeafe } .h2 { fill: #7cb7f8 } .h3 { fill: #fcd34d }
-.dot { stroke: #57606a; stroke-width: 0.7 }
 .h4 { fill: #fb923c } .h5 { fill: #dc2626 } .h6 { fill: #7f1d1d }
-.count { font-size: 12px; font-weight: bold; text-anchor: middle }
-text.count { fill: #1f2328 }
-text.n0 { font-weight: normal; fill: #57606a } text.n5, text.n6 { fill: #fff }
+.dot { stroke: #57606a; stroke-width: 0.7 }
+.count { font-weight: bold } .n1, .n2, .n3, .n4 { fill: #1f2328 } .n0 { font-weight: normal; fill: #57606a }
 .chip { fill: #fff; stroke-width: 1.5 }
-.line { fill: none; stroke-width: 1.5; stroke-linejoin: round }
-.remote { stroke-dasharray: 5 3 }
+.line { fill: none; stroke-width: 1.5 } .remote { stroke-dasharray: 5 3 }
 .away { fill: none; stroke: #ffd33d; stroke-width: 2.5 }
 .far { fill: none; stroke: #8250df; stroke-width: 3; stroke-dasharray: 5 3 }
-.k0 { fill: #1f6feb } .k1 { fill: #bc4c00 } .k2 { fill: #1a7f37 } .k3 { fill: #8250df }
-.k4 { fill: #bf3989 } .k5 { fill: #0e7490 } .k6 { fill: #7d5a00 } .k7 { fill: #57606a }
-.s0 { stroke: #1f6feb } .s1 { stroke: #bc4c00 } .s2 { stroke: #1a7f37 } .s3 { stroke: #8250df }
-.s4 { stroke: #bf3989 } .s5 { stroke: #0e7490 } .s6 { stroke: #7d5a00 } .s7 { stroke: #57606a }
+.k { fill: currentColor } .s { stroke: currentColor }
+.c0 { color: #1f6feb } .c1 { color: #bc4c00 } .c2 { color: #1a7f37 } .c3 { color: #8250df }
+.c4 { color: #bf3989 } .c5 { color: #0e7490 } .c6 { color: #8a6300 } .c7 { color: #656d76 }
 @media (prefers-color-scheme: dark) {
-text { fill: #e6edf3 }
-.dim, .tiny, .number { fill: #9198a1 }
-.paper { fill: #0d1117 }
-.panel { fill: #161b22; stroke: #30363d }
-.l3 { fill: #21262d }
-.core { fill: #3d444d }
-.cpu { fill: #0d1117; stroke: #3d444d }
-.isolated { fill: #21262d; stroke: #9198a1 }
-.bare.isolated { fill: none }
-.h0 { fill: #0d1117 }
-text.n0 { fill: #9198a1 }
-.chip { fill: #0d1117 }
-.s0 { stroke: #58a6ff } .s1 { stroke: #f0883e } .s2 { stroke: #3fb950 } .s3 { stroke: #bc8cff }
-.s4 { stroke: #f778ba } .s5 { stroke: #39c5dd } .s6 { stroke: #d4a72c } .s7 { stroke: #9198a1 }
+text { fill: #e6edf3 } .dim, .tiny, .number, .n0 { fill: #9198a1 }
+.paper, .cpu, .h0, .chip { fill: #0d1117 } .panel { fill: #161b22; stroke: #30363d }
+.l3, .isolated { fill: #21262d } .core { fill: #3d444d } .cpu { stroke: #3d444d }
+.isolated, .bare.isolated { stroke: #9198a1 } .bare, .bare.isolated { fill: none } .bare { stroke: none }
 }
 </style>
 ";

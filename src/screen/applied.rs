@@ -3,60 +3,58 @@
 
 use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
+use std::slice::from_ref;
 
 use crate::screen::page::Page;
-use crate::screen::status::moves;
-use crate::screen::text::{count, kinds, notes, ranges};
+use crate::screen::{
+    count, grouped, kinds, machine_or, moves, or, ranges, role_word, sorted, when, with, written,
+};
 use nicpin::machine::Role;
 use nicpin::machine::setting::{shown, thread_of};
 use nicpin::machine::wording::word;
 use nicpin::plan::note::advice::Advice;
 use nicpin::plan::{Note, WriteKind};
-use nicpin::report::applied::{Applied, Evidence, VectorProof, Watched};
-use nicpin::report::outcome::{
-    ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, Outcome, WriteResult,
+use nicpin::report::applied::Evidence::{Elsewhere, Gone, MovedAway, NoTraffic, Proven};
+use nicpin::report::applied::Watched::{Resumed, WaitsForTrial};
+use nicpin::report::applied::{Applied, VectorProof};
+use nicpin::report::outcome::IrqbalanceAction::{
+    Banned, NotRequested, Refused, Started, Stopped, Unbanned,
 };
+use nicpin::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, WriteResult};
 use nicpin::report::restored::{Restored, ToRestore, TrialEnd};
 
 /// Why an apply failed, without what it did.
 pub fn failed_apply(applied: &Applied) -> Page {
-    let mut page = changes(applied);
-    page.add(refusals(
+    let mut page = Page::default();
+    changes(&mut page, applied);
+    outcomes(
+        &mut page,
         &applied.channels,
-        applied.irqbalance.as_ref(),
+        &applied.irqbalance,
         &applied.results,
-    ));
-    page.add(applied.undone.as_ref().map(all_undone).unwrap_or_default());
+        true,
+    );
+    all_undone(&mut page, applied);
     for unknown in &applied.unknown {
         page.line(format!("{}: {}", unknown.interface, unknown.note));
     }
     if applied.strict && applied.tally.managed > 0 {
-        page.line(format!(
-            "{} cannot be moved",
-            count(applied.tally.managed, "IRQ")
-        ));
+        page.line(count(applied.tally.managed, "IRQ") + " cannot be moved");
     }
-    page.add(mismatches(applied.proof.as_deref().unwrap_or_default()));
+    mismatches(&mut page, applied.proof.as_deref().unwrap_or_default());
     page
 }
 
 /// Why a restore failed, without what it did.
 pub fn failed_restore(restored: &Restored) -> Page {
-    refusals(
+    let mut page = Page::default();
+    outcomes(
+        &mut page,
         &restored.channels,
-        restored.irqbalance.as_ref(),
+        &restored.irqbalance,
         &restored.results,
-    )
-}
-
-fn refusals(
-    outcomes: &[ChannelOutcome],
-    balancer: Option<&IrqbalanceOutcome>,
-    results: &[WriteResult],
-) -> Page {
-    let mut page = channels(outcomes.iter().filter(|outcome| outcome.refused.is_some()));
-    page.add(irqbalance(balancer.filter(|outcome| outcome.failed())));
-    page.add(failures(results.iter().filter(|result| result.failed())));
+        true,
+    );
     page
 }
 
@@ -66,61 +64,56 @@ pub fn applied(applied: &Applied, all: bool) -> Page {
     let mut page = Page::default();
     if let Some(earlier) = &applied.earlier {
         let why = " of an unconfirmed apply --try";
-        page.add(undone(earlier, why, "the next apply tries again"));
+        undone(&mut page, earlier, why, "the next apply tries again");
     }
     if !applied.misfit {
-        let failed = match tally.failed() {
-            0 => String::new(),
-            failed => format!("; {failed} could not be written"),
-        };
-        let pending = match tally.pending {
-            0 => String::new(),
-            pending => format!(" {} at the next interrupt.", moves(pending)),
-        };
-        let already = count(tally.already, "setting");
-        page.item(
-            "",
-            match tally.changed {
-                0 if !failed.is_empty() => format!("Nothing was written{failed}."),
-                0 => format!("Nothing was written: {already} already as planned."),
-                changed => format!(
-                    "{} written and read back{failed}.{pending}",
-                    count(changed, "setting")
-                ),
-            },
-        );
+        let failed = with("; ", could_not(tally.failed(), "written"));
+        let pending = format!(" {} at the next interrupt.", moves(tally.pending));
+        page.text(match tally.changed {
+            0 if !failed.is_empty() => format!("Nothing was written{failed}."),
+            0 => {
+                let already = count(tally.already, "setting");
+                format!("Nothing was written: {already} already as planned.")
+            }
+            changed => {
+                let changed = count(changed, "setting");
+                let pending = when(tally.pending > 0, &pending);
+                format!("{changed} written and read back{failed}.{pending}")
+            }
+        });
     }
-    page.add(changes(applied));
-    page.add(written(&applied.results, all));
-    page.add(channels(&applied.channels));
-    page.add(irqbalance(applied.irqbalance.as_ref()));
-    page.add(results(&applied.results));
-    page.add(applied.undone.as_ref().map(all_undone).unwrap_or_default());
+    changes(&mut page, applied);
+    settings(&mut page, &applied.results, all);
+    outcomes(
+        &mut page,
+        &applied.channels,
+        &applied.irqbalance,
+        &applied.results,
+        false,
+    );
+    all_undone(&mut page, applied);
     // What one may also do is for status and plan.
     let has_more = |note: &Note| !matches!(note.advice(), Some(Advice::Try(_)));
     let about = applied.notes.iter().filter(|one| has_more(&one.note));
-    let about = about.map(|one| (&*one.interface, &one.note));
-    page.add(notes("", about, (usize::MAX, "")));
-    page.add(applied.proof.as_deref().map(proof).unwrap_or_default());
+    page.notes(about.map(|one| (&*one.interface, from_ref(&one.note))));
+    if let Some(vectors) = &applied.proof {
+        proof(&mut page, vectors);
+    }
     if applied.proof_cut_short {
         page.line("The proof ended early, because the time of --try ended before that of --prove.");
     }
     match applied.watched {
-        Some(Watched::WaitsForTrial) if applied.trial.is_some() => {
-            page.item(
-                "",
-                "nicpin watch writes nothing until the trial is confirmed or has ended.",
-            );
+        Some(WaitsForTrial) if applied.trial.is_some() => {
+            page.text("nicpin watch writes nothing until the trial is confirmed or has ended.");
         }
-        Some(Watched::Resumed) => page.line("nicpin watch is no longer paused."),
+        Some(Resumed) => page.line("nicpin watch is no longer paused."),
         _ => {}
     }
     if let (Some(_), Some(left)) = (applied.trial, applied.left) {
         let confirm = "nicpin\u{a0}confirm (or Enter on this terminal)";
-        page.item(
-            "",
-            format!("Trial: restored in {left} s unless confirmed: {confirm}"),
-        );
+        page.text(format!(
+            "Trial: restored in {left} s unless confirmed: {confirm}"
+        ));
     } else if tally.changed > 0 {
         page.line("Undo: nicpin restore");
     }
@@ -137,155 +130,103 @@ pub fn applied(applied: &Applied, all: bool) -> Page {
     page
 }
 
-/// What has changed since a stored plan was made.
-fn changes(applied: &Applied) -> Page {
-    let mut page = Page::default();
-    if applied.misfit {
-        let text = "The plan does not match this machine; nothing was written. Make a new plan, or use --force to apply \
-                    the part that still matches.";
-        page.item("", text);
-    }
-    for change in &applied.changes {
-        let left_out = if change.left_out && !applied.misfit {
-            "; left out"
-        } else {
-            ""
-        };
-        page.item(
-            "differs   ",
-            format!(
-                "{}: {}{left_out}",
-                machine_or(&change.interface),
-                change.text
-            ),
-        );
-    }
-    page
+/// How many could not be; none if all could.
+fn could_not(failed: usize, be: &str) -> Option<String> {
+    (failed > 0).then(|| format!("{failed} could not be {be}"))
 }
 
-fn machine_or(interface: &str) -> &str {
-    if interface.is_empty() {
-        "machine"
-    } else {
-        interface
+/// What has changed since a stored plan was made.
+fn changes(page: &mut Page, applied: &Applied) {
+    if applied.misfit {
+        page.text(
+            "The plan does not match this machine; nothing was written. Make a new plan, or use --force to apply the \
+             part that still matches.",
+        );
+    }
+    for change in &applied.changes {
+        let left_out = when(change.left_out && !applied.misfit, "; left out");
+        let (on, text) = (machine_or(&change.interface), &change.text);
+        page.item("differs   ", format!("{on}: {text}{left_out}"));
     }
 }
 
 /// Where interrupts arrived: queues by interface and verdict, and each IRQ with interrupts on other CPUs.
-fn proof(vectors: &[VectorProof]) -> Page {
-    let mut page = Page::default();
-    let of = |verdict| {
-        vectors
-            .iter()
-            .filter(move |vector| vector.verdict == verdict)
-    };
-    for (verdict, label, what) in [
+fn proof(page: &mut Page, vectors: &[VectorProof]) {
+    let of = |verdict| vectors.iter().filter(move |of| of.verdict == verdict);
+    let (proven, no_traffic) = (of(Proven), of(NoTraffic));
+    for (vectors, label, what) in [
         (
-            Evidence::Proven,
+            proven.clone(),
             "proven      ",
             "interrupts arrived where planned",
         ),
-        (Evidence::NoTraffic, "no traffic  ", "no interrupts seen"),
+        (no_traffic.clone(), "no traffic  ", "no interrupts seen"),
     ] {
-        let mut interfaces: BTreeMap<&str, BTreeMap<Role, Vec<u32>>> = BTreeMap::new();
-        for vector in of(verdict) {
-            let roles = interfaces.entry(&vector.interface).or_default();
-            roles.entry(vector.role).or_default().extend(vector.queue);
-        }
-        for (name, roles) in interfaces {
-            let mut queues = roles.into_iter().map(|(role, queues)| {
-                let role = match role {
-                    Role::Combined => "queues".to_owned(),
-                    role => format!("{role:?}").to_lowercase(),
-                };
-                format!("{role} {}", ranges(&queues))
+        for (name, vectors) in sorted(vectors.map(|of| (&of.interface, of))) {
+            let roles = sorted(vectors.iter().map(|of| (of.role, of.queue)));
+            let queues = roles.into_iter().map(|(role, queues)| {
+                let (role, s) = (role_word(role), when(role == Role::Combined, "s"));
+                format!("{role}{s} {}", ranges(queues.into_iter().flatten()))
             });
-            let queues = queues.join(", ");
-            page.item(label, format!("{name} {queues}: {what}"));
+            page.item(label, format!("{name} {}: {what}", { queues }.join(", ")));
         }
     }
-    page.add(mismatches(vectors));
-    let (proven, no_traffic) = (
-        of(Evidence::Proven).count(),
-        of(Evidence::NoTraffic).count(),
-    );
+    mismatches(page, vectors);
+    let (proven, no_traffic) = (proven.count(), no_traffic.count());
     let mismatch = vectors.len() - proven - no_traffic;
     page.line(format!(
         "proof: proven={proven} no-traffic={no_traffic} mismatch={mismatch}"
     ));
-    page
+}
+
+fn lower(variant: impl std::fmt::Debug) -> String {
+    format!("{variant:?}").to_lowercase()
 }
 
 /// Vectors whose interrupts arrived elsewhere.
-fn mismatches(vectors: &[VectorProof]) -> Page {
-    let mut page = Page::default();
-    for VectorProof {
-        interface,
-        irq,
-        cpus,
-        verdict,
-        others,
-        ..
-    } in vectors
-    {
-        let what = match verdict {
-            Evidence::Proven | Evidence::NoTraffic => continue,
-            Evidence::Elsewhere => format!("interrupts seen on CPU {}", others.short()),
-            Evidence::MovedAway => "its affinity was changed after apply".to_owned(),
-            Evidence::Gone => "the IRQ is gone".to_owned(),
+fn mismatches(page: &mut Page, vectors: &[VectorProof]) {
+    for vector in vectors {
+        let what = match vector.verdict {
+            Proven | NoTraffic => continue,
+            Elsewhere => format!("interrupts seen on CPU {}", vector.others.short()),
+            MovedAway => "its affinity was changed after apply".to_owned(),
+            Gone => "the IRQ is gone".to_owned(),
         };
+        let (name, irq, cpus) = (&vector.interface, vector.irq, vector.cpus.short());
         page.item(
             "mismatch    ",
-            format!(
-                "{interface} IRQ {irq}: planned CPU {}, {what}",
-                cpus.short()
-            ),
+            format!("{name} IRQ {irq}: planned CPU {cpus}, {what}"),
         );
     }
-    page
 }
 
 /// `restore` as text; `all`: each setting. The last line holds the counts.
 pub fn restored(restored: &Restored, all: bool) -> Page {
-    let Restored {
-        changed,
-        already,
-        refused,
-        ..
-    } = restored;
-    let absent = restored.absent.len();
+    let (changed, already) = (restored.changed, restored.already);
+    let (refused, absent) = (restored.refused, restored.absent.len());
     let mut page = Page::default();
     let is_empty = changed + already + refused + absent == 0 && restored.irqbalance.is_none();
     if !is_empty {
-        let failed = match refused + absent {
-            0 => String::new(),
-            failed => format!("; {failed} could not be restored"),
-        };
-        page.item(
-            "",
-            match changed {
-                0 => format!(
-                    "Nothing was written: {} already as recorded{failed}.",
-                    count(*already, "setting")
-                ),
-                _ => format!(
-                    "{} restored and read back{failed}.",
-                    count(*changed, "setting")
-                ),
-            },
+        let failed = with("; ", could_not(refused + absent, "restored"));
+        let many = count(if changed == 0 { already } else { changed }, "setting");
+        page.text(match changed {
+            0 => format!("Nothing was written: {many} already as recorded{failed}."),
+            _ => format!("{many} restored and read back{failed}."),
+        });
+        settings(&mut page, &restored.results, all);
+        outcomes(
+            &mut page,
+            &restored.channels,
+            &restored.irqbalance,
+            &restored.results,
+            false,
         );
-        page.add(written(&restored.results, all));
-        page.add(channels(&restored.channels));
-        page.add(irqbalance(restored.irqbalance.as_ref()));
-        page.add(results(&restored.results));
-        page.add(self::absent(&restored.absent, "kept for the next restore"));
+        self::absent(&mut page, &restored.absent, "kept for the next restore");
     }
     if restored.staying > 0 {
+        let many = restored.staying;
         let why = "because the restored affinity allows it";
-        page.line(format!(
-            "IRQs that keep their current CPU, {why}: {}",
-            restored.staying
-        ));
+        page.line(format!("IRQs that keep their current CPU, {why}: {many}"));
     }
     if restored.watcher_paused {
         page.line("nicpin watch is paused until the next nicpin apply.");
@@ -301,46 +242,36 @@ pub fn restored(restored: &Restored, all: bool) -> Page {
 /// `restore --dry-run` as text.
 pub fn to_restore(to_restore: &ToRestore) -> Page {
     let mut page = Page::default();
-    let all =
-        to_restore.channels.len() + to_restore.writes.len() + usize::from(to_restore.irqbalance);
-    let already = to_restore.unchanged;
+    let (channels, writes) = (to_restore.channels.iter(), to_restore.writes.iter());
+    let all = channels.len() + writes.len() + usize::from(to_restore.irqbalance);
+    let (all, already) = (count(all, "setting"), to_restore.unchanged);
     page.line(format!(
-        "{} would be restored; {already} already as recorded.",
-        count(all, "setting")
+        "{all} would be restored; {already} already as recorded."
     ));
-    let channels = to_restore.channels.iter();
-    let channels = channels
-        .map(|(interface, channels)| vec![format!("channels of {interface}"), channels.clone()]);
-    let writes = to_restore.writes.iter().map(|write| {
-        let change = format!("{} -> {}", write.current.trim(), write.value);
-        vec![shown(&write.path).into_owned(), change]
-    });
+    let channels = channels.map(|(name, to)| [format!("channels of {name}"), to.clone()]);
+    let writes = writes.map(|of| written(&of.path, of.current.trim(), &of.value));
     page.table(2, channels.chain(writes));
     if to_restore.irqbalance {
         page.line("  what irqbalance was asked to do");
     }
-    page.add(absent(&to_restore.absent, "kept for the next restore"));
+    absent(&mut page, &to_restore.absent, "kept for the next restore");
     page
 }
 
 /// Settings whose files are absent now, a line for each port.
-fn absent(keys: &BTreeSet<String>, then: &str) -> Page {
-    let mut ports: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for key in keys {
+fn absent(page: &mut Page, keys: &BTreeSet<String>, then: &str) {
+    let ports = sorted(keys.iter().map(|key| {
         // `0000:41:00.0 port 0 rx-3 rps_cpus`
         let end = key.match_indices(' ').nth(2);
-        let (port, setting) = end.map_or((key.as_str(), ""), |(at, _)| key.split_at(at));
-        ports.entry(port).or_default().push(setting.trim());
-    }
-    let mut page = Page::default();
+        key.split_at(end.map_or(key.len(), |(at, _)| at))
+    }));
     for (port, settings) in ports {
         let what = match settings[..] {
-            [setting] if !setting.is_empty() => setting.to_owned(),
+            [setting] if !setting.is_empty() => setting.trim().to_owned(),
             _ => count(settings.len(), "setting"),
         };
         page.item("absent    ", format!("{port}: {what}; {then}"));
     }
-    page
 }
 
 /// How an unconfirmed trial has ended; `not_restored` says what could not be restored.
@@ -357,179 +288,140 @@ pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> Page {
     page
 }
 
-fn all_undone(all: &Restored) -> Page {
-    let why = ", because not every setting could be written";
-    undone(all, why, "nicpin restore tries again")
+fn all_undone(page: &mut Page, applied: &Applied) {
+    if let Some(all) = &applied.undone {
+        let why = ", because not every setting could be written";
+        undone(page, all, why, "nicpin restore tries again");
+    }
 }
 
 /// What was restored and `why`, and what was not. `again`: when that is tried again.
-fn undone(undone: &Restored, why: &str, again: &str) -> Page {
+fn undone(page: &mut Page, undone: &Restored, why: &str, again: &str) {
     let changed = undone.results.iter().filter(|result| result.changed());
     let changed = count(changed.count(), "setting");
-    let left = match undone.not_restored {
-        0 => String::new(),
-        left => format!(
-            "; {} could not be restored: {again}",
-            count(left, "setting")
-        ),
-    };
-    let mut page = Page::default();
+    let left = count(undone.not_restored, "setting");
+    let left = format!("; {left} could not be restored: {again}");
+    let left = when(undone.not_restored > 0, &left);
     page.item("restored  ", format!("{changed}{why}{left}"));
-    page.add(channels(&undone.channels));
-    page.add(irqbalance(undone.irqbalance.as_ref()));
-    page.add(failures(&undone.results));
-    page.add(absent(&undone.absent, "could not be restored"));
-    page
+    outcomes(
+        page,
+        &undone.channels,
+        &undone.irqbalance,
+        &undone.results,
+        false,
+    );
+    absent(page, &undone.absent, "could not be restored");
 }
 
-fn channels<'a>(outcomes: impl IntoIterator<Item = &'a ChannelOutcome>) -> Page {
-    let mut page = Page::default();
-    for ChannelOutcome {
-        interface,
-        wanted,
-        refused,
-    } in outcomes
+/// What came of channels, irqbalance and settings; `failed`: only what failed.
+fn outcomes<'a>(
+    page: &mut Page,
+    channels: &[ChannelOutcome],
+    balancer: impl IntoIterator<Item = &'a IrqbalanceOutcome>,
+    results: &[WriteResult],
+    failed: bool,
+) {
+    for outcome in channels {
+        let (name, wanted) = (&outcome.interface, &outcome.wanted);
+        match &outcome.refused {
+            Some(why) => {
+                let text = format!("ethtool -L {} {wanted}: {why}", word(name));
+                page.item("refused   ", text);
+            }
+            None if failed => {}
+            None => page.line(format!("  {name}  channels set to {wanted}")),
+        }
+    }
+    for outcome in balancer {
+        let (irqs, detail) = (count(outcome.irqs, "IRQ"), or(&outcome.detail, ""));
+        let text = match (outcome.done, outcome.changed) {
+            (Refused, _) => {
+                page.item("refused   ", format!("irqbalance: {detail}"));
+                continue;
+            }
+            (Unbanned, false) => continue,
+            _ if failed => continue,
+            (Banned, true) => format!("{irqs} banned"),
+            (Banned, false) => format!("{irqs} already banned"),
+            (Stopped, _) => "stopped".to_owned(),
+            (Unbanned, true) => format!("{irqs} no longer banned"),
+            (Started, _) => "started again".to_owned(),
+            (NotRequested, _) => format!("not asked: {detail}"),
+        };
+        page.item("  irqbalance  ", text);
+    }
+    // One message for those with the same outcome and detail: thousands of files may have the same one.
+    let is_shown = |of: &&WriteResult| {
+        of.failed() || !failed && !of.changed() && of.outcome != Outcome::Already
+    };
+    let shown_results = results.iter().filter(is_shown);
+    for ((outcome, detail), group) in
+        grouped(shown_results.map(|of| ((of.outcome, &of.detail), of)))
     {
-        match refused {
-            None => page.line(format!("  {interface}  channels set to {wanted}")),
-            Some(why) => page.item(
-                "refused   ",
-                format!("ethtool -L {} {wanted}: {why}", word(interface)),
-            ),
-        }
+        let what = match group[..] {
+            [WriteResult { path, value, .. }] => format!("{} <- {value}", shown(path)),
+            ref group => files(group.iter().map(|result| &*result.path)),
+        };
+        let text = format!("{what}: {}", or(detail, ""));
+        page.item(format!("{:<10}", lower(outcome)), text);
     }
-    page
-}
-
-fn irqbalance(outcome: Option<&IrqbalanceOutcome>) -> Page {
-    let mut page = Page::default();
-    let Some(outcome) = outcome else {
-        return page;
-    };
-    let detail = outcome.detail.as_deref().unwrap_or_default();
-    let irqs = count(outcome.irqs, "IRQ");
-    let text = match outcome.done {
-        IrqbalanceAction::Banned if outcome.changed => format!("{irqs} banned"),
-        IrqbalanceAction::Banned => format!("{irqs} already banned"),
-        IrqbalanceAction::Stopped => "stopped".to_owned(),
-        IrqbalanceAction::Unbanned if outcome.changed => format!("{irqs} no longer banned"),
-        IrqbalanceAction::Unbanned => return page,
-        IrqbalanceAction::Started => "started again".to_owned(),
-        IrqbalanceAction::NotRequested => format!("not asked: {detail}"),
-        IrqbalanceAction::Refused => {
-            page.item("refused   ", format!("irqbalance: {detail}"));
-            return page;
-        }
-    };
-    page.item("  irqbalance  ", text);
-    page
-}
-
-/// The settings that were written, by interface and kind.
-fn written(results: &[WriteResult], all: bool) -> Page {
-    let mut page = Page::default();
-    if all {
-        let changed = results.iter().filter(|result| result.changed());
-        page.table(
-            2,
-            changed.map(|one| {
-                let now = one.fallback.as_ref().unwrap_or(&one.value);
-                let was = one.was.as_deref().unwrap_or("unknown");
-                vec![shown(&one.path).into_owned(), format!("{was} -> {now}")]
-            }),
-        );
-        return page;
-    }
-    let mut changed: BTreeMap<&str, BTreeMap<WriteKind, usize>> = BTreeMap::new();
-    for result in results.iter().filter(|result| result.changed()) {
-        *changed
-            .entry(&result.interface)
-            .or_default()
-            .entry(result.kind)
-            .or_default() += 1;
-    }
-    let rows = changed
-        .iter()
-        .map(|(name, counts)| vec![machine_or(name).to_owned(), kinds(counts, false)]);
-    page.table(2, rows);
-    page
-}
-
-/// Failed writes with their reasons, and fallbacks.
-fn results(results: &[WriteResult]) -> Page {
-    let mut page = failures(results);
-    for result in results {
+    for result in results.iter().filter(|_| !failed) {
         if let (Some(_), Some(detail)) = (&result.fallback, &result.detail) {
             page.item("fallback  ", format!("{}: {detail}", result.path));
         }
     }
-    page
 }
 
-/// Failed writes, one message for those with the same outcome and detail: thousands of files may have the same one.
-fn failures<'a>(results: impl IntoIterator<Item = &'a WriteResult>) -> Page {
-    let mut groups: Vec<((Outcome, &str), Vec<&WriteResult>)> = Vec::new();
-    let mut places: BTreeMap<(String, &str), usize> = BTreeMap::new();
-    for result in results {
-        if result.changed() || result.outcome == Outcome::Already {
-            continue;
-        }
-        let detail = result.detail.as_deref().unwrap_or_default();
-        let at = *places
-            .entry((format!("{:?}", result.outcome), detail))
-            .or_insert(groups.len());
-        if at == groups.len() {
-            groups.push(((result.outcome, detail), Vec::new()));
-        }
-        groups[at].1.push(result);
+/// The settings that were written, by interface and kind.
+fn settings(page: &mut Page, results: &[WriteResult], all: bool) {
+    let changed = results.iter().filter(|result| result.changed());
+    if all {
+        let rows = changed.map(|one| {
+            let now = one.fallback.as_ref().unwrap_or(&one.value);
+            written(&one.path, or(&one.was, "unknown"), now)
+        });
+        return page.table(2, rows);
     }
-    let mut page = Page::default();
-    for ((outcome, detail), group) in groups {
-        let what = match group[..] {
-            [WriteResult { path, value, .. }] => format!("{} <- {value}", shown(path)),
-            ref group => files(group.iter().map(|result| result.path.as_str())),
-        };
-        let outcome = format!("{outcome:?}").to_lowercase();
-        page.item(format!("{outcome:<10}"), format!("{what}: {detail}"));
-    }
-    page
+    let rows = sorted(changed.map(|one| (&one.interface, one.kind)))
+        .into_iter()
+        .map(|(name, each)| {
+            let mut counts: BTreeMap<WriteKind, usize> = BTreeMap::new();
+            for kind in each {
+                *counts.entry(kind).or_default() += 1;
+            }
+            [machine_or(name).to_owned(), kinds(&counts, false)]
+        });
+    page.table(2, rows);
 }
 
 /// Files in short: `IRQs 71-76; eth2 xps_cpus of tx 0-5`.
 fn files<'a>(paths: impl Iterator<Item = &'a str>) -> String {
     let numbered = |path: &'a str| {
-        if let Some(rest) = path.strip_prefix("/proc/irq/") {
+        if let Some(irq) = path.strip_prefix("/proc/irq/") {
             return Some((
                 "IRQs".to_owned(),
-                rest.strip_suffix("/smp_affinity")?.parse().ok()?,
+                irq.strip_suffix("/smp_affinity")?.parse().ok()?,
             ));
         }
         if let Some(pid) = thread_of(path) {
             return Some(("affinity of threads".to_owned(), pid));
         }
-        let (interface, queue) = path
-            .strip_prefix("/sys/class/net/")?
-            .split_once("/queues/")?;
+        let queue = path.strip_prefix("/sys/class/net/")?;
+        let (interface, queue) = queue.split_once("/queues/")?;
         let (queue, file) = queue.split_once('/')?;
         let (direction, number) = queue.split_once('-')?;
         Some((
             format!("{interface} {file} of {direction}"),
-            number.parse::<u32>().ok()?,
+            number.parse().ok()?,
         ))
     };
-    let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
-    for path in paths {
-        let (name, number) = numbered(path)
-            .map_or((shown(path).into_owned(), None), |(name, number)| {
-                (name, Some(number))
-            });
-        match groups.iter_mut().rev().find(|(other, _)| *other == name) {
-            Some((_, numbers)) => numbers.extend(number),
-            None => groups.push((name, number.into_iter().collect())),
-        }
-    }
-    let mut words = groups
-        .iter()
-        .map(|(name, numbers)| format!("{name} {}", ranges(numbers)).trim_end().to_owned());
-    words.join("; ")
+    let groups = grouped(paths.map(|path| match numbered(path) {
+        Some((name, number)) => (name, Some(number)),
+        None => (shown(path).into_owned(), None),
+    }));
+    let words = groups.into_iter().map(|(name, numbers)| {
+        let numbers = ranges(numbers.into_iter().flatten());
+        name + &with(" ", Some(numbers))
+    });
+    { words }.join("; ")
 }

@@ -1,58 +1,37 @@
 //! The report about a fleet as text. Lists of hosts are not folded, so that other programs take them.
 
 use itertools::Itertools as _;
-use std::collections::BTreeMap;
 
-use crate::fleet::report::{Class, Drift, Fleet, PlanGroup};
+use crate::fleet::report::{Class, Fleet};
 use crate::fleet::{Deviation, Shape};
-use crate::screen::text::count;
+use crate::screen::{bracketed, count, sorted, when};
 
 /// `all`: also the hosts of each class and plan that are not odd.
 pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
-    let mut out = headline(fleet);
-    if !fleet.drift.is_empty() {
-        out.push('\n');
-    }
-    for Drift {
-        state,
-        cause,
-        count,
-        hosts,
-    } in &fleet.drift
-    {
-        let state = state.map_or("differs", |state| state.name());
-        let by = if cause.by.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", cause.by.join(", "))
-        };
-        out.push_str(&format!(
-            "{state}: {}, {}{by}\n",
-            self::hosts(*count),
-            cause.reason
-        ));
-        out.push_str(&list(hosts));
+    let mut out = headline(fleet) + when(!fleet.drift.is_empty(), "\n");
+    for drift in &fleet.drift {
+        let state = drift.state.map_or("differs", |state| state.name());
+        let (hosts, reason) = (hosts(drift.count), drift.cause.reason);
+        let (by, names) = (bracketed(&drift.cause.by.join(", ")), list(&drift.hosts));
+        out += &format!("{state}: {hosts}, {reason}{by}\n{names}");
     }
     for class in &fleet.classes {
-        out.push_str(&of_class(class, all));
+        out += &of_class(class, all);
     }
     if !fleet.repeated.is_empty() {
-        out.push_str(&format!(
-            "\nread more than once: {}\n",
-            hosts(fleet.repeated.len())
-        ));
-        out.push_str(&list(&fleet.repeated));
+        let (hosts, names) = (hosts(fleet.repeated.len()), list(&fleet.repeated));
+        out += &format!("\nread more than once: {hosts}\n{names}");
     }
     out
 }
 
 fn headline(fleet: &Fleet<'_>) -> String {
     let plans: usize = fleet.classes.iter().map(|class| class.plans.len()).sum();
-    let mut parts = vec![format!("{} as planned", thousands(fleet.planned))];
-    for (many, what) in [
+    let is_one = fleet.differ == 1;
+    let parts = [
         (
             fleet.differ,
-            if fleet.differ == 1 {
+            if is_one {
                 "differs from the plan"
             } else {
                 "differ from the plan"
@@ -60,65 +39,44 @@ fn headline(fleet: &Fleet<'_>) -> String {
         ),
         (fleet.undetermined, "could not be determined"),
         (fleet.failed.len(), "could not be read"),
-    ] {
-        if many > 0 {
-            parts.push(format!("{} {what}", thousands(many)));
-        }
-    }
+    ];
+    let parts = parts.iter().filter(|(many, _)| *many > 0);
+    let parts = parts.map(|(many, what)| format!("; {} {what}", thousands(*many)));
     let classes = match fleet.classes.len() {
         1 => "1 class".to_owned(),
-        classes => format!("{} classes", thousands(classes)),
+        classes => thousands(classes) + " classes",
     };
-    format!(
-        "{}, {classes}, {}: {}\n",
-        hosts(fleet.hosts),
-        count(plans, "plan"),
-        parts.join("; ")
-    )
+    let (hosts, planned) = (hosts(fleet.hosts), thousands(fleet.planned));
+    let (plans, parts) = (count(plans, "plan"), parts.collect::<String>());
+    format!("{hosts}, {classes}, {plans}: {planned} as planned{parts}\n")
 }
 
 fn of_class(class: &Class<'_>, all: bool) -> String {
-    let mut out = format!(
-        "\nclass {}: {}, {}\n",
-        class.class,
-        hosts(class.count),
-        machine(class.machine)
-    );
+    let (hosts, machine) = (hosts(class.count), machine(class.machine));
+    let mut out = format!("\nclass {}: {hosts}, {machine}\n", class.class);
     if let Some(like) = class.like {
-        out.push_str(&format!(
-            "  unlike class {like}: {}\n",
-            texts(&class.deviations)
-        ));
+        let unlike = texts(&class.deviations, "other caches, distances or mask width");
+        out += &format!("  unlike class {like}: {unlike}\n");
     }
-    for (
-        at,
-        PlanGroup {
-            hash,
-            count,
-            deviations,
-            hosts,
-        },
-    ) in class.plans.iter().enumerate()
-    {
+    for (at, plan) in class.plans.iter().enumerate() {
         if class.plans.len() > 1 {
-            let unlike = match (at, deviations.as_slice()) {
-                (0, _) => String::new(),
-                (_, []) => ", unlike the first: other CPUs or queues by the policy".to_owned(),
-                (_, deviations) => format!(", unlike the first: {}", texts(deviations)),
-            };
-            out.push_str(&format!("  plan {hash}: {}{unlike}\n", self::hosts(*count)));
+            let why = texts(&plan.deviations, "other CPUs or queues by the policy");
+            let unlike = format!(", unlike the first: {why}");
+            let (hash, hosts) = (&plan.hash, self::hosts(plan.count));
+            out += &format!("  plan {hash}: {hosts}{}\n", when(at > 0, &unlike));
         }
         if all || at > 0 || class.like.is_some() || class.count == 1 {
-            out.push_str(&list(hosts));
+            out += &list(&plan.hosts);
         }
     }
     out
 }
 
-fn texts(deviations: &[Deviation]) -> String {
+/// How machines differ, `other` if nothing of what is compared does.
+fn texts(deviations: &[Deviation], other: &str) -> String {
     match deviations {
-        [] => "other caches, distances or mask width".to_owned(),
-        deviations => deviations.iter().map(|one| one.text.as_str()).join("; "),
+        [] => other.to_owned(),
+        deviations => deviations.iter().map(|one| &one.text).join("; "),
     }
 }
 
@@ -128,32 +86,21 @@ const MOST_DRIVERS: usize = 8;
 /// `64 CPUs, 32 cores, 2 nodes; 1 igb, 2 mlx5_core`.
 fn machine(shape: &Shape) -> String {
     let host = &shape.host;
-    let mut drivers: BTreeMap<&str, usize> = BTreeMap::new();
-    for interface in &shape.interfaces {
-        let driver = interface.driver.as_deref().unwrap_or("unknown");
-        *drivers.entry(driver).or_default() += 1;
-    }
+    let drivers = shape.interfaces.iter().map(|of| of.driver.as_deref());
+    let drivers = sorted(drivers.map(|driver| (driver.unwrap_or("unknown"), ())));
     let more = drivers.len().saturating_sub(MOST_DRIVERS);
-    let mut drivers: Vec<String> = drivers
+    let shown = drivers
         .iter()
         .take(MOST_DRIVERS)
-        .map(|(driver, many)| format!("{many} {driver}"))
-        .collect();
-    drivers.extend((more > 0).then(|| format!("{more} more")));
+        .map(|(driver, of)| format!("{} {driver}", of.len()));
+    let drivers = shown.chain((more > 0).then(|| format!("{more} more")));
     let (cpus, cores) = (count(host.online.len(), "CPU"), count(host.cores, "core"));
-    format!(
-        "{cpus}, {cores}, {}; {}",
-        count(host.nodes.len(), "node"),
-        drivers.join(", ")
-    )
+    let (nodes, drivers) = (count(host.nodes.len(), "node"), { drivers }.join(", "));
+    format!("{cpus}, {cores}, {nodes}; {drivers}")
 }
 
 fn hosts(many: usize) -> String {
-    format!(
-        "{} {}",
-        thousands(many),
-        if many == 1 { "host" } else { "hosts" }
-    )
+    thousands(many) + if many == 1 { " host" } else { " hosts" }
 }
 
 /// Names in one line, as nodeset takes them.
@@ -164,11 +111,10 @@ fn list(names: &[&str]) -> String {
 /// 10,000.
 fn thousands(number: usize) -> String {
     let digits = number.to_string();
-    let groups: Vec<&str> = digits
+    let groups = digits
         .as_bytes()
         .rchunks(3)
         .rev()
-        .filter_map(|group| std::str::from_utf8(group).ok())
-        .collect();
-    groups.join(",")
+        .map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
 }

@@ -1,10 +1,12 @@
 //! A measurement, and a comparison of runs near an interface and far from it, as a sentence and tables.
 
-use crate::screen::page::Page;
-use crate::screen::text::{count, notes, queue, rate};
+use itertools::Itertools as _;
+
+use crate::screen::page::{Column, FIGURES, Page, listed};
+use crate::screen::{count, or, queue, rate, when, with};
 use nicpin::report::compare::{Comparison, Figure, Spread};
 use nicpin::report::connections::{ArrivingConnections, Connections};
-use nicpin::report::measure::{CpuRates, InterfaceRates, MachineRates, Measure, VectorRates};
+use nicpin::report::measure::{CpuRates, InterfaceRates, MachineRates, Measure, TrafficRates};
 
 /// CPUs listed without `--all`.
 const MOST_CPUS: usize = 16;
@@ -12,169 +14,135 @@ const MOST_CPUS: usize = 16;
 /// The tables. `all`: also vectors without interrupts and idle CPUs.
 pub fn measure(measure: &Measure, all: bool) -> Page {
     let mut page = Page::default();
-    page.item("", machine(&measure.machine, measure.seconds));
-    let heads = [
-        "INTERFACE",
-        "NODE",
-        "RX",
-        "RX PKT/S",
-        "TX",
-        "TX PKT/S",
-        "DROPPED",
-        "IRQ/S",
-        "LOCAL",
-    ];
-    let mut interfaces: Vec<&InterfaceRates> = measure.interfaces.iter().collect();
+    let most = if all { usize::MAX } else { MOST_CPUS };
+    page.text(machine(&measure.machine, measure.seconds));
+    let interfaces = measure.interfaces.iter();
     let share = |one: &InterfaceRates| one.local.unwrap_or(1.0);
-    interfaces.sort_by(|a, b| share(a).total_cmp(&share(b)));
-    let rows = interfaces.iter().map(|one| interface(one).to_vec());
-    page.line("");
-    let right = (2, usize::MAX);
-    page.aligned(0, right, titled(heads, rows));
-    let of_queue = |one: &VectorRates| all || one.interrupts > 0;
-    let queues = interfaces.iter().flat_map(|one| {
-        let vectors = one.vectors.iter().filter(move |vector| of_queue(vector));
-        vectors.map(|vector| self::vector(&one.name, vector))
+    let interfaces = interfaces.sorted_by(|a, b| share(a).total_cmp(&share(b)));
+    page.list(2..usize::MAX, INTERFACES, interfaces.clone());
+    let vectors = interfaces
+        .flat_map(|one| one.vectors.iter().map(|of| (&one.name, of)))
+        .filter(|(_, vector)| all || vector.interrupts > 0);
+    let rows = vectors.map(|(name, vector)| {
+        let on = vector.cpus.iter();
+        [
+            name.clone(),
+            queue(vector.role, vector.queue),
+            vector.irq.to_string(),
+            rate(vector.per_second),
+            or(vector.local.map(percent), "-"),
+            { on }
+                .map(|on| format!("{}: {}", on.cpu, rate(on.per_second)))
+                .join("  "),
+        ]
     });
-    let queues: Vec<Vec<String>> = queues.collect();
-    if !queues.is_empty() {
+    let rows = rows.collect_vec();
+    if !rows.is_empty() {
         let heads = ["INTERFACE", "QUEUE", "IRQ", "IRQ/S", "LOCAL", "BY CPU"];
+        page.columns(2..5, heads, rows);
+    }
+    if let Some(connections) = measure.connections.as_ref().filter(|of| of.established > 0) {
+        self::connections(&mut page, connections, most);
+    }
+    // CPUs that took interrupts or packets, the busiest ones if there are many.
+    let work = |cpu: &CpuRates| cpu.interrupts_per_second + cpu.packets_per_second;
+    let cpus = measure.cpus.iter().filter(|cpu| all || work(cpu) > 0.0);
+    let mut cpus = cpus
+        .sorted_by(|a, b| work(b).total_cmp(&work(a)))
+        .collect_vec();
+    let hidden = cpus.len().saturating_sub(most);
+    cpus.truncate(most);
+    cpus.sort_by_key(|cpu| cpu.cpu);
+    if cpus.is_empty() {
         page.line("");
-        page.aligned(0, (2, 5), titled(heads, queues));
+        page.line("No CPU took interrupts or packets.");
+    } else {
+        page.list(FIGURES, CPUS, cpus);
     }
-    if let Some(connections) = &measure.connections {
-        if connections.established > 0 {
-            page.line("");
-            page.add(self::connections(connections, all));
-        }
+    if hidden > 0 {
+        page.line(format!("{hidden} less busy CPUs: nicpin measure --all"));
     }
-    page.line("");
-    cpus(&measure.cpus, all, &mut page);
     if measure.machine.loopback_packets_per_second > 0.0 {
         let packets = rate(measure.machine.loopback_packets_per_second);
         page.line(format!(
             "The packets of the CPUs include {packets}/s of the loopback interface."
         ));
     }
-    let all = measure.notes.iter().map(|note| ("", note));
-    page.add(notes("", all, (usize::MAX, "")));
+    page.notes([("", &*measure.notes)]);
     page
 }
 
-/// Rows below their headings.
-fn titled<const N: usize>(
-    heads: [&str; N],
-    rows: impl IntoIterator<Item = Vec<String>>,
-) -> impl Iterator<Item = Vec<String>> {
-    std::iter::once(heads.map(str::to_owned).to_vec()).chain(rows)
-}
+const INTERFACES: [Column<InterfaceRates>; 9] = [
+    ("INTERFACE", |one| one.name.clone()),
+    ("NODE", |one| {
+        or(one.node, if one.kind.is_some() { "-" } else { "?" })
+    }),
+    ("RX", |one| traffic(one, |of| bits(of.rx_gbit_per_second))),
+    ("RX PKT/S", |one| {
+        traffic(one, |of| rate(of.rx_packets_per_second))
+    }),
+    ("TX", |one| traffic(one, |of| bits(of.tx_gbit_per_second))),
+    ("TX PKT/S", |one| {
+        traffic(one, |of| rate(of.tx_packets_per_second))
+    }),
+    ("DROPPED", |one| {
+        traffic(one, |of| {
+            of.rx_dropped.saturating_add(of.tx_dropped).to_string()
+        })
+    }),
+    ("IRQ/S", |one| {
+        or(
+            one.vectors.first().map(|_| rate(one.interrupts_per_second)),
+            "-",
+        )
+    }),
+    ("LOCAL", |one| {
+        or(one.vectors.first().and(one.local).map(percent), "-")
+    }),
+];
 
-fn interface(interface: &InterfaceRates) -> [String; 9] {
-    let dash = || "-".to_owned();
-    let node = match (interface.node, &interface.kind) {
-        (Some(node), _) => node.to_string(),
-        (None, Some(_)) => dash(),
-        (None, None) => "?".to_owned(),
-    };
-    let [rx, rx_packets, tx, tx_packets, dropped] =
-        interface
-            .traffic
-            .as_ref()
-            .map_or([(); 5].map(|()| dash()), |traffic| {
-                [
-                    bits(traffic.rx_gbit_per_second),
-                    rate(traffic.rx_packets_per_second),
-                    bits(traffic.tx_gbit_per_second),
-                    rate(traffic.tx_packets_per_second),
-                    traffic
-                        .rx_dropped
-                        .saturating_add(traffic.tx_dropped)
-                        .to_string(),
-                ]
-            });
-    let (irqs, local) = if interface.vectors.is_empty() {
-        (dash(), dash())
-    } else {
-        let local = interface.local.map_or(dash(), percent);
-        (rate(interface.interrupts_per_second), local)
-    };
-    let name = interface.name.clone();
-    [
-        name, node, rx, rx_packets, tx, tx_packets, dropped, irqs, local,
-    ]
-}
-
-fn vector(name: &str, vector: &VectorRates) -> Vec<String> {
-    let on = vector.cpus.iter();
-    let on: Vec<String> = on
-        .map(|on| format!("{}: {}", on.cpu, rate(on.per_second)))
-        .collect();
-    vec![
-        name.to_owned(),
-        queue(vector.role, vector.queue),
-        vector.irq.to_string(),
-        rate(vector.per_second),
-        vector.local.map_or("-".to_owned(), percent),
-        on.join("  "),
-    ]
+fn traffic(one: &InterfaceRates, cell: fn(&TrafficRates) -> String) -> String {
+    or(one.traffic.as_ref().map(cell), "-")
 }
 
 /// The connections by the CPU that they are predicted to arrive on.
-fn connections(connections: &Connections, all: bool) -> Page {
+fn connections(page: &mut Page, connections: &Connections, most: usize) {
     let total = count(connections.established, "connection");
+    let arrivals = &connections.arrivals;
     let sum = |is: fn(&&ArrivingConnections) -> bool| -> usize {
-        let arrivals = connections.arrivals.iter().filter(is);
-        arrivals.map(|arriving| arriving.connections).sum()
+        arrivals.iter().filter(is).map(|of| of.connections).sum()
     };
     let near = sum(|of| of.node.is_some() && of.node == of.process_node);
     let far = sum(|of| of.node.zip(of.process_node).is_some_and(|(a, b)| a != b));
-    let mut page = Page::default();
-    page.item(
-        "",
-        format!("{total}: {near} arrive on the node of their process, {far} on another."),
-    );
-    let or_dash = |node: Option<u32>| node.map_or("-".to_owned(), |node| node.to_string());
-    let row = |of: &ArrivingConnections| {
-        vec![
-            of.interface.clone(),
-            of.cpu.to_string(),
-            or_dash(of.node),
-            or_dash(of.process_node),
-            of.connections.to_string(),
-        ]
-    };
-    let head = ["INTERFACE", "CPU", "NODE", "PROCESS ON", "CONNECTIONS"].map(str::to_owned);
-    let most = if all { usize::MAX } else { MOST_CPUS };
-    if !connections.arrivals.is_empty() {
-        let rows = connections.arrivals.iter().take(most).map(row);
-        page.table(2, std::iter::once(head.to_vec()).chain(rows));
+    page.line("");
+    page.text(format!(
+        "{total}: {near} arrive on the node of their process, {far} on another."
+    ));
+    if !arrivals.is_empty() {
+        let rows = arrivals.iter().take(most);
+        page.table(2, listed(ARRIVALS, rows));
     }
-    if connections.arrivals.len() > most {
-        page.line(format!(
-            "{} less used CPUs: nicpin measure --all",
-            connections.arrivals.len() - most
-        ));
+    if arrivals.len() > most {
+        let hidden = arrivals.len() - most;
+        page.line(format!("{hidden} less used CPUs: nicpin measure --all"));
     }
     for unknown in &connections.unknown {
-        let number = unknown.connections;
-        page.item(
-            "  ",
-            format!(
-                "{}: {number} unknown: {}",
-                unknown.interface, unknown.missing
-            ),
-        );
+        let (name, number, missing) = (&unknown.interface, unknown.connections, &unknown.missing);
+        page.item("  ", format!("{name}: {number} unknown: {missing}"));
     }
-    page
 }
 
-type Cell = fn(&CpuRates) -> String;
+const ARRIVALS: [Column<ArrivingConnections>; 5] = [
+    ("INTERFACE", |of| of.interface.clone()),
+    ("CPU", |of| of.cpu.to_string()),
+    ("NODE", |of| or(of.node, "-")),
+    ("PROCESS ON", |of| or(of.process_node, "-")),
+    ("CONNECTIONS", |of| of.connections.to_string()),
+];
 
-const COLUMNS: [(&str, Cell); 11] = [
+const CPUS: [Column<CpuRates>; 11] = [
     ("CPU", |cpu| cpu.cpu.to_string()),
-    ("NODE", |cpu| {
-        cpu.node.map_or("-".to_owned(), |node| node.to_string())
-    }),
+    ("NODE", |cpu| or(cpu.node, "-")),
     ("BUSY", |cpu| percent(cpu.busy)),
     ("IN IRQ", |cpu| percent(cpu.softirq)),
     ("IRQ/S", |cpu| rate(cpu.interrupts_per_second)),
@@ -186,68 +154,29 @@ const COLUMNS: [(&str, Cell); 11] = [
     ("SQUEEZED", |cpu| cpu.squeezed.to_string()),
 ];
 
-/// CPUs that took interrupts or packets, the busiest ones if there are many.
-fn cpus(cpus: &[CpuRates], all: bool, page: &mut Page) {
-    let work = |cpu: &CpuRates| cpu.interrupts_per_second + cpu.packets_per_second;
-    let mut shown: Vec<&CpuRates> = cpus.iter().filter(|cpu| all || work(cpu) > 0.0).collect();
-    if shown.is_empty() {
-        return page.line("No CPU took interrupts or packets.");
-    }
-    let most = if all { usize::MAX } else { MOST_CPUS };
-    let hidden = shown.len().saturating_sub(most);
-    shown.sort_by(|a, b| work(b).total_cmp(&work(a)));
-    shown.truncate(most);
-    shown.sort_by_key(|cpu| cpu.cpu);
-    let rows = shown
-        .into_iter()
-        .map(|cpu| COLUMNS.map(|(_, cell)| cell(cpu)).to_vec());
-    page.aligned(
-        0,
-        (1, usize::MAX),
-        titled(COLUMNS.map(|(head, _)| head), rows),
-    );
-    if hidden > 0 {
-        page.line(format!("{hidden} less busy CPUs: nicpin measure --all"));
-    }
-}
-
 fn machine(machine: &MachineRates, seconds: f64) -> String {
-    let cpus = |cpu_seconds: f64| {
-        if seconds > 0.0 {
-            cpu_seconds / seconds
-        } else {
-            0.0
-        }
-    };
-    let mut text = format!("In {seconds:.2} s: {}", gbit(machine.gbit_per_second));
+    let [busy, in_softirqs] = [machine.busy_cpu_seconds, machine.softirq_cpu_seconds]
+        .map(|of| if seconds > 0.0 { of / seconds } else { 0.0 });
     let (local, remote) = (machine.local_interrupts, machine.remote_interrupts);
     #[allow(clippy::cast_precision_loss)] // counts beyond 2^53 are shares well enough
-    if local.saturating_add(remote) > 0 {
-        let share = local as f64 / (local as f64 + remote as f64);
-        text += &format!(
-            "; {} of the interrupts on the interfaces' own nodes",
-            percent(share)
-        );
-    }
-    text += &format!(
-        "; {:.2} CPUs busy, {:.2} of them in interrupts and softirqs",
-        cpus(machine.busy_cpu_seconds),
-        cpus(machine.softirq_cpu_seconds)
-    );
-    for (value, what) in [
+    let share = percent(local as f64 / (local as f64 + remote as f64));
+    let local = format!("; {share} of the interrupts on the interfaces' own nodes");
+    let local = when(machine.local_interrupts > 0 || remote > 0, &local);
+    let costs = [
         (machine.gbit_per_busy_cpu_second, "CPU second"),
         (machine.gbit_per_softirq_cpu_second, "softirq CPU second"),
-    ] {
-        text += &value.map_or(String::new(), |value| {
-            format!("; {value:.2} Gbit per {what}")
-        });
-    }
+    ]
+    .map(|(cost, what)| with("; ", cost.map(|cost| format!("{cost:.2} Gbit per {what}"))));
+    let (gbit, costs) = (gbit(machine.gbit_per_second), costs.concat());
     let (dropped, squeezed) = (machine.dropped, machine.squeezed);
-    text + &format!("; {dropped} packets dropped, {squeezed} polls ended with work left.")
+    format!(
+        "In {seconds:.2} s: {gbit}{local}; {busy:.2} CPUs busy, {in_softirqs:.2} of them in interrupts and \
+         softirqs{costs}; {dropped} packets dropped, {squeezed} polls ended with work left."
+    )
 }
 
 /// `9.41 Gbit/s`, `1.20 Mbit/s`, `0 bit/s`.
-pub(crate) fn gbit(gbit_per_second: f64) -> String {
+fn gbit(gbit_per_second: f64) -> String {
     match gbit_per_second {
         0.0 => "0 bit/s".to_owned(),
         giga if giga >= 1.0 => format!("{giga:.2} Gbit/s"),
@@ -258,45 +187,31 @@ pub(crate) fn gbit(gbit_per_second: f64) -> String {
 
 /// The same in a column: `9.41G`, `0`.
 fn bits(gbit_per_second: f64) -> String {
-    gbit(gbit_per_second)
-        .replace(" bit/s", "")
-        .replace("bit/s", "")
-        .replace(' ', "")
+    gbit(gbit_per_second).replace("bit/s", "").replace(' ', "")
 }
 
 /// A share in percent, rounded; 100% only for the whole.
 fn percent(share: f64) -> String {
     let whole = (share * 100.0).round();
-    let whole = if share < 1.0 && whole >= 100.0 {
-        99.0
-    } else {
-        whole
-    };
-    format!("{whole:.0}%")
+    let least = if share < 1.0 { 99.0 } else { whole };
+    format!("{:.0}%", whole.min(least))
 }
 
 /// Near and far one below the other.
 pub fn compare(comparison: &Comparison) -> Page {
     let mut page = Page::default();
-    page.item("", what(comparison));
-    let sides = [("near", &comparison.near), ("far", &comparison.far)];
-    page.table(
-        2,
-        sides.map(|(name, side)| {
-            vec![
-                name.to_owned(),
-                format!("node {}", side.nodes),
-                format!("CPUs {}", side.cpus.short()),
-            ]
-        }),
-    );
-    page.line("");
-    page.table(
-        0,
-        titled(HEADER, comparison.figures.iter().flat_map(figure)),
-    );
-    let all = comparison.notes.iter().map(|note| ("", note));
-    page.add(notes("", all, (usize::MAX, "")));
+    page.text(what(comparison));
+    let sides = [("near", &comparison.near), ("far", &comparison.far)].map(|(name, side)| {
+        let (nodes, cpus) = (&side.nodes, side.cpus.short());
+        [
+            name.to_owned(),
+            format!("node {nodes}"),
+            format!("CPUs {cpus}"),
+        ]
+    });
+    page.table(2, sides);
+    page.columns(0..0, HEADER, comparison.figures.iter().flat_map(figure));
+    page.notes([("", &*comparison.notes)]);
     page
 }
 
@@ -306,24 +221,14 @@ pub fn markdown(comparison: &Comparison) -> String {
     for (name, side) in [("near", &comparison.near), ("far", &comparison.far)] {
         out += &format!("* {name}: node {}, CPUs {}\n", side.nodes, side.cpus);
     }
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    out += &format!(
-        "\n{}|:---|:---|---:|---:|---:|---:|---:|\n",
-        line(&HEADER.map(str::to_owned))
-    );
-    out.extend(
-        comparison
-            .figures
-            .iter()
-            .flat_map(figure)
-            .map(|row| line(&row)),
-    );
-    out.extend(
-        comparison
-            .notes
-            .iter()
-            .map(|note| format!("\nNote: {note}\n")),
-    );
+    let header = HEADER.join(" | ");
+    out += &format!("\n| {header} |\n|:---|:---|---:|---:|---:|---:|---:|\n");
+    for row in comparison.figures.iter().flat_map(figure) {
+        out += &format!("| {} |\n", row.join(" | "));
+    }
+    for note in &comparison.notes {
+        out += &format!("\nNote: {note}\n");
+    }
     out
 }
 
@@ -339,41 +244,35 @@ const HEADER: [&str; 7] = [
 
 /// What came of it in throughput and CPU time, the command, and how often it ran.
 fn what(comparison: &Comparison) -> String {
-    let ratio = |name: &str| {
-        let figure = comparison.figures.iter().find(|figure| figure.name == name);
-        figure.and_then(|figure| figure.far_to_near)
-    };
-    let figures = [
+    let ratios = [
         ("Gbit/s", "gbit_per_second"),
         ("CPU time of the machine", "busy_cpu_seconds"),
     ];
-    let figures = figures
-        .into_iter()
-        .filter_map(|(what, name)| Some(format!("{:.2} times the {what}", ratio(name)?)));
-    let figures: Vec<String> = figures.collect();
-    let verdict = match &figures[..] {
-        [] => String::new(),
-        figures => format!(
-            "Far from {}: {}. ",
-            comparison.interface,
-            figures.join(", ")
-        ),
-    };
+    let ratios = ratios.iter().filter_map(|(what, name)| {
+        let figure = comparison.figures.iter().find(|of| of.name == *name)?;
+        Some(format!("{:.2} times the {what}", figure.far_to_near?))
+    });
+    let (ratios, interface) = ({ ratios }.join(", "), &comparison.interface);
+    let verdict = format!("Far from {interface}: {ratios}. ");
+    let verdict = when(!ratios.is_empty(), &verdict);
     let (near, far) = (comparison.near.runs.len(), comparison.far.runs.len());
-    let runs = match (count(near, "run"), near == far) {
-        (runs, true) => format!("{runs} each"),
-        (runs, false) => format!("{runs} near, {far} far"),
-    };
-    let warmup = match comparison.warmup {
-        0 => String::new(),
-        runs => format!(" after {runs} to warm up"),
-    };
-    let command = comparison.command.join(" ");
-    format!("{verdict}Ran {command} near and far, {runs}{warmup}, in alternating order.")
+    let (runs, far) = (
+        count(near, "run"),
+        if near == far {
+            "each"
+        } else {
+            &format!("near, {far} far")
+        },
+    );
+    let warmup = Some(comparison.warmup)
+        .filter(|&warmup| warmup > 0)
+        .map(|runs| format!(" after {runs} to warm up"));
+    let (command, warmup) = (comparison.command.join(" "), with("", warmup));
+    format!("{verdict}Ran {command} near and far, {runs} {far}{warmup}, in alternating order.")
 }
 
 /// Two rows, near and far.
-fn figure(figure: &Figure) -> [Vec<String>; 2] {
+fn figure(figure: &Figure) -> [[String; 7]; 2] {
     let (name, digits) = match figure.name {
         "wall_seconds" => ("wall s", 2),
         "cpu_seconds" => ("CPU s of the command", 2),
@@ -385,33 +284,33 @@ fn figure(figure: &Figure) -> [Vec<String>; 2] {
         "remote_interrupts" => ("interrupts remote", 0),
         other => (other, 0),
     };
+    let by = |deviation: Option<f64>, digits| {
+        with(
+            " ± ",
+            deviation.map(|deviation| format!("{deviation:.digits$}")),
+        )
+    };
     let row = |name: &str, side: &str, spread: Option<Spread>, ratio: String| {
-        let cell = |of: fn(&Spread) -> f64| {
-            spread
-                .as_ref()
-                .map_or("-".to_owned(), |spread| format!("{:.digits$}", of(spread)))
+        let cell = |of: fn(Spread) -> f64| {
+            or(spread.map(|spread| format!("{:.digits$}", of(spread))), "-")
         };
-        let deviation = spread.and_then(|spread| spread.stddev);
-        let deviation = deviation.map_or(String::new(), |by| format!(" ± {by:.digits$}"));
-        let mean = cell(|spread| spread.mean) + &deviation;
-        let (least, most) = (cell(|spread| spread.min), cell(|spread| spread.max));
-        vec![
+        let deviation = by(spread.and_then(|spread| spread.stddev), digits);
+        [
             name.to_owned(),
             side.to_owned(),
             cell(|spread| spread.median),
-            mean,
-            least,
-            most,
+            cell(|spread| spread.mean) + &deviation,
+            cell(|spread| spread.min),
+            cell(|spread| spread.max),
             ratio,
         ]
     };
-    let deviation = figure.far_to_near_stddev;
-    let deviation = deviation.map_or(String::new(), |by| format!(" ± {by:.2}"));
+    let deviation = by(figure.far_to_near_stddev, 2);
     let ratio = figure
         .far_to_near
-        .map_or("-".to_owned(), |ratio| format!("{ratio:.2}{deviation}"));
+        .map(|ratio| format!("{ratio:.2}{deviation}"));
     [
         row(name, "near", figure.near, String::new()),
-        row("", "far", figure.far, ratio),
+        row("", "far", figure.far, or(ratio, "-")),
     ]
 }

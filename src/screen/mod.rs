@@ -1,4 +1,5 @@
-//! Renders reports and plans as text or JSON. Nothing is decided or computed here.
+//! Renders reports and plans as text or JSON. Nothing is decided or computed here. This file has what all screens have
+//! in common: numbers, CPUs and queues in words, notes, and what a plan gains.
 //!
 //! Text is made safe to print: names and texts of drivers, trees and other programs may hold control characters: a
 //! terminal would take them for commands, or show other text than there is.
@@ -12,13 +13,26 @@ pub mod monitoring;
 pub mod nodes;
 pub mod page;
 pub mod plan;
-pub mod sh;
+pub mod shell;
 pub mod status;
-mod text;
-pub mod watch;
-pub mod workers;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::time::{Duration, UNIX_EPOCH};
+
+use itertools::Itertools as _;
+
+use nicpin::cpuset::{CpuSet, NumberSet};
+use nicpin::machine::Role;
+use nicpin::machine::Role::{Combined, Control, Rdma, Rx, Tx};
+use nicpin::machine::setting::shown;
+pub(crate) use nicpin::machine::wording::{count, speed};
+use nicpin::plan::NodeSource::{LocalCpulist, Nearest, NumaNode, Policy, SingleNode, Unknown};
+use nicpin::plan::WriteKind::{
+    NapiThread, Ntuple, Rps, RpsFlow, Rss, Sysctl, Vector, Xps, XpsRxqs,
+};
+use nicpin::plan::{HostSummary, NodeSource, WriteKind};
 
 /// A report as indented JSON with a final newline.
 pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
@@ -31,29 +45,20 @@ const MESSAGE: usize = 4000;
 /// The text with each control character as JSON escapes it, `\u001b`, so that JSON stays the same value; newlines and
 /// tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    // Nearly all text is, in megabytes of JSON. A part at a time has no branch for each byte.
-    let plain = |byte: &u8| matches!(byte, b' '..=b'~') | matches!(byte, b'\n' | b'\t');
-    if text
-        .as_bytes()
-        .chunks(64)
-        .all(|part| part.iter().fold(true, |all, byte| all & plain(byte)))
-    {
-        return Cow::Borrowed(text);
+    if !text.contains(is_unsafe) {
+        return text.into();
     }
-    let Some(first) = text.find(is_unsafe) else {
-        return Cow::Borrowed(text);
-    };
-    let (mut safe, rest) = (text[..first].to_owned(), &text[first..]);
-    for c in rest.chars() {
+    let mut safe = String::new();
+    for c in text.chars() {
         if is_unsafe(c) {
-            c.encode_utf16(&mut [0; 2])
-                .iter()
-                .for_each(|unit| safe.push_str(&format!("\\u{unit:04x}")));
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                safe += &format!("\\u{unit:04x}");
+            }
         } else {
             safe.push(c);
         }
     }
-    Cow::Owned(safe)
+    safe.into()
 }
 
 /// A message as one printable line of limited length.
@@ -84,6 +89,256 @@ fn is_unsafe(c: char) -> bool {
         )
 }
 
+/// The value, or the other text where there is none or it is empty.
+pub(crate) fn or(value: impl IntoIterator<Item: Display>, other: &str) -> String {
+    let text = value.into_iter().join("");
+    if text.is_empty() {
+        other.to_owned()
+    } else {
+        text
+    }
+}
+
+/// `before` and the value; nothing where there is none or it is empty.
+pub(crate) fn with(before: &str, value: impl IntoIterator<Item: Display>) -> String {
+    let text = or(value, "");
+    if text.is_empty() {
+        text
+    } else {
+        format!("{before}{text}")
+    }
+}
+
+/// The text in brackets; nothing where it is empty.
+pub(crate) fn bracketed(text: &str) -> String {
+    with(" (", Some(text)) + when(!text.is_empty(), ")")
+}
+
+/// The file of a setting, and how its value changes.
+pub(crate) fn written(path: &str, was: impl Display, now: impl Display) -> [String; 2] {
+    [shown(path).into_owned(), format!("{was} -> {now}")]
+}
+
+/// The text where the condition holds, otherwise nothing.
+pub(crate) fn when(holds: bool, text: &str) -> &str {
+    if holds { text } else { "" }
+}
+
+/// The interface of a setting; `machine` where it is that of the whole machine.
+pub(crate) fn machine_or(interface: &str) -> &str {
+    if interface.is_empty() {
+        "machine"
+    } else {
+        interface
+    }
+}
+
+/// `is` or `are`.
+pub(crate) fn is(many: usize) -> &'static str {
+    if many == 1 { "is" } else { "are" }
+}
+
+/// The texts with `between` between them, without empty ones.
+pub(crate) fn joined<const N: usize>(between: &str, texts: [&str; N]) -> String {
+    texts.iter().filter(|text| !text.is_empty()).join(between)
+}
+
+/// A command that is not broken where it fits a line.
+pub(crate) fn unbroken(command: &str) -> String {
+    command.replace(' ', "\u{a0}")
+}
+
+/// What has the same key, in the order in which the keys come.
+pub(crate) fn grouped<K: PartialEq, V>(
+    pairs: impl IntoIterator<Item = (K, V)>,
+) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in pairs {
+        match groups.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, group)) => group.push(value),
+            None => groups.push((key, vec![value])),
+        }
+    }
+    groups
+}
+
+/// The same, in the order of the keys.
+pub(crate) fn sorted<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, Vec<V>> {
+    let mut groups: BTreeMap<K, Vec<V>> = BTreeMap::new();
+    for (key, value) in pairs {
+        groups.entry(key).or_default().push(value);
+    }
+    groups
+}
+
+/// CPUs for people: a whole node or the whole machine by its name, otherwise a short list.
+pub(crate) fn cpus(host: &HostSummary, cpus: &CpuSet) -> String {
+    let node = host.nodes.iter().find(|node| node.cpus == *cpus);
+    match (cpus.len(), node.filter(|_| host.nodes.len() > 1)) {
+        (0, _) => "none".to_owned(),
+        (1, _) => cpus.to_string(),
+        (_, Some(node)) => format!("all of node {}", node.node),
+        _ if host.online.is_subset(cpus) => "all CPUs".to_owned(),
+        _ => cpus.short(),
+    }
+}
+
+/// Longer lists of numbers are counted.
+const LONGEST: usize = 24;
+
+/// Numbers in their order, or how many there are.
+pub(crate) fn listed(numbers: &[u32]) -> String {
+    let runs = || {
+        numbers
+            .chunk_by(|a, b| a < b)
+            .map(|run| run.iter().copied())
+    };
+    let short = |run| Iterator::collect::<CpuSet>(run).short();
+    for text in [runs().map(ranges).join(","), runs().map(short).join(",")] {
+        if text.len() <= LONGEST {
+            return text;
+        }
+    }
+    let (first, last) = (or(numbers.iter().min(), ""), or(numbers.iter().max(), ""));
+    format!("{first} to {last} ({})", numbers.len())
+}
+
+/// The CPUs of several vectors, in their order where that is short.
+pub(crate) fn places(host: &HostSummary, sets: &[&CpuSet]) -> String {
+    let single: Option<Vec<u32>> = sets
+        .iter()
+        .map(|set| set.first().filter(|_| set.len() == 1))
+        .collect();
+    let is_same = sets.iter().all_equal();
+    let all = CpuSet::union_of(sets.iter().copied());
+    let node = |is: &dyn Fn(&CpuSet) -> bool| {
+        let node = host.nodes.iter().find(|node| is(&node.cpus))?;
+        Some(node.node)
+    };
+    match single {
+        Some(cpus) if is_same => format!("CPU {}", cpus[0]),
+        Some(cpus) => match (listed(&cpus), all.short()) {
+            (listed, _) if !listed.contains(' ') => format!("CPUs {listed}"),
+            (_, short) if short.len() <= LONGEST => format!("CPUs {short}"),
+            _ => {
+                let node = node(&|cpus| all.is_subset(cpus));
+                format!("{} CPUs{}", all.len(), with(" of node ", node))
+            }
+        },
+        None if !is_same => sizes(sets),
+        None if all.is_empty() => "none".to_owned(),
+        None => match node(&|cpus| *cpus == all).filter(|_| host.nodes.len() > 1) {
+            Some(node) => format!("any of node {node}"),
+            None if host.online.is_subset(&all) => "any CPU".to_owned(),
+            None => format!("CPUs {}", all.short()),
+        },
+    }
+}
+
+/// `2 CPUs each`, `1 to 3 CPUs each`.
+pub(crate) fn sizes(sets: &[&CpuSet]) -> String {
+    let sizes = || sets.iter().map(|set| set.len());
+    match (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0)) {
+        (least, most) if least == most => format!("{} each", count(most, "CPU")),
+        (least, most) => format!("{least} to {most} CPUs each"),
+    }
+}
+
+/// The queue of a vector: `3`, `rx 3`, `tx 3`, `rdma 3`; its role where it has none.
+pub(crate) fn queue(role: Role, queue: Option<u32>) -> String {
+    joined(
+        " ",
+        [when(role != Combined, role_word(role)), &with("", queue)],
+    )
+}
+
+pub(crate) fn role_word(role: Role) -> &'static str {
+    match role {
+        Combined => "queue",
+        Rx => "rx",
+        Tx => "tx",
+        Rdma => "rdma",
+        Control => "control",
+    }
+}
+
+/// An interface, its device and its node, as the head of what is said about it.
+pub(crate) fn heading(
+    host: &HostSummary,
+    (name, driver, device): (&str, Option<&str>, &str),
+    mbps: Option<u32>,
+    (node, source): (Option<u32>, NodeSource),
+    (candidates, cores): (&CpuSet, usize),
+) -> String {
+    let speed = with(", ", mbps.map(speed));
+    let by = match source {
+        NumaNode | Unknown => "",
+        SingleNode => " (the only one)",
+        Nearest => " (the nearest)",
+        LocalCpulist => " (by local_cpulist)",
+        Policy => " (by the policy)",
+    };
+    let of_node = host.nodes.iter().find(|one| Some(one.node) == node);
+    let are_there = of_node.is_none_or(|one| candidates.is_subset(&one.cpus));
+    let colon = if are_there { ":" } else { "; IRQs to" };
+    let node = or(node, "unknown");
+    let driver = driver.unwrap_or("(no driver)");
+    let (cpus, cores) = (candidates.short(), count(cores, "core"));
+    format!("{name}  {driver} {device}{speed}, node {node}{by}{colon} CPUs {cpus} ({cores})")
+}
+
+/// Settings by kind: `6 IRQs, 4 XPS`.
+pub(crate) fn kinds(counts: &BTreeMap<WriteKind, usize>, channels: bool) -> String {
+    let kinds = counts.iter().map(|(kind, &many)| match kind {
+        Vector => count(many, "IRQ"),
+        NapiThread => count(many, "thread"),
+        Rps => format!("{many} RPS"),
+        RpsFlow => format!("{many} RFS"),
+        Xps => format!("{many} XPS"),
+        XpsRxqs => format!("{many} XPS by queue"),
+        Rss => "RSS".to_owned(),
+        Sysctl => "flow table".to_owned(),
+        Ntuple => "ntuple".to_owned(),
+    });
+    let channels = channels.then(|| "channels".to_owned());
+    kinds.chain(channels).join(", ")
+}
+
+/// A link's speed in few characters: `40G`, `2.5G`, `100M`.
+pub(crate) fn short_speed(mbps: u32) -> String {
+    speed(mbps).replace(" Gbit/s", "G").replace(" Mbit/s", "M")
+}
+
+/// A rate in few characters: `0`, `0.5`, `870`, `12.3k`, `4.1M`.
+pub(crate) fn rate(per_second: f64) -> String {
+    match per_second {
+        0.0 => "0".to_owned(),
+        // Not "0.0": a few interrupts are more than none.
+        few if few < 0.05 => "<0.1".to_owned(),
+        few if few < 9.95 => format!("{few:.1}"),
+        some if some < 999.5 => format!("{some:.0}"),
+        many if many < 999_950.0 => format!("{:.1}k", many / 1e3),
+        many if many < 999_950_000.0 => format!("{:.1}M", many / 1e6),
+        many => format!("{:.1}G", many / 1e9),
+    }
+}
+
+/// `1 IRQ moves`, `2 IRQs move`.
+pub(crate) fn moves(irqs: usize) -> String {
+    count(irqs, "IRQ") + if irqs == 1 { " moves" } else { " move" }
+}
+
+/// A time in UTC: `2026-11-22T13:20:00Z`.
+pub(crate) fn time(seconds: u64) -> String {
+    let time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+    humantime::format_rfc3339_seconds(time.unwrap_or(UNIX_EPOCH)).to_string()
+}
+
+/// Numbers as a list of ranges.
+pub(crate) fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
+    numbers.into_iter().collect::<NumberSet>().to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +364,45 @@ mod tests {
     fn a_message_is_one_line_of_limited_length() {
         assert_eq!(message("eth0:\n\u{1b}c `x`"), "eth0: \\u001bc `x`");
         assert_eq!(message(&"ä".repeat(5000)).chars().count(), MESSAGE + 3);
+    }
+
+    #[test]
+    fn numbers_are_ranges() {
+        let numbers = [u32::MAX, 7, 9000, 5, 9001, 6, 7, 9];
+        assert_eq!(ranges(numbers), "5-7,9,9000-9001,4294967295");
+        assert_eq!((ranges([4]).as_str(), ranges([]).as_str()), ("4", ""));
+    }
+
+    #[test]
+    fn rates_are_short() {
+        for (rate, text) in [
+            (0.0, "0"),
+            (0.01, "<0.1"),
+            (0.5, "0.5"),
+            (9.96, "10"),
+            (870.2, "870"),
+            (999.6, "1.0k"),
+            (12_345.0, "12.3k"),
+            (999_960.0, "1.0M"),
+            (4.1e6, "4.1M"),
+            (4.96e9, "5.0G"),
+        ] {
+            assert_eq!(super::rate(rate), text);
+        }
+        assert_eq!(
+            [40_000, 2_500, 100].map(short_speed),
+            ["40G", "2.5G", "100M"]
+        );
+    }
+
+    #[test]
+    fn lists_keep_their_order_or_are_counted() {
+        assert_eq!(listed(&[1, 2, 3, 0]), "1-3,0");
+        assert_eq!(listed(&[36, 38, 40, 42]), "36,38,40,42");
+        let even: Vec<u32> = (0..40).map(|n| n * 2).collect();
+        assert_eq!(listed(&even), "0-78:2");
+        let many: Vec<u32> = (0..40).map(|n| n * n % 97).collect();
+        assert_eq!(listed(&many), "0 to 96 (40)");
     }
 
     proptest::proptest! {

@@ -1,8 +1,18 @@
 //! What is printed: lines, items and tables, laid out when the screen is known. All screens are made of it.
 
+use std::iter::once;
+use std::ops::Range;
+
 use anstyle::{AnsiColor, Color, Style};
 
-use crate::screen::printable;
+use self::Tone::{Alarm, Good, Plain, Warning};
+use itertools::Itertools as _;
+
+use crate::screen::{grouped, joined, printable, when, with};
+use nicpin::machine::wording::word;
+use nicpin::plan::note::advice::Advice;
+use nicpin::plan::{MEASURES, Note, Score};
+use std::fmt::Display;
 
 /// Where text is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +21,14 @@ pub struct Screen {
     pub width: usize,
     /// Whether states are coloured. A colour only repeats what the words say.
     pub colour: bool,
+}
+
+impl Screen {
+    /// One on which no line is broken.
+    pub const UNBROKEN: Self = Self {
+        width: usize::MAX,
+        colour: false,
+    };
 }
 
 impl Default for Screen {
@@ -40,21 +58,13 @@ pub enum Tone {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cell {
     text: String,
-    tone: Tone,
-}
-
-impl Cell {
-    pub fn new(text: impl Into<String>, tone: Tone) -> Self {
-        Self {
-            text: text.into(),
-            tone,
-        }
-    }
+    pub tone: Tone,
 }
 
 impl<T: Into<String>> From<T> for Cell {
     fn from(text: T) -> Self {
-        Self::new(text, Tone::Plain)
+        let (text, tone) = (text.into(), Plain);
+        Self { text, tone }
     }
 }
 
@@ -70,16 +80,24 @@ enum Block {
     Item(String, String),
     Table {
         indent: usize,
-        /// The first column that is aligned to the right, and the first after it that is not.
-        right: (usize, usize),
+        /// The columns that are aligned to the right.
+        right: Range<usize>,
         rows: Vec<Vec<Cell>>,
     },
 }
+
+/// All columns of a table but the first, aligned to the right.
+pub const FIGURES: Range<usize> = 1..usize::MAX;
 
 impl Page {
     /// A line that is never broken, such as a command to be copied.
     pub fn line(&mut self, text: impl Into<String>) {
         self.0.push(Block::Line(text.into()));
+    }
+
+    /// A text, broken where the screen ends.
+    pub fn text(&mut self, text: impl Into<String>) {
+        self.item("", text);
     }
 
     /// A text that continues below itself, after its label.
@@ -88,19 +106,46 @@ impl Page {
     }
 
     /// Aligned columns, each as wide as its widest cell. The last cell of a row continues below itself.
-    pub fn table<C: Into<Cell>>(&mut self, indent: usize, rows: impl IntoIterator<Item = Vec<C>>) {
-        self.aligned(indent, (0, 0), rows);
+    pub fn table<R>(&mut self, indent: usize, rows: impl IntoIterator<Item = R>)
+    where
+        R: IntoIterator<Item: Into<Cell>>,
+    {
+        self.aligned(indent, 0..0, rows);
     }
 
-    /// A table with columns from `right.0` to before `right.1` aligned to the right. If the last one is, too, columns
-    /// that do not fit the screen follow below, again after the first.
-    pub fn aligned<C: Into<Cell>>(
+    /// Rows below their headings, after an empty line.
+    pub fn columns<const N: usize, C: Into<Cell>>(
+        &mut self,
+        right: Range<usize>,
+        heads: [&str; N],
+        rows: impl IntoIterator<Item = [C; N]>,
+    ) {
+        self.line("");
+        self.aligned(0, right, titled(heads, rows));
+    }
+
+    /// The same, made of columns.
+    pub fn list<'a, const N: usize, T: 'a>(
+        &mut self,
+        right: Range<usize>,
+        columns: [Column<T>; N],
+        rows: impl IntoIterator<Item = &'a T>,
+    ) {
+        self.line("");
+        self.aligned(0, right, listed(columns, rows));
+    }
+
+    /// Rows, some columns of which are aligned to the right. If the last one is, too, columns that do not fit the screen
+    /// follow below, again after the first.
+    pub fn aligned<R>(
         &mut self,
         indent: usize,
-        right: (usize, usize),
-        rows: impl IntoIterator<Item = Vec<C>>,
-    ) {
-        let cells = |row: Vec<C>| row.into_iter().map(Into::into).collect();
+        right: Range<usize>,
+        rows: impl IntoIterator<Item = R>,
+    ) where
+        R: IntoIterator<Item: Into<Cell>>,
+    {
+        let cells = |row: R| row.into_iter().map(Into::into).collect();
         let rows: Vec<Vec<Cell>> = rows.into_iter().map(cells).collect();
         if !rows.is_empty() {
             self.0.push(Block::Table {
@@ -111,8 +156,75 @@ impl Page {
         }
     }
 
-    pub fn add(&mut self, other: Self) {
-        self.0.extend(other.0);
+    /// A sentence on every measure that the plan changes: those of the objective in its order, then others. None if there
+    /// is none.
+    pub(crate) fn gain(&mut self, now: &Score, planned: &Score) {
+        let both = [now, planned];
+        let local = now.local.zip(planned.local).and_then(|(now, planned)| {
+            let percent = [now, planned].map(|share| (share * 100.0).floor());
+            change("local queues", percent, "%", true)
+        });
+        let measures = MEASURES.iter().filter_map(|measure| {
+            let both = both.map(|score| (measure.of)(score) / measure.unit);
+            change(measure.what, both, "", false)
+        });
+        let isolated = both.map(|score| score.on_isolated);
+        let isolated = change("IRQs on isolated CPUs", isolated, "", false);
+        let rdma = now
+            .rdma
+            .as_ref()
+            .zip(planned.rdma.as_ref())
+            .map(|(now, planned)| {
+                let most = [now.max_per_core, planned.max_per_core];
+                [
+                    change("local RDMA IRQs", [now.local, planned.local], "", true),
+                    change("RDMA IRQs on the busiest core", most, "", false),
+                ]
+            });
+        let changes = local.into_iter().chain(measures).chain(isolated);
+        let rdma = rdma.into_iter().flatten().flatten();
+        let gain = changes.chain(rdma).join(", ");
+        if !gain.is_empty() {
+            self.text(format!("With the plan: {gain}."));
+        }
+    }
+
+    /// Notes by what they are about, and what follows from them: one for all interfaces of which the same is to be said.
+    pub(crate) fn notes<'a>(&mut self, notes: impl IntoIterator<Item = (&'a str, &'a [Note])>) {
+        self.first_notes("", notes, usize::MAX);
+    }
+
+    /// The first notes; returns how many there are beyond.
+    pub(crate) fn first_notes<'a>(
+        &mut self,
+        indent: &str,
+        notes: impl IntoIterator<Item = (&'a str, &'a [Note])>,
+        most: usize,
+    ) -> usize {
+        let notes = notes.into_iter();
+        let notes = notes.flat_map(|(about, notes)| notes.iter().map(move |note| (about, note)));
+        let groups = grouped(notes.map(|(about, note)| {
+            let advice = note.advice();
+            let label = match advice {
+                Some(Advice::Try(_)) => ("Advice", "Try"),
+                _ => ("Note", "Fix"),
+            };
+            let (command, subject) = match note.command() {
+                Some((command, interface)) => (command, Some(word(interface))),
+                None => (with("", advice.as_ref().map(Advice::text)), None),
+            };
+            ((note.to_string(), label, command), (about, subject))
+        }));
+        for ((text, (label, follow), command), of) in groups.iter().take(most) {
+            let about = of.iter().map(|(about, _)| *about);
+            let about = about.filter(|about| !about.is_empty()).join(", ");
+            let subjects = of.iter().filter_map(|(_, subject)| subject.as_deref());
+            let command = std::iter::once(&**command).chain(subjects).join(" ");
+            let then = joined(": ", [when(!command.is_empty(), follow), &command]);
+            let text = joined(": ", [&about, text]);
+            self.item(format!("{indent}{label}: "), joined(". ", [&text, &then]));
+        }
+        groups.len().saturating_sub(most)
     }
 
     /// The text for this screen, printable but for its colours.
@@ -126,26 +238,59 @@ impl Page {
         for block in &self.0 {
             match block {
                 Block::Line(text) => {
-                    out.put(text, Tone::Plain);
+                    out.put(text, Plain);
                     out.end(0);
                 }
                 Block::Item(label, text) => {
                     let begin = label.trim_start();
                     out.gap = length(label) - length(begin);
-                    let label = Cell::from(begin.trim_end());
-                    out.row(&[label, text.as_str().into()], |_, cell| {
-                        Place::left(length(begin) - length(&cell.text))
-                    });
+                    let blanks = length(begin) - length(begin.trim_end());
+                    let cells = [begin.trim_end(), text].map(Cell::from);
+                    out.row(&cells, |_, _| (0, blanks));
                 }
                 Block::Table {
                     indent,
                     right,
                     rows,
-                } => out.table(*indent, *right, rows),
+                } => out.table(*indent, right, rows),
             }
         }
         out.out
     }
+}
+
+/// A measure that a plan changes; `less`: whether less of it is worse.
+fn change<T: PartialOrd + Display>(
+    what: &str,
+    [now, planned]: [T; 2],
+    unit: &str,
+    less: bool,
+) -> Option<String> {
+    let worse = when((planned < now) == less, " (worse)");
+    (now != planned).then(|| format!("{what} {now}{unit}\u{a0}->\u{a0}{planned}{unit}{worse}"))
+}
+
+/// A heading, and the cell below it.
+pub type Column<T> = (&'static str, fn(&T) -> String);
+
+/// Rows of columns below their headings.
+pub fn listed<'a, const N: usize, T: 'a>(
+    columns: [Column<T>; N],
+    rows: impl IntoIterator<Item = &'a T>,
+) -> impl Iterator<Item = [Cell; N]> {
+    let rows = rows
+        .into_iter()
+        .map(move |row| columns.map(|(_, cell)| cell(row)));
+    titled(columns.map(|(head, _)| head), rows)
+}
+
+/// Rows below their headings.
+pub fn titled<const N: usize, C: Into<Cell>>(
+    heads: [&str; N],
+    rows: impl IntoIterator<Item = [C; N]>,
+) -> impl Iterator<Item = [Cell; N]> {
+    let rows = rows.into_iter().map(|row| row.map(Into::into));
+    once(heads.map(Cell::from)).chain(rows)
 }
 
 /// Cells wider than this do not widen their column.
@@ -154,18 +299,6 @@ const WIDEST: usize = 48;
 const LEAST_ROOM: usize = 24;
 /// The indent of what continues a line of several cells.
 const CONTINUED: usize = 6;
-
-/// Blanks before and after a cell.
-struct Place {
-    before: usize,
-    after: usize,
-}
-
-impl Place {
-    fn left(after: usize) -> Self {
-        Self { before: 0, after }
-    }
-}
 
 struct Writer {
     out: String,
@@ -177,74 +310,72 @@ struct Writer {
 }
 
 impl Writer {
-    fn table(&mut self, indent: usize, right: (usize, usize), rows: &[Vec<Cell>]) {
+    fn table(&mut self, indent: usize, right: &Range<usize>, rows: &[Vec<Cell>]) {
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let are_figures = columns > 1 && right.1 >= columns;
+        let are_figures = columns > 1 && right.end >= columns;
         let width = |column: usize| {
-            let has_it = |row: &&Vec<Cell>| column + usize::from(!are_figures) < row.len();
-            let cells = rows.iter().filter(has_it);
-            let widths = cells.map(|row| length(&row[column].text));
+            // The last cell of a row continues below itself.
+            let cells = rows
+                .iter()
+                .filter_map(|row| row.get(column..)?.split_first())
+                .filter(|(_, after)| are_figures || !after.is_empty());
+            let widths = cells.map(|(cell, _)| length(&cell.text));
             widths.filter(|&width| width <= WIDEST).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
-        let place = |column: usize, cell: &Cell| {
+        let blanks = |column: usize, cell: &Cell| {
             let blanks = widths[column].saturating_sub(length(&cell.text));
-            if (right.0..right.1).contains(&column) {
-                Place {
-                    before: blanks,
-                    after: 2,
-                }
+            if right.contains(&column) {
+                (blanks, 2)
             } else {
-                Place::left(blanks + 2)
+                (0, blanks + 2)
             }
         };
-        let mut begin = usize::from(are_figures);
-        loop {
-            let mut end = columns;
-            if are_figures {
-                let room = self.screen.width.saturating_sub(indent + widths[0]);
-                let mut taken = 0;
-                let fits = |column: &usize| {
-                    taken += widths[*column] + 2;
-                    taken <= room || *column == begin
-                };
-                end = begin + (begin..columns).take_while(fits).count();
-            }
+        if !are_figures {
             for row in rows {
                 self.gap = indent;
-                let range = begin.min(row.len())..end.min(row.len());
-                if are_figures {
-                    for column in std::iter::once(0).chain(range) {
-                        let Place { before, after } = place(column, &row[column]);
-                        self.gap += before;
-                        self.put(&row[column].text, row[column].tone);
-                        self.gap += after;
-                    }
-                    self.end(0);
-                } else {
-                    self.row(&row[range], place);
+                self.row(row, blanks);
+            }
+            return;
+        }
+        let room = self.screen.width.saturating_sub(indent + widths[0]);
+        let mut begin = 1;
+        while begin < columns {
+            if begin > 1 {
+                self.end(0);
+            }
+            let mut taken = 0;
+            let fits = |column: &usize| {
+                taken += widths[*column] + 2;
+                taken <= room || *column == begin
+            };
+            let end = begin + (begin..columns).take_while(fits).count();
+            for row in rows {
+                self.gap = indent;
+                for column in once(0).chain(begin..end) {
+                    let (before, after) = blanks(column, &row[column]);
+                    self.gap += before;
+                    self.put(&row[column].text, row[column].tone);
+                    self.gap += after;
                 }
+                self.end(0);
             }
-            if end >= columns {
-                return;
-            }
-            self.end(0);
             begin = end;
         }
     }
 
-    /// Cells beside each other, the last of which continues below itself. Those that do not fit continue below.
-    fn row(&mut self, cells: &[Cell], place: impl Fn(usize, &Cell) -> Place) {
+    /// Cells beside each other, the last of which continues below itself. Those that do not fit continue below. `blanks`:
+    /// how many there are before and after a cell.
+    fn row(&mut self, cells: &[Cell], blanks: impl Fn(usize, &Cell) -> (usize, usize)) {
         let Some((last, cells)) = cells.split_last() else {
             return self.end(0);
         };
         let width = self.screen.width;
         let indent = self.gap + CONTINUED;
         for (column, cell) in cells.iter().enumerate() {
-            let Place { before, after } = place(column, cell);
+            let (before, after) = blanks(column, cell);
             let length = length(&cell.text);
-            let fits = self.at + self.gap + before + length <= width;
-            if fits {
+            if self.at + self.gap + before + length <= width {
                 self.gap += before;
             } else if self.at > 0 && indent + length <= width {
                 self.end(indent);
@@ -254,8 +385,8 @@ impl Writer {
         }
         let at = self.at + self.gap;
         let longest = last.text.split([' ', ',']).map(length).max().unwrap_or(0);
-        let room = longest.max(LEAST_ROOM);
-        if self.at > 0 && at + length(&last.text) > width && at + room > width {
+        let needed = length(&last.text).min(longest.max(LEAST_ROOM));
+        if self.at > 0 && at + needed > width {
             self.end(indent);
         }
         self.words(last, self.at + self.gap);
@@ -300,10 +431,10 @@ impl Writer {
         let of = |colour: AnsiColor| Style::new().fg_color(Some(Color::Ansi(colour)));
         let style = match tone {
             _ if !self.screen.colour => Style::new(),
-            Tone::Plain => Style::new(),
-            Tone::Good => of(AnsiColor::Green),
-            Tone::Warning => of(AnsiColor::Yellow),
-            Tone::Alarm => of(AnsiColor::Red).bold(),
+            Plain => Style::new(),
+            Good => of(AnsiColor::Green),
+            Warning => of(AnsiColor::Yellow),
+            Alarm => of(AnsiColor::Red).bold(),
         };
         self.out.push_str(&format!("{style}{text}{style:#}"));
     }
@@ -322,19 +453,15 @@ fn length(text: &str) -> usize {
 
 /// The word in pieces of at most `room`, each but the last ending in a comma; a word without commas as it is.
 fn pieces(word: &str, room: usize) -> Vec<&str> {
-    let mut pieces = Vec::new();
-    let mut rest = word;
+    let (mut pieces, mut rest) = (Vec::new(), word);
     while length(rest) > room {
-        let commas = rest
-            .char_indices()
-            .take_while(|&(at, _)| at < room)
-            .filter(|&(_, c)| c == ',');
+        let commas = rest.match_indices(',').take_while(|&(at, _)| at < room);
         let Some((at, _)) = commas.last() else { break };
         let (piece, after) = rest.split_at(at + 1);
         pieces.push(piece);
         rest = after;
     }
-    pieces.extend((!rest.is_empty()).then_some(rest));
+    pieces.extend(Some(rest).filter(|rest| !rest.is_empty()));
     pieces
 }
 
@@ -390,7 +517,7 @@ mod tests {
             format!("  a    b  the end\n  bbb  {long}  x\n  alone\n")
         );
         let rows = [vec!["NAME", "SHARE", "STATE"], vec!["eth10", "7%", "ok"]];
-        let text = shown(100, |page| page.aligned(0, (1, 2), rows.clone()));
+        let text = shown(100, |page| page.aligned(0, 1..2, rows.clone()));
         assert_eq!(text, "NAME   SHARE  STATE\neth10     7%  ok\n");
     }
 
@@ -399,7 +526,7 @@ mod tests {
         let heads = ["QUEUE", "IRQ", "AFFINITY OF THE VECTOR", "EFFECTIVE", "WHY"];
         let row = ["0", "71", "0", "0", "remote"];
         let text = shown(40, |page| {
-            page.table(2, [heads.to_vec(), row.to_vec()]);
+            page.table(2, [heads, row]);
         });
         let expected = "  QUEUE  IRQ  AFFINITY OF THE VECTOR\n        EFFECTIVE  WHY\n\
                         \x20 0      71   0                       0\n        remote\n";
@@ -412,7 +539,7 @@ mod tests {
             vec!["from", "to 0", "to 1", "to 2"],
             vec!["0", "10", "21", "31"],
         ];
-        let text = shown(18, |page| page.aligned(0, (1, 9), rows.clone()));
+        let text = shown(18, |page| page.aligned(0, 1..9, rows.clone()));
         assert_eq!(
             text,
             "from  to 0  to 1\n0       10    21\n\nfrom  to 2\n0       31\n"
@@ -422,10 +549,9 @@ mod tests {
     #[test]
     fn colours_take_no_room_and_texts_have_none_of_their_own() {
         let mut page = Page::default();
-        page.table(
-            0,
-            [vec![Cell::from("eth0"), Cell::new("remote", Tone::Alarm)]],
-        );
+        let mut cells = ["eth0", "remote"].map(Cell::from);
+        cells[1].tone = Tone::Alarm;
+        page.table(0, [cells]);
         page.item("", "a\u{1b}[31mb");
         let text = page.show(Screen {
             width: 20,

@@ -1,19 +1,26 @@
 //! The status: a verdict with the command that fixes it, a line for each interface, and what the plan gains. On request
-//! the details of each interface.
+//! the details of each interface. And the watcher's state, for systemd and the journal, too.
 
 use itertools::Itertools as _;
 use std::collections::BTreeSet;
 
-use crate::screen::page::{Cell, Page, Tone};
-use crate::screen::text::{
-    count, cpus, heading, notes, queue, ranges, rate, short_speed, with_the_plan,
+use crate::screen::page::Tone::{Alarm, Good, Plain, Warning};
+use crate::screen::page::{Cell, Page, Tone, titled};
+use crate::screen::{
+    count, cpus, heading, is, joined, moves, or, queue, ranges, rate, short_speed, time, unbroken,
+    when, with,
 };
-use crate::screen::watch;
-use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
-use nicpin::plan::Note;
-use nicpin::report::interface::{InterfaceReport, InterfaceState, Steering};
+use nicpin::machine::setting::shown;
+use nicpin::plan::{HostSummary, Note};
+use nicpin::report::interface::InterfaceState::{
+    Crowded, Drifted, Equivalent, Isolated, Remote, Unknown, Unproven, Unsupported, Untuned,
+};
+use nicpin::report::interface::{InterfaceReport, InterfaceState as State, Steering};
+use nicpin::report::run::{WaitsFor, Watcher, WatcherRun};
+use nicpin::report::status::IrqbalanceState::{Absent, AsksNicpin, Banned, Moves};
 use nicpin::report::status::{IrqbalanceState, IrqbalanceStatus, Status};
+use nicpin::report::vectors::VectorState::{AsPlanned, Differs, Elsewhere, LeftAlone, Unmovable};
 use nicpin::report::vectors::{ThreadStatus, VectorState, VectorStatus};
 
 /// How much is shown.
@@ -34,39 +41,41 @@ const MOST_NOTES: usize = 6;
 /// `apply`: the command that makes everything as planned.
 pub fn status(status: &Status, detail: Detail, apply: &str) -> Page {
     let mut page = Page::default();
-    page.item("", verdict(status, apply));
+    let is_summary = detail == Detail::Summary;
+    let most = |most| if is_summary { most } else { usize::MAX };
+    page.text(verdict(status, apply));
     if !status.interfaces.is_empty() {
-        page.line("");
-        page.add(table(status, detail));
+        table(&mut page, status, most(MOST_INTERFACES));
         if status.differ > 0 {
-            page.add(with_the_plan(&status.score_now, &status.score));
+            page.gain(&status.score_now, &status.score);
         }
     }
     page.line("");
-    if detail > Detail::Summary {
-        for interface in &status.interfaces {
-            page.add(self::interface(status, interface, detail));
+    if !is_summary {
+        for one in &status.interfaces {
+            interface(&mut page, &status.host, one, detail == Detail::Vectors);
             page.line("");
         }
     }
-    page.add(surroundings(status));
-    let of_interfaces = status
+    // What else is on the machine and may change the settings, or keeps them.
+    let no_watch = when(
+        status.watcher.is_none(),
+        " nicpin\u{a0}watch is not running.",
+    );
+    page.text(irqbalance(&status.irqbalance) + no_watch);
+    if let Some(watcher) = &status.watcher {
+        self::watcher(&mut page, watcher);
+    }
+    let listed = status
         .interfaces
         .iter()
-        .filter(|_| detail == Detail::Summary);
-    let of_interfaces =
-        of_interfaces.flat_map(|one| one.notes.iter().map(|note| (&*one.name, note)));
-    let of_machine = status.notes.iter().map(|note| ("", note));
-    let most = if detail == Detail::Summary {
-        MOST_NOTES
-    } else {
-        usize::MAX
-    };
-    page.add(notes(
-        "",
-        of_machine.chain(of_interfaces),
-        (most, "nicpin status -v"),
-    ));
+        .filter(|_| is_summary)
+        .map(|one| (&*one.name, &*one.notes));
+    let notes = [("", &*status.notes)].into_iter().chain(listed);
+    let more = page.first_notes("", notes, most(MOST_NOTES));
+    if more > 0 {
+        page.line(format!("{}: nicpin status -v", count(more, "more note")));
+    }
     page
 }
 
@@ -75,18 +84,21 @@ fn verdict(status: &Status, apply: &str) -> String {
     let Some(worst) = status.state else {
         return "There is no interface to report on.".to_owned();
     };
-    let supported = status.interfaces.iter();
-    let supported = supported.filter(|one| one.state != InterfaceState::Unsupported);
-    let supported: Vec<&InterfaceReport> = supported.collect();
-    let alike = supported.iter().filter(|one| one.state == worst).count();
-    let is = if alike == 1 { "is" } else { "are" };
-    let (of_all, every) = match &supported[..] {
+    let all = status
+        .interfaces
+        .iter()
+        .filter(|one| one.state != Unsupported);
+    let (all, alike) = (
+        all.clone().collect_vec(),
+        all.filter(|one| one.state == worst).count(),
+    );
+    let (some, every) = match all[..] {
         [one] => (one.name.clone(), format!("{} is", one.name)),
         [_, _] => (
             format!("{alike} of 2 interfaces"),
             "Both interfaces are".to_owned(),
         ),
-        all => {
+        _ => {
             let all = all.len();
             (
                 format!("{alike} of {all} interfaces"),
@@ -94,69 +106,53 @@ fn verdict(status: &Status, apply: &str) -> String {
             )
         }
     };
+    let some_are = format!("{some} {}", is(alike));
     let text = match worst {
-        InterfaceState::Unknown => format!("{of_all} cannot be judged."),
-        InterfaceState::Isolated => format!("{of_all} {is} handled on isolated CPUs."),
-        InterfaceState::Remote => format!("{of_all} {is} handled on another NUMA node."),
-        InterfaceState::Drifted => {
-            let has = if alike == 1 { "has" } else { "have" };
-            format!("{of_all} {has} changed since the last apply.")
+        Unknown => format!("{some} cannot be judged."),
+        Isolated => format!("{some_are} handled on isolated CPUs."),
+        Remote => format!("{some_are} handled on another NUMA node."),
+        Drifted if alike == 1 => format!("{some} has changed since the last apply."),
+        Drifted => format!("{some} have changed since the last apply."),
+        Crowded => format!("{some_are} crowded: queues share cores needlessly."),
+        Untuned => format!("{some_are} not tuned yet."),
+        State::Pending => {
+            let moving = moves(status.interfaces.iter().map(moving).sum());
+            format!("{every} set as planned; {moving} at the next interrupt.")
         }
-        InterfaceState::Crowded => format!("{of_all} {is} crowded: queues share cores needlessly."),
-        InterfaceState::Untuned => format!("{of_all} {is} not tuned yet."),
-        InterfaceState::Pending => {
-            let moving =
-                |one: &InterfaceReport| one.vectors.iter().filter(|row| is_moving(row)).count();
-            let moving = status.interfaces.iter().map(moving).sum();
-            format!(
-                "{every} set as planned; {} at the next interrupt.",
-                moves(moving)
-            )
-        }
-        InterfaceState::Unproven => match status.seconds {
+        Unproven => match status.seconds {
             None => format!("{every} as planned; interrupts were not watched."),
             Some(seconds) => {
-                let who = if supported.len() == 1 { "it" } else { &of_all };
+                let who = if all.len() == 1 { "it" } else { &some };
                 format!("{every} as planned; {who} had no interrupt in {seconds:.1} s.")
             }
         },
-        InterfaceState::Equivalent => {
+        Equivalent => {
             let settings = count(status.differ, "setting");
             format!("{every} as good as planned; {settings} may differ.")
         }
-        InterfaceState::Unsupported => "No interface has an IRQ that can be placed.".to_owned(),
-        InterfaceState::Ok => format!("{every} as planned; interrupts arrive where planned."),
+        Unsupported => "No interface has an IRQ that can be placed.".to_owned(),
+        State::Ok => format!("{every} as planned; interrupts arrive where planned."),
     };
-    if worst < InterfaceState::Untuned {
+    if worst < Untuned || status.differ == 0 {
         return text;
     }
-    let fix = if worst == InterfaceState::Unknown {
-        "The others"
-    } else {
-        "Fix"
-    };
+    let is_unknown = worst == Unknown;
+    let fix = if is_unknown { "The others" } else { "Fix" };
     let writes = count(status.differ, "write");
-    match status.differ {
-        0 => text,
-        // The command is not broken where it fits a line.
-        _ => format!("{text} {fix}: {} ({writes})", apply.replace(' ', "\u{a0}")),
-    }
+    format!("{text} {fix}: {} ({writes})", unbroken(apply))
 }
 
-/// `1 IRQ moves`, `2 IRQs move`.
-pub(crate) fn moves(irqs: usize) -> String {
-    format!(
-        "{} {}",
-        count(irqs, "IRQ"),
-        if irqs == 1 { "moves" } else { "move" }
-    )
+/// IRQs that the kernel has not moved yet.
+fn moving(interface: &InterfaceReport) -> usize {
+    let of = |state| having(interface, state).count();
+    of(VectorState::Pending) + of(Elsewhere)
 }
 
-fn is_moving(row: &VectorStatus) -> bool {
-    matches!(row.state, VectorState::Pending | VectorState::Elsewhere)
+fn having(one: &InterfaceReport, state: VectorState) -> impl Iterator<Item = &VectorStatus> {
+    one.vectors.iter().filter(move |row| row.state == state)
 }
 
-fn table(status: &Status, detail: Detail) -> Page {
+fn table(page: &mut Page, status: &Status, most: usize) {
     let heads = [
         "INTERFACE",
         "LINK",
@@ -167,318 +163,220 @@ fn table(status: &Status, detail: Detail) -> Page {
         "IRQ/S",
         "STATE",
     ];
-    let most = if detail == Detail::Summary {
-        MOST_INTERFACES
-    } else {
-        usize::MAX
-    };
     let rows = status.interfaces.iter().take(most).map(|one| {
-        let link = match (&*one.link, one.speed_mbps) {
-            ("up", Some(mbps)) => short_speed(mbps),
-            (link, _) => link.to_owned(),
-        };
-        let queues = one
-            .max_queues
-            .map_or(String::new(), |most| format!("/{most}"));
-        let local = one
-            .local_percent()
-            .map_or("?".to_owned(), |share| format!("{:.0}%", share.floor()));
-        let most = match (one.max_per_core, one.max_per_core_planned) {
-            (now, planned) if now == planned => now.to_string(),
-            (now, planned) => format!("{now} -> {planned}"),
-        };
-        let why = why(one, false);
-        let state = [one.state.name(), &why].join(if why.is_empty() { "" } else { ": " });
-        vec![
-            one.name.as_str().into(),
-            link.into(),
-            one.node
-                .map_or("?".to_owned(), |node| node.to_string())
-                .into(),
-            format!("{}{queues}", one.queues).into(),
-            local.into(),
-            most.into(),
-            one.per_second.map_or("-".to_owned(), rate).into(),
-            Cell::new(state, tone(one.state)),
+        let speed = one.speed_mbps.filter(|_| one.link == "up");
+        let local = one.local_percent();
+        let (now, planned) = (one.max_per_core, one.max_per_core_planned);
+        let then = Some(planned).filter(|_| now != planned);
+        let mut cells = [
+            one.name.clone(),
+            speed.map_or(one.link.clone(), short_speed),
+            or(one.node, "?"),
+            format!("{}{}", one.queues, with("/", one.max_queues)),
+            or(local.map(|share| format!("{:.0}%", share.floor())), "?"),
+            format!("{now}{}", with(" -> ", then)),
+            or(one.per_second.map(rate), "-"),
+            joined(": ", [one.state.name(), &why(one, false)]),
         ]
+        .map(Cell::from);
+        cells[7].tone = tone(one.state);
+        cells
     });
-    let mut page = Page::default();
-    page.aligned(
-        0,
-        (4, 7),
-        std::iter::once(heads.map(Cell::from).to_vec()).chain(rows),
-    );
-    let hidden = status.interfaces.len().saturating_sub(most);
+    page.columns(4..7, heads, rows);
     if let Some(next) = status.interfaces.get(most) {
+        let (hidden, state) = (status.interfaces.len() - most, next.state.name());
         page.line(format!(
-            "{hidden} more, none worse than {}: nicpin status -v",
-            next.state.name()
+            "{hidden} more, none worse than {state}: nicpin status -v"
         ));
     }
-    page
 }
 
-pub(crate) fn tone(state: InterfaceState) -> Tone {
+pub(crate) fn tone(state: State) -> Tone {
     match state {
-        InterfaceState::Ok => Tone::Good,
-        InterfaceState::Crowded => Tone::Warning,
-        state if state.is_alarming() => Tone::Alarm,
-        _ => Tone::Plain,
+        State::Ok => Good,
+        Crowded => Warning,
+        state if state.is_alarming() => Alarm,
+        _ => Plain,
     }
 }
 
 /// What is behind the state of an interface, in a few words; empty where the state says all. `more`: with what a line of
 /// `status` has in other columns.
 pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
-    let vectors = || interface.vectors.iter();
     let (most, planned) = (interface.max_per_core, interface.max_per_core_planned);
     match interface.state {
-        InterfaceState::Isolated if more => {
-            format!("{} on isolated CPUs", count(interface.on_isolated, "IRQ"))
+        Isolated => {
+            let irqs = count(interface.on_isolated, "IRQ");
+            irqs + when(more, " on isolated CPUs")
         }
-        InterfaceState::Isolated => count(interface.on_isolated, "IRQ"),
-        InterfaceState::Remote => {
-            let remote = || vectors().filter(|row| row.is_active() && row.local == Some(false));
-            let queues = remote().map(|row| row.queue).collect::<BTreeSet<_>>().len();
-            let nodes: Vec<u32> = remote().filter_map(|row| row.node).collect();
-            let node = match &ranges(&nodes)[..] {
-                "" => "any node".to_owned(),
+        Remote => {
+            let remote = interface
+                .vectors
+                .iter()
+                .filter(|row| row.is_active() && row.local == Some(false));
+            let queues: BTreeSet<_> = remote.clone().map(|row| row.queue).collect();
+            let node = match ranges(remote.filter_map(|row| row.node)) {
+                none if none.is_empty() => "any node".to_owned(),
                 nodes if nodes.contains([',', '-']) => format!("nodes {nodes}"),
                 node => format!("node {node}"),
             };
             let of_all = format!(" of {}", count(interface.queues, "queue"));
-            format!("{queues}{} on {node}", if more { &of_all } else { "" })
+            format!("{}{} on {node}", queues.len(), when(more, &of_all))
         }
-        InterfaceState::Drifted => format!("{} changed", interface.drifted),
-        InterfaceState::Crowded | InterfaceState::Untuned if more && most > planned => {
+        Drifted => format!("{} changed", interface.drifted),
+        Crowded | Untuned if more && most > planned => {
             format!("{} on a core, {planned} planned", count(most, "queue"))
         }
-        InterfaceState::Crowded => format!("{most} on a core"),
-        InterfaceState::Untuned => count(interface.differ, "setting"),
-        InterfaceState::Pending => {
-            let moving = vectors().filter(|row| is_moving(row)).count();
-            format!("{} to move", count(moving, "IRQ"))
-        }
-        InterfaceState::Equivalent => format!("{} differ", interface.differ),
-        InterfaceState::Unsupported if interface.unmovable > 0 => "fixed IRQs".to_owned(),
-        InterfaceState::Unsupported if interface.notes.is_empty() => "no IRQs".to_owned(),
-        InterfaceState::Unsupported | InterfaceState::Unknown => "see the note".to_owned(),
-        InterfaceState::Unproven if interface.proven.is_none() => "not watched".to_owned(),
-        InterfaceState::Unproven => "no interrupt".to_owned(),
-        InterfaceState::Ok => String::new(),
+        Crowded => format!("{most} on a core"),
+        Untuned => count(interface.differ, "setting"),
+        State::Pending => count(moving(interface), "IRQ") + " to move",
+        Equivalent => format!("{} differ", interface.differ),
+        Unsupported if interface.unmovable > 0 => "fixed IRQs".into(),
+        Unsupported if interface.notes.is_empty() => "no IRQs".into(),
+        Unsupported | Unknown => "see the note".into(),
+        Unproven if interface.proven.is_none() => "not watched".into(),
+        Unproven => "no interrupt".into(),
+        State::Ok => String::new(),
     }
 }
 
-fn interface(status: &Status, interface: &InterfaceReport, detail: Detail) -> Page {
-    let mut page = Page::default();
-    let who = (
-        &*interface.name,
-        interface.driver.as_deref(),
-        &*interface.device,
-    );
-    let node = (interface.node, interface.node_source);
-    page.item(
-        "",
-        heading(
-            &status.host,
-            who,
-            interface.speed_mbps,
-            node,
-            (&interface.candidates, interface.candidate_cores),
-        ),
-    );
-    let mtu = interface.mtu.map(|mtu| mtu.to_string());
-    let versions = [
-        ("driver version", &interface.driver_version),
-        ("firmware", &interface.firmware),
-        ("MTU", &mtu),
-    ];
-    let mut versions = versions
-        .into_iter()
-        .filter_map(|(name, value)| Some(format!("{name} {}", value.as_ref()?)));
-    let versions = versions.join(", ");
+/// `all`: also the IRQs and threads that are as planned.
+fn interface(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool) {
+    page.text(heading(
+        host,
+        (&one.name, one.driver.as_deref(), &one.device),
+        one.speed_mbps,
+        (one.node, one.node_source),
+        (&one.candidates, one.candidate_cores),
+    ));
+    let driver = with("driver version ", &one.driver_version);
+    let firmware = with("firmware ", &one.firmware);
+    let versions = joined(", ", [&driver, &firmware, &with("MTU ", one.mtu)]);
     if !versions.is_empty() {
         page.item("  ", versions);
     }
-    let why = match (why(interface, true), interface.differ) {
-        (why, 0) => why,
-        (why, differ) => {
-            let settings = count(differ, "setting");
-            let drifted = match interface.drifted {
-                0 => String::new(),
-                _ if interface.state == InterfaceState::Drifted => String::new(),
-                drifted => format!(", {drifted} changed since apply"),
-            };
-            let differ = format!("{settings} not as planned{drifted}");
-            if why == settings || why.is_empty() {
-                differ
-            } else {
-                format!("{why}; {differ}")
-            }
-        }
-    };
-    let fix = interface
-        .fix
-        .as_ref()
-        .map_or(String::new(), |fix| format!(". Fix: {fix}"));
-    page.item(
-        "  ",
-        [interface.state.name(), &why].join(if why.is_empty() { "" } else { ": " }) + &fix,
-    );
-    let all = detail == Detail::Vectors;
-    let shown: Vec<&VectorStatus> = interface
-        .vectors
-        .iter()
-        .filter(|row| all || row.why.is_some())
-        .collect();
-    if !shown.is_empty() {
-        page.table(2, rows(status, &shown));
-    }
-    page.add(threads(status, interface, all));
-    page.item("  ", good(interface));
-    let about = interface.notes.iter().map(|note| ("", note));
-    page.add(notes("  ", about, (usize::MAX, "")));
-    page
+    let (why, settings) = (why(one, true), count(one.differ, "setting"));
+    let drifted = Some(one.drifted).filter(|&drifted| drifted > 0 && one.state != Drifted);
+    let drifted = drifted.map(|drifted| format!("{drifted} changed since apply"));
+    let differ = format!("{settings} not as planned{}", with(", ", drifted));
+    let has_why = one.differ == 0 || why != settings;
+    let why = [when(has_why, &why), when(one.differ > 0, &differ)];
+    let state = joined(": ", [one.state.name(), &joined("; ", why)]);
+    page.item("  ", state + &with(". Fix: ", &one.fix));
+    vectors(page, host, one, all);
+    threads(page, host, one, all);
+    page.item("  ", good(one));
+    page.first_notes("  ", [("", &*one.notes)], usize::MAX);
 }
 
-fn rows(status: &Status, shown: &[&VectorStatus]) -> Vec<Vec<Cell>> {
-    let heads = [
-        "QUEUE",
-        "IRQ",
-        "AFFINITY",
-        "EFFECTIVE",
-        "PLANNED",
-        "NODE",
-        "IRQ/S",
-        "STATE",
-    ];
-    let row = |row: &&VectorStatus| {
-        let (word, tone) = match row.state {
-            VectorState::AsPlanned if row.is_proven() => ("ok", Tone::Plain),
-            VectorState::AsPlanned if row.idle => ("as planned; not in use", Tone::Plain),
-            VectorState::AsPlanned => ("as planned", Tone::Plain),
-            VectorState::LeftAlone => ("unchanged", Tone::Plain),
-            VectorState::Unmovable => ("cannot be moved", Tone::Plain),
-            VectorState::Pending => ("pending", Tone::Plain),
-            VectorState::Elsewhere => ("elsewhere", Tone::Warning),
-            VectorState::Differs if row.on_isolated || row.local == Some(false) => {
-                ("differs", Tone::Alarm)
-            }
-            VectorState::Differs => ("differs", Tone::Plain),
-        };
-        let why = row
-            .why
-            .as_ref()
-            .map_or(String::new(), |why| format!(": {why}"));
-        let list = |set: Option<&CpuSet>| set.map_or("-".to_owned(), |set| cpus(&status.host, set));
-        vec![
-            queue(row.role, row.queue).into(),
-            row.irq.to_string().into(),
-            list(Some(&row.affinity)).into(),
-            list(row.effective.as_ref()).into(),
-            list(row.planned.as_ref()).into(),
-            row.node
-                .map_or("-".to_owned(), |node| node.to_string())
-                .into(),
-            row.per_second.map_or("-".to_owned(), rate).into(),
-            Cell::new(format!("{word}{why}"), tone),
-        ]
-    };
-    std::iter::once(heads.map(Cell::from).to_vec())
-        .chain(shown.iter().map(row))
-        .collect()
+fn vectors(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool) {
+    let shown = one.vectors.iter().filter(|row| all || row.why.is_some());
+    let mut rows = shown
+        .map(|row| {
+            let (word, tone) = match row.state {
+                AsPlanned if row.is_proven() => ("ok", Plain),
+                AsPlanned if row.idle => ("as planned; not in use", Plain),
+                AsPlanned => ("as planned", Plain),
+                LeftAlone => ("unchanged", Plain),
+                Unmovable => ("cannot be moved", Plain),
+                VectorState::Pending => ("pending", Plain),
+                Elsewhere => ("elsewhere", Warning),
+                Differs if row.on_isolated || row.local == Some(false) => ("differs", Alarm),
+                Differs => ("differs", Plain),
+            };
+            let [effective, planned] =
+                [&row.effective, &row.planned].map(|set| set.as_ref().map(|set| cpus(host, set)));
+            let mut cells = [
+                queue(row.role, row.queue),
+                row.irq.to_string(),
+                cpus(host, &row.affinity),
+                or(effective, "-"),
+                or(planned, "-"),
+                or(row.node, "-"),
+                or(row.per_second.map(rate), "-"),
+                format!("{word}{}", with(": ", &row.why)),
+            ]
+            .map(Cell::from);
+            cells[7].tone = tone;
+            cells
+        })
+        .peekable();
+    if rows.peek().is_some() {
+        let heads = [
+            "QUEUE",
+            "IRQ",
+            "AFFINITY",
+            "EFFECTIVE",
+            "PLANNED",
+            "NODE",
+            "IRQ/S",
+            "STATE",
+        ];
+        page.table(2, titled(heads, rows));
+    }
 }
 
 /// The threads that poll queues: those that are not where planned, or all.
-fn threads(status: &Status, interface: &InterfaceReport, all: bool) -> Page {
-    let is_bad = |state| matches!(state, VectorState::Differs | VectorState::Elsewhere);
-    let row = |thread: &ThreadStatus| {
-        let whose = thread
-            .role
-            .map_or("unknown queue".to_owned(), |role| queue(role, thread.queue));
-        let planned = thread
-            .planned
-            .as_ref()
-            .map_or("-".to_owned(), |to| cpus(&status.host, to));
+fn threads(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool) {
+    let is_bad = |state| matches!(state, Differs | Elsewhere);
+    let shown = one.threads.iter().filter(|of| all || is_bad(of.state));
+    let rows = shown.map(|thread| {
+        let whose = thread.role.map(|role| queue(role, thread.queue));
+        let planned = thread.planned.as_ref().map(|to| cpus(host, to));
         let ran = match (&thread.ran_on, thread.runs) {
             (Some(on), Some(runs @ 1..)) => format!("ran {runs} times, last on {}", on.short()),
             (_, Some(_)) => "did not run".to_owned(),
             _ => String::new(),
         };
-        vec![
-            format!("thread {whose}"),
+        [
+            format!("thread {}", or(whose, "unknown queue")),
             format!("process {}", thread.pid),
-            format!("affinity {}", cpus(&status.host, &thread.affinity)),
-            format!("planned {planned}"),
+            format!("affinity {}", cpus(host, &thread.affinity)),
+            format!("planned {}", or(planned, "-")),
             ran,
         ]
-    };
-    let shown = interface
-        .threads
-        .iter()
-        .filter(|thread| all || is_bad(thread.state));
-    let mut page = Page::default();
-    page.table(2, shown.map(row));
-    page
+    });
+    page.table(2, rows);
 }
 
 /// What is as planned or unchanged, in short.
-fn good(interface: &InterfaceReport) -> String {
-    let having = |state: VectorState| {
-        interface
-            .vectors
-            .iter()
-            .filter(move |row| row.state == state)
+fn good(one: &InterfaceReport) -> String {
+    let planned = having(one, AsPlanned).count();
+    let irqs = match planned {
+        _ if one.vectors.is_empty() => Some("no IRQs".to_owned()),
+        0 => None,
+        _ => Some(count(planned, "IRQ") + " as planned"),
     };
-    let mut parts = Vec::new();
-    let planned = having(VectorState::AsPlanned).count();
-    if interface.vectors.is_empty() {
-        parts.push("no IRQs".to_owned());
-    } else if planned > 0 {
-        parts.push(format!("{} as planned", count(planned, "IRQ")));
-    }
-    if let (Some(proven), true) = (interface.proven, planned > 0) {
-        let of_all = interface.queue_vectors;
-        parts.push(format!(
-            "interrupts arrived there on {proven} of {of_all} queue IRQs"
-        ));
-    }
-    if interface.unmovable > 0 {
-        parts.push(format!(
-            "{} cannot be moved (kernel-managed)",
-            count(interface.unmovable, "IRQ")
-        ));
-    }
-    let threads = || interface.threads.iter();
-    let as_planned =
-        |thread: &&ThreadStatus| thread.planned.is_some() && thread.state == VectorState::AsPlanned;
-    let placed = threads().filter(as_planned).count();
-    if placed > 0 {
-        let proven = threads().filter(|thread| thread.is_proven()).count();
-        let watched = threads().any(|thread| thread.runs.is_some());
-        let ran = if watched {
-            format!(", {proven} of them ran there")
-        } else {
-            String::new()
-        };
-        parts.push(format!("{} as planned{ran}", count(placed, "thread")));
-    }
-    parts.push(steering("XPS", interface.xps));
-    parts.push(steering("RPS", interface.rps));
-    if let Some(rss) = &interface.rss {
+    let proven = one.proven.filter(|_| planned > 0).map(|proven| {
+        let of_all = one.queue_vectors;
+        format!("interrupts arrived there on {proven} of {of_all} queue IRQs")
+    });
+    let fixed = count(one.unmovable, "IRQ") + " cannot be moved (kernel-managed)";
+    let as_planned = |of: &&ThreadStatus| of.planned.is_some() && of.state == AsPlanned;
+    let placed = one.threads.iter().filter(as_planned).count();
+    let proven_threads = one.threads.iter().filter(|of| of.is_proven()).count();
+    let ran = format!(", {proven_threads} of them ran there");
+    let watched = one.threads.iter().any(|thread| thread.runs.is_some());
+    let threads = count(placed, "thread") + " as planned" + when(watched, &ran);
+    let rss = one.rss.as_ref().map(|rss| {
         let (now, possible) = (rss.now.len(), count(rss.possible.len(), "queue"));
         let planned = rss.queues.as_ref().filter(|queues| **queues != rss.now);
-        let planned = planned.map_or(String::new(), |queues| {
-            format!(", planned {}", queues.len())
-        });
-        parts.push(format!("RSS table reaches {now} of {possible}{planned}"));
-    }
-    let control = having(VectorState::LeftAlone).filter(|row| row.role == Role::Control);
-    let control: Vec<u32> = control.map(|row| row.irq).collect();
-    if !control.is_empty() {
-        parts.push(format!("control IRQ {} unchanged", ranges(&control)));
-    }
-    parts.join("; ")
+        let planned = with(", planned ", planned.map(|queues| queues.len()));
+        format!("RSS table reaches {now} of {possible}{planned}")
+    });
+    let control = having(one, LeftAlone).filter(|row| row.role == Role::Control);
+    let control = ranges(control.map(|row| row.irq));
+    let parts = [
+        irqs,
+        proven,
+        (one.unmovable > 0).then_some(fixed),
+        (placed > 0).then_some(threads),
+        Some(steering("XPS", one.xps)),
+        Some(steering("RPS", one.rps)),
+        rss,
+        (!control.is_empty()).then(|| format!("control IRQ {control} unchanged")),
+    ];
+    parts.into_iter().flatten().join("; ")
 }
 
 fn steering(what: &str, steering: Steering) -> String {
@@ -491,53 +389,108 @@ fn steering(what: &str, steering: Steering) -> String {
     }
 }
 
-/// What else is on the machine and may change the settings, or keeps them.
-fn surroundings(status: &Status) -> Page {
-    let mut page = Page::default();
-    match &status.watcher {
-        Some(watcher) => {
-            page.item("", irqbalance(&status.irqbalance));
-            page.add(watch::watcher(watcher));
-        }
-        None => page.item(
-            "",
-            irqbalance(&status.irqbalance) + " nicpin\u{a0}watch is not running.",
-        ),
-    }
-    page
-}
-
-fn irqbalance(irqbalance: &IrqbalanceStatus) -> String {
-    let IrqbalanceStatus {
-        pid,
-        state,
-        irqs,
-        note,
-    } = irqbalance;
-    let advice = note.as_ref().and_then(Note::advice);
-    let fix = advice.map_or(String::new(), |advice| format!(" Fix: {}.", advice.text()));
-    let runs = format!("irqbalance runs (process {})", pid.unwrap_or_default());
-    let planned = count(*irqs, "planned IRQ");
-    match state {
-        IrqbalanceState::Absent => "irqbalance is not running.".to_owned(),
-        IrqbalanceState::Banned | IrqbalanceState::Moves { .. } if *irqs == 0 => format!("{runs}."),
-        IrqbalanceState::Unknown => {
-            let text = note.as_ref().map(ToString::to_string).unwrap_or_default();
-            format!("irqbalance: {text}.{fix}")
-        }
-        IrqbalanceState::AsksNicpin => {
+fn irqbalance(found: &IrqbalanceStatus) -> String {
+    let advice = found.note.as_ref().and_then(Note::advice);
+    let fix = with(" Fix: ", advice.map(|advice| format!("{}.", advice.text())));
+    let pid = found.pid.unwrap_or_default();
+    let runs = format!("irqbalance runs (process {pid})");
+    let planned = count(found.irqs, "planned IRQ");
+    match found.state {
+        Absent => "irqbalance is not running.".to_owned(),
+        IrqbalanceState::Unknown => format!("irqbalance: {}.{fix}", or(&found.note, "")),
+        AsksNicpin => {
             format!("{runs}; its policy script asks nicpin about each IRQ.")
         }
-        IrqbalanceState::Banned => {
+        _ if found.irqs == 0 => format!("{runs}."),
+        Banned => {
             format!("{runs}; the {planned} are banned until it restarts.{fix}")
         }
-        IrqbalanceState::Moves { fixed_by_apply } => {
-            let fix = if *fixed_by_apply {
-                " Fix: nicpin\u{a0}apply."
-            } else {
-                &fix
-            };
+        Moves { fixed_by_apply } => {
+            let apply = " Fix: nicpin\u{a0}apply.";
+            let fix = if fixed_by_apply { apply } else { &fix };
             format!("{runs} and moves the {planned}, by default every 10 s.{fix}")
         }
     }
+}
+
+/// The state of the watcher.
+fn watcher(page: &mut Page, watcher: &Watcher) {
+    let what = if watcher.observe { "observes" } else { "runs" };
+    let (since, pid) = (time(watcher.since), watcher.pid);
+    let waits = with("; ", watcher.waits_for.map(waits_for));
+    let runs = count(usize::try_from(watcher.count).unwrap_or(usize::MAX), "run");
+    let text = format!("{what} since {since} (process {pid}), {runs}{waits}");
+    page.item("watcher     ", text);
+    let result = |run| result_and_reason(run, watcher.observe);
+    let runs = watcher.runs.iter();
+    page.table(12, runs.map(|run| [time(run.at), cause(run), result(run)]));
+    let left = &watcher.left_alone;
+    if let Some(until) = left.iter().map(|left| left.until).max() {
+        let (settings, until) = (count(left.len(), "setting"), time(until));
+        let names = left.iter().take(3).map(|left| shown(&left.setting.path));
+        let names = { names }.join(", ");
+        let text = format!(
+            "{settings} not restored until {until} at the latest, because another program writes them again and again: \
+             {names}"
+        );
+        page.item("            ", text);
+    }
+}
+
+/// The line that systemd shows (`STATUS=`). `next`: the time of the next check, in seconds since 1970.
+pub fn line(watcher: &Watcher, interfaces: usize, next: u64) -> String {
+    let Some(run) = watcher.runs.first() else {
+        return "starting".to_owned();
+    };
+    let state = match (watcher.waits_for, run.failed) {
+        (Some(why), _) => waits_for(why).to_owned(),
+        _ if run.error.is_some() => "the last run failed".to_owned(),
+        (_, 0) if watcher.observe && run.changed > 0 => {
+            count(run.changed, "setting") + " not as planned"
+        }
+        (_, 0) => "as planned".to_owned(),
+        (_, failed) => count(failed, "change") + " failed",
+    };
+    let (interfaces, at, cause) = (count(interfaces, "interface"), time(run.at), cause(run));
+    let (result, next) = (result_and_reason(run, watcher.observe), time(next));
+    format!("{interfaces}, {state}; last run {at} ({cause}): {result}; next check {next}")
+}
+
+/// Why nothing is written.
+pub fn waits_for(why: WaitsFor) -> &'static str {
+    match why {
+        WaitsFor::Apply => "paused by nicpin restore until the next nicpin apply",
+        WaitsFor::Trial => "waits until apply --try is confirmed or has ended",
+    }
+}
+
+/// The events of a run.
+pub fn cause(run: &WatcherRun) -> String {
+    match run.events {
+        0 | 1 => run.event.clone(),
+        events => format!("{} and {} more", run.event, events - 1),
+    }
+}
+
+/// What a run did, and the first reason if something failed.
+fn result_and_reason(run: &WatcherRun, observe: bool) -> String {
+    result(run, observe) + &with(": ", &run.failure)
+}
+
+/// What a run did.
+pub fn result(run: &WatcherRun, observe: bool) -> String {
+    if let Some(error) = &run.error {
+        return format!("failed: {error}");
+    }
+    let [nothing, something, failed] = if observe {
+        ["as planned", " not as planned", "could not be determined"]
+    } else {
+        ["nothing changed", " changed", "failed"]
+    };
+    let changed = match run.changed {
+        0 => nothing.to_owned(),
+        changed => count(changed, "setting") + something,
+    };
+    let failed = format!(", {} {failed}", run.failed);
+    changed + when(run.failed > 0, &failed)
 }

@@ -237,10 +237,10 @@ fn plan(data: &[u8]) {
     let texts = [
         screen::plan::plan(&plan, Detail::Queues, true, "").show(Screen::default()),
         screen::plan::plan(&plan, Detail::Reasons, false, "").show(Screen::default()),
-        screen::sh::plan(&plan),
+        screen::shell::script(&plan),
     ];
     assert!(texts.iter().all(|text| text.ends_with('\n')));
-    let workers = screen::workers::plan(&Machine::default(), &plan).show(Screen::default());
+    let workers = screen::shell::workers(&Machine::default(), &plan).show(Screen::default());
     assert!(workers.is_empty() == plan.interfaces.is_empty());
 }
 
@@ -355,7 +355,7 @@ fn read_and_plan(capture: &[u8]) {
                 .iter()
                 .filter(|write| write.kind != WriteKind::NapiThread);
             assert!(files.all(|write| root.exists(&write.path)));
-            let script = screen::sh::plan(&planned);
+            let script = screen::shell::script(&planned);
             let known = |line: &str| {
                 ["#", "echo ", "ethtool -", "taskset -p "]
                     .iter()

@@ -637,9 +637,9 @@ fn a_planted_use_is_found() {
             "src/plan/place.rs:1: plan may not use read (read)",
         ),
         (
-            "screen::sh",
+            "screen::shell",
             "fn f() { crate::commands::Cli::parse() }",
-            "src/screen/sh.rs:1: screen may not use commands (commands)",
+            "src/screen/shell.rs:1: screen may not use commands (commands)",
         ),
         (
             "report::check",

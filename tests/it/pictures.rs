@@ -8,8 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::draw::picture::Picture;
-use crate::draw::svg::picture;
+use crate::draw::Picture;
 use crate::support::host::{add, machine};
 use crate::support::machine::{Card, MachineSpec, Port, cpus};
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
@@ -524,10 +523,8 @@ fn shapes() {
                 host.topology.l3_domains.clear();
             }
             let selection = Selection::new(&host, &[], false).unwrap();
-            let svg = picture(&Picture::new(
-                &host,
-                &nicpin::plan::plan(&host, &Policy::default(), &selection),
-            ));
+            let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
+            let svg = Picture::new(&host, &plan).svg();
             let document = Document::parse(&svg).unwrap();
             let shape = format!("{nodes} nodes of {cores} cores of {threads}, {per_l3} a cache");
             for scene in scenes(&document) {

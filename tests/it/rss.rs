@@ -345,7 +345,7 @@ fn vectors_that_cannot_be_moved_are_left_out() {
     assert_eq!(codes(&[("rss", "4")]), (Some("0-3".to_owned()), true));
     assert_eq!(codes(&[("rss", "1")]), (Some("0".to_owned()), false));
     let plan = host::plan_with(&machine, &[("rss", "candidates")], &[]);
-    let script = crate::screen::sh::plan(&plan);
+    let script = crate::screen::shell::script(&plan);
     assert!(
         script.contains("ethtool -X eth0 weight 1 0 1 1  #"),
         "{script}"

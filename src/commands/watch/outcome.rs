@@ -85,8 +85,8 @@ impl Loop<'_> {
 
     fn log_run(&self, run: &WatcherRun, report: &RunReport) {
         let observe = self.args.observe;
-        let cause = screen::watch::cause(run);
-        let mut text = format!("{cause}: {}", screen::watch::result(run, observe));
+        let cause = screen::status::cause(run);
+        let mut text = format!("{cause}: {}", screen::status::result(run, observe));
         if observe && run.changed > 0 {
             text.push_str("; nicpin apply would change them");
         }

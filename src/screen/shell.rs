@@ -1,0 +1,131 @@
+//! A plan for the shell and other programs: a script with the writes of `apply`, and the CPUs for programs that use an
+//! interface, in the formats of taskset, numactl, DPDK and systemd, with those that work for the network, as kubelet's
+//! reserved CPUs.
+
+use crate::screen::page::Page;
+use crate::screen::{count, machine_or, or, with};
+use nicpin::cpuset::{CpuSet, MaskWidth};
+use nicpin::machine::setting::{shown, thread_of};
+use nicpin::machine::wording::word;
+use nicpin::machine::{Machine, Rss};
+use nicpin::plan::WriteKind::{NapiThread, Ntuple};
+use nicpin::plan::{Plan, Write, WriteKind};
+
+/// One line `echo VALUE > PATH`, `ethtool` or `taskset` for each write; not for a plan that changes channels.
+pub fn script(plan: &Plan) -> String {
+    let (hash, writes, unchanged) = (
+        &plan.hash,
+        count(plan.writes.len(), "write"),
+        plan.unchanged,
+    );
+    let mut out =
+        format!("#!/bin/sh\n# nicpin plan {hash}: {writes}, {unchanged} already as planned\n");
+    for write in &plan.writes {
+        let (command, on, now) = (command(write), machine_or(&write.interface), &write.current);
+        let why = write.why.replace(char::is_control, " ");
+        out += &format!("{command}  # {on}: {why} (now {now})\n");
+    }
+    out
+}
+
+/// The command of a write.
+fn command(write: &Write) -> String {
+    let (path, value) = (&*write.path, &write.value);
+    match write.kind {
+        WriteKind::Rss => format!("{} {}", shown(path), rss(value)),
+        Ntuple => format!("{} {value}", shown(path)),
+        NapiThread => {
+            format!("taskset -p {value} {}", thread_of(path).unwrap_or_default())
+        }
+        _ => format!("echo {value} > {}", word(path)),
+    }
+}
+
+/// The arguments with which `ethtool -X` spreads flows over the same queues.
+fn rss(table: &str) -> String {
+    let table = Rss::parse(table).filter(|table| !table.is_default());
+    let Some(reached) = table.map(|table| table.reached()) else {
+        return "default".to_owned();
+    };
+    let first = reached.first().copied().unwrap_or(0);
+    let last = reached.last().copied().unwrap_or(0);
+    match (reached.len(), first) {
+        (count, _) if count < (last - first + 1) as usize => {
+            let weight = |queue| if reached.contains(&queue) { " 1" } else { " 0" };
+            format!("weight{}", (0..=last).map(weight).collect::<String>())
+        }
+        (count, 0) => format!("equal {count}"),
+        (count, _) => format!("equal {count} start {first}"),
+    }
+}
+
+/// For each interface, the CPUs that take its interrupts and the node's other CPUs.
+pub fn workers(machine: &Machine, plan: &Plan) -> Page {
+    let isolated = machine.topology.isolated_or_nohz();
+    let mut page = Page::default();
+    for interface in &plan.interfaces {
+        page.line(format!(
+            "{}  node {}",
+            interface.name,
+            or(interface.node, "unknown")
+        ));
+        let workers = &interface.worker_cpus;
+        for (what, cpus) in [
+            ("  interrupts  ", &interface.irq_cpus),
+            ("  workers     ", workers),
+        ] {
+            let mask = || format!("{}  mask {}", cpus.short(), mask(cpus, plan.host.possible));
+            page.item(
+                what,
+                if cpus.is_empty() {
+                    "none".to_owned()
+                } else {
+                    mask()
+                },
+            );
+        }
+        if workers.is_empty() {
+            let name = word(&interface.name);
+            let half = (interface.irq_cpus.len() / 2).max(1);
+            let advice = format!("try: nicpin plan --workers --irq-cores {half} {name}");
+            page.item("              ", advice);
+            continue;
+        }
+        let isolated = isolated.intersection(workers).short();
+        if !isolated.is_empty() {
+            let what = "are isolated or nohz_full; the node has no other CPU left";
+            page.item("  note        ", format!("CPUs {isolated} {what}"));
+        }
+        let node = interface.node.map(|node| machine.memory_near(node));
+        let memory = with(" --membind=", node);
+        page.line(format!(
+            "  taskset     taskset -c {} COMMAND",
+            workers.short()
+        ));
+        page.line(format!(
+            "  numactl     numactl --physcpubind={workers}{memory} COMMAND"
+        ));
+        page.line(format!("  dpdk        -l {workers}"));
+        // The list is added to what a unit has: an empty one comes first (systemd.exec(5)).
+        page.line("  systemd     [Service]");
+        page.line("              CPUAffinity=");
+        page.line(format!("              CPUAffinity={workers}"));
+        if let Some(node) = node {
+            page.line("              NUMAPolicy=bind");
+            page.line(format!("              NUMAMask={node}"));
+        }
+    }
+    let online = &machine.topology.online;
+    let network = online.difference(&plan.without_network(&machine.topology, online));
+    if !network.is_empty() {
+        page.line(format!("kubelet       reservedSystemCPUs: \"{network}\""));
+    }
+    page
+}
+
+/// A hex mask with the prefix `0x`, as programs expect it, in the width that the CPUs need.
+fn mask(cpus: &CpuSet, possible: u32) -> String {
+    let width = MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1).min(possible.max(1)));
+    let mask = cpus.to_mask(width);
+    with("0x", mask.map(|mask| mask.replace(',', "")))
+}
