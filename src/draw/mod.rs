@@ -1,4 +1,5 @@
-//! `nicpin draw`: the machine by node, cache, core and CPU, its interfaces, and the CPU of each queue, now and as planned.
+//! `nicpin draw`: the machine by node, cache, core and CPU, its interfaces, and the CPU of each queue, now and as planned;
+//! and how large caches and cores are drawn.
 
 mod svg;
 
@@ -14,6 +15,16 @@ use nicpin::report::nodes::{counts, home, neighbours};
 
 /// With more queues than this, lines are a tangle, and only the number of queues on each core is shown.
 const MOST_LINES: usize = 64;
+
+/// A CPU, and a core with one.
+const CELL: (usize, usize) = (38, 29);
+const CORE: usize = 42;
+/// Between cores, around those of a cache, and above them.
+const CORE_GAP: usize = 4;
+const GROUP_PAD: usize = 7;
+const GROUP_HEAD: usize = 8;
+/// Between caches, and between interfaces.
+const GAP: usize = 8;
 
 /// What a picture shows.
 pub struct Picture {
@@ -285,4 +296,34 @@ fn labels(marks: &[&Mark]) -> Vec<String> {
         _ => queue.to_string(),
     };
     roles.into_iter().map(label).collect()
+}
+
+fn core_height(core: &CpuSet) -> usize {
+    core.len() * CELL.1 + CORE - CELL.0
+}
+
+/// How many cores of a cache are in a row, how high one is, and how wide and high its box is: up to 8 in one row, of more
+/// a number that fills the rows.
+fn grid(cores: &[CpuSet]) -> (usize, usize, usize, usize) {
+    let count = cores.len();
+    let full = (6..=16).rev().find(|columns| count % columns == 0);
+    let columns = if count <= 8 {
+        count
+    } else {
+        full.unwrap_or(12)
+    };
+    let high = cores.iter().map(core_height).max().unwrap_or(0) + CORE_GAP;
+    let pads = 2 * GROUP_PAD - CORE_GAP;
+    let h = count.div_ceil(columns) * high + pads + GROUP_HEAD;
+    (columns, high, columns * (CORE + CORE_GAP) + pads, h)
+}
+
+/// The width of a row of caches: as many as make the node about twice as wide as high.
+fn widest_row(panel: &Panel) -> usize {
+    let sizes = panel.groups.iter().map(|(_, cores)| grid(cores));
+    let widest = sizes.clone().map(|(.., w, _)| w + GAP).max().unwrap_or(GAP);
+    let highest = sizes.map(|(.., h)| h).max().unwrap_or(0);
+    let count = panel.groups.len();
+    let is_wide = |across: &usize| across * widest >= 3 * count.div_ceil(*across) * highest / 2;
+    (1..=count).find(is_wide).unwrap_or(count.max(1)) * widest - GAP
 }

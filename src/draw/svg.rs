@@ -8,7 +8,10 @@
 use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::draw::{Mark, Panel, Picture, labels};
+use crate::draw::{
+    CELL, CORE, CORE_GAP, GAP, GROUP_HEAD, GROUP_PAD, Mark, Panel, Picture, core_height, grid,
+    labels, widest_row,
+};
 use crate::screen::{joined, when};
 use nicpin::cpuset::CpuSet;
 
@@ -21,19 +24,11 @@ const NARROWEST: (usize, usize) = (680, 260);
 /// Above the scenes, and above each.
 const TITLE: usize = 44;
 const HEADING: usize = 34;
-/// A CPU, and a core with one.
-const CELL: (usize, usize) = (38, 29);
-const CORE: usize = 42;
-/// Between cores, around those of a cache, and above them.
-const CORE_GAP: usize = 4;
-const GROUP_PAD: usize = 7;
-const GROUP_HEAD: usize = 8;
 /// Around the content of a panel, and its two lines of text.
 const PANEL_PAD: usize = 12;
 const PANEL_HEAD: usize = 44;
-/// Above the first interface, where lines turn, and between others and between caches.
+/// Above the first interface, where lines turn.
 const TURN: usize = 48;
-const GAP: usize = 8;
 /// An interface without its dots, and the least and the greatest distance between the centres of two.
 const CHIP: usize = 42;
 const DOTS: (usize, usize) = (11, 44);
@@ -101,57 +96,67 @@ impl Picture {
     /// Signs with their meaning, in lines.
     fn legend(&self) -> Vec<(String, &'static str)> {
         let sign = |class: &str, on: &str, word: &str| {
-            let mut sign = Svg(String::new());
+            let mut sign = Svg::default();
             sign.rect([0, 0, 36, 18], class, 3);
             sign.text((18, 13), on, word, "");
             sign.0
         };
-        let remote = "takes a queue of an interface on another node";
-        let excluded = "isolated, nohz_full or in an exclusive cpuset partition; point at the CPU to see which";
-        let mut legend = Vec::new();
-        if self.is_map {
-            let mut scale = Svg(String::new());
-            for (at, queues) in ["1", "2", "3-4", "5-8", "9-16", "17+"].iter().enumerate() {
-                let level = at + 1;
-                scale.group(
-                    (at * STEP, 0),
-                    &sign(&format!("h{level}"), &format!("count n{level}"), queues),
-                );
-                scale.0 += "</g>";
-            }
-            let mut dots = Svg(String::new());
-            for at in 1..=4 {
-                dots.dot((9 * at - 5, 9), &format!("h{at} dot"));
-            }
-            legend.extend([
-                (scale.0, "queues on a core, in one of these colours"),
-                (
-                    dots.0,
-                    "the queues of an interface, each in the colour of the core that takes it;",
-                ),
-                (String::new(), "point at a CPU to see which"),
-                (sign("core", "", "") + &sign("far", "", ""), remote),
-            ]);
-        } else {
-            let words = "a CPU that takes queue 3 of interface A (r, t: only its receive or transmit vector;";
-            let more = "CPUs in one frame are one core, those in a box marked L3 share that cache";
-            legend.extend([
-                (sign("k c0", "label on", "A3"), words),
-                (
-                    String::new(),
-                    "\u{d7}6: six queues, point at the CPU to see which);",
-                ),
-                (String::new(), more),
-            ]);
-            if self.lines {
-                let line = r#"<path class="line s c0" d="M0 5H36"/><path class="line remote s c0" d="M0 13H36"/>"#;
-                let words = "from a queue to the CPU that takes it; dashed: on another node";
-                legend.push((line.to_owned(), words));
-            }
-            legend.push((sign("k c0", "", "") + &sign("away", "", ""), remote));
+        let bare = |class| sign(class, "", "");
+        let (mut scale, mut dots) = (Svg::default(), Svg::default());
+        for (at, queues) in (1..).zip(["1", "2", "3-4", "5-8", "9-16", "17+"]) {
+            let level = sign(&format!("h{at}"), &format!("count n{at}"), queues);
+            scale.group((at * STEP - STEP, 0), &(level + "</g>"));
+            dots.dot((7 * at - 4, 9), &format!("h{at} dot"));
         }
-        legend.push((sign("cpu isolated", "", ""), excluded));
-        legend
+        let line =
+            r#"<path class="line s c0" d="M0 5H36"/><path class="line remote s c0" d="M0 13H36"/>"#;
+        let remote = bare(if self.is_map { "core" } else { "k c0" });
+        let remote = remote + &bare(if self.is_map { "far" } else { "away" });
+        let all = [
+            (
+                self.is_map,
+                scale.0,
+                "queues on a core, in one of these colours",
+            ),
+            (
+                self.is_map,
+                dots.0,
+                "the queues of an interface, each in the colour of the core that takes it;",
+            ),
+            (self.is_map, String::new(), "point at a CPU to see which"),
+            (
+                !self.is_map,
+                sign("k c0", "label on", "A3"),
+                "a CPU that takes queue 3 of interface A (r, t: only its receive or transmit vector;",
+            ),
+            (
+                !self.is_map,
+                String::new(),
+                "\u{d7}6: six queues, point at the CPU to see which);",
+            ),
+            (
+                !self.is_map,
+                String::new(),
+                "CPUs in one frame are one core, those in a box marked L3 share that cache",
+            ),
+            (
+                self.lines,
+                line.to_owned(),
+                "from a queue to the CPU that takes it; dashed: on another node",
+            ),
+            (
+                true,
+                remote,
+                "takes a queue of an interface on another node",
+            ),
+            (
+                true,
+                bare("cpu isolated"),
+                "isolated, nohz_full or in an exclusive cpuset partition; point at the CPU to see which",
+            ),
+        ];
+        let shown = all.into_iter().filter(|(is_shown, ..)| *is_shown);
+        shown.map(|(_, sign, words)| (sign, words)).collect()
     }
 }
 
@@ -336,9 +341,9 @@ impl<'a> Drawing<'a> {
             // `A3`, `A3,7`, `A3 B7`, or only how many if there is no room for that.
             let cards = cards.iter();
             let queues: usize = cards.clone().map(|(_, queues)| queues.len()).sum();
-            let all =
+            let mut all =
                 cards.map(|(card, of)| format!("{}{}", picture.cards[*card].key, of.join(",")));
-            let label = Some({ all }.join(" "))
+            let label = Some(all.join(" "))
                 .filter(|label| label.len() <= 5)
                 .unwrap_or(format!("\u{d7}{queues}"));
             out.text((x + w / 2, y + 24), "label on", &label, "");
@@ -392,36 +397,6 @@ fn dots(count: usize, width: usize) -> (usize, usize, usize) {
     let room = width - 2 * GROUP_PAD;
     let in_row = count.clamp(1, room / DOTS.0);
     (in_row, count.div_ceil(in_row), (room / in_row).min(DOTS.1))
-}
-
-fn core_height(core: &CpuSet) -> usize {
-    core.len() * CELL.1 + CORE - CELL.0
-}
-
-/// How many cores of a cache are in a row, how high one is, and how wide and high its box is: up to 8 in one row, of more
-/// a number that fills the rows.
-fn grid(cores: &[CpuSet]) -> (usize, usize, usize, usize) {
-    let count = cores.len();
-    let full = (6..=16).rev().find(|columns| count % columns == 0);
-    let columns = if count <= 8 {
-        count
-    } else {
-        full.unwrap_or(12)
-    };
-    let high = cores.iter().map(core_height).max().unwrap_or(0) + CORE_GAP;
-    let pads = 2 * GROUP_PAD - CORE_GAP;
-    let h = count.div_ceil(columns) * high + pads + GROUP_HEAD;
-    (columns, high, columns * (CORE + CORE_GAP) + pads, h)
-}
-
-/// The width of a row of caches: as many as make the node about twice as wide as high.
-fn widest_row(panel: &Panel) -> usize {
-    let sizes = panel.groups.iter().map(|(_, cores)| grid(cores));
-    let widest = sizes.clone().map(|(.., w, _)| w + GAP).max().unwrap_or(GAP);
-    let highest = sizes.map(|(.., h)| h).max().unwrap_or(0);
-    let count = panel.groups.len();
-    let is_wide = |across: &usize| across * widest >= 3 * count.div_ceil(*across) * highest / 2;
-    (1..=count).find(is_wide).unwrap_or(count.max(1)) * widest - GAP
 }
 
 /// The colour of so many queues on a core.

@@ -164,11 +164,11 @@ fn proof(page: &mut Page, vectors: &[VectorProof]) {
     ] {
         for (name, vectors) in sorted(vectors.map(|of| (&of.interface, of))) {
             let roles = sorted(vectors.iter().map(|of| (of.role, of.queue)));
-            let queues = roles.into_iter().map(|(role, queues)| {
+            let mut queues = roles.into_iter().map(|(role, queues)| {
                 let (role, s) = (role_word(role), when(role == Role::Combined, "s"));
                 format!("{role}{s} {}", ranges(queues.into_iter().flatten()))
             });
-            page.item(label, format!("{name} {}: {what}", { queues }.join(", ")));
+            page.item(label, format!("{name} {}: {what}", queues.join(", ")));
         }
     }
     mismatches(page, vectors);
@@ -378,7 +378,7 @@ fn settings(page: &mut Page, results: &[WriteResult], all: bool) {
     if all {
         let rows = changed.map(|one| {
             let now = one.fallback.as_ref().unwrap_or(&one.value);
-            written(&one.path, or(&one.was, "unknown"), now)
+            written(&one.path, one.was.as_deref().unwrap_or("unknown"), now)
         });
         return page.table(2, rows);
     }
@@ -419,9 +419,9 @@ fn files<'a>(paths: impl Iterator<Item = &'a str>) -> String {
         Some((name, number)) => (name, Some(number)),
         None => (shown(path).into_owned(), None),
     }));
-    let words = groups.into_iter().map(|(name, numbers)| {
+    let mut words = groups.into_iter().map(|(name, numbers)| {
         let numbers = ranges(numbers.into_iter().flatten());
         name + &with(" ", Some(numbers))
     });
-    { words }.join("; ")
+    words.join("; ")
 }

@@ -154,8 +154,8 @@ fn by_interface(check: &Check, page: &mut Page) {
 fn reasons(check: &Check, page: &mut Page) {
     let old = check.differs.iter().filter(|one| one.reason != NotApplied);
     for (reason, differs) in sorted(old.map(|one| (one.reason, one))) {
-        let on = differs.iter().map(|one| &one.write.interface).dedup();
-        let on = or(Some({ on }.join(", ")), "the machine");
+        let mut on = differs.iter().map(|one| &one.write.interface).dedup();
+        let on = or([on.join(", ")], "the machine");
         let detail = differs[0].detail.as_ref();
         let detail = detail.filter(|_| differs.iter().map(|one| &one.detail).all_equal());
         let (settings, detail) = (count(differs.len(), "setting"), with("; ", detail));

@@ -93,9 +93,9 @@ fn machine(shape: &Shape) -> String {
         .iter()
         .take(MOST_DRIVERS)
         .map(|(driver, of)| format!("{} {driver}", of.len()));
-    let drivers = shown.chain((more > 0).then(|| format!("{more} more")));
+    let mut drivers = shown.chain((more > 0).then(|| format!("{more} more")));
     let (cpus, cores) = (count(host.online.len(), "CPU"), count(host.cores, "core"));
-    let (nodes, drivers) = (count(host.nodes.len(), "node"), { drivers }.join(", "));
+    let (nodes, drivers) = (count(host.nodes.len(), "node"), drivers.join(", "));
     format!("{cpus}, {cores}, {nodes}; {drivers}")
 }
 

@@ -24,16 +24,17 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
         .flat_map(|one| one.vectors.iter().map(|of| (&one.name, of)))
         .filter(|(_, vector)| all || vector.interrupts > 0);
     let rows = vectors.map(|(name, vector)| {
-        let on = vector.cpus.iter();
+        let mut on = vector
+            .cpus
+            .iter()
+            .map(|on| format!("{}: {}", on.cpu, rate(on.per_second)));
         [
             name.clone(),
             queue(vector.role, vector.queue),
             vector.irq.to_string(),
             rate(vector.per_second),
             or(vector.local.map(percent), "-"),
-            { on }
-                .map(|on| format!("{}: {}", on.cpu, rate(on.per_second)))
-                .join("  "),
+            on.join("  "),
         ]
     });
     let rows = rows.collect_vec();
@@ -248,11 +249,11 @@ fn what(comparison: &Comparison) -> String {
         ("Gbit/s", "gbit_per_second"),
         ("CPU time of the machine", "busy_cpu_seconds"),
     ];
-    let ratios = ratios.iter().filter_map(|(what, name)| {
+    let mut ratios = ratios.iter().filter_map(|(what, name)| {
         let figure = comparison.figures.iter().find(|of| of.name == *name)?;
         Some(format!("{:.2} times the {what}", figure.far_to_near?))
     });
-    let (ratios, interface) = ({ ratios }.join(", "), &comparison.interface);
+    let (ratios, interface) = (ratios.join(", "), &comparison.interface);
     let verdict = format!("Far from {interface}: {ratios}. ");
     let verdict = when(!ratios.is_empty(), &verdict);
     let (near, far) = (comparison.near.runs.len(), comparison.far.runs.len());

@@ -222,8 +222,9 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
     }
     let differ = check.differ();
     if differ > 0 {
-        let reasons = check.reasons().into_iter();
-        let reasons = { reasons }
+        let reasons = check.reasons();
+        let reasons = reasons
+            .iter()
             .map(|(reason, many)| format!("{} {many}", reason.name()))
             .join(", ");
         let all = count(check.same + differ, "setting");

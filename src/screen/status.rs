@@ -427,8 +427,8 @@ fn watcher(page: &mut Page, watcher: &Watcher) {
     let left = &watcher.left_alone;
     if let Some(until) = left.iter().map(|left| left.until).max() {
         let (settings, until) = (count(left.len(), "setting"), time(until));
-        let names = left.iter().take(3).map(|left| shown(&left.setting.path));
-        let names = { names }.join(", ");
+        let mut names = left.iter().take(3).map(|left| shown(&left.setting.path));
+        let names = names.join(", ");
         let text = format!(
             "{settings} not restored until {until} at the latest, because another program writes them again and again: \
              {names}"
