@@ -1,14 +1,16 @@
-//! Whether the machine is as planned.
+//! Whether the machine is as planned, and why a setting differs from the plan, as far as the record of the last apply shows it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::apply::reasons::differences;
-use crate::apply::record::Record;
-use crate::machine::Machine;
-use crate::plan::{Note, Plan};
+use crate::apply::record::{Irq, LastSet, Record};
+use crate::apply::settings;
+use crate::apply::write::means_same;
+use crate::cpuset::CpuSet;
+use crate::machine::{Machine, Setting};
+use crate::plan::{Note, Plan, Write};
 use crate::read::tools::irqbalance;
 use crate::report::check::Check;
-use crate::report::difference::{Difference, Differences, Reason, Unplannable};
+use crate::report::difference::{Difference, Differences, Fallback, Reason, Unplannable};
 use crate::report::interface::interfaces;
 use crate::root::Root;
 
@@ -77,4 +79,115 @@ pub fn unknown(
 fn is_up(machine: &Machine, name: &str) -> bool {
     let interface = machine.interface(name);
     interface.is_some_and(|interface| interface.link == "up")
+}
+
+/// What differs from a plan and why, and the vectors that are on a fallback CPU.
+pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
+    let mut found = Differences::default();
+    if plan.writes.is_empty() {
+        return found;
+    }
+    // What differs does not depend on the record. Without one that can be read the reasons are unknown, and
+    // `apply::unknown` says why.
+    let (record, is_read) = match Record::load(root) {
+        Ok(record) => (record, true),
+        Err(_) => (Record::default(), false),
+    };
+    let settings = settings::of_plan(machine, plan).filter(|_| !record.last_set.is_empty());
+    let by_path: BTreeMap<String, Setting<'_>> =
+        settings.map(|setting| (setting.path(), setting)).collect();
+    let set_last = |setting: &Setting<'_>| record.last_set.get(&setting.key());
+    let change =
+        |setting: &Setting<'_>| irq_change(set_last(setting)?.irq, Irq::now(root, setting.irq()?));
+    // An interface with new vectors has new queues, too.
+    let recreated: BTreeSet<&str> = (by_path.values())
+        .filter(|setting| change(setting).is_some())
+        .map(Setting::interface)
+        .collect();
+    for write in &plan.writes {
+        let setting = by_path.get(&*write.path);
+        let set = setting.and_then(set_last);
+        let planned = write.value.clone();
+        let same = |text: &str, other: &str| means_same(write.kind, text, other);
+        let fallback = set.filter(|set| same(&set.value, &planned));
+        let fallback = fallback.and_then(|set| set.fallback.as_ref());
+        if fallback.is_some_and(|cpu| same(cpu, &write.current)) {
+            found.fallbacks.push(Fallback {
+                path: write.path.clone(),
+                planned,
+                holds: write.current.to_string(),
+            });
+            continue;
+        }
+        let recreated = match setting.filter(|setting| setting.irq().is_some()) {
+            Some(setting) => change(setting),
+            None => (recreated.contains(&*write.interface))
+                .then(|| "together with the interface's vectors".to_owned()),
+        };
+        let (reason, detail) = if is_read {
+            reason(&record, machine, write, set, recreated)
+        } else {
+            (Reason::Unknown, None)
+        };
+        found.differs.push(Difference {
+            write: write.clone(),
+            reason,
+            detail,
+        });
+    }
+    found
+}
+
+/// How a vector's IRQ changed since the last apply, in words; `None` when it did not.
+fn irq_change(then: Option<Irq>, now: Irq) -> Option<String> {
+    let then = then.filter(|then| *then != now)?.number;
+    let now = now.number;
+    Some(if then == now {
+        format!("IRQ {now} was freed and allocated again")
+    } else {
+        format!("was IRQ {then}, is now IRQ {now}")
+    })
+}
+
+fn reason(
+    record: &Record,
+    machine: &Machine,
+    write: &Write,
+    set: Option<&LastSet>,
+    recreated: Option<String>,
+) -> (Reason, Option<String>) {
+    let interface = machine.interface(&write.interface);
+    let now = interface.map(|interface| (interface.rx_queues.len(), interface.tx_queues.len()));
+    let then = interface.and_then(|interface| record.queues.get(&interface.key()).copied());
+    let changed = now.zip(then).filter(|(now, then)| now != then);
+    if let Some(((rx, tx), (then_rx, then_tx))) = changed {
+        let detail =
+            format!("{then_rx} rx and {then_tx} tx queues at the last apply, {rx} and {tx} now");
+        return (Reason::QueueCountChanged, Some(detail));
+    }
+    let Some(set) = set else {
+        return (Reason::NotApplied, None);
+    };
+    if recreated.is_some() {
+        return (Reason::IrqRecreated, recreated);
+    }
+    let held = set.fallback.as_ref().unwrap_or(&set.value);
+    let offline = CpuSet::parse_kernel_mask(held).unwrap_or_default();
+    let offline = offline.difference(&machine.topology.online);
+    let (reason, detail) = if write.kind.is_cpus() && !offline.is_empty() {
+        (
+            Reason::CpuOffline,
+            format!("the last apply set CPU {offline}"),
+        )
+    } else if means_same(write.kind, held, &write.current) {
+        (
+            Reason::PlanChanged,
+            "it is as the last apply set it".to_owned(),
+        )
+    } else if let Some(answer) = &set.refused {
+        (Reason::KernelRefused, answer.clone())
+    } else {
+        (Reason::MovedByOther, format!("the last apply set {held}"))
+    };
+    (reason, Some(detail))
 }

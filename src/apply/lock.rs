@@ -1,42 +1,35 @@
-//! Only one nicpin at a time writes to a machine: the boot unit, a udev rule and an operator may run it at once.
+//! Only one nicpin at a time writes to a machine: the boot unit, a udev rule and an operator may run it at once. And the
+//! lock of the process that watches the time of a trial.
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::apply::state::STATE_DIR;
 use crate::apply::stop::stopped;
-use crate::root::sys::try_lock;
+use crate::root::sys::{try_lock, unlock};
 use crate::root::{FileError, Root, errno_words};
 
 /// Held until dropped. The kernel releases it when the process ends, however it ends.
 #[derive(Debug)]
-pub struct Lock {
-    file: File,
-}
+pub struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
         // The next holder may fail to write its name; this process's name must not remain.
-        let _ = self.file.set_len(0);
+        let _ = self.0.set_len(0);
     }
 }
 
 /// The lock could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// The state directory or the lock file could not be created.
-    #[error("{}: {}: {}", path.display(), errno_words(answer), fix(answer))]
-    Io {
-        /// The directory or file, the root included.
-        path: PathBuf,
-        /// The kernel's answer.
-        answer: std::io::Error,
-    },
-    /// Other users can write the directory or the file.
-    #[error(transparent)]
-    NotTrusted(FileError),
+    /// The state directory or the lock file could not be created, or other users can write it.
+    #[error("{0}")]
+    File(String),
     /// Another process holds it.
     #[error("{}: locked by {holder} for more than {seconds} s; fix: wait until it ends, or use --wait SECONDS", path.display())]
     Held {
@@ -51,25 +44,26 @@ pub enum LockError {
 
 impl From<FileError> for LockError {
     fn from(error: FileError) -> Self {
-        match error {
-            FileError::Io { path, answer } => Self::Io { path, answer },
-            error @ FileError::Content { .. } => Self::NotTrusted(error),
-        }
-    }
-}
-
-fn fix(error: &std::io::Error) -> &'static str {
-    match error.kind() {
-        std::io::ErrorKind::PermissionDenied => {
-            "only root can apply and restore; `nicpin plan` and `check` need no root"
-        }
-        std::io::ErrorKind::ReadOnlyFilesystem => {
-            "nicpin records the original settings there: /run has to be writable"
-        }
-        std::io::ErrorKind::StorageFull => {
-            "nicpin keeps its lock and its state files there; fix: remove files to make room"
-        }
-        _ => "nicpin keeps its lock and its state files there",
+        let FileError::Io { path, answer } = error else {
+            return Self::File(error.to_string());
+        };
+        let fix = match answer.kind() {
+            io::ErrorKind::PermissionDenied => {
+                "only root can apply and restore; `nicpin plan` and `check` need no root"
+            }
+            io::ErrorKind::ReadOnlyFilesystem => {
+                "nicpin records the original settings there: /run has to be writable"
+            }
+            io::ErrorKind::StorageFull => {
+                "nicpin keeps its lock and its state files there; fix: remove files to make room"
+            }
+            _ => "nicpin keeps its lock and its state files there",
+        };
+        Self::File(format!(
+            "{}: {}: {fix}",
+            path.display(),
+            errno_words(&answer)
+        ))
     }
 }
 
@@ -89,37 +83,19 @@ impl Lock {
         root.make_state_dir(STATE_DIR)?;
         let mut file = root.open_state(&path)?;
         let start = Instant::now();
-        loop {
-            match try_lock(&file) {
-                Ok(true) => break,
-                Err(answer) => {
-                    return Err(LockError::Io {
-                        path: root.outside(&path),
-                        answer,
-                    });
-                }
-                Ok(false) if start.elapsed() < wait && stopped().is_none() => {
-                    std::thread::sleep(Duration::from_millis(50));
-                }
-                Ok(false) => {
-                    let mut holder = String::new();
-                    let is_named =
-                        file.read_to_string(&mut holder).is_ok() && !holder.trim().is_empty();
-                    let holder = if is_named {
-                        holder.trim()
-                    } else {
-                        "another process"
-                    }
-                    .to_owned();
-                    let (path, seconds) =
-                        (root.outside(&path), start.elapsed().min(wait).as_secs());
-                    return Err(LockError::Held {
-                        path,
-                        holder,
-                        seconds,
-                    });
-                }
+        while !try_lock(&file).map_err(|error| root.io_error(&path, error))? {
+            if start.elapsed() < wait && stopped().is_none() {
+                sleep(Duration::from_millis(50));
+                continue;
             }
+            let mut holder = String::new();
+            let is_read = file.read_to_string(&mut holder).is_ok();
+            let holder = Some(holder.trim()).filter(|name| is_read && !name.is_empty());
+            return Err(LockError::Held {
+                path: root.outside(&path),
+                holder: holder.unwrap_or("another process").to_owned(),
+                seconds: start.elapsed().min(wait).as_secs(),
+            });
         }
         // Only for the message of processes that wait: there may be no room for it.
         let holder = format!("nicpin {command}, process {}\n", std::process::id());
@@ -127,6 +103,54 @@ impl Lock {
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(holder.as_bytes()));
-        Ok(Self { file })
+        Ok(Self(file))
+    }
+}
+
+/// The lock file of a trial. The kernel releases the lock when the process that watches the trial ends, however it ends.
+///
+/// Each trial has a new file: the watcher of an earlier trial may not have noticed yet that it was confirmed, or it was
+/// stopped. It keeps the lock of its own file, and [`TrialGuard::is_current`] is false for it.
+#[derive(Debug)]
+pub struct TrialGuard(File);
+
+fn path_of_trial() -> String {
+    format!("{STATE_DIR}/try.lock")
+}
+
+impl TrialGuard {
+    /// Creates the file of a new trial and takes its lock. Only under the lock of an apply.
+    pub fn begin(root: &Root) -> Result<Self, LockError> {
+        const TRIES: u64 = 100;
+        let path = path_of_trial();
+        root.remove_state(&path)?;
+        let mut watch = Self::open(root)?;
+        // A process that asks whether an earlier trial is watched has the lock for a moment.
+        let is_taken = (0..TRIES).any(|tried| {
+            sleep(Duration::from_millis(tried.min(1)));
+            try_lock(&watch.0).unwrap_or(false)
+        });
+        if !is_taken {
+            return Err(root.io_error(&path, io::ErrorKind::WouldBlock).into());
+        }
+        // For people to read.
+        let _ = writeln!(watch.0, "{}", std::process::id());
+        Ok(watch)
+    }
+
+    /// The file of the present trial.
+    pub fn open(root: &Root) -> Result<Self, LockError> {
+        root.make_state_dir(STATE_DIR)?;
+        Ok(Self(root.open_state(&path_of_trial())?))
+    }
+
+    /// Whether the process that watched the trial has ended.
+    pub fn has_ended(&self) -> bool {
+        try_lock(&self.0).unwrap_or(false) && unlock(&self.0).is_ok()
+    }
+
+    /// Whether no later trial has begun.
+    pub fn is_current(&self, root: &Root) -> bool {
+        self.0.metadata().map_or(true, |file| file.nlink() > 0) || !root.exists(&path_of_trial())
     }
 }

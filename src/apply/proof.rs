@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cpuset::CpuSet;
 use crate::machine::Counts;
 use crate::machine::setting::{IRQ_FILES, affinity_file};
-use crate::plan::PlannedVector;
 use crate::read::files::{read_affinity, read_effective};
 use crate::read::interrupts::counts_of;
 use crate::report::applied::Applied;
@@ -30,24 +29,25 @@ impl Proof {
             .collect();
         let mut watched = Vec::new();
         for interface in &done.plan.interfaces {
-            let queues = interface
-                .vectors
-                .iter()
-                .filter(|vector| vector.role.is_queue() && !vector.idle);
-            watched.extend(queues.filter_map(|vector: &PlannedVector| {
-                let fallback = fallbacks.get(affinity_file(vector.irq).as_str());
+            for vector in &interface.vectors {
+                let fallback = fallbacks.get(&*affinity_file(vector.irq));
                 let fallback = fallback.and_then(|mask| CpuSet::parse_kernel_mask(mask).ok());
-                Some(VectorProof {
-                    interface: interface.name.clone(),
-                    role: vector.role,
-                    queue: vector.queue,
-                    irq: vector.irq,
-                    cpus: fallback.or_else(|| vector.cpus.clone())?,
-                    verdict: Evidence::NoTraffic,
-                    interrupts: 0,
-                    others: CpuSet::new(),
-                })
-            }));
+                let Some(cpus) = fallback.or_else(|| vector.cpus.clone()) else {
+                    continue;
+                };
+                if vector.role.is_queue() && !vector.idle {
+                    watched.push(VectorProof {
+                        interface: interface.name.clone(),
+                        role: vector.role,
+                        queue: vector.queue,
+                        irq: vector.irq,
+                        cpus,
+                        verdict: Evidence::NoTraffic,
+                        interrupts: 0,
+                        others: CpuSet::new(),
+                    });
+                }
+            }
         }
         let irqs = watched.iter().map(|vector| vector.irq).collect();
         let last = counts_of(root, &irqs)?;
@@ -65,10 +65,8 @@ impl Proof {
             vector.look(root, &self.last, &now)?;
         }
         self.last = now;
-        Ok(self
-            .watched
-            .iter()
-            .all(|vector| vector.verdict == Evidence::Proven))
+        let is_proven = |vector: &VectorProof| vector.verdict == Evidence::Proven;
+        Ok(self.watched.iter().all(is_proven))
     }
 
     /// The verdicts, also on whether each affinity is still as it was written.
@@ -101,18 +99,15 @@ impl VectorProof {
         if before.whose != after.whose {
             return Ok(());
         }
-        let before: BTreeMap<u32, u32> = last
-            .cpus
-            .iter()
-            .copied()
-            .zip(before.counts.iter().copied())
-            .collect();
+        let counts = last.cpus.iter().zip(&before.counts);
+        let before: BTreeMap<&u32, &u32> = counts.collect();
         let (mut planned, mut others) = (0, CpuSet::new());
         for (&cpu, &count) in now.cpus.iter().zip(&after.counts) {
             // In /proc/interrupts, a CPU that came online since goes on from an unknown count.
-            let Some(delta) = before.get(&cpu).map(|&before| count.wrapping_sub(before)) else {
+            let Some(before) = before.get(&cpu) else {
                 continue;
             };
+            let delta = count.wrapping_sub(**before);
             if delta > 0 && self.cpus.contains(cpu) {
                 planned += u64::from(delta);
             } else if delta > 0 {

@@ -2,7 +2,7 @@
 //! and what the last apply set, so that `check` can report why something differs. The record is on disk before the
 //! first write; later runs never overwrite original settings.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,7 @@ pub struct Record {
 }
 
 /// What the last apply planned for a setting, and what became of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastSet {
     /// The planned text.
     pub(crate) value: String,
@@ -91,75 +91,63 @@ impl Record {
     /// Adds the current settings of a plan's interfaces where none are recorded yet, and what the plan is going to set.
     pub fn add(&mut self, root: &Root, machine: &Machine, plan: &Plan) {
         // Queues that came with changed channels go away when the channels are restored.
-        let other_channels: BTreeSet<String> = (machine.interfaces.iter())
-            .filter(|interface| !self.has_first_channels(interface))
-            .map(|interface| interface.key() + " ")
-            .collect();
+        let others = machine.interfaces.iter();
+        let others = others.filter(|interface| !self.has_first_channels(interface));
+        let others: Vec<String> = others.map(|interface| interface.key() + " ").collect();
         for (key, text) in settings::texts(machine, plan) {
             // A default RSS table is one for whatever channels are restored.
             let is_default_table = || Rss::parse(&text).is_some_and(|table| table.is_default());
             let is_of_any_channels =
                 key.ends_with(" channels") || key.ends_with(" rss") && is_default_table();
-            if is_of_any_channels || !other_channels.iter().any(|owner| key.starts_with(owner)) {
+            if is_of_any_channels || !others.iter().any(|owner| key.starts_with(owner)) {
                 self.first_seen.entry(key).or_insert(text);
             }
         }
-        for (setting, wanted) in settings::planned(machine, plan) {
-            let irq = setting.irq().map(|irq| Irq::now(root, irq));
-            let key = setting.key();
-            match self.last_set.get_mut(&key) {
-                // The same plan as before: keep what became of the last write.
-                Some(set) if set.value == wanted => set.irq = irq,
-                _ => {
-                    let set = LastSet {
-                        value: wanted,
-                        fallback: None,
-                        refused: None,
-                        irq,
-                    };
-                    self.last_set.insert(key, set);
-                }
+        for (setting, value) in settings::planned(machine, plan) {
+            let set = self.last_set.entry(setting.key()).or_default();
+            // The same plan as before: keep what became of the last write.
+            if set.value != value {
+                *set = LastSet {
+                    value,
+                    ..LastSet::default()
+                };
             }
+            set.irq = setting.irq().map(|irq| Irq::now(root, irq));
         }
-        let near = plan.interfaces.iter().filter_map(|i| i.near.clone());
-        self.near
-            .extend(near.filter_map(|near| Some((near.program?, near.cpus))));
         for planned in &plan.interfaces {
-            let interface = machine.interface(&planned.name);
-            self.queues
-                .extend(interface.map(|i| (i.key(), (i.rx_queues.len(), i.tx_queues.len()))));
+            let near = planned.near.clone();
+            self.near
+                .extend(near.and_then(|near| Some((near.program?, near.cpus))));
+            let Some(now) = machine.interface(&planned.name) else {
+                continue;
+            };
+            let queues = (now.rx_queues.len(), now.tx_queues.len());
+            self.queues.insert(now.key(), queues);
+            let carries = now.supported_mbps;
             self.carries
-                .extend(interface.and_then(|i| Some((i.key(), i.supported_mbps?))));
+                .extend(carries.map(|carries| (now.key(), carries)));
         }
     }
 
     fn has_first_channels(&self, interface: &Interface) -> bool {
-        let first = self
-            .first_seen
-            .get(&channels_key(interface))
-            .and_then(|text| Channels::parse(text));
-        first.is_none_or(|first| {
-            interface
-                .channels
-                .is_none_or(|now| first.difference(&now).is_empty())
-        })
+        let first = self.first_seen.get(&channels_key(interface));
+        let first = first.and_then(|text| Channels::parse(text));
+        let both = first.zip(interface.channels);
+        both.is_none_or(|(first, now)| first.difference(&now).is_empty())
     }
 
     /// Records what became of a plan's writes.
     pub fn settle(&mut self, machine: &Machine, plan: &Plan, written: &[WriteResult]) {
-        let by_path: BTreeMap<&str, &WriteResult> = written
-            .iter()
-            .map(|written| (written.path.as_str(), written))
-            .collect();
+        let by_path = written.iter().map(|written| (&*written.path, written));
+        let by_path: BTreeMap<&str, &WriteResult> = by_path.collect();
         for (setting, _) in settings::planned(machine, plan) {
             let Some(set) = self.last_set.get_mut(&setting.key()) else {
                 continue;
             };
             let written = by_path.get(&*setting.path());
             set.fallback = written.and_then(|written| written.fallback.clone());
-            set.refused = written
-                .filter(|written| written.failed() || written.outcome == Outcome::Managed)
-                .and_then(|written| written.detail.clone());
+            let refused = written.filter(|of| of.failed() || of.outcome == Outcome::Managed);
+            set.refused = refused.and_then(|written| written.detail.clone());
         }
     }
 
@@ -188,11 +176,9 @@ impl Record {
             // Queues come and go with channels.
             if let Some(owner) = key.strip_suffix(" channels") {
                 self.queues.remove(owner);
-                self.queues.extend(
-                    then.queues
-                        .get_key_value(owner)
-                        .map(|(owner, queues)| (owner.clone(), *queues)),
-                );
+                let queues = then.queues.get(owner);
+                self.queues
+                    .extend(queues.map(|queues| (owner.to_owned(), *queues)));
             }
         }
         let set = &self.last_set;

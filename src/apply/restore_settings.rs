@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use nix::errno::Errno;
 
-use crate::apply::channels::{ChangedChannels, change_channels};
+use crate::apply::channels::ChangedChannels;
 use crate::apply::error::ApplyError;
 use crate::apply::settings::{Texts, channels_key, rss_key};
 use crate::apply::stop::stopped;
-use crate::apply::write::{left_out, means_same, write_one};
+use crate::apply::write::{left_out, means_same, no_fallback, write_one};
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::setting::{on_or_off, queue_files};
 use crate::machine::{Channels, Machine, Rss, Setting, SettingValue};
@@ -17,7 +17,7 @@ use crate::plan::Write;
 use crate::read::{self, Wants};
 use crate::report::outcome::{ChannelOutcome, WriteResult};
 use crate::report::restored::{Restored, ToRestore};
-use crate::root::{FileError, Root};
+use crate::root::{FileError, Root, errno_of};
 
 const NET: &str = "/sys/class/net";
 
@@ -37,14 +37,15 @@ pub(crate) fn restore_settings(
     loop {
         let names = root.list(NET)?.unwrap_or_default();
         let restored = root.with_pinned(names.iter().map(|name| queue_files(name)), || {
-            let read = read_pinned(root, texts);
-            let stale = Some(Errno::ESTALE as i32);
-            let renamed =
-                matches!(&read, Err(FileError::Io { answer, .. }) if answer.raw_os_error() == stale);
-            if renamed && tries.next().is_some() {
-                return Ok(None);
-            }
-            restore_pinned(root, texts, &read?, why, may_stop).map(Some)
+            let machine = match read_pinned(root, texts) {
+                Err(FileError::Io { answer, .. })
+                    if errno_of(&answer) == Some(Errno::ESTALE) && tries.next().is_some() =>
+                {
+                    return Ok(None);
+                }
+                read => read?,
+            };
+            restore_pinned(root, texts, &machine, why, may_stop).map(Some)
         });
         if let Some(restored) = restored? {
             return Ok(restored);
@@ -60,31 +61,28 @@ fn restore_pinned(
     may_stop: bool,
 ) -> Result<Restored, ApplyError> {
     let mut planned = RestorePlan::new(texts, machine, why);
-    let mut channels = change_channels(root, planned.channels.iter().map(RecordedChannels::change));
+    let changed = std::mem::take(&mut planned.channels);
+    let mut channels: Vec<_> = (changed.iter())
+        .map(|(_, change)| change.perform(root))
+        .collect();
     if !channels.is_empty() {
         planned = RestorePlan::new(texts, &read_pinned(root, texts)?, why);
     }
-    let RestorePlan {
-        writes,
-        mut outcome,
-        ..
-    } = planned;
-    outcome
-        .refused_keys
-        .extend(planned.channels.into_iter().map(|change| change.key));
-    for (key, write) in writes {
+    let mut outcome = planned.outcome;
+    // Those that still differ were refused.
+    let refused = planned.channels.into_iter().map(|(key, _)| key);
+    outcome.refused_keys.extend(refused);
+    for (key, write) in planned.writes {
         let written = match stopped().filter(|_| may_stop) {
             Some(why) => WriteResult::not_done(&write, left_out(why)),
-            None => write_one(root, &write, None).0,
+            None => write_one(root, &write, &no_fallback).0,
         };
         outcome.refused_keys.extend(written.failed().then_some(key));
         outcome.results.push(written);
     }
     channels.append(&mut outcome.channels);
-    Ok(Restored {
-        channels,
-        ..outcome
-    })
+    outcome.channels = channels;
+    Ok(outcome)
 }
 
 /// What [`restore_settings`] would write.
@@ -93,19 +91,16 @@ pub(crate) fn settings_to_restore(
     texts: &Texts,
     why: &str,
 ) -> Result<ToRestore, ApplyError> {
-    let RestorePlan {
-        channels,
-        writes,
-        outcome,
-    } = RestorePlan::new(texts, &read_settings(root, texts)?, why);
+    let planned = RestorePlan::new(texts, &read_settings(root, texts)?, why);
+    let channels = planned.channels.into_iter();
+    let channels = channels.map(|(_, c)| (c.wanted.difference(&c.now), c.interface));
     Ok(ToRestore {
         channels: channels
-            .into_iter()
-            .map(|c| (c.interface, c.recorded.difference(&c.now)))
+            .map(|(wanted, interface)| (interface, wanted))
             .collect(),
-        writes: writes.into_iter().map(|(_, write)| write).collect(),
-        unchanged: outcome.unchanged,
-        absent: outcome.absent,
+        writes: planned.writes.into_iter().map(|(_, write)| write).collect(),
+        unchanged: planned.outcome.unchanged,
+        absent: planned.outcome.absent,
         ..ToRestore::default()
     })
 }
@@ -114,15 +109,11 @@ pub(crate) fn settings_to_restore(
 /// container or an unmounted file system, not a device that was removed.
 fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     let machine = read::settings(root, Wants::default())?;
-    let has_interfaces = texts.keys().any(|key| key.contains(" port "));
-    let has_vectors = texts.keys().any(|key| key.contains(" vector "));
-    let missing = machine.missing().filter(|_| has_vectors);
-    let no_interfaces = has_interfaces && !root.is_there(NET)?;
+    let has = |kind: &str| texts.keys().any(|key| key.contains(kind));
+    let missing = machine.missing().filter(|_| has(" vector "));
+    let no_interfaces = has(" port ") && !root.is_there(NET)?;
     match missing.or(no_interfaces.then_some(NET)) {
-        Some(path) => Err(FileError::Io {
-            path: root.outside(path),
-            answer: Errno::ENOENT.into(),
-        }),
+        Some(path) => Err(root.io_error(path, Errno::ENOENT)),
         None => Ok(machine),
     }
 }
@@ -130,80 +121,39 @@ fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
 /// As [`read_settings`], while queues are pinned; ESTALE if the name of an interface is another's now.
 fn read_pinned(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     let machine = read_settings(root, texts)?;
-    let queues = machine
-        .interfaces
-        .iter()
-        .map(|interface| queue_files(&interface.name));
-    match queues
-        .into_iter()
-        .find(|queues| root.exists(queues) && !root.is_pinned_in_place(queues))
-    {
-        Some(renamed) => Err(root.io_error(&renamed, Errno::ESTALE)),
-        None => Ok(machine),
+    for interface in &machine.interfaces {
+        let queues = queue_files(&interface.name);
+        if root.exists(&queues) && !root.is_pinned_in_place(&queues) {
+            return Err(root.io_error(&queues, Errno::ESTALE));
+        }
     }
+    Ok(machine)
 }
 
 /// Whether any of these texts differs from that of its setting.
 pub(crate) fn differs(texts: &Texts, machine: &Machine) -> bool {
-    let RestorePlan {
-        channels,
-        writes,
-        outcome,
-    } = RestorePlan::new(texts, machine, "");
-    !channels.is_empty() || !writes.is_empty() || !outcome.complete()
+    let planned = RestorePlan::new(texts, machine, "");
+    !planned.channels.is_empty() || !planned.writes.is_empty() || !planned.outcome.complete()
 }
 
-/// What has to be written to restore recorded settings.
+/// What has to be written to restore recorded settings, by their keys.
 #[derive(Debug, Default)]
 struct RestorePlan {
-    /// They come first, since queues and vectors are new afterwards.
-    channels: Vec<RecordedChannels>,
-    /// The writes with their keys.
+    /// Channels that differ from the recorded ones. They come first, since queues and vectors are new afterwards.
+    channels: Vec<(String, ChangedChannels)>,
     writes: Vec<(String, Write)>,
     /// The outcome for settings that need no write or cannot be written.
     outcome: Restored,
-}
-
-/// An interface whose channels differ from the recorded ones.
-#[derive(Debug)]
-struct RecordedChannels {
-    key: String,
-    interface: String,
-    now: Channels,
-    recorded: Channels,
-    /// Whether its RSS table is recorded, too.
-    has_rss: bool,
-}
-
-impl RecordedChannels {
-    fn change(&self) -> ChangedChannels<'_> {
-        let &Self {
-            ref interface,
-            now,
-            recorded: wanted,
-            has_rss: resets_rss,
-            ..
-        } = self;
-        ChangedChannels {
-            interface,
-            now,
-            wanted,
-            resets_rss,
-        }
-    }
 }
 
 impl RestorePlan {
     fn new(texts: &Texts, machine: &Machine, why: &str) -> Self {
         let mut restore = Self::default();
         let outcome = &mut restore.outcome;
-        let mut left: BTreeMap<&str, &str> = texts
-            .iter()
-            .map(|(k, text)| (k.as_str(), text.as_str()))
-            .collect();
+        let mut left: BTreeMap<&String, &String> = texts.iter().collect();
         for setting in machine.settings() {
             let key = setting.key();
-            let Some(first) = left.remove(&*key) else {
+            let Some(first) = left.remove(&key) else {
                 continue;
             };
             let (text, current) = (to_written(&setting, first), setting.text());
@@ -214,18 +164,17 @@ impl RestorePlan {
             let write = Write {
                 kind: setting.kind,
                 path: setting.path(),
-                value: text.as_deref().unwrap_or(first).to_owned(),
+                value: text.as_ref().unwrap_or(first).clone(),
                 current,
                 interface: setting.interface().into(),
                 why: why.into(),
             };
-            match text {
-                Ok(_) => restore.writes.push((key, write)),
-                Err(expected) => {
-                    let why = unusable(&key, expected);
-                    outcome.results.push(WriteResult::not_done(&write, why));
-                    outcome.refused_keys.insert(key);
-                }
+            if let Err(expected) = text {
+                let why = unusable(&key, expected);
+                outcome.results.push(WriteResult::not_done(&write, why));
+                outcome.refused_keys.insert(key);
+            } else {
+                restore.writes.push((key, write));
             }
         }
         for interface in &machine.interfaces {
@@ -233,36 +182,34 @@ impl RestorePlan {
             let (key, Some(now)) = (channels_key(interface), interface.channels) else {
                 continue;
             };
-            let Some(text) = left.remove(key.as_str()) else {
+            let Some(text) = left.remove(&key) else {
                 continue;
             };
-            let has_rss = texts.contains_key(&rss_key(interface));
+            let resets_rss = texts.contains_key(&rss_key(interface));
             let interface = interface.name.clone();
             match Channels::parse(text) {
-                Some(recorded) if recorded.difference(&now).is_empty() => outcome.unchanged += 1,
-                Some(recorded) => {
-                    restore.channels.push(RecordedChannels {
-                        key,
+                Some(wanted) if wanted.difference(&now).is_empty() => outcome.unchanged += 1,
+                Some(wanted) => {
+                    let change = ChangedChannels {
                         interface,
                         now,
-                        recorded,
-                        has_rss,
-                    });
+                        wanted,
+                        resets_rss,
+                    };
+                    restore.channels.push((key, change));
                 }
                 None => {
-                    let wanted = text.split_whitespace().join(" ");
-                    let refused = Some(unusable(&key, "a number of channels"));
                     outcome.channels.push(ChannelOutcome {
                         interface,
-                        wanted,
-                        refused,
+                        wanted: text.split_whitespace().join(" "),
+                        refused: Some(unusable(&key, "a number of channels")),
                     });
                     outcome.refused_keys.insert(key);
                 }
             }
         }
         restore.writes.sort_by_key(|(_, write)| write.kind);
-        outcome.absent = left.into_keys().map(str::to_owned).collect();
+        outcome.absent = left.into_keys().cloned().collect();
         restore
     }
 }
@@ -273,22 +220,20 @@ fn to_written(setting: &Setting<'_>, first: &str) -> Result<String, &'static str
         SettingValue::Mask(file) => {
             let cpus = CpuSet::parse_mask(first).map_err(|_| "a CPU mask")?;
             // The kernel accepts no mask that is wider than the file is now.
-            cpus.to_mask(file.width)
-                .ok_or("a CPU mask that fits this machine")
+            let mask = cpus.to_mask(file.width);
+            mask.ok_or("a CPU mask that fits this machine")
         }
         SettingValue::Count(_) => {
-            let number = first.trim().parse::<u32>();
-            number
-                .map(|number| number.to_string())
-                .map_err(|_| "a number")
+            let number = first.trim().parse::<u32>().map_err(|_| "a number")?;
+            Ok(number.to_string())
         }
         SettingValue::Table(now) => {
             rss_to_write(now, first).ok_or("an RSS table that fits this device")
         }
         SettingValue::On(_) => {
-            let is = |on: &bool| on_or_off(*on) == first.trim();
-            let on = [false, true].into_iter().find(is);
-            on.map(|on| on_or_off(on).to_owned()).ok_or("`on` or `off`")
+            let mut words = [false, true].map(on_or_off).into_iter();
+            let word = words.find(|word| *word == first.trim());
+            word.map(str::to_owned).ok_or("`on` or `off`")
         }
     }
 }

@@ -3,22 +3,18 @@
 use std::time::Duration;
 
 use crate::apply::channels::change_planned_channels;
-use crate::apply::checkpoint::Checkpoint;
 use crate::apply::error::ApplyError;
-use crate::apply::fallback::Fallbacks;
 use crate::apply::irqbalance;
-use crate::apply::lock::Lock;
+use crate::apply::lock::{Lock, TrialGuard};
 use crate::apply::record::Record;
 use crate::apply::settings;
 use crate::apply::state::StateError;
-use crate::apply::trial::Trial;
-use crate::apply::watch::TrialGuard;
-use crate::apply::write::write_plan;
+use crate::apply::trial::{Checkpoint, Trial};
+use crate::apply::write::{fallbacks, write_plan};
 use crate::machine::Machine;
 use crate::machine::setting::{IRQ_FILES, queue_files};
-use crate::plan::Plan;
+use crate::plan::{Plan, Write};
 use crate::report::applied::Applied;
-use crate::report::outcome::IrqbalanceOutcome;
 use crate::report::restored::Restored;
 use crate::root::Root;
 
@@ -104,28 +100,26 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         // original ones.
         (machine, planned) = session.plan_again(&mut plan)?;
     }
-    let stop = options.atomic && channels.iter().any(|c| c.refused.is_some());
-    let irqbalance = if stop {
-        None
-    } else {
-        irqbalance::before_writes(root, &machine, &planned, options.repeats)
-    };
-    if irqbalance.as_ref().is_some_and(|outcome| outcome.changed) {
-        // Until it answered, it may have moved vectors that were as planned when they were read.
-        (machine, planned) = session.plan_again(&mut plan)?;
+    let mut stop = options.atomic && channels.iter().any(|c| c.refused.is_some());
+    let mut irqbalance = None;
+    if !stop {
+        irqbalance = irqbalance::before_writes(root, &machine, &planned, options.repeats);
     }
-    let stop = stop || options.atomic && irqbalance.as_ref().is_some_and(IrqbalanceOutcome::failed);
+    if let Some(outcome) = &irqbalance {
+        if outcome.changed {
+            // Until it answered, it may have moved vectors that were as planned when they were read.
+            (machine, planned) = session.plan_again(&mut plan)?;
+        }
+        stop |= options.atomic && outcome.failed();
+    }
     irqbalance::note_earlier_bans(root, &mut planned);
     let writes = if stop { &[] } else { planned.writes.as_slice() };
-    let fallbacks = Fallbacks::new(&machine.topology, &planned);
     // An interface that gets the name of another meanwhile is not written to.
-    let directories = planned
-        .interfaces
-        .iter()
-        .map(|interface| queue_files(&interface.name));
-    let directories: Vec<String> = directories.chain([IRQ_FILES.to_owned()]).collect();
+    let directories = planned.interfaces.iter().map(|of| queue_files(&of.name));
+    let directories = directories.chain([IRQ_FILES.to_owned()]);
     let results = root.with_pinned(directories, || {
-        write_plan(root, writes, Some(&fallbacks), options.atomic)
+        let fallbacks = |write: &Write| fallbacks(&machine.topology, &planned, write);
+        write_plan(root, writes, &fallbacks, options.atomic)
     });
     let mut done = Applied {
         machine,
@@ -140,9 +134,8 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     if options.atomic && done.count().failed() > 0 {
         done.undone = session.undo()?;
     } else {
-        session
-            .record
-            .settle(&done.machine, &done.plan, &done.results);
+        let record = &mut session.record;
+        record.settle(&done.machine, &done.plan, &done.results);
         // The original settings are on disk; an error here only loses the reasons that `check` reports.
         let _ = session.save();
         if options.trial.is_some() && done.changed_nothing_and_failed() {
@@ -181,7 +174,7 @@ impl<'a> Session<'a> {
             _ => None,
         };
         let before = Checkpoint::load(root)?;
-        let (record, saved) = (before.record.clone(), before.record.clone());
+        let [record, saved] = [&before.record, &before.record].map(Clone::clone);
         Ok(Self {
             root,
             options,
@@ -207,10 +200,8 @@ impl<'a> Session<'a> {
             let Some(earlier) = Trial::load(self.root)? else {
                 return Ok(());
             };
-            let planned = settings::planned(machine, plan)
-                .into_iter()
-                .map(|(setting, _)| setting.key())
-                .collect();
+            let planned = settings::planned(machine, plan).into_iter();
+            let planned = planned.map(|(setting, _)| setting.key()).collect();
             return Ok(earlier.drop_settings(self.root, &planned)?);
         };
         let saved = Trial::new(seconds, self.before.clone()).save(self.root);
@@ -256,9 +247,8 @@ impl<'a> Session<'a> {
         if !self.options.atomic {
             return Ok(None);
         }
-        let undone = self
-            .before
-            .restore(self.root, "as it was before this apply")?;
+        let why = "as it was before this apply";
+        let undone = self.before.restore(self.root, why)?;
         if undone.complete() && self.options.trial.is_some() {
             Trial::remove(self.root)?;
         }

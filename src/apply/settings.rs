@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine::{Interface, Machine, Setting};
-use crate::plan::{Plan, Target, WriteKind};
+use crate::plan::{Plan, PlannedInterface, Target, WriteKind};
 
 /// The texts of kernel files, by the keys of their settings.
 pub(crate) type Texts = BTreeMap<String, String>;
@@ -23,8 +23,8 @@ pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     let mut texts = by_key(settings);
     for change in &plan.channels {
         let interface = machine.interface(&change.interface);
-        texts
-            .extend(interface.map(|interface| (channels_key(interface), change.current.to_text())));
+        let key = interface.map(channels_key);
+        texts.extend(key.map(|key| (key, change.current.to_text())));
     }
     texts
 }
@@ -42,13 +42,13 @@ fn by_key<'a>(settings: impl Iterator<Item = Setting<'a>>) -> Texts {
 }
 
 /// What a plan wants, by interface, kind and number.
-fn wanted(plan: &Plan) -> BTreeMap<(&str, WriteKind, u32), Target<'_>> {
-    let of_interfaces = plan.interfaces.iter().flat_map(|interface| {
+fn wanted<'a>(plan: &'a Plan) -> BTreeMap<(&'a str, WriteKind, u32), Target<'a>> {
+    let of = |interface: &'a PlannedInterface| {
         let name = interface.name.as_str();
         let wanted = interface.wanted();
         wanted.map(move |one| ((name, one.kind, one.number), one.target))
-    });
-    of_interfaces.collect()
+    };
+    plan.interfaces.iter().flat_map(of).collect()
 }
 
 fn id<'a>(setting: &Setting<'a>) -> (&'a str, WriteKind, u32) {
@@ -63,19 +63,14 @@ fn written_paths(plan: &Plan) -> BTreeSet<&str> {
 /// write was taken out of the plan is not among them.
 pub fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'a>, String)> {
     let wanted = wanted(plan);
-    let writes: BTreeMap<&str, &String> = plan
-        .writes
-        .iter()
-        .map(|write| (&*write.path, &write.value))
-        .collect();
+    let writes = plan.writes.iter().map(|write| (&*write.path, &write.value));
+    let writes: BTreeMap<&str, &String> = writes.collect();
     let with_text = |setting: Setting<'a>| {
-        let as_planned = || {
-            let target = wanted.get(&id(&setting))?;
-            let is_held = target.is_held(setting.value);
-            is_held.then(|| setting.text().to_string())
+        let text = match writes.get(&*setting.path()) {
+            Some(value) => (*value).clone(),
+            None if wanted.get(&id(&setting))?.is_held(setting.value) => setting.text().to_string(),
+            None => return None,
         };
-        let written = writes.get(&*setting.path());
-        let text = written.copied().cloned().or_else(as_planned)?;
         Some((setting, text))
     };
     of_plan(machine, plan).filter_map(with_text).collect()

@@ -1,7 +1,5 @@
 //! nicpin's state files: JSON whose `schema` names the format and its version.
 
-use std::path::PathBuf;
-
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -36,38 +34,12 @@ struct Versioned<'a, T> {
 
 /// A state file could not be read or written, so nothing was done.
 #[derive(Debug, thiserror::Error)]
-pub enum StateError {
-    /// The file could not be read.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The file does not hold what it should.
-    #[error("{}: not {what} ({reason}); {not_done}; fix: move the file away and run again", path.display())]
-    Content {
-        /// The file, the root included.
-        path: PathBuf,
-        /// What the file should be, in words.
-        what: &'static str,
-        /// What is wrong with its content.
-        reason: String,
-        /// What was not done because of the error.
-        not_done: &'static str,
-    },
-    /// The file could not be written.
-    #[error("{}: {}; {not_done}{}", path.display(), errno_words(answer), fix(answer))]
-    Save {
-        /// The file, the root included.
-        path: PathBuf,
-        /// The kernel's answer.
-        answer: std::io::Error,
-        /// What was not done because of the error.
-        not_done: &'static str,
-    },
-}
+#[error("{0}")]
+pub struct StateError(String);
 
-fn fix(answer: &std::io::Error) -> &'static str {
-    match answer.kind() {
-        std::io::ErrorKind::StorageFull => "; fix: remove files to make room there",
-        _ => "",
+impl From<FileError> for StateError {
+    fn from(error: FileError) -> Self {
+        Self(error.to_string())
     }
 }
 
@@ -86,46 +58,44 @@ impl StateFile {
         let Some(text) = root.read_state(&path)? else {
             return Ok(None);
         };
-        let error = |reason: String| StateError::Content {
-            path: root.outside(&path),
-            what: self.what,
-            reason,
-            not_done: self.not_done,
+        let error = |reason: String| {
+            let (what, not_done) = (self.what, self.not_done);
+            let fix = "fix: move the file away and run again";
+            let reason = format!("not {what} ({reason}); {not_done}; {fix}");
+            StateError::from(root.content_error(&path, reason))
         };
         let Schema { schema } = serde_json::from_str(&text).map_err(|e| error(e.to_string()))?;
         if schema != self.schema {
             return Err(error(format!("its schema is {schema}")));
         }
-        serde_json::from_str(&text)
-            .map(Some)
-            .map_err(|e| error(e.to_string()))
+        let value = serde_json::from_str(&text).map_err(|e| error(e.to_string()));
+        value.map(Some)
     }
 
     /// Replaces the file; a crash leaves either the old or the new one.
     pub fn save(&self, root: &Root, value: &impl Serialize) -> Result<(), StateError> {
-        let saved = serde_json::to_string_pretty(&Versioned {
-            schema: self.schema,
-            value,
-        })
-        .map_err(|error| root.io_error(&self.path(), error))
-        .and_then(|text| root.replace_state(&self.path(), &(text + "\n")));
+        let schema = self.schema;
+        let saved = serde_json::to_string_pretty(&Versioned { schema, value })
+            .map_err(|error| root.io_error(&self.path(), error))
+            .and_then(|text| root.replace_state(&self.path(), &(text + "\n")));
         saved.map_err(|error| self.save_error(error))
     }
 
     /// Removes the file, if it exists.
     pub fn remove(&self, root: &Root) -> Result<(), StateError> {
-        root.remove_state(&self.path())
-            .map_err(|error| self.save_error(error))
+        let removed = root.remove_state(&self.path());
+        removed.map_err(|error| self.save_error(error))
     }
 
     fn save_error(&self, error: FileError) -> StateError {
-        match error {
-            FileError::Io { path, answer } => StateError::Save {
-                path,
-                answer,
-                not_done: self.not_done,
-            },
-            error @ FileError::Content { .. } => StateError::File(error),
-        }
+        let FileError::Io { path, answer } = &error else {
+            return error.into();
+        };
+        let fix = match answer.kind() {
+            std::io::ErrorKind::StorageFull => "; fix: remove files to make room there",
+            _ => "",
+        };
+        let (path, words, not_done) = (path.display(), errno_words(answer), self.not_done);
+        StateError(format!("{path}: {words}; {not_done}{fix}"))
     }
 }

@@ -9,15 +9,18 @@
 
 use std::collections::BTreeSet;
 
+use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
-use crate::apply::checkpoint::Checkpoint;
 use crate::apply::error::ApplyError;
-use crate::apply::irqbalance::IrqbalanceRecord;
-use crate::apply::restore_settings::differs;
-use crate::apply::settings::Texts;
+use crate::apply::irqbalance::{self, IrqbalanceRecord};
+use crate::apply::record::Record;
+use crate::apply::restore_settings::{differs, restore_settings};
+use crate::apply::settings::{self, Texts};
 use crate::apply::state::{StateError, StateFile};
+use crate::machine::Machine;
 use crate::machine::wording::count;
+use crate::plan::Plan;
 use crate::read::{self, Wants};
 use crate::report::outcome::IrqbalanceOutcome;
 use crate::report::restored::Restored;
@@ -29,6 +32,74 @@ const FILE: StateFile = StateFile {
     what: "a record of apply --try",
     not_done: "nothing was written, because it could not be restored",
 };
+
+/// The settings and the state files before an apply, to restore them if it fails or is not confirmed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Checkpoint {
+    /// The settings that the apply may change.
+    #[serde(rename = "before")]
+    pub(crate) settings: Texts,
+    pub(crate) record: Record,
+    /// What was done about irqbalance.
+    pub(crate) irqbalance: IrqbalanceRecord,
+}
+
+impl Checkpoint {
+    /// The state files; the settings are added when the plan is known.
+    pub(crate) fn load(root: &Root) -> Result<Self, StateError> {
+        Ok(Self {
+            settings: Texts::new(),
+            record: Record::load(root)?,
+            // One that cannot be read is an error of irqbalance's ban alone, which reads it again.
+            irqbalance: IrqbalanceRecord::load(root).unwrap_or_default(),
+        })
+    }
+
+    /// Adds the settings that a plan changes.
+    pub(crate) fn add(&mut self, machine: &Machine, plan: &Plan) {
+        // Changed channels bring new queues and vectors, which are planned again.
+        self.settings = if plan.channels.is_empty() {
+            settings::written(machine, plan)
+        } else {
+            settings::texts(machine, plan)
+        };
+    }
+
+    /// Restores everything. What could not be restored stays in the record.
+    pub(crate) fn restore(&self, root: &Root, why: &str) -> Result<Restored, ApplyError> {
+        let mut restored = restore_settings(root, &self.settings, why, false)?;
+        restored.irqbalance = irqbalance::undo_since(root, &self.irqbalance);
+        if restored.complete() {
+            // If there is no room for the earlier record, the later one has all its original settings.
+            let _ = self.record.save(root);
+        } else if let Ok(record) = Record::load(root) {
+            let set: Vec<String> = record.last_set.keys().cloned().collect();
+            self.reset(root, record, &set, &restored)?;
+        }
+        Ok(restored.counted())
+    }
+
+    /// Restores the settings alone, if another apply has added to the record since.
+    fn restore_again(&self, root: &Root, why: &str) -> Result<Restored, ApplyError> {
+        let restored = restore_settings(root, &self.settings, why, false)?;
+        if let Ok(record) = Record::load(root) {
+            self.reset(root, record, self.settings.keys(), &restored)?;
+        }
+        Ok(restored.counted())
+    }
+
+    fn reset<'a>(
+        &self,
+        root: &Root,
+        mut record: Record,
+        keys: impl IntoIterator<Item = &'a String>,
+        restored: &Restored,
+    ) -> Result<(), StateError> {
+        let is_reset = |key: &&String| !restored.refused_keys.contains(*key);
+        record.reset_to(keys.into_iter().filter(is_reset), &self.record);
+        record.save(root)
+    }
+}
 
 /// An apply that has to be confirmed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,19 +128,16 @@ impl Trial {
 
     /// A trial that is over, to replace one that cannot be read; `left` could not be restored.
     pub(crate) fn ended(left: Texts, restored: &Restored) -> Self {
-        let irqbalance_failed = restored
-            .irqbalance
-            .as_ref()
-            .is_some_and(IrqbalanceOutcome::failed);
-        let before = Checkpoint {
-            settings: left,
-            ..Checkpoint::default()
-        };
-        Self {
-            over: true,
-            irqbalance_failed,
-            ..Self::new(0, before)
-        }
+        let mut trial = Self::new(0, Checkpoint::default());
+        trial.before.settings = left;
+        trial.end(restored);
+        trial
+    }
+
+    fn end(&mut self, restored: &Restored) {
+        let irqbalance = restored.irqbalance.as_ref();
+        self.irqbalance_failed = irqbalance.is_some_and(IrqbalanceOutcome::failed);
+        self.over = true;
     }
 
     /// Reads the trial; `None` if there is none.
@@ -89,17 +157,12 @@ impl Trial {
     /// Whether there is something to confirm. An apply that ended before its first write has set nothing; one that
     /// found everything as planned has set all it planned.
     pub(crate) fn has_set_something(&self, root: &Root) -> bool {
-        let Checkpoint {
-            settings,
-            irqbalance,
-            ..
-        } = &self.before;
-        let irqbalance_changed =
-            || IrqbalanceRecord::load(root).map_or(true, |now| now != *irqbalance);
+        let (settings, before) = (&self.before.settings, &self.before.irqbalance);
+        let irqbalance_changed = || IrqbalanceRecord::load(root).map_or(true, |now| now != *before);
         // Confirm a trial whose machine cannot be read: the user wants to keep it.
         let settings_changed = || {
-            read::settings(root, Wants::default())
-                .map_or(true, |machine| differs(settings, &machine))
+            let machine = read::settings(root, Wants::default());
+            machine.map_or(true, |machine| differs(settings, &machine))
         };
         settings.is_empty() || irqbalance_changed() || settings_changed()
     }
@@ -115,24 +178,18 @@ impl Trial {
         if !self.over || self.before.settings.is_empty() && !self.irqbalance_failed {
             return None;
         }
-        let mut names: Vec<&str> = self
-            .irqbalance_failed
-            .then_some("irqbalance's banned IRQs")
-            .into_iter()
-            .collect();
-        names.extend(self.before.settings.keys().map(String::as_str));
-        let (many, more) = (names.len(), names.len().saturating_sub(NAMED));
-        names.truncate(NAMED);
-        let more = if more > 0 {
-            format!(", and {more} more")
-        } else {
-            String::new()
+        let irqbalance = self.irqbalance_failed.then_some("irqbalance's banned IRQs");
+        let settings = self.before.settings.keys().map(String::as_str);
+        let names: Vec<&str> = irqbalance.into_iter().chain(settings).collect();
+        let (many, first) = (names.len(), names.iter().take(NAMED).join(", "));
+        let more = match many.saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
         };
         Some(format!(
-            "{} could not be restored ({}{more}); the next apply tries again, and `nicpin restore` restores the settings \
-             before the first apply",
+            "{} could not be restored ({first}{more}); the next apply tries again, and `nicpin restore` restores the \
+             settings before the first apply",
             count(many, "setting"),
-            names.join(", ")
         ))
     }
 
@@ -157,15 +214,10 @@ impl Trial {
         let restored = if self.over {
             self.before.restore_again(root, why)?
         } else {
-            self.before.restore(root, why)?
+            let restored = self.before.restore(root, why)?;
+            self.end(&restored);
+            restored
         };
-        if !self.over {
-            self.irqbalance_failed = restored
-                .irqbalance
-                .as_ref()
-                .is_some_and(IrqbalanceOutcome::failed);
-        }
-        self.over = true;
         let left =
             |key: &String| restored.refused_keys.contains(key) || restored.absent.contains(key);
         self.before.settings.retain(|key, _| left(key));

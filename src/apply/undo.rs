@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use crate::apply::error::ApplyError;
 use crate::apply::irqbalance::{self, IrqbalanceRecord};
-use crate::apply::lock::Lock;
+use crate::apply::lock::{Lock, TrialGuard};
 use crate::apply::record::Record;
 use crate::apply::restore_settings::{restore_settings, settings_to_restore};
 use crate::apply::settings::Texts;
 use crate::apply::state::StateError;
 use crate::apply::trial::Trial;
-use crate::apply::watch::TrialGuard;
 use crate::report::restored::{Restored, ToRestore};
 use crate::root::Root;
 
@@ -32,11 +31,8 @@ pub fn restore(root: &Root, wait: Duration) -> Result<Option<Restored>, ApplyErr
 
 /// What [`restore`] would restore; nothing is written.
 pub fn to_restore(root: &Root) -> Result<ToRestore, ApplyError> {
-    let texts = if Record::exists(root) {
-        Record::load(root)?.first_seen
-    } else {
-        Texts::default()
-    };
+    // A record that cannot be read is an error, one that is not there is none.
+    let texts = Record::load(root)?.first_seen;
     let to_restore = if texts.is_empty() {
         ToRestore::default()
     } else {
@@ -71,10 +67,8 @@ fn restore_original(
             .filter(|key| !restored.refused_keys.contains(*key));
         record.reset_to(others, &Record::default());
     } else {
-        record = Record {
-            first_seen: left.clone(),
-            ..Record::default()
-        };
+        record = Record::default();
+        record.first_seen.clone_from(&left);
     }
     let saved = record.save(root);
     if restored.complete() {
@@ -86,34 +80,29 @@ fn restore_original(
 
 /// Keeps the settings of an apply with [`Options::trial`](crate::apply::Options).
 pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
-    let nothing =
-        ApplyError::Confirm("there is nothing to confirm: no apply --try is waiting".to_owned());
+    let failed = |why: String| Err(ApplyError::Confirm(why));
+    let nothing = "there is nothing to confirm";
+    let none = format!("{nothing}: no apply --try is waiting");
     if !Lock::exists(root) && Trial::load(root)?.is_none() {
-        return Err(nothing);
+        return failed(none);
     }
     let _lock = Lock::take(root, "confirm", wait)?;
-    match Trial::load(root)? {
-        None => Err(nothing),
-        Some(trial) if trial.over => {
-            let left = trial
-                .not_restored()
-                .map(|left| format!(", but {left}"))
-                .unwrap_or_default();
-            let late = "too late: apply --try was not confirmed in time, and the earlier settings were restored";
-            Err(ApplyError::Confirm(format!("{late}{left}")))
-        }
-        Some(trial) => {
-            let set = trial.has_set_something(root);
-            Trial::remove(root)?;
-            let nothing =
-                "there is nothing to confirm: every setting is as it was before apply --try";
-            if set {
-                Ok(())
-            } else {
-                Err(ApplyError::Confirm(nothing.to_owned()))
-            }
-        }
+    let Some(trial) = Trial::load(root)? else {
+        return failed(none);
+    };
+    if trial.over {
+        let left = trial.not_restored().map(|left| format!(", but {left}"));
+        let late = "too late: apply --try was not confirmed in time, and the earlier settings were restored";
+        return failed(late.to_owned() + &left.unwrap_or_default());
     }
+    let has_set = trial.has_set_something(root);
+    Trial::remove(root)?;
+    if has_set {
+        return Ok(());
+    }
+    failed(format!(
+        "{nothing}: every setting is as it was before apply --try"
+    ))
 }
 
 /// Restores the settings before a trial that was not confirmed; `None` if it was confirmed or has ended meanwhile.

@@ -3,32 +3,28 @@
 use std::io;
 use std::time::Duration;
 
-use nix::errno::Errno;
+use nix::errno::Errno::{
+    self, EACCES, EAGAIN, EBUSY, EINTR, EINVAL, EIO, ENODEV, ENOENT, ENOMEM, ENOSPC, ENXIO,
+    EOPNOTSUPP, EOVERFLOW, EPERM, EROFS, ESRCH,
+};
 
-use crate::apply::fallback::Fallbacks;
 use crate::apply::stop::stopped;
-use crate::cpuset::CpuSet;
-use crate::machine::Rss;
+use crate::cpuset::{CpuSet, MaskWidth};
 use crate::machine::setting::on_or_off;
-use crate::plan::{Write, WriteKind};
+use crate::machine::{Rss, Topology};
+use crate::plan::WriteKind::{NapiThread, Ntuple, Rps, Vector, Xps};
+use crate::plan::{Plan, Write, WriteKind};
 use crate::read::files::{read_affinity, read_effective};
 use crate::read::topology::{read_online, rps_filter};
 use crate::read::{ethtool, threads};
+use crate::report::outcome::Outcome::{Already, Changed, Managed, Pending, Refused, Vanished};
 use crate::report::outcome::{Outcome, WriteResult};
-use crate::root::{FileError, Root, errno_words};
-
-/// Pauses before a write is tried again after EBUSY, EAGAIN or EINTR.
-const PAUSES: [Duration; 4] = [
-    Duration::from_millis(1),
-    Duration::from_millis(3),
-    Duration::from_millis(10),
-    Duration::from_millis(30),
-];
+use crate::root::{FileError, Root, errno_of, errno_words};
 
 /// Performs writes in order and reads each back, without lock and record: the last step of [`apply()`](super::apply()),
 /// public for benchmarks.
 pub fn write_all(root: &Root, writes: &[Write]) -> Vec<WriteResult> {
-    write_plan(root, writes, None, false)
+    write_plan(root, writes, &no_fallback, false)
 }
 
 /// Performs a plan's writes in order. A failed write does not end this, unless `stop` is set or the first vector is
@@ -36,30 +32,37 @@ pub fn write_all(root: &Root, writes: &[Write]) -> Vec<WriteResult> {
 pub(crate) fn write_plan(
     root: &Root,
     writes: &[Write],
-    fallbacks: Option<&Fallbacks<'_>>,
+    fallbacks: Fallbacks<'_>,
     stop: bool,
 ) -> Vec<WriteResult> {
     let mut all: Vec<WriteResult> = Vec::new();
     let mut is_first = true;
     for (index, write) in writes.iter().enumerate() {
+        let not_done = |left: &[Write], why: &str| -> Vec<WriteResult> {
+            let left = left.iter();
+            left.map(|write| WriteResult::not_done(write, why))
+                .collect()
+        };
         if let Some(why) = stopped() {
-            all.extend(
-                writes[index..]
-                    .iter()
-                    .map(|write| WriteResult::not_done(write, left_out(why))),
-            );
+            all.extend(not_done(&writes[index..], &left_out(why)));
             break;
         }
-        let (written, errno) = write_one(root, write, fallbacks);
-        let concerns_all = errno.is_some_and(|errno| is_first && refuses_all(root, write, errno));
-        is_first &= write.kind != WriteKind::Vector || written.outcome == Outcome::Already;
+        let (mut written, errno) = write_one(root, write, fallbacks);
         let failed = written.failed();
+        let concerns_all = errno.is_some_and(|errno| is_first && refuses_all(root, write, errno));
+        is_first &= write.kind != Vector || written.outcome == Already;
+        if concerns_all && !(failed && stop) {
+            let is_changed = all.iter().any(WriteResult::changed) || written.changed();
+            let more = if is_changed { " more" } else { "" };
+            let (path, detail) = (&write.path, written.detail.take().unwrap_or_default());
+            let why = format!("nothing{more} was written after {path} was refused: {detail}");
+            written.detail = Some(why.clone());
+            all.push(written);
+            all.extend(not_done(&writes[index + 1..], &why));
+            break;
+        }
         all.push(written);
         if failed && stop {
-            break;
-        }
-        if concerns_all {
-            refuse_rest(&mut all, &writes[index + 1..]);
             break;
         }
     }
@@ -74,10 +77,10 @@ pub(crate) fn left_out(why: &str) -> String {
 /// Whether the error concerns all vectors and not only this one. EPERM for a kernel-managed vector concerns only that;
 /// its file has no write bits.
 fn refuses_all(root: &Root, write: &Write, errno: Errno) -> bool {
-    write.kind == WriteKind::Vector
+    write.kind == Vector
         && match errno {
-            Errno::EROFS => true,
-            Errno::EACCES | Errno::EPERM => has_write_bits(root, &write.path),
+            EROFS => true,
+            EACCES | EPERM => has_write_bits(root, &write.path),
             _ => false,
         }
 }
@@ -87,45 +90,24 @@ fn has_write_bits(root: &Root, path: &str) -> bool {
     file.is_ok_and(|file| file.is_some_and(|file| file.mode & 0o200 != 0))
 }
 
-/// Gives all remaining writes the outcome of the last one.
-fn refuse_rest(all: &mut Vec<WriteResult>, rest: &[Write]) {
-    let more = if all.iter().any(WriteResult::changed) {
-        " more"
-    } else {
-        ""
-    };
-    let Some(last) = all.last_mut() else { return };
-    let detail = last.detail.take().unwrap_or_default();
-    let why = format!(
-        "nothing{more} was written after {} was refused: {detail}",
-        last.path
-    );
-    last.detail = Some(why.clone());
-    all.extend(
-        rest.iter()
-            .map(|write| WriteResult::not_done(write, why.clone())),
-    );
-}
-
 /// Performs one write. Also returns the error of the write itself, even if a fallback succeeded.
 pub(crate) fn write_one(
     root: &Root,
     write: &Write,
-    fallbacks: Option<&Fallbacks<'_>>,
+    fallbacks: Fallbacks<'_>,
 ) -> (WriteResult, Option<Errno>) {
     let mut written = WriteResult::already(write);
-    let was = match read(root, write) {
-        Ok(Some(text)) => text.trim().to_owned(),
-        Ok(None) => return (written.vanished("the file no longer exists"), None),
-        Err(error) => return (written.refused(error.to_string()), None),
-    };
-    let same = means_same(write.kind, &was, &written.value);
-    written.was = Some(was);
-    let errno = if same {
-        None
-    } else {
-        written.perform(root, write, fallbacks)
-    };
+    let mut errno = None;
+    match read(root, write) {
+        Ok(Some(text)) => {
+            let was = written.was.insert(text.trim().to_owned());
+            if !means_same(write.kind, was, &written.value) {
+                errno = written.perform(root, write, fallbacks);
+            }
+        }
+        Ok(None) => written.judge(Vanished, "the file no longer exists; fix: run again"),
+        Err(error) => written.judge(Refused, error.to_string()),
+    }
     (written, errno)
 }
 
@@ -136,7 +118,7 @@ impl WriteResult {
             path: write.path.clone(),
             value: write.value.clone(),
             interface: write.interface.to_string(),
-            outcome: Outcome::Already,
+            outcome: Already,
             was: None,
             fallback: None,
             effective: None,
@@ -145,42 +127,32 @@ impl WriteResult {
     }
 
     /// A write that was not tried.
-    pub(crate) fn not_done(write: &Write, why: String) -> Self {
-        Self::already(write).refused(why)
+    pub(crate) fn not_done(write: &Write, why: impl Into<String>) -> Self {
+        let mut result = Self::already(write);
+        result.judge(Refused, why);
+        result
     }
 
-    fn vanished(mut self, what: &str) -> Self {
-        self.judge(Outcome::Vanished, format!("{what}; fix: run again"));
-        self
+    fn judge(&mut self, outcome: Outcome, detail: impl Into<String>) {
+        (self.outcome, self.detail) = (outcome, Some(detail.into()));
     }
 
-    fn refused(mut self, why: String) -> Self {
-        self.judge(Outcome::Refused, why);
-        self
+    fn refuse(&mut self, root: &Root, write: &Write, error: &io::Error) {
+        let (outcome, detail) = refusal(root, write.kind, &write.path, error);
+        self.judge(outcome, detail);
     }
 
-    fn judge(&mut self, outcome: Outcome, detail: String) {
-        (self.outcome, self.detail) = (outcome, Some(detail));
-    }
-
-    fn perform(
-        &mut self,
-        root: &Root,
-        write: &Write,
-        fallbacks: Option<&Fallbacks<'_>>,
-    ) -> Option<Errno> {
+    fn perform(&mut self, root: &Root, write: &Write, fallbacks: Fallbacks<'_>) -> Option<Errno> {
         let value = self.value.clone();
-        let answer = write_patiently(root, write, &value);
-        let errno = answer.as_ref().err().and_then(errno);
-        match answer {
-            Ok(()) => self.read_back(root, write, &value),
-            Err(error) if write.kind == WriteKind::Vector && errno == Some(Errno::ENOSPC) => {
-                self.write_fallback(root, write, fallbacks, &error);
-            }
-            Err(error) => {
-                let (outcome, detail) = refusal(root, write.kind, &write.path, &error);
-                self.judge(outcome, detail);
-            }
+        let Err(error) = write_patiently(root, write, &value) else {
+            self.read_back(root, write, &value);
+            return None;
+        };
+        let errno = errno_of(&error);
+        if write.kind == Vector && errno == Some(ENOSPC) {
+            self.write_fallback(root, write, fallbacks, &error);
+        } else {
+            self.refuse(root, write, &error);
         }
         errno
     }
@@ -190,43 +162,35 @@ impl WriteResult {
         &mut self,
         root: &Root,
         write: &Write,
-        fallbacks: Option<&Fallbacks<'_>>,
+        fallbacks: Fallbacks<'_>,
         error: &io::Error,
     ) {
         let words = errno_words(error);
-        for fallback in fallbacks.iter().flat_map(|fallbacks| fallbacks.of(write)) {
-            let already = self
-                .was
-                .as_ref()
-                .is_some_and(|was| means_same(write.kind, was, &fallback.mask));
-            let result = if already {
-                Ok(())
-            } else {
-                write_patiently(root, write, &fallback.mask)
-            };
-            match result {
-                Ok(()) => {
-                    if !already {
-                        self.read_back(root, write, &fallback.mask);
-                    }
-                    if !self.failed() {
-                        let detail = format!(
-                            "{words}: CPU {} has no free interrupt vector; CPU {} of the same {} is used as a fallback",
-                            fallback.planned, fallback.cpu, fallback.domain
-                        );
-                        (self.detail, self.fallback) = (Some(detail), Some(fallback.mask));
-                    }
-                    return;
-                }
-                Err(error) if errno(&error) == Some(Errno::ENOSPC) => {}
-                Err(error) => {
-                    let (outcome, detail) = refusal(root, write.kind, &write.path, &error);
-                    return self.judge(outcome, detail);
+        for FallbackCpu {
+            planned,
+            cpu,
+            domain,
+            mask,
+        } in fallbacks(write)
+        {
+            let was = self.was.as_ref();
+            if !was.is_some_and(|was| means_same(write.kind, was, &mask)) {
+                match write_patiently(root, write, &mask) {
+                    Ok(()) => self.read_back(root, write, &mask),
+                    Err(error) if errno_of(&error) == Some(ENOSPC) => continue,
+                    Err(error) => return self.refuse(root, write, &error),
                 }
             }
+            if !self.failed() {
+                self.detail = Some(format!(
+                    "{words}: CPU {planned} has no free interrupt vector; CPU {cpu} of the same {domain} is used as a fallback"
+                ));
+                self.fallback = Some(mask);
+            }
+            return;
         }
         self.judge(
-            Outcome::Refused,
+            Refused,
             format!(
                 "{words}: no candidate CPU of the node has a free interrupt vector; fix: use fewer queues (nicpin apply \
                  --channels N), or a wider --scope"
@@ -235,208 +199,174 @@ impl WriteResult {
     }
 
     fn read_back(&mut self, root: &Root, write: &Write, value: &str) {
-        match read(root, write) {
-            Ok(Some(text)) if means_same(write.kind, &text, value) => {
-                self.outcome = Outcome::Changed;
-                match effective_elsewhere(root, write, value) {
-                    Ok(None) => {}
-                    Ok(elsewhere) => {
-                        self.effective = elsewhere;
-                        self.outcome = Outcome::Pending;
-                    }
-                    Err(error) => self.judge(Outcome::Refused, error.to_string()),
-                }
-            }
-            Ok(Some(text))
-                if write.kind == WriteKind::Rps && filtered(root, &text, value).is_some() =>
-            {
-                let removed = filtered(root, &text, value).unwrap_or_default();
-                let detail = format!("the kernel removed CPUs {removed}: isolated or nohz_full");
-                self.judge(Outcome::Changed, detail);
-            }
-            // Before Linux 6.3 the kernel leaves out offline CPUs (`cpuset_cpus_allowed`).
-            Ok(Some(text))
-                if write.kind == WriteKind::NapiThread && only_offline(root, &text, value) =>
-            {
-                self.outcome = Outcome::Changed;
-            }
-            Ok(Some(text)) => self.judge(
-                Outcome::Refused,
-                format!(
-                    "the kernel accepted the write, but the file holds {}; fix: run again",
-                    text.trim()
-                ),
-            ),
+        let text = match read(root, write) {
+            Ok(Some(text)) => text,
             Ok(None) => {
-                self.judge(
-                    Outcome::Vanished,
-                    "the file disappeared after the write; fix: run again".to_owned(),
-                );
+                let why = "the file disappeared after the write; fix: run again";
+                return self.judge(Vanished, why);
             }
-            Err(error) => self.judge(Outcome::Refused, error.to_string()),
+            Err(error) => return self.judge(Refused, error.to_string()),
+        };
+        if means_same(write.kind, &text, value) {
+            match effective_elsewhere(root, write, value) {
+                Ok(elsewhere) => {
+                    self.outcome = if elsewhere.is_some() {
+                        Pending
+                    } else {
+                        Changed
+                    };
+                    self.effective = elsewhere;
+                }
+                Err(error) => self.judge(Refused, error.to_string()),
+            }
+            return;
+        }
+        match removed(root, write.kind, &text, value) {
+            Some(removed) if write.kind == Rps => {
+                let why = format!("the kernel removed CPUs {removed}: isolated or nohz_full");
+                self.judge(Changed, why);
+            }
+            Some(_) => self.outcome = Changed,
+            None => {
+                let held = text.trim();
+                let why = format!(
+                    "the kernel accepted the write, but the file holds {held}; fix: run again"
+                );
+                self.judge(Refused, why);
+            }
         }
     }
 }
 
-/// The CPUs that the kernel removed from a written `rps_cpus` by its rules; `None` where the file holds something else.
-fn filtered(root: &Root, held: &str, written: &str) -> Option<CpuSet> {
-    let (held, written) = (
-        CpuSet::parse_kernel_mask(held).ok()?,
-        CpuSet::parse_kernel_mask(written).ok()?,
-    );
+/// The CPUs that the kernel removed from a written mask by its rules; `None` where the file holds something else.
+fn removed(root: &Root, kind: WriteKind, held: &str, written: &str) -> Option<CpuSet> {
+    let parse = |text| CpuSet::parse_kernel_mask(text).ok();
+    let (held, written) = (parse(held)?, parse(written)?);
     let removed = written.difference(&held);
-    let by_rule =
-        !held.is_empty() && held.is_subset(&written) && removed.is_subset(&rps_filter(root).ok()?);
+    let by_rule = held.is_subset(&written)
+        && match kind {
+            Rps => !held.is_empty() && removed.is_subset(&rps_filter(root).ok()?),
+            // Before Linux 6.3 the kernel leaves out offline CPUs (`cpuset_cpus_allowed`).
+            NapiThread => !removed.intersects(&read_online(root).ok()?),
+            _ => false,
+        };
     by_rule.then_some(removed)
-}
-
-/// Whether a thread's CPUs are the written ones without those that are offline.
-fn only_offline(root: &Root, held: &str, written: &str) -> bool {
-    let parse = CpuSet::parse_kernel_mask;
-    let (Ok(held), Ok(written), Ok(online)) = (parse(held), parse(written), read_online(root))
-    else {
-        return false;
-    };
-    held.is_subset(&written) && !written.difference(&held).intersects(&online)
 }
 
 /// The current text of a write's setting.
 fn read(root: &Root, write: &Write) -> Result<Option<String>, FileError> {
     match write.kind {
-        WriteKind::Vector => {
-            Ok(read_affinity(root, &write.path)?.map(|file| file.text.to_string()))
-        }
-        WriteKind::NapiThread => threads::affinity(root, &write.interface, &write.path),
+        Vector => Ok(read_affinity(root, &write.path)?.map(|file| file.text.to_string())),
+        NapiThread => threads::affinity(root, &write.interface, &write.path),
         WriteKind::Rss => Ok(ethtool::rss(root, &write.interface)?.map(|rss| rss.to_setting())),
-        WriteKind::Ntuple => {
-            Ok(ethtool::ntuple(root, &write.interface)?.map(|on| on_or_off(on).to_owned()))
-        }
+        Ntuple => Ok(ethtool::ntuple(root, &write.interface)?.map(|on| on_or_off(on).to_owned())),
         _ => root.read_opt(&write.path),
     }
 }
 
 /// Why a file cannot be opened to write it, and the fix; `None` if it can be, or if that may change with the file.
 pub(crate) fn why_not_writable(root: &Root, kind: WriteKind, path: &str) -> Option<String> {
-    if matches!(
-        kind,
-        WriteKind::Rss | WriteKind::Ntuple | WriteKind::NapiThread
-    ) {
+    if [WriteKind::Rss, Ntuple, NapiThread].contains(&kind) {
         return None;
     }
     let error = root.check_writable(path).err()?;
     let (outcome, why) = refusal(root, kind, path, &error);
-    (outcome == Outcome::Refused).then_some(why)
+    (outcome == Refused).then_some(why)
 }
 
 /// Sets a setting to a text.
 fn set(root: &Root, write: &Write, value: &str) -> io::Result<()> {
     match write.kind {
-        WriteKind::NapiThread => threads::set_affinity(root, &write.interface, &write.path, value),
+        NapiThread => threads::set_affinity(root, &write.interface, &write.path, value),
         WriteKind::Rss => {
             let table = Rss::parse(value).ok_or_else(|| io::Error::other("not an RSS table"))?;
             ethtool::set_rss(root, &write.interface, &table)
         }
-        WriteKind::Ntuple => ethtool::set_ntuple(root, &write.interface, value == on_or_off(true)),
+        Ntuple => ethtool::set_ntuple(root, &write.interface, value == on_or_off(true)),
         _ => root.write(&write.path, value),
     }
 }
 
 /// The same, repeated while the kernel is busy.
 fn write_patiently(root: &Root, write: &Write, value: &str) -> io::Result<()> {
-    let mut pauses = PAUSES.iter();
-    loop {
-        match (set(root, write, value), pauses.next()) {
-            (Err(error), Some(pause))
-                if matches!(
-                    errno(&error),
-                    Some(Errno::EBUSY | Errno::EAGAIN | Errno::EINTR)
-                ) =>
-            {
-                std::thread::sleep(*pause);
+    for pause in [1, 3, 10, 30] {
+        match set(root, write, value) {
+            Err(error) if matches!(errno_of(&error), Some(EBUSY | EAGAIN | EINTR)) => {
+                std::thread::sleep(Duration::from_millis(pause));
             }
-            (result, _) => return result,
+            done => return done,
         }
     }
-}
-
-fn errno(error: &io::Error) -> Option<Errno> {
-    error.raw_os_error().map(Errno::from_raw)
+    set(root, write, value)
 }
 
 /// Whether two texts of a setting mean the same: masks as sets, numbers as numbers, RSS tables as tables.
 pub(crate) fn means_same(kind: WriteKind, a: &str, b: &str) -> bool {
     if kind.is_mask() {
-        matches!((CpuSet::parse_kernel_mask(a), CpuSet::parse_kernel_mask(b)), (Ok(a), Ok(b)) if a == b)
+        let mask = |text| CpuSet::parse_kernel_mask(text).ok();
+        mask(a).zip(mask(b)).is_some_and(|(a, b)| a == b)
     } else if kind == WriteKind::Rss {
-        matches!((Rss::parse(a), Rss::parse(b)), (Some(a), Some(b)) if a.means_same(&b))
-    } else if kind == WriteKind::Ntuple {
+        let tables = Rss::parse(a).zip(Rss::parse(b));
+        tables.is_some_and(|(a, b)| a.means_same(&b))
+    } else if kind == Ntuple {
         a.trim() == b.trim()
     } else {
-        matches!((a.trim().parse::<u64>(), b.trim().parse::<u64>()), (Ok(a), Ok(b)) if a == b)
+        let number = |text: &str| text.trim().parse::<u64>().ok();
+        number(a).zip(number(b)).is_some_and(|(a, b)| a == b)
     }
 }
 
 /// What the kernel's answer to a write means (`write_irq_affinity` in `kernel/irq/proc.c`, `net-sysfs.c`).
 fn refusal(root: &Root, kind: WriteKind, path: &str, error: &io::Error) -> (Outcome, String) {
-    let words = errno_words(error);
-    let refused = |why: &str| (Outcome::Refused, format!("{words}{why}"));
-    match (kind, errno(error)) {
+    let (outcome, why) = match (kind, errno_of(error)) {
         // EPERM since 6.12, where the file has no write bits; EIO before, and also for an IRQ that was freed while the
         // file was open.
-        (WriteKind::Vector, Some(errno @ (Errno::EPERM | Errno::EIO)))
-            if root.exists(path) && (errno == Errno::EIO || !has_write_bits(root, path)) =>
+        (Vector, Some(errno @ (EPERM | EIO)))
+            if root.exists(path) && (errno == EIO || !has_write_bits(root, path)) =>
         {
-            (
-                Outcome::Managed,
-                format!(
-                    "{words}: the kernel manages this vector and does not allow its affinity to be changed"
-                ),
-            )
+            let why =
+                ": the kernel manages this vector and does not allow its affinity to be changed";
+            (Managed, why)
         }
-        (WriteKind::Xps, Some(Errno::ENOENT)) if root.exists(path) => (
-            Outcome::Vanished,
-            format!("{words}: an interface with one transmit queue has no XPS; fix: run again"),
-        ),
-        (_, Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO | Errno::EIO)) => (
-            Outcome::Vanished,
-            format!("{words}: the file no longer exists; fix: run again"),
-        ),
-        (WriteKind::Vector, Some(Errno::EACCES | Errno::EPERM)) => {
-            refused("; fix: run as root, outside any container")
+        (Xps, Some(ENOENT)) if root.exists(path) => {
+            let why = ": an interface with one transmit queue has no XPS; fix: run again";
+            (Vanished, why)
         }
-        (WriteKind::NapiThread, Some(Errno::ESRCH)) => (
-            Outcome::Vanished,
-            format!("{words}: the thread has ended; fix: run again"),
-        ),
-        (WriteKind::NapiThread, Some(Errno::EACCES | Errno::EPERM)) => {
-            refused(": CAP_SYS_NICE is needed; fix: run as root, outside any container")
+        (_, Some(ENOENT | ENODEV | ENXIO | EIO)) => {
+            (Vanished, ": the file no longer exists; fix: run again")
         }
-        (WriteKind::NapiThread, Some(Errno::EINVAL)) => refused(
-            ": none of the CPUs is online now, or the kernel does not allow this thread to be moved",
-        ),
-        (_, Some(Errno::EACCES | Errno::EPERM)) => {
-            refused(": CAP_NET_ADMIN is needed; fix: run as root, outside any container")
+        (NapiThread, Some(ESRCH)) => (Vanished, ": the thread has ended; fix: run again"),
+        (kind, errno) => (Refused, refused(kind, errno)),
+    };
+    (outcome, errno_words(error) + why)
+}
+
+fn refused(kind: WriteKind, errno: Option<Errno>) -> &'static str {
+    match (kind, errno) {
+        (Vector, Some(EACCES | EPERM)) => "; fix: run as root, outside any container",
+        (NapiThread, Some(EACCES | EPERM)) => {
+            ": CAP_SYS_NICE is needed; fix: run as root, outside any container"
         }
-        (_, Some(Errno::EROFS)) => refused(
-            ": the file is mounted read-only; fix: run outside the container, or without ProtectKernelTunables= in the unit",
-        ),
-        (WriteKind::Rps, Some(Errno::EINVAL)) => refused(
-            ": the kernel takes no isolated or nohz_full CPU for RPS, and no other was named",
-        ),
-        (WriteKind::Rss, Some(Errno::EOPNOTSUPP | Errno::EINVAL)) => {
-            refused(": the driver does not accept this RSS table; fix: leave out --rss")
+        (NapiThread, Some(EINVAL)) => {
+            ": none of the CPUs is online now, or the kernel does not allow this thread to be moved"
         }
-        (_, Some(Errno::EINVAL)) => {
-            refused(": perhaps none of the CPUs is online now; fix: run again")
+        (_, Some(EACCES | EPERM)) => {
+            ": CAP_NET_ADMIN is needed; fix: run as root, outside any container"
         }
-        (_, Some(Errno::EOVERFLOW)) => {
-            refused(": the mask has more CPUs than this kernel; fix: run again")
+        (_, Some(EROFS)) => {
+            ": the file is mounted read-only; fix: run outside the container, or without ProtectKernelTunables= in the unit"
         }
-        (_, Some(Errno::EBUSY | Errno::EAGAIN | Errno::EINTR)) => {
-            refused(": an earlier change is still pending; fix: run again")
+        (Rps, Some(EINVAL)) => {
+            ": the kernel takes no isolated or nohz_full CPU for RPS, and no other was named"
         }
-        (_, Some(Errno::ENOMEM)) => refused(": the kernel is out of memory; fix: run again later"),
-        _ => refused("; fix: run again, and report it if it happens again"),
+        (WriteKind::Rss, Some(EOPNOTSUPP | EINVAL)) => {
+            ": the driver does not accept this RSS table; fix: leave out --rss"
+        }
+        (_, Some(EINVAL)) => ": perhaps none of the CPUs is online now; fix: run again",
+        (_, Some(EOVERFLOW)) => ": the mask has more CPUs than this kernel; fix: run again",
+        (_, Some(EBUSY | EAGAIN | EINTR)) => ": an earlier change is still pending; fix: run again",
+        (_, Some(ENOMEM)) => ": the kernel is out of memory; fix: run again later",
+        _ => "; fix: run again, and report it if it happens again",
     }
 }
 
@@ -453,4 +383,63 @@ fn effective_elsewhere(
     let planned = CpuSet::parse_kernel_mask(value).unwrap_or_default();
     let effective = read_effective(root, directory)?;
     Ok(effective.filter(|effective| !effective.is_subset(&planned)))
+}
+
+/// Where a vector goes when its CPU has no free interrupt vector, best first.
+pub(crate) type Fallbacks<'a> = &'a dyn Fn(&Write) -> Vec<FallbackCpu>;
+
+/// A CPU for a vector that its planned CPU had no room for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FallbackCpu {
+    /// The CPU of the plan.
+    planned: u32,
+    cpu: u32,
+    /// What both CPUs share: `L3 domain` or `node`.
+    domain: &'static str,
+    /// The text to write for `cpu`.
+    mask: String,
+}
+
+pub(crate) fn no_fallback(_: &Write) -> Vec<FallbackCpu> {
+    Vec::new()
+}
+
+/// The CPUs to try for a vector that is planned on one CPU: those of the next core of the same L3 domain, then of the same
+/// node, among the interface's candidate CPUs. This depends on the plan and the machine alone. Empty for a mask of several
+/// CPUs: the kernel has tried all of them.
+pub(crate) fn fallbacks(topology: &Topology, plan: &Plan, write: &Write) -> Vec<FallbackCpu> {
+    let interface = plan
+        .interfaces
+        .iter()
+        .find(|of| *of.name == *write.interface);
+    let mask = CpuSet::parse_mask(&write.value).ok();
+    let mask = mask.zip(MaskWidth::of(&write.value));
+    let (Some((mask, width)), Some(interface)) = (mask, interface) else {
+        return Vec::new();
+    };
+    let (Some(planned), 1) = (mask.first(), mask.len()) else {
+        return Vec::new();
+    };
+    let of = |groups: &[CpuSet], cpu| groups.iter().find(|group| group.contains(cpu)).cloned();
+    let node = topology.node_of(planned);
+    let node = node.and_then(|node| topology.nodes.get(&node));
+    let node = node.map_or(&topology.online, |node| &node.cpus);
+    let l3 = of(&topology.l3_domains, planned).unwrap_or_default();
+    let mut cpus: Vec<u32> = interface.candidates.intersection(node).iter().collect();
+    cpus.retain(|&cpu| cpu != planned);
+    // First threads before siblings, then by number, starting after the planned CPU and wrapping around.
+    cpus.sort_by_key(|&cpu| {
+        let sibling = of(&topology.cores, cpu).and_then(|core| core.first()) != Some(cpu);
+        (!l3.contains(cpu), sibling, cpu < planned, cpu)
+    });
+    let fallback = |cpu: u32| {
+        let shares_l3 = l3.contains(cpu);
+        Some(FallbackCpu {
+            planned,
+            cpu,
+            domain: if shares_l3 { "L3 domain" } else { "node" },
+            mask: CpuSet::single(cpu).to_mask(width)?,
+        })
+    };
+    cpus.into_iter().filter_map(fallback).collect()
 }

@@ -14,7 +14,7 @@ pub mod sys;
 pub mod tree;
 mod trusted;
 
-pub(crate) use error::is_absent;
 pub use error::{FileError, errno_words};
+pub(crate) use error::{errno_of, is_absent};
 pub use files::{Recorded, Root};
 pub use trusted::remove_left;

@@ -55,9 +55,11 @@ impl Lock {
         let path = format!("{STATE_DIR}/watch.lock");
         root.make_state_dir(STATE_DIR).map_err(LockError::from)?;
         let mut file = root.open_state(&path).map_err(LockError::from)?;
-        let unlockable = |answer| LockError::Io {
-            path: root.outside(&path),
-            answer,
+        let unlockable = |answer| {
+            LockError::from(FileError::Io {
+                path: root.outside(&path),
+                answer,
+            })
         };
         if !try_lock(&file).map_err(unlockable)? {
             let text = root.read_opt(&path).ok().flatten();

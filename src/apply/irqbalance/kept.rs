@@ -69,43 +69,39 @@ impl IrqbalanceRecord {
 
     /// Removes IRQs that belong to another device by now, and returns the banned ones among them.
     pub(super) fn remove_stale(&mut self, machine: &Machine) -> BTreeSet<u32> {
-        let mut now: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
-        for interface in &machine.interfaces {
-            for vector in &interface.vectors {
-                now.entry(vector.irq)
-                    .or_default()
-                    .insert(&interface.device.address);
-            }
-        }
-        let stays = |irq: &u32, was: &RecordedIrq| {
-            now.get(irq)
-                .is_some_and(|devices| devices.contains(was.device.as_str()))
-        };
-        self.planned.retain(|irq, was| stays(irq, was));
-        let stale: BTreeSet<u32> = self
-            .banned
-            .iter()
-            .filter(|irq| !self.planned.contains_key(irq))
-            .copied()
+        let interfaces = machine.interfaces.iter();
+        let now: BTreeSet<(u32, &str)> = interfaces
+            .flat_map(|of| {
+                of.vectors
+                    .iter()
+                    .map(|vector| (vector.irq, &*of.device.address))
+            })
             .collect();
-        self.banned.retain(|irq| !stale.contains(irq));
+        self.planned
+            .retain(|irq, was| now.contains(&(*irq, &was.device)));
+        let stale = self.banned.iter().copied();
+        let stale = stale
+            .filter(|irq| !self.planned.contains_key(irq))
+            .collect();
+        self.banned = &self.banned - &stale;
         stale
     }
 
     /// Adds the IRQs of a plan. Those of other interfaces stay.
     pub(super) fn add_plan(&mut self, plan: &Plan) {
         for interface in &plan.interfaces {
-            for vector in interface
-                .vectors
-                .iter()
-                .filter(|vector| vector.cpus.is_some())
-            {
-                let irq = RecordedIrq {
-                    device: interface.device.clone(),
-                    action: vector.action.clone(),
-                };
-                self.planned.insert(vector.irq, irq);
-            }
+            let vectors = interface.vectors.iter();
+            self.planned.extend(
+                vectors
+                    .filter(|vector| vector.cpus.is_some())
+                    .map(|vector| {
+                        let irq = RecordedIrq {
+                            device: interface.device.clone(),
+                            action: vector.action.clone(),
+                        };
+                        (vector.irq, irq)
+                    }),
+            );
         }
     }
 }

@@ -3,26 +3,26 @@
 //! `nicpin irqbalance-policy` answers from it where it cannot read the devices.
 
 mod kept;
-mod service;
 mod socket;
 
 use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
 
-use crate::apply::state::StateError;
 use crate::machine::Machine;
 use crate::plan::{IrqbalancePlan, Note, Plan};
 use crate::policy::Balancer;
+use crate::read::tools::{self, Found};
 use crate::report::outcome::{IrqbalanceAction, IrqbalanceOutcome};
 use crate::root::Root;
 
 pub use kept::{IrqbalanceRecord, RecordedIrq};
-pub use socket::{Setup, SocketError};
+pub use socket::Setup;
 
-use socket::{Daemon, SHORT_TIMEOUT, TIMEOUT};
+use socket::{Daemon, Failure, SHORT_TIMEOUT, TIMEOUT};
 
 fn failed_because(pid: Option<i32>, irqs: usize, error: &Failure) -> IrqbalanceOutcome {
     let done = match error {
-        Failure::Socket(SocketError::Copy) => IrqbalanceAction::NotRequested,
+        Failure::Copy => IrqbalanceAction::NotRequested,
         _ => IrqbalanceAction::Refused,
     };
     IrqbalanceOutcome {
@@ -31,17 +31,10 @@ fn failed_because(pid: Option<i32>, irqs: usize, error: &Failure) -> IrqbalanceO
     }
 }
 
-/// Why nothing could be done about irqbalance.
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error(transparent)]
-    Socket(#[from] SocketError),
-    #[error("{0}")]
-    Service(String),
-    #[error("{0}")]
-    NotKept(#[from] StateError),
-    #[error("irqbalance reports only {held} of {requested} IRQs as banned; fix: run again")]
-    NotHeld { held: usize, requested: usize },
+fn not_held(held: usize, requested: usize) -> Failure {
+    Failure::Other(format!(
+        "irqbalance reports only {held} of {requested} IRQs as banned; fix: run again"
+    ))
 }
 
 /// irqbalance runs, or may run, and the policy refuses to write while it does.
@@ -54,32 +47,29 @@ pub struct RunningError {
 
 /// An error if the plan refuses to write while irqbalance runs.
 pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
-    if let Some(IrqbalancePlan {
-        action: Balancer::Refuse,
-        pid,
-        ..
-    }) = &plan.irqbalance
-    {
+    let running = plan.irqbalance.as_ref();
+    if let Some(running) = running.filter(|running| running.action == Balancer::Refuse) {
+        let pid = running.pid;
         return Err(RunningError {
             who: format!("irqbalance runs (process {pid}) and would change the affinities again"),
             fix: "stop it, or use --irqbalance ban or stop",
         });
     }
-    let hidden = plan.notes.iter().find_map(|note| match note {
-        Note::IrqbalanceUnknown {
+    for note in &plan.notes {
+        if let Note::IrqbalanceUnknown {
             hidden,
             action: Balancer::Refuse,
-        } => Some(hidden),
-        _ => None,
-    });
-    hidden.map_or(Ok(()), |hidden| {
-        Err(RunningError {
-            who: format!(
-                "whether irqbalance runs could not be determined, because {hidden} cannot be read"
-            ),
-            fix: "run as root, or use --irqbalance ban or ignore",
-        })
-    })
+        } = note
+        {
+            return Err(RunningError {
+                who: format!(
+                    "whether irqbalance runs could not be determined, because {hidden} cannot be read"
+                ),
+                fix: "run as root, or use --irqbalance ban or ignore",
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Does what the plan says about irqbalance, before its writes: irqbalance could move a vector between its write and
@@ -90,12 +80,10 @@ pub fn before_writes(
     plan: &Plan,
     repeats: bool,
 ) -> Option<IrqbalanceOutcome> {
-    let balancer = plan
-        .irqbalance
-        .as_ref()
-        .filter(|balancer| !balancer.irqs.is_empty())?;
-    let (pid, count) = (Some(balancer.pid), balancer.irqs.len());
-    let banned_before = banned_by_nicpin(root, balancer.pid);
+    let balancer = plan.irqbalance.as_ref();
+    let balancer = balancer.filter(|balancer| !balancer.irqs.is_empty())?;
+    let (pid, count) = (balancer.pid, balancer.irqs.len());
+    let banned_before = banned_by_nicpin(root, pid);
     let done = match balancer.action {
         Balancer::Ban => {
             let time = if repeats { SHORT_TIMEOUT } else { TIMEOUT };
@@ -104,22 +92,25 @@ pub fn before_writes(
                 machine,
                 plan,
                 balancer,
-                &Daemon::within(time, root, balancer.pid),
+                &Daemon::within(time, root, pid),
             )
         }
-        Balancer::Stop => stop(root, balancer.pid),
+        Balancer::Stop => stop(root, pid),
         Balancer::Ignore | Balancer::Refuse => return None,
     };
+    let pid = Some(pid);
+    let asks = balancer.lasts && balancer.action == Balancer::Ban;
     Some(match done {
         Ok(done) => done,
         // It scans the machine, or is stopped. A later apply looks whether the bans still hold.
-        Err(Failure::Socket(SocketError::Silent { .. }))
+        Err(Failure::Silent { .. })
             if repeats && balancer.irqs.iter().all(|irq| banned_before.contains(irq)) =>
         {
             IrqbalanceOutcome::new(pid, IrqbalanceAction::Banned, false, count)
         }
+        Err(error @ Failure::Other(_)) => failed_because(pid, count, &error),
         // The policy script works even where the socket does not answer.
-        Err(error @ Failure::Socket(_)) if balancer.lasts && balancer.action == Balancer::Ban => {
+        Err(error) if asks => {
             let detail = format!("{error}; its policy script asks nicpin when irqbalance starts");
             IrqbalanceOutcome {
                 detail: Some(detail),
@@ -133,26 +124,25 @@ pub fn before_writes(
 /// Corrects the note of a plan that ignores irqbalance: bans of an earlier apply still hold, and planning does not ask
 /// irqbalance.
 pub(crate) fn note_earlier_bans(root: &Root, plan: &mut Plan) {
-    let balancer = plan
-        .irqbalance
-        .as_ref()
-        .filter(|balancer| balancer.action == Balancer::Ignore);
-    let Some(IrqbalancePlan { pid, irqs, .. }) = balancer else {
+    let Some(IrqbalancePlan {
+        pid,
+        irqs,
+        action: Balancer::Ignore,
+        ..
+    }) = &plan.irqbalance
+    else {
         return;
     };
     if !IrqbalanceRecord::load(root).is_ok_and(|record| record.is_of(root, *pid)) {
         return;
     }
-    let Ok(now) = Daemon::new(root, *pid).setup(&BTreeSet::new()) else {
+    let Ok(now) = Daemon::within(TIMEOUT, root, *pid).banned() else {
         return;
     };
-    let left_alone = irqs.iter().filter(|irq| now.banned.contains(irq)).count();
-    let running = |note: &&mut Note| matches!(note, Note::IrqbalanceRunning { .. });
-    if let Some(Note::IrqbalanceRunning {
-        left_alone: noted, ..
-    }) = plan.notes.iter_mut().find(running)
-    {
-        *noted = left_alone;
+    for note in &mut plan.notes {
+        if let Note::IrqbalanceRunning { left_alone, .. } = note {
+            *left_alone = irqs.iter().filter(|irq| now.contains(irq)).count();
+        }
     }
 }
 
@@ -168,15 +158,10 @@ fn ban(
     record.set_process(root, balancer.pid);
     // IRQ numbers that belong to other vectors by now are not nicpin's to ban.
     let stale = record.remove_stale(machine);
-    let expected = planned.union(&record.banned).copied().collect();
+    let expected = &planned | &record.banned;
     let now = daemon.setup(&expected)?.banned;
-    let list: BTreeSet<u32> = now
-        .difference(&stale)
-        .copied()
-        .chain(planned.iter().copied())
-        .collect();
-    let added: BTreeSet<u32> = planned.difference(&now).copied().collect();
-    record.banned.extend(&added);
+    let list = &(&now - &stale) | &planned;
+    record.banned.extend(&planned - &now);
     record.add_plan(plan);
     record.save(root)?;
     if list != now {
@@ -185,37 +170,39 @@ fn ban(
             daemon.setup(&list)?;
         }
         daemon.ban(&list)?;
-        let held = daemon.setup(&BTreeSet::new())?.banned;
-        let held = list.intersection(&held).count();
+        let held = (&list & &daemon.banned()?).len();
         if held < list.len() {
-            return Err(Failure::NotHeld {
-                held,
-                requested: list.len(),
-            });
+            return Err(not_held(held, list.len()));
         }
     }
+    let (pid, changed) = (Some(balancer.pid), list != now);
     Ok(IrqbalanceOutcome::new(
-        Some(balancer.pid),
+        pid,
         IrqbalanceAction::Banned,
-        list != now,
+        changed,
         planned.len(),
     ))
 }
 
 fn stop(root: &Root, pid: i32) -> Result<IrqbalanceOutcome, Failure> {
     if !root.is_real() {
-        return Err(SocketError::Copy.into());
+        return Err(Failure::Copy);
     }
     let mut record = IrqbalanceRecord::load(root)?;
     record.stopped = true;
     record.save(root)?;
-    service::stop(root).map_err(Failure::Service)?;
-    Ok(IrqbalanceOutcome::new(
-        Some(pid),
-        IrqbalanceAction::Stopped,
-        true,
-        0,
-    ))
+    systemctl(root, &["stop"])?;
+    match running(root) {
+        None => Ok(IrqbalanceOutcome::new(
+            Some(pid),
+            IrqbalanceAction::Stopped,
+            true,
+            0,
+        )),
+        Some(pid) => Err(Failure::Other(format!(
+            "{UNIT} is stopped, but process {pid} still runs; stop it by hand"
+        ))),
+    }
 }
 
 /// Undoes what was done about irqbalance since `before`; `None` where nothing was done.
@@ -223,7 +210,7 @@ pub fn undo_since(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOu
     let (pid, undone) = match IrqbalanceRecord::load(root) {
         Ok(record) if record == *before => return None,
         Ok(record) => {
-            let pid = service::running(root);
+            let pid = running(root);
             (pid, undo(root, &record, before, pid))
         }
         Err(error) => (None, Err(error.into())),
@@ -250,41 +237,73 @@ fn undo(
     before: &IrqbalanceRecord,
     pid: Option<i32>,
 ) -> Result<IrqbalanceOutcome, Failure> {
-    let done = match pid {
+    let (mut pid, mut done, mut unbanned) = (pid, IrqbalanceAction::Unbanned, 0);
+    match pid {
         None if record.stopped && !before.stopped => {
-            service::start(root).map_err(Failure::Service)?;
-            IrqbalanceOutcome::new(service::running(root), IrqbalanceAction::Started, true, 0)
+            // Without waiting for it: systemd starts nothing that is ordered with nicpin's own unit while that unit stops.
+            systemctl(root, &["start", "--no-block"])?;
+            (pid, done) = (running(root), IrqbalanceAction::Started);
         }
         Some(pid) if record.is_of(root, pid) => {
-            let daemon = Daemon::new(root, pid);
-            let now = daemon.setup(&BTreeSet::new())?.banned;
-            let list: BTreeSet<u32> = now
-                .iter()
-                .filter(|irq| !record.banned.contains(irq) || before.banned.contains(irq))
-                .copied()
-                .collect();
-            let unbanned = now.len() - list.len();
+            let daemon = Daemon::within(TIMEOUT, root, pid);
+            let now = daemon.banned()?;
+            let list = &now - &(&record.banned - &before.banned);
+            unbanned = now.len() - list.len();
             if unbanned > 0 {
                 daemon.setup(&list)?;
                 daemon.ban(&list)?;
-                let held = daemon.setup(&BTreeSet::new())?.banned;
+                let held = daemon.banned()?;
                 if held != list {
-                    return Err(Failure::NotHeld {
-                        held: held.intersection(&list).count(),
-                        requested: list.len(),
-                    });
+                    return Err(not_held((&held & &list).len(), list.len()));
                 }
             }
-            IrqbalanceOutcome::new(
-                Some(pid),
-                IrqbalanceAction::Unbanned,
-                unbanned > 0,
-                unbanned,
-            )
         }
         // It was restarted or has ended, and its bans with it.
-        pid => IrqbalanceOutcome::new(pid, IrqbalanceAction::Unbanned, false, 0),
-    };
+        _ => {}
+    }
     before.save(root)?;
-    Ok(done)
+    let changed = unbanned > 0 || done == IrqbalanceAction::Started;
+    Ok(IrqbalanceOutcome::new(pid, done, changed, unbanned))
+}
+
+/// systemctl at a fixed path and without environment variables, so that nobody else chooses what root runs.
+const SYSTEMCTL: [&str; 3] = [
+    "/usr/bin/systemctl",
+    "/bin/systemctl",
+    "/run/current-system/sw/bin/systemctl",
+];
+const UNIT: &str = "irqbalance.service";
+
+/// irqbalance's process id; `None` if it does not run.
+fn running(root: &Root) -> Option<i32> {
+    match tools::irqbalance::find(root) {
+        Found::Running(pid) => Some(pid),
+        Found::Hidden(_) | Found::No => None,
+    }
+}
+
+fn systemctl(root: &Root, verb: &[&str]) -> Result<(), Failure> {
+    let words = verb.join(" ");
+    let mut found = SYSTEMCTL.iter();
+    let Some(program) = found.find(|path| root.is_real() && root.exists(path)) else {
+        let why = format!("systemctl was not found; {words} irqbalance by hand");
+        return Err(Failure::Other(why));
+    };
+    let mut command = Command::new(program);
+    command
+        .args(verb)
+        .arg(UNIT)
+        .env_clear()
+        .stdin(Stdio::null());
+    let output = command.output();
+    let output = output.map_err(|error| Failure::Other(format!("{program}: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let message = String::from_utf8_lossy(&output.stderr);
+    let message = message.lines().next().unwrap_or_default().trim();
+    Err(Failure::Other(format!(
+        "{program} {words} {UNIT}: {} ({message}): see systemctl status irqbalance",
+        output.status
+    )))
 }

@@ -10,6 +10,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use itertools::Itertools as _;
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, UnixCredentials,
@@ -17,6 +18,7 @@ use nix::sys::socket::{
 };
 use nix::unistd::geteuid;
 
+use crate::apply::state::StateError;
 use crate::read::tools;
 use crate::root::{Root, errno_words};
 
@@ -48,105 +50,75 @@ pub struct Setup {
 impl Setup {
     /// Parses the answer: `SLEEP 10 IRQ 71 LOAD 0 DIFF 0 CLASS 0 BANNED 000`.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut words = text.split_ascii_whitespace();
-        let number = |word: &str, words: &mut std::str::SplitAsciiWhitespace<'_>| {
-            (words.next()? == word)
-                .then(|| words.next()?.parse::<u64>().ok())
-                .flatten()
+        let words = text.split_ascii_whitespace().collect_vec();
+        let ["SLEEP", interval, rest @ ..] = words.as_slice() else {
+            return None;
         };
-        let interval = number("SLEEP", &mut words)?;
+        let (number, mut rest) = (|word: &str| word.parse::<u64>().ok(), rest);
         let mut banned = BTreeSet::new();
-        loop {
-            match words.next()? {
-                "IRQ" => {
-                    banned.insert(words.next()?.parse().ok()?);
-                    for word in ["LOAD", "DIFF", "CLASS"] {
-                        number(word, &mut words)?;
-                    }
-                }
-                // Older versions print nothing here if they use all CPUs.
-                "BANNED" => {
-                    let cpus = words.next().unwrap_or_default().to_owned();
-                    return words.next().is_none().then_some(Self {
-                        interval,
-                        banned,
-                        cpus,
-                    });
-                }
-                _ => return None,
-            }
+        while let [
+            "IRQ",
+            irq,
+            "LOAD",
+            load,
+            "DIFF",
+            diff,
+            "CLASS",
+            class,
+            more @ ..,
+        ] = rest
+        {
+            number(load).and(number(diff)).and(number(class))?;
+            banned.insert(irq.parse().ok()?);
+            rest = more;
         }
+        let cpus = match rest {
+            // Older versions print nothing here if they use all CPUs.
+            ["BANNED"] => String::new(),
+            ["BANNED", cpus] => (*cpus).to_owned(),
+            _ => return None,
+        };
+        Some(Self {
+            interval: number(interval)?,
+            banned,
+            cpus,
+        })
     }
 
     /// The answer in irqbalance's format.
     pub fn to_text(&self) -> String {
-        let irqs = self
-            .banned
-            .iter()
-            .map(|irq| format!("IRQ {irq} LOAD 0 DIFF 0 CLASS 0 "));
-        format!(
-            "SLEEP {} {}BANNED {}",
-            self.interval,
-            irqs.collect::<Vec<_>>().concat(),
-            self.cpus
-        )
+        let irqs = self.banned.iter();
+        let irqs = irqs.format_with("", |irq, f| {
+            f(&format_args!("IRQ {irq} LOAD 0 DIFF 0 CLASS 0 "))
+        });
+        format!("SLEEP {} {irqs}BANNED {}", self.interval, self.cpus)
     }
 }
 
-/// A request to irqbalance failed.
+/// Why nothing could be done about irqbalance.
 #[derive(Debug, thiserror::Error)]
-pub enum SocketError {
+pub(super) enum Failure {
     /// A tree without a recorded answer.
     #[error("this is a copy of a machine, without a running irqbalance")]
     Copy,
-    /// There is no socket of that process.
-    #[error(
-        "process {pid} has no socket ({}): it may be built without one; fix: use `nicpin irqbalance-policy` as its policy \
-         script, or --irqbalance stop or ignore",
-        errno_words(answer)
-    )]
-    NoSocket {
-        /// The process id of irqbalance.
-        pid: i32,
-        /// The error of the last attempt.
-        answer: io::Error,
-    },
-    /// The socket with irqbalance's name is of another process.
-    #[error(
-        "the socket of process {pid} belongs to process {peer} of user {user}, which is not asked"
-    )]
-    Impostor { pid: i32, peer: i32, user: u32 },
     /// irqbalance did not answer in time.
     #[error(
         "process {pid} did not answer within {} s: it is stopped, or scans the machine; fix: run again, or restart irqbalance",
         time.as_secs_f64()
     )]
-    Silent {
-        /// The process id of irqbalance.
-        pid: i32,
-        time: Duration,
-    },
-    /// irqbalance ended, or closed the connection without an answer.
-    #[error("process {pid} does not answer: {because}")]
-    Closed { pid: i32, because: &'static str },
-    /// The answer was not understood.
-    #[error("process {pid} does not answer as irqbalance does ({reason})")]
-    NoAnswer {
-        /// The process id of irqbalance.
-        pid: i32,
-        /// The error, or the beginning of the answer.
-        reason: String,
-    },
-    /// The list of IRQs is longer than a request may be.
-    #[error(
-        "process {pid} cannot read a request with {count} IRQs ({LONGEST_REQUEST} bytes up to version 1.9.4) and would \
-         ban only some of them; fix: use `nicpin irqbalance-policy` as its policy script, or --irqbalance stop"
-    )]
-    TooLong {
-        /// The process id of irqbalance.
-        pid: i32,
-        count: usize,
-    },
+    Silent { pid: i32, time: Duration },
+    /// Another failure of its socket.
+    #[error("{0}")]
+    Socket(String),
+    /// One of its service, of its record, or of the bans themselves.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl From<StateError> for Failure {
+    fn from(error: StateError) -> Self {
+        Self::Other(error.to_string())
+    }
 }
 
 /// One running irqbalance, and the time until which it may answer.
@@ -159,10 +131,6 @@ pub(super) struct Daemon<'a> {
 }
 
 impl<'a> Daemon<'a> {
-    pub(super) fn new(root: &'a Root, pid: i32) -> Self {
-        Self::within(TIMEOUT, root, pid)
-    }
-
     /// One that may take so long for all of its answers.
     pub(super) fn within(time: Duration, root: &'a Root, pid: i32) -> Self {
         Self {
@@ -173,12 +141,17 @@ impl<'a> Daemon<'a> {
         }
     }
 
+    /// The IRQs that it says are banned.
+    pub(super) fn banned(&self) -> Result<BTreeSet<u32>, Failure> {
+        Ok(self.setup(&BTreeSet::new())?.banned)
+    }
+
     /// Its answer to `setup`. An error if a request that bans the IRQs in `room_for` would be too long.
-    pub(super) fn setup(&self, room_for: &BTreeSet<u32>) -> Result<Setup, SocketError> {
+    pub(super) fn setup(&self, room_for: &BTreeSet<u32>) -> Result<Setup, Failure> {
         if !self.root.is_real() {
             // Only tests have it.
             let recorded = self.root.read_opt(RECORDED).ok().flatten();
-            return self.parse(&recorded.ok_or(SocketError::Copy)?);
+            return self.parse(&recorded.ok_or(Failure::Copy)?);
         }
         // irqbalance compares only the beginning of a request, so trailing blanks do no harm. If it closes the
         // connection with bytes unread, the kernel resets it: then a request of this length is too long.
@@ -189,70 +162,72 @@ impl<'a> Daemon<'a> {
         }
         let setup = self.parse(&text)?;
         if unread && request.len() > LONGEST_REQUEST {
-            return Err(SocketError::TooLong {
-                pid: self.pid,
-                count: room_for.len(),
-            });
+            let (pid, count) = (self.pid, room_for.len());
+            return Err(Failure::Socket(format!(
+                "process {pid} cannot read a request with {count} IRQs ({LONGEST_REQUEST} bytes up to version 1.9.4) and \
+                 would ban only some of them; fix: use `nicpin irqbalance-policy` as its policy script, or --irqbalance stop"
+            )));
         }
         Ok(setup)
     }
 
     /// Bans exactly these IRQs.
-    pub(super) fn ban(&self, irqs: &BTreeSet<u32>) -> Result<(), SocketError> {
+    pub(super) fn ban(&self, irqs: &BTreeSet<u32>) -> Result<(), Failure> {
         if self.root.is_real() {
             return self.ask(&ban_request(irqs)).map(drop);
         }
-        let now = self.setup(irqs)?;
-        let written = self.root.write(
-            RECORDED,
-            &Setup {
-                banned: irqs.clone(),
-                ..now
-            }
-            .to_text(),
-        );
+        let mut changed = self.setup(irqs)?;
+        changed.banned.clone_from(irqs);
+        let written = self.root.write(RECORDED, &changed.to_text());
         written.map_err(|error| self.failed(&error))
     }
 
-    fn parse(&self, text: &str) -> Result<Setup, SocketError> {
-        let cut: String = text.trim().chars().take(60).collect();
-        Setup::parse(text).ok_or_else(|| SocketError::NoAnswer {
-            pid: self.pid,
-            reason: format!("`{cut}`"),
-        })
+    fn parse(&self, text: &str) -> Result<Setup, Failure> {
+        let cut = || text.trim().chars().take(60).collect::<String>();
+        Setup::parse(text).ok_or_else(|| self.no_answer(&format!("`{}`", cut())))
     }
 
-    fn ask(&self, request: &str) -> Result<(String, bool), SocketError> {
+    fn ask(&self, request: &str) -> Result<(String, bool), Failure> {
         ask(&mut self.connect()?, request, self.deadline).map_err(|error| self.failed(&error))
     }
 
-    fn failed(&self, error: &io::Error) -> SocketError {
-        let (pid, time) = (self.pid, self.time);
+    fn failed(&self, error: &io::Error) -> Failure {
         match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => SocketError::Silent { pid, time },
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => self.silent(),
             ErrorKind::BrokenPipe => self.closed(),
-            _ => SocketError::NoAnswer {
-                pid,
-                reason: errno_words(error),
-            },
+            _ => self.no_answer(&errno_words(error)),
         }
     }
 
-    fn closed(&self) -> SocketError {
-        let runs = tools::irqbalance::started(self.root, self.pid).is_some();
-        let because = match (runs, geteuid().is_root()) {
-            (false, _) => "it has ended",
-            (true, true) => "it closed the connection; fix: run again",
-            (true, false) => "it closed the connection, and only root can use its socket",
+    fn silent(&self) -> Failure {
+        let (pid, time) = (self.pid, self.time);
+        Failure::Silent { pid, time }
+    }
+
+    /// The answer was not understood: the error, or the beginning of the answer.
+    fn no_answer(&self, reason: &str) -> Failure {
+        let pid = self.pid;
+        Failure::Socket(format!(
+            "process {pid} does not answer as irqbalance does ({reason})"
+        ))
+    }
+
+    /// It ended, or closed the connection without an answer.
+    fn closed(&self) -> Failure {
+        let because = match (self.has_ended(), geteuid().is_root()) {
+            (true, _) => "it has ended",
+            (false, true) => "it closed the connection; fix: run again",
+            (false, false) => "it closed the connection, and only root can use its socket",
         };
-        SocketError::Closed {
-            pid: self.pid,
-            because,
-        }
+        Failure::Socket(format!("process {} does not answer: {because}", self.pid))
+    }
+
+    fn has_ended(&self) -> bool {
+        tools::irqbalance::started(self.root, self.pid).is_none()
     }
 
     /// A connection to root's process `pid`.
-    fn connect(&self) -> Result<UnixStream, SocketError> {
+    fn connect(&self) -> Result<UnixStream, Failure> {
         let pid = self.pid;
         let name = format!("irqbalance{pid}.sock");
         // By version: 1.6 and later, 1.5, before 1.5, and the unnamed socket as a fallback since 1.5.
@@ -262,52 +237,41 @@ impl<'a> Daemon<'a> {
             UnixAddr::new_abstract(name.as_bytes()),
             UnixAddr::new_abstract(&[0; 107]),
         ];
-        let mut failure = SocketError::NoSocket {
-            pid,
-            answer: ErrorKind::NotFound.into(),
-        };
+        let (mut failure, mut answer) = (None, io::Error::from(ErrorKind::NotFound));
         for address in addresses.into_iter().flatten() {
             match connected(&address, self.deadline) {
+                Ok((stream, peer)) if peer.pid() == pid && peer.uid() == 0 => return Ok(stream),
                 // Any process can bind a name without a file.
-                Ok((_, peer)) if peer.pid() != pid || peer.uid() != 0 => {
-                    failure = SocketError::Impostor {
-                        pid,
-                        peer: peer.pid(),
-                        user: peer.uid(),
-                    };
+                Ok((_, peer)) => {
+                    let (peer, user) = (peer.pid(), peer.uid());
+                    failure = Some(Failure::Socket(format!(
+                        "the socket of process {pid} belongs to process {peer} of user {user}, which is not asked"
+                    )));
                 }
-                Ok((stream, _)) => return Ok(stream),
                 Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                    if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) =>
                 {
-                    failure = SocketError::Silent {
-                        pid,
-                        time: self.time,
-                    };
+                    failure = Some(self.silent());
                 }
-                Err(answer) if matches!(failure, SocketError::NoSocket { .. }) => {
-                    failure = SocketError::NoSocket { pid, answer };
-                }
-                Err(_) => {}
+                Err(error) => answer = error,
             }
         }
-        let has_ended = || tools::irqbalance::started(self.root, pid).is_none();
-        if matches!(failure, SocketError::NoSocket { .. }) && has_ended() {
-            failure = self.closed();
-        }
-        Err(failure)
+        Err(match failure {
+            Some(failure) => failure,
+            None if self.has_ended() => self.closed(),
+            None => Failure::Socket(format!(
+                "process {pid} has no socket ({}): it may be built without one; fix: use `nicpin irqbalance-policy` as its \
+                 policy script, or --irqbalance stop or ignore",
+                errno_words(&answer)
+            )),
+        })
     }
 }
 
 /// Connects, and gets the credentials of the process that listens. A full queue of connections is waited for.
 fn connected(address: &UnixAddr, deadline: Instant) -> io::Result<(UnixStream, UnixCredentials)> {
-    let socket = socket(
-        AddressFamily::Unix,
-        SockType::Stream,
-        SockFlag::SOCK_CLOEXEC,
-        None,
-    )?;
-    let stream = UnixStream::from(socket);
+    let (unix, kind) = (AddressFamily::Unix, SockType::Stream);
+    let stream = UnixStream::from(socket(unix, kind, SockFlag::SOCK_CLOEXEC, None)?);
     stream.set_write_timeout(Some(left(deadline)?))?;
     connect(stream.as_raw_fd(), address)?;
     let peer = getsockopt(&stream, PeerCredentials)?;
@@ -325,15 +289,11 @@ fn left(deadline: Instant) -> io::Result<Duration> {
 }
 
 fn ban_request(irqs: &BTreeSet<u32>) -> String {
-    let mut request = "settings ban irqs".to_owned();
-    for irq in irqs {
-        request += &format!(" {irq}");
-    }
-    if irqs.is_empty() {
-        request + " NONE"
-    } else {
-        request
-    }
+    let irqs = match irqs.iter().join(" ") {
+        none if none.is_empty() => "NONE".to_owned(),
+        irqs => irqs,
+    };
+    format!("settings ban irqs {irqs}")
 }
 
 /// Sends a request with the sender's credentials in one message. Returns the answer, and whether irqbalance left bytes
@@ -343,14 +303,8 @@ fn ask(stream: &mut UnixStream, request: &str, deadline: Instant) -> io::Result<
     let control = [ControlMessage::ScmCredentials(&credentials)];
     let bytes = [IoSlice::new(request.as_bytes())];
     stream.set_write_timeout(Some(left(deadline)?))?;
-    let sent = sendmsg::<()>(
-        stream.as_raw_fd(),
-        &bytes,
-        &control,
-        MsgFlags::MSG_NOSIGNAL,
-        None,
-    )?;
-    if sent < request.len() {
+    let (socket, flags) = (stream.as_raw_fd(), MsgFlags::MSG_NOSIGNAL);
+    if sendmsg::<()>(socket, &bytes, &control, flags, None)? < request.len() {
         return Err(ErrorKind::WriteZero.into());
     }
     let (mut answer, mut part) = (Vec::new(), [0; 4096]);
@@ -365,10 +319,8 @@ fn ask(stream: &mut UnixStream, request: &str, deadline: Instant) -> io::Result<
             Err(error) => return Err(error),
         }
         if answer.len() > LONGEST_ANSWER {
-            return Err(io::Error::other(format!(
-                "more than {} MiB",
-                LONGEST_ANSWER >> 20
-            )));
+            let limit = LONGEST_ANSWER >> 20;
+            return Err(io::Error::other(format!("more than {limit} MiB")));
         }
     };
     Ok((String::from_utf8_lossy(&answer).into_owned(), unread))
@@ -468,8 +420,8 @@ mod tests {
     fn a_tree_has_its_own_irqbalance_or_none() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
-        let daemon = Daemon::new(&root, 1);
-        assert!(matches!(daemon.setup(&set(&[])), Err(SocketError::Copy)));
-        assert!(matches!(daemon.ban(&set(&[7])), Err(SocketError::Copy)));
+        let daemon = Daemon::within(TIMEOUT, &root, 1);
+        assert!(matches!(daemon.setup(&set(&[])), Err(Failure::Copy)));
+        assert!(matches!(daemon.ban(&set(&[7])), Err(Failure::Copy)));
     }
 }
