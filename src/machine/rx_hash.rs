@@ -244,8 +244,7 @@ const IPV4_USER: u32 = 0x0d;
 const IPV6_USER: u32 = 0x0e;
 const ETHER: u32 = 0x12;
 /// Flags of a flow type: further fields are compared, the queue is one of an RSS context.
-const WITH_EXT: u32 = 0x8000_0000;
-const WITH_MAC: u32 = 0x4000_0000;
+const WITH_MORE: u32 = 0x8000_0000 | 0x4000_0000;
 const WITH_CONTEXT: u32 = 0x2000_0000;
 
 impl Filter {
@@ -259,8 +258,8 @@ impl Filter {
         let cookie = u64::from_ne_bytes(bytes(spec, 152));
         let (values, masks) = (&spec[4..56], &spec[76..128]);
         let is_any = |bytes: &[u8]| bytes.iter().any(|&byte| byte != 0);
-        let kind = flow_type & !(WITH_EXT | WITH_MAC | WITH_CONTEXT);
-        let extended = flow_type & (WITH_EXT | WITH_MAC) != 0;
+        let kind = flow_type & !(WITH_MORE | WITH_CONTEXT);
+        let extended = flow_type & WITH_MORE != 0;
         let mut filter = Self {
             location,
             kinds: kinds(kind, values, masks),
@@ -480,7 +479,7 @@ mod tests {
             }
         );
 
-        let vlan = spec(&[(0, &(ETHER | WITH_EXT).to_ne_bytes()), (130, &[15, 255])]);
+        let vlan = spec(&[(0, &(ETHER | 0x8000_0000).to_ne_bytes()), (130, &[15, 255])]);
         let filter = Filter::parse(&vlan, 0);
         assert!(filter.compares_more && filter.kinds.len() == 4);
 

@@ -170,8 +170,7 @@ impl Delta {
         };
         let (interrupts, irqs_changed) = compare(&from.interrupts.rows, &to.interrupts.rows, fired);
         let traffic = |was: &Counters, now: &Counters| {
-            let (mut was_values, mut values) = (was.values, now.values);
-            let go_on = subtract(values.all(), was_values.all());
+            let (values, go_on) = now.values.since(was.values);
             (go_on && was.index == now.index).then_some(values)
         };
         let (interfaces, interfaces_changed) = compare(&from.interfaces, &to.interfaces, traffic);
@@ -186,15 +185,10 @@ impl Delta {
             (&from.softirqs, &to.softirqs),
             (&from.softnet, &to.softnet),
         ] {
-            let work = |was: &CpuCounts, now: &CpuCounts| {
-                let (mut was, mut counts) = (*was, *now);
-                subtract(counts.all(), was.all());
-                Some(counts)
-            };
-            for (cpu, mut counts) in compare(was, now, work).0 {
-                if is_online(&cpu) {
-                    add(cpus.entry(cpu).or_default().all(), counts.all());
-                }
+            let work = |was: &CpuCounts, now: &CpuCounts| Some(now.since(*was).0);
+            let (grown, _) = compare(was, now, work);
+            for (cpu, counts) in grown.into_iter().filter(|(cpu, _)| is_online(cpu)) {
+                cpus.entry(cpu).or_default().add(counts);
             }
         }
         let changed = |before: CpuSet, after: CpuSet| {
@@ -236,11 +230,12 @@ impl Delta {
                 *sum = sum.saturating_add(*count);
             }
         }
-        for (cpu, mut more) in next.cpus.clone() {
-            add(self.cpus.entry(cpu).or_default().all(), more.all());
+        for (cpu, more) in &next.cpus {
+            self.cpus.entry(*cpu).or_default().add(*more);
         }
-        for (name, mut more) in next.interfaces.clone() {
-            add(self.interfaces.entry(name).or_default().all(), more.all());
+        for (name, more) in &next.interfaces {
+            let all = self.interfaces.entry(name.clone()).or_default();
+            all.add(*more);
         }
         self.cpus_changed.add(&next.cpus_changed);
         self.irqs_changed.extend(&next.irqs_changed);
@@ -249,9 +244,31 @@ impl Delta {
     }
 }
 
-impl CpuCounts {
-    fn all(&mut self) -> [&mut u64; 9] {
-        [
+/// Counters that are read together.
+trait Row: Copy {
+    fn all(&mut self) -> Vec<&mut u64>;
+
+    fn add(&mut self, mut more: Self) {
+        for (sum, more) in self.all().into_iter().zip(more.all()) {
+            *sum = sum.saturating_add(*more);
+        }
+    }
+
+    /// How much each grew; `false` if one began anew, which counts for nothing.
+    fn since(mut self, mut before: Self) -> (Self, bool) {
+        let mut go_on = true;
+        for (count, was) in self.all().into_iter().zip(before.all()) {
+            let grown = growth(*was, *count);
+            go_on &= grown.is_some();
+            *count = grown.unwrap_or(0);
+        }
+        (self, go_on)
+    }
+}
+
+impl Row for CpuCounts {
+    fn all(&mut self) -> Vec<&mut u64> {
+        vec![
             &mut self.busy,
             &mut self.irq,
             &mut self.softirq,
@@ -265,9 +282,9 @@ impl CpuCounts {
     }
 }
 
-impl InterfaceCounts {
-    fn all(&mut self) -> [&mut u64; 6] {
-        [
+impl Row for InterfaceCounts {
+    fn all(&mut self) -> Vec<&mut u64> {
+        vec![
             &mut self.rx_bytes,
             &mut self.tx_bytes,
             &mut self.rx_packets,
@@ -276,23 +293,6 @@ impl InterfaceCounts {
             &mut self.tx_dropped,
         ]
     }
-}
-
-fn add<const N: usize>(sums: [&mut u64; N], more: [&mut u64; N]) {
-    for (sum, more) in sums.into_iter().zip(more) {
-        *sum = sum.saturating_add(*more);
-    }
-}
-
-/// Leaves in each counter how much it grew; `false` if one began anew, which counts for nothing.
-fn subtract<const N: usize>(counts: [&mut u64; N], before: [&mut u64; N]) -> bool {
-    let mut go_on = true;
-    for (count, was) in counts.into_iter().zip(before) {
-        let grown = growth(*was, *count);
-        go_on &= grown.is_some();
-        *count = grown.unwrap_or(0);
-    }
-    go_on
 }
 
 /// What became of those that are in both, and the keys of the others and of those that cannot be compared.

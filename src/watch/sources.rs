@@ -46,48 +46,58 @@ pub struct Sources {
     signals: SignalFd,
     clock: TimerFd,
     pub files: Files,
-    netlink: Vec<(Group, OwnedFd)>,
+    netlink: Vec<(OwnedFd, Read)>,
     /// What could not be opened, in words.
     pub missing: Vec<String>,
     buffer: Vec<u8>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Group {
-    Links,
-    Uevents,
-    Ethtool,
-    Qdiscs,
-}
+/// What a datagram reports.
+type Read = fn(&Root, &[u8]) -> io::Result<Vec<Event>>;
 
-/// Each group with its number (`RTNLGRP_LINK`, the kernel's own group of uevents, `RTNLGRP_TC` with queueing disciplines,
-/// their classes and filters), which ethtool's has not, and words for it.
-const GROUPS: [(Group, SockProtocol, Option<u32>, &str); 4] = [
+/// `RTNLGRP_TC`: queueing disciplines, their classes and filters.
+const TC_GROUP: u32 = 4;
+
+/// The groups of netlink, in words, by protocol and number: `RTNLGRP_LINK` has all changes of links, the kernel has its
+/// own group of uevents, and ethtool's has another number at each boot.
+const GROUPS: [(&str, SockProtocol, Option<u32>, Read); 4] = [
     (
-        Group::Links,
+        "changes of links (rtnetlink)",
         SockProtocol::NetlinkRoute,
         Some(1),
-        "changes of links (rtnetlink)",
+        |_, bytes| Ok(named(Kind::Link, messages::links(bytes)?)),
     ),
     (
-        Group::Uevents,
+        "devices and CPUs (uevents)",
         SockProtocol::NetlinkKObjectUEvent,
         Some(1),
-        "devices and CPUs (uevents)",
+        |root, bytes| {
+            let event = messages::uevent(bytes).and_then(|event| of_interfaces(root, event));
+            Ok(event.into_iter().collect())
+        },
     ),
     (
-        Group::Ethtool,
+        "changes of channels (ethtool netlink, Linux 5.6 or later)",
         SockProtocol::NetlinkGeneric,
         None,
-        "changes of channels (ethtool netlink, Linux 5.6 or later)",
+        |_, bytes| Ok(named(Kind::Channels, messages::channels(bytes)?)),
     ),
     (
-        Group::Qdiscs,
-        SockProtocol::NetlinkRoute,
-        Some(4),
         "queueing disciplines (rtnetlink)",
+        SockProtocol::NetlinkRoute,
+        Some(TC_GROUP),
+        |root, bytes| {
+            let indexes = messages::qdiscs(bytes)?.into_iter();
+            let hardware = indexes.filter_map(|index| with_device(root, index));
+            Ok(named(Kind::Qdisc, hardware.collect()))
+        },
     ),
 ];
+
+fn named(kind: Kind, names: Vec<String>) -> Vec<Event> {
+    let events = names.into_iter().map(|name| Event::new(kind, name));
+    events.collect()
+}
 
 impl Sources {
     /// Opens them, and blocks the signals that they read. A tree has files only. What the kernel does not have is
@@ -100,9 +110,9 @@ impl Sources {
         let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
         let clock = TimerFd::new(ClockId::CLOCK_REALTIME, flags)?;
         let (mut netlink, mut missing) = (Vec::new(), Vec::new());
-        for (of, protocol, group, words) in GROUPS.into_iter().filter(|_| root.is_real()) {
-            match open(of, protocol, group) {
-                Ok(opened) => netlink.push((of, opened)),
+        for (words, protocol, group, read) in GROUPS.into_iter().filter(|_| root.is_real()) {
+            match open(protocol, group) {
+                Ok(opened) => netlink.push((opened, read)),
                 Err(error) => missing.push(format!("{words}: {}", errno_words(&error))),
             }
         }
@@ -142,7 +152,7 @@ impl Sources {
         let milliseconds = time.as_nanos().div_ceil(1_000_000);
         let time = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
         let own = [self.signals.as_fd(), self.clock.as_fd(), self.files.as_fd()];
-        let netlink = self.netlink.iter().map(|(_, socket)| socket.as_fd());
+        let netlink = self.netlink.iter().map(|(socket, _)| socket.as_fd());
         let fds = own.into_iter().chain(netlink).chain(output.iter().copied());
         let mut fds = fds
             .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
@@ -151,35 +161,24 @@ impl Sources {
             Ok(0) | Err(Errno::EINTR) => return Ok(woken),
             ready => ready?,
         };
-        let is_ready = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect_vec();
-        if is_ready[0] {
-            while let Some(signal) = self.signals.read_signal()? {
-                let number = i32::try_from(signal.ssi_signo).ok();
-                woken
-                    .signals
-                    .extend(number.and_then(|number| Signal::try_from(number).ok()));
-            }
+        // None of them blocks: what has nothing says so.
+        while let Some(signal) = self.signals.read_signal()? {
+            let number = i32::try_from(signal.ssi_signo).ok();
+            let signal = number.and_then(|number| Signal::try_from(number).ok());
+            woken.signals.extend(signal);
         }
-        if is_ready[1] && self.clock.wait() != Err(Errno::EAGAIN) {
+        if self.clock.wait() != Err(Errno::EAGAIN) {
             woken.events.push(Event::of(Kind::Resume));
             self.arm_clock()?;
         }
-        if is_ready[2] {
-            self.files.read(root, &mut woken)?;
-        }
-        for ((group, socket), _) in self
-            .netlink
-            .iter()
-            .zip(&is_ready[3..])
-            .filter(|(_, ready)| **ready)
-        {
+        self.files.read(root, &mut woken)?;
+        for (socket, read) in &self.netlink {
             for _ in 0..AT_ONCE {
                 // The real length also of a message that is longer than the buffer.
                 match recv(socket.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_TRUNC) {
                     Ok(length) => {
                         let bytes = self.buffer.get(..length);
-                        let read = bytes.map(|bytes| group.read(root, bytes));
-                        let events = read.and_then(Result::ok);
+                        let events = bytes.and_then(|bytes| read(root, bytes).ok());
                         let lost = || vec![Event::of(Kind::Lost)];
                         woken.events.extend(events.unwrap_or_else(lost));
                     }
@@ -195,41 +194,20 @@ impl Sources {
 }
 
 /// A socket in a group. Beside the kernel, only who has `CAP_NET_ADMIN` can send to it.
-fn open(of: Group, protocol: SockProtocol, group: Option<u32>) -> io::Result<OwnedFd> {
-    let group = match group {
+fn open(protocol: SockProtocol, group: Option<u32>) -> io::Result<OwnedFd> {
+    let number = match group {
         Some(group) => group,
         None => Client::group(c"ethtool", c"monitor")?,
     };
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let opened = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
     bind(opened.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
-    if of == Group::Qdiscs {
+    if group == Some(TC_GROUP) {
         // Each class and filter is sent to this group, too, and there may be thousands.
         sys::filter_netlink(&opened, &messages::QDISC_MESSAGES)?;
     }
-    sys::join_netlink_group(&opened, group)?;
+    sys::join_netlink_group(&opened, number)?;
     Ok(opened)
-}
-
-impl Group {
-    /// Reads a datagram.
-    fn read(self, root: &Root, datagram: &[u8]) -> io::Result<Vec<Event>> {
-        let (kind, names) = match self {
-            Self::Links => (Kind::Link, messages::links(datagram)?),
-            Self::Ethtool => (Kind::Channels, messages::channels(datagram)?),
-            Self::Qdiscs => {
-                let indexes = messages::qdiscs(datagram)?.into_iter();
-                let hardware = indexes.filter_map(|index| with_device(root, index));
-                (Kind::Qdisc, hardware.collect())
-            }
-            Self::Uevents => {
-                let event = messages::uevent(datagram).and_then(|event| of_interfaces(root, event));
-                return Ok(event.into_iter().collect());
-            }
-        };
-        let events = names.into_iter().map(|name| Event::new(kind, name));
-        Ok(events.collect())
-    }
 }
 
 /// The name of an interface if it has a device.
