@@ -16,7 +16,7 @@ const TOEPLITZ: u8 = 1;
 
 /// Fields of `RXH_*`.
 const ADDRESSES: u32 = 1 << 4 | 1 << 5;
-const PORTS: u32 = 1 << 6 | 1 << 7;
+const ADDRESSES_AND_PORTS: u32 = ADDRESSES | 1 << 6 | 1 << 7;
 
 /// Where a flow arrives, as far as it can be known.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -77,66 +77,24 @@ fn hex<S: Serializer>(hash: &Option<u32>, serializer: S) -> Result<S::Ok, S::Err
 /// Why a part of the answer is not known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
-    #[error("ethtool reports nothing about how {0} distributes flows")]
-    NoAnswer(String),
-    #[error("the driver does not report its RSS table, and there are {0} receive queues")]
-    NoTable(usize),
-    #[error("the RSS table has {0} entries, which is not a power of two")]
-    TableSize(usize),
-    #[error("the driver does not report its RSS key")]
-    NoKey,
-    #[error("before Linux {1}.{2}, {0} may give the device another RSS key than it reports")]
-    WrongKey(&'static str, u32, u32),
-    #[error("before Linux {1}.{2}, {0} does not report how the device changes the hash's input")]
-    HiddenTransform(&'static str, u32, u32),
-    #[error("devices of {0} compute Toeplitz otherwise than it is defined")]
-    OtherToeplitz(&'static str),
-    #[error("a fragment has no ports, and how the device hashes fragments is not reported")]
-    Fragment,
-    #[error(
-        "{0} wraps what it carries in other packets: ask about the interface and the ends of those"
-    )]
-    Tunnel(String),
-    #[error("which of the ports {0} a packet arrives on is the sender's choice, or the switch's")]
-    PortChoice(String),
-    #[error("the RSS key of {0} bytes is too short for {1}")]
-    ShortKey(usize, &'static str),
-    #[error("the driver does not report its hash function")]
-    NoFunction,
-    #[error("the hash function {0} is not publicly defined")]
-    Function(String),
-    #[error("the transformation {0} of the hash's input is not known")]
-    Transform(u8),
-    #[error("the driver does not report which fields it hashes of {0}")]
-    NoFields(&'static str),
-    #[error("the fields that are hashed of {0} (RXH bits {1:#x}) have no publicly defined order")]
-    Fields(&'static str, u32),
-    #[error("{0} ntuple filters are set, and what they match is not known")]
-    Filters(u32),
-    #[error("whether ntuple filters are set is not known")]
-    FiltersUnreadable,
-    #[error("ntuple filter {0} also compares what addresses and ports do not say")]
-    FilterComparesMore(u32),
-    #[error("RSS context {0}, to which ntuple filter {1} sends it, is not known")]
-    NoContext(u32, u32),
-    #[error("ntuple filter {0} drops it")]
-    Dropped(u32),
-    #[error("ntuple filter {0} sends it to virtual function {1}")]
-    VirtualFunction(u32, u32),
-    #[error("receive queue {0} does not exist")]
-    NoQueue(u32),
-    #[error("the IRQ of receive queue {0} is not known")]
-    NoIrq(u32),
-    #[error("IRQ {0} may arrive on any of CPUs {1}")]
-    SeveralCpus(u32, CpuSet),
-    #[error("the NAPI thread of receive queue {0} may run on any of CPUs {1}")]
-    ThreadCpus(u32, CpuSet),
-    #[error("the NAPI thread of receive queue {0} is not known")]
-    NoThread(u32),
-    #[error("RPS distributes by a hash that the kernel computes with a secret key, since {0}")]
-    SoftwareHash(&'static str),
-    #[error("RFS sends it to the CPU where the application last read from it")]
-    Rfs,
+    #[error("{0}")]
+    Unknown(String),
+    /// A filter takes the flow away from the interface's queues.
+    #[error("{0}")]
+    Taken(String),
+}
+
+impl Missing {
+    /// Of what comes through an interface that wraps it.
+    pub(crate) fn in_tunnel(name: &str) -> Self {
+        Self::Unknown(format!(
+            "{name} wraps what it carries in other packets: ask about the interface and the ends of those"
+        ))
+    }
+}
+
+fn unknown<T>(why: impl Into<String>) -> Result<T, Missing> {
+    Err(Missing::Unknown(why.into()))
 }
 
 impl Serialize for Missing {
@@ -150,7 +108,7 @@ impl Serialize for Missing {
 pub fn arrivals(machine: &Machine, through: &Through<'_>, flow: &Flow) -> Vec<Arrival> {
     match &through.tunnel {
         Some(tunnel) => vec![Arrival {
-            missing: Some(Missing::Tunnel(tunnel.clone())),
+            missing: Some(Missing::in_tunnel(tunnel)),
             ..Arrival::begin(flow, tunnel)
         }],
         None => (through.ports.iter())
@@ -210,18 +168,26 @@ fn choose_queue(
     };
     let Some(facts) = facts else {
         arrival.queue = only;
+        let name = &interface.name;
         return match only {
             Some(_) => Ok(()),
-            None => Err(Missing::NoAnswer(interface.name.clone())),
+            None => unknown(format!(
+                "ethtool reports nothing about how {name} distributes flows"
+            )),
         };
     };
     let (mut context, mut base) = (0, 0);
     if let Some(filter) = filter(facts, &arrival.flow)? {
-        arrival.filter = Some(filter.location);
+        let location = filter.location;
+        arrival.filter = Some(location);
         match filter.to {
-            FilterTarget::Dropped => return Err(Missing::Dropped(filter.location)),
+            FilterTarget::Dropped => {
+                return Err(Missing::Taken(format!("ntuple filter {location} drops it")));
+            }
             FilterTarget::Function(function) => {
-                return Err(Missing::VirtualFunction(filter.location, function));
+                return Err(Missing::Taken(format!(
+                    "ntuple filter {location} sends it to virtual function {function}"
+                )));
             }
             FilterTarget::Queue(queue) => arrival.queue = Some(queue),
             FilterTarget::Context {
@@ -238,20 +204,26 @@ fn choose_queue(
         return Ok(());
     }
     let Some(RssContext { table, .. }) = facts.contexts.get(&context) else {
-        return Err(match arrival.filter {
-            Some(location) => Missing::NoContext(context, location),
-            None => Missing::NoTable(interface.rx_queues.len()),
-        });
+        return match arrival.filter {
+            Some(location) => unknown(format!(
+                "RSS context {context}, to which ntuple filter {location} sends it, is not known"
+            )),
+            // There is no hash without a table, and why not has been said.
+            None => hashed.map(drop),
+        };
     };
     // Where every entry is the same, the hash does not matter.
     let entry = if let Ok(queue) = table.iter().all_equal_value() {
         queue
     } else {
         let hash = hashed?;
-        if !table.len().is_power_of_two() {
-            return Err(Missing::TableSize(table.len()));
+        let size = table.len();
+        if !size.is_power_of_two() {
+            return unknown(format!(
+                "the RSS table has {size} entries, which is not a power of two"
+            ));
         }
-        &table[hash as usize & (table.len() - 1)]
+        &table[hash as usize & (size - 1)]
     };
     arrival.queue = Some(base.saturating_add(*entry));
     Ok(())
@@ -259,18 +231,23 @@ fn choose_queue(
 
 /// The first filter that matches a flow.
 fn filter<'a>(facts: &'a RxHash, flow: &Flow) -> Result<Option<&'a Filter>, Missing> {
-    match facts.filter_count {
-        None => return Err(Missing::FiltersUnreadable),
-        Some(count) if facts.filters.len() != count as usize => {
-            return Err(Missing::Filters(count));
-        }
-        Some(_) => {}
+    let Some(count) = facts.filter_count else {
+        return unknown("whether ntuple filters are set is not known");
+    };
+    if facts.filters.len() != count as usize {
+        return unknown(format!(
+            "{count} ntuple filters are set, and what they match is not known"
+        ));
     }
     let matching = facts.filters.iter().filter(|filter| matches(filter, flow));
     match matching.min_by_key(|filter| filter.location) {
-        Some(filter) if filter.compares_more || flow.fragment => {
-            Err(Missing::FilterComparesMore(filter.location))
-        }
+        Some(Filter {
+            location,
+            compares_more,
+            ..
+        }) if *compares_more || flow.fragment => unknown(format!(
+            "ntuple filter {location} also compares what addresses and ports do not say"
+        )),
         found => Ok(found),
     }
 }
@@ -281,9 +258,8 @@ fn matches(filter: &Filter, flow: &Flow) -> bool {
         IpAddr::V6(address) => u128::from(address),
     };
     let ends = [flow.source, flow.destination];
-    let same_address = |(end, (wanted, mask)): (&SocketAddr, &(IpAddr, IpAddr))| {
-        (bits(end.ip()) ^ bits(*wanted)) & bits(*mask) == 0
-    };
+    let same_address =
+        |(end, (wanted, mask)): (&SocketAddr, &(u128, u128))| (bits(end.ip()) ^ wanted) & mask == 0;
     let same_port = |(end, (wanted, mask)): (&SocketAddr, &(u16, u16))| {
         (end.port() ^ wanted) & mask == 0 || flow.fragment
     };
@@ -294,40 +270,61 @@ fn matches(filter: &Filter, flow: &Flow) -> bool {
 
 /// The device's hash of a flow.
 fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Result<u32, Missing> {
-    let rss = facts.contexts.get(&context);
-    let rss = rss.ok_or(Missing::NoTable(interface.rx_queues.len()))?;
+    let Some(rss) = facts.contexts.get(&context) else {
+        let queues = interface.rx_queues.len();
+        return unknown(format!(
+            "the driver does not report its RSS table, and there are {queues} receive queues"
+        ));
+    };
     match rss.function {
         TOEPLITZ => {}
         // Before hash functions could be chosen, it was Toeplitz; drivers that do not report it have no other.
         0 if is_among(interface, &SYSTEM_KEY) => {}
-        0 => return Err(Missing::NoFunction),
-        other => {
-            return Err(Missing::Function(match other {
-                2 => "XOR".to_owned(),
-                4 => "CRC32".to_owned(),
-                other => other.to_string(),
-            }));
-        }
+        0 => return unknown("the driver does not report its hash function"),
+        2 => return unknown("the hash function XOR is not publicly defined"),
+        4 => return unknown("the hash function CRC32 is not publicly defined"),
+        other => return unknown(format!("the hash function {other} is not publicly defined")),
     }
     let driver = interface.driver.as_deref();
     if let Some(doubt) = driver.and_then(|driver| doubt(driver, facts.release)) {
-        return Err(doubt);
+        return unknown(doubt);
     }
     if flow.fragment {
-        return Err(Missing::Fragment);
+        return unknown(
+            "a fragment has no ports, and how the device hashes fragments is not reported",
+        );
     }
-    if rss.transform > OR_XOR {
-        return Err(Missing::Transform(rss.transform));
+    let transform = rss.transform;
+    if transform > OR_XOR {
+        return unknown(format!(
+            "the transformation {transform} of the hash's input is not known"
+        ));
     }
-    let kind = flow.kind();
-    let fields = *(facts.fields.get(&kind)).ok_or(Missing::NoFields(kind.name()))?;
-    let with_ports = fields == ADDRESSES | PORTS;
-    if !with_ports && fields != ADDRESSES {
-        return Err(Missing::Fields(kind.name(), fields));
-    }
-    let key = key(interface, facts, &rss.key).ok_or(Missing::NoKey)?;
-    toeplitz(&key.0, &input(flow, with_ports, rss.transform))
-        .ok_or(Missing::ShortKey(key.0.len(), kind.name()))
+    let of = flow.kind().name();
+    let with_ports = match facts.fields.get(&flow.kind()) {
+        None => {
+            return unknown(format!(
+                "the driver does not report which fields it hashes of {of}"
+            ));
+        }
+        Some(&ADDRESSES) => false,
+        Some(&ADDRESSES_AND_PORTS) => true,
+        Some(fields) => {
+            return unknown(format!(
+                "the fields that are hashed of {of} (RXH bits {fields:#x}) have no publicly defined order"
+            ));
+        }
+    };
+    let Some(Key(key)) = key(interface, facts, &rss.key) else {
+        return unknown("the driver does not report its RSS key");
+    };
+    let short = || {
+        unknown(format!(
+            "the RSS key of {} bytes is too short for {of}",
+            key.len()
+        ))
+    };
+    toeplitz(key, &input(flow, with_ports, transform)).map_or_else(short, Ok)
 }
 
 /// The device's key: as it reports it, or as its driver is known to set it.
@@ -353,12 +350,16 @@ const MARKS_L4: [&str; 3] = ["ixgbe", "virtio_net", "mlx5_core"];
 /// and in some releases of 6.12, too: the structure that it sends has a byte of padding before it. `mlx5_core` has always
 /// had its devices make the hash symmetric, and reports that since 6.15. Those of `ena` begin with another value and the
 /// other end of the key.
-fn doubt(driver: &str, release: Option<(u32, u32)>) -> Option<Missing> {
+fn doubt(driver: &str, release: Option<(u32, u32)>) -> Option<&'static str> {
     let before = |since| release.is_none_or(|release| release < since);
     match driver {
-        "virtio_net" if before((6, 19)) => Some(Missing::WrongKey("virtio_net", 6, 19)),
-        "mlx5_core" if before((6, 15)) => Some(Missing::HiddenTransform("mlx5_core", 6, 15)),
-        "ena" => Some(Missing::OtherToeplitz("ena")),
+        "virtio_net" if before((6, 19)) => Some(
+            "before Linux 6.19, virtio_net may give the device another RSS key than it reports",
+        ),
+        "mlx5_core" if before((6, 15)) => Some(
+            "before Linux 6.15, mlx5_core does not report how the device changes the hash's input",
+        ),
+        "ena" => Some("devices of ena compute Toeplitz otherwise than it is defined"),
         _ => None,
     }
 }
@@ -378,32 +379,40 @@ fn follow_queue(
     let Some(queue) = arrival.queue else {
         return Ok(());
     };
-    let rx = interface.rx_queues.iter().find(|rx| rx.index == queue);
-    let rx = rx.ok_or(Missing::NoQueue(queue))?;
+    let Some(rx) = interface.rx_queues.iter().find(|rx| rx.index == queue) else {
+        return unknown(format!("receive queue {queue} does not exist"));
+    };
     let serves = |vector: &&Vector| {
         matches!(vector.role, Role::Combined | Role::Rx) && vector.queue == Some(queue)
     };
-    let vector = interface.vectors.iter().find(serves);
-    let vector = vector.ok_or(Missing::NoIrq(queue))?;
+    let Some(vector) = interface.vectors.iter().find(serves) else {
+        return unknown(format!("the IRQ of receive queue {queue} is not known"));
+    };
     arrival.irq = Some(vector.irq);
     // A vector whose CPU is no longer among those it may have moves at its next interrupt.
     let cpus = match &vector.effective {
         Some(effective) if effective.intersects(&vector.affinity.cpus) => effective,
         _ => &vector.affinity.cpus,
     };
-    let only = |cpus: &CpuSet| cpus.first().filter(|_| cpus.len() == 1);
-    let mut cpu = only(cpus).ok_or_else(|| Missing::SeveralCpus(vector.irq, cpus.clone()))?;
+    let only = |cpus: &CpuSet, what: &str| match cpus.first() {
+        Some(cpu) if cpus.len() == 1 => Ok(cpu),
+        _ => unknown(format!("{what} on any of CPUs {cpus}")),
+    };
+    let mut cpu = only(cpus, &format!("IRQ {} may arrive", vector.irq))?;
     arrival.irq_cpu = Some(cpu);
     let online = |mask: &MaskFile| mask.cpus.intersection(&machine.topology.online);
     if interface.polling.threaded {
         let mut threads = interface.threads.iter();
         let thread = threads.find(|of| of.woken_by.is_some_and(|(irq, _)| irq == vector.irq));
-        let cpus = online(&thread.ok_or(Missing::NoThread(queue))?.affinity);
-        cpu = only(&cpus).ok_or(Missing::ThreadCpus(queue, cpus))?;
+        let what = format!("the NAPI thread of receive queue {queue}");
+        let Some(thread) = thread else {
+            return unknown(format!("{what} is not known"));
+        };
+        cpu = only(&online(&thread.affinity), &format!("{what} may run"))?;
     }
     let rps = rx.rps_cpus.as_ref().map(online).unwrap_or_default();
     if machine.flow_entries.is_some_and(|entries| entries > 0) && rx.rps_flow_cnt.unwrap_or(0) > 0 {
-        return Err(Missing::Rfs);
+        return unknown("RFS sends it to the CPU where the application last read from it");
     }
     if !rps.is_empty() {
         cpu = rps_cpu(interface, facts, arrival, &rps)?;
@@ -424,23 +433,25 @@ fn rps_cpu(
     if let [only] = all[..] {
         return Ok(only);
     }
-    let missing = Missing::SoftwareHash;
-    let facts = facts.ok_or(missing("what the device reports is not known"))?;
-    if facts.to_stack != Some(true) {
-        return Err(missing("receive-hashing is off"));
-    }
-    if !is_among(interface, &MARKS_L4) {
-        let why = "the driver is not known to give the stack a hash of ports";
-        return Err(missing(why));
-    }
-    if facts.fields.get(&arrival.flow.kind()) != Some(&(ADDRESSES | PORTS)) {
-        return Err(missing("the device does not hash its ports"));
-    }
-    let hash = arrival
-        .hash
-        .ok_or(missing("the device's hash is not known"))?;
-    let at = (u64::from(hash) * all.len() as u64) >> 32;
-    Ok(all[usize::try_from(at).unwrap_or(0)])
+    let fields = |facts: &RxHash| facts.fields.get(&arrival.flow.kind()).copied();
+    let why = match (facts, arrival.hash) {
+        (None, _) => "what the device reports is not known",
+        (Some(facts), _) if facts.to_stack != Some(true) => "receive-hashing is off",
+        _ if !is_among(interface, &MARKS_L4) => {
+            "the driver is not known to give the stack a hash of ports"
+        }
+        (Some(facts), _) if fields(facts) != Some(ADDRESSES_AND_PORTS) => {
+            "the device does not hash its ports"
+        }
+        (_, None) => "the device's hash is not known",
+        (_, Some(hash)) => {
+            let at = (u64::from(hash) * all.len() as u64) >> 32;
+            return Ok(all[usize::try_from(at).unwrap_or(0)]);
+        }
+    };
+    unknown(format!(
+        "RPS distributes by a hash that the kernel computes with a secret key, since {why}"
+    ))
 }
 
 /// The source ports with which a flow arrives on a CPU, in order from 32768, where Linux begins to choose them, and then
@@ -458,7 +469,7 @@ pub fn ports_to(
         let arrival = arrival(machine, interface, &flow);
         match arrival.missing {
             // What a filter does to some ports does not matter to the others.
-            Some(Missing::Dropped(_) | Missing::VirtualFunction(..)) => {}
+            Some(Missing::Taken(_)) => {}
             Some(missing) => return Err(missing),
             None if arrival.cpu == Some(cpu) => found.push(port),
             None => {}

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::iter::repeat_n;
-use std::net::IpAddr;
 
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
@@ -214,8 +213,8 @@ pub struct Filter {
     pub location: u32,
     /// The kinds of flows that it can match.
     pub kinds: Vec<FlowKind>,
-    /// The source and destination address that it compares, each with a mask of the bits that count.
-    pub addresses: [(IpAddr, IpAddr); 2],
+    /// The source and destination address that it compares, as numbers, each with a mask of the bits that count.
+    pub addresses: [(u128, u128); 2],
     /// The source and destination port that it compares, each with a mask of the bits that count.
     pub ports: [(u16, u16); 2],
     /// Whether it also compares what a flow's addresses and ports do not say: a VLAN, a hardware address, the type of
@@ -263,7 +262,7 @@ impl Filter {
         let mut filter = Self {
             location,
             kinds: kinds(kind, values, masks),
-            addresses: [(IpAddr::from([0; 4]), IpAddr::from([0; 4])); 2],
+            addresses: [(0, 0); 2],
             ports: [(0, 0); 2],
             compares_more: extended && is_any(&spec[128..148]),
             to: target(cookie, (flow_type & WITH_CONTEXT != 0).then_some(context)),
@@ -279,9 +278,9 @@ impl Filter {
                 return filter;
             }
         };
-        let address = |of: &[u8], at: usize| match width {
-            4 => IpAddr::from(bytes::<4>(of, at)),
-            _ => IpAddr::from(bytes::<16>(of, at)),
+        let address = |of: &[u8], at: usize| {
+            let bytes = of[at..at + width].iter();
+            bytes.fold(0, |number, byte| number << 8 | u128::from(*byte))
         };
         let port = |of: &[u8], at: usize| u16::from_be_bytes(bytes(of, at));
         let after = 2 * width;
@@ -456,10 +455,7 @@ mod tests {
         let filter = Filter::parse(&tcp, 0);
         assert_eq!((filter.location, filter.to), (7, FilterTarget::Queue(3)));
         assert_eq!(filter.kinds, [FlowKind::Tcp4]);
-        assert_eq!(
-            filter.addresses[1],
-            ([10, 0, 0, 2].into(), [255, 255, 255, 0].into())
-        );
+        assert_eq!(filter.addresses[1], (0x0a00_0002, 0xffff_ff00));
         assert_eq!(filter.ports, [(0, 0), (5201, 0xffff)]);
         assert!(!filter.compares_more);
 

@@ -116,7 +116,10 @@ fn one(arrivals: Vec<Arrival>) -> Result<Arrival, Missing> {
         .iter()
         .map(|arrival| arrival.interface.as_str())
         .collect();
-    let choice = Missing::PortChoice(names.join(", "));
+    let choice = Missing::Unknown(format!(
+        "which of the ports {} a packet arrives on is the sender's choice, or the switch's",
+        names.join(", ")
+    ));
     let mut one: Option<Arrival> = None;
     for mut arrival in arrivals {
         if let Some(missing) = arrival.missing.take() {

@@ -91,8 +91,7 @@ impl Flows {
         };
         let on_port = (through.ports.iter())
             .map(|port| ports(&port.name, ports_to(machine, port, flow, cpu)));
-        let tunnel =
-            (through.tunnel.iter()).map(|name| ports(name, Err(Missing::Tunnel(name.clone()))));
+        let tunnel = (through.tunnel.iter()).map(|name| ports(name, Err(Missing::in_tunnel(name))));
         Self {
             ports: on_port.chain(tunnel).collect(),
             ..Self::new(machine, through, &[])

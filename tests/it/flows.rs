@@ -417,7 +417,7 @@ fn filters_and_contexts_go_first() {
     let filter = |location, port: u16, more, to| Filter {
         location,
         kinds: vec![FlowKind::Tcp4],
-        addresses: [("0.0.0.0".parse().unwrap(), "0.0.0.0".parse().unwrap()); 2],
+        addresses: [(0, 0); 2],
         ports: [(0, 0), (port, 0xffff)],
         compares_more: more,
         to,
