@@ -178,9 +178,12 @@ impl Sources {
                 match recv(socket.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_TRUNC) {
                     Ok(length) => {
                         let bytes = self.buffer.get(..length);
-                        let events = bytes.and_then(|bytes| read(root, bytes).ok());
-                        let lost = || vec![Event::of(Kind::Lost)];
-                        woken.events.extend(events.unwrap_or_else(lost));
+                        woken
+                            .events
+                            .extend(match bytes.map(|bytes| read(root, bytes)) {
+                                Some(Ok(events)) => events,
+                                _ => vec![Event::of(Kind::Lost)],
+                            });
                     }
                     Err(Errno::ENOBUFS) => woken.events.push(Event::of(Kind::Lost)),
                     Err(Errno::EINTR) => {}
