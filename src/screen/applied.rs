@@ -193,10 +193,8 @@ fn mismatches(page: &mut Page, vectors: &[VectorProof]) {
             Gone => "the IRQ is gone".to_owned(),
         };
         let (name, irq, cpus) = (&vector.interface, vector.irq, vector.cpus.short());
-        page.item(
-            "mismatch    ",
-            format!("{name} IRQ {irq}: planned CPU {cpus}, {what}"),
-        );
+        let text = format!("{name} IRQ {irq}: planned CPU {cpus}, {what}");
+        page.item("mismatch    ", text);
     }
 }
 

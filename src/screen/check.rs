@@ -35,7 +35,7 @@ pub fn check(check: &Check, all: bool, apply: &str) -> Page {
             let on = machine_or(&one.write.interface).to_owned();
             [on, setting(&one.write), difference(&check.host, &one.write)]
         });
-        page.columns(0..0, ["INTERFACE", "SETTING", "NOW -> PLANNED"], rows);
+        page.columns(0, 0..0, ["INTERFACE", "SETTING", "NOW -> PLANNED"], rows);
     }
     if has_details {
         reasons(check, &mut page);
@@ -146,7 +146,7 @@ fn by_interface(check: &Check, page: &mut Page) {
     let of_machine = (of_machine > 0).then(|| ["machine", "-", &settings, ""].map(Cell::from));
     let rows = rows.chain(of_machine).collect_vec();
     if !rows.is_empty() {
-        page.columns(0..0, ["INTERFACE", "STATE", "DIFFERS", "WHY"], rows);
+        page.columns(0, 0..0, ["INTERFACE", "STATE", "DIFFERS", "WHY"], rows);
     }
 }
 

@@ -41,8 +41,10 @@ fn place(arrival: &Arrival) -> String {
         with("CPU ", arrival.irq_cpu),
     ];
     let taken = joined(", ", parts.each_ref().map(String::as_str));
-    let l3 = Some(&arrival.l3).filter(|cpus| !cpus.is_empty());
-    let around = joined(", ", [&with("node ", arrival.node), &with("L3 of ", l3)]);
+    let around = joined(
+        ", ",
+        [&with("node ", arrival.node), &with("L3 of ", [&arrival.l3])],
+    );
     let then = match (arrival.cpu, arrival.rps_cpu) {
         (Some(_), Some(rps)) => format!("; then RPS: CPU {rps}"),
         (Some(cpu), None) if arrival.irq_cpu != Some(cpu) => {
@@ -82,7 +84,7 @@ fn spread(flows: &Flows, page: &mut Page) {
             share.flows.to_string(),
         ]
     });
-    page.columns(0..0, heads, shares);
+    page.columns(0, 0..0, heads, shares);
     let heads = ["PROTOCOL", "SOURCE", "DESTINATION", "QUEUE", "CPU", ""];
     let each = arrivals.map(|arrival| {
         [
@@ -94,7 +96,7 @@ fn spread(flows: &Flows, page: &mut Page) {
             or(&arrival.missing, ""),
         ]
     });
-    page.columns(0..0, heads, each);
+    page.columns(0, 0..0, heads, each);
 }
 
 fn ports(found: &Ports) -> String {

@@ -2,7 +2,7 @@
 
 use itertools::Itertools as _;
 
-use crate::screen::page::{Column, FIGURES, Page, listed};
+use crate::screen::page::{Column, FIGURES, Page};
 use crate::screen::{count, or, queue, rate, when, with};
 use nicpin::report::compare::{Comparison, Figure, Spread};
 use nicpin::report::connections::{ArrivingConnections, Connections};
@@ -19,7 +19,7 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
     let interfaces = measure.interfaces.iter();
     let share = |one: &InterfaceRates| one.local.unwrap_or(1.0);
     let interfaces = interfaces.sorted_by(|a, b| share(a).total_cmp(&share(b)));
-    page.list(2..usize::MAX, INTERFACES, interfaces.clone());
+    page.list(0, 2..usize::MAX, INTERFACES, interfaces.clone());
     let vectors = interfaces
         .flat_map(|one| one.vectors.iter().map(|of| (&one.name, of)))
         .filter(|(_, vector)| all || vector.interrupts > 0);
@@ -40,7 +40,7 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
     let rows = rows.collect_vec();
     if !rows.is_empty() {
         let heads = ["INTERFACE", "QUEUE", "IRQ", "IRQ/S", "LOCAL", "BY CPU"];
-        page.columns(2..5, heads, rows);
+        page.columns(0, 2..5, heads, rows);
     }
     if let Some(connections) = measure.connections.as_ref().filter(|of| of.established > 0) {
         self::connections(&mut page, connections, most);
@@ -58,7 +58,7 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
         page.line("");
         page.line("No CPU took interrupts or packets.");
     } else {
-        page.list(FIGURES, CPUS, cpus);
+        page.list(0, FIGURES, CPUS, cpus);
     }
     if hidden > 0 {
         page.line(format!("{hidden} less busy CPUs: nicpin measure --all"));
@@ -121,7 +121,7 @@ fn connections(page: &mut Page, connections: &Connections, most: usize) {
     ));
     if !arrivals.is_empty() {
         let rows = arrivals.iter().take(most);
-        page.table(2, listed(ARRIVALS, rows));
+        page.list(2, 0..0, ARRIVALS, rows);
     }
     if arrivals.len() > most {
         let hidden = arrivals.len() - most;
@@ -211,7 +211,7 @@ pub fn compare(comparison: &Comparison) -> Page {
         ]
     });
     page.table(2, sides);
-    page.columns(0..0, HEADER, comparison.figures.iter().flat_map(figure));
+    page.columns(0, 0..0, HEADER, comparison.figures.iter().flat_map(figure));
     page.notes([("", &*comparison.notes)]);
     page
 }

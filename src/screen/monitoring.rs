@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use itertools::Itertools as _;
 
-use crate::screen::{bracketed, count, message, printable, when, with};
+use crate::screen::{bracketed, count, message, printable, sorted, when, with};
 use nicpin::machine::setting::IRQ_FILES;
 use nicpin::report::check::Check;
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Same};
@@ -147,20 +147,16 @@ fn contended<'a>(
     watcher: &Watcher,
     interfaces: impl Iterator<Item = &'a InterfaceReport>,
 ) -> Vec<String> {
+    let none = interfaces.map(|one| (&one.name, false));
     let left = watcher.left_alone.iter().map(|left| &left.setting);
-    let names = interfaces
-        .map(|one| &one.name)
-        .chain(left.clone().map(|of| &of.interface))
-        .sorted()
-        .dedup()
-        .map(|name| {
-            let vectors = left.clone().filter(|of| of.path.starts_with(IRQ_FILES));
-            sample(
-                &[("device", name)],
-                vectors.filter(|of| of.interface == *name).count(),
-            )
+    let left = left.map(|of| (&of.interface, of.path.starts_with(IRQ_FILES)));
+    let by_name = sorted(none.chain(left))
+        .into_iter()
+        .map(|(name, are_vectors)| {
+            let vectors = are_vectors.into_iter().filter(|is_vector| *is_vector);
+            sample(&[("device", name)], vectors.count())
         });
-    names.collect()
+    by_name.collect()
 }
 
 /// The time of the last success in metrics that were printed before.
@@ -184,11 +180,11 @@ pub fn line(check: Result<&Check, &str>, thresholds: Thresholds) -> String {
     let plain = |text: &str| message(text).replace('|', "/");
     let (status, text) = match check {
         Ok(check) => {
-            let (text, data) = (text(check, thresholds), performance_data(check, thresholds));
-            (
-                thresholds.judge(check),
-                format!("{} | {data}", plain(&text)),
-            )
+            let (text, data) = (
+                plain(&text(check, thresholds)),
+                performance_data(check, thresholds),
+            );
+            (thresholds.judge(check), format!("{text} | {data}"))
         }
         Err(error) => (PluginStatus::Unknown, plain(error)),
     };

@@ -26,16 +26,15 @@ pub fn nodes(nodes: &Nodes) -> Page {
     ));
     let heads = ["NODE", "MEMORY", "FREE", "CPUS", "DEVICES"];
     let rows = all.iter().map(|node| {
-        let cpus = Some(node.cpus.short()).filter(|cpus| !cpus.is_empty());
         [
             node.node.to_string(),
             size(node.memory_kib),
             size(node.usage.free_kib),
-            or(cpus, "none"),
+            or([node.cpus.short()], "none"),
             devices(&node.interfaces, &node.neighbours),
         ]
     });
-    page.columns(0..0, heads, rows);
+    page.columns(0, 0..0, heads, rows);
     let unknown = devices(&nodes.unknown, &nodes.unknown_neighbours);
     if !unknown.is_empty() {
         page.text(format!("On no known node: {unknown}."));

@@ -113,26 +113,32 @@ impl Page {
         self.aligned(indent, 0..0, rows);
     }
 
-    /// Rows below their headings, after an empty line.
+    /// Rows below their headings; what is not indented, after an empty line.
     pub fn columns<const N: usize, C: Into<Cell>>(
         &mut self,
+        indent: usize,
         right: Range<usize>,
         heads: [&str; N],
         rows: impl IntoIterator<Item = [C; N]>,
     ) {
-        self.line("");
-        self.aligned(0, right, titled(heads, rows));
+        if indent == 0 {
+            self.line("");
+        }
+        let rows = rows.into_iter().map(|row| row.map(Into::into));
+        self.aligned(indent, right, once(heads.map(Cell::from)).chain(rows));
     }
 
     /// The same, made of columns.
     pub fn list<'a, const N: usize, T: 'a>(
         &mut self,
+        indent: usize,
         right: Range<usize>,
         columns: [Column<T>; N],
         rows: impl IntoIterator<Item = &'a T>,
     ) {
-        self.line("");
-        self.aligned(0, right, listed(columns, rows));
+        let cells = |row| columns.map(|(_, cell)| cell(row));
+        let heads = columns.map(|(head, _)| head);
+        self.columns(indent, right, heads, rows.into_iter().map(cells));
     }
 
     /// Rows, some columns of which are aligned to the right. If the last one is, too, columns that do not fit the screen
@@ -170,20 +176,16 @@ impl Page {
         });
         let isolated = both.map(|score| score.on_isolated);
         let isolated = change("IRQs on isolated CPUs", isolated, "", false);
-        let rdma = now
-            .rdma
-            .as_ref()
-            .zip(planned.rdma.as_ref())
-            .map(|(now, planned)| {
-                let most = [now.max_per_core, planned.max_per_core];
-                [
-                    change("local RDMA IRQs", [now.local, planned.local], "", true),
-                    change("RDMA IRQs on the busiest core", most, "", false),
-                ]
-            });
+        let rdma = now.rdma.as_ref().zip(planned.rdma.as_ref());
+        let local_rdma = rdma.and_then(|(now, planned)| {
+            change("local RDMA IRQs", [now.local, planned.local], "", true)
+        });
+        let most_rdma = rdma.and_then(|(now, planned)| {
+            let most = [now.max_per_core, planned.max_per_core];
+            change("RDMA IRQs on the busiest core", most, "", false)
+        });
         let changes = local.into_iter().chain(measures).chain(isolated);
-        let rdma = rdma.into_iter().flatten().flatten();
-        let gain = changes.chain(rdma).join(", ");
+        let gain = changes.chain(local_rdma).chain(most_rdma).join(", ");
         if !gain.is_empty() {
             self.text(format!("With the plan: {gain}."));
         }
@@ -272,26 +274,6 @@ fn change<T: PartialOrd + Display>(
 
 /// A heading, and the cell below it.
 pub type Column<T> = (&'static str, fn(&T) -> String);
-
-/// Rows of columns below their headings.
-pub fn listed<'a, const N: usize, T: 'a>(
-    columns: [Column<T>; N],
-    rows: impl IntoIterator<Item = &'a T>,
-) -> impl Iterator<Item = [Cell; N]> {
-    let rows = rows
-        .into_iter()
-        .map(move |row| columns.map(|(_, cell)| cell(row)));
-    titled(columns.map(|(head, _)| head), rows)
-}
-
-/// Rows below their headings.
-pub fn titled<const N: usize, C: Into<Cell>>(
-    heads: [&str; N],
-    rows: impl IntoIterator<Item = [C; N]>,
-) -> impl Iterator<Item = [Cell; N]> {
-    let rows = rows.into_iter().map(|row| row.map(Into::into));
-    once(heads.map(Cell::from)).chain(rows)
-}
 
 /// Cells wider than this do not widen their column.
 const WIDEST: usize = 48;

@@ -10,8 +10,8 @@ use serde::Serialize;
 use self::Detail::{Queues, Reasons, Runs};
 use crate::screen::page::{Page, Screen};
 use crate::screen::{
-    count, grouped, heading, joined, listed, or, places, ranges, role_word, sizes, unbroken, when,
-    with, written,
+    bracketed, count, grouped, heading, joined, listed, or, places, ranges, role_word, sizes,
+    unbroken, when, with, written,
 };
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
@@ -102,11 +102,7 @@ impl<'a> Explained<'a> {
 }
 
 fn interface(page: &mut Page, plan: &Plan, one: &PlannedInterface, detail: Detail) {
-    let parent = one
-        .parent
-        .as_ref()
-        .map(|parent| format!("(VF of {parent})"));
-    let device = joined(" ", [&one.device, &or(parent, "")]);
+    let device = one.device.clone() + &bracketed(&with("VF of ", &one.parent));
     let head = heading(
         &plan.host,
         (&one.name, one.driver.as_deref(), &device),
@@ -262,8 +258,12 @@ impl<'a> Item<'a> {
         }
     }
 
-    fn continues(&self, before: &Self) -> bool {
-        self.number == before.number.map(|before| before + 1) && self.is_like() == before.is_like()
+    /// Whether it is the next queue, for the same reason, on a core that none of the run is on.
+    fn continues(&self, run: &[&Self]) -> bool {
+        let before = run[run.len() - 1];
+        self.number == before.number.map(|before| before + 1)
+            && self.is_like() == before.is_like()
+            && (self.core.is_none() || run.iter().all(|of| of.core != self.core))
     }
 
     fn is_like(&self) -> (bool, &str) {
@@ -326,17 +326,9 @@ impl Rows<'_> {
     fn runs<'i, 'a>(&self, items: &'i [Item<'a>]) -> Vec<Vec<&'i Item<'a>>> {
         let mut runs: Vec<Vec<&Item<'_>>> = Vec::new();
         for item in items {
-            let is_new = |core| {
-                runs.last()
-                    .is_some_and(|run| run.iter().all(|of| of.core != core))
-            };
-            let continues = self.detail == Runs
-                && (item.core.is_none() || is_new(item.core))
-                && (runs.last().and_then(|run| run.last()))
-                    .is_some_and(|last| item.continues(last));
-            match runs.last_mut().filter(|_| continues) {
-                Some(run) => run.push(item),
-                None => runs.push(vec![item]),
+            match runs.last_mut() {
+                Some(run) if self.detail == Runs && item.continues(run) => run.push(item),
+                _ => runs.push(vec![item]),
             }
         }
         if self.detail == Runs && runs.len() > self.most_runs {
@@ -351,10 +343,8 @@ impl Rows<'_> {
         let effective: Option<Vec<&CpuSet>> = run.iter().map(|item| item.effective).collect();
         let effective = effective.filter(|_| run.iter().any(|item| item.now.len() > 1));
         let on = effective.map(|effective| CpuSet::union_of(effective).short());
-        let on = on
-            .filter(|on| on.len() <= SHORT)
-            .map(|on| format!(" (on {on})"));
-        change(run, |sets| places(self.host, sets), &or(on, ""))
+        let on = bracketed(&with("on ", on.filter(|on| on.len() <= SHORT)));
+        change(run, |sets| places(self.host, sets), &on)
     }
 
     fn steering<'i>(&mut self, plan: &Plan, interface: &'i PlannedInterface) {
@@ -368,16 +358,15 @@ impl Rows<'_> {
             CpuSet::parse_kernel_mask(&write.current).ok()
         };
         let item = |way, file, queue, planned: &'i Option<CpuSet>, why: &'i str| {
-            let now = match (now(&queue_file(&interface.name, way, queue, file)), planned) {
-                (None, Some(planned)) => Cow::Borrowed(planned),
-                (now, _) => Cow::Owned(now.unwrap_or_default()),
-            };
+            // What is not planned is unchanged, whatever it is now.
+            let as_planned = planned.as_ref().map_or(Cow::default(), Cow::Borrowed);
+            let now = now(&queue_file(&interface.name, way, queue, file));
+            let now = now.map_or(as_planned, Cow::Owned);
             Item::new(way, Some(queue), now, planned.as_ref(), why)
         };
-        let tx = interface.tx_queues.iter();
-        let xps = tx
-            .clone()
-            .map(|tx| item("tx", "xps_cpus", tx.queue, &tx.xps_cpus, &tx.why));
+        let (rx, tx) = (interface.rx_queues.iter(), interface.tx_queues.iter());
+        let xps = tx.clone();
+        let xps = xps.map(|tx| item("tx", "xps_cpus", tx.queue, &tx.xps_cpus, &tx.why));
         self.steered("XPS", "none", &xps.collect_vec());
         for tx in tx {
             if let Some(queues) = tx.xps_rxqs.as_ref().filter(|queues| !queues.is_empty()) {
@@ -385,10 +374,8 @@ impl Rows<'_> {
                 self.add("XPS", format!("tx {}", tx.queue), &change, "by the policy");
             }
         }
-        let rx = interface.rx_queues.iter();
-        let rps = rx
-            .clone()
-            .map(|rx| item("rx", "rps_cpus", rx.queue, &rx.rps_cpus, &rx.why));
+        let rps = rx.clone();
+        let rps = rps.map(|rx| item("rx", "rps_cpus", rx.queue, &rx.rps_cpus, &rx.why));
         self.steered("RPS", "off", &rps.collect_vec());
         let rfs = rx.filter_map(|rx| Some((rx.rps_flow_cnt?, rx.queue)));
         for alike in rfs.collect_vec().chunk_by(|a, b| a.0 == b.0) {

@@ -5,7 +5,7 @@ use itertools::Itertools as _;
 use std::collections::BTreeSet;
 
 use crate::screen::page::Tone::{Alarm, Good, Plain, Warning};
-use crate::screen::page::{Cell, Page, Tone, titled};
+use crate::screen::page::{Cell, Page, Tone};
 use crate::screen::{
     count, cpus, heading, is, joined, moves, or, queue, ranges, rate, short_speed, time, unbroken,
     when, with,
@@ -182,7 +182,7 @@ fn table(page: &mut Page, status: &Status, most: usize) {
         cells[7].tone = tone(one.state);
         cells
     });
-    page.columns(4..7, heads, rows);
+    page.columns(0, 4..7, heads, rows);
     if let Some(next) = status.interfaces.get(most) {
         let (hidden, state) = (status.interfaces.len() - most, next.state.name());
         page.line(format!(
@@ -312,7 +312,7 @@ fn vectors(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool
             "IRQ/S",
             "STATE",
         ];
-        page.table(2, titled(heads, rows));
+        page.columns(2, 0..0, heads, rows);
     }
 }
 
