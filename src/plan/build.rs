@@ -218,8 +218,8 @@ fn placed(work: &Work<'_>, vector: &Vector, cpus: &CpuSet) -> String {
     let on_node = || on().unwrap_or_default();
     let is_hinted = placement.is_some_and(|taken| taken.decided_by == Some(DecidedBy::Hint));
     let is_away = !candidates.tiers.is_empty() && !cpus.is_subset(&candidates.near);
-    let scope = work.choice.get(&SCOPE);
-    let node = match (candidates.node, candidates.source) {
+    let (scope, own, source) = (work.choice.get(&SCOPE), candidates.node, candidates.source);
+    let node = match (scope, vector.node, own, source) {
         _ if work.group.is_some() => "a group of CPUs, by the policy".to_owned(),
         _ if is_hinted => {
             let hint = machine.hints.get(&vector.irq);
@@ -230,35 +230,33 @@ fn placed(work: &Work<'_>, vector: &Vector, cpus: &CpuSet) -> String {
             }
         }
         _ if candidates.named => "among the CPUs that the policy names".to_owned(),
-        _ if scope == Scope::All => "any node, by the policy".to_owned(),
-        _ if scope == Scope::Remote => "another node, by the policy".to_owned(),
-        _ if matches!(scope, Scope::Nodes(_)) => format!("node {}, by the policy", on_node()),
-        (own, source) => match (vector.node, own, source) {
-            (Some(node), ..) => {
-                let there = topology.nodes.get(&node);
-                let is_there = there.is_some_and(|node| cpus.is_subset(&node.cpus));
-                let near = if is_there { "" } else { "nearest to " };
-                format!("{near}node {node}, where the IRQ's device is")
-            }
-            (_, Some(node), _) if is_away => {
-                let other = on().map_or("another node".to_owned(), |other| format!("node {other}"));
-                format!("{other} of the same package: no core of node {node} has fewer queues")
-            }
-            (_, Some(_), NodeSource::Nearest) if candidates.tied => {
-                format!(
-                    "node {}, one of the nearest to the device's node",
-                    on_node()
-                )
-            }
-            (_, Some(node), NodeSource::Nearest) => {
-                format!("node {node}, nearest to the device's node")
-            }
-            (_, Some(node), NodeSource::SingleNode) => format!("node {node}, the only node"),
-            (_, Some(node), NodeSource::LocalCpulist) => format!("node {node}, by local_cpulist"),
-            (_, Some(node), _) => format!("local (node {node})"),
-            (_, None, NodeSource::LocalCpulist) => "local, by local_cpulist".to_owned(),
-            (_, None, _) => "node unknown".to_owned(),
-        },
+        (Scope::All, ..) => "any node, by the policy".to_owned(),
+        (Scope::Remote, ..) => "another node, by the policy".to_owned(),
+        (Scope::Nodes(_), ..) => format!("node {}, by the policy", on_node()),
+        (_, Some(node), ..) => {
+            let there = topology.nodes.get(&node);
+            let is_there = there.is_some_and(|node| cpus.is_subset(&node.cpus));
+            let near = if is_there { "" } else { "nearest to " };
+            format!("{near}node {node}, where the IRQ's device is")
+        }
+        (.., Some(node), _) if is_away => {
+            let other = on().map_or("another node".to_owned(), |other| format!("node {other}"));
+            format!("{other} of the same package: no core of node {node} has fewer queues")
+        }
+        (.., Some(_), NodeSource::Nearest) if candidates.tied => {
+            format!(
+                "node {}, one of the nearest to the device's node",
+                on_node()
+            )
+        }
+        (.., Some(node), NodeSource::Nearest) => {
+            format!("node {node}, nearest to the device's node")
+        }
+        (.., Some(node), NodeSource::SingleNode) => format!("node {node}, the only node"),
+        (.., Some(node), NodeSource::LocalCpulist) => format!("node {node}, by local_cpulist"),
+        (.., Some(node), _) => format!("local (node {node})"),
+        (.., None, NodeSource::LocalCpulist) => "local, by local_cpulist".to_owned(),
+        (.., None, _) => "node unknown".to_owned(),
     };
     let idle = match vector.role {
         Role::Rdma => "; for RDMA",

@@ -15,7 +15,6 @@ use crate::policy::{
 };
 
 /// An interface's node and candidate CPUs.
-#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Candidates {
     /// The local node.
     pub(crate) node: Option<u32>,

@@ -18,42 +18,30 @@ pub struct Measure {
 
 /// The measures, the first one first: a later one decides only between plans that all before it find equal.
 pub const MEASURES: [Measure; 7] = [
-    Measure {
-        what: "IRQs on the wrong CPUs",
-        unit: 1,
-        of: |score| score.outside as u64,
-    },
-    Measure {
-        what: "queues on the busiest core",
-        unit: 1,
-        of: |score| score.max_vectors_per_core as u64,
-    },
-    Measure {
-        what: "Mbit/s on the busiest core",
-        unit: 1000,
-        of: |score| score.max_load_kbps,
-    },
-    Measure {
-        what: "pairs of queues that share a core",
-        unit: 1,
-        of: |score| score.pairs_on_cores,
-    },
-    Measure {
-        what: "first queues on one core",
-        unit: 1,
-        of: |score| score.max_first_queues_per_core as u64,
-    },
-    Measure {
-        what: "queues unevenly spread over a core's threads",
-        unit: 1,
-        of: |score| score.above_even_threads as u64,
-    },
-    Measure {
-        what: "CPUs that send through a farther node",
-        unit: 1,
-        of: |score| score.far_senders as u64,
-    },
+    measure("IRQs on the wrong CPUs", 1, |score| score.outside as u64),
+    measure("queues on the busiest core", 1, |score| {
+        score.max_vectors_per_core as u64
+    }),
+    measure("Mbit/s on the busiest core", 1000, |score| {
+        score.max_load_kbps
+    }),
+    measure("pairs of queues that share a core", 1, |score| {
+        score.pairs_on_cores
+    }),
+    measure("first queues on one core", 1, |score| {
+        score.max_first_queues_per_core as u64
+    }),
+    measure("queues unevenly spread over a core's threads", 1, |score| {
+        score.above_even_threads as u64
+    }),
+    measure("CPUs that send through a farther node", 1, |score| {
+        score.far_senders as u64
+    }),
 ];
+
+const fn measure(what: &'static str, unit: u64, of: fn(&Score) -> u64) -> Measure {
+    Measure { what, unit, of }
+}
 
 /// How good a plan, or the current state, is: the measures, and what is only shown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -45,6 +45,7 @@ pub(crate) struct Queue {
 }
 
 /// What is on a core, or on a thread where each counts as a core.
+#[derive(Default)]
 struct Core {
     place: CpuLocation,
     cpus: Vec<u32>,
@@ -86,12 +87,7 @@ impl<'a> Spread<'a> {
             if core == cores.len() {
                 cores.push(Core {
                     place: locations.of(cpu).unwrap_or_default(),
-                    cpus: Vec::new(),
-                    queues: 0,
-                    load: 0,
-                    firsts: 0,
-                    movable: Vec::new(),
-                    sets: Vec::new(),
+                    ..Core::default()
                 });
             }
             cores[core].cpus.push(cpu);

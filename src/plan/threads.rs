@@ -102,22 +102,20 @@ impl Threads {
 
     fn add(&mut self, work: &Work<'_>, taken: &mut CpuSet) {
         let threads = work.interface.threads.iter();
-        let (mut known, unknown): (Vec<_>, Vec<_>) = threads
-            .map(|thread| (thread, vector_of(work, thread)))
-            .partition(|(_, vector)| vector.is_some());
+        let known = threads
+            .clone()
+            .filter_map(|of| Some((of, vector_of(work, of)?)));
         // Those of queues in use choose first.
-        known.sort_by_key(|&(thread, vector)| {
-            let key = |v: &Vector| (work.interface.is_idle(v), v.queue, v.role);
-            (vector.map(key), thread.pid)
+        let known = known.sorted_by_key(|(thread, vector)| {
+            let is_idle = work.interface.is_idle(vector);
+            (is_idle, vector.queue, vector.role, thread.pid)
         });
         let mut of_interface = CpuSet::new();
         for (thread, vector) in known {
-            if let Some(vector) = vector {
-                let (cpus, why) = place(work, vector, thread.busy_polls, taken);
-                of_interface.add(&cpus);
-                let of_thread = (work.order, thread.pid);
-                self.planned.insert(of_thread, (cpus, why.into()));
-            }
+            let (cpus, why) = place(work, vector, thread.busy_polls, taken);
+            of_interface.add(&cpus);
+            let of_thread = (work.order, thread.pid);
+            self.planned.insert(of_thread, (cpus, why.into()));
         }
         let (cpus, whose) = if of_interface.is_empty() {
             (&work.candidates.cpus, "the interface's candidate CPUs")
@@ -125,7 +123,7 @@ impl Threads {
             (&of_interface, "the CPUs of the interface's other threads")
         };
         let why: Arc<str> = format!("its queue could not be determined: {whose}").into();
-        for (thread, _) in unknown {
+        for thread in threads.filter(|thread| vector_of(work, thread).is_none()) {
             let of_thread = (work.order, thread.pid);
             self.planned
                 .insert(of_thread, (cpus.clone(), Arc::clone(&why)));

@@ -43,7 +43,7 @@ pub(crate) struct Work<'a> {
     /// of them.
     by_node: BTreeMap<Option<u32>, CpuSet>,
     /// The CPU of each queue, by queue number; idle queues included.
-    pub(crate) cpus: BTreeMap<u32, Placement>,
+    cpus: BTreeMap<u32, Placement>,
     /// The target CPU of RDMA vectors, and of control vectors that have to leave an isolated CPU, by IRQ.
     others: BTreeMap<u32, u32>,
     /// The CPUs that take its active queues.
@@ -82,6 +82,8 @@ impl<'a> Work<'a> {
             by_node.insert(None, own.cpus);
             own.cpus = CpuSet::union_of(by_node.values());
         }
+        let all = interface.vectors.iter();
+        let rdma = all.filter(|vector| vector.role == Role::Rdma);
         let skip = choice.get(&SKIP);
         own.notes.retain(|note| !skip || !note.is_unmet());
         Work {
@@ -89,9 +91,7 @@ impl<'a> Work<'a> {
             locations,
             interface,
             queues,
-            rdma: (interface.vectors.iter())
-                .filter(|vector| vector.role == Role::Rdma)
-                .collect(),
+            rdma: rdma.collect(),
             active_queues,
             order,
             weight,
@@ -108,7 +108,7 @@ impl<'a> Work<'a> {
     }
 
     /// The vectors of a queue.
-    pub(crate) fn vectors_of(&self, queue: u32) -> &[&'a Vector] {
+    fn vectors_of(&self, queue: u32) -> &[&'a Vector] {
         self.queues.get(&queue).map_or(&[], Vec::as_slice)
     }
 
@@ -138,17 +138,15 @@ impl<'a> Work<'a> {
             Some(placement) => placement.cpu,
             None => *self.others.get(&vector.irq)?,
         };
-        let domains = &self.machine.topology.l3_domains;
-        Some(match &self.group {
-            Some(_) if vector.role == Role::Control => CpuSet::single(cpu),
+        let l3 = || self.locations.l3_of(&self.machine.topology, cpu);
+        let group = match &self.group {
+            _ if vector.role == Role::Control => None,
+            None => None,
             // The candidates are this group without offline and excluded CPUs.
-            Some(Group::Cpus(_)) => self.candidates.cpus.clone(),
-            Some(Group::L3) => match domains.iter().find(|domain| domain.contains(cpu)) {
-                Some(domain) => domain.intersection(self.candidates_of(vector)),
-                None => CpuSet::single(cpu),
-            },
-            None => CpuSet::single(cpu),
-        })
+            Some(Group::Cpus(_)) => Some(self.candidates.cpus.clone()),
+            Some(Group::L3) => l3().map(|l3| l3.intersection(self.candidates_of(vector))),
+        };
+        Some(group.unwrap_or_else(|| CpuSet::single(cpu)))
     }
 
     /// The placement of a queue vector's queue.
