@@ -2,48 +2,15 @@
 
 use std::io;
 
-use crate::cpuset::{CpuSet, NodeSet};
+use crate::cpuset::CpuSet;
 use crate::plan::binding::{Binding, MemoryBinding};
 use crate::root::errno_words;
 use crate::root::sys::{self, MemoryPolicy};
 
-/// The kernel refused a binding.
+/// The kernel refused a binding, or a cpuset does not contain all requested CPUs.
 #[derive(Debug, thiserror::Error)]
-pub enum BindError {
-    /// The kernel refused to bind the CPUs.
-    #[error(
-        "cannot run on CPUs {cpus}: {}",
-        refusal(answer, "this process's cpuset holds none of them")
-    )]
-    Cpus {
-        /// The CPUs.
-        cpus: CpuSet,
-        /// The kernel's answer.
-        answer: io::Error,
-    },
-    /// The cpuset does not contain all requested CPUs.
-    #[error("this process's cpuset contains only CPUs {left} of {cpus}")]
-    Narrowed {
-        /// The requested CPUs.
-        cpus: CpuSet,
-        /// Those of them in the cpuset.
-        left: CpuSet,
-    },
-    /// The kernel refused to bind the memory.
-    #[error(
-        "cannot bind memory to node {nodes}: {}; fix: use `--memory local` to leave memory unbound",
-        refusal(
-            answer,
-            "the node has no memory, or this process's cpuset does not contain it"
-        )
-    )]
-    Memory {
-        /// The nodes.
-        nodes: NodeSet,
-        /// The kernel's answer.
-        answer: io::Error,
-    },
-}
+#[error("{0}")]
+pub struct BindError(String);
 
 /// The kernel's answer, with what EINVAL and EPERM mean here.
 fn refusal(answer: &io::Error, invalid: &str) -> String {
@@ -60,17 +27,16 @@ fn refusal(answer: &io::Error, invalid: &str) -> String {
 /// Binds the calling thread and what it starts afterwards, not other existing threads. Returns the chosen CPUs that
 /// are in the cpuset.
 pub fn bind(binding: &Binding) -> Result<CpuSet, BindError> {
-    let refused = |answer| BindError::Cpus {
-        cpus: binding.cpus.clone(),
-        answer,
+    let cpus = &binding.cpus;
+    let refused = |answer| {
+        let why = refusal(&answer, "this process's cpuset holds none of them");
+        BindError(format!("cannot run on CPUs {cpus}: {why}"))
     };
-    sys::set_affinity(&binding.cpus).map_err(refused)?;
+    sys::set_affinity(cpus).map_err(refused)?;
     let left = sys::affinity().map_err(refused)?;
-    if binding.requested && left != binding.cpus {
-        return Err(BindError::Narrowed {
-            cpus: binding.cpus.clone(),
-            left,
-        });
+    if binding.requested && left != *cpus {
+        let why = format!("this process's cpuset contains only CPUs {left} of {cpus}");
+        return Err(BindError(why));
     }
     match sys::set_memory_policy(&memory_policy(binding)) {
         Ok(()) => Ok(left),
@@ -78,10 +44,15 @@ pub fn bind(binding: &Binding) -> Result<CpuSet, BindError> {
         Err(answer) if answer.kind() == io::ErrorKind::Unsupported => Ok(left),
         // Local is the default policy of a thread.
         Err(_) if binding.memory == MemoryBinding::Local => Ok(left),
-        Err(answer) => Err(BindError::Memory {
-            nodes: binding.memory_nodes.clone(),
-            answer,
-        }),
+        Err(answer) => {
+            let nodes = &binding.memory_nodes;
+            let invalid = "the node has no memory, or this process's cpuset does not contain it";
+            let why = refusal(&answer, invalid);
+            let fix = "fix: use `--memory local` to leave memory unbound";
+            Err(BindError(format!(
+                "cannot bind memory to node {nodes}: {why}; {fix}"
+            )))
+        }
     }
 }
 

@@ -1,15 +1,15 @@
 //! Only one nicpin at a time writes to a machine: the boot unit, a udev rule and an operator may run it at once. And the
-//! lock of the process that watches the time of a trial.
+//! lock of the process that watches the time of a trial; and a request to end before the next write, from a signal.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::apply::state::STATE_DIR;
-use crate::apply::stop::stopped;
 use crate::root::sys::{try_lock, unlock};
 use crate::root::{FileError, Root, errno_words};
 
@@ -153,4 +153,17 @@ impl TrialGuard {
     pub fn is_current(&self, root: &Root) -> bool {
         self.0.metadata().map_or(true, |file| file.nlink() > 0) || !root.exists(&path_of_trial())
     }
+}
+
+static REQUEST: OnceLock<String> = OnceLock::new();
+
+/// Asks the applies and restores of this process to write nothing more; `why` goes to the reasons of the writes that
+/// are left out, as in `ended by SIGTERM`. An atomic apply restores what it has written.
+pub fn stop(why: String) {
+    let _ = REQUEST.set(why);
+}
+
+/// Why to write nothing more; `None` unless [`stop`] was called.
+pub fn stopped() -> Option<&'static str> {
+    REQUEST.get().map(String::as_str)
 }

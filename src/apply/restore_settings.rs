@@ -7,8 +7,8 @@ use nix::errno::Errno;
 
 use crate::apply::channels::ChangedChannels;
 use crate::apply::error::ApplyError;
+use crate::apply::lock::stopped;
 use crate::apply::settings::{Texts, channels_key, rss_key};
-use crate::apply::stop::stopped;
 use crate::apply::write::{left_out, means_same, no_fallback, write_one};
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::setting::{on_or_off, queue_files};

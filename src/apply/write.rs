@@ -8,7 +8,7 @@ use nix::errno::Errno::{
     EOPNOTSUPP, EOVERFLOW, EPERM, EROFS, ESRCH,
 };
 
-use crate::apply::stop::stopped;
+use crate::apply::lock::stopped;
 use crate::cpuset::{CpuSet, MaskWidth};
 use crate::machine::setting::on_or_off;
 use crate::machine::{Rss, Topology};
@@ -69,7 +69,7 @@ pub(crate) fn write_plan(
     all
 }
 
-/// Why a write was not performed after [`stop`](super::stop::stop).
+/// Why a write was not performed after [`stop`](super::lock::stop).
 pub(crate) fn left_out(why: &str) -> String {
     format!("not written: {why}; fix: run again")
 }
