@@ -11,7 +11,6 @@ mod watch;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::CommandFactory as _;
 use commands::output;
 use commands::{Cli, command_line};
 use nicpin::report::exit::Exit;
@@ -26,7 +25,7 @@ fn program() -> ExitCode {
         output::say(&format!("signals: {}", errno_words(&error)));
         return Exit::Failed.into();
     }
-    match commands::completions::answered(&Cli::command()) {
+    match commands::completions::answered(&commands::defined()) {
         Ok(true) => return Exit::Planned.into(),
         Ok(false) => {}
         // For the script of a shell, which shows no messages.

@@ -5,14 +5,13 @@ use crate::commands::args::LockArgs;
 use crate::commands::args::ReportArgs;
 use crate::commands::args::SelectArgs;
 use crate::commands::confirm::{Watcher, waits};
-use crate::commands::help;
-use crate::commands::inputs::{Purpose, open_to_write, read_and_plan, require_interfaces};
+use crate::commands::inputs::{Purpose, open_to_write, read_to_judge};
 use crate::commands::plan::exit;
 use crate::commands::policy::PolicyArgs;
 use crate::commands::{interrupt, output};
 use crate::screen::{self, plan::Detail};
 use crate::watch::state;
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use clap::Args;
 use nicpin::apply::{self, ApplyError, Options, Proof, apply_when_safe};
 use nicpin::machine::Machine;
@@ -32,7 +31,6 @@ use std::time::{Duration, Instant};
 
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // each is one option
-#[command(after_help = help::after("apply"))]
 pub struct ApplyArgs {
     #[command(flatten)]
     pub select: SelectArgs,
@@ -79,7 +77,7 @@ pub struct ApplyArgs {
     pub policy: PolicyArgs,
 }
 
-pub(super) fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
+pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
     let root = if args.dry_run {
         Root::open(&cli.root)?
     } else {
@@ -93,33 +91,29 @@ pub(super) fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<E
         None => planned(cli, &args.select, &args.policy, root),
     };
     let done = if args.dry_run {
-        match plan(&root) {
-            Ok((_, plan)) => {
-                out.push_str(&output::report(args.report, &plan, |plan| {
-                    let detail = if cli.verbose {
-                        Detail::Queues
-                    } else {
-                        Detail::Runs
-                    };
-                    screen::plan::plan(plan, detail, false, &cli.apply)
-                })?);
-                return Ok(exit(&plan, args.select.is_given(), args.detailed_exitcode));
-            }
-            Err(error) => Err(error),
-        }
+        plan(&root).map(Err)
     } else {
-        apply(cli, args, &root, plan)
+        apply(cli, args, &root, plan).map(Ok)
     };
     let applied = match done {
-        Ok(applied) => Applied { changes, ..applied },
+        Ok(Ok(applied)) => Applied { changes, ..applied },
+        Ok(Err((_, plan))) => {
+            let detail = if cli.verbose {
+                Detail::Queues
+            } else {
+                Detail::Runs
+            };
+            let table = |plan: &Plan| screen::plan::plan(plan, detail, false, &cli.apply);
+            *out += &output::report(args.report, &plan, table)?;
+            return Ok(exit(&plan, args.select.is_given(), args.detailed_exitcode));
+        }
         Err(error) => match error.downcast::<PlanDoesNotFit>() {
             Ok(PlanDoesNotFit(hash)) => Applied::misfit(hash, changes),
             Err(error) => return Err(error),
         },
     };
-    out.push_str(&output::report(args.report, &applied, |applied| {
-        screen::applied::applied(applied, cli.verbose)
-    })?);
+    let table = |applied: &Applied| screen::applied::applied(applied, cli.verbose);
+    *out += &output::report(args.report, &applied, table)?;
     if cli.quiet && applied.failed() {
         output::say_failures(&screen::applied::failed_apply(&applied));
     }
@@ -127,16 +121,14 @@ pub(super) fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<E
 }
 
 /// The machine and its plan by the command line.
-pub(super) fn planned(
+pub fn planned(
     cli: &General,
     select: &SelectArgs,
     policy: &PolicyArgs,
     root: &Root,
 ) -> Result<(Machine, Plan)> {
-    let wants = Wants::default();
-    let (machine, plan) = read_and_plan(Purpose::Write, cli, root, select, policy, wants)?;
-    require_interfaces(root, &machine, &plan, select)?;
-    with_readable_vectors(root, (machine, plan))
+    let planned = read_to_judge(Purpose::Write, cli, root, select, policy)?;
+    with_readable_vectors(root, planned)
 }
 
 fn apply(
@@ -158,17 +150,14 @@ fn apply(
             .trial
             .map(|seconds| Watcher::start(cli, seconds))
             .transpose()?;
-        interrupt::catch(|signal| apply::stop(format!("ended by {signal}")))
+        interrupt::stop_apply()
     })?;
     interrupt::release()?;
     let written = Instant::now();
     if let Some(watcher) = guard {
         watcher.go(root)?;
     }
-    let seconds = args
-        .prove
-        .filter(|_| done.undone.is_none() && apply::stopped().is_none());
-    if let Some(seconds) = seconds {
+    if let (Some(seconds), None, None) = (args.prove, &done.undone, apply::stopped()) {
         let (proof, cut_short) = prove(root, &done, Duration::from_secs(seconds), args.trial)?;
         (done.proof, done.proof_cut_short) = (Some(proof), cut_short);
     }
@@ -188,19 +177,16 @@ fn apply(
 /// The machine and its plan, or an error if vectors could not be read because a file is absent: without the vectors,
 /// RPS and XPS must not be written either.
 fn with_readable_vectors(root: &Root, (machine, plan): (Machine, Plan)) -> Result<(Machine, Plan)> {
+    let is_unreadable = |note: &Note| matches!(note, Note::VectorsUnreadable { .. });
     let unreadable = plan
         .interfaces
         .iter()
-        .flat_map(|interface| &interface.notes)
-        .any(|note| matches!(note, Note::VectorsUnreadable { .. }));
-    match machine.missing().filter(|_| unreadable) {
-        Some(path) => Err(FileError::Io {
-            path: root.outside(path),
-            answer: Errno::ENOENT.into(),
-        }
-        .into()),
-        None => Ok((machine, plan)),
+        .any(|of| of.notes.iter().any(is_unreadable));
+    if let Some(path) = machine.missing().filter(|_| unreadable) {
+        let (path, answer) = (root.outside(path), Errno::ENOENT.into());
+        bail!(FileError::Io { path, answer });
     }
+    Ok((machine, plan))
 }
 
 /// Interval at which counters are read; short, so that the command ends soon after everything is proven.
@@ -218,20 +204,19 @@ fn prove(
         Duration::from_secs(seconds).saturating_sub(2 * POLL_INTERVAL)
     });
     let mut proof = Proof::begin(root, done)?;
-    let mut cut_short = false;
-    while let Some(left) = time
-        .checked_sub(start.elapsed())
-        .filter(|left| !left.is_zero())
-    {
-        cut_short = start.elapsed() >= end_of_trial && waits(root);
-        if cut_short {
-            break;
+    let cut_short = loop {
+        let left = time.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            break false;
+        }
+        if start.elapsed() >= end_of_trial && waits(root) {
+            break true;
         }
         std::thread::sleep(POLL_INTERVAL.min(left));
         if proof.look(root)? {
-            break;
+            break false;
         }
-    }
+    };
     Ok((proof.finish(root)?, cut_short))
 }
 
@@ -239,18 +224,11 @@ fn prove(
 const MAX_PLAN: u64 = 64 << 20;
 
 fn read_stored(path: &Path) -> Result<Plan> {
-    let name = if path == Path::new("-") {
-        "standard input".into()
-    } else {
-        path.display().to_string()
-    };
-    let mut text = String::new();
-    if path == Path::new("-") {
-        std::io::stdin()
-            .lock()
-            .take(MAX_PLAN)
-            .read_to_string(&mut text)
-            .with_context(|| name.clone())?;
+    let (mut name, mut text) = (path.display().to_string(), String::new());
+    if name == "-" {
+        name = "standard input".into();
+        let read = std::io::stdin().take(MAX_PLAN).read_to_string(&mut text);
+        read.with_context(|| name.clone())?;
     } else {
         // A path from the command line is not below --root.
         let absolute = std::path::absolute(path).with_context(|| name.clone())?;
@@ -269,9 +247,6 @@ fn fit(root: &Root, stored: &Plan, force: bool, out: &mut Vec<Change>) -> Result
     let Fitted { plan, changes } = stored::fit(stored, &machine);
     let fits = changes.is_empty();
     *out = changes;
-    if fits || force {
-        Ok((machine, plan))
-    } else {
-        Err(PlanDoesNotFit(stored.hash.clone()).into())
-    }
+    ensure!(fits || force, PlanDoesNotFit(stored.hash.clone()));
+    Ok((machine, plan))
 }

@@ -80,29 +80,35 @@ pub struct LockArgs {
 
 /// The values of `--memory`, with their help.
 pub fn memory_binding() -> impl TypedValueParser<Value = MemoryBinding> {
-    let values = [
+    const VALUES: [(&str, &str, MemoryBinding); 3] = [
         (
             "bind",
             "From this node only; allocation fails when it is full",
+            MemoryBinding::Bind,
         ),
         (
             "preferred",
             "From this node while it has free memory, then from others",
+            MemoryBinding::Preferred,
         ),
         (
             "local",
             "From the node of the CPU that the program runs on, then from others",
+            MemoryBinding::Local,
         ),
     ];
-    let shown = values.map(|(name, help)| PossibleValue::new(name).help(help));
-    PossibleValuesParser::new(shown).map(|name| match name.as_str() {
-        "preferred" => MemoryBinding::Preferred,
-        "local" => MemoryBinding::Local,
-        _ => MemoryBinding::Bind,
-    })
+    let shown = VALUES.map(|(name, help, _)| PossibleValue::new(name).help(help));
+    let value = |name: String| {
+        VALUES
+            .into_iter()
+            .find(|of| of.0 == name)
+            .unwrap_or(VALUES[0])
+            .2
+    };
+    PossibleValuesParser::new(shown).map(value)
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct SelectArgs {
     /// Interfaces: a name, a pattern (`ens*`, `eth[02]`), a PCI address (`3b:00.0`), `driver:mlx5_core`, `node:1` or an
     /// RDMA device (`mlx5_0`); a bond, VLAN or bridge stands for the interfaces below it. Without: all physical

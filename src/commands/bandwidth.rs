@@ -4,15 +4,18 @@
 //! is the rate that a well-made program could see, and on most machines the limit of the link between the nodes; it is
 //! no latency, and other work on the machine lowers it.
 
+use std::hint::black_box;
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Error, Result, anyhow, ensure};
+
 use nicpin::cpuset::{CpuSet, NodeSet};
 use nicpin::machine::topology::Rate;
 use nicpin::machine::{Machine, Topology};
 use nicpin::root::errno_words;
 use nicpin::root::sys::{self, Page};
-use std::hint::black_box;
-use std::io;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// The duration of the measurement of each pair of nodes.
 const TIME: Duration = Duration::from_millis(250);
@@ -21,45 +24,13 @@ const MOST: u64 = 1 << 30;
 /// The minimum size of a buffer in bytes, unless the node has less memory.
 const LEAST: u64 = 64 << 20;
 
-/// What is to be measured: the buffer on each node with memory, and the CPUs of each node with CPUs.
+/// What is to be measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BandwidthTest {
     /// Nodes whose memory is read, and the size of the buffer on each in bytes.
     pub memory: Vec<(u32, u64)>,
     /// Nodes whose CPUs read, and one CPU of each of their cores.
     pub readers: Vec<(u32, CpuSet)>,
-}
-
-/// A pair of nodes could not be measured.
-#[derive(Debug, thiserror::Error)]
-pub enum BandwidthError {
-    /// No memory could be allocated on a node.
-    #[error("cannot get memory of node {node}: {}", errno_words(answer))]
-    Memory {
-        /// The node.
-        node: u32,
-        /// The kernel's answer.
-        answer: io::Error,
-    },
-    /// The kernel returned memory of another node.
-    #[error("requested memory of node {requested}, but the kernel returned memory of node {got}")]
-    Elsewhere {
-        /// The node that was asked for.
-        requested: u32,
-        /// The node that the memory is of.
-        got: u32,
-    },
-    /// A CPU could not be used.
-    #[error("cannot run on CPU {cpu}: {}", errno_words(answer))]
-    Cpu {
-        /// The CPU.
-        cpu: u32,
-        /// The kernel's answer.
-        answer: io::Error,
-    },
-    /// A thread could not be started.
-    #[error("cannot start a thread: {}", errno_words(.0))]
-    Thread(io::Error),
 }
 
 impl BandwidthTest {
@@ -74,21 +45,16 @@ impl BandwidthTest {
         caches: Option<u64>,
     ) -> Self {
         let wanted = caches.unwrap_or(0).saturating_mul(8).clamp(LEAST, MOST);
-        let size = |node: u32| {
+        let size = |node| {
             let free = free_kib(node).map_or(LEAST * 4, |kib| kib.saturating_mul(1024));
-            (wanted.min(free / 4)) & !0xf_ffff
+            wanted.min(free / 4) & !0xf_ffff
         };
-        let memory = nodes
-            .iter()
-            .map(|node| (node, size(node)))
-            .filter(|&(_, size)| size > 0);
+        let memory = nodes.iter().map(|node| (node, size(node)));
         let topology = &machine.topology;
-        let readers = topology
-            .nodes
-            .iter()
-            .map(|(&id, node)| (id, readers(topology, &node.cpus, allowed)));
+        let readers = topology.nodes.iter();
+        let readers = readers.map(|(&id, node)| (id, readers_of(topology, &node.cpus, allowed)));
         Self {
-            memory: memory.collect(),
+            memory: memory.filter(|&(_, size)| size > 0).collect(),
             readers: readers.filter(|(_, cpus)| !cpus.is_empty()).collect(),
         }
     }
@@ -99,21 +65,19 @@ impl BandwidthTest {
     }
 
     /// Measures every pair, `TIME` each; `before` is called with the number of pairs done.
-    pub fn run(&self, mut before: impl FnMut(usize)) -> Result<Vec<Rate>, BandwidthError> {
+    pub fn run(&self, mut before: impl FnMut(usize)) -> Result<Vec<Rate>> {
         let mut rates = Vec::new();
         for &(memory_of, size) in &self.memory {
             before(rates.len());
-            let buffer = buffer(memory_of, size)?;
+            let buffer = buffer_on(memory_of, size)?;
             for (cpus_of, cpus) in &self.readers {
                 before(rates.len());
-                let bytes_per_second = read(&buffer, cpus)?;
-                let (cpus_of, threads) = (*cpus_of, cpus.len());
                 rates.push(Rate {
-                    cpus_of,
+                    cpus_of: *cpus_of,
                     memory_of,
-                    threads,
+                    threads: cpus.len(),
                     buffer: size,
-                    bytes_per_second,
+                    bytes_per_second: read(&buffer, cpus)?,
                 });
             }
         }
@@ -123,59 +87,55 @@ impl BandwidthTest {
 }
 
 /// The first allowed CPU of each of the cores among these CPUs; isolated ones are for others, if there are others.
-fn readers(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
+fn readers_of(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
     let allowed = cpus.intersection(allowed);
     let plain = allowed.difference(&topology.isolated_or_nohz());
     let usable = if plain.is_empty() { allowed } else { plain };
-    topology
-        .cores
-        .iter()
+    let cores = topology.cores.iter();
+    cores
         .filter_map(|core| core.intersection(&usable).first())
         .collect()
 }
 
 /// A buffer on a node.
-fn buffer(node: u32, size: u64) -> Result<Vec<Page>, BandwidthError> {
-    let refused = |answer| BandwidthError::Memory { node, answer };
-    let size = usize::try_from(size).map_err(|_| refused(io::ErrorKind::OutOfMemory.into()))?;
-    let buffer = sys::pages_of(node, size).map_err(refused)?;
+fn buffer_on(node: u32, size: u64) -> Result<Vec<Page>> {
+    let refused =
+        |answer: io::Error| format!("cannot get memory of node {node}: {}", errno_words(&answer));
+    let buffer = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory.into());
+    let buffer = buffer.and_then(|size| sys::pages_of(node, size));
+    let buffer = buffer.map_err(refused).map_err(Error::msg)?;
     for at in [0, buffer.len() / 2, buffer.len().saturating_sub(1)] {
-        let got = buffer
-            .get(at)
-            .map(sys::node_of)
-            .transpose()
-            .map_err(refused)?;
-        if let Some(got) = got.filter(|&got| got != node) {
-            return Err(BandwidthError::Elsewhere {
-                requested: node,
-                got,
-            });
-        }
+        let Some(page) = buffer.get(at) else { continue };
+        let got = sys::node_of(page).map_err(refused).map_err(Error::msg)?;
+        ensure!(
+            got == node,
+            "requested memory of node {node}, but the kernel returned memory of node {got}"
+        );
     }
     Ok(buffer)
 }
 
 /// Reads a buffer with all of these CPUs at once; returns bytes per second.
-fn read(buffer: &[Page], cpus: &CpuSet) -> Result<u64, BandwidthError> {
+fn read(buffer: &[Page], cpus: &CpuSet) -> Result<u64> {
     let share = (buffer.len() / cpus.len().max(1)).max(1);
-    let rates: Result<Vec<u64>, BandwidthError> = thread::scope(|scope| {
+    let cannot_start = |error| anyhow!("cannot start a thread: {}", errno_words(&error));
+    thread::scope(|scope| {
         let mut readers = Vec::new();
         for (cpu, part) in cpus.iter().zip(buffer.chunks_exact(share)) {
             let reader = move || {
                 sys::set_affinity(&CpuSet::single(cpu))
                     .map(|()| rate(part))
-                    .map_err(|answer| BandwidthError::Cpu { cpu, answer })
+                    .map_err(|error| anyhow!("cannot run on CPU {cpu}: {}", errno_words(&error)))
             };
             let started = thread::Builder::new().spawn_scoped(scope, reader);
-            readers.push(started.map_err(BandwidthError::Thread)?);
+            readers.push(started.map_err(cannot_start)?);
         }
-        let lost = || BandwidthError::Thread(io::ErrorKind::Other.into());
-        readers
+        let lost = |_| Err(cannot_start(io::ErrorKind::Other.into()));
+        let rates = readers
             .into_iter()
-            .map(|reader| reader.join().unwrap_or_else(|_| Err(lost())))
-            .collect()
-    });
-    Ok(rates?.into_iter().sum())
+            .map(|reader| reader.join().unwrap_or_else(lost));
+        rates.sum()
+    })
 }
 
 /// Reads a part repeatedly; returns bytes per second.

@@ -2,18 +2,16 @@
 
 use crate::capture::Capture;
 use crate::commands::args::General;
-use crate::commands::help;
 use crate::commands::output::{print, say, write_file};
 use anyhow::{Result, bail};
 use clap::Args;
+use itertools::Itertools as _;
 use nicpin::machine::wording::count;
 use nicpin::report::exit::Exit;
-use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(after_help = help::after("capture"))]
 pub struct CaptureArgs {
     /// The file to write; by default standard output, unless it is a terminal
     #[arg(short, long, value_name = "FILE")]
@@ -32,7 +30,7 @@ pub struct CaptureArgs {
     pub redact_names: bool,
 }
 
-pub(super) fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result<Exit> {
+pub fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result<Exit> {
     if args.output.is_none() && io::stdout().is_terminal() {
         bail!(
             "a capture is binary and is not printed on a terminal; fix: name a file with -o FILE, or redirect standard output"
@@ -45,25 +43,21 @@ pub(super) fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result
         capture.redact(args.redact_names)?;
     }
     let bytes = capture.tree.pack()?;
-    match &args.output {
-        Some(path) => {
-            write_file(path, &bytes, args.force)?;
-            out.push_str(&format!(
-                "{}: {}, {}, {}\n",
-                path.display(),
-                count(capture.interfaces, "interface"),
-                count(capture.files(), "file"),
-                count(bytes.len(), "byte")
-            ));
-        }
-        None => _ = print(&bytes)?,
+    if let Some(path) = &args.output {
+        write_file(path, &bytes, args.force)?;
+        *out += &format!(
+            "{}: {}, {}, {}\n",
+            path.display(),
+            count(capture.interfaces, "interface"),
+            count(capture.files(), "file"),
+            count(bytes.len(), "byte")
+        );
+    } else {
+        print(&bytes)?;
     }
-    for line in left_out(&capture.refused)
-        .into_iter()
-        .chain(capture.redacted)
-        .filter(|_| !cli.quiet)
-    {
-        say(&line);
+    if !cli.quiet {
+        let lines = left_out(&capture.refused).into_iter();
+        lines.chain(capture.redacted).for_each(|line| say(&line));
     }
     match capture.unreadable {
         Some(error) => bail!("{error}; the capture holds only what was read before this error"),
@@ -73,22 +67,19 @@ pub(super) fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result
 
 /// One line for each kind of file that the user may not read: a device has one `affinity_hint` per IRQ.
 fn left_out(refused: &[String]) -> Vec<String> {
-    let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for path in refused {
-        kinds
-            .entry(path.rsplit('/').next().unwrap_or_default())
-            .or_default()
-            .push(path);
-    }
-    let line = |paths: Vec<&str>| {
+    let name = |path: &&String| path.rsplit('/').next().map(str::to_owned);
+    let kinds = refused.iter().into_group_map_by(name);
+    let line = |paths: &Vec<&String>| {
         let others = match paths.len() {
             1 => "is".to_owned(),
             count => format!("and {} others are", count - 1),
         };
-        format!(
-            "{} {others} left out: permission denied; fix: run as root to include them",
-            paths[0]
-        )
+        let path = paths[0];
+        format!("{path} {others} left out: permission denied; fix: run as root to include them")
     };
-    kinds.into_values().map(line).collect()
+    kinds
+        .iter()
+        .sorted()
+        .map(|(_, paths)| line(paths))
+        .collect()
 }

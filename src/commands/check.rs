@@ -2,17 +2,16 @@
 
 use crate::commands::args::General;
 use crate::commands::args::SelectArgs;
-use crate::commands::help;
-use crate::commands::inputs::{Purpose, as_watched, read_and_plan, require_interfaces};
+use crate::commands::inputs::{Purpose, as_watched, read_to_judge};
 use crate::commands::output;
 use crate::commands::policy::PolicyArgs;
+use crate::commands::sampling::seconds_since_1970;
 use crate::screen;
 use crate::watch::state;
 use anyhow::Result;
 use clap::Args;
 use clap::ValueEnum;
 use nicpin::apply;
-use nicpin::read::Wants;
 use nicpin::report::check::{Check, CheckState};
 use nicpin::report::exit::Exit;
 use nicpin::report::plugin::Range;
@@ -20,10 +19,8 @@ use nicpin::report::plugin::{PluginStatus, Thresholds};
 use nicpin::root::Root;
 use std::path::Path;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 #[derive(Debug, Args)]
-#[command(after_help = help::after("check"))]
 pub struct CheckArgs {
     #[command(flatten)]
     pub select: SelectArgs,
@@ -98,28 +95,27 @@ pub enum CheckFormat {
     Nagios,
 }
 
-pub(super) fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
+pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     let thresholds = Thresholds {
         warning: args.warning,
         critical: args.critical,
     };
     let checked = checked(cli, args);
     if args.format() == CheckFormat::Nagios {
-        let (status, check) = match checked {
-            Ok(check) => (thresholds.judge(&check), Ok(check)),
-            Err(error) => (PluginStatus::Unknown, Err(format!("{error:#}"))),
-        };
+        let check = checked.map_err(|error| format!("{error:#}"));
         let check = check.as_ref().map_err(String::as_str);
-        out.push_str(&screen::monitoring::line(check, thresholds));
-        return Ok(status.into());
+        *out += &screen::monitoring::line(check, thresholds);
+        return Ok(check
+            .map_or(PluginStatus::Unknown, |check| thresholds.judge(check))
+            .into());
     }
     let check = checked?;
     match args.format() {
-        CheckFormat::Json => out.push_str(&screen::json(&check)?),
+        CheckFormat::Json => *out += &screen::json(&check)?,
         CheckFormat::Prometheus => metrics(cli, &check, args.output.as_deref(), out)?,
         CheckFormat::Table | CheckFormat::Nagios => {
             let page = screen::check::check(&check, cli.verbose, &cli.apply);
-            out.push_str(&page.show(output::screen()));
+            *out += &page.show(output::screen());
         }
     }
     Ok(check.exit())
@@ -129,15 +125,7 @@ fn checked(cli: &General, args: &CheckArgs) -> Result<Check> {
     let root = Root::open(&cli.root)?;
     let watcher = state::running(&root)?;
     let policy = as_watched(&args.policy, watcher.is_some_and(|of| of.avoids_exclusive));
-    let (machine, plan) = read_and_plan(
-        Purpose::Compare,
-        cli,
-        &root,
-        &args.select,
-        &policy,
-        Wants::default(),
-    )?;
-    require_interfaces(&root, &machine, &plan, &args.select)?;
+    let (machine, plan) = read_to_judge(Purpose::Compare, cli, &root, &args.select, &policy)?;
     let check = apply::check(&root, &machine, &plan, args.select.is_given());
     let check = if args.strict { check.strict() } else { check };
     Ok(if args.exact { check.exact() } else { check })
@@ -146,19 +134,16 @@ fn checked(cli: &General, args: &CheckArgs) -> Result<Check> {
 /// Prints metrics, or replaces a file with them. The file keeps the time of the last success.
 fn metrics(cli: &General, check: &Check, file: Option<&Path>, out: &mut String) -> Result<()> {
     let watcher = state::running(&Root::open(&cli.root)?)?;
-    let last_success = match check.verdict {
-        CheckState::Same => SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .ok()
-            .map(|time| time.as_secs()),
-        _ => file
-            .and_then(output::published)
-            .and_then(|text| screen::monitoring::last_success(&text)),
+    let last_success = if check.verdict == CheckState::Same {
+        Some(seconds_since_1970())
+    } else {
+        let text = file.and_then(output::published);
+        text.and_then(|text| screen::monitoring::last_success(&text))
     };
     let text = screen::monitoring::metrics(check, watcher.as_ref(), last_success);
     if let Some(file) = file {
         return output::publish(file, text.as_bytes());
     }
-    out.push_str(&text);
+    *out += &text;
     Ok(())
 }

@@ -16,7 +16,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-pub(super) struct Running<'a> {
+pub struct Running<'a> {
     ended: Receiver<(io::Result<ExitStatus>, Duration)>,
     process: Pid,
     interrupts: &'a Interrupts,
@@ -25,10 +25,10 @@ pub(super) struct Running<'a> {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ChildExit {
-    pub(super) status: ExitStatus,
+pub struct ChildExit {
+    pub status: ExitStatus,
     /// Wall-clock time from start to end.
-    pub(super) wall: Duration,
+    pub wall: Duration,
 }
 
 /// How long a command may run on after an interrupt, and again after SIGTERM.
@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_secs(2);
 impl Running<'_> {
     /// Waits for the end of the command for up to `time`; `None` if it still runs. Also ends a command that does not
     /// end by itself after an interrupt. Called at least once a second.
-    pub(super) fn wait(&mut self, time: Duration) -> Result<Option<ChildExit>> {
+    pub fn wait(&mut self, time: Duration) -> Result<Option<ChildExit>> {
         if let Some(signal) = self.interrupts.within(Duration::ZERO) {
             let since = self.interrupted.get_or_insert_with(Instant::now).elapsed();
             // The terminal sends SIGINT to the command, too.
@@ -64,7 +64,7 @@ impl Running<'_> {
 
 /// Starts a command from a thread of its own, after `bind` has run on that thread: the command inherits the CPU
 /// affinity and the memory policy set there, and this process keeps its own.
-pub(super) fn start<'a>(
+pub fn start<'a>(
     command: &[OsString],
     interrupts: &'a Interrupts,
     bind: impl FnOnce() -> Result<()> + Send,
@@ -106,14 +106,14 @@ pub(super) fn start<'a>(
 /// A command that failed or could not be started, with the exit status that a shell has for it.
 #[derive(Debug, thiserror::Error)]
 #[error("{name}: {reason}")]
-pub(super) struct CommandError {
+pub struct CommandError {
     name: String,
     reason: String,
-    pub(super) status: u8,
+    pub status: u8,
 }
 
 impl CommandError {
-    pub(super) fn not_started(name: &OsStr, error: &io::Error) -> Self {
+    pub fn not_started(name: &OsStr, error: &io::Error) -> Self {
         let path = env::var_os("PATH").unwrap_or_default();
         let is_found =
             |name| env::split_paths(&path).any(|directory| directory.join(name).exists());
@@ -135,7 +135,7 @@ impl CommandError {
     }
 
     /// `None` for exit status 0.
-    pub(super) fn of(command: &[OsString], status: ExitStatus) -> Option<Self> {
+    pub fn of(command: &[OsString], status: ExitStatus) -> Option<Self> {
         let name = command
             .first()
             .map(|name| name.to_string_lossy().into_owned())

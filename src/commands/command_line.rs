@@ -1,38 +1,14 @@
 //! What a command line means beside the definitions of its options: one that names no command is `nicpin status`, and
 //! options that change nothing beside others are refused, so that nobody relies on them.
 
-use clap::ArgAction;
-use clap::ArgMatches;
-use clap::error::ErrorKind;
-use clap::parser::ValueSource;
-use clap::{Arg, Command, Error};
-use nicpin::machine::wording::word;
 use std::ffi::OsString;
 
-/// Whether a report, and so an error, is wanted as JSON. Where the command line has mistakes, only its words can say so.
-pub fn wants_json(args: &[OsString]) -> bool {
-    let words: Vec<_> = args.iter().map(|arg| arg.to_string_lossy()).collect();
-    let mut words = words
-        .iter()
-        .map(AsRef::as_ref)
-        .take_while(|word: &&str| *word != "--");
-    let is_short = |word: &str| {
-        let letters = word
-            .strip_prefix('-')
-            .filter(|letters| !letters.starts_with('-'));
-        // What follows -o is the name of a file.
-        letters.is_some_and(|letters| letters.split('o').next().unwrap_or_default().contains('j'))
-    };
-    while let Some(word) = words.next() {
-        if word == "--json" || word == "--format=json" || is_short(word) {
-            return true;
-        }
-        if word == "--format" && words.next() == Some("json") {
-            return true;
-        }
-    }
-    false
-}
+use clap::error::{Error, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use itertools::Itertools as _;
+
+use nicpin::machine::wording::word;
 
 /// Inserts `status` where the command line names no command: `nicpin`, `nicpin eth2`, `nicpin --all`.
 pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
@@ -44,13 +20,11 @@ pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> 
         if is_command || ["-h", "--help", "-V", "--version"].contains(&word.as_ref()) {
             return args;
         }
-        let Some(words) = command
-            .get_arguments()
-            .find_map(|option| words_of(option, &word))
-        else {
-            break;
-        };
-        at += words;
+        let mut options = command.get_arguments();
+        match options.find_map(|option| words_of(option, &word)) {
+            Some(words) => at += words,
+            None => break,
+        }
     }
     // After a `--root` without its value nothing is inserted, so that clap reports the missing value.
     if at <= args.len() {
@@ -59,187 +33,163 @@ pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> 
     args
 }
 
+/// How many words a global option takes on the command line; `None` if `word` is not this option.
+fn words_of(option: &Arg, word: &str) -> Option<usize> {
+    let is_short = |short| word.strip_prefix('-') == Some(&String::from(short));
+    let long = option.get_long().unwrap_or_default();
+    match word
+        .strip_prefix("--")
+        .and_then(|word| word.strip_prefix(long))
+    {
+        Some("") => Some(1 + usize::from(option.get_action().takes_values())),
+        Some(value) if value.starts_with('=') => Some(1),
+        _ => option.get_short().is_some_and(is_short).then_some(1),
+    }
+}
+
+/// Whether a report, and so an error, is wanted as JSON. Where the command line has mistakes, only its words can say so.
+pub fn wants_json(args: &[OsString]) -> bool {
+    let words = args.iter().map(|arg| arg.to_string_lossy());
+    let words = words.take_while(|word| word != "--").collect_vec();
+    let is_json = |word: &str| {
+        let letters = word.strip_prefix('-').unwrap_or_default();
+        // What follows -o is the name of a file.
+        let mut letters = letters
+            .chars()
+            .take_while(|letter| !['-', 'o'].contains(letter));
+        ["--json", "--format=json"].contains(&word) || letters.contains(&'j')
+    };
+    let mut pairs = words.iter().tuple_windows();
+    words.iter().any(|word| is_json(word))
+        || pairs.any(|(option, value)| option == "--format" && value == "json")
+}
+
 /// The command that `word` means: one that other programs call so, or whose name differs in the fewest letters;
 /// `None` if more than two or half of them differ.
 pub fn nearest_command(command: &Command, word: &str) -> Option<String> {
-    if let Some((_, command)) = OTHER_NAMES.iter().find(|(names, _)| names.contains(&word)) {
+    let is_called = |(names, _): &&(&str, _)| names.split(' ').contains(word);
+    if let Some((_, command)) = OTHER_NAMES.iter().find(is_called) {
         return Some((*command).to_owned());
     }
-    let names = command
-        .get_subcommands()
-        .flat_map(Command::get_name_and_visible_aliases);
+    let commands = command.get_subcommands();
+    let names = commands.flat_map(Command::get_name_and_visible_aliases);
     let near = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
     let (distance, name) = near.min()?;
     (distance <= 2 && distance * 2 < word.len()).then(|| name.to_owned())
 }
 
 /// What other programs call such commands.
-const OTHER_NAMES: [(&[&str], &str); 12] = [
-    (
-        &["show", "list", "ls", "info", "get", "query", "view"],
-        "status",
-    ),
-    (
-        &["diff", "preview", "dry-run", "simulate", "explain"],
-        "plan",
-    ),
-    (
-        &["set", "enable", "tune", "fix", "pin", "write", "save"],
-        "apply",
-    ),
-    (&["verify", "test", "validate", "audit", "doctor"], "check"),
-    (
-        &["undo", "reset", "revert", "rollback", "disable", "unpin"],
-        "restore",
-    ),
-    (&["commit", "keep", "accept"], "confirm"),
-    (&["stats", "top", "sample", "record"], "measure"),
-    (&["monitor", "daemon", "follow"], "watch"),
-    (&["bench", "benchmark"], "compare"),
-    (&["exec"], "run"),
-    (&["topology", "topo", "numa", "hardware"], "nodes"),
-    (&["dump", "snapshot", "export"], "capture"),
+const OTHER_NAMES: [(&str, &str); 12] = [
+    ("show list ls info get query view", "status"),
+    ("diff preview dry-run simulate explain", "plan"),
+    ("set enable tune fix pin write save", "apply"),
+    ("verify test validate audit doctor", "check"),
+    ("undo reset revert rollback disable unpin", "restore"),
+    ("commit keep accept", "confirm"),
+    ("stats top sample record", "measure"),
+    ("monitor daemon follow", "watch"),
+    ("bench benchmark", "compare"),
+    ("exec", "run"),
+    ("topology topo numa hardware", "nodes"),
+    ("dump snapshot export", "capture"),
 ];
 
-/// How many words a global option takes on the command line; `None` if `word` is not this option.
-fn words_of(option: &Arg, word: &str) -> Option<usize> {
-    let is_short = option
-        .get_short()
-        .is_some_and(|short| word.strip_prefix('-') == Some(&short.to_string()));
-    let rest = option
-        .get_long()
-        .and_then(|long| word.strip_prefix("--")?.strip_prefix(long));
-    match rest {
-        Some("") if option.get_action().takes_values() => Some(2),
-        Some("") => Some(1),
-        Some(value) if value.starts_with('=') => Some(1),
-        _ => is_short.then_some(1),
-    }
-}
+/// Commands, formats and options, and the options that have no effect with them.
+const NO_EFFECT: [(&str, &str); 16] = [
+    ("completions man help", "root config"),
+    (
+        "draw completions man help irqbalance-policy",
+        "quiet verbose",
+    ),
+    ("restore confirm capture measure flow", "config"),
+    ("confirm run compare nodes flow capture", "verbose"),
+    ("watch", "quiet"),
+    ("draw", "xps rps rfs napi-threads channels irqbalance"),
+    ("fleet", "root"),
+    ("json sh prometheus nagios", "verbose all masks workers"),
+    ("sh", "explain irqbalance quiet"),
+    ("prometheus nagios", "irqbalance"),
+    ("table json nagios", "output"),
+    ("table json prometheus", "warning critical"),
+    ("all explain workers", "verbose"),
+    ("explain workers", "all"),
+    ("dry_run", "wait strict"),
+    ("stdout", "force"),
+];
 
 /// An error if an option is given that has no effect beside the others.
 pub fn refuse(command: &mut Command, matches: &ArgMatches) -> Result<(), Error> {
     let Some((name, matches)) = matches.subcommand() else {
         return Ok(());
     };
-    let given = |id: &str| {
-        matches.try_contains_id(id).is_ok()
-            && matches.value_source(id) == Some(ValueSource::CommandLine)
-    };
-    let is = |names: &[&str]| names.contains(&name);
+    let given = |id: &str| is_given(matches, id);
+    let format = matches.try_get_raw("format").ok().flatten();
+    let format = format
+        .and_then(|mut words| words.next())
+        .unwrap_or_default();
     let format = if given("json") {
-        "json".to_owned()
+        "json".into()
     } else {
-        let given = matches.try_get_raw("format").ok().flatten();
-        given
-            .and_then(|mut words| words.next())
-            .map_or("table".to_owned(), |word| {
-                word.to_string_lossy().into_owned()
-            })
+        format.to_string_lossy()
     };
-    let has_format = |names: &[&str]| names.contains(&&*format);
-    let of_command = format!("nicpin {name}");
-    let of_format = format!("--format {format}");
-    let prints_itself = ["draw", "completions", "man", "help", "irqbalance-policy"];
-    let plans_nothing = ["restore", "confirm", "capture", "measure", "flow"];
-    let is_brief = ["confirm", "run", "compare", "nodes", "flow", "capture"];
-    let not_drawn = [
-        "xps",
-        "rps",
-        "rfs",
-        "napi-threads",
-        "channels",
-        "irqbalance",
+    let mut beside = vec![
+        (name, format!("nicpin {name}")),
+        (&format, format!("--format {format}")),
     ];
-    let is_document = has_format(&["json", "sh", "prometheus", "nagios"]);
-    let no_file = !given("output");
-    let no_export = !given("export_json") && !given("export_markdown");
-    let rules: [(bool, &str, &[&str]); 19] = [
-        (
-            is(&["completions", "man", "help"]),
-            &of_command,
-            &["root", "config"],
-        ),
-        (is(&prints_itself), &of_command, &["quiet", "verbose"]),
-        (is(&plans_nothing), &of_command, &["config"]),
-        (is(&is_brief), &of_command, &["verbose"]),
-        (is(&["watch"]), &of_command, &["quiet"]),
-        (
-            is_document,
-            &of_format,
-            &["verbose", "all", "masks", "workers"],
-        ),
-        (has_format(&["sh"]), &of_format, &["explain", "irqbalance"]),
-        (
-            has_format(&["sh", "prometheus"]) && no_file,
-            &of_format,
-            &["quiet"],
-        ),
-        (
-            has_format(&["prometheus", "nagios"]),
-            &of_format,
-            &["irqbalance"],
-        ),
-        (
-            is(&["check"]) && !has_format(&["prometheus"]),
-            &of_format,
-            &["output"],
-        ),
-        (
-            is(&["check"]) && !has_format(&["nagios"]),
-            &of_format,
-            &["warning", "critical"],
-        ),
-        (is(&["draw"]), &of_command, &not_drawn),
-        (is(&["fleet"]), &of_command, &["root"]),
-        (given("all"), "--all", &["verbose"]),
-        (given("explain"), "--explain", &["all", "verbose"]),
-        (given("workers"), "--workers", &["all", "verbose"]),
-        (given("dry_run"), "--dry-run", &["wait", "strict"]),
-        (is(&["draw"]) && no_file, "standard output", &["force"]),
-        (is(&["compare"]) && no_export, "standard output", &["force"]),
-    ];
-    for (applies, beside, options) in rules {
-        if let Some(option) = options.iter().find(|id| applies && given(id)) {
-            let option = option.replace('_', "-");
-            let text = format!("--{option} has no effect with {beside}");
-            let command = command.find_subcommand_mut(name);
-            return Err(command.map_or_else(
-                || Error::raw(ErrorKind::ArgumentConflict, &text),
-                |command| command.error(ErrorKind::ArgumentConflict, &text),
-            ));
+    for option in ["all", "explain", "workers", "dry_run"]
+        .into_iter()
+        .filter(|id| given(id))
+    {
+        beside.push((option, format!("--{}", option.replace('_', "-"))));
+    }
+    let exports = given("output") || given("export_json") || given("export_markdown");
+    if ["draw", "compare"].contains(&name) && !exports {
+        beside.push(("stdout", "standard output".into()));
+    }
+    for (words, options) in NO_EFFECT {
+        let is_meant = |(word, _): &&(&str, String)| words.split(' ').contains(word);
+        let Some((_, beside)) = beside.iter().find(is_meant) else {
+            continue;
+        };
+        if let Some(option) = options.split(' ').find(|id| given(id)) {
+            return Err(no_effect(command, name, option, beside));
         }
+    }
+    if format == "prometheus" && given("quiet") && !exports {
+        return Err(no_effect(command, name, "quiet", "--format prometheus"));
     }
     Ok(())
 }
 
+fn no_effect(command: &mut Command, name: &str, option: &str, beside: &str) -> Error {
+    let text = format!("--{option} has no effect with {beside}");
+    match command.find_subcommand_mut(name) {
+        Some(command) => command.error(ErrorKind::ArgumentConflict, &text),
+        None => Error::raw(ErrorKind::ArgumentConflict, &text),
+    }
+}
+
+/// Whether there is such an option, and it is on the command line.
+fn is_given(matches: &ArgMatches, id: &str) -> bool {
+    matches.try_contains_id(id).is_ok()
+        && matches.value_source(id) == Some(ValueSource::CommandLine)
+}
+
+/// Options about this output, the place of a copy, or machines without interfaces.
+const NOT_APPLIED: &str =
+    "if_present quiet verbose json format root color dry_run detailed_exitcode";
+
 /// The command that makes everything as planned: `nicpin apply` with the selectors and the options of this command line
 /// that decide on the plan.
 pub fn apply_command(defined: &Command, matches: &ArgMatches) -> String {
-    /// About this output, the place of a copy, or machines without interfaces.
-    const NOT_APPLIES: [&str; 9] = [
-        "if_present",
-        "quiet",
-        "verbose",
-        "json",
-        "format",
-        "root",
-        "color",
-        "dry_run",
-        "detailed_exitcode",
-    ];
-    let mut command = "nicpin apply".to_owned();
-    let (Some((_, given)), Some(apply)) = (matches.subcommand(), defined.find_subcommand("apply"))
-    else {
+    let (mut command, mut selectors) = ("nicpin apply".to_owned(), String::new());
+    let apply = defined.find_subcommand("apply");
+    let (Some((_, given)), Some(apply)) = (matches.subcommand(), apply) else {
         return command;
     };
-    let mut selectors = String::new();
     for arg in apply.get_arguments() {
         let id = arg.get_id().as_str();
-        if NOT_APPLIES.contains(&id)
-            || given.try_contains_id(id).is_err()
-            || given.value_source(id) != Some(ValueSource::CommandLine)
-        {
+        if NOT_APPLIED.split(' ').contains(id) || !is_given(given, id) {
             continue;
         }
         let name = format!(" --{}", arg.get_long().unwrap_or_default());
@@ -248,11 +198,11 @@ pub fn apply_command(defined: &Command, matches: &ArgMatches) -> String {
             continue;
         }
         for value in given.get_raw(id).into_iter().flatten() {
-            let value = word(&value.to_string_lossy()).to_string();
+            let value = value.to_string_lossy();
             if arg.is_positional() {
-                selectors += &format!(" {value}");
+                selectors += &format!(" {}", word(&value));
             } else {
-                command += &format!("{name} {value}");
+                command += &format!("{name} {}", word(&value));
             }
         }
     }

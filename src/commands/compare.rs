@@ -4,14 +4,12 @@ use crate::commands::args::General;
 use crate::commands::args::ReportArgs;
 use crate::commands::args::memory_binding;
 use crate::commands::child::{self, CommandError};
-use crate::commands::help;
-use crate::commands::inputs::{Purpose, UsageError, plan_beside_all, read_host};
+use crate::commands::inputs::{UsageError, plan_beside_all, read_host};
 use crate::commands::interrupt::Interrupts;
 use crate::commands::output;
-use crate::commands::policy::PolicyArgs;
-use crate::commands::sampling::{Progress, STEP, Sampler};
+use crate::commands::sampling::{Progress, STEP, Sampler, children_cpu};
 use crate::screen;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use nicpin::apply;
 use nicpin::machine::sample::Delta;
@@ -26,13 +24,12 @@ use nicpin::report::compare::{ComparedRun, Comparison, Side};
 use nicpin::report::exit::Exit;
 use nicpin::report::measure::{Measure, MeasuredInterface};
 use nicpin::root::Root;
-use nix::sys::resource::{UsageWho, getrusage};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::slice;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
-#[command(after_help = help::after("compare"))]
 pub struct CompareArgs {
     /// The interface, or any other selector that stands for interfaces on one node
     #[arg(value_name = "INTERFACE")]
@@ -78,36 +75,25 @@ pub struct CompareArgs {
     pub command: Vec<OsString>,
 }
 
-pub(super) fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> {
+pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let (machine, policy) = read_host(
-        Purpose::Look,
-        cli,
-        &root,
-        &PolicyArgs::default(),
-        Wants {
-            memory: true,
-            ..Wants::default()
-        },
-    )?;
-    let Sides {
-        near,
-        far,
-        subjects,
-        mut notes,
-    } = sides(&machine, &policy, args)?;
-    if !root.is_real() {
-        bail!(UsageError::new(
-            "the command would run on this machine, not on the one that --root names"
-        ));
-    }
+    let wants = Wants {
+        memory: true,
+        ..Wants::default()
+    };
+    let (machine, policy) = read_host(cli, &root, wants)?;
+    let (bindings, subjects) = bindings(&machine, &policy, args)?;
+    ensure!(
+        root.is_real(),
+        UsageError::new("the command would run on this machine, not on the one that --root names")
+    );
     // Before the runs, which may take long.
     for file in args.export_json.iter().chain(&args.export_markdown) {
         output::check_new(file, args.force)?;
     }
     let interrupts = Interrupts::catch()?;
-    let places = [(near, "near"), (far, "far")];
-    let mut sides = places.each_ref().map(|(binding, _)| Side::new(binding));
+    let mut notes = notes(&bindings);
+    let mut sides = bindings.each_ref().map(Side::new);
     let mut progress = Progress::new();
     'runs: for round in 0..args.warmup + args.runs {
         let turn = match round.checked_sub(args.warmup) {
@@ -116,153 +102,115 @@ pub(super) fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result
         };
         // Each side is first in every other round, so that what changes with time weighs on both.
         for side in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
-            let (binding, name) = &places[side];
+            let what = format!("{}, {turn}", ["near", "far"][side]);
             if !cli.quiet {
-                progress.say(&format!("{name}, {turn}"));
+                progress.say(&what);
             }
-            let run = run_once(
-                &root,
-                &machine,
-                &subjects,
-                &args.command,
-                &interrupts,
-                binding,
-            )
-            .with_context(|| format!("{name}, {turn}"))?;
-            let Some((run, run_notes)) = run else {
+            let watch = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
+            let run = run_once(&args.command, &interrupts, &bindings[side], watch);
+            let Some((whole, wall, cpu)) = run.with_context(|| what)? else {
                 break 'runs;
             };
             if round >= args.warmup {
-                sides[side].runs.push(run);
-                let new: Vec<Note> = run_notes
-                    .into_iter()
-                    .filter(|note| !notes.contains(note))
-                    .collect();
-                notes.extend(new);
+                let measure = Measure::new(&machine.topology, &subjects, &whole);
+                sides[side].runs.push(ComparedRun::new(&measure, wall, cpu));
+                for note in measure.notes {
+                    if !notes.contains(&note) {
+                        notes.push(note);
+                    }
+                }
             }
         }
     }
     drop(progress);
-    let [near, far] = sides;
-    let ended = [near.runs.len(), far.runs.len()];
-    if ended == [0, 0] {
-        bail!("interrupted before the end of the first run that counts");
-    }
+    let ended = sides.each_ref().map(|side| side.runs.len());
+    ensure!(
+        ended != [0, 0],
+        "interrupted before the end of the first run that counts"
+    );
     let command = args
         .command
         .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    let mut comparison = Comparison::new(&args.interface, command, near, far, notes);
+        .map(|word| word.to_string_lossy().into_owned());
+    let [near, far] = sides;
+    let mut comparison = Comparison::new(&args.interface, command.collect(), near, far, notes);
     comparison.warmup = args.warmup;
     if let Some(file) = &args.export_json {
         output::write_file(file, screen::json(&comparison)?.as_bytes(), args.force)?;
     }
     if let Some(file) = &args.export_markdown {
-        output::write_file(
-            file,
-            screen::measure::markdown(&comparison).as_bytes(),
-            args.force,
-        )?;
+        let table = screen::measure::markdown(&comparison);
+        output::write_file(file, table.as_bytes(), args.force)?;
     }
-    out.push_str(&output::report(
-        args.report,
-        &comparison,
-        screen::measure::compare,
-    )?);
-    let wanted = usize::from(args.runs);
-    if ended != [wanted, wanted] {
-        bail!(
-            "interrupted after {} near and {} far of {wanted} runs each",
-            ended[0],
-            ended[1]
-        );
-    }
+    *out += &output::report(args.report, &comparison, screen::measure::compare)?;
+    let ([near, far], wanted) = (ended, usize::from(args.runs));
+    ensure!(
+        near == wanted && far == wanted,
+        "interrupted after {near} near and {far} far of {wanted} runs each"
+    );
     Ok(Exit::Planned)
 }
 
-/// Where the command runs, and which interfaces are measured.
-struct Sides {
-    near: Binding,
-    far: Binding,
-    subjects: Vec<MeasuredInterface>,
-    notes: Vec<Note>,
-}
-
-fn sides(machine: &Machine, policy: &Policy, args: &CompareArgs) -> Result<Sides> {
-    let virtual_kind = without_device(machine, &args.interface);
-    if let (Some(kind), None, _) | (Some(kind), _, None) = (&virtual_kind, args.near, args.far) {
-        bail!(
-            "`{}` is {kind} and has no node; fix: name the nodes to compare with --near N --far N",
-            args.interface
-        );
+/// Where the command runs, near and far, and the interfaces that are measured.
+fn bindings(
+    machine: &Machine,
+    policy: &Policy,
+    args: &CompareArgs,
+) -> Result<([Binding; 2], Vec<MeasuredInterface>)> {
+    let interface = &args.interface;
+    let virtual_kind = without_device(machine, interface);
+    let mut names = Vec::new();
+    match &virtual_kind {
+        Some(kind) => ensure!(
+            args.near.is_some() && args.far.is_some(),
+            "`{interface}` is {kind} and has no node; fix: name the nodes to compare with --near N --far N"
+        ),
+        None => names.extend(Selection::new(machine, slice::from_ref(interface), false)?.names),
     }
-    let names = match virtual_kind {
-        Some(_) => Vec::new(),
-        None => Selection::new(machine, std::slice::from_ref(&args.interface), false)?
-            .names
-            .into_iter()
-            .collect(),
-    };
     let plan = plan_beside_all(machine, policy, &names)?;
-    let binding = |place: NodeChoice| {
+    let binding = |node: Option<u32>, usual| {
         let wish = BindingRequest {
-            place,
+            place: node.map_or(usual, NodeChoice::Node),
             cpus: None,
             memory: args.memory,
         };
-        Binding::new(machine, &plan, &args.interface, &names, &wish)
+        Binding::new(machine, &plan, interface, &names, &wish)
     };
-    let near = binding(args.near.map_or(NodeChoice::Near, NodeChoice::Node))?;
-    let far = binding(args.far.map_or(NodeChoice::Far, NodeChoice::Node))?;
-    let subjects = match virtual_kind {
-        Some(kind) => vec![MeasuredInterface::without_device(&args.interface, &kind)],
-        None => plan
-            .interfaces
-            .iter()
-            .filter(|i| names.contains(&i.name))
-            .map(MeasuredInterface::planned)
-            .collect(),
+    let bindings = [
+        binding(args.near, NodeChoice::Near)?,
+        binding(args.far, NodeChoice::Far)?,
+    ];
+    let subjects = if let Some(kind) = virtual_kind {
+        vec![MeasuredInterface::without_device(interface, &kind)]
+    } else {
+        let planned = plan.interfaces.iter().filter(|of| names.contains(&of.name));
+        planned.map(MeasuredInterface::planned).collect()
     };
-    Ok(Sides {
-        notes: notes(&near, &far),
-        near,
-        far,
-        subjects,
-    })
+    Ok((bindings, subjects))
 }
 
 /// Differences between the two sides other than the distance.
-fn notes(near: &Binding, far: &Binding) -> Vec<Note> {
-    let about = near.notes.iter().chain(&far.notes);
-    let mut notes: Vec<Note> = about
-        .map(|about| Note::Memory {
-            about: about.clone(),
-        })
-        .collect();
+fn notes([near, far]: &[Binding; 2]) -> Vec<Note> {
+    let about = near.notes.iter().chain(&far.notes).cloned();
+    let mut notes: Vec<Note> = about.map(|about| Note::Memory { about }).collect();
+    let cpus = [near, far].map(|side| side.cpus.len());
     if near.nodes == far.nodes {
-        notes.push(Note::SameNode {
-            node: near.nodes.clone(),
-        });
-    } else if near.cpus.len() != far.cpus.len() {
-        notes.push(Note::CpusUnlike {
-            near: near.cpus.len(),
-            far: far.cpus.len(),
-        });
+        let node = near.nodes.clone();
+        notes.push(Note::SameNode { node });
+    } else if cpus[0] != cpus[1] {
+        let [near, far] = cpus;
+        notes.push(Note::CpusUnlike { near, far });
     }
     notes
 }
 
-/// `None` if an interrupt came.
+/// How counters have changed while the command ran, and its wall-clock and CPU time; `None` if an interrupt came.
 fn run_once(
-    root: &Root,
-    machine: &Machine,
-    subjects: &[MeasuredInterface],
     command: &[OsString],
     interrupts: &Interrupts,
     binding: &Binding,
-) -> Result<Option<(ComparedRun, Vec<Note>)>> {
-    let mut watch = Sampler::begin(root, MeasuredInterface::wanted(subjects))?;
+    mut watch: Sampler,
+) -> Result<Option<(Delta, Duration, Duration)>> {
     let before = children_cpu()?;
     let mut running = child::start(command, interrupts, || Ok(apply::bind(binding).map(drop)?))?;
     let mut whole = Delta::default();
@@ -280,20 +228,6 @@ fn run_once(
         // Its status is not the result of the comparison.
         bail!("{failed}");
     }
-    let measure = Measure::new(&machine.topology, subjects, &whole);
     let cpu = children_cpu()?.saturating_sub(before);
-    Ok(Some((
-        ComparedRun::new(&measure, ended.wall, cpu),
-        measure.notes,
-    )))
-}
-
-/// CPU time, user and system, of all ended child processes and of their own children; see getrusage(2).
-fn children_cpu() -> Result<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let time = |time: nix::sys::time::TimeVal| {
-        let (seconds, micros) = (u64::try_from(time.tv_sec()), u64::try_from(time.tv_usec()));
-        Duration::from_secs(seconds.unwrap_or(0)) + Duration::from_micros(micros.unwrap_or(0))
-    };
-    Ok(time(usage.user_time()) + time(usage.system_time()))
+    Ok(Some((whole, ended.wall, cpu)))
 }

@@ -1,8 +1,7 @@
 //! `nicpin completions`: scripts for shells, which run nicpin again at each Tab; and its answers to them.
 
-use crate::commands::command_line::complete as complete_words;
-use crate::commands::help;
-use crate::commands::manual::pages;
+use crate::commands::command_line;
+use crate::commands::man::pages;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use clap::Command;
@@ -11,6 +10,7 @@ use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, SubcommandCandidates, complete,
 };
 use clap_complete::env::Shells;
+use itertools::Itertools as _;
 use nicpin::machine::Machine;
 use nicpin::machine::selection::selectors;
 use nicpin::read::{self, Wants};
@@ -22,7 +22,6 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
-#[command(after_help = help::after("completions"))]
 pub struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
@@ -46,16 +45,16 @@ const BASH: &str = r#"_nicpin() {
 complete -o nosort -F _nicpin nicpin
 "#;
 
-pub(super) fn run(args: &CompletionsArgs, out: &mut String) -> Result<Exit> {
-    let (name, mut script) = (args.shell.to_string(), Vec::new());
+pub fn run(args: &CompletionsArgs, out: &mut String) -> Result<Exit> {
+    let name = args.shell.to_string();
     if name == "bash" {
-        out.push_str(BASH);
+        *out += BASH;
         return Ok(Exit::Planned);
     }
-    let shells = Shells::builtins();
+    let (shells, mut script) = (Shells::builtins(), Vec::new());
     let shell = shells.completer(&name).context("no such shell")?;
     shell.write_registration(VARIABLE, "nicpin", "nicpin", "nicpin", &mut script)?;
-    out.push_str(&String::from_utf8(script)?);
+    *out += &String::from_utf8(script)?;
     Ok(Exit::Planned)
 }
 
@@ -64,80 +63,56 @@ pub fn answered(defined: &Command) -> Result<bool> {
     let Some(name) = env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
         return Ok(false);
     };
-    let words: Vec<OsString> = env::args_os()
-        .skip_while(|word| word != "--")
-        .skip(1)
-        .collect();
+    let words = env::args_os().skip_while(|word| word != "--").skip(1);
+    let words: Vec<OsString> = words.collect();
     let (directory, mut answer) = (env::current_dir().ok(), Vec::new());
     if name == "bash" {
-        answer = for_bash(defined, words, directory.as_deref())?;
+        answer = for_bash(defined, words, directory.as_deref())?.into_bytes();
     } else {
-        let shells = Shells::builtins();
-        let shell = shells
-            .completer(&name.to_string_lossy())
-            .context("no such shell")?;
-        shell.write_complete(
-            &mut command_line_of(defined, &words),
-            words,
-            directory.as_deref(),
-            &mut answer,
-        )?;
+        let (shells, name) = (Shells::builtins(), name.to_string_lossy());
+        let shell = shells.completer(&name).context("no such shell")?;
+        let mut command = command_of(defined, &words);
+        shell.write_complete(&mut command, words, directory.as_deref(), &mut answer)?;
     }
     io::stdout().write_all(&answer)?;
     Ok(true)
 }
 
 /// The candidates, one a line, for the part that bash replaces. That is the first of `parts`; then come all words.
-fn for_bash(
-    defined: &Command,
-    mut parts: Vec<OsString>,
-    directory: Option<&Path>,
-) -> Result<Vec<u8>> {
-    let typed = if parts.is_empty() {
-        OsString::new()
-    } else {
-        parts.remove(0)
-    };
-    let words = joined(parts, &typed);
+fn for_bash(defined: &Command, parts: Vec<OsString>, directory: Option<&Path>) -> Result<String> {
+    let mut parts = parts.into_iter();
+    let typed = parts.next().unwrap_or_default();
+    let words = joined(parts.collect(), &typed);
     let last = words.len().saturating_sub(1);
     let kept = words
         .last()
         .map_or(0, |word| word.len().saturating_sub(typed.len()));
-    let found = complete(
-        &mut command_line_of(defined, &words),
-        words,
-        last,
-        directory,
-    )?;
-    let mut values: Vec<_> = found
+    let found = complete(&mut command_of(defined, &words), words, last, directory)?;
+    let values = found
         .iter()
-        .map(|candidate| candidate.get_value().to_string_lossy())
-        .collect();
+        .map(|candidate| candidate.get_value().to_string_lossy());
+    let mut values = values.filter(|value| is_plain(value)).collect_vec();
     // Options only after a dash, unless there is nothing else.
     if kept == 0 && typed.is_empty() && values.iter().any(|value| !value.starts_with('-')) {
         values.retain(|value| !value.starts_with('-'));
     }
-    values.retain(|value| is_plain(value));
     let lines = values
         .iter()
-        .map(|value| format!("{}\n", value.get(kept..).unwrap_or(value)));
-    Ok(lines.collect::<String>().into_bytes())
+        .map(|value| value.get(kept..).unwrap_or(value));
+    Ok(lines.flat_map(|line| [line, "\n"]).collect())
 }
 
 /// The words that bash has split; `typed` is the last one up to the cursor, without what is before a separator.
-fn joined(parts: Vec<OsString>, typed: &OsStr) -> Vec<OsString> {
-    let is_separator = |part: &OsStr| {
+fn joined(mut parts: Vec<OsString>, typed: &OsStr) -> Vec<OsString> {
+    let is_separator = |part: &OsString| {
         !part.is_empty() && part.as_encoded_bytes().iter().all(|b| b":=".contains(b))
     };
-    let mut words: Vec<OsString> = Vec::new();
-    let (last, mut continues) = (parts.len().saturating_sub(1), false);
-    for (at, part) in parts.into_iter().enumerate() {
+    if let Some(last) = parts.last_mut().filter(|last| !is_separator(last)) {
+        typed.clone_into(last);
+    }
+    let (mut words, mut continues): (Vec<OsString>, _) = (Vec::new(), false);
+    for part in parts {
         let separates = is_separator(&part);
-        let part = if at == last && !separates {
-            typed.to_owned()
-        } else {
-            part
-        };
         match words.last_mut() {
             Some(word) if separates || continues => word.push(part),
             _ => words.push(part),
@@ -148,82 +123,74 @@ fn joined(parts: Vec<OsString>, typed: &OsStr) -> Vec<OsString> {
 }
 
 /// The command line for these words, the last of which is completed.
-fn command_line_of(defined: &Command, words: &[OsString]) -> Command {
-    let (typed, before) = words
-        .split_last()
-        .map_or((OsString::new(), words), |(last, rest)| {
-            (last.clone(), rest)
-        });
+fn command_of(defined: &Command, words: &[OsString]) -> Command {
+    let (typed, before) = match words {
+        [before @ .., typed] => (typed.clone(), before),
+        [] => (OsString::new(), words),
+    };
     let root = root(before);
     let known = with_candidates(defined, &root);
-    let spelled_out = complete_words(&known, before.iter().cloned());
+    let spelled_out = command_line::complete(&known, before.iter().cloned());
     if spelled_out.len() == before.len() {
         return known;
     }
     if spelled_out.last().is_some_and(|word| word == "status") {
         // The first word that is no global option: a command, or a selector of `status`.
         let first = move || names(&root, &typed);
-        return known
-            .allow_external_subcommands(true)
-            .add(SubcommandCandidates::new(first));
+        let known = known.allow_external_subcommands(true);
+        return known.add(SubcommandCandidates::new(first));
     }
     // An earlier word is a selector or an option of `status`.
     let mut whole = known;
     whole.build();
-    whole
-        .find_subcommand("status")
-        .cloned()
-        .unwrap_or(whole)
-        .name("nicpin")
+    let status = whole.find_subcommand("status").cloned();
+    status.unwrap_or(whole).name("nicpin")
 }
 
 /// The value of --root.
 fn root(words: &[OsString]) -> PathBuf {
-    let named = words
-        .windows(2)
-        .find(|pair| pair[0] == "--root")
-        .map(|pair| pair[1].as_os_str());
+    let named = words.windows(2).find(|pair| pair[0] == "--root");
     let joined = || {
         words
             .iter()
-            .find_map(|word| word.to_str()?.strip_prefix("--root=").map(OsStr::new))
+            .find_map(|word| word.to_str()?.strip_prefix("--root="))
     };
-    named.or_else(joined).unwrap_or("/".as_ref()).into()
+    let named = named.map(|pair| pair[1].as_os_str());
+    named
+        .or_else(|| joined().map(OsStr::new))
+        .unwrap_or("/".as_ref())
+        .into()
 }
 
 /// Adds to selectors and nodes what the machine has, and to pages what they are about.
 fn with_candidates(defined: &Command, root: &Path) -> Command {
-    let root = root.to_owned();
+    let by = |find: fn(&Path, &OsStr) -> Vec<CompletionCandidate>| {
+        let root = root.to_owned();
+        ArgValueCompleter::new(move |typed: &OsStr| find(&root, typed))
+    };
+    let about = || {
+        let defined = defined.clone();
+        ArgValueCandidates::new(move || abouts(defined.clone()))
+    };
     defined.clone().mut_subcommands(|command| {
         let compares = command.get_name() == "compare";
-        command.mut_args(|arg| {
-            let root = root.clone();
-            match arg.get_id().as_str() {
-                "selectors" | "interface" => {
-                    arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
-                        names(&root, typed)
-                    }))
-                }
-                "about" => {
-                    let shown = defined.clone();
-                    arg.add(ArgValueCandidates::new(move || abouts(shown.clone())))
-                }
-                id if id == "node" || compares && ["near", "far"].contains(&id) => {
-                    arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
-                        nodes(&root, typed)
-                    }))
-                }
-                _ => arg,
-            }
+        command.mut_args(|arg| match arg.get_id().as_str() {
+            "selectors" | "interface" => arg.add(by(names)),
+            "about" => arg.add(about()),
+            "node" => arg.add(by(nodes)),
+            "near" | "far" if compares => arg.add(by(nodes)),
+            _ => arg,
         })
     })
 }
 
 /// Commands and topics that there are pages about.
-fn abouts(command: Command) -> Vec<CompletionCandidate> {
-    let pages = pages(command).unwrap_or_default();
-    let abouts = pages.into_iter().filter_map(|page| page.about);
-    abouts.map(CompletionCandidate::new).collect()
+fn abouts(defined: Command) -> Vec<CompletionCandidate> {
+    let pages = pages(defined).unwrap_or_default().into_iter();
+    pages
+        .filter_map(|page| page.about)
+        .map(CompletionCandidate::new)
+        .collect()
 }
 
 /// `None` where the machine cannot be read: there are no candidates then.
@@ -237,10 +204,10 @@ fn names(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
         return Vec::new();
     };
     let typed = typed.to_string_lossy();
-    let mut all: Vec<String> = ["", "driver", "node"]
-        .iter()
+    let kinds = ["", "driver", "node"].iter();
+    let mut all = kinds
         .flat_map(|kind| selectors(&machine, kind))
-        .collect();
+        .collect_vec();
     if !typed.is_empty() {
         for address in selectors(&machine, "pci") {
             let bare = address.trim_start_matches("pci:").to_owned();
@@ -250,24 +217,16 @@ fn names(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
     }
     let about = |name: &str| {
         let interface = machine.interface(name)?;
-        let nodes = machine.nodes_of(interface);
-        let node = if nodes.is_empty() {
-            "no node".to_owned()
-        } else {
-            format!("node {nodes}")
+        let node = match machine.nodes_of(interface) {
+            nodes if nodes.is_empty() => "no node".to_owned(),
+            nodes => format!("node {nodes}"),
         };
-        Some(
-            format!(
-                "{}, {node}",
-                interface.driver.as_deref().unwrap_or("no driver")
-            )
-            .into(),
-        )
+        let driver = interface.driver.as_deref().unwrap_or("no driver");
+        Some(format!("{driver}, {node}").into())
     };
     all.retain(|name| name.starts_with(&*typed) && is_plain(name));
-    all.into_iter()
-        .map(|name| CompletionCandidate::new(&name).help(about(&name)))
-        .collect()
+    let candidate = |name| CompletionCandidate::new(name).help(about(name));
+    all.iter().map(|name| candidate(name)).collect()
 }
 
 /// Whether a shell takes the text as it is. Other candidates are left out: bash inserts them unquoted, and the name of an
@@ -278,17 +237,10 @@ fn is_plain(text: &str) -> bool {
 }
 
 fn nodes(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
-    let ids = machine(root).map(|machine| {
-        machine
-            .topology
-            .nodes
-            .into_keys()
-            .map(|node| node.to_string())
-    });
-    let typed = typed.to_string_lossy();
-    ids.into_iter()
-        .flatten()
-        .filter(|id| id.starts_with(&*typed))
-        .map(CompletionCandidate::new)
-        .collect()
+    let nodes = machine(root)
+        .map(|machine| machine.topology.nodes)
+        .unwrap_or_default();
+    let ids = nodes.keys().map(ToString::to_string);
+    let ids = ids.filter(|id| id.starts_with(&*typed.to_string_lossy()));
+    ids.map(CompletionCandidate::new).collect()
 }

@@ -6,9 +6,8 @@
 
 use crate::commands::args::General;
 use crate::commands::args::LockArgs;
-use crate::commands::help;
 use crate::commands::inputs::open_to_write;
-use crate::commands::journal;
+use crate::commands::journal::{self, Priority};
 use crate::commands::output::{print, screen};
 use crate::screen;
 use anyhow::{Context as _, Result, bail};
@@ -26,7 +25,6 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Args)]
-#[command(after_help = help::after("confirm"))]
 pub struct ConfirmArgs {
     #[command(flatten)]
     pub lock: LockArgs,
@@ -50,20 +48,20 @@ const READY: &str = "ready";
 /// What the apply sends to its watcher after the last write.
 const FINISHED: &str = "finished\n";
 
-pub(super) fn run(cli: &General, args: &ConfirmArgs, out: &mut String) -> Result<Exit> {
+pub fn run(cli: &General, args: &ConfirmArgs, out: &mut String) -> Result<Exit> {
     confirm(&open_to_write(cli)?, Duration::from_secs(args.lock.wait))?;
     out.push_str("kept: the settings of apply --try stay\n");
     Ok(Exit::Planned)
 }
 
 /// The apply's end of the pipe to the watcher.
-pub(super) struct Watcher {
+pub struct Watcher {
     stdin: ChildStdin,
 }
 
 impl Watcher {
     /// Starts the process, and returns when it is ready.
-    pub(super) fn start(cli: &General, seconds: u64) -> Result<Self> {
+    pub fn start(cli: &General, seconds: u64) -> Result<Self> {
         let root =
             std::path::absolute(&cli.root).with_context(|| cli.root.display().to_string())?;
         // The running program, even if its file was replaced or removed.
@@ -90,12 +88,10 @@ impl Watcher {
     }
 
     /// Starts the time of the trial. If the watcher has ended, restores the settings at once.
-    pub(super) fn go(mut self, root: &Root) -> Result<()> {
-        if self.stdin.write_all(FINISHED.as_bytes()).is_err()
-            && end_trial(root, Duration::MAX)?.is_some()
-        {
-            let left = Trial::load(root)?.and_then(|trial| trial.not_restored());
-            let left = left.map(|left| format!(", but {left}")).unwrap_or_default();
+    pub fn go(mut self, root: &Root) -> Result<()> {
+        let sent = self.stdin.write_all(FINISHED.as_bytes()).is_ok();
+        if !sent && end_trial(root, Duration::MAX)?.is_some() {
+            let left = but(Trial::load(root)?.and_then(|trial| trial.not_restored()));
             bail!("the watcher of --try ended; the settings were restored{left}");
         }
         Ok(())
@@ -103,7 +99,7 @@ impl Watcher {
 }
 
 /// `nicpin await-confirm`, the watcher: waits for the end of the time or for a confirmation.
-pub(super) fn watch(cli: &General, args: &AwaitConfirmArgs) -> Result<Exit> {
+pub fn watch(cli: &General, args: &AwaitConfirmArgs) -> Result<Exit> {
     nix::unistd::setsid().context("setsid")?;
     // It may outlive the caller, whose locks and pipes are not its own.
     sys::close_from(3).context("close_range")?;
@@ -128,6 +124,11 @@ pub(super) fn watch(cli: &General, args: &AwaitConfirmArgs) -> Result<Exit> {
     Ok(Exit::Planned)
 }
 
+/// What could not be restored, at the end of a sentence.
+fn but(left: Option<String>) -> String {
+    left.map_or(String::new(), |left| format!(", but {left}"))
+}
+
 /// Restores the settings, and tries again until nothing stands in the way.
 fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
     const NOT_CONFIRMED: &str = "apply --try was not confirmed in time";
@@ -136,46 +137,34 @@ fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
         let obstacle = match end_watched_trial(root, watch) {
             Ok(None) => return,
             Ok(Some(restored)) => {
-                let left = Trial::load(root)
-                    .ok()
-                    .flatten()
-                    .and_then(|trial| trial.not_restored());
+                let trial = Trial::load(root).ok().flatten();
+                let left = trial.and_then(|trial| trial.not_restored());
                 if !restored.has_refused() {
-                    let left = left.map(|left| format!(", but {left}")).unwrap_or_default();
-                    return journal::note(
-                        root,
-                        &format!("{NOT_CONFIRMED}; the settings were restored{left}"),
-                    );
+                    let left = but(left);
+                    let text = format!("{NOT_CONFIRMED}; the settings were restored{left}");
+                    return journal::send(root, Priority::Notice, &text);
                 }
                 left.unwrap_or_default()
             }
             Err(error) => error.to_string(),
         };
-        journal::warn(
-            root,
-            &format!(
-                "{NOT_CONFIRMED}, and its settings stay: {obstacle}; trying again in {} s",
-                pause.as_secs_f32()
-            ),
+        let text = format!(
+            "{NOT_CONFIRMED}, and its settings stay: {obstacle}; trying again in {} s",
+            pause.as_secs_f32()
         );
+        journal::send(root, Priority::Warning, &text);
         std::thread::sleep(pause);
         pause = LAST_PAUSE.min(2 * pause);
     }
 }
 
 /// Whether a trial waits for its confirmation. A trial file that cannot be read counts as not confirmed.
-pub(super) fn waits(root: &Root) -> bool {
+pub fn waits(root: &Root) -> bool {
     Trial::load(root).map_or(true, |trial| trial.is_some_and(|trial| !trial.over))
 }
 
 /// On a terminal, waits for Enter or for the end of the trial.
-pub(super) fn ask(
-    cli: &General,
-    seconds: u64,
-    wait: u64,
-    exit: Exit,
-    out: &mut String,
-) -> Result<Exit> {
+pub fn ask(cli: &General, seconds: u64, wait: u64, exit: Exit, out: &mut String) -> Result<Exit> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() || stopped().is_some() {
         return Ok(exit);
@@ -198,11 +187,11 @@ pub(super) fn ask(
     let mut listening = true;
     let mut ended = TrialEnd::InTime;
     // The watcher may have to wait for another nicpin before it restores.
-    let late = Duration::from_secs(seconds) + GRACE;
-    let start = Instant::now();
+    let late = Instant::now() + Duration::from_secs(seconds) + GRACE;
+    let interval = PollTimeout::try_from(POLL_INTERVAL).unwrap_or(PollTimeout::MAX);
     while waits(&root) {
         let unwatched = watch.has_ended();
-        if unwatched || start.elapsed() > late {
+        if unwatched || Instant::now() > late {
             // The watcher has ended, or it is stopped.
             let undone = end_trial(&root, Duration::MAX)
                 .context("it was not confirmed, and cannot be restored")?;
@@ -216,26 +205,23 @@ pub(super) fn ask(
             continue;
         }
         let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-        if poll(
-            &mut fds,
-            PollTimeout::try_from(POLL_INTERVAL).unwrap_or(PollTimeout::MAX),
-        )? == 0
-        {
+        if poll(&mut fds, interval)? == 0 {
             continue;
         }
-        let mut line = String::new();
         // A terminal that was closed is not a confirmation.
-        if stdin.lock().read_line(&mut line).is_ok_and(|read| read > 0) {
+        listening = stdin
+            .lock()
+            .read_line(&mut String::new())
+            .is_ok_and(|read| read > 0);
+        if listening {
             confirm(&root, Duration::from_secs(wait))?;
-        } else {
-            listening = false;
         }
     }
     let Some(trial) = Trial::load(&root)? else {
-        out.push_str("kept\n");
+        *out += "kept\n";
         return Ok(exit);
     };
     let page = screen::applied::trial_over(trial.not_restored().as_deref(), ended);
-    out.push_str(&page.show(screen()));
+    *out += &page.show(screen());
     Ok(Exit::Failed)
 }

@@ -2,7 +2,6 @@
 
 use crate::commands::args::General;
 use crate::commands::args::SelectArgs;
-use crate::commands::help;
 use crate::commands::inputs::{Purpose, UsageError, read_and_plan};
 use crate::commands::output;
 use crate::commands::policy::PolicyArgs;
@@ -13,12 +12,10 @@ use clap::Args;
 use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
-use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 #[derive(Debug, Args)]
-#[command(after_help = help::after("draw"))]
 #[allow(clippy::struct_excessive_bools)] // each is one option
 pub struct DrawArgs {
     #[command(flatten)]
@@ -48,14 +45,13 @@ pub struct DrawArgs {
     pub policy: PolicyArgs,
 }
 
-pub(super) fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
+pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let extension =
-        |path: &std::path::PathBuf| path.extension().and_then(OsStr::to_str).map(str::to_owned);
-    let kind = args.output.as_ref().and_then(extension);
-    if let (Some(path), Some(kind @ ("png" | "pdf" | "ps" | "eps"))) =
-        (&args.output, kind.as_deref())
-    {
+    let extension = args
+        .output
+        .as_ref()
+        .and_then(|path| path.extension()?.to_str());
+    if let (Some(path), Some(kind @ ("png" | "pdf" | "ps" | "eps"))) = (&args.output, extension) {
         let path = path.display();
         bail!(UsageError::new(format!(
             "{path}: the picture is an SVG; `nicpin draw | rsvg-convert -f {kind} -o {path}` makes this of it \
@@ -68,14 +64,8 @@ pub(super) fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Ex
         neighbours: true,
         ..Wants::default()
     };
-    let (machine, plan) = read_and_plan(
-        Purpose::Compare,
-        cli,
-        &root,
-        &args.select,
-        &args.policy,
-        wants,
-    )?;
+    let (select, policy) = (&args.select, &args.policy);
+    let (machine, plan) = read_and_plan(Purpose::Compare, cli, &root, select, policy, wants)?;
     let mut picture = Picture::new(&machine, &plan);
     picture.origin = origin(&root)?;
     picture.lines &= !args.no_lines;
@@ -86,7 +76,7 @@ pub(super) fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Ex
     let svg = screen::printable(&svg);
     match &args.output {
         Some(path) => output::write_file(path, svg.as_bytes(), args.force)?,
-        None => out.push_str(&svg),
+        None => *out += &svg,
     }
     Ok(Exit::Planned)
 }
@@ -99,9 +89,8 @@ fn origin(root: &Root) -> Result<String> {
     let mut words = Vec::new();
     if root.is_real() {
         words.extend(line("hostname")?.map(|host| host.trim().to_owned()));
-        words.push(
-            humantime::format_rfc3339_seconds(SystemTime::now()).to_string()[..10].to_owned(),
-        );
+        let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        words.push(now[..10].to_owned());
     }
     words.extend(release);
     Ok(words.join(", "))

@@ -3,17 +3,15 @@
 use crate::commands::args::General;
 use crate::commands::args::ReportArgs;
 use crate::commands::args::SelectArgs;
-use crate::commands::help;
-use crate::commands::inputs::{Purpose, read_and_plan, require_interfaces};
+use crate::commands::inputs::{Purpose, read_to_judge};
 use crate::commands::output;
 use crate::commands::policy::PolicyArgs;
 use crate::fleet::inputs::{Input, inputs};
 use crate::fleet::{Host, report::Tally};
 use crate::screen;
-use anyhow::{Result, anyhow};
+use anyhow::{Result, ensure};
 use clap::Args;
 use nicpin::apply;
-use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 use std::collections::BTreeMap;
@@ -24,7 +22,6 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
 #[derive(Debug, Args)]
-#[command(after_help = help::after("fleet"))]
 pub struct FleetArgs {
     #[command(flatten)]
     pub report: ReportArgs,
@@ -34,7 +31,7 @@ pub struct FleetArgs {
     pub files: Vec<PathBuf>,
 }
 
-pub(super) fn run(cli: &General, args: &FleetArgs, out: &mut String) -> Result<Exit> {
+pub fn run(cli: &General, args: &FleetArgs, out: &mut String) -> Result<Exit> {
     let tally = read(cli, args);
     let fleet = tally.report();
     for failed in &fleet.failed {
@@ -89,22 +86,23 @@ fn add(cli: &General, input: Input, tally: &mut Tally) {
     match input {
         Input::Failed { source, error } => tally.fail(&source, &error),
         Input::Document(document) => {
-            let source = document.host.as_ref().unwrap_or(&document.source);
-            let file = match document.source.rsplit_once(':') {
+            let source = &document.source;
+            let file = match source.rsplit_once(':') {
                 Some((file, _)) if document.alone => stem(Path::new(file)),
-                _ => document.source.clone(),
+                _ => source.clone(),
             };
+            let printed = document.host.as_ref();
             match guarded(|| Host::parse(&document.text)) {
+                Err(error) => tally.fail(printed.unwrap_or(source), &error),
                 Ok(hosts) => {
                     for (named, host) in hosts {
-                        let name = document.host.as_ref().or(named.as_ref()).unwrap_or(&file);
+                        let name = printed.or(named.as_ref()).unwrap_or(&file);
                         match host {
                             Ok(host) => tally.add(name, host),
                             Err(error) => tally.fail(name, &error),
                         }
                     }
                 }
-                Err(error) => tally.fail(source, &error),
             }
         }
         Input::Machine(path) => {
@@ -130,24 +128,12 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 /// Checks a copy of a machine.
 fn machine(cli: &General, path: &Path) -> Result<(Host, Option<String>)> {
     let root = Root::open(path)?;
-    if root.is_real() {
-        return Err(anyhow!(
-            "is this machine, not a copy of one; fix: use the output of `nicpin check --json`"
-        ));
-    }
-    let select = SelectArgs {
-        selectors: Vec::new(),
-        if_present: false,
-    };
-    let (machine, plan) = read_and_plan(
-        Purpose::Look,
-        cli,
-        &root,
-        &select,
-        &PolicyArgs::default(),
-        Wants::default(),
-    )?;
-    require_interfaces(&root, &machine, &plan, &select)?;
+    ensure!(
+        !root.is_real(),
+        "is this machine, not a copy of one; fix: use the output of `nicpin check --json`"
+    );
+    let (all, options) = (SelectArgs::default(), PolicyArgs::default());
+    let (machine, plan) = read_to_judge(Purpose::Look, cli, &root, &all, &options)?;
     let check = apply::check(&root, &machine, &plan, false);
     Ok((Host::of(&check), plan.host.name))
 }
@@ -156,14 +142,13 @@ fn machine(cli: &General, path: &Path) -> Result<(Host, Option<String>)> {
 fn stem(path: &Path) -> String {
     let name = path
         .file_name()
-        .map(|name| name.to_string_lossy().into_owned());
-    let name = name.unwrap_or_else(|| path.display().to_string());
+        .unwrap_or(path.as_os_str())
+        .to_string_lossy();
     let ends = [".tar.gz", ".tgz", ".json", ".jsonl"];
-    let stem = ends
-        .iter()
-        .find_map(|end| name.strip_suffix(end))
-        .filter(|stem| !stem.is_empty());
-    stem.map(str::to_owned).unwrap_or(name)
+    let stem = ends.iter().find_map(|end| name.strip_suffix(end));
+    stem.filter(|stem| !stem.is_empty())
+        .unwrap_or(&name)
+        .to_owned()
 }
 
 #[cfg(test)]

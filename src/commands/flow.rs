@@ -2,11 +2,10 @@
 
 use crate::commands::args::General;
 use crate::commands::args::ReportArgs;
-use crate::commands::help;
 use crate::commands::inputs::UsageError;
 use crate::commands::output;
 use crate::screen;
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use nicpin::flow::{Flow, Protocol, Through, connections, parse_end};
 use nicpin::read::{self, Wants};
@@ -17,7 +16,6 @@ use std::io::Read as _;
 use std::net::SocketAddr;
 
 #[derive(Debug, Args)]
-#[command(after_help = help::after("flow"))]
 pub struct FlowArgs {
     /// The interface that the flow arrives on
     pub interface: String,
@@ -53,7 +51,7 @@ pub struct FlowArgs {
 /// The most bytes of connections that are read: some 500,000 lines.
 const MOST: u64 = 64 << 20;
 
-pub(super) fn run(cli: &General, args: &FlowArgs, out: &mut String) -> Result<Exit> {
+pub fn run(cli: &General, args: &FlowArgs, out: &mut String) -> Result<Exit> {
     let request = Request::new(args)?;
     let root = Root::open(&cli.root)?;
     let wants = Wants {
@@ -75,7 +73,7 @@ pub(super) fn run(cli: &General, args: &FlowArgs, out: &mut String) -> Result<Ex
             Flows::to_cpu(&machine, &through, flow, *cpu, args.ports)
         }
     };
-    out.push_str(&output::report(args.report, &flows, screen::flow::flows)?);
+    *out += &output::report(args.report, &flows, screen::flow::flows)?;
     Ok(flows.exit())
 }
 
@@ -88,63 +86,62 @@ enum Request {
 
 impl Request {
     fn new(args: &FlowArgs) -> Result<Self> {
-        let usage = |text: String| UsageError::new(text);
+        let to_cpu = args.to_cpu;
         if args.source == "-" {
             ensure!(
-                args.destination.is_none() && args.to_cpu.is_none() && !args.udp && !args.fragments,
-                usage(
+                args.destination.is_none() && to_cpu.is_none() && !args.udp && !args.fragments,
+                UsageError::new(
                     "`-` reads connections from standard input: it takes no DST, --to-cpu, --udp or --fragments"
-                        .into()
                 )
             );
             let mut text = String::new();
             let read = std::io::stdin().take(MOST + 1).read_to_string(&mut text);
             let read = read.context("standard input")? as u64;
             ensure!(read <= MOST, "standard input: more than {} MiB", MOST >> 20);
-            let found = connections(&text)
-                .map_err(|(line, error)| usage(format!("standard input, line {line}: {error}")))?;
+            let found = connections(&text).map_err(|(line, error)| {
+                UsageError::new(format!("standard input, line {line}: {error}"))
+            })?;
             return Ok(Self::Listed(found));
         }
-        let Some(destination) = &args.destination else {
-            return Err(usage(
-                "DST is missing: the address and port of this machine that it goes to".into(),
-            )
-            .into());
-        };
-        let end = |text: &str| parse_end(text).map_err(|error| usage(error.to_string()));
+        let missing = "DST is missing: the address and port of this machine that it goes to";
+        let destination = args.destination.as_ref();
+        let destination = destination.ok_or_else(|| UsageError::new(missing))?;
+        let end = |text: &str| parse_end(text).map_err(|error| UsageError::new(error.to_string()));
         let ((source, port), (destination, to)) = (end(&args.source)?, end(destination)?);
         ensure!(
             source.is_ipv4() == destination.is_ipv4(),
-            usage("SRC and DST are not both IPv4 or both IPv6".into())
+            UsageError::new("SRC and DST are not both IPv4 or both IPv6")
         );
+        ensure!(
+            !args.fragments || port.is_none() && to.is_none() && to_cpu.is_none(),
+            UsageError::new("--fragments have no ports: SRC and DST take none")
+        );
+        ensure!(
+            to_cpu.is_none() || port.is_none(),
+            UsageError::new("--to-cpu looks for source ports: SRC takes none")
+        );
+        let any = (args.fragments || to_cpu.is_some()).then_some(0);
+        let (Some(port), Some(to)) = (port.or(any), to.or(args.fragments.then_some(0))) else {
+            bail!(UsageError::new(
+                "SRC and DST need a port, such as 10.0.0.1:5201"
+            ));
+        };
         let protocol = if args.udp {
             Protocol::Udp
         } else {
             Protocol::Tcp
         };
-        if args.fragments {
-            ensure!(
-                port.is_none() && to.is_none() && args.to_cpu.is_none(),
-                usage("--fragments have no ports: SRC and DST take none".into())
-            );
-            let [source, destination] = [source, destination].map(|end| SocketAddr::new(end, 0));
-            return Ok(Self::Listed(vec![Some(Flow {
-                fragment: true,
-                ..Flow::new(protocol, source, destination)
-            })]));
-        }
-        let flow = |port: Option<u16>| -> Result<Flow, UsageError> {
-            let missing = || usage("SRC and DST need a port, such as 10.0.0.1:5201".into());
-            let source = SocketAddr::new(source, port.ok_or_else(missing)?);
-            let destination = SocketAddr::new(destination, to.ok_or_else(missing)?);
-            Ok(Flow::new(protocol, source, destination))
+        let ends = (
+            SocketAddr::new(source, port),
+            SocketAddr::new(destination, to),
+        );
+        let flow = Flow {
+            fragment: args.fragments,
+            ..Flow::new(protocol, ends.0, ends.1)
         };
-        match args.to_cpu {
-            Some(_) if port.is_some() => {
-                Err(usage("--to-cpu looks for source ports: SRC takes none".into()).into())
-            }
-            Some(cpu) => Ok(Self::ToCpu(flow(Some(0))?, cpu)),
-            None => Ok(Self::Listed(vec![Some(flow(port)?)])),
-        }
+        Ok(match to_cpu {
+            Some(cpu) => Self::ToCpu(flow, cpu),
+            None => Self::Listed(vec![Some(flow)]),
+        })
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::start::not_ignored;
 use anyhow::Result;
+use nicpin::apply::stop;
 use nix::sys::signal::{SigSet, Signal};
 use std::cell::OnceCell;
 use std::sync::mpsc::{Receiver, channel};
@@ -11,7 +12,7 @@ use std::time::Duration;
 const SIGNALS: [Signal; 2] = [Signal::SIGINT, Signal::SIGTERM];
 
 /// Calls `then` on another thread when the first signal comes. Called before any other thread is started.
-pub(super) fn catch(then: impl FnOnce(Signal) + Send + 'static) -> Result<()> {
+pub fn catch(then: impl FnOnce(Signal) + Send + 'static) -> Result<()> {
     let signals: SigSet = not_ignored(&SIGNALS).collect();
     signals.thread_block()?;
     std::thread::spawn(move || {
@@ -26,19 +27,24 @@ pub(super) fn catch(then: impl FnOnce(Signal) + Send + 'static) -> Result<()> {
     Ok(())
 }
 
+/// Lets the first signal end apply or restore after the current write.
+pub fn stop_apply() -> Result<()> {
+    catch(|signal| stop(format!("ended by {signal}")))
+}
+
 /// Gives the signals their usual effect on this thread.
-pub(super) fn release() -> Result<()> {
+pub fn release() -> Result<()> {
     Ok(SigSet::from_iter(SIGNALS).thread_unblock()?)
 }
 
 /// The first signal, to wait for.
-pub(super) struct Interrupts {
+pub struct Interrupts {
     coming: Receiver<Signal>,
     came: OnceCell<Signal>,
 }
 
 impl Interrupts {
-    pub(super) fn catch() -> Result<Self> {
+    pub fn catch() -> Result<Self> {
         let (send, coming) = channel();
         // The receiver may be gone at the end of the command.
         catch(move |signal| _ = send.send(signal))?;
@@ -49,7 +55,7 @@ impl Interrupts {
     }
 
     /// The signal that has come, or comes within this time.
-    pub(super) fn within(&self, time: Duration) -> Option<Signal> {
+    pub fn within(&self, time: Duration) -> Option<Signal> {
         let come = || self.coming.recv_timeout(time).ok();
         let signal = self.came.get().copied().or_else(come)?;
         Some(*self.came.get_or_init(|| signal))

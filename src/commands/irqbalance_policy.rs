@@ -6,7 +6,6 @@
 
 use crate::commands::args::General;
 use crate::commands::args::SelectArgs;
-use crate::commands::help;
 use crate::commands::inputs::{Purpose, read_and_plan};
 use crate::commands::policy::PolicyArgs;
 use anyhow::Result;
@@ -19,7 +18,6 @@ use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
 #[derive(Debug, Args)]
-#[command(after_help = help::after("irqbalance-policy"))]
 pub struct IrqbalancePolicyArgs {
     /// Path of the device in /sys that has the IRQ
     #[arg(value_name = "DEVICE")]
@@ -33,7 +31,7 @@ pub struct IrqbalancePolicyArgs {
 const NET: &str = "/sys/class/net";
 const PCI: &str = "/sys/bus/pci/devices/";
 
-pub(super) fn run(cli: &General, args: &IrqbalancePolicyArgs, out: &mut String) -> Result<Exit> {
+pub fn run(cli: &General, args: &IrqbalancePolicyArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     if was_planned(&root, args)?
         || has_interface_below(&root, &args.device)? && is_planned(cli, &root, args.irq)?
@@ -84,21 +82,12 @@ fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
 
 /// Whether a plan of the whole machine assigns CPUs to this IRQ.
 fn is_planned(cli: &General, root: &Root, irq: u32) -> Result<bool> {
-    let every = SelectArgs {
-        selectors: Vec::new(),
+    let all = SelectArgs {
         if_present: true,
+        ..SelectArgs::default()
     };
-    let (_, plan) = read_and_plan(
-        Purpose::Compare,
-        cli,
-        root,
-        &every,
-        &PolicyArgs::default(),
-        Wants::default(),
-    )?;
-    let mut vectors = plan
-        .interfaces
-        .iter()
-        .flat_map(|interface| &interface.vectors);
+    let (options, wants) = (PolicyArgs::default(), Wants::default());
+    let (_, plan) = read_and_plan(Purpose::Compare, cli, root, &all, &options, wants)?;
+    let mut vectors = plan.interfaces.iter().flat_map(|of| &of.vectors);
     Ok(vectors.any(|vector| vector.irq == irq && vector.cpus.is_some()))
 }

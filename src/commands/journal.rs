@@ -17,24 +17,14 @@ const DAEMON: u8 = 3 << 3;
 
 /// How urgent a message is (RFC 5424).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Priority {
+pub enum Priority {
     Warning = 4,
     Notice = 5,
     Info = 6,
 }
 
-/// Sends a warning.
-pub(super) fn warn(root: &Root, message: &str) {
-    send(root, Priority::Warning, message);
-}
-
-/// Sends a message that needs no action.
-pub(super) fn note(root: &Root, message: &str) {
-    send(root, Priority::Notice, message);
-}
-
-/// Sends a message. A log that is absent or full must not keep the process from its work.
-fn send(root: &Root, priority: Priority, message: &str) {
+/// Sends a message to the log of the system. A log that is absent or full must not keep the process from its work.
+pub fn send(root: &Root, priority: Priority, message: &str) {
     let line = format!(
         "<{}>nicpin[{}]: {}",
         DAEMON | priority as u8,
@@ -52,7 +42,7 @@ fn send(root: &Root, priority: Priority, message: &str) {
 
 /// Logs a message with fields, by journald's own protocol where standard error is the journal's; otherwise to standard
 /// error, without the fields.
-pub(super) fn log(root: &Root, priority: Priority, message: &str, fields: &[(&str, &str)]) {
+pub fn log(root: &Root, priority: Priority, message: &str, fields: &[(&str, &str)]) {
     let usual = [
         ("MESSAGE", message),
         ("PRIORITY", &(priority as u8).to_string()),

@@ -5,19 +5,18 @@ use crate::commands::args::ReportArgs;
 use crate::commands::args::SelectArgs;
 use crate::commands::args::seconds;
 use crate::commands::child::{self, ChildExit, CommandError};
-use crate::commands::help;
-use crate::commands::inputs::{Purpose, read_host};
+use crate::commands::inputs::read_host;
 use crate::commands::interrupt::Interrupts;
 use crate::commands::output::{print, screen};
-use crate::commands::policy::PolicyArgs;
 use crate::commands::sampling::{STEP, Sampler};
 use crate::screen;
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 use nicpin::machine::sample::Delta;
 use nicpin::machine::selection::without_device;
 use nicpin::machine::{Machine, Selection};
 use nicpin::plan::Note;
+use nicpin::policy::Policy;
 use nicpin::read::{self, Wants};
 use nicpin::report::connections::Connections;
 use nicpin::report::exit::Exit;
@@ -36,7 +35,6 @@ fn nonzero_seconds(text: &str) -> Result<Duration, String> {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = help::after("measure"))]
 pub struct MeasureArgs {
     #[command(flatten)]
     pub select: SelectArgs,
@@ -67,55 +65,41 @@ pub struct MeasureArgs {
 
 const SAMPLE: Duration = Duration::from_secs(1);
 
-pub(super) fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> {
+pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    if root.is_capture() {
-        bail!(
-            "{}: a capture has no counters; fix: measure on the machine itself",
-            cli.root.display()
-        );
-    }
-    let (machine, _) = read_host(
-        Purpose::Look,
-        cli,
-        &root,
-        &PolicyArgs::default(),
-        Wants {
-            flows: true,
-            ..Wants::default()
-        },
-    )?;
+    ensure!(
+        !root.is_capture(),
+        "{}: a capture has no counters; fix: measure on the machine itself",
+        cli.root.display()
+    );
+    let wants = Wants {
+        flows: true,
+        ..Wants::default()
+    };
+    let (machine, _) = read_host(cli, &root, wants)?;
     let (subjects, notes) = subjects(&machine, &args.select)?;
-    let watch = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
     let mut session = MeasureSession {
+        cli,
+        args,
+        watch: Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?,
         root: &root,
         machine: &machine,
         subjects: &subjects,
         notes: &notes,
-        watch,
-        args,
         interrupts: Interrupts::catch()?,
-        quiet: cli.quiet,
-        all: args.all || cli.verbose,
     };
     if args.command.is_empty() {
         session.samples()?;
         return Ok(Exit::Planned);
     }
-    let (whole, connections, ended) = session.during_command()?;
-    let mut measure = session.measure(&whole, connections);
-    measure.whole = true;
-    out.push_str(&session.text(&measure)?);
-    match CommandError::of(&args.command, ended.status) {
-        Some(failure) => bail!(failure),
-        None => Ok(Exit::Planned),
-    }
+    let (measure, ended) = session.during_command()?;
+    *out += &session.text(&measure)?;
+    CommandError::of(&args.command, ended.status).map_or(Ok(Exit::Planned), |failed| bail!(failed))
 }
 
 /// The interfaces to measure, and notes on selectors that match nothing.
 fn subjects(machine: &Machine, select: &SelectArgs) -> Result<(Vec<MeasuredInterface>, Vec<Note>)> {
-    let mut subjects = Vec::new();
-    let mut selectors = Vec::new();
+    let (mut subjects, mut selectors) = (Vec::new(), Vec::new());
     for selector in &select.selectors {
         match without_device(machine, selector) {
             Some(kind) => subjects.push(MeasuredInterface::without_device(selector, &kind)),
@@ -127,26 +111,22 @@ fn subjects(machine: &Machine, select: &SelectArgs) -> Result<(Vec<MeasuredInter
     }
     let selection = Selection::new(machine, &selectors, select.if_present)?;
     // The plan maps vectors to queues; that does not depend on the policy.
-    let plan = nicpin::plan::plan(machine, &nicpin::policy::Policy::default(), &selection);
+    let mut plan = nicpin::plan::plan(machine, &Policy::default(), &selection);
     subjects.extend(plan.interfaces.iter().map(MeasuredInterface::planned));
-    let notes = plan
-        .notes
-        .into_iter()
-        .filter(|note| note.is_absent() || *note == Note::NothingToDo);
-    Ok((subjects, notes.collect()))
+    plan.notes
+        .retain(|note| note.is_absent() || *note == Note::NothingToDo);
+    Ok((subjects, plan.notes))
 }
 
 struct MeasureSession<'a> {
+    cli: &'a General,
+    args: &'a MeasureArgs,
     root: &'a Root,
     machine: &'a Machine,
     subjects: &'a [MeasuredInterface],
     notes: &'a [Note],
     watch: Sampler<'a>,
-    args: &'a MeasureArgs,
     interrupts: Interrupts,
-    quiet: bool,
-    /// Whether vectors without interrupts and idle CPUs are listed.
-    all: bool,
 }
 
 impl MeasureSession<'_> {
@@ -170,15 +150,12 @@ impl MeasureSession<'_> {
             // One sample a line.
             return Ok(screen::printable(&(serde_json::to_string(measure)? + "\n")).into_owned());
         }
-        Ok(screen::measure::measure(measure, self.all).show(screen()))
+        let all = self.args.all || self.cli.verbose;
+        Ok(screen::measure::measure(measure, all).show(screen()))
     }
 
     fn print(&self, text: &str) -> Result<bool> {
-        if self.quiet {
-            Ok(true)
-        } else {
-            print(text.as_bytes())
-        }
+        Ok(self.cli.quiet || print(text.as_bytes())?)
     }
 
     /// Takes the samples and prints each when it is complete.
@@ -186,13 +163,9 @@ impl MeasureSession<'_> {
         let time = self.args.seconds.unwrap_or(SAMPLE);
         let terminal = io::stdout().is_terminal();
         let redraws = self.args.watch && !self.args.report.is_json();
-        let last = match (self.args.count, self.args.watch) {
-            (Some(count), _) => count,
-            (None, true) => u64::MAX,
-            (None, false) => 1,
-        };
-        for number in 1..=last {
-            let quiet = self.quiet || redraws && terminal && number > 1;
+        let unlimited = if self.args.watch { u64::MAX } else { 1 };
+        for number in 1..=self.args.count.unwrap_or(unlimited) {
+            let quiet = self.cli.quiet || redraws && terminal && number > 1;
             let pause = |time| self.interrupts.within(time).is_some();
             let delta = self.watch.over(time, quiet, pause)?;
             let interrupted = pause(Duration::ZERO);
@@ -202,7 +175,8 @@ impl MeasureSession<'_> {
             }
             let text = self.text(&self.measure(&delta, self.connections()?))?;
             let text = match redraws {
-                true if terminal => redraw(&text),
+                // From the top left corner over the text before it.
+                true if terminal => format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n")),
                 true if number > 1 => format!("\n{text}"),
                 _ => text,
             };
@@ -213,9 +187,9 @@ impl MeasureSession<'_> {
         Ok(())
     }
 
-    /// Runs the command. Returns the delta of the counters over the whole run, the connections of the last second in
-    /// which it ran, and how it ended.
-    fn during_command(&mut self) -> Result<(Delta, Option<Connections>, ChildExit)> {
+    /// Runs the command. Returns the measure of the whole run, with the connections of the last second in which it ran,
+    /// and how it ended.
+    fn during_command(&mut self) -> Result<(Measure, ChildExit)> {
         let mut running = child::start(&self.args.command, &self.interrupts, || Ok(()))?;
         let interval = self.args.seconds;
         let (mut whole, mut part) = (Delta::default(), Delta::default());
@@ -227,7 +201,9 @@ impl MeasureSession<'_> {
             whole.add(&delta);
             part.add(&delta);
             if let Some(ended) = ended {
-                return Ok((whole, connections, ended));
+                let mut measure = self.measure(&whole, connections);
+                measure.whole = true;
+                return Ok((measure, ended));
             }
             connections = self.connections()?;
             if interval.is_some_and(|time| part.elapsed >= time) {
@@ -236,9 +212,4 @@ impl MeasureSession<'_> {
             }
         }
     }
-}
-
-/// Terminal escapes to draw the text from the top left corner over the text before it.
-fn redraw(text: &str) -> String {
-    format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"))
 }

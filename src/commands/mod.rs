@@ -19,7 +19,6 @@ mod interrupt;
 mod irqbalance_policy;
 mod journal;
 mod man;
-pub mod manual;
 mod measure;
 mod nodes;
 pub mod output;
@@ -124,15 +123,23 @@ impl Command {
     }
 }
 
+/// The command line as it is defined, with what its help says beside the options.
+pub fn defined() -> clap::Command {
+    Cli::command().mut_subcommands(|command| {
+        let after = help::after(command.get_name());
+        command.after_help(after)
+    })
+}
+
 impl Cli {
     /// Parses arguments; the first one is the name of the program.
     pub fn of(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let mut command = Self::command();
+        let mut command = defined();
         let args = command_line::complete(&command, args);
         let matches = command.try_get_matches_from_mut(args)?;
         command_line::refuse(&mut command, &matches)?;
         let mut cli =
-            Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::command()))?;
+            Self::from_arg_matches(&matches).map_err(|error| error.format(&mut defined()))?;
         cli.general.apply = command_line::apply_command(&command, &matches);
         Ok(cli)
     }
@@ -178,8 +185,8 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::Draw(args) => draw::run(general, args, out),
         Command::Flow(args) => flow::run(general, args, out),
         Command::Fleet(args) => fleet::run(general, args, out),
-        Command::Man(args) => man::run(Cli::command(), args, out),
-        Command::Help(args) => man::help(Cli::command(), args, out),
+        Command::Man(args) => man::run(defined(), args, out),
+        Command::Help(args) => man::help(defined(), args, out),
         Command::Nodes(args) => nodes::run(general, args, out),
         Command::IrqbalancePolicy(args) => irqbalance_policy::run(general, args, out),
         Command::AwaitConfirm(args) => confirm::watch(general, args),
@@ -215,7 +222,7 @@ fn misspelt(error: anyhow::Error) -> anyhow::Error {
     let Some(SelectError::Nothing { selector, .. }) = error.downcast_ref() else {
         return error;
     };
-    match command_line::nearest_command(&Cli::command(), selector) {
+    match command_line::nearest_command(&defined(), selector) {
         Some(command) => UsageError::new(format!(
             "`{selector}` is neither a command nor an interface; did you mean `nicpin {command}`?"
         ))

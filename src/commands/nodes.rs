@@ -1,27 +1,23 @@
 //! `nicpin nodes`: nodes, memory, distances and interfaces; with `--bandwidth` the memory read rate between nodes.
 
-use crate::commands::args::General;
-use crate::commands::args::ReportArgs;
-use crate::commands::bandwidth::BandwidthTest;
-use crate::commands::help;
-use crate::commands::inputs::{Purpose, UsageError, read_host};
-use crate::commands::output;
-use crate::commands::policy::PolicyArgs;
-use crate::commands::sampling::Progress;
-use crate::screen;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+
+use crate::commands::args::{General, ReportArgs};
+use crate::commands::bandwidth::BandwidthTest;
+use crate::commands::inputs::{UsageError, read_host};
+use crate::commands::output;
+use crate::commands::sampling::Progress;
+use crate::screen;
 use nicpin::machine::topology::Rate;
 use nicpin::machine::{Machine, Selection};
 use nicpin::read::topology::l3_size;
 use nicpin::read::{Wants, topology};
 use nicpin::report::exit::Exit;
 use nicpin::report::nodes::Nodes;
-use nicpin::root::Root;
-use nicpin::root::sys;
+use nicpin::root::{Root, sys};
 
 #[derive(Debug, Args)]
-#[command(after_help = help::after("nodes"))]
 pub struct NodesArgs {
     /// Measure the rate at which the CPUs of each node read the memory of each node
     #[arg(long)]
@@ -31,7 +27,7 @@ pub struct NodesArgs {
     pub report: ReportArgs,
 }
 
-pub(super) fn run(cli: &General, args: &NodesArgs, out: &mut String) -> Result<Exit> {
+pub fn run(cli: &General, args: &NodesArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     if args.bandwidth && !root.is_real() {
         bail!(UsageError::new(
@@ -44,30 +40,23 @@ pub(super) fn run(cli: &General, args: &NodesArgs, out: &mut String) -> Result<E
         neighbours: true,
         ..Wants::default()
     };
-    let (machine, policy) = read_host(Purpose::Look, cli, &root, &PolicyArgs::default(), wants)?;
+    let (machine, policy) = read_host(cli, &root, wants)?;
     let names = machine
         .interfaces
         .iter()
-        .map(|interface| interface.name.clone())
-        .collect();
-    let plan = nicpin::plan::plan(
-        &machine,
-        &policy,
-        &Selection {
-            names,
-            ..Selection::default()
-        },
-    );
-    let usage = machine
-        .topology
-        .nodes
-        .keys()
-        .map(|&node| Ok((node, topology::memory_usage(&root, node)?)));
+        .map(|interface| interface.name.clone());
+    let all = Selection {
+        names: names.collect(),
+        ..Selection::default()
+    };
+    let plan = nicpin::plan::plan(&machine, &policy, &all);
+    let ids = machine.topology.nodes.keys();
+    let usage = ids.map(|&node| Ok((node, topology::memory_usage(&root, node)?)));
     let mut nodes = Nodes::new(&machine, &plan, usage.collect::<Result<_>>()?);
     if args.bandwidth {
         nodes.bandwidth = Some(measure(&root, &machine, &nodes)?);
     }
-    out.push_str(&output::report(args.report, &nodes, screen::nodes::nodes)?);
+    *out += &output::report(args.report, &nodes, screen::nodes::nodes)?;
     Ok(Exit::Planned)
 }
 
@@ -75,34 +64,27 @@ fn measure(root: &Root, machine: &Machine, nodes: &Nodes) -> Result<Vec<Rate>> {
     let words = "the kernel or a container's seccomp profile refuses memory policies";
     let allowed = sys::allowed_nodes().context(words)?;
     let with_memory = allowed.intersection(&nodes.ids());
-    let free = |id: u32| {
+    let free = |id| {
         nodes
             .nodes
             .iter()
-            .find(|node| node.node == id)
-            .and_then(|node| node.usage.free_kib)
+            .find(|node| node.node == id)?
+            .usage
+            .free_kib
     };
     // The sum of the L3 caches of the node that has most.
     let mut caches = None;
     for node in machine.topology.nodes.values() {
-        let domains = machine
-            .topology
-            .l3_domains
-            .iter()
+        let domains = machine.topology.l3_domains.iter();
+        let domains = domains
             .filter(|domain| domain.intersects(&node.cpus))
             .count();
-        let Some(cpu) = node.cpus.first() else {
-            continue;
-        };
-        let size = l3_size(root, cpu)?;
-        caches = caches.max(size.map(|size| size.saturating_mul(domains as u64)));
+        if let Some(cpu) = node.cpus.first() {
+            let size = l3_size(root, cpu)?;
+            caches = caches.max(size.map(|size| size.saturating_mul(domains as u64)));
+        }
     }
     let test = BandwidthTest::new(machine, &sys::affinity()?, &with_memory, free, caches);
     let (pairs, mut progress) = (test.pairs(), Progress::new());
-    Ok(test.run(|done| {
-        progress.say(&format!(
-            "measuring pair {} of {pairs}",
-            (done + 1).min(pairs)
-        ));
-    })?)
+    test.run(|done| progress.say(&format!("measuring pair {} of {pairs}", done + 1)))
 }

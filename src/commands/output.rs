@@ -4,18 +4,18 @@
 use crate::commands::args::ReportArgs;
 use crate::screen::page::{Page, Screen};
 use crate::screen::{self, message, printable};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use nicpin::report::exit::Exit;
 use nicpin::root::{errno_words, remove_left};
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use serde::Serialize;
-use std::fs::{OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 /// A report as JSON or as the table that `table` makes.
-pub(super) fn report<T: Serialize>(
+pub fn report<T: Serialize>(
     args: ReportArgs,
     report: &T,
     table: impl FnOnce(&T) -> Page,
@@ -28,7 +28,7 @@ pub(super) fn report<T: Serialize>(
 }
 
 /// Why a command failed, as messages: what `--quiet` does not leave out.
-pub(super) fn say_failures(failures: &Page) {
+pub fn say_failures(failures: &Page) {
     let unbroken = Screen {
         width: usize::MAX,
         colour: false,
@@ -37,7 +37,7 @@ pub(super) fn say_failures(failures: &Page) {
 }
 
 /// Standard output: 60 to 200 columns of its terminal. Coloured on a terminal, and not where `NO_COLOR` is set.
-pub(super) fn screen() -> Screen {
+pub fn screen() -> Screen {
     let stdout = io::stdout();
     let width = terminal_size::terminal_size_of(&stdout)
         .map(|(width, _)| usize::from(width.0).clamp(60, 200));
@@ -59,101 +59,91 @@ pub fn print(bytes: &[u8]) -> Result<bool> {
 }
 
 /// An error if [`write_file`] would find something in its way.
-pub(super) fn check_new(path: &Path, force: bool) -> Result<()> {
-    let name = path.display();
-    match path.symlink_metadata() {
-        Ok(_) if !force => bail!("{name}: file exists; fix: use --force to replace it"),
-        Ok(found) if found.is_symlink() => {
-            bail!(
-                "{name}: is a symbolic link, which is not replaced; fix: name the file that it leads to"
-            )
+pub fn check_new(path: &Path, force: bool) -> Result<()> {
+    let wrong = match path.symlink_metadata().map(|found| found.file_type()) {
+        Ok(_) if !force => "file exists; fix: use --force to replace it",
+        Ok(kind) if kind.is_symlink() => {
+            "is a symbolic link, which is not replaced; fix: name the file that it leads to"
         }
-        Ok(found) if found.file_type().is_fifo() || found.file_type().is_socket() => {
-            bail!("{name}: is a FIFO or a socket, not a regular file")
+        Ok(kind) if kind.is_fifo() || kind.is_socket() => {
+            "is a FIFO or a socket, not a regular file"
         }
-        _ => Ok(()),
-    }
+        _ => return Ok(()),
+    };
+    bail!("{}: {wrong}", path.display())
 }
 
 /// Writes a file; an existing one is replaced only with `force`, and keeps its mode.
 ///
 /// A regular file is complete or as it was before: it is written beside its name first. A device is written to, and never
 /// removed. A symbolic link is an error, and so is a FIFO: who may write to the directory could make nicpin wait for ever.
-pub(super) fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
+pub fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
     check_new(path, force)?;
-    write(
-        path,
-        bytes,
-        path.symlink_metadata()
-            .ok()
-            .map(|found| found.permissions()),
-    )
+    let found = path.symlink_metadata().ok();
+    write(path, bytes, found.map(|found| found.permissions()))
 }
 
 /// Writes a file for other users to read, mode 0644; an existing one is replaced as [`write_file`] does it.
-pub(super) fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
+pub fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
     check_new(path, true)?;
     write(path, bytes, Some(Permissions::from_mode(0o644)))
 }
 
 /// A directory for files; it may be there already.
-pub(super) fn make_directory(path: &Path) -> Result<()> {
+pub fn make_directory(path: &Path) -> Result<()> {
     match std::fs::create_dir(path) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            Err(anyhow!("{}: {}", path.display(), errno_words(&error)))
-        }
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => failed(path, &error),
         _ => Ok(()),
     }
 }
 
+fn failed(path: &Path, error: &io::Error) -> Result<()> {
+    bail!("{}: {}", path.display(), errno_words(error))
+}
+
 /// What [`publish`] wrote to a file before, if that can be read.
-pub(super) fn published(path: &Path) -> Option<String> {
+pub fn published(path: &Path) -> Option<String> {
     let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(O_NOFOLLOW | O_NONBLOCK)
-        .open(path)
-        .ok()
-        .filter(|_| is_file)?;
-    let mut text = String::new();
-    file.take(MOST_PUBLISHED)
-        .read_to_string(&mut text)
-        .is_ok()
-        .then_some(text)
+    let file = unfollowed(path, OpenOptions::new().read(true)).ok();
+    let (mut file, mut text) = (
+        file.filter(|_| is_file)?.take(MOST_PUBLISHED),
+        String::new(),
+    );
+    file.read_to_string(&mut text).is_ok().then_some(text)
 }
 
 /// Much more than the metrics of the largest machine.
 const MOST_PUBLISHED: u64 = 16 << 20;
 
+/// Opens a file that is no link, and does not wait for it.
+fn unfollowed(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
+    how.custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)
+}
+
 fn write(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> Result<()> {
-    let written = match path.symlink_metadata() {
-        Ok(found) if !found.is_file() => {
-            let opened = OpenOptions::new()
-                .write(true)
-                .custom_flags(O_NOFOLLOW | O_NONBLOCK)
-                .open(path);
-            opened.and_then(|mut file| file.write_all(bytes))
-        }
-        _ => replace(path, bytes, permissions),
+    let is_device = path.symlink_metadata().is_ok_and(|found| !found.is_file());
+    let written = if is_device {
+        let opened = unfollowed(path, OpenOptions::new().write(true));
+        opened.and_then(|mut file| file.write_all(bytes))
+    } else {
+        replace(path, bytes, permissions)
     };
-    written.map_err(|error| anyhow!("{}: {}", path.display(), errno_words(&error)))
+    written.or_else(|error| failed(path, &error))
 }
 
 /// Writes a new file in the same directory, and gives it the name when it is complete.
 fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
     let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
-    let above = match path.parent() {
-        Some(above) if above != Path::new("") => above,
-        _ => Path::new("."),
-    };
+    let above = path.parent().filter(|above| *above != Path::new(""));
+    let above = File::open(above.unwrap_or(".".as_ref()));
     // What another run has left is in nobody's way.
-    if let (Some(name), Ok(above)) = (name.to_str(), OpenOptions::new().read(true).open(above)) {
+    if let (Some(name), Ok(above)) = (name.to_str(), above) {
         let _ = remove_left(&above.into(), &format!("{name}."), ".new");
     }
     let mut name = name.to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let new = path.with_file_name(name);
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&new)?;
+    let mut file = File::create_new(&new)?;
     let written = file
         .write_all(bytes)
         .and_then(|()| permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions)))
@@ -205,6 +195,6 @@ struct Failure<'a> {
 }
 
 /// Replaces the last line of standard error, which is a terminal.
-pub(super) fn progress(text: &str) {
+pub fn progress(text: &str) {
     let _ = write!(io::stderr(), "\r\x1b[K{}", printable(text));
 }

@@ -2,7 +2,6 @@
 
 use crate::commands::args::General;
 use crate::commands::args::SelectArgs;
-use crate::commands::help;
 use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_live_interfaces};
 use crate::commands::output::screen;
 use crate::commands::policy::PolicyArgs;
@@ -18,7 +17,6 @@ use nicpin::root::Root;
 
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // each is one option
-#[command(after_help = help::after("plan"))]
 pub struct PlanArgs {
     #[command(flatten)]
     pub select: SelectArgs,
@@ -76,14 +74,14 @@ pub enum PlanFormat {
     Sh,
 }
 
-pub(super) fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
+pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let wants = Wants {
         memory: args.workers,
         ..Wants::default()
     };
-    let (machine, plan) =
-        read_and_plan(Purpose::Look, cli, &root, &args.select, &args.policy, wants)?;
+    let (select, policy) = (&args.select, &args.policy);
+    let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, select, policy, wants)?;
     if let (PlanFormat::Sh, Some(change)) = (args.format(), plan.channels.first()) {
         bail!(UsageError::new(format!(
             "the plan changes the channels of {}, and the IRQ numbers change with them: a script could write to another \
@@ -91,7 +89,7 @@ pub(super) fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Ex
             change.interface
         )));
     }
-    require_live_interfaces(&root, &args.select)?;
+    require_live_interfaces(&root, select)?;
     *out = match args.format() {
         PlanFormat::Table if args.workers => screen::shell::workers(&machine, &plan).show(screen()),
         PlanFormat::Table => {
@@ -106,21 +104,15 @@ pub(super) fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Ex
         PlanFormat::Json => screen::json(&plan)?,
         PlanFormat::Sh => screen::shell::script(&plan),
     };
-    Ok(exit(&plan, args.select.is_given(), args.detailed_exitcode))
+    Ok(exit(&plan, select.is_given(), args.detailed_exitcode))
 }
 
 /// The exit code of a plan that is printed only.
-pub(super) fn exit(plan: &Plan, given: bool, detailed: bool) -> Exit {
+pub fn exit(plan: &Plan, given: bool, detailed: bool) -> Exit {
     // Without /proc nothing is known of any vector, which is all that such a plan says.
-    let is_unknown = |note: &Note| {
-        note.is_unknown()
-            && !matches!(
-                note,
-                Note::VectorsUnreadable {
-                    missing: Some(_),
-                    ..
-                }
-            )
+    let is_unknown = |note: &Note| match note {
+        Note::VectorsUnreadable { missing, .. } => missing.is_none() && note.is_unknown(),
+        note => note.is_unknown(),
     };
     let unknown = Unplannable::of(plan, is_unknown);
     if !Unplannable::requested(plan, given).is_empty() || !unknown.is_empty() {

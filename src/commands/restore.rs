@@ -3,7 +3,6 @@
 use crate::commands::args::General;
 use crate::commands::args::LockArgs;
 use crate::commands::args::ReportArgs;
-use crate::commands::help;
 use crate::commands::inputs::open_to_write;
 use crate::commands::{interrupt, output};
 use crate::screen;
@@ -17,7 +16,6 @@ use nicpin::root::Root;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
-#[command(after_help = help::after("restore"))]
 pub struct RestoreArgs {
     /// Print what would be restored and write nothing
     #[arg(long, short = 'n')]
@@ -30,18 +28,14 @@ pub struct RestoreArgs {
     pub lock: LockArgs,
 }
 
-pub(super) fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
+pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
     if args.dry_run {
         let to_restore = apply::to_restore(&Root::open(&cli.root)?)?;
-        out.push_str(&output::report(
-            args.report,
-            &to_restore,
-            screen::applied::to_restore,
-        )?);
+        *out += &output::report(args.report, &to_restore, screen::applied::to_restore)?;
         return Ok(Exit::Planned);
     }
     let root = open_to_write(cli)?;
-    interrupt::catch(|signal| apply::stop(format!("ended by {signal}")))?;
+    interrupt::stop_apply()?;
     // Before the lock is taken: a run of the watcher that waits for it must find the pause.
     let watcher_paused = state::pause(&root)?;
     let undone = restore(&root, Duration::from_secs(args.lock.wait));
@@ -52,9 +46,8 @@ pub(super) fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result
         watcher_paused,
         ..undone?.unwrap_or_else(|| Restored::default().counted())
     };
-    out.push_str(&output::report(args.report, &restored, |restored| {
-        screen::applied::restored(restored, cli.verbose)
-    })?);
+    let table = |restored: &Restored| screen::applied::restored(restored, cli.verbose);
+    *out += &output::report(args.report, &restored, table)?;
     if cli.quiet && restored.failed() {
         output::say_failures(&screen::applied::failed_restore(&restored));
     }

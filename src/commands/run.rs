@@ -3,14 +3,13 @@
 use crate::commands::args::General;
 use crate::commands::args::memory_binding;
 use crate::commands::child::CommandError;
-use crate::commands::help;
-use crate::commands::inputs::{Purpose, UsageError, plan_beside_all, read_host};
+use crate::commands::inputs::{UsageError, plan_beside_all, read_host};
 use crate::commands::output::{say, screen};
-use crate::commands::policy::PolicyArgs;
 use crate::screen;
 use crate::start::as_of_caller;
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
+use itertools::Itertools as _;
 use nicpin::apply;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Selection;
@@ -25,9 +24,9 @@ use nicpin::root::Root;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::slice;
 
 #[derive(Debug, Args)]
-#[command(after_help = help::after("run"))]
 pub struct RunArgs {
     /// The interface, or any other selector that stands for interfaces on one node
     #[arg(value_name = "INTERFACE")]
@@ -62,60 +61,49 @@ pub struct RunArgs {
     pub command: Vec<OsString>,
 }
 
-impl RunArgs {
-    pub fn wish(&self) -> BindingRequest {
-        let place = match self.node {
-            Some(node) => NodeChoice::Node(node),
-            None if self.far => NodeChoice::Far,
-            None => NodeChoice::Near,
-        };
-        BindingRequest {
-            place,
-            cpus: self.cpus.clone(),
-            memory: self.memory,
-        }
-    }
-}
-
-pub(super) fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
+pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    if !root.is_real() && !args.dry_run {
-        let text = "the command would run on this machine, not on the one that --root names; --dry-run prints its CPUs";
-        bail!(UsageError::new(text));
-    }
+    ensure!(
+        root.is_real() || args.dry_run,
+        UsageError::new(
+            "the command would run on this machine, not on the one that --root names; --dry-run prints its CPUs"
+        )
+    );
     let wants = Wants {
         memory: true,
         ..Wants::default()
     };
-    let (machine, policy) = read_host(Purpose::Look, cli, &root, &PolicyArgs::default(), wants)?;
-    let selected = Selection::new(&machine, std::slice::from_ref(&args.interface), false)?;
-    let names: Vec<String> = selected.names.into_iter().collect();
+    let (machine, policy) = read_host(cli, &root, wants)?;
+    let selected = Selection::new(&machine, slice::from_ref(&args.interface), false)?;
+    let names = selected.names.into_iter().collect_vec();
     let plan = plan_beside_all(&machine, &policy, &names)?;
-    let wish = args.wish();
-    if let Some(cpus) = &wish.cpus {
+    if let Some(cpus) = &args.cpus {
         possible_cpus("cpus", cpus, machine.topology.possible)?;
     }
+    let far = if args.far {
+        NodeChoice::Far
+    } else {
+        NodeChoice::Near
+    };
+    let wish = BindingRequest {
+        place: args.node.map_or(far, NodeChoice::Node),
+        cpus: args.cpus.clone(),
+        memory: args.memory,
+    };
     let binding = Binding::new(&machine, &plan, &args.interface, &names, &wish)?;
+    // Binding this process shows what the kernel would grant; nothing else is affected.
+    let left = root.is_real().then(|| apply::bind(&binding)).transpose()?;
     if args.dry_run {
-        // Binding this process shows what the kernel would grant; nothing else is affected.
-        let left = if root.is_real() {
-            Some(apply::bind(&binding)?)
-        } else {
-            None
-        };
         let page = screen::nodes::binding(&args.interface, &binding, left.as_ref());
-        out.push_str(&page.show(screen()));
+        *out += &page.show(screen());
         return Ok(Exit::Planned);
     }
     let [program, arguments @ ..] = args.command.as_slice() else {
         bail!("no command to run")
     };
-    let left = apply::bind(&binding)?;
-    for note in screen::nodes::binding_notes(&binding, Some(&left))
-        .iter()
-        .filter(|_| !cli.quiet)
-    {
-        say(note);
+    if !cli.quiet {
+        let notes = screen::nodes::binding_notes(&binding, left.as_ref());
+        notes.iter().for_each(|note| say(note));
     }
     let mut command = Command::new(program);
     as_of_caller(&mut command);

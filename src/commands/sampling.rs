@@ -6,12 +6,16 @@ use nicpin::machine::sample::{CounterSelection, Sample};
 use nicpin::read::sample;
 use nicpin::root::{FileError, Root};
 use std::io::{self, IsTerminal as _};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike as _};
 
 /// Interval between samples; short enough that no 32-bit counter wraps twice in it.
-pub(super) const STEP: Duration = Duration::from_secs(1);
+pub const STEP: Duration = Duration::from_secs(1);
 
-pub(super) struct Sampler<'a> {
+pub struct Sampler<'a> {
     root: &'a Root,
     wanted: CounterSelection,
     began: Instant,
@@ -19,7 +23,7 @@ pub(super) struct Sampler<'a> {
 }
 
 impl<'a> Sampler<'a> {
-    pub(super) fn begin(root: &'a Root, wanted: CounterSelection) -> Result<Self, FileError> {
+    pub fn begin(root: &'a Root, wanted: CounterSelection) -> Result<Self, FileError> {
         let began = Instant::now();
         let last = sample::sample(root, &wanted, began)?;
         Ok(Self {
@@ -31,7 +35,7 @@ impl<'a> Sampler<'a> {
     }
 
     /// The delta of the counters since the last step.
-    pub(super) fn step(&mut self) -> Result<Delta, FileError> {
+    pub fn step(&mut self) -> Result<Delta, FileError> {
         let now = sample::sample(self.root, &self.wanted, self.began)?;
         let delta = Delta::between(&self.last, &now);
         self.last = now;
@@ -40,7 +44,7 @@ impl<'a> Sampler<'a> {
 
     /// Waits for `time` and returns the delta of the counters; `quiet`: without the progress line. `pause` sleeps, and
     /// returns whether to wait no longer.
-    pub(super) fn over(
+    pub fn over(
         &mut self,
         time: Duration,
         quiet: bool,
@@ -72,21 +76,36 @@ impl<'a> Sampler<'a> {
     }
 }
 
+/// CPU time, user and system, of all ended child processes and of their own children; see getrusage(2).
+pub fn children_cpu() -> Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let micros = |time: TimeVal| u64::try_from(time.num_microseconds()).unwrap_or_default();
+    Ok(Duration::from_micros(
+        micros(usage.user_time()) + micros(usage.system_time()),
+    ))
+}
+
+/// The time.
+pub fn seconds_since_1970() -> u64 {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH);
+    time.map_or(0, |time| time.as_secs())
+}
+
 /// A line on standard error that is overwritten by the next and removed on drop; on a terminal only.
-pub(super) struct Progress {
+pub struct Progress {
     shown: bool,
     terminal: bool,
 }
 
 impl Progress {
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             shown: false,
             terminal: io::stderr().is_terminal(),
         }
     }
 
-    pub(super) fn say(&mut self, text: &str) {
+    pub fn say(&mut self, text: &str) {
         if self.terminal {
             self.shown = true;
             progress(text);

@@ -4,7 +4,6 @@ use crate::commands::args::General;
 use crate::commands::args::ReportArgs;
 use crate::commands::args::SelectArgs;
 use crate::commands::args::seconds;
-use crate::commands::help;
 use crate::commands::inputs::{
     Purpose, UsageError, as_watched, read_and_plan, require_live_interfaces,
 };
@@ -14,7 +13,7 @@ use crate::commands::sampling::Sampler;
 use crate::screen;
 use crate::screen::status::Detail;
 use crate::watch;
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use clap::Args;
 use nicpin::apply::{self, Record, differences, irqbalance};
 use nicpin::machine::sample::CounterSelection;
@@ -26,7 +25,6 @@ use nicpin::root::Root;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
-#[command(after_help = help::after("status"))]
 pub struct StatusArgs {
     #[command(flatten)]
     pub select: SelectArgs,
@@ -49,44 +47,32 @@ pub struct StatusArgs {
 /// How long interrupts are watched by default: a queue in use has some in this time.
 const WATCH_TIME: Duration = Duration::from_secs(1);
 
-pub(super) fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
+pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let watcher = watch::state::running(&root)?;
     let avoids_exclusive = watcher.as_ref().is_some_and(|of| of.avoids_exclusive);
     let policy = as_watched(&args.policy, avoids_exclusive);
-    let (machine, plan) = read_and_plan(
-        Purpose::Compare,
-        cli,
-        &root,
-        &args.select,
-        &policy,
-        Wants::default(),
-    )?;
-    require_live_interfaces(&root, &args.select)?;
-    let vectors = plan
-        .interfaces
-        .iter()
-        .flat_map(|interface| &interface.vectors);
-    let threads = plan
-        .interfaces
-        .iter()
-        .flat_map(|interface| &interface.threads);
+    let (select, wants) = (&args.select, Wants::default());
+    let (machine, plan) = read_and_plan(Purpose::Compare, cli, &root, select, &policy, wants)?;
+    require_live_interfaces(&root, select)?;
+    let vectors = plan.interfaces.iter().flat_map(|of| &of.vectors);
+    let threads = plan.interfaces.iter().flat_map(|of| &of.threads);
     let wanted = CounterSelection {
         irqs: vectors.map(|vector| vector.irq).collect(),
         threads: threads.map(|thread| thread.pid).collect(),
         ..CounterSelection::default()
     };
-    if root.is_capture() && args.seconds.is_some_and(|time| !time.is_zero()) {
-        bail!(UsageError::new(
-            "--seconds has no effect: a capture has no counters"
-        ));
-    }
-    let time = args.seconds.unwrap_or(if root.is_real() {
+    let usual = if root.is_real() {
         WATCH_TIME
     } else {
         Duration::ZERO
-    });
-    let delta = if time.is_zero() || wanted.irqs.is_empty() || root.is_capture() {
+    };
+    let time = args.seconds.unwrap_or(usual);
+    ensure!(
+        time.is_zero() || !root.is_capture(),
+        UsageError::new("--seconds has no effect: a capture has no counters")
+    );
+    let delta = if time.is_zero() || wanted.irqs.is_empty() {
         None
     } else {
         let sleep = |time| {
@@ -95,23 +81,13 @@ pub(super) fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<
         };
         Some(Sampler::begin(&root, wanted)?.over(time, cli.quiet, sleep)?)
     };
-    let banned = plan
-        .irqbalance
-        .as_ref()
-        .map(|running| irqbalance::banned_by_nicpin(&root, running.pid))
-        .unwrap_or_default();
+    let daemon = plan.irqbalance.as_ref();
+    let banned = daemon.map(|running| irqbalance::banned_by_nicpin(&root, running.pid));
+    let banned = banned.unwrap_or_default();
     let found = differences(&root, &machine, &plan);
-    let unknown = apply::unknown(&root, &machine, &plan, &found, args.select.is_given());
-    let applied = Record::exists(&root);
-    let mut status = Status::new(
-        &machine,
-        &plan,
-        &found,
-        &unknown,
-        delta.as_ref(),
-        applied,
-        &banned,
-    );
+    let unknown = apply::unknown(&root, &machine, &plan, &found, select.is_given());
+    let (delta, applied) = (delta.as_ref(), Record::exists(&root));
+    let mut status = Status::new(&machine, &plan, &found, &unknown, delta, applied, &banned);
     status.watcher = watcher;
     let of_record = |note: &&Note| matches!(note, Note::RecordUnreadable { .. });
     let notes = &mut unknown.iter().map(|one| &one.note);
@@ -119,14 +95,13 @@ pub(super) fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<
     if !args.policy.settings.is_empty() {
         status.notes.push(Note::Options);
     }
-    let detail = match (args.all, cli.verbose || args.select.is_given()) {
+    let detail = match (args.all, cli.verbose || select.is_given()) {
         (true, _) => Detail::Vectors,
         (false, true) => Detail::Interfaces,
         (false, false) => Detail::Summary,
     };
-    out.push_str(&output::report(args.report, &status, |status| {
-        screen::status::status(status, detail, &cli.apply)
-    })?);
+    let table = |status: &Status| screen::status::status(status, detail, &cli.apply);
+    *out += &output::report(args.report, &status, table)?;
     Ok(if unknown.is_empty() {
         Exit::Planned
     } else {

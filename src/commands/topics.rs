@@ -3,7 +3,7 @@
 use itertools::Itertools as _;
 use nicpin::policy::SETTINGS;
 use nicpin::policy::example::{CONDITIONS, POLICY, RULES};
-use nicpin::report::interface::InterfaceState;
+use nicpin::report::interface::InterfaceState as State;
 
 /// A page that is about no command.
 pub struct Topic {
@@ -34,67 +34,67 @@ pub fn topics() -> [Topic; 3] {
 }
 
 /// What each state means, and the exit code of `check` for it, worst first.
-pub const STATES: [(InterfaceState, &str, &str); 11] = [
+pub const STATES: [(State, &str, &str); 11] = [
     (
-        InterfaceState::Unknown,
+        State::Unknown,
         "something that it needs could not be read",
         "1",
     ),
     (
-        InterfaceState::Isolated,
+        State::Isolated,
         "IRQs are on isolated CPUs, and the plan moves them off these",
         "2",
     ),
     (
-        InterfaceState::Remote,
+        State::Remote,
         "queue IRQs are on another node, and the plan moves them to the local one",
         "2",
     ),
     (
-        InterfaceState::Drifted,
+        State::Drifted,
         "something changed what apply had set, and a measure is worse for it",
         "2",
     ),
     (
-        InterfaceState::Crowded,
+        State::Crowded,
         "the busiest core with one of its queues has at least twice as many as the busiest would have as planned",
         "2",
     ),
     (
-        InterfaceState::Untuned,
+        State::Untuned,
         "settings differ, and the plan makes a measure better",
         "2",
     ),
     (
-        InterfaceState::Pending,
+        State::Pending,
         "as planned; the kernel moves IRQs at their next interrupt",
         "0",
     ),
     (
-        InterfaceState::Equivalent,
+        State::Equivalent,
         "settings differ, and the plan makes nothing better. `apply` and `watch` still restore the exact plan",
         "0, with `--exact` 2",
     ),
     (
-        InterfaceState::Unproven,
+        State::Unproven,
         "as planned; no interrupt was seen. `check`, trees and captures watch none",
         "0",
     ),
     (
-        InterfaceState::Unsupported,
+        State::Unsupported,
         "nothing can be placed: its IRQs are kernel-managed, it has no queue IRQs, or their names are not recognized. \
          Left out of every count; selected by name, the last two are `unknown`",
         "0",
     ),
     (
-        InterfaceState::Ok,
+        State::Ok,
         "as planned, and in a second of watching (`--seconds N`) all interrupts arrived where planned",
         "0",
     ),
 ];
 
 fn states() -> Topic {
-    let item = |(state, means, code): &(InterfaceState, &str, &str)| {
+    let item = |(state, means, code): &(State, &str, &str)| {
         Part::Item(
             state.name().to_owned(),
             format!("{means}. check ends with {code}."),

@@ -1,37 +1,35 @@
 //! `nicpin watch`: apply again after every event that undoes affinity.
 
-use crate::commands::args::General;
-use crate::commands::args::SelectArgs;
-use crate::commands::help;
-use crate::commands::inputs::open_to_write;
+mod outcome;
+
+use std::ffi::OsString;
+use std::io;
+use std::mem::take;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use nix::sys::signal::Signal;
+
+use crate::commands::args::{General, SelectArgs};
+use crate::commands::inputs::{CONFIG, Purpose, open_to_write, read_policy};
 use crate::commands::journal::{self, Priority};
 use crate::commands::policy::PolicyArgs;
-use crate::commands::watch::policy::ValidPolicy;
+use crate::commands::sampling::seconds_since_1970 as wall;
 use crate::screen;
 use crate::watch::state::{self, Lock};
 use crate::watch::{
     Child, ContendedSettings, Demand, Event, Events, Kind, Manager, Schedule, Sources,
 };
-use anyhow::{Context as _, Result};
-use clap::Args;
+use nicpin::policy::Policy;
+use nicpin::read::topology;
 use nicpin::report::exit::Exit;
 use nicpin::report::run::{WaitsFor, Watcher, WatcherRun};
-use nicpin::root::Root;
-use nicpin::root::sys;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::signal::Signal;
-use nix::sys::time::{TimeVal, TimeValLike as _};
-use std::ffi::OsString;
-use std::io;
-use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-mod outcome;
-mod policy;
+use nicpin::root::{Root, sys};
 
 #[derive(Debug, Args)]
-#[command(after_help = help::after("watch"))]
 pub struct WatchArgs {
     #[command(flatten)]
     pub select: SelectArgs,
@@ -57,37 +55,37 @@ const LONGEST_RUN: Duration = Duration::from_secs(300);
 const GRACE: Duration = Duration::from_secs(10);
 /// While the watcher waits for the end of a trial or a pause, it looks again after this time.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
-/// Runs that `nicpin status` shows.
-const LAST_RUNS: usize = 5;
 
-pub(super) fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
+pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
     let root = open_to_write(cli)?;
     let lock = match Lock::take(&root) {
         Ok(lock) => Some(lock),
         // An observer needs no privilege; without this file `nicpin status` does not show it.
         Err(error) if args.observe => {
-            journal::log(
-                &root,
-                Priority::Info,
-                &format!("{error}; nicpin status will not show this"),
-                &[],
-            );
+            let text = format!("{error}; nicpin status will not show this");
+            journal::log(&root, Priority::Info, &text, &[]);
             None
         }
         Err(error) => return Err(error.into()),
     };
-    let policy = ValidPolicy::read(cli, &args.policy, args.observe, &root)?;
-    let sources = Sources::open(&root, &policy.path).context("cannot wait for events")?;
-    for missing in &sources.missing {
-        let text = format!("cannot wait for {missing}; the check every 5 minutes is left");
-        journal::log(&root, Priority::Warning, &text, &[]);
-    }
+    let path = cli.config.clone().unwrap_or_else(|| root.outside(CONFIG));
+    let path = std::path::absolute(&path).with_context(|| path.display().to_string())?;
+    let path = path.to_string_lossy().into_owned();
+    let (policy, text) = valid_policy(cli, args, &root)?;
+    let sources = Sources::open(&root, &path).context("cannot wait for events")?;
     let pid = i32::try_from(std::process::id()).unwrap_or_default();
     let watching = Loop {
         cli,
         args,
         root: &root,
-        policy,
+        lock,
+        policy: ValidPolicy {
+            path,
+            text,
+            policy,
+            copy: None,
+            error: None,
+        },
         sources,
         manager: Manager::find(),
         schedule: Schedule::new(Duration::ZERO),
@@ -107,11 +105,41 @@ pub(super) fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
             observe: args.observe,
             ..Watcher::default()
         },
-        is_shown: lock.is_some(),
         look_again: Duration::ZERO,
         has_slept: true,
     };
+    for missing in &watching.sources.missing {
+        watching.warn(&format!(
+            "cannot wait for {missing}; the check every 5 minutes is left"
+        ));
+    }
     watching.work()
+}
+
+/// The policy if it is valid on this machine, and the text of its file.
+fn valid_policy(cli: &General, args: &WatchArgs, root: &Root) -> Result<(Policy, Option<String>)> {
+    let purpose = if args.observe {
+        Purpose::Look
+    } else {
+        Purpose::Write
+    };
+    let (policy, text) = read_policy(purpose, cli, root, &args.policy)?;
+    policy.options.check(topology::read(root)?.possible)?;
+    Ok((policy, text))
+}
+
+/// When the policy file becomes invalid, the last valid text stays in force.
+struct ValidPolicy {
+    /// The policy file, outside the root.
+    path: String,
+    /// The last valid text; `None` where there was no file.
+    text: Option<String>,
+    /// The policy of it and of the options.
+    policy: Policy,
+    /// A copy of it, while the file is invalid.
+    copy: Option<PathBuf>,
+    /// What is wrong with the file.
+    error: Option<String>,
 }
 
 /// The watcher.
@@ -119,7 +147,9 @@ struct Loop<'a> {
     cli: &'a General,
     args: &'a WatchArgs,
     root: &'a Root,
-    policy: ValidPolicy<'a>,
+    /// Without it, the state is not saved for `nicpin status`.
+    lock: Option<Lock>,
+    policy: ValidPolicy,
     sources: Sources,
     manager: Manager,
     schedule: Schedule,
@@ -139,8 +169,6 @@ struct Loop<'a> {
     /// Planned interfaces at the last run.
     interfaces: usize,
     state: Watcher,
-    /// Whether the state is saved for `nicpin status`.
-    is_shown: bool,
     /// While something is waited for: when to look again.
     look_again: Duration,
     /// Whether it has waited for events since the last run.
@@ -151,8 +179,9 @@ struct Loop<'a> {
 struct Run {
     child: Child,
     began: Duration,
-    at: u64,
-    events: Events,
+    /// What is known of it.
+    shown: WatcherRun,
+    is_of_old_plan: bool,
     /// The events since it began.
     during: Events,
     follows_up: bool,
@@ -163,6 +192,10 @@ struct Run {
 impl Loop<'_> {
     fn now(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    fn warn(&self, text: &str) {
+        journal::log(self.root, Priority::Warning, text, &[]);
     }
 
     fn work(mut self) -> Result<Exit> {
@@ -178,12 +211,8 @@ impl Loop<'_> {
                 sys::unmap_program();
             }
             let woken = self.sources.wait(self.root, time, &streams)?;
-            for child in self
-                .run
-                .iter_mut()
-                .map(|run| &mut run.child)
-                .chain(&mut self.metrics)
-            {
+            let run = self.run.iter_mut().map(|run| &mut run.child);
+            for child in run.chain(&mut self.metrics) {
                 child.read()?;
             }
             for event in woken.events {
@@ -194,7 +223,12 @@ impl Loop<'_> {
             }
             for signal in woken.signals {
                 match signal {
-                    Signal::SIGHUP => self.reload(),
+                    Signal::SIGHUP => {
+                        self.manager.reloading();
+                        self.happened(Event::of(Kind::Policy));
+                        self.refresh_policy();
+                        self.show();
+                    }
                     Signal::SIGUSR1 => {
                         let now = self.now();
                         self.schedule.at_once(now);
@@ -223,6 +257,43 @@ impl Loop<'_> {
         }
     }
 
+    /// Reads the policy file again. An invalid one is reported once.
+    fn refresh_policy(&mut self) {
+        let last = &mut self.policy;
+        let report = |priority, text: &str| {
+            let fields = [("NICPIN_POLICY", last.path.as_str())];
+            journal::log(self.root, priority, text, &fields);
+        };
+        match valid_policy(self.cli, self.args, self.root) {
+            Ok((policy, text)) => {
+                if text != last.text || last.error.is_some() {
+                    report(
+                        Priority::Notice,
+                        &format!("{}: the policy is in force", last.path),
+                    );
+                }
+                (last.text, last.policy) = (text, policy);
+                (last.copy, last.error) = (None, None);
+            }
+            Err(error) => {
+                let error = Some(format!("{error:#}"));
+                if last.error != error {
+                    let why = error.as_deref().unwrap_or_default();
+                    report(
+                        Priority::Warning,
+                        &format!("{why}; the policy before stays in force"),
+                    );
+                    last.error = error;
+                }
+                if last.copy.is_none() {
+                    // Without the copy a run fails on the file, and reports it.
+                    let text = last.text.as_deref().unwrap_or_default();
+                    last.copy = state::keep_policy(self.root, text).ok();
+                }
+            }
+        }
+    }
+
     fn begin_if_due(&mut self) {
         let now = self.now();
         if self.run.is_some() || now < self.schedule.due() || now < self.look_again {
@@ -233,63 +304,60 @@ impl Loop<'_> {
             self.look_again = now + LOOK_AGAIN;
             return;
         }
-        if let Some(demand) = self.schedule.begin(now) {
-            self.begin(demand, now);
+        match self.schedule.begin(now) {
+            None => return,
+            Some(Demand::Events) => {}
+            Some(Demand::Periodic) => self.events.add(Event::of(Kind::Periodic)),
+            Some(Demand::Retry) => self.events.add(Event::of(Kind::Retry)),
         }
-    }
-
-    fn begin(&mut self, demand: Demand, now: Duration) {
-        match demand {
-            Demand::Events => {}
-            Demand::Periodic => self.events.add(Event::of(Kind::Periodic)),
-            Demand::Retry => self.events.add(Event::of(Kind::Retry)),
+        self.refresh_policy();
+        // What runs on the machine may decide then, because each change leads to a run.
+        self.state.avoids_exclusive = !self.policy.policy.decides_on_exclusive();
+        let programs = self.policy.policy.programs();
+        if let Err(error) = self.sources.files.near(self.root, programs) {
+            self.warn(&format!(
+                "cannot wait for changes of programs' CPUs: {error}"
+            ));
         }
-        self.policy.refresh(self.root);
-        self.state.avoids_exclusive = self.policy.avoids_exclusive();
-        let watched = self.sources.files.near(self.root, self.policy.programs());
-        if let Err(error) = watched {
-            let text = format!("cannot wait for changes of programs' CPUs: {error}");
-            journal::log(self.root, Priority::Warning, &text, &[]);
-        }
-        let events = std::mem::take(&mut self.events);
-        let follows_up = std::mem::take(&mut self.follows_up);
+        let events = take(&mut self.events);
+        let follows_up = take(&mut self.follows_up);
         let left_alone = self.contended.left_alone(now);
-        let leave =
-            left_alone.flat_map(|(setting, _)| ["--leave".into(), setting.name.clone().into()]);
-        let started = self.child(leave.collect());
+        let leave = left_alone.flat_map(|(setting, _)| ["--leave", &setting.name]);
+        let started = self.child(leave);
+        let is_of_old_plan = events.are_of_old_plan();
+        let shown = WatcherRun {
+            at: wall(),
+            event: events.cause(),
+            events: events.count,
+            ..WatcherRun::default()
+        };
         match started {
             Ok(child) => {
-                let (during, signalled, at) = (Events::default(), None, wall());
                 self.run = Some(Run {
                     child,
                     began: now,
-                    at,
-                    events,
-                    during,
+                    shown,
+                    is_of_old_plan,
+                    during: Events::default(),
                     follows_up,
-                    signalled,
+                    signalled: None,
                 });
             }
             Err(error) => {
-                let run = WatcherRun {
-                    at: wall(),
-                    event: events.cause(),
-                    events: events.count,
-                    ..WatcherRun::default()
-                };
                 let error = format!("the run cannot be started: {error}");
-                self.finished(run, Err(error), &events, false);
+                self.finished(shown, Err(error), is_of_old_plan, false);
             }
         }
     }
 
     /// Starts a run: the command line of this process, and before it what is only for the run.
-    fn child(&self, mut arguments: Vec<OsString>) -> io::Result<Child> {
-        arguments.insert(0, "watch-run".into());
-        if self.policy.avoids_exclusive() {
+    fn child<'a>(&self, own: impl IntoIterator<Item = &'a str>) -> io::Result<Child> {
+        let own = ["watch-run"].into_iter().chain(own);
+        let mut arguments: Vec<OsString> = own.map(Into::into).collect();
+        if self.state.avoids_exclusive {
             arguments.push("--avoid-exclusive".into());
         }
-        if let Some(copy) = self.policy.copy() {
+        if let Some(copy) = &self.policy.copy {
             arguments.extend(["--config".into(), copy.into()]);
         }
         arguments.push("--".into());
@@ -298,34 +366,20 @@ impl Loop<'_> {
     }
 
     fn time_to_sleep(&self) -> Duration {
-        let now = self.now();
         let next = match &self.run {
-            Some(run) => {
-                run.began
-                    + LONGEST_RUN
-                    + if run.signalled.is_some() {
-                        GRACE
-                    } else {
-                        Duration::ZERO
-                    }
-            }
+            Some(run) if run.signalled.is_some() => run.began + LONGEST_RUN + GRACE,
+            Some(run) => run.began + LONGEST_RUN,
             None => self.schedule.due().max(self.look_again),
         };
-        let alive = self
-            .manager
-            .watchdog
-            .map_or(Duration::MAX, |within| self.alive + within / 2);
-        next.min(alive).saturating_sub(now)
+        let alive = self.manager.watchdog;
+        let alive = alive.map_or(Duration::MAX, |within| self.alive + within / 2);
+        next.min(alive).saturating_sub(self.now())
     }
 
     /// Tells systemd that this process is alive. An idle watcher does so at its periodic check, not more often.
     fn stay_alive(&mut self) {
-        let now = self.now();
-        if self
-            .manager
-            .watchdog
-            .is_some_and(|within| now >= self.alive + within / 4)
-        {
+        let (now, watchdog) = (self.now(), self.manager.watchdog);
+        if watchdog.is_some_and(|within| now >= self.alive + within / 4) {
             self.manager.alive();
             self.alive = now;
         }
@@ -347,28 +401,20 @@ impl Loop<'_> {
     fn reap(&mut self) -> Result<()> {
         match self.metrics.take().map(Child::ended).transpose()? {
             Some(Err(child)) => self.metrics = Some(child),
-            Some(Ok(ended)) => self.metrics_written(&ended),
+            Some(Ok(ended)) => self.metrics_ended(ended.error()),
             None => {}
         }
-        let Some(run) = self.run.take() else {
+        let Some(mut run) = self.run.take() else {
             return Ok(());
         };
         match run.child.ended()? {
             Err(child) => self.run = Some(Run { child, ..run }),
             Ok(ended) => {
                 let milliseconds = self.now().saturating_sub(run.began).as_millis();
-                let milliseconds = u64::try_from(milliseconds).unwrap_or(u64::MAX);
-                let (event, events) = (run.events.cause(), run.events.count);
-                let done = WatcherRun {
-                    at: run.at,
-                    event,
-                    events,
-                    milliseconds,
-                    ..WatcherRun::default()
-                };
+                run.shown.milliseconds = u64::try_from(milliseconds).unwrap_or(u64::MAX);
                 let report = ended.report();
                 let again = self.after(run.during, report.as_ref().ok(), run.follows_up);
-                self.finished(done, report, &run.events, again);
+                self.finished(run.shown, report, run.is_of_old_plan, again);
             }
         }
         self.has_slept = false;
@@ -377,13 +423,11 @@ impl Loop<'_> {
 
     /// Nothing is written until a trial or the pause of a restore has ended.
     fn wait_for(&mut self, why: WaitsFor) {
-        if self.state.waits_for == Some(why) {
-            return;
+        if self.state.waits_for.replace(why) != Some(why) {
+            let text = screen::status::waits_for(why);
+            journal::log(self.root, Priority::Notice, text, &[]);
+            self.show();
         }
-        self.state.waits_for = Some(why);
-        let text = screen::status::waits_for(why);
-        journal::log(self.root, Priority::Notice, text, &[]);
-        self.show();
     }
 
     /// A trial or a pause may have begun or ended.
@@ -400,35 +444,23 @@ impl Loop<'_> {
         }
     }
 
-    fn reload(&mut self) {
-        self.manager.reloading();
-        self.happened(Event::of(Kind::Policy));
-        self.policy.refresh(self.root);
-        self.show();
-    }
-
     /// Saves the state for `nicpin status`, and tells systemd.
     fn show(&self) {
         // `status` shows less without it; nothing else depends on it.
         let _ = self
-            .is_shown
-            .then(|| state::WATCHER.save(self.root, &self.state));
-        let next = self
-            .schedule
-            .next_check()
-            .saturating_sub(self.now())
-            .as_secs();
-        self.manager.ready(&screen::status::line(
-            &self.state,
-            self.interfaces,
-            wall() + next,
-        ));
+            .lock
+            .as_ref()
+            .map(|_| state::WATCHER.save(self.root, &self.state));
+        let next = self.schedule.next_check().saturating_sub(self.now());
+        let next = wall() + next.as_secs();
+        let line = screen::status::line(&self.state, self.interfaces, next);
+        self.manager.ready(&line);
     }
 
     /// Ends without restoring. A run stops before its next write.
-    fn end(mut self) -> Result<Exit> {
+    fn end(self) -> Result<Exit> {
         self.manager.stopping();
-        if let Some(run) = self.run.take() {
+        if let Some(run) = self.run {
             run.child.signal(if self.args.observe {
                 Signal::SIGKILL
             } else {
@@ -436,25 +468,7 @@ impl Loop<'_> {
             });
             run.child.wait(GRACE)?;
         }
-        let _ = self.is_shown.then(|| state::WATCHER.remove(self.root));
+        let _ = self.lock.map(|_| state::WATCHER.remove(self.root));
         Ok(Exit::Planned)
     }
-}
-
-/// The CPU time of all children that have ended.
-fn spent() -> Duration {
-    let time = |time: TimeVal| {
-        let microseconds = time.num_microseconds();
-        Duration::from_micros(u64::try_from(microseconds).unwrap_or_default())
-    };
-    getrusage(UsageWho::RUSAGE_CHILDREN)
-        .map(|usage| time(usage.user_time()) + time(usage.system_time()))
-        .unwrap_or_default()
-}
-
-/// Seconds since 1970.
-fn wall() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |time| time.as_secs())
 }

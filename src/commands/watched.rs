@@ -6,22 +6,19 @@ use crate::commands::args::General;
 use crate::commands::args::SelectArgs;
 use crate::commands::args::WAIT;
 use crate::commands::check::CheckArgs;
-use crate::commands::inputs::{
-    Purpose, as_watched, open_to_write, read_and_plan, require_interfaces,
-};
+use crate::commands::inputs::{Purpose, as_watched, open_to_write, read_to_judge};
 use crate::commands::watch::WatchArgs;
 use crate::commands::{check, interrupt};
 use crate::screen;
 use crate::watch::RunReport;
 use crate::watch::state::PAUSE;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 use nicpin::apply::{self, Options, apply_when_safe};
 use nicpin::machine::Machine;
 use nicpin::machine::others::{OtherTool, OtherTools};
 use nicpin::machine::setting::shown;
 use nicpin::plan::Plan;
-use nicpin::read::Wants;
 use nicpin::report::applied::Applied;
 use nicpin::report::difference::Unplannable;
 use nicpin::report::exit::Exit;
@@ -55,12 +52,7 @@ pub struct WatchRunArgs {
 /// Reasons of failures that are reported.
 const MOST_FAILURES: usize = 3;
 
-pub(super) fn run(
-    cli: &General,
-    args: &WatchArgs,
-    run: &WatchRunArgs,
-    out: &mut String,
-) -> Result<Exit> {
+pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String) -> Result<Exit> {
     let select = SelectArgs {
         selectors: args.select.selectors.clone(),
         if_present: true,
@@ -71,9 +63,7 @@ pub(super) fn run(
     }
     let report = if args.observe {
         let root = Root::open(&cli.root)?;
-        let wants = Wants::default();
-        let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &select, &policy, wants)?;
-        require_interfaces(&root, &machine, &plan, &select)?;
+        let (machine, plan) = read_to_judge(Purpose::Look, cli, &root, &select, &policy)?;
         let check = apply::check(&root, &machine, &plan, select.is_given());
         RunReport {
             interfaces: check.interfaces.len(),
@@ -84,10 +74,10 @@ pub(super) fn run(
     } else {
         let plan = |root: &Root| planned(cli, &select, &policy, root);
         match applied(&open_to_write(cli)?, &run.leave, plan) {
-            Ok(done) => {
-                let unknown = Unplannable::unknown(&done.plan, select.is_given());
-                report(&Applied { unknown, ..done })
-            }
+            Ok(done) => report(
+                &done,
+                Unplannable::unknown(&done.plan, select.is_given()).as_slice(),
+            ),
             Err(error) if error.is::<Paused>() => RunReport {
                 paused: true,
                 ..RunReport::default()
@@ -95,7 +85,7 @@ pub(super) fn run(
             Err(error) => return Err(error),
         }
     };
-    out.push_str(&screen::json(&report)?);
+    *out += &screen::json(&report)?;
     Ok(Exit::Planned)
 }
 
@@ -117,73 +107,72 @@ fn applied(
     };
     let plan = |root: &Root| {
         // Under the lock: a restore pauses the watcher before it takes the lock.
-        if PAUSE.exists(root) {
-            return Err(Paused.into());
-        }
+        ensure!(!PAUSE.exists(root), Paused);
         let (machine, mut plan) = plan(root)?;
-        let left: BTreeSet<String> = (apply::planned(&machine, &plan).into_iter())
-            .filter(|(setting, _)| leave.contains(&setting.key()))
-            .map(|(setting, _)| setting.path())
-            .collect();
+        let planned = apply::planned(&machine, &plan);
+        let left = planned
+            .iter()
+            .filter(|(setting, _)| leave.contains(&setting.key()));
+        let left: BTreeSet<String> = left.map(|(setting, _)| setting.path()).collect();
         plan.writes.retain(|write| !left.contains(&*write.path));
         Ok((machine, plan))
     };
-    apply_when_safe(root, options, plan, || {
-        interrupt::catch(|signal| apply::stop(format!("ended by {signal}")))
-    })
+    apply_when_safe(root, options, plan, || interrupt::stop_apply())
 }
 
-fn report(done: &Applied) -> RunReport {
+fn report(done: &Applied, unknown: &[Unplannable]) -> RunReport {
     let settings = apply::planned(&done.machine, &done.plan);
-    let names: BTreeMap<String, String> = settings
+    let names = settings
         .iter()
-        .map(|(setting, _)| (setting.path(), setting.key()))
-        .collect();
-    let written = |result: &WriteResult| {
-        let path = &result.path;
+        .map(|(setting, _)| (setting.path(), setting.key()));
+    let names: BTreeMap<String, String> = names.collect();
+    let written = |WriteResult {
+                       path,
+                       interface,
+                       value,
+                       ..
+                   }: &WriteResult| {
         let setting = ChangedSetting {
             name: names.get(path).unwrap_or(path).clone(),
-            interface: result.interface.clone(),
+            interface: interface.clone(),
             path: path.clone(),
         };
-        (setting, result.value.clone())
+        (setting, value.clone())
     };
-    let failure = |what: &str, why: &Option<String>| {
+    let because = |what: String, why: &Option<String>| {
         format!("{what}: {}", why.as_deref().unwrap_or_default())
     };
     let irqbalance = done.irqbalance.iter().filter(|outcome| outcome.failed());
     let channels = done.channels.iter().filter(|of| of.refused.is_some());
     let refused = done.results.iter().filter(|result| result.failed());
     let failures = irqbalance
-        .map(|outcome| failure("irqbalance", &outcome.detail))
-        .chain(channels.map(|of| failure(&format!("channels of {}", of.interface), &of.refused)))
-        .chain(refused.map(|result| failure(&shown(&result.path), &result.detail)))
+        .map(|outcome| because("irqbalance".into(), &outcome.detail))
+        .chain(channels.map(|of| because(format!("channels of {}", of.interface), &of.refused)))
+        .chain(refused.map(|result| because(shown(&result.path).into(), &result.detail)))
         .chain(
-            done.unknown
+            unknown
                 .iter()
                 .map(|of| format!("{}: cannot be planned", of.interface)),
         );
-    let fallbacks: BTreeMap<&str, &String> = done
-        .results
-        .iter()
-        .filter_map(|result| Some((result.path.as_str(), result.fallback.as_ref()?)))
-        .collect();
+    let fallbacks = done.results.iter();
+    let fallbacks = fallbacks.filter_map(|of| Some((of.path.clone(), of.fallback.as_ref()?)));
+    let fallbacks: BTreeMap<String, &String> = fallbacks.collect();
     let vectors = settings.iter().filter_map(|(setting, text)| {
-        let text = fallbacks.get(&*setting.path()).unwrap_or(&text);
+        let text = fallbacks.get(&setting.path()).unwrap_or(&text);
         Some((setting.irq()?, text.trim().to_owned()))
     });
     RunReport {
         paused: false,
         interfaces: done.plan.interfaces.len(),
         changed: done.tally.changed,
-        failed: done.tally.failed() + done.unknown.len(),
+        failed: done.tally.failed() + unknown.len(),
         failures: failures.take(MOST_FAILURES).collect(),
         channels: done.channels.iter().any(|change| change.refused.is_none()),
         irqbalance: done.irqbalance.as_ref().is_some_and(|of| of.changed),
         written: done
             .results
             .iter()
-            .filter(|result| result.changed())
+            .filter(|of| of.changed())
             .map(written)
             .collect(),
         vectors: vectors.collect(),
@@ -193,15 +182,13 @@ fn report(done: &Applied) -> RunReport {
 
 /// The programs on this machine that may write affinities.
 fn writers(tools: &OtherTools) -> Vec<String> {
-    let irqbalance = tools
-        .irqbalance
-        .as_ref()
-        .map(|daemon| format!("irqbalance (process {})", daemon.pid));
+    let irqbalance = tools.irqbalance.iter();
+    let irqbalance = irqbalance.map(|daemon| format!("irqbalance (process {})", daemon.pid));
     let others = tools.others.iter().filter_map(|tool| match tool {
         OtherTool::Tuned { profile, .. } => Some(format!("tuned (profile {profile})")),
         OtherTool::CloudScript { path, .. } => Some(path.clone()),
         // systemd-udevd writes when a device is added, which is an event of the kernel.
         OtherTool::LinkFile { .. } => None,
     });
-    irqbalance.into_iter().chain(others).collect()
+    irqbalance.chain(others).collect()
 }

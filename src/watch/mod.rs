@@ -13,7 +13,7 @@ mod schedule;
 mod sources;
 pub mod state;
 
-pub use child::{Child, Ended, RunReport};
+pub use child::{Child, RunReport};
 pub use contended::ContendedSettings;
 pub use event::{Event, Events, Kind};
 pub use notify::Manager;

@@ -15,8 +15,8 @@ use crate::commands::Cli;
 use crate::commands::command_line::{complete, nearest_command};
 use crate::support::run::{Copy, Run, fixture, nicpin};
 use crate::support::schema::SCHEMAS;
+use clap::Parser as _;
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, Parser as _};
 use nicpin::policy::Policy;
 use nicpin::report::difference::Reason;
 use nicpin::report::interface::InterfaceState;
@@ -158,7 +158,7 @@ fn completed(args: &[String]) -> Vec<String> {
     let words = std::iter::once("nicpin".to_owned())
         .chain(args.iter().cloned())
         .map(Into::into);
-    complete(&Cli::command(), words)
+    complete(&crate::commands::defined(), words)
         .into_iter()
         .map(|word| word.into_string().unwrap())
         .collect()
@@ -172,7 +172,7 @@ fn refused(args: &[String]) -> Result<(), Refusal> {
     if let Some(command) = args
         .iter()
         .filter(|word| !names_command && !word.starts_with('-'))
-        .find_map(|word| nearest_command(&Cli::command(), word))
+        .find_map(|word| nearest_command(&crate::commands::defined(), word))
     {
         return Err(Refusal::Wrong(format!("is {command} meant?")));
     }

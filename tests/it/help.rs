@@ -9,12 +9,12 @@ use std::process::Command as Process;
 
 use crate::commands::Cli;
 use crate::support::run::{self, Copy, fixture, nicpin};
-use clap::{Command, CommandFactory as _, Parser as _};
+use clap::{Command, Parser as _};
 use nicpin::report::interface::InterfaceState;
 
 /// The definition of the command line, with its commands built.
 fn defined() -> Command {
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = crate::commands::defined().disable_help_subcommand(true);
     command.build();
     command
 }

@@ -3,10 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, Command};
 use serde_json::Value;
 
-use crate::commands::Cli;
 use crate::support::run::{Copy, Run, fixture, nicpin};
 
 /// What a command needs to run at all on a copy of a machine; those without a line here need nothing.
@@ -84,7 +83,7 @@ const ELSEWHERE: [(&str, &str); 25] = [
 ];
 
 fn defined() -> Command {
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = crate::commands::defined().disable_help_subcommand(true);
     command.build();
     command
 }
