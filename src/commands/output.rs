@@ -135,7 +135,8 @@ fn write(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> Result<
 fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
     let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
     let above = path.parent().filter(|above| *above != Path::new(""));
-    let above = File::open(above.unwrap_or(".".as_ref()));
+    let above = above.unwrap_or(".".as_ref());
+    let above = OpenOptions::new().read(true).open(above);
     // What another run has left is in nobody's way.
     if let (Some(name), Ok(above)) = (name.to_str(), above) {
         let _ = remove_left(&above.into(), &format!("{name}."), ".new");

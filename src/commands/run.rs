@@ -103,7 +103,9 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
     };
     if !cli.quiet {
         let notes = screen::nodes::binding_notes(&binding, left.as_ref());
-        notes.iter().for_each(|note| say(note));
+        for note in &notes {
+            say(note);
+        }
     }
     let mut command = Command::new(program);
     as_of_caller(&mut command);

@@ -117,7 +117,7 @@ fn applied(
         plan.writes.retain(|write| !left.contains(&*write.path));
         Ok((machine, plan))
     };
-    apply_when_safe(root, options, plan, || interrupt::stop_apply())
+    apply_when_safe(root, options, plan, interrupt::stop_apply)
 }
 
 fn report(done: &Applied, unknown: &[Unplannable]) -> RunReport {
