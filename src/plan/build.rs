@@ -6,7 +6,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Node, NodeSource, Role, Selection, Vector};
 use crate::plan::candidates::exclusive;
 use crate::plan::data::{
-    DecidedBy, HostSummary, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA,
+    DecidedBy, HostSummary, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA, wanted,
 };
 use crate::plan::hash::{class, hash};
 use crate::plan::note::Note;
@@ -65,7 +65,7 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
         .any(|work| work.choice.get(&RFS) != Rfs::Keep);
     let entries = steering::flow_table(&works).filter(|_| is_chosen);
     let entries = entries.map(|entries| (entries, "one flow table for all interfaces"));
-    let (writes, unchanged) = writes(machine, &interfaces, entries);
+    let (writes, unchanged) = writes(machine, wanted(&interfaces), entries);
     let summary = summary(machine);
     let mut plan = Plan {
         schema: SCHEMA.to_owned(),

@@ -334,6 +334,14 @@ pub struct PlannedThread {
     pub why: Arc<str>,
 }
 
+/// What a plan wants of the settings of each interface.
+pub(crate) fn wanted(interfaces: &[PlannedInterface]) -> impl Iterator<Item = (&str, Planned<'_>)> {
+    interfaces.iter().flat_map(|interface| {
+        let wanted = interface.wanted();
+        wanted.map(|planned| (&*interface.name, planned))
+    })
+}
+
 impl PlannedInterface {
     /// The settings that the plan has an opinion about.
     #[doc(hidden)]

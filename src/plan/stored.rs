@@ -13,7 +13,7 @@ use crate::machine::setting::FLOW_ENTRIES;
 use crate::machine::{Interface, Machine, NapiThread, Vector};
 use crate::plan::build::summary;
 use crate::plan::data::{
-    HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA,
+    HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA, wanted,
 };
 use crate::plan::hash::{class, hash};
 use crate::plan::irqbalance;
@@ -150,7 +150,7 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     let mut flow_table = stored.writes.iter().filter(|w| w.kind == WriteKind::Sysctl);
     let entries = flow_table.next();
     let entries = entries.and_then(|write| Some((write.value.parse().ok()?, &*write.why)));
-    let (writes, unchanged) = writes(machine, &interfaces, entries);
+    let (writes, unchanged) = writes(machine, wanted(&interfaces), entries);
     let mut plan = Plan {
         hash: hash(&host, &interfaces),
         class: class(machine),

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use crate::cpuset::{CpuSet, MaskWidth, QueueSet};
 use crate::machine::setting::on_or_off;
 use crate::machine::{Machine, Rss, SettingValue, WriteKind};
-use crate::plan::data::PlannedInterface;
 
 /// One write to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,19 +94,15 @@ impl Target<'_> {
 
 /// The writes that a plan takes, in the order in which they are performed, and the number of settings that need none.
 /// Settings that the machine does not have are left out. `flow_entries`: the size of its flow table, and the reason.
-pub(crate) fn writes(
+pub(crate) fn writes<'a>(
     machine: &Machine,
-    interfaces: &[PlannedInterface],
-    flow_entries: Option<(u32, &str)>,
+    wanted: impl Iterator<Item = (&'a str, Planned<'a>)>,
+    flow_entries: Option<(u32, &'a str)>,
 ) -> (Vec<Write>, usize) {
     let now: BTreeMap<_, _> = machine
         .settings()
         .map(|setting| ((setting.interface(), setting.kind, setting.number), setting))
         .collect();
-    let of_interfaces = interfaces.iter().flat_map(|interface| {
-        let wanted = interface.wanted();
-        wanted.map(|planned| (&*interface.name, planned))
-    });
     let flow_table = flow_entries.map(|(entries, why)| Planned {
         kind: WriteKind::Sysctl,
         number: 0,
@@ -115,7 +110,7 @@ pub(crate) fn writes(
         why,
     });
     let (mut writes, mut unchanged) = (Vec::new(), 0);
-    for (interface, planned) in of_interfaces.chain(flow_table.map(|table| ("", table))) {
+    for (interface, planned) in wanted.chain(flow_table.map(|table| ("", table))) {
         let Some(setting) = now.get(&(interface, planned.kind, planned.number)) else {
             continue;
         };

@@ -651,9 +651,9 @@ fn a_planted_use_is_found() {
             "src/machine/topology.rs:1: machine may not use plan",
         ),
         (
-            "policy::rule",
+            "policy::file",
             "use std::{fmt, fs::File};",
-            "src/policy/rule.rs:1: policy is pure and may not use std::fs",
+            "src/policy/file.rs:1: policy is pure and may not use std::fs",
         ),
         ("cpuset::text", "pub use crate::cpuset::words::Words;", ""),
         (
