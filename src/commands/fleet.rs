@@ -7,7 +7,7 @@ use crate::commands::inputs::{Purpose, read_to_judge};
 use crate::commands::output;
 use crate::commands::policy::PolicyArgs;
 use crate::fleet::inputs::{Input, inputs};
-use crate::fleet::{Host, report::Tally};
+use crate::fleet::{Host, Tally};
 use crate::screen;
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -84,7 +84,11 @@ fn read(cli: &General, args: &FleetArgs) -> Tally {
 /// Reads one input. Whatever is wrong with it, the others are read.
 fn add(cli: &General, input: Input, tally: &mut Tally) {
     match input {
-        Input::Failed { source, error } => tally.fail(&source, &error),
+        Input::Failed { source, error }
+        | Input::Text {
+            host: source,
+            line: error,
+        } => tally.fail(&source, &error),
         Input::Document(document) => {
             let source = &document.source;
             let file = match source.rsplit_once(':') {
@@ -135,7 +139,8 @@ fn machine(cli: &General, path: &Path) -> Result<(Host, Option<String>)> {
     let (all, options) = (SelectArgs::default(), PolicyArgs::default());
     let (machine, plan) = read_to_judge(Purpose::Look, cli, &root, &all, &options)?;
     let check = apply::check(&root, &machine, &plan, false);
-    Ok((Host::of(&check), plan.host.name))
+    let (name, host) = Host::of(&check);
+    Ok((host, name))
 }
 
 /// The name of a file without the extensions of captures and JSON.

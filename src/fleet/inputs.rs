@@ -4,7 +4,7 @@
 //! The files are the user's and not below a root. Only one document of each host is in memory at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{DirEntry, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -29,62 +29,79 @@ const MOST_HOSTS: usize = 100_000;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Something to be read, or that could not be.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Input {
     /// A capture, or a tree with the files of a machine.
     Machine(PathBuf),
     Document(Document),
+    /// Something else than JSON that a host printed.
+    Text {
+        host: String,
+        line: String,
+    },
+    /// What cannot be read, a document that does not end, or something else than JSON without the name of a host.
     Failed {
         source: String,
         error: String,
     },
 }
 
+/// A JSON document of a host.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Where it begins: the file with the number of the line.
+    pub source: String,
+    /// The host by the name before its lines.
+    pub host: Option<String>,
+    /// Whether it is the only one of its file.
+    pub alone: bool,
+    pub text: String,
+}
+
 /// Finds the inputs that the arguments name, and gives them one by one. Returns the hosts that printed something other
 /// than JSON, with the first such line: that is an error if nothing else comes from them.
 pub fn inputs(arguments: &[PathBuf], give: &mut dyn FnMut(Input)) -> BTreeMap<String, String> {
+    let mut printed = BTreeMap::new();
     let mut inputs = Inputs {
-        give,
-        printed: BTreeMap::new(),
+        give: &mut |input| match input {
+            Input::Text { host, line } => {
+                if printed.len() < MOST_HOSTS {
+                    printed.entry(host).or_insert_with(|| one_line(&line));
+                }
+            }
+            input => give(input),
+        },
         directories: BTreeSet::new(),
     };
     for argument in arguments {
         inputs.directories.clear();
-        inputs.argument(argument);
+        let list = argument.to_str().and_then(|name| name.strip_prefix('@'));
+        let (path, read) = match list.map(Path::new) {
+            None if argument == Path::new("-") => {
+                inputs.documents("standard input", &mut io::stdin().lock());
+                continue;
+            }
+            None => (&**argument, inputs.path(argument, 0)),
+            Some(list) => (list, inputs.list(list)),
+        };
+        inputs.or_fail(path, read);
     }
-    inputs.printed
+    printed
 }
 
 struct Inputs<'a> {
     give: &'a mut dyn FnMut(Input),
-    printed: BTreeMap<String, String>,
     /// The directories of an argument that were read, which links may lead to again.
     directories: BTreeSet<(u64, u64)>,
 }
 
 impl Inputs<'_> {
-    fn fail(&mut self, source: &Path, error: &io::Error) {
-        (self.give)(Input::Failed {
-            source: source.display().to_string(),
-            error: errno_words(error),
-        });
-    }
-
-    fn argument(&mut self, argument: &Path) {
-        let list = argument
-            .to_str()
-            .and_then(|argument| argument.strip_prefix('@'))
-            .map(Path::new);
-        match list {
-            _ if argument == Path::new("-") => {
-                self.documents("standard input", &mut io::stdin().lock());
-            }
-            Some(list) => {
-                if let Err(error) = self.list(list) {
-                    self.fail(list, &error);
-                }
-            }
-            None => self.path(argument, 0),
+    fn or_fail(&mut self, source: &Path, read: io::Result<()>) {
+        if let Err(error) = read {
+            (self.give)(Input::Failed {
+                source: source.display().to_string(),
+                error: errno_words(&error),
+            });
         }
     }
 
@@ -99,72 +116,51 @@ impl Inputs<'_> {
             let line = line?;
             let path = line.trim();
             if !path.is_empty() && !path.starts_with('#') {
-                self.path(Path::new(path), 0);
+                let read = self.path(path.as_ref(), 0);
+                self.or_fail(path.as_ref(), read);
             }
         }
         Ok(())
     }
 
-    fn path(&mut self, path: &Path, depth: usize) {
-        let read = if path.is_dir() {
-            self.directory(path, depth)
-        } else {
-            self.file(path)
-        };
-        if let Err(error) = read {
-            self.fail(path, &error);
-        }
-    }
-
-    /// A tree of a machine, or a directory of inputs.
+    /// A capture, documents, a tree of a machine, or a directory of these.
     #[allow(clippy::disallowed_methods)] // the user's directory
-    fn directory(&mut self, path: &Path, depth: usize) -> io::Result<()> {
+    fn path(&mut self, path: &Path, depth: usize) -> io::Result<()> {
+        if !path.is_dir() {
+            let mut file = open(path)?;
+            if file.fill_buf()?.starts_with(&GZIP) {
+                (self.give)(Input::Machine(path.to_owned()));
+            } else {
+                self.documents(&path.display().to_string(), &mut file);
+            }
+            return Ok(());
+        }
         if ["sys", "proc"].iter().any(|top| path.join(top).is_dir()) {
             (self.give)(Input::Machine(path.to_owned()));
             return Ok(());
         }
         if depth >= DEPTH {
-            return Err(io::Error::other(format!(
-                "more than {DEPTH} directories deep"
-            )));
+            let error = format!("more than {DEPTH} directories deep");
+            return Err(io::Error::other(error));
         }
         let found = path.metadata()?;
         if !self.directories.insert((found.dev(), found.ino())) {
             return Ok(());
         }
-        let entries: Vec<DirEntry> = std::fs::read_dir(path)?.collect::<io::Result<_>>()?;
-        let mut names: Vec<_> = entries.into_iter().map(|entry| entry.file_name()).collect();
+        let names = std::fs::read_dir(path)?.map(|entry| Ok(entry?.file_name()));
+        let mut names: Vec<_> = names.collect::<io::Result<_>>()?;
+        names.retain(|name| !name.as_encoded_bytes().starts_with(b"."));
         names.sort();
-        for name in names
-            .iter()
-            .filter(|name| !name.as_encoded_bytes().starts_with(b"."))
-        {
-            self.path(&path.join(name), depth + 1);
-        }
-        Ok(())
-    }
-
-    fn file(&mut self, path: &Path) -> io::Result<()> {
-        let mut file = open(path)?;
-        if file.fill_buf()?.starts_with(&GZIP) {
-            (self.give)(Input::Machine(path.to_owned()));
-        } else {
-            self.documents(&path.display().to_string(), &mut file);
+        for name in names {
+            let path = path.join(name);
+            let read = self.path(&path, depth + 1);
+            self.or_fail(&path, read);
         }
         Ok(())
     }
 
     fn documents(&mut self, source: &str, text: &mut dyn BufRead) {
-        let mut take = |printed| match printed {
-            Printed::Document(document) => (self.give)(Input::Document(document)),
-            Printed::Failed { source, error } => (self.give)(Input::Failed { source, error }),
-            Printed::Text { host, line } => {
-                if self.printed.len() < MOST_HOSTS {
-                    self.printed.entry(host).or_insert_with(|| one_line(&line));
-                }
-            }
-        };
-        let mut documents = Documents::new(source, &mut take);
+        let mut documents = Documents::new(source, self.give);
         let mut line = Vec::new();
         let error = loop {
             line.clear();
@@ -184,44 +180,14 @@ impl Inputs<'_> {
 #[allow(clippy::disallowed_methods)] // the user's file
 fn open(path: &Path) -> io::Result<BufReader<File>> {
     let mut options = OpenOptions::new();
-    let file = options
-        .read(true)
-        .custom_flags(O_NONBLOCK | O_NOCTTY)
-        .open(path)?;
+    options.read(true).custom_flags(O_NONBLOCK | O_NOCTTY);
+    let file = options.open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other(
             "is a FIFO, a device or a socket, not a regular file",
         ));
     }
     Ok(BufReader::with_capacity(1 << 16, file))
-}
-
-/// A JSON document of a host.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Document {
-    /// Where it begins: the file with the number of the line.
-    pub source: String,
-    /// The host by the name before its lines.
-    pub host: Option<String>,
-    /// Whether it is the only one of its file.
-    pub alone: bool,
-    pub text: String,
-}
-
-/// What a stream holds.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Printed {
-    Document(Document),
-    /// Something else that a host printed.
-    Text {
-        host: String,
-        line: String,
-    },
-    /// A document that does not end, or something else without the name of a host.
-    Failed {
-        source: String,
-        error: String,
-    },
 }
 
 /// Splits a stream into JSON documents: one a line, or over many lines as nicpin prints them, one after the other or in a
@@ -236,10 +202,10 @@ pub struct Documents<'a> {
     bytes: usize,
     /// The first complete document, until it is known whether there are more.
     first: Option<Document>,
-    found: usize,
-    /// Whether a line that is no JSON was reported.
+    /// Whether a document was complete, and whether a line that is no JSON was reported.
+    found: bool,
     reported: bool,
-    give: &'a mut dyn FnMut(Printed),
+    give: &'a mut dyn FnMut(Input),
 }
 
 /// A document that has begun.
@@ -253,14 +219,14 @@ struct Open {
 }
 
 impl<'a> Documents<'a> {
-    pub fn new(source: &'a str, give: &'a mut dyn FnMut(Printed)) -> Self {
+    pub fn new(source: &'a str, give: &'a mut dyn FnMut(Input)) -> Self {
         Self {
             source,
             lines: 0,
             open: BTreeMap::new(),
             bytes: 0,
             first: None,
-            found: 0,
+            found: false,
             reported: false,
             give,
         }
@@ -271,35 +237,27 @@ impl<'a> Documents<'a> {
         self.lines += 1;
         let (host, text) = split(line.trim_end_matches(['\n', '\r']));
         let host = host.map(str::to_owned);
+        let mut open = self.open.remove(&host).unwrap_or_default();
+        self.bytes -= open.text.len();
         // Only the first line of a document begins with a brace.
-        let begins = text.starts_with('{');
-        if begins {
-            if let Some(open) = self.take(host.as_deref()) {
-                self.read(host.clone(), open, true);
-            }
+        if text.starts_with('{') && !open.text.is_empty() {
+            self.read(host.clone(), std::mem::take(&mut open), true);
         }
-        let mut open = self.take(host.as_deref()).unwrap_or_else(|| Open {
-            line: self.lines,
-            ..Open::default()
-        });
+        let is_first = open.text.is_empty();
+        if is_first {
+            open.line = self.lines;
+        }
         open.text.push_str(text);
         open.text.push('\n');
         // Reading it at each brace would take forever; that there are twice as many bytes bounds what is read in vain.
         let is_twice = open.text.len() >= 2 * open.incomplete;
         let ends = text.trim_end() == "}" && open.tries < TRIES;
         open.tries += usize::from(ends);
-        let is_first = open.text.len() == text.len() + 1;
         if is_first || ends || is_twice && text.trim_start().starts_with('}') {
             self.read(host, open, false);
         } else {
             self.keep(host, open);
         }
-    }
-
-    fn take(&mut self, host: Option<&str>) -> Option<Open> {
-        let open = self.open.remove(&host.map(str::to_owned))?;
-        self.bytes -= open.text.len();
-        Some(open)
     }
 
     fn keep(&mut self, host: Option<String>, open: Open) {
@@ -332,16 +290,16 @@ impl<'a> Documents<'a> {
                     self.complete(host.clone(), open.line, text);
                     open.line = self.lines;
                 }
-                Some(Err(error)) if error.is_eof() && !is_all => {
-                    open.incomplete = open.text.len();
-                    return self.keep(host, open);
-                }
                 Some(Err(error)) if !error.is_eof() => {
                     return self.fail(host, open.line, error.to_string());
                 }
-                _ => {
+                _ if is_all => {
                     let error = "the JSON document does not end".to_owned();
                     return self.fail(host, open.line, error);
+                }
+                _ => {
+                    open.incomplete = open.text.len();
+                    return self.keep(host, open);
                 }
             }
         }
@@ -353,16 +311,15 @@ impl<'a> Documents<'a> {
         while let Some((host, open)) = self.open.pop_first() {
             self.read(host, open, true);
         }
-        if let Some(mut only) = self.first.take() {
-            only.alone = self.found == 1;
-            (self.give)(Printed::Document(only));
+        if let Some(only) = self.first.take() {
+            (self.give)(Input::Document(Document {
+                alone: true,
+                ..only
+            }));
         }
-        if self.found == 0 && is_empty {
-            self.fail(
-                Some(self.source.to_owned()),
-                0,
-                "holds no JSON of nicpin".to_owned(),
-            );
+        if !self.found && is_empty {
+            let source = Some(self.source.to_owned());
+            self.fail(source, 0, "holds no JSON of nicpin".to_owned());
         }
     }
 
@@ -373,20 +330,18 @@ impl<'a> Documents<'a> {
             alone: false,
             text,
         };
-        self.found += 1;
-        if self.found == 1 {
+        if !std::mem::replace(&mut self.found, true) {
             self.first = Some(document);
             return;
         }
-        if let Some(first) = self.first.take() {
-            (self.give)(Printed::Document(first));
+        for document in self.first.take().into_iter().chain([document]) {
+            (self.give)(Input::Document(document));
         }
-        (self.give)(Printed::Document(document));
     }
 
     fn fail(&mut self, host: Option<String>, line: usize, error: String) {
         let source = host.unwrap_or_else(|| format!("{}:{line}", self.source));
-        (self.give)(Printed::Failed { source, error });
+        (self.give)(Input::Failed { source, error });
     }
 
     /// A line that belongs to no document.
@@ -402,7 +357,7 @@ impl<'a> Documents<'a> {
         };
         if let Some(host) = host {
             let (host, line) = (host.to_owned(), line.to_owned());
-            (self.give)(Printed::Text { host, line });
+            (self.give)(Input::Text { host, line });
         } else if !std::mem::replace(&mut self.reported, true) {
             self.fail(None, self.lines, format!("is no JSON of nicpin: {line}"));
         }
@@ -411,19 +366,12 @@ impl<'a> Documents<'a> {
 
 /// The name of the host before a line, if there is one, and the rest.
 fn split(line: &str) -> (Option<&str>, &str) {
-    let is_name = |name: &&str| {
-        let mut letters = name.chars();
-        !name.is_empty() && letters.all(|c| c.is_alphanumeric() || "._-:@%".contains(c))
-    };
+    let is_letter = |c: char| c.is_alphanumeric() || "._-:@%".contains(c);
     // A host without output has an empty line.
-    let line_end = line.strip_suffix(':').map(|name| (name, ""));
-    match line
-        .split_once(": ")
-        .or(line_end)
-        .filter(|(name, _)| is_name(name))
-    {
-        Some((name, rest)) => (Some(name), rest),
-        None => (None, line),
+    let line_end = || Some((line.strip_suffix(':')?, ""));
+    match line.split_once(": ").or_else(line_end) {
+        Some((name, rest)) if !name.is_empty() && name.chars().all(is_letter) => (Some(name), rest),
+        _ => (None, line),
     }
 }
 
@@ -431,7 +379,7 @@ fn split(line: &str) -> (Option<&str>, &str) {
 mod tests {
     use super::*;
 
-    fn printed(lines: &[&str]) -> Vec<Printed> {
+    fn printed(lines: &[&str]) -> Vec<Input> {
         let mut found = Vec::new();
         let mut give = |printed| found.push(printed);
         let mut documents = Documents::new("f", &mut give);
@@ -442,9 +390,9 @@ mod tests {
         found
     }
 
-    fn document(source: &str, host: Option<&str>, alone: bool, text: &str) -> Printed {
+    fn document(source: &str, host: Option<&str>, alone: bool, text: &str) -> Input {
         let (source, host, text) = (source.to_owned(), host.map(str::to_owned), text.to_owned());
-        Printed::Document(Document {
+        Input::Document(Document {
             source,
             host,
             alone,
@@ -501,11 +449,11 @@ mod tests {
 
     #[test]
     fn what_is_no_document_is_named_and_the_rest_goes_on() {
-        let text = |host: &str, line: &str| Printed::Text {
+        let text = |host: &str, line: &str| Input::Text {
             host: host.to_owned(),
             line: line.to_owned(),
         };
-        let failed = |source: &str, error: &str| Printed::Failed {
+        let failed = |source: &str, error: &str| Input::Failed {
             source: source.to_owned(),
             error: error.to_owned(),
         };
@@ -543,7 +491,7 @@ mod tests {
         lines.extend(["}", "}"]);
         let found = printed(&lines);
         assert!(
-            matches!(&found[..], [Printed::Document(one)] if one.alone && one.text.len() > 100_000)
+            matches!(&found[..], [Input::Document(one)] if one.alone && one.text.len() > 100_000)
         );
     }
 
@@ -560,13 +508,13 @@ mod tests {
         let failed: Vec<_> = found
             .iter()
             .filter_map(|one| match one {
-                Printed::Failed { source, .. } => Some(source.as_str()),
+                Input::Failed { source, .. } => Some(source.as_str()),
                 _ => None,
             })
             .collect();
         assert_eq!(failed, ["h4", "h2", "h3"]);
         assert!(
-            matches!(&found[..], [.., Printed::Document(one)] if one.host.as_deref() == Some("h1"))
+            matches!(&found[..], [.., Input::Document(one)] if one.host.as_deref() == Some("h1"))
         );
     }
 }

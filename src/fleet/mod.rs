@@ -1,9 +1,272 @@
-//! `nicpin fleet`: many machines at once, from their captures, plans and checks.
+//! `nicpin fleet`: many machines at once, from their captures, plans and checks: classes of hardware, their plans, and why hosts are not as planned. Hosts are added one by one
+//! and only counted: the names are the only thing that grows with their number, beside what differs.
 
 pub mod host;
 pub mod inputs;
-pub mod report;
-pub mod shape;
 
-pub use host::Host;
-pub use shape::{Deviation, Shape};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use itertools::Itertools as _;
+use serde::Serialize;
+
+pub use host::{Cause, Deviation, Host, Outcome, Shape};
+
+use host::one_line;
+use nicpin::machine::interface::natural;
+use nicpin::report::check::CheckState;
+use nicpin::report::exit::Exit;
+use nicpin::report::interface::InterfaceState;
+
+/// Classes with more hosts with which a class is compared.
+const MOST_COMPARED: usize = 100;
+
+/// With more deviations, two classes are machines of different kinds.
+const MOST_DEVIATIONS: usize = 6;
+
+/// Whether a machine with these deviations is of the same kind: most of the interfaces are the same.
+fn is_alike(machine: &Shape, deviations: &[Deviation]) -> bool {
+    let having = |code| deviations.iter().filter(|one| one.code == code).count();
+    let (missing, added) = (having("interface-missing"), having("interface-added"));
+    deviations.len() <= MOST_DEVIATIONS && missing + added <= machine.interfaces.len() - added
+}
+
+/// The hosts so far.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// By class and hash.
+    plans: BTreeMap<(String, String), PlanTally>,
+    failed: Vec<Failed>,
+}
+
+#[derive(Debug)]
+struct PlanTally {
+    shape: Shape,
+    names: BTreeMap<Outcome, Vec<Box<str>>>,
+}
+
+/// A file or a host that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Failed {
+    /// The file, with the number of the line, or the host.
+    pub source: String,
+    pub error: String,
+}
+
+impl Tally {
+    pub fn add(&mut self, name: &str, host: Host) {
+        let is_between = |c: char| c.is_whitespace() || c == ',';
+        let name = one_line(name).replace(is_between, "_");
+        let plan = self.plan((host.class, host.hash), host.shape);
+        plan.names
+            .entry(host.outcome)
+            .or_default()
+            .push(name.into());
+    }
+
+    fn plan(&mut self, plan: (String, String), shape: Shape) -> &mut PlanTally {
+        self.plans.entry(plan).or_insert_with(|| PlanTally {
+            shape,
+            names: BTreeMap::new(),
+        })
+    }
+
+    pub fn fail(&mut self, source: &str, error: &str) {
+        self.failed.push(Failed {
+            source: one_line(source),
+            error: one_line(error),
+        });
+    }
+
+    pub fn merge(&mut self, other: Self) {
+        for (plan, theirs) in other.plans {
+            let ours = self.plan(plan, theirs.shape);
+            for (outcome, names) in theirs.names {
+                ours.names.entry(outcome).or_default().extend(names);
+            }
+        }
+        self.failed.extend(other.failed);
+    }
+
+    /// Adds the hosts that printed other lines, and no JSON.
+    pub fn fail_unread(&mut self, mut printed: BTreeMap<String, String>) {
+        let failed = self.failed.iter().map(|failed| failed.source.as_str());
+        for name in self.names().chain(failed) {
+            printed.remove(name);
+        }
+        for (source, error) in printed {
+            self.fail(&source, &error);
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.plans.values().flat_map(PlanTally::hosts)
+    }
+}
+
+impl PlanTally {
+    fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.names.values().flatten().map(|name| &**name)
+    }
+}
+
+/// The report about a fleet; its JSON form is `nicpin.fleet/1`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fleet<'a> {
+    schema: &'static str,
+    /// Hosts that were read.
+    pub hosts: usize,
+    /// Those in the planned state.
+    pub planned: usize,
+    /// Those that differ from their plan.
+    pub differ: usize,
+    /// Those whose state could not be determined.
+    pub undetermined: usize,
+    /// The hosts that are not in the planned state, by state and reason, worst first.
+    pub drift: Vec<Drift<'a>>,
+    /// Classes of hardware, those with most hosts first.
+    pub classes: Vec<Class<'a>>,
+    /// Hosts that were read more than once; each time counts.
+    pub repeated: Vec<&'a str>,
+    /// What could not be read.
+    pub failed: Vec<Failed>,
+}
+
+/// Hosts in one state for one reason. A host with several reasons is in several.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Drift<'a> {
+    /// The worst state of the host's interfaces; `None` when it is not known, as from a plan.
+    pub state: Option<InterfaceState>,
+    #[serde(flatten)]
+    pub cause: &'a Cause,
+    pub count: usize,
+    pub hosts: Vec<&'a str>,
+}
+
+/// Hosts with the same hardware.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(clippy::struct_field_names)] // as in JSON
+pub struct Class<'a> {
+    pub class: &'a str,
+    pub count: usize,
+    /// The class with more hosts that is most like it; `None` if none is.
+    pub like: Option<&'a str>,
+    /// How it differs from that.
+    pub deviations: Vec<Deviation>,
+    /// CPUs, nodes and interfaces of a host with the most common plan.
+    pub machine: &'a Shape,
+    /// Those with most hosts first.
+    pub plans: Vec<PlanGroup<'a>>,
+}
+
+/// Hosts of a class with the same plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlanGroup<'a> {
+    pub hash: &'a str,
+    pub count: usize,
+    /// How its hosts differ from those with the most common plan of the class.
+    pub deviations: Vec<Deviation>,
+    pub hosts: Vec<&'a str>,
+}
+
+impl Tally {
+    pub fn report(&self) -> Fleet<'_> {
+        let outcomes = || self.plans.values().flat_map(|plan| &plan.names);
+        let of = |verdict| -> usize {
+            let of = outcomes().filter(|(outcome, _)| outcome.verdict == verdict);
+            of.map(|(_, names)| names.len()).sum()
+        };
+        let mut drift: BTreeMap<_, Vec<&str>> = BTreeMap::new();
+        for (outcome, names) in outcomes() {
+            for cause in &outcome.causes {
+                let hosts = drift.entry((Reverse(outcome.state), cause)).or_default();
+                hosts.extend(names.iter().map(|name| &**name));
+            }
+        }
+        let drift = drift.into_iter();
+        let drift = drift.map(|((Reverse(state), cause), hosts)| Drift {
+            state,
+            cause,
+            count: hosts.len(),
+            hosts: sorted(hosts),
+        });
+        let mut drift: Vec<Drift<'_>> = drift.collect();
+        drift.sort_by_key(|group| Reverse((group.state, group.count)));
+        let repeated = self.names().sorted_unstable().dedup_with_count();
+        let repeated = repeated.filter(|(times, _)| *times > 1);
+        Fleet {
+            schema: "nicpin.fleet/1",
+            hosts: self.names().count(),
+            planned: of(CheckState::Same),
+            differ: of(CheckState::Differs),
+            undetermined: of(CheckState::CouldNotBeDetermined),
+            drift,
+            classes: self.classes(),
+            repeated: sorted(repeated.map(|(_, name)| name).collect()),
+            failed: self.failed.iter().cloned().sorted().collect(),
+        }
+    }
+
+    fn classes(&self) -> Vec<Class<'_>> {
+        let mut by_class: BTreeMap<&str, Vec<(&Shape, PlanGroup<'_>)>> = BTreeMap::new();
+        for ((class, hash), plan) in &self.plans {
+            let hosts = sorted(plan.hosts().collect());
+            let group = PlanGroup {
+                hash,
+                count: hosts.len(),
+                deviations: Vec::new(),
+                hosts,
+            };
+            by_class
+                .entry(class)
+                .or_default()
+                .push((&plan.shape, group));
+        }
+        let mut classes = Vec::new();
+        for (class, mut plans) in by_class {
+            plans.sort_by_key(|(_, group)| Reverse(group.count));
+            let machine = plans[0].0;
+            for (shape, group) in &mut plans {
+                group.deviations = shape.deviations(machine);
+            }
+            classes.push(Class {
+                class,
+                count: plans.iter().map(|(_, group)| group.count).sum(),
+                like: None,
+                deviations: Vec::new(),
+                machine,
+                plans: plans.into_iter().map(|(_, group)| group).collect(),
+            });
+        }
+        classes.sort_by_key(|class| Reverse(class.count));
+        for at in 1..classes.len() {
+            let machine = classes[at].machine;
+            let larger = classes[..at.min(MOST_COMPARED)].iter();
+            let unlike = larger.map(|other| (other.class, machine.deviations(other.machine)));
+            let nearest = unlike.min_by_key(|(_, deviations)| deviations.len());
+            if let Some((like, deviations)) = nearest.filter(|(_, found)| is_alike(machine, found))
+            {
+                (classes[at].like, classes[at].deviations) = (Some(like), deviations);
+            }
+        }
+        classes
+    }
+}
+
+/// Sorts names so that `h2` comes before `h10`.
+fn sorted(mut names: Vec<&str>) -> Vec<&str> {
+    names.sort_unstable_by(|a, b| natural(a).cmp(&natural(b)).then(a.cmp(b)));
+    names
+}
+
+impl Fleet<'_> {
+    pub fn exit(&self) -> Exit {
+        if self.hosts == 0 || self.undetermined > 0 || !self.failed.is_empty() {
+            Exit::Failed
+        } else if self.differ > 0 {
+            Exit::Differs
+        } else {
+            Exit::Planned
+        }
+    }
+}

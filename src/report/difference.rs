@@ -1,10 +1,16 @@
-//! What differs from a plan and why, and what has no plan.
+//! What differs from a plan and why, what the plan makes better or worse for each interface, and what has no plan.
 
+use std::collections::BTreeSet;
+
+use itertools::izip;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
-use crate::machine::Role;
-use crate::plan::{Note, Plan, PlannedInterface, PlannedVector, Write};
+use crate::machine::setting::affinity_file;
+use crate::machine::{Machine, Role};
+use crate::plan::{
+    DecidedBy, MEASURES, Note, Plan, PlannedInterface, Standing, Write, WriteKind, standings,
+};
 
 /// Why a setting differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -42,16 +48,16 @@ impl Reason {
 
     /// The word in JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::NotApplied => "not-applied",
-            Self::MovedByOther => "moved-by-other",
-            Self::QueueCountChanged => "queue-count-changed",
-            Self::KernelRefused => "kernel-refused",
-            Self::CpuOffline => "cpu-offline",
-            Self::IrqRecreated => "irq-recreated",
-            Self::PlanChanged => "plan-changed",
-            Self::Unknown => "unknown",
-        }
+        [
+            "not-applied",
+            "moved-by-other",
+            "queue-count-changed",
+            "kernel-refused",
+            "cpu-offline",
+            "irq-recreated",
+            "plan-changed",
+            "unknown",
+        ][self as usize]
     }
 
     /// Whether apply has set it, and it has changed since.
@@ -106,19 +112,15 @@ impl UnmovableVector {
     /// Those of a plan.
     #[doc(hidden)]
     pub fn of(plan: &Plan) -> Vec<Self> {
-        let of_interface = |interface: &PlannedInterface| {
-            let vectors = interface
-                .vectors
-                .iter()
-                .filter(|v| !v.movable && v.role != Role::Control);
-            let one = |vector: &PlannedVector| Self {
-                interface: interface.name.clone(),
-                irq: vector.irq,
-                affinity: vector.affinity.clone(),
-            };
-            vectors.map(one).collect::<Vec<_>>()
-        };
-        plan.interfaces.iter().flat_map(of_interface).collect()
+        let all = plan.interfaces.iter();
+        let all = all.flat_map(|one| one.vectors.iter().map(move |vector| (one, vector)));
+        let unmovable = all.filter(|(_, vector)| !vector.movable && vector.role != Role::Control);
+        let vectors = unmovable.map(|(interface, vector)| Self {
+            interface: interface.name.clone(),
+            irq: vector.irq,
+            affinity: vector.affinity.clone(),
+        });
+        vectors.collect()
     }
 }
 
@@ -134,52 +136,153 @@ impl Unplannable {
     /// The interfaces of a plan that have a note that `matches`.
     #[doc(hidden)]
     pub fn of(plan: &Plan, matches: impl Fn(&Note) -> bool) -> Vec<Self> {
-        let notes = plan
-            .interfaces
-            .iter()
-            .flat_map(|i| i.notes.iter().map(move |note| (i, note)));
-        notes
-            .filter(|(_, note)| matches(note))
-            .map(|(interface, note)| Self {
-                interface: interface.name.clone(),
-                note: note.clone(),
-            })
-            .collect()
+        let all = plan.interfaces.iter();
+        let notes = all.flat_map(|one| one.notes.iter().map(move |note| (one, note)));
+        let matching = notes.filter(|(_, note)| matches(note));
+        let found = matching.map(|(interface, note)| Self {
+            interface: interface.name.clone(),
+            note: note.clone(),
+        });
+        found.collect()
     }
 
     /// Interfaces selected by name that cannot be planned.
     pub fn requested(plan: &Plan, requested: bool) -> Vec<Self> {
-        if requested {
-            Self::of(plan, Note::is_unplannable)
-        } else {
-            Vec::new()
-        }
+        Self::of(plan, |note| requested && note.is_unplannable())
     }
 
     /// Interfaces whose state cannot be determined: those selected by name that cannot be planned, and without a selection
     /// all those whose vectors cannot be read, or of which the policy wants what cannot be met.
     pub fn unknown(plan: &Plan, requested: bool) -> Vec<Self> {
-        if requested {
-            Self::requested(plan, requested)
-        } else {
-            Self::of(plan, Note::is_unknown)
-        }
+        Self::of(plan, |note| {
+            if requested {
+                note.is_unplannable()
+            } else {
+                note.is_unknown()
+            }
+        })
     }
 
     /// Without a selection: interfaces that are up and whose vectors are not understood.
     pub fn left_alone(plan: &Plan, requested: bool) -> Vec<Self> {
-        if requested {
-            return Vec::new();
-        }
-        let mut left = Self::of(plan, |note| {
-            matches!(note, Note::VectorsNotUnderstood { .. })
-        });
-        let up = |name: &str| {
-            plan.interfaces
-                .iter()
-                .any(|i| i.name == name && i.link == "up")
-        };
-        left.retain(|one| up(&one.interface));
+        let is_left = |note: &Note| matches!(note, Note::VectorsNotUnderstood { .. });
+        let mut left = Self::of(plan, |note| !requested && is_left(note));
+        let up = plan.interfaces.iter().filter(|one| one.link == "up");
+        left.retain(|one| up.clone().any(|up| up.name == one.interface));
         left
     }
+}
+
+/// A measure that the plan changes; less is better.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What it counts, in words.
+    pub measure: &'static str,
+    pub now: u64,
+    pub planned: u64,
+}
+
+impl Change {
+    pub fn is_better(&self) -> bool {
+        self.planned < self.now
+    }
+}
+
+/// What the plan changes for an interface.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Gain {
+    pub(super) changes: Vec<Change>,
+    /// The most queues on a core that takes one of its own, now and planned.
+    pub(super) busiest: [usize; 2],
+}
+
+impl Gain {
+    /// Whether a measure gets better.
+    pub(super) fn is_better(&self) -> bool {
+        self.changes.iter().any(Change::is_better)
+    }
+}
+
+/// The gain of each interface of a plan, if these settings are as they are and all others as planned.
+pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Difference]) -> Vec<Gain> {
+    let paths: BTreeSet<&str> = differs.iter().map(|one| &*one.write.path).collect();
+    let now = standings(machine, &plan.interfaces, &|path| !paths.contains(path));
+    let planned = standings(machine, &plan.interfaces, &|_| true);
+    let each = izip!(&plan.interfaces, now, planned).map(|(interface, now, planned)| {
+        let own = differs.iter();
+        let own = own.filter(|one| *one.write.interface == *interface.name);
+        let [rps, others] = settings(machine, interface, own.copied());
+        let requested = [
+            ("receive queues with other RPS", rps, 0),
+            ("settings as requested", others, 0),
+        ];
+        let measures = measures(&now).into_iter().zip(measures(&planned));
+        let measures = measures.map(|((what, now), (_, planned))| (what, now, planned));
+        let changes = measures.chain(requested);
+        let changes = changes.filter(|(_, now, planned)| now != planned);
+        let change = |(measure, now, planned)| Change {
+            measure,
+            now,
+            planned,
+        };
+        Gain {
+            changes: changes.map(change).collect(),
+            busiest: [now, planned].map(|of| of.score.max_vectors_per_core),
+        }
+    });
+    each.collect()
+}
+
+fn measures(of: &Standing) -> Vec<(&'static str, u64)> {
+    let score = &of.score;
+    let rdma = score.rdma.clone().unwrap_or_default();
+    let measures = MEASURES.iter();
+    let measures = measures.map(|one| (one.what, (one.of)(score) / one.unit));
+    let more = [
+        ("vectors on isolated CPUs", score.on_isolated),
+        ("RDMA vectors off the local node", rdma.vectors - rdma.local),
+        ("RDMA vectors on the busiest core", rdma.max_per_core),
+        ("CPUs without their own tx queue", of.shared_senders),
+    ];
+    let more = more.map(|(what, count)| (what, count as u64));
+    measures.chain(more).collect()
+}
+
+/// Receive queues whose RPS is not as good as planned, and settings that somebody has asked for: they have no measure.
+fn settings<'a>(
+    machine: &Machine,
+    interface: &PlannedInterface,
+    differs: impl Iterator<Item = &'a Difference>,
+) -> [u64; 2] {
+    let read = machine.interface(&interface.name);
+    let rx = || interface.rx_queues.iter();
+    let has_rps = CpuSet::union_of(rx().filter_map(|rx| rx.rps_cpus.as_ref()));
+    let xps = interface.tx_queues.iter();
+    let mut xps = xps.filter_map(|tx| tx.xps_cpus.as_ref());
+    let xps_is_off = xps.all(CpuSet::is_empty);
+    // As many CPUs, of those to which the plan sends packets, are as good.
+    let as_good = rx().filter(|rx| {
+        let now = read.and_then(|read| read.rx_queues.iter().find(|now| now.index == rx.queue));
+        let now = now.and_then(|now| now.rps_cpus.as_ref());
+        rx.rps_cpus.as_ref().zip(now).is_some_and(|(wanted, now)| {
+            now.cpus != *wanted && now.cpus.len() == wanted.len() && now.cpus.is_subset(&has_rps)
+        })
+    });
+    let as_good = as_good.count() as u64;
+    let is_hinted = |path: &str| {
+        let mut vectors = interface.vectors.iter();
+        let vector = vectors.find(|vector| path == affinity_file(vector.irq));
+        let placement = vector.and_then(|vector| vector.placement.as_ref());
+        placement.is_some_and(|placement| placement.decided_by == Some(DecidedBy::Hint))
+    };
+    let (mut rps, mut others) = (0_u64, 0);
+    for Difference { write, .. } in differs {
+        match write.kind {
+            WriteKind::Rps => rps += 1,
+            WriteKind::Vector => others += u64::from(is_hinted(&write.path)),
+            WriteKind::Xps => others += u64::from(xps_is_off),
+            _ => others += 1,
+        }
+    }
+    [rps.saturating_sub(as_good), others]
 }

@@ -1,11 +1,16 @@
-//! Where flows arrive, for `nicpin flow`: each of them, and how they spread over queues and CPUs.
+//! Where flows arrive, for `nicpin flow`: each of them, and how they spread over queues and CPUs; and for `measure` the
+//! established connections, counted by the CPU and node that they are predicted to arrive on, and by the node of the
+//! process that has them open.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
+use itertools::Itertools as _;
 use serde::Serialize;
 
-use crate::flow::{Arrival, Flow, Missing, Through, arrivals, ports_to};
+use crate::flow::{Arrival, Flow, Missing, Protocol, Through, arrivals, ports_to};
 use crate::machine::Machine;
+use crate::machine::program::ConnectedSocket;
 use crate::report::exit::Exit;
 
 /// The name and version of the JSON form.
@@ -76,18 +81,11 @@ impl Flows {
         cpu: u32,
         most: usize,
     ) -> Self {
-        let ports = |interface: &str, found: Result<Vec<u16>, Missing>| {
-            let (mut ports, missing) = match found {
-                Ok(ports) => (ports, None),
-                Err(missing) => (Vec::new(), Some(missing)),
-            };
-            ports.truncate(most);
-            Ports {
-                interface: interface.to_owned(),
-                cpu,
-                ports,
-                missing,
-            }
+        let ports = |interface: &str, found: Result<Vec<u16>, Missing>| Ports {
+            interface: interface.to_owned(),
+            cpu,
+            ports: found.iter().flatten().copied().take(most).collect(),
+            missing: found.err(),
         };
         let on_port = (through.ports.iter())
             .map(|port| ports(&port.name, ports_to(machine, port, flow, cpu)));
@@ -113,30 +111,150 @@ impl Flows {
     }
 }
 
-/// Interface, queue, IRQ, CPU.
-type Place<'a> = (&'a str, u32, u32, u32);
-
 fn spread(arrivals: &[Arrival]) -> Vec<Share> {
-    let mut counts: BTreeMap<Place<'_>, (usize, Option<u32>)> = BTreeMap::new();
-    for arrival in arrivals {
-        if let (Some(queue), Some(irq), Some(cpu)) = (arrival.queue, arrival.irq, arrival.cpu) {
-            let of = counts.entry((&arrival.interface, queue, irq, cpu));
-            of.or_insert((0, arrival.node)).0 += 1;
+    let mut shares = BTreeMap::new();
+    for Arrival {
+        interface,
+        queue,
+        irq,
+        cpu,
+        node,
+        ..
+    } in arrivals
+    {
+        if let (Some(queue), Some(irq), Some(cpu)) = (*queue, *irq, *cpu) {
+            let new = || Share {
+                interface: interface.clone(),
+                queue,
+                irq,
+                cpu,
+                node: *node,
+                flows: 0,
+            };
+            let share = shares.entry((interface, queue, irq, cpu));
+            share.or_insert_with(new).flows += 1;
         }
     }
-    let share = |(at, counted)| {
-        let ((interface, queue, irq, cpu), (flows, node)): (Place<'_>, (usize, Option<u32>)) =
-            (at, counted);
-        Share {
-            interface: interface.to_owned(),
-            queue,
-            irq,
+    let shares = shares.into_values();
+    shares.sorted_by_key(|share| Reverse(share.flows)).collect()
+}
+
+/// Where the connections of this machine arrive.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Connections {
+    /// Connections with other machines over the interfaces that are measured: TCP, and UDP that is connected.
+    pub established: usize,
+    /// Connections of this machine with itself.
+    pub local: usize,
+    /// Connections over other interfaces.
+    pub elsewhere: usize,
+    /// Those whose CPU is known, most first.
+    pub arrivals: Vec<ArrivingConnections>,
+    /// The others, most first.
+    pub unknown: Vec<UnknownConnections>,
+}
+
+/// Connections that arrive on one CPU, of processes on one node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ArrivingConnections {
+    pub interface: String,
+    pub cpu: u32,
+    pub node: Option<u32>,
+    /// The node of the processes that have them open; `None` if it is unknown.
+    pub process_node: Option<u32>,
+    pub connections: usize,
+}
+
+/// Connections whose CPU cannot be known.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UnknownConnections {
+    pub interface: String,
+    pub missing: Missing,
+    pub connections: usize,
+}
+
+impl Connections {
+    /// Of these sockets, those over the interfaces of these names.
+    pub fn new(machine: &Machine, measured: &BTreeSet<&str>, sockets: &[ConnectedSocket]) -> Self {
+        let mut counted = Self::default();
+        let mut throughs: BTreeMap<&str, Through<'_>> = BTreeMap::new();
+        let mut known: BTreeMap<_, usize> = BTreeMap::new();
+        let mut unknown = BTreeMap::new();
+        for socket in sockets {
+            let protocol = if socket.udp {
+                Protocol::Udp
+            } else {
+                Protocol::Tcp
+            };
+            let Some(flow) = Flow::arriving(protocol, socket.local, socket.peer) else {
+                counted.local += 1;
+                continue;
+            };
+            let through = socket.interface.as_deref().map(|name| {
+                let new = || Through::new(machine, name).unwrap_or_default();
+                (name, &*throughs.entry(name).or_insert_with(new))
+            });
+            let through = through.filter(|(name, through)| {
+                let mut names = through.ports.iter().map(|port| &*port.name).chain([*name]);
+                names.any(|name| measured.contains(name))
+            });
+            let Some((interface, through)) = through else {
+                counted.elsewhere += 1;
+                continue;
+            };
+            counted.established += 1;
+            match one(arrivals(machine, through, &flow)) {
+                Ok(arrival) => {
+                    let cpu = arrival.cpu.unwrap_or_default();
+                    let at = (arrival.interface, cpu, arrival.node, socket.node);
+                    *known.entry(at).or_default() += 1;
+                }
+                Err(missing) => {
+                    let at = (interface, missing.to_string());
+                    unknown.entry(at).or_insert((missing, 0)).1 += 1;
+                }
+            }
+        }
+        let arriving = |((interface, cpu, node, process_node), connections)| ArrivingConnections {
+            interface,
             cpu,
             node,
-            flows,
-        }
-    };
-    let mut shares: Vec<Share> = counts.into_iter().map(share).collect();
-    shares.sort_by_key(|share| std::cmp::Reverse(share.flows));
-    shares
+            process_node,
+            connections,
+        };
+        let left = |((interface, _), (missing, connections)): ((&str, _), _)| UnknownConnections {
+            interface: interface.to_owned(),
+            missing,
+            connections,
+        };
+        let (known, unknown) = (
+            known.into_iter().map(arriving),
+            unknown.into_iter().map(left),
+        );
+        counted.arrivals = known
+            .sorted_by_key(|one| Reverse(one.connections))
+            .collect();
+        counted.unknown = unknown
+            .sorted_by_key(|one| Reverse(one.connections))
+            .collect();
+        counted
+    }
+}
+
+/// The arrival on the only port, or that on which all ports agree.
+fn one(mut arrivals: Vec<Arrival>) -> Result<Arrival, Missing> {
+    if let Some(missing) = arrivals
+        .iter_mut()
+        .find_map(|arrival| arrival.missing.take())
+    {
+        return Err(missing);
+    }
+    let names = arrivals.iter().map(|arrival| &arrival.interface).join(", ");
+    let agree = arrivals.iter().map(|arrival| arrival.cpu).all_equal();
+    let first = arrivals.into_iter().next().filter(|_| agree);
+    first.ok_or_else(|| {
+        Missing::Unknown(format!(
+            "which of the ports {names} a packet arrives on is the sender's choice, or the switch's"
+        ))
+    })
 }

@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
+use itertools::{Itertools as _, izip};
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
@@ -17,8 +18,9 @@ use crate::machine::sample::Delta;
 use crate::machine::wording::word;
 use crate::machine::{Interface, Machine, Polling};
 use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, WriteKind, standings};
-use crate::report::difference::{Difference, Differences, Reason, Unplannable};
-use crate::report::gain::{Change, Gain, gains};
+use crate::report::difference::{
+    Change, Difference, Differences, Gain, Reason, Unplannable, gains,
+};
 use crate::report::vectors::{ThreadStatus, VectorState, VectorStatus};
 
 /// The state of an interface, best first. It says that something is wrong only where the plan makes something better.
@@ -69,19 +71,19 @@ impl InterfaceState {
 
     /// The word in JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Unsupported => "unsupported",
-            Self::Unproven => "unproven",
-            Self::Equivalent => "equivalent",
-            Self::Pending => "pending",
-            Self::Untuned => "untuned",
-            Self::Crowded => "crowded",
-            Self::Drifted => "drifted",
-            Self::Remote => "remote",
-            Self::Isolated => "isolated",
-            Self::Unknown => "unknown",
-        }
+        [
+            "ok",
+            "unsupported",
+            "unproven",
+            "equivalent",
+            "pending",
+            "untuned",
+            "crowded",
+            "drifted",
+            "remote",
+            "isolated",
+            "unknown",
+        ][self as usize]
     }
 
     /// Whether somebody should look at it now.
@@ -234,33 +236,32 @@ pub fn interfaces(
     watched: Option<&Delta>,
 ) -> Vec<InterfaceReport> {
     let differs: Vec<&Difference> = found.differs.iter().collect();
-    let drifted: Vec<&Difference> = (differs.iter().copied())
-        .filter(|one| one.reason.is_change_since_apply())
-        .collect();
-    let lost = if drifted.is_empty() {
-        vec![Gain::default(); plan.interfaces.len()]
-    } else {
-        gains(machine, plan, &drifted)
+    let drifted = differs.iter().copied();
+    let drifted = drifted.filter(|one| one.reason.is_change_since_apply());
+    let lost = match &drifted.collect::<Vec<_>>()[..] {
+        [] => vec![Gain::default(); plan.interfaces.len()],
+        drifted => gains(machine, plan, drifted),
     };
     let as_is = standings(machine, &plan.interfaces, &|_| false);
-    let gains = gains(machine, plan, &differs).into_iter().zip(lost);
-    let each = plan.interfaces.iter().zip(gains.zip(as_is));
-    let mut reports: Vec<InterfaceReport> = each
-        .map(|(planned, ((gain, lost), as_is))| {
-            let standing = (gain, lost.is_better(), as_is.score.max_vectors_per_core);
-            report(machine, plan, planned, found, standing, watched)
-        })
-        .collect();
-    for report in &mut reports {
+    let each = izip!(
+        &plan.interfaces,
+        gains(machine, plan, &differs),
+        lost,
+        as_is
+    );
+    let reports = each.map(|(planned, gain, lost, as_is)| {
+        let standing = (gain, lost.is_better(), as_is.score.max_vectors_per_core);
+        let mut report = report(machine, plan, planned, found, standing, watched);
         if unknown.iter().any(|one| one.interface == report.name) {
             report.summary.state = InterfaceState::Unknown;
         }
-    }
-    reports.sort_by_key(|report| {
+        report
+    });
+    let reports = reports.sorted_by_key(|report| {
         let remote = report.queue_vectors - report.local.unwrap_or(0);
         Reverse((report.state, remote, report.differ))
     });
-    reports
+    reports.collect()
 }
 
 fn report(

@@ -1,16 +1,15 @@
 //! Rates from the delta of counters: interrupts by queue and CPU with their local share, throughput, and CPU time. The
 //! JSON form is `nicpin.measure/1`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::cpuset::CpuSet;
-use crate::machine::sample::{CounterSelection, CpuCounts, Delta, InterfaceCounts};
+use crate::machine::sample::{CounterSelection, CpuCounts, Delta};
 use crate::machine::{Role, Topology};
 use crate::plan::{Note, PlannedInterface};
-use crate::report::connections::Connections;
+use crate::report::flow::Connections;
 
 /// In less time than this, ticks are too coarse for shares of CPU time.
 const SHORT: Duration = Duration::from_millis(100);
@@ -19,41 +18,46 @@ const SHORT: Duration = Duration::from_millis(100);
 pub const SCHEMA: &str = "nicpin.measure/1";
 
 /// An interface to be measured.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MeasuredInterface {
     pub name: String,
     pub driver: Option<String>,
     /// The kind of an interface without a device, such as `bond`; it has no node and no vectors.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    /// `None` when it has none or it is unknown.
     pub node: Option<u32>,
+    #[serde(skip)]
     pub vectors: Vec<MeasuredVector>,
 }
 
 /// A vector to be measured.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MeasuredVector {
     pub irq: u32,
     pub role: Role,
     /// `None` for a control vector.
     pub queue: Option<u32>,
     /// The node on which it is local; `None` when unknown.
+    #[serde(skip)]
     pub node: Option<u32>,
 }
 
 impl MeasuredInterface {
     /// An interface with a device.
     pub fn planned(interface: &PlannedInterface) -> Self {
+        let node = interface.local_node();
         let vectors = interface.vectors.iter().map(|vector| MeasuredVector {
             irq: vector.irq,
             role: vector.role,
             queue: vector.queue,
-            node: vector.node.or(interface.local_node()),
+            node: vector.node.or(node),
         });
         Self {
             name: interface.name.clone(),
             driver: interface.driver.clone(),
             kind: None,
-            node: interface.local_node(),
+            node,
             vectors: vectors.collect(),
         }
     }
@@ -71,19 +75,12 @@ impl MeasuredInterface {
 
     /// The counters of these interfaces and of the CPUs.
     pub fn wanted(subjects: &[Self]) -> CounterSelection {
+        let vectors = subjects.iter().flat_map(|subject| &subject.vectors);
+        let names = subjects.iter().map(|subject| &*subject.name);
         CounterSelection {
-            irqs: subjects
-                .iter()
-                .flat_map(|subject| &subject.vectors)
-                .map(|vector| vector.irq)
-                .collect(),
-            interfaces: subjects
-                .iter()
-                .map(|subject| subject.name.as_str())
-                .chain([LOOPBACK])
-                .map(str::to_owned)
-                .collect(),
-            threads: std::collections::BTreeSet::new(),
+            irqs: vectors.map(|vector| vector.irq).collect(),
+            interfaces: names.chain([LOOPBACK]).map(str::to_owned).collect(),
+            threads: BTreeSet::new(),
             cpus: true,
         }
     }
@@ -108,13 +105,8 @@ pub struct Measure {
 /// The rates of an interface.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InterfaceRates {
-    pub name: String,
-    pub driver: Option<String>,
-    /// The kind of an interface without a device, such as `bond`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// `None` when it has none or it is unknown.
-    pub node: Option<u32>,
+    #[serde(flatten)]
+    pub subject: MeasuredInterface,
     /// `None` when it has no counters.
     pub traffic: Option<TrafficRates>,
     /// Interrupts of its vectors per second.
@@ -143,12 +135,13 @@ pub struct TrafficRates {
 /// The rates of a vector.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VectorRates {
-    pub irq: u32,
-    pub role: Role,
-    /// `None` for a control vector.
-    pub queue: Option<u32>,
+    #[serde(flatten)]
+    pub vector: MeasuredVector,
     /// Interrupts, total.
     pub interrupts: u64,
+    /// Those on local CPUs; `None` when its node is unknown.
+    #[serde(skip)]
+    here: Option<u64>,
     /// Interrupts per second.
     pub per_second: f64,
     /// The share on local CPUs, 0 to 1.
@@ -226,20 +219,39 @@ fn float(count: u64) -> f64 {
     count as f64
 }
 
-/// Ticks of the kernel as seconds.
-fn seconds(ticks: u64) -> f64 {
-    float(ticks) / 100.0
+/// The sum of counters, which a damaged file may make as large as it likes.
+fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
+/// `None` of nothing.
+fn share(part: u64, all: u64) -> Option<f64> {
+    (all > 0).then(|| float(part) / float(all))
+}
+
+/// Interrupts of vectors on local CPUs, and all of those whose node is known.
+fn local<'a>(vectors: impl Iterator<Item = &'a VectorRates>) -> (u64, u64) {
+    vectors.fold((0, 0), |(local, all), vector| match vector.here {
+        Some(here) => (
+            local.saturating_add(here),
+            all.saturating_add(vector.interrupts),
+        ),
+        None => (local, all),
+    })
+}
+
+/// A delta as rates.
+struct Rates<'a> {
+    topology: &'a Topology,
+    delta: &'a Delta,
 }
 
 impl Measure {
     /// Computes rates from the delta of counters.
     pub fn new(topology: &Topology, subjects: &[MeasuredInterface], delta: &Delta) -> Self {
-        let time = delta.elapsed.as_secs_f64();
-        let per_second = |count: u64| if time > 0.0 { float(count) / time } else { 0.0 };
-        let interfaces: Vec<InterfaceRates> = subjects
-            .iter()
-            .map(|subject| interface(topology, subject, delta, &per_second))
-            .collect();
+        let rates = Rates { topology, delta };
+        let interfaces = subjects.iter().map(|subject| rates.interface(subject));
+        let interfaces: Vec<InterfaceRates> = interfaces.collect();
         let mut taken: BTreeMap<u32, u64> = BTreeMap::new();
         for (cpu, count) in delta.interrupts.values().flatten() {
             let sum = taken.entry(*cpu).or_default();
@@ -248,22 +260,22 @@ impl Measure {
         let cpu = |(&cpu, delta): (&u32, &CpuCounts)| CpuRates {
             cpu,
             node: topology.node_of(cpu),
-            interrupts_per_second: per_second(taken.get(&cpu).copied().unwrap_or(0)),
-            busy: per_second(delta.busy) / 100.0,
-            softirq: per_second(delta.irq.saturating_add(delta.softirq)) / 100.0,
-            net_rx_per_second: per_second(delta.net_rx),
-            net_tx_per_second: per_second(delta.net_tx),
-            packets_per_second: per_second(delta.processed),
-            rps_per_second: per_second(delta.rps),
+            interrupts_per_second: rates.per_second(taken.get(&cpu).copied().unwrap_or(0)),
+            busy: rates.per_second(delta.busy) / 100.0,
+            softirq: rates.per_second(delta.irq.saturating_add(delta.softirq)) / 100.0,
+            net_rx_per_second: rates.per_second(delta.net_rx),
+            net_tx_per_second: rates.per_second(delta.net_tx),
+            packets_per_second: rates.per_second(delta.processed),
+            rps_per_second: rates.per_second(delta.rps),
             dropped: delta.dropped,
             squeezed: delta.squeezed,
         };
         Self {
             schema: SCHEMA,
-            seconds: time,
+            seconds: delta.seconds(),
             whole: false,
             cpus: delta.cpus.iter().map(cpu).collect(),
-            machine: machine(topology, subjects, delta),
+            machine: rates.machine(&interfaces),
             connections: None,
             notes: notes(delta),
             interfaces,
@@ -271,151 +283,109 @@ impl Measure {
     }
 }
 
-fn interface(
-    topology: &Topology,
-    subject: &MeasuredInterface,
-    delta: &Delta,
-    per_second: &dyn Fn(u64) -> f64,
-) -> InterfaceRates {
-    let gbit = |bytes: u64| per_second(bytes) * 8.0 / 1e9;
-    let traffic = delta
-        .interfaces
-        .get(&subject.name)
-        .map(|traffic| TrafficRates {
+impl Rates<'_> {
+    fn per_second(&self, count: u64) -> f64 {
+        match self.delta.seconds() {
+            time if time > 0.0 => float(count) / time,
+            _ => 0.0,
+        }
+    }
+
+    fn interface(&self, subject: &MeasuredInterface) -> InterfaceRates {
+        let gbit = |bytes| self.per_second(bytes) * 8.0 / 1e9;
+        let traffic = self.delta.interfaces.get(&subject.name);
+        let traffic = traffic.map(|traffic| TrafficRates {
             rx_bytes: traffic.rx_bytes,
             tx_bytes: traffic.tx_bytes,
             rx_gbit_per_second: gbit(traffic.rx_bytes),
             tx_gbit_per_second: gbit(traffic.tx_bytes),
-            rx_packets_per_second: per_second(traffic.rx_packets),
-            tx_packets_per_second: per_second(traffic.tx_packets),
+            rx_packets_per_second: self.per_second(traffic.rx_packets),
+            tx_packets_per_second: self.per_second(traffic.tx_packets),
             rx_dropped: traffic.rx_dropped,
             tx_dropped: traffic.tx_dropped,
         });
-    let vector = |vector: &MeasuredVector| {
-        let on = delta.interrupts.get(&vector.irq)?;
-        let (local, all) = shares(topology, vector, delta);
-        let cpus = on.iter().map(|(&cpu, &interrupts)| OnCpu {
-            cpu,
-            node: topology.node_of(cpu),
-            interrupts,
-            per_second: per_second(interrupts),
-        });
-        Some(VectorRates {
-            irq: vector.irq,
-            role: vector.role,
-            queue: vector.queue,
-            interrupts: all,
-            per_second: per_second(all),
-            local: local
-                .filter(|_| all > 0)
-                .map(|local| float(local) / float(all)),
-            cpus: cpus.collect(),
-        })
-    };
-    let (mut local, mut known, mut all) = (0, 0, 0);
-    for vector in &subject.vectors {
-        let (here, of) = shares(topology, vector, delta);
-        all = of.saturating_add(all);
-        local = here.unwrap_or(0).saturating_add(local);
-        known = here.map_or(0, |_| of).saturating_add(known);
-    }
-    InterfaceRates {
-        name: subject.name.clone(),
-        driver: subject.driver.clone(),
-        kind: subject.kind.clone(),
-        node: subject.node,
-        traffic,
-        interrupts_per_second: per_second(all),
-        local: (known > 0).then(|| float(local) / float(known)),
-        vectors: subject.vectors.iter().filter_map(vector).collect(),
-    }
-}
-
-/// The interrupts of a vector on local CPUs, and all of them; `None` when its node is unknown.
-fn shares(topology: &Topology, vector: &MeasuredVector, delta: &Delta) -> (Option<u64>, u64) {
-    let Some(on) = delta.interrupts.get(&vector.irq) else {
-        return (None, 0);
-    };
-    let own = vector.node.map(|node| topology.cpus_near(node));
-    let here = |own: &CpuSet| {
-        total(
-            on.iter()
-                .filter(|(cpu, _)| own.contains(**cpu))
-                .map(|(_, count)| *count),
-        )
-    };
-    (own.as_ref().map(here), total(on.values().copied()))
-}
-
-/// The sum of counters, which a damaged file may make as large as it likes.
-fn total(counts: impl Iterator<Item = u64>) -> u64 {
-    counts.fold(0, u64::saturating_add)
-}
-
-fn machine(topology: &Topology, subjects: &[MeasuredInterface], delta: &Delta) -> MachineRates {
-    let time = delta.elapsed.as_secs_f64();
-    let of_interfaces = |counts: fn(&InterfaceCounts) -> [u64; 2]| {
-        total(
-            subjects
-                .iter()
-                .filter_map(|subject| delta.interfaces.get(&subject.name))
-                .flat_map(counts),
-        )
-    };
-    let of_cpus = |count: fn(&CpuCounts) -> u64| total(delta.cpus.values().map(count));
-    let bytes = of_interfaces(|traffic| [traffic.rx_bytes, traffic.tx_bytes]);
-    let loopback = delta
-        .interfaces
-        .get(LOOPBACK)
-        .map_or(0, |traffic| traffic.rx_packets);
-    let gbit = float(bytes) * 8.0 / 1e9;
-    let busy = seconds(of_cpus(|cpu| cpu.busy));
-    let softirq = seconds(of_cpus(|cpu| cpu.irq.saturating_add(cpu.softirq)));
-    let mut machine = MachineRates {
-        gbit_per_second: if time > 0.0 { gbit / time } else { 0.0 },
-        busy_cpu_seconds: busy,
-        softirq_cpu_seconds: softirq,
-        gbit_per_busy_cpu_second: (busy > 0.0).then(|| gbit / busy),
-        gbit_per_softirq_cpu_second: (softirq > 0.0).then(|| gbit / softirq),
-        dropped: of_cpus(|cpu| cpu.dropped).saturating_add(of_interfaces(|traffic| {
-            [traffic.rx_dropped, traffic.tx_dropped]
-        })),
-        squeezed: of_cpus(|cpu| cpu.squeezed),
-        loopback_packets_per_second: if time > 0.0 {
-            float(loopback) / time
-        } else {
-            0.0
-        },
-        ..MachineRates::default()
-    };
-    for vector in subjects.iter().flat_map(|subject| &subject.vectors) {
-        if let (Some(local), all) = shares(topology, vector, delta) {
-            machine.local_interrupts = machine.local_interrupts.saturating_add(local);
-            machine.remote_interrupts = machine.remote_interrupts.saturating_add(all - local);
+        let vectors = subject.vectors.iter().filter_map(|one| self.vector(one));
+        let vectors: Vec<VectorRates> = vectors.collect();
+        let (local, known) = local(vectors.iter());
+        InterfaceRates {
+            subject: subject.clone(),
+            traffic,
+            interrupts_per_second: self.per_second(total(vectors.iter().map(|one| one.interrupts))),
+            local: share(local, known),
+            vectors,
         }
     }
-    machine
+
+    /// `None` for one that was not counted all the time.
+    fn vector(&self, vector: &MeasuredVector) -> Option<VectorRates> {
+        let on = self.delta.interrupts.get(&vector.irq)?;
+        let interrupts = total(on.values().copied());
+        let here = vector.node.map(|node| {
+            let near = self.topology.cpus_near(node);
+            let here = on.iter().filter(|(cpu, _)| near.contains(**cpu));
+            total(here.map(|(_, count)| *count))
+        });
+        let cpus = on.iter().map(|(&cpu, &interrupts)| OnCpu {
+            cpu,
+            node: self.topology.node_of(cpu),
+            interrupts,
+            per_second: self.per_second(interrupts),
+        });
+        Some(VectorRates {
+            vector: vector.clone(),
+            interrupts,
+            here,
+            per_second: self.per_second(interrupts),
+            local: here.and_then(|here| share(here, interrupts)),
+            cpus: cpus.collect(),
+        })
+    }
+
+    fn machine(&self, interfaces: &[InterfaceRates]) -> MachineRates {
+        let of_cpus = |count: fn(&CpuCounts) -> u64| total(self.delta.cpus.values().map(count));
+        let traffic = interfaces.iter().filter_map(|one| one.traffic.as_ref());
+        let of_traffic =
+            |counts: fn(&TrafficRates) -> [u64; 2]| total(traffic.clone().flat_map(counts));
+        let bytes = of_traffic(|traffic| [traffic.rx_bytes, traffic.tx_bytes]);
+        let lost = of_traffic(|traffic| [traffic.rx_dropped, traffic.tx_dropped]);
+        let (local, known) = local(interfaces.iter().flat_map(|one| &one.vectors));
+        // Ticks of the kernel are of 1/100 s.
+        let busy = float(of_cpus(|cpu| cpu.busy)) / 100.0;
+        let softirq = float(of_cpus(|cpu| cpu.irq.saturating_add(cpu.softirq))) / 100.0;
+        let gbit_per = |time: f64| (time > 0.0).then(|| float(bytes) * 8.0 / 1e9 / time);
+        let loopback = self.delta.interfaces.get(LOOPBACK);
+        MachineRates {
+            gbit_per_second: gbit_per(self.delta.seconds()).unwrap_or(0.0),
+            busy_cpu_seconds: busy,
+            softirq_cpu_seconds: softirq,
+            gbit_per_busy_cpu_second: gbit_per(busy),
+            gbit_per_softirq_cpu_second: gbit_per(softirq),
+            local_interrupts: local,
+            remote_interrupts: known.saturating_sub(local),
+            dropped: of_cpus(|cpu| cpu.dropped).saturating_add(lost),
+            squeezed: of_cpus(|cpu| cpu.squeezed),
+            loopback_packets_per_second: self
+                .per_second(loopback.map_or(0, |traffic| traffic.rx_packets)),
+        }
+    }
 }
 
 fn notes(delta: &Delta) -> Vec<Note> {
-    let mut notes = Vec::new();
-    if delta.elapsed < SHORT {
-        notes.push(Note::Short);
-    }
-    if !delta.cpus_changed.is_empty() {
-        notes.push(Note::CpusChanged {
-            cpus: delta.cpus_changed.clone(),
-            left_out: true,
-        });
-    }
-    if !delta.irqs_changed.is_empty() {
-        notes.push(Note::VectorsChanged {
-            irqs: delta.irqs_changed.iter().copied().collect(),
-        });
-    }
-    if !delta.interfaces_changed.is_empty() {
-        let interfaces = delta.interfaces_changed.iter().cloned().collect();
-        notes.push(Note::InterfacesChanged { interfaces });
-    }
-    notes
+    let cpus = || Note::CpusChanged {
+        cpus: delta.cpus_changed.clone(),
+        left_out: true,
+    };
+    let irqs = || Note::VectorsChanged {
+        irqs: delta.irqs_changed.iter().copied().collect(),
+    };
+    let interfaces = || Note::InterfacesChanged {
+        interfaces: delta.interfaces_changed.iter().cloned().collect(),
+    };
+    let notes = [
+        (delta.elapsed < SHORT).then_some(Note::Short),
+        (!delta.cpus_changed.is_empty()).then(cpus),
+        (!delta.irqs_changed.is_empty()).then(irqs),
+        (!delta.interfaces_changed.is_empty()).then(interfaces),
+    ];
+    notes.into_iter().flatten().collect()
 }

@@ -3,16 +3,13 @@
 pub mod applied;
 pub mod check;
 pub mod compare;
-pub mod connections;
 pub mod difference;
 pub mod exit;
 pub mod flow;
-pub mod gain;
 pub mod interface;
 pub mod measure;
 pub mod nodes;
 pub mod outcome;
-pub mod plugin;
 pub mod restored;
 pub mod run;
 pub mod status;

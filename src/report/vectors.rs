@@ -73,22 +73,27 @@ impl VectorStatus {
     ) -> Self {
         let topology = &machine.topology;
         let effective = vector.effective_cpus();
-        let own = vector
-            .node
-            .or(interface.local_node())
-            .map(|node| topology.cpus_near(node));
-        let delta = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
-        let arrived = delta.map(|on| on.keys().copied().collect::<CpuSet>());
+        let own = vector.node.or(interface.local_node());
+        let own = own.map(|node| topology.cpus_near(node));
+        let on = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
+        let arrived = on.map(|on| on.keys().copied().collect::<CpuSet>());
         let path = affinity_file(vector.irq);
         let on_fallback = fallbacks.iter().any(|fallback| fallback.path == path);
-        let isolated_or_exclusive = [topology.isolated_or_nohz(), interface.exclusive.clone()];
-        let (state, why) = judge(
-            topology,
-            vector,
-            &isolated_or_exclusive,
-            on_fallback,
-            arrived.as_ref(),
-        );
+        let apart = [
+            (topology.isolated_or_nohz(), "isolated"),
+            (
+                interface.exclusive.clone(),
+                "in an exclusive cpuset partition",
+            ),
+        ];
+        let apart = apart.iter().find(|(cpus, _)| effective.intersects(cpus));
+        let apart = apart.filter(|_| vector.effective.is_some());
+        let apart = apart.map(|(_, what)| *what);
+        let (state, why) = judge(topology, vector, apart, on_fallback, arrived.as_ref());
+        #[allow(clippy::cast_precision_loss)] // counts beyond 2^53 are no rates any more
+        let per_second = |(on, watched): (&BTreeMap<u32, u64>, &Delta)| {
+            on.values().sum::<u64>() as f64 / watched.seconds()
+        };
         Self {
             irq: vector.irq,
             action: vector.action.clone(),
@@ -100,13 +105,8 @@ impl VectorStatus {
             effective: vector.effective.clone(),
             node: node_of(topology, effective),
             local: own.map(|own| effective.is_subset(&own)),
-            on_isolated: vector.effective.is_some()
-                && isolated_or_exclusive
-                    .iter()
-                    .any(|cpus| effective.intersects(cpus)),
-            per_second: delta
-                .zip(watched)
-                .map(|(on, watched)| per_second(on, watched)),
+            on_isolated: apart.is_some(),
+            per_second: on.zip(watched).map(per_second),
             arrived,
             state,
             why,
@@ -133,98 +133,60 @@ impl VectorStatus {
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // counts beyond 2^53 are no rates any more
-fn per_second(on: &BTreeMap<u32, u64>, watched: &Delta) -> f64 {
-    on.values().sum::<u64>() as f64 / watched.seconds()
-}
-
 /// The node that has all of these CPUs.
 fn node_of(topology: &Topology, cpus: &CpuSet) -> Option<u32> {
-    let first = cpus.first().and_then(|cpu| topology.node_of(cpu))?;
-    topology
-        .nodes
-        .get(&first)
-        .filter(|node| cpus.is_subset(&node.cpus))
-        .map(|_| first)
+    let first = topology.node_of(cpus.first()?)?;
+    let node = topology.nodes.get(&first)?;
+    cpus.is_subset(&node.cpus).then_some(first)
 }
 
+/// The state, and how the vector differs from the plan, in words. `apart`: what an effective CPU is that is isolated or
+/// exclusive.
 fn judge(
     topology: &Topology,
     vector: &PlannedVector,
-    isolated_or_exclusive: &[CpuSet; 2],
+    apart: Option<&str>,
     on_fallback: bool,
     arrived: Option<&CpuSet>,
 ) -> (VectorState, Option<String>) {
     let Some(planned) = &vector.cpus else {
-        let left = vector.movable || vector.role == Role::Control;
-        return (
-            if left {
-                VectorState::LeftAlone
-            } else {
-                VectorState::Unmovable
-            },
-            None,
-        );
+        let is_left = vector.movable || vector.role == Role::Control;
+        let state = if is_left {
+            VectorState::LeftAlone
+        } else {
+            VectorState::Unmovable
+        };
+        return (state, None);
     };
     let wanted = if on_fallback {
         &vector.affinity
     } else {
         planned
     };
-    if vector.affinity != *wanted {
-        return (
-            VectorState::Differs,
-            Some(difference(topology, vector, planned, isolated_or_exclusive)),
-        );
-    }
-    if let Some(effective) = vector
-        .effective
-        .as_ref()
-        .filter(|effective| !effective.is_subset(wanted))
-    {
-        return (
-            VectorState::Pending,
-            Some(format!(
-                "on CPU {} until its next interrupt",
-                effective.short()
-            )),
-        );
-    }
-    if let Some(other) = arrived
-        .map(|cpus| cpus.difference(wanted))
-        .filter(|other| !other.is_empty())
-    {
-        return (
-            VectorState::Elsewhere,
-            Some(format!("interrupts arrived on CPU {}", other.short())),
-        );
-    }
-    (VectorState::AsPlanned, None)
-}
-
-/// How a vector's affinity differs from the plan, in words.
-fn difference(
-    topology: &Topology,
-    vector: &PlannedVector,
-    planned: &CpuSet,
-    isolated_or_exclusive: &[CpuSet; 2],
-) -> String {
-    let Some(effective) = &vector.effective else {
-        return "affinity differs; effective CPU not reported".to_owned();
+    let effective = vector.effective.as_ref();
+    let elsewhere = arrived.map(|cpus| cpus.difference(wanted));
+    let (state, why) = if vector.affinity != *wanted {
+        let node = |cpus| node_of(topology, cpus);
+        let why = match (effective, apart) {
+            (None, _) => "affinity differs; effective CPU not reported".to_owned(),
+            (Some(now), Some(what)) => format!("effective CPU {} is {what}", now.short()),
+            (Some(now), None) => match (node(now), node(planned)) {
+                (Some(on), Some(then)) if on != then => format!("effective CPU is on node {on}"),
+                _ if now.is_subset(planned) => "affinity has other CPUs, too".to_owned(),
+                _ => format!("effective CPU is {}", now.short()),
+            },
+        };
+        (VectorState::Differs, why)
+    } else if let Some(now) = effective.filter(|now| !now.is_subset(wanted)) {
+        let why = format!("on CPU {} until its next interrupt", now.short());
+        (VectorState::Pending, why)
+    } else if let Some(other) = elsewhere.filter(|other| !other.is_empty()) {
+        let why = format!("interrupts arrived on CPU {}", other.short());
+        (VectorState::Elsewhere, why)
+    } else {
+        return (VectorState::AsPlanned, None);
     };
-    for (cpus, what) in isolated_or_exclusive
-        .iter()
-        .zip(["isolated", "in an exclusive cpuset partition"])
-    {
-        if effective.intersects(cpus) {
-            return format!("effective CPU {} is {what}", effective.short());
-        }
-    }
-    match (node_of(topology, effective), node_of(topology, planned)) {
-        (Some(now), Some(then)) if now != then => format!("effective CPU is on node {now}"),
-        _ if effective.is_subset(planned) => "affinity has other CPUs, too".to_owned(),
-        _ => format!("effective CPU is {}", effective.short()),
-    }
+    (state, Some(why))
 }
 
 /// The status of a thread that polls queues (threaded NAPI).
@@ -254,23 +216,15 @@ impl ThreadStatus {
         thread: &PlannedThread,
         watched: Option<&Delta>,
     ) -> Self {
-        let own = interface
-            .local_node()
-            .map(|node| machine.topology.cpus_near(node));
-        let delta = |watched: &Delta| {
-            watched
-                .threads
-                .get(&thread.pid)
-                .cloned()
-                .unwrap_or_default()
-        };
-        let ran = watched.map(delta);
+        let own = interface.local_node();
+        let own = own.map(|node| machine.topology.cpus_near(node));
+        let ran = watched.map(|watched| watched.threads.get(&thread.pid).cloned());
+        let ran = ran.map(Option::unwrap_or_default);
+        let is_beside = |planned| ran.as_ref().is_some_and(|ran| !ran.on.is_subset(planned));
         let state = match &thread.cpus {
             None => VectorState::LeftAlone,
             Some(planned) if *planned != thread.affinity => VectorState::Differs,
-            Some(planned) if ran.as_ref().is_some_and(|ran| !ran.on.is_subset(planned)) => {
-                VectorState::Elsewhere
-            }
+            Some(planned) if is_beside(planned) => VectorState::Elsewhere,
             Some(_) => VectorState::AsPlanned,
         };
         Self {

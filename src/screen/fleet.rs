@@ -2,8 +2,7 @@
 
 use itertools::Itertools as _;
 
-use crate::fleet::report::{Class, Fleet};
-use crate::fleet::{Deviation, Shape};
+use crate::fleet::{Class, Deviation, Fleet, Shape};
 use crate::screen::{bracketed, count, sorted, when};
 
 /// `all`: also the hosts of each class and plan that are not odd.

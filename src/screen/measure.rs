@@ -5,7 +5,7 @@ use itertools::Itertools as _;
 use crate::screen::page::{Column, FIGURES, Page};
 use crate::screen::{count, or, queue, rate, when, with};
 use nicpin::report::compare::{Comparison, Figure, Spread};
-use nicpin::report::connections::{ArrivingConnections, Connections};
+use nicpin::report::flow::{ArrivingConnections, Connections};
 use nicpin::report::measure::{CpuRates, InterfaceRates, MachineRates, Measure, TrafficRates};
 
 /// CPUs listed without `--all`.
@@ -21,7 +21,7 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
     let interfaces = interfaces.sorted_by(|a, b| share(a).total_cmp(&share(b)));
     page.list(0, 2..usize::MAX, INTERFACES, interfaces.clone());
     let vectors = interfaces
-        .flat_map(|one| one.vectors.iter().map(|of| (&one.name, of)))
+        .flat_map(|one| one.vectors.iter().map(|of| (&one.subject.name, of)))
         .filter(|(_, vector)| all || vector.interrupts > 0);
     let rows = vectors.map(|(name, vector)| {
         let mut on = vector
@@ -30,8 +30,8 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
             .map(|on| format!("{}: {}", on.cpu, rate(on.per_second)));
         [
             name.clone(),
-            queue(vector.role, vector.queue),
-            vector.irq.to_string(),
+            queue(vector.vector.role, vector.vector.queue),
+            vector.vector.irq.to_string(),
             rate(vector.per_second),
             or(vector.local.map(percent), "-"),
             on.join("  "),
@@ -74,9 +74,10 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
 }
 
 const INTERFACES: [Column<InterfaceRates>; 9] = [
-    ("INTERFACE", |one| one.name.clone()),
+    ("INTERFACE", |one| one.subject.name.clone()),
     ("NODE", |one| {
-        or(one.node, if one.kind.is_some() { "-" } else { "?" })
+        let of = &one.subject;
+        or(of.node, if of.kind.is_some() { "-" } else { "?" })
     }),
     ("RX", |one| traffic(one, |of| bits(of.rx_gbit_per_second))),
     ("RX PKT/S", |one| {

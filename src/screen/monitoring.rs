@@ -10,10 +10,10 @@ use crate::screen::{bracketed, count, message, printable, sorted, when, with};
 use nicpin::machine::setting::IRQ_FILES;
 use nicpin::report::check::Check;
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Same};
+use nicpin::report::check::PluginStatus::{Critical, Warning};
+use nicpin::report::check::{PluginStatus, Thresholds};
 use nicpin::report::difference::Reason;
 use nicpin::report::interface::{InterfaceReport, InterfaceState};
-use nicpin::report::plugin::PluginStatus::{Critical, Warning};
-use nicpin::report::plugin::{PluginStatus, Thresholds};
 use nicpin::report::run::Watcher;
 
 /// When the machine was last found in the planned state.
