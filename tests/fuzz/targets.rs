@@ -5,8 +5,8 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use crate::fleet::inputs::{Documents, Printed};
-use crate::fleet::{Host, report::Tally};
+use crate::fleet::inputs::{Documents, Input};
+use crate::fleet::{Host, Tally};
 use crate::screen;
 use crate::screen::page::Screen;
 use crate::screen::plan::Detail;
@@ -248,7 +248,7 @@ fn plan(data: &[u8]) {
 fn fleet(text: &str) {
     let (mut tally, mut read) = (Tally::default(), 0);
     let mut take = |printed| {
-        let Printed::Document(document) = printed else {
+        let Input::Document(document) = printed else {
             return;
         };
         for (name, host) in Host::parse(&document.text).unwrap_or_default() {

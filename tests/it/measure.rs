@@ -183,7 +183,7 @@ fn rates_shares_and_costs() {
         (200.0, Some(0.25))
     );
     assert_eq!(
-        (veth0.interrupts_per_second, veth0.local, veth0.node),
+        (veth0.interrupts_per_second, veth0.local, veth0.subject.node),
         (0.0, None, None)
     );
     let on: Vec<_> = eth1.vectors[0]
