@@ -106,11 +106,20 @@ for format in table json; do
   [ "$time" -lt $((10000 * slower)) ] || fail "10,000 hosts take $time ms"
 done
 
-echo "== 100 captures"
+echo "== 1,000 captures, beside gunzip"
 mkdir "$dir/captures"
 "$nicpin" capture --root fixtures/dl980 -o "$dir/captures/h1.tar.gz" 2>/dev/null
-for host in $(seq 2 100); do cp "$dir/captures/h1.tar.gz" "$dir/captures/h$host.tar.gz"; done
-read -r _ time cpu <<<"$(used "$nicpin" fleet "$dir/captures")"
-echo "100 captures of 128 CPUs: $time ms, $cpu ms of CPU time"
-[ $((cpu / 100)) -lt $((20 * slower)) ] || fail "a capture takes $((cpu / 100)) ms of CPU time"
+for host in $(seq 2 1000); do cp "$dir/captures/h1.tar.gz" "$dir/captures/h$host.tar.gz"; done
+# By turns, and the least of three: of CPU time, because something else may run. The archives are read, planned and
+# checked by a thread for each CPU, so that as much CPU time as gunzip is half its time on two.
+least_gunzip=999999 least=999999
+for _ in 1 2 3; do
+  read -r _ _ cpu <<<"$(used sh -c 'exec gunzip -c "$@" >/dev/null' - "$dir/captures/"*.tar.gz)"
+  [ "$cpu" -ge "$least_gunzip" ] || least_gunzip=$cpu
+  read -r memory _ cpu <<<"$(used "$nicpin" fleet "$dir/captures")"
+  [ "$cpu" -ge "$least" ] || least=$cpu
+done
+echo "1,000 captures of 128 CPUs: $least ms of CPU time and $memory KiB; gunzip: $least_gunzip ms"
+[ $((least * 100)) -le $((least_gunzip * 110 * slower)) ] || fail "fleet takes $least ms of CPU time, gunzip $least_gunzip ms"
+[ "$memory" -le $((64 * 1024)) ] || fail "1,000 captures take $memory KiB"
 echo "fleet: everything passed in $SECONDS s"

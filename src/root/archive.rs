@@ -122,13 +122,12 @@ impl Tree {
                 let mut bytes = Vec::with_capacity(size.min(NO_TEXT));
                 entry.read_to_end(&mut bytes)?;
                 let mode = entry.header().mode()? & 0o7777;
-                match str::from_utf8(&bytes) {
+                let text = match str::from_utf8(&bytes) {
+                    Ok(text) => Ok(text.into()),
                     Err(_) if bytes.len() > NO_TEXT => Err("is large and not a text"),
-                    _ => {
-                        let text = String::from_utf8_lossy(&bytes).into();
-                        Ok(Entry::File(TreeFile { mode, text }))
-                    }
-                }
+                    Err(_) => Ok(String::from_utf8_lossy(&bytes).into()),
+                };
+                text.map(|text| Entry::File(TreeFile { mode, text }))
             }
             EntryType::Symlink => match entry.link_name_bytes().unwrap_or_default() {
                 target if target.len() > PATH_MAX => Err(TOO_LONG),
