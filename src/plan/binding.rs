@@ -2,6 +2,8 @@
 //!
 //! Chosen from a machine and its plan; [`crate::apply::bind`] binds a thread to it.
 
+use std::cmp::Reverse;
+
 use itertools::Itertools as _;
 use serde::Serialize;
 
@@ -62,38 +64,12 @@ pub struct Binding {
 /// No binding could be chosen.
 #[derive(Debug, thiserror::Error)]
 pub enum BindingError {
-    /// The selector stands for interfaces on several nodes.
-    #[error(
-        "`{selector}` stands for interfaces on different nodes ({found}); fix: name one of them, or a node with --node"
-    )]
-    SeveralNodes {
-        /// As it was typed.
-        selector: String,
-        /// The interfaces with their nodes, in words.
-        found: String,
-    },
-    /// The interface's node is unknown.
-    #[error("{interface}: its node is unknown (numa_node is -1); fix: choose one with --node N")]
-    NodeUnknown { interface: String },
-    /// There is no other node.
-    #[error("node {node} is the only node with CPUs: no node is remote from {interface}")]
-    NoFarNode { interface: String, node: NodeSet },
-    /// The node does not exist, or has no online CPU.
-    #[error("node {node} {what}; nodes with CPUs: {with_cpus}")]
-    NoSuchNode {
-        /// As it was typed.
-        node: u32,
-        /// What is wrong with it.
-        what: &'static str,
-        /// Nodes with online CPUs.
-        with_cpus: NodeSet,
-    },
-    /// Requested CPUs are offline.
-    #[error("CPUs {missing} are not online; online CPUs are {online}")]
-    Offline { missing: CpuSet, online: CpuSet },
     /// The requested CPU list is empty.
     #[error("`--cpus` names no CPU")]
     NoCpu,
+    /// This machine cannot give what is requested.
+    #[error("{0}")]
+    Unmet(String),
 }
 
 impl Binding {
@@ -106,29 +82,42 @@ impl Binding {
         names: &[String],
         request: &BindingRequest,
     ) -> Result<Self, BindingError> {
-        let interfaces: Vec<&PlannedInterface> = plan
-            .interfaces
-            .iter()
-            .filter(|interface| names.contains(&interface.name))
-            .collect();
         let topology = &machine.topology;
-        let (near_nodes, near_cpus) = match request.place {
-            NodeChoice::Node(node) => named(topology, node)?,
-            NodeChoice::Near => near(machine, selector, &interfaces)?,
-            NodeChoice::Far => far(machine, selector, &interfaces)?,
-        };
-        let mut notes = Vec::new();
+        let interfaces = plan.interfaces.iter();
+        let interfaces: Vec<_> = interfaces.filter(|one| names.contains(&one.name)).collect();
+        let (nodes, near_cpus) = match request.place {
+            NodeChoice::Node(node) => named(topology, node),
+            NodeChoice::Near => near(machine, selector, &interfaces),
+            NodeChoice::Far => far(machine, selector, &interfaces),
+        }
+        .map_err(BindingError::Unmet)?;
         let (cpus, why) = match &request.cpus {
-            Some(cpus) => (requested_cpus(topology, cpus)?, "as requested".to_owned()),
             None => workers(topology, plan, &near_cpus),
+            Some(cpus) if cpus.is_empty() => return Err(BindingError::NoCpu),
+            Some(cpus) if cpus.is_subset(&topology.online) => {
+                (cpus.clone(), "as requested".to_owned())
+            }
+            Some(cpus) => {
+                let (online, missing) = (&topology.online, cpus.difference(&topology.online));
+                return Err(BindingError::Unmet(format!(
+                    "CPUs {missing} are not online; online CPUs are {online}"
+                )));
+            }
         };
-        let memory_nodes = with_memory(machine, &near_nodes, &mut notes);
-        let requested = request.cpus.is_some();
+        // A node without memory is replaced by the nearest node with memory.
+        let (mut memory_nodes, mut notes) = (NodeSet::new(), Vec::new());
+        for node in nodes.iter() {
+            let with = machine.memory_near(node);
+            memory_nodes.insert(with);
+            notes.extend((with != node).then(|| {
+                format!("node {node} has no memory; node {with} is the nearest with memory")
+            }));
+        }
         Ok(Self {
-            nodes: near_nodes,
+            nodes,
             cpus,
             why,
-            requested,
+            requested: request.cpus.is_some(),
             memory: request.memory,
             memory_nodes,
             notes,
@@ -136,39 +125,33 @@ impl Binding {
     }
 }
 
-/// Nodes and their CPUs.
-type NodeCpus = (NodeSet, CpuSet);
+/// Nodes and their CPUs, or why there are none.
+type NodeCpus = Result<(NodeSet, CpuSet), String>;
 
-fn named(topology: &Topology, node: u32) -> Result<NodeCpus, BindingError> {
-    let wrong = |what| BindingError::NoSuchNode {
-        node,
-        what,
-        with_cpus: with_cpus(topology),
+fn named(topology: &Topology, node: u32) -> NodeCpus {
+    let found = topology.nodes.get(&node);
+    let what = match found {
+        Some(found) if !found.cpus.is_empty() => {
+            return Ok((NodeSet::single(node), found.cpus.clone()));
+        }
+        Some(_) => "has no online CPU",
+        None => "does not exist",
     };
-    match topology.nodes.get(&node) {
-        None => Err(wrong("does not exist")),
-        Some(node) if node.cpus.is_empty() => Err(wrong("has no online CPU")),
-        Some(found) => Ok((NodeSet::single(node), found.cpus.clone())),
-    }
+    let with_cpus = with_cpus(topology);
+    Err(format!("node {node} {what}; nodes with CPUs: {with_cpus}"))
 }
 
 /// The node of all of these interfaces, or the CPUs in `local_cpulist`.
-fn near(
-    machine: &Machine,
-    selector: &str,
-    interfaces: &[&PlannedInterface],
-) -> Result<NodeCpus, BindingError> {
+fn near(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> NodeCpus {
     let topology = &machine.topology;
-    let first = interfaces.first().copied();
-    let all_on = |node: &u32| interfaces.iter().all(|other| other.node == Some(*node));
-    let node = first.and_then(|first| first.node).filter(all_on);
-    if let (Some(first), Some(node)) = (first, node) {
+    let device = |planned: &PlannedInterface| Some(&machine.interface(&planned.name)?.device);
+    if let Ok(Some(node)) = interfaces.iter().map(|one| one.node).all_equal_value() {
         // Several nodes may be equally near to that of the device.
-        let tied = first
+        let tied = interfaces[0]
             .unused_node
-            .and_then(|_| machine.interface(&first.name));
-        let tied = tied.map(|interface| machine.topology.home(&interface.device, &topology.online));
-        return match tied.filter(|home| home.nodes.len() > 1) {
+            .and_then(|_| device(interfaces[0]));
+        let home = tied.map(|device| topology.home(device, &topology.online));
+        return match home.filter(|home| home.nodes.len() > 1) {
             Some(home) => Ok((home.nodes, home.cpus)),
             None => named(topology, node),
         };
@@ -179,136 +162,86 @@ fn near(
             None => format!("{} on an unknown node", interface.name),
         };
         let found = interfaces.iter().map(place).join(", ");
-        return Err(BindingError::SeveralNodes {
-            selector: selector.to_owned(),
-            found,
-        });
+        return Err(format!(
+            "`{selector}` stands for interfaces on different nodes ({found}); fix: name one of them, or a node with --node"
+        ));
     };
-    let with_device = machine.interface(&interface.name);
-    let local = with_device.and_then(|with_device| with_device.device.local_cpus.as_ref());
-    let local = local.map(|local| local.intersection(&topology.online));
-    match local {
-        // When the node is unknown, `local_cpulist` holds all CPUs.
-        Some(cpus) if !cpus.is_empty() && cpus != topology.online => {
-            let holds = topology
-                .nodes
-                .iter()
-                .filter(|(_, node)| node.cpus.intersects(&cpus));
-            Ok((holds.map(|(&id, _)| id).collect(), cpus))
-        }
-        _ => Err(BindingError::NodeUnknown {
-            interface: interface.name.clone(),
-        }),
-    }
+    let local = device(interface).and_then(|device| device.local_cpus.as_ref());
+    let cpus = local.map(|local| local.intersection(&topology.online));
+    // When the node is unknown, `local_cpulist` holds all CPUs.
+    let cpus = cpus.filter(|cpus| !cpus.is_empty() && *cpus != topology.online);
+    let cpus = cpus.ok_or_else(|| {
+        format!(
+            "{}: its node is unknown (numa_node is -1); fix: choose one with --node N",
+            interface.name
+        )
+    })?;
+    let holds = topology
+        .nodes
+        .iter()
+        .filter(|(_, node)| node.cpus.intersects(&cpus));
+    Ok((holds.map(|(&id, _)| id).collect(), cpus))
 }
 
 /// The node that is farthest from these interfaces.
-fn far(
-    machine: &Machine,
-    selector: &str,
-    interfaces: &[&PlannedInterface],
-) -> Result<NodeCpus, BindingError> {
+fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> NodeCpus {
     let topology = &machine.topology;
     let (near, _) = near(machine, selector, interfaces)?;
     // The device's node, even if it has no CPU.
-    let own = machine
-        .interfaces
-        .iter()
-        .find(|other| interfaces.iter().any(|i| i.name == other.name));
-    let own = own
-        .and_then(|interface| interface.device.node)
-        .filter(|node| topology.nodes.contains_key(node));
+    let mut read = machine.interfaces.iter();
+    let own = read.find(|read| interfaces.iter().any(|planned| planned.name == read.name));
+    let own = own.and_then(|interface| interface.device.node);
+    let own = own.filter(|node| topology.nodes.contains_key(node));
     let from = own.or(near.first()).unwrap_or_default();
     let others = with_cpus(topology).difference(&near);
     let farthest = others
         .iter()
-        .max_by_key(|&node| (topology.distance(from, node), std::cmp::Reverse(node)));
+        .max_by_key(|&node| (topology.distance(from, node), Reverse(node)));
     match farthest {
         Some(node) => named(topology, node),
-        None => Err(BindingError::NoFarNode {
-            interface: selector.to_owned(),
-            node: near,
-        }),
+        None => Err(format!(
+            "node {near} is the only node with CPUs: no node is remote from {selector}"
+        )),
     }
 }
 
 fn with_cpus(topology: &Topology) -> NodeSet {
-    topology
-        .nodes
-        .iter()
-        .filter(|(_, node)| !node.cpus.is_empty())
-        .map(|(&id, _)| id)
-        .collect()
-}
-
-fn requested_cpus(topology: &Topology, cpus: &CpuSet) -> Result<CpuSet, BindingError> {
-    let missing = cpus.difference(&topology.online);
-    if cpus.is_empty() {
-        Err(BindingError::NoCpu)
-    } else if missing.is_empty() {
-        Ok(cpus.clone())
-    } else {
-        Err(BindingError::Offline {
-            missing,
-            online: topology.online.clone(),
-        })
-    }
+    let nodes = topology.nodes.iter();
+    let nodes = nodes.filter(|(_, node)| !node.cpus.is_empty());
+    nodes.map(|(&id, _)| id).collect()
 }
 
 /// The CPUs for a program, from local ones: cores on which nothing of the network lands if they are at least half of
 /// them, else CPUs without interrupts if these are, else all.
 /// Isolated and `nohz_full` CPUs, and exclusive ones that the policy leaves out, only when there are no others.
 fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) {
-    let exclusive = CpuSet::union_of(plan.interfaces.iter().map(|interface| &interface.exclusive));
+    let exclusive = CpuSet::union_of(plan.interfaces.iter().map(|one| &one.exclusive));
     let without = near.difference(&topology.isolated_or_nohz());
-    let usable = [without.difference(&exclusive), near.difference(&exclusive)]
-        .into_iter()
-        .find(|usable| !usable.is_empty());
+    let usable = [without.difference(&exclusive), near.difference(&exclusive)];
+    let usable = usable.into_iter().find(|usable| !usable.is_empty());
     let usable = usable.unwrap_or_else(|| near.clone());
     let left_out = near.difference(&usable);
     let free = plan.without_interrupts(&usable);
     let quiet = plan.without_network(topology, &usable);
     let (taken, all) = (usable.difference(&free), usable.len());
-    let (cpus, why) = if quiet.len() * 2 >= all && quiet != free {
-        let why = "on their cores nothing of the network is processed".to_owned();
-        (quiet, why)
+    let (cpus, mut why) = if quiet.len() * 2 >= all && quiet != free {
+        (
+            quiet,
+            "on their cores nothing of the network is processed".to_owned(),
+        )
     } else if taken.is_empty() {
         (usable, "they take no interrupts".to_owned())
     } else if free.len() * 2 >= all {
         (free, format!("they take no interrupts, CPUs {taken} do"))
     } else {
-        (
-            usable,
-            format!("CPUs {taken} of them take interrupts: fewer than half take none"),
-        )
+        let why = format!("CPUs {taken} of them take interrupts: fewer than half take none");
+        (usable, why)
     };
-    if left_out.is_empty() {
-        (cpus, why)
-    } else {
-        let exclusive = left_out.intersects(&exclusive);
-        let or_exclusive = if exclusive {
-            ", or in an exclusive cpuset partition"
-        } else {
-            ""
-        };
-        (
-            cpus,
-            format!("{why}; {left_out} left out: isolated or nohz_full{or_exclusive}"),
-        )
+    if !left_out.is_empty() {
+        why += &format!("; {left_out} left out: isolated or nohz_full");
     }
-}
-
-/// The nodes; one without memory is replaced by the nearest node with memory.
-fn with_memory(machine: &Machine, near: &NodeSet, notes: &mut Vec<String>) -> NodeSet {
-    let mut chosen = NodeSet::new();
-    for node in near.iter() {
-        let with = machine.memory_near(node);
-        if with != node {
-            notes.push(format!(
-                "node {node} has no memory; node {with} is the nearest with memory"
-            ));
-        }
-        chosen.insert(with);
+    if left_out.intersects(&exclusive) {
+        why += ", or in an exclusive cpuset partition";
     }
-    chosen
+    (cpus, why)
 }

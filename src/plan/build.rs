@@ -15,7 +15,7 @@ use crate::plan::steering::Rps;
 use crate::plan::threads::Threads;
 use crate::plan::work::{Work, works};
 use crate::plan::write::writes;
-use crate::plan::{channels, irqbalance, notes, rss, score, steering};
+use crate::plan::{channels, notes, rss, score, steering};
 use crate::policy::{IRQBALANCE, Policy, RDMA, RFS, Rdma, Rfs, SCOPE, Scope};
 
 /// What the plan of one interface takes from all that take part, chosen or not.
@@ -81,7 +81,7 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
         irqbalance: None,
         notes: notes::of_machine(machine, policy, selection),
     };
-    irqbalance::add(machine, policy.get(&IRQBALANCE), &mut plan);
+    notes::add_irqbalance(machine, policy.get(&IRQBALANCE), &mut plan);
     plan
 }
 

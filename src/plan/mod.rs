@@ -7,7 +7,6 @@ mod candidates;
 mod channels;
 mod data;
 mod hash;
-mod irqbalance;
 pub mod note;
 mod notes;
 mod objective;

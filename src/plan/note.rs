@@ -495,13 +495,9 @@ impl Note {
 
 impl Serialize for Note {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
-        fn data<S: Serializer>(note: &&Note, serializer: S) -> Result<S::Ok, S::Error> {
-            Note::serialize(note, serializer)
-        }
         #[derive(Serialize)]
         struct WithText<'a> {
-            #[serde(flatten, serialize_with = "data")]
+            #[serde(flatten, serialize_with = "Note::serialize")]
             data: &'a Note,
             text: String,
             #[serde(skip_serializing_if = "Option::is_none")]

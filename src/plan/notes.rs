@@ -1,14 +1,16 @@
 //! The notes of a plan.
 
+use std::collections::BTreeSet;
+
 use itertools::Itertools as _;
 
 use crate::machine::{Machine, NodeSource, Rss, Selection, TxQueue, Vector};
 use crate::plan::candidates::exclusive;
 use crate::plan::channels;
-use crate::plan::data::PlannedRss;
+use crate::plan::data::{IrqbalancePlan, Plan, PlannedRss};
 use crate::plan::note::{NoVectors, Note};
 use crate::plan::work::Work;
-use crate::policy::{CHANNELS, ChannelCount, IRQ_CORES, Policy, SCOPE, Scope, XPS, Xps};
+use crate::policy::{Balancer, CHANNELS, ChannelCount, IRQ_CORES, Policy, SCOPE, Scope, XPS, Xps};
 
 /// Notes about one interface.
 pub(crate) fn of_interface(
@@ -240,4 +242,42 @@ pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selecti
     }
     notes.extend(machine.other_tools.others.iter().map(Note::from));
     notes
+}
+
+/// Adds what apply does about irqbalance, and for how long, to the plan of a machine on which it runs.
+pub(crate) fn add_irqbalance(machine: &Machine, action: Balancer, plan: &mut Plan) {
+    // A stored plan may hold an irqbalance that has ended since.
+    plan.irqbalance = None;
+    plan.notes.retain(|note| {
+        !matches!(
+            note,
+            Note::IrqbalanceRunning { .. } | Note::IrqbalanceUnknown { .. }
+        )
+    });
+    if let Some(hidden) = machine.other_tools.irqbalance_hidden.clone() {
+        plan.notes.push(Note::IrqbalanceUnknown { hidden, action });
+    }
+    let Some(running) = machine.other_tools.irqbalance.clone() else {
+        return;
+    };
+    let vectors = plan.interfaces.iter().flat_map(|one| &one.vectors);
+    let planned = vectors.filter(|vector| vector.cpus.is_some());
+    // An IRQ that two interfaces share is listed with both.
+    let irqs: BTreeSet<u32> = planned.map(|vector| vector.irq).collect();
+    let (pid, lasts) = (running.pid, running.uses_policy_script);
+    plan.notes.push(Note::IrqbalanceRunning {
+        pid,
+        action,
+        irqs: irqs.len(),
+        left_alone: 0,
+        lasts,
+        policy_script: running.policy_script,
+        arguments: running.arguments,
+    });
+    plan.irqbalance = Some(IrqbalancePlan {
+        pid,
+        action,
+        irqs: irqs.into_iter().collect(),
+        lasts,
+    });
 }

@@ -16,7 +16,7 @@ use crate::plan::data::{
     HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA, wanted,
 };
 use crate::plan::hash::{class, hash};
-use crate::plan::irqbalance;
+use crate::plan::notes::add_irqbalance;
 use crate::plan::write::{Target, Write, writes};
 
 /// The text is not a plan, or the plan cannot be applied by itself.
@@ -161,7 +161,7 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
         ..stored.clone()
     };
     let balancer = stored.irqbalance.as_ref().map(|balancer| balancer.action);
-    irqbalance::add(machine, balancer.unwrap_or_default(), &mut plan);
+    add_irqbalance(machine, balancer.unwrap_or_default(), &mut plan);
     Fitted {
         plan,
         changes: changes.list,
