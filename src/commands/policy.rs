@@ -99,10 +99,9 @@ fn option(entry: &'static Entry) -> Arg {
 
 /// The accepted forms, each with its meaning.
 fn forms(entry: &Entry) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let shapes = entry.shapes.iter();
     entry
         .shown_words()
-        .chain(shapes.map(|shape| (shape.holder, shape.means)))
+        .chain(entry.forms.iter().map(|form| form.in_help()))
 }
 
 /// The help of the setting, with its values where there are several.

@@ -38,7 +38,7 @@ pub struct Plan {
     /// The number of settings that are as planned.
     pub unchanged: usize,
     /// What apply does about irqbalance; `None` when it is not running.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub irqbalance: Option<IrqbalancePlan>,
     /// The score of the planned state.
     pub score: Score,
@@ -101,7 +101,7 @@ pub struct ChannelChange {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostSummary {
     /// The host name, where the machine reports one; captures and copies of `/sys` do not. The planner leaves it `None`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub online: CpuSet,
     /// Physical cores with an online CPU; 0 in plans of earlier versions.
@@ -148,7 +148,7 @@ pub struct PlannedInterface {
     pub node_source: NodeSource,
     /// The device's node, when it has CPUs but none of them can be used, or when it has none and several nodes are as
     /// near; `node` is then another.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unused_node: Option<u32>,
     /// The candidate CPUs of its vectors.
     pub candidates: CpuSet,
@@ -156,7 +156,7 @@ pub struct PlannedInterface {
     #[serde(default)]
     pub candidate_cores: usize,
     /// The program that its vectors are to be near; absent without one, and where its CPUs are not known.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub near: Option<PlannedNear>,
     /// Local CPUs that are not candidates.
     pub left_out: Vec<LeftOut>,
@@ -181,10 +181,10 @@ pub struct PlannedInterface {
     pub rx_queues: Vec<PlannedRxQueue>,
     pub tx_queues: Vec<PlannedTxQueue>,
     /// The plan for the RSS indirection table; absent where the device has none.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rss: Option<PlannedRss>,
     /// Whether ntuple filters are to be on, for accelerated RFS; absent: left unchanged.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ntuple: Option<bool>,
     /// The threads that poll its queues; empty unless NAPI is threaded.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -196,7 +196,7 @@ pub struct PlannedInterface {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedNear {
     /// As in the policy, `pid:N` or `unit:NAME`; absent where the policy names CPUs.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// The CPUs that it may use.
     pub cpus: CpuSet,
@@ -222,7 +222,7 @@ pub struct PlannedVector {
     /// How role and queue were determined.
     pub source: Source,
     /// The node of the vector's device, when that is not the interface's device.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<u32>,
     /// Whether the queue is not in use.
     pub idle: bool,
@@ -235,7 +235,7 @@ pub struct PlannedVector {
     /// Whether the kernel allows a change of its affinity.
     pub movable: bool,
     /// The placement of its queue; `None` for a vector that the plan does not place.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
     /// The reason.
     pub why: Arc<str>,
@@ -255,7 +255,7 @@ pub struct Placement {
     /// Queues on its L3 domain (or on its node, without L3 domains) before this one.
     pub queues_on_l3: usize,
     /// What decided, if not the number of queues on the candidates.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<DecidedBy>,
 }
 
@@ -292,7 +292,7 @@ pub struct PlannedTxQueue {
     /// `xps_cpus`; `None`: left unchanged.
     pub xps_cpus: Option<CpuSet>,
     /// `xps_rxqs`, the receive queues for whose flows it sends; absent: left unchanged.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub xps_rxqs: Option<CpuSet>,
     /// The reason.
     pub why: Arc<str>,

@@ -17,7 +17,7 @@ use crate::machine::others::{Arguments, OtherTool};
 use crate::machine::wording::count;
 use crate::machine::{Channels, PcieLink, UnknownVector, VmbusChannel};
 use crate::plan::note::text::{
-    FLAP, channels, cpus_unusable, irqbalance, named, near, not_planned, numbers, processes,
+    FLAP, channels, cpus_unusable, irqbalance, named, near, not_planned, processes,
     queues_exceed_cores, vectors_unreadable, vmbus,
 };
 use crate::policy::Balancer;
@@ -90,7 +90,7 @@ pub enum Note {
         used_for: UsedFor,
     },
     /// `--widen`: other nodes of the package take queues.
-    #[error("node {node} has {} for {queues} queues: node {} of the same package takes some", count(*.cores, "core"), numbers(.to))]
+    #[error("node {node} has {} for {queues} queues: node {} of the same package takes some", count(*.cores, "core"), .to.iter().join(", "))]
     Widened {
         queues: usize,
         cores: usize,
@@ -186,7 +186,7 @@ pub enum Note {
         /// Whether the driver does not allow another number.
         fixed: bool,
         /// The number of cores that the policy sets, where the RSS table can leave the other queues out.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
+        #[serde(skip_serializing_if = "Option::is_none")]
         irq_cores: Option<usize>,
     },
     /// RPS is off because the device can have more queues.
@@ -454,19 +454,22 @@ impl Note {
 
     /// Whether there are no queue vectors, they are not recognized or cannot be read, or the policy cannot be met.
     pub fn is_unplannable(&self) -> bool {
-        matches!(
-            self,
-            Self::NoVectors { .. } | Self::VectorsNotUnderstood { .. }
-        ) || self.is_unknown()
+        self.is_unknown()
+            || matches!(
+                self,
+                Self::NoVectors { .. } | Self::VectorsNotUnderstood { .. }
+            )
     }
 
     /// Whether nothing can be said about the interface, whoever asks: its vectors cannot be read, or what the policy
     /// wants of it cannot be met now.
     pub fn is_unknown(&self) -> bool {
-        matches!(
-            self,
-            Self::NameUnreadable | Self::VectorsUnreadable { .. } | Self::VectorsVanished { .. }
-        ) || self.is_unmet()
+        match self {
+            Self::NameUnreadable
+            | Self::VectorsUnreadable { .. }
+            | Self::VectorsVanished { .. } => true,
+            _ => self.is_unmet(),
+        }
     }
 
     /// Whether this machine cannot meet what the policy wants of an interface, which stays as it is.
@@ -485,11 +488,8 @@ impl Note {
 
     /// The variant's name, as in JSON.
     pub fn code(&self) -> String {
-        let object = serde_json::to_value(self).ok();
-        let code = object
-            .as_ref()
-            .and_then(|object| object.get("code")?.as_str());
-        code.unwrap_or_default().to_owned()
+        let object = serde_json::to_value(self).unwrap_or_default();
+        object["code"].as_str().unwrap_or_default().to_owned()
     }
 }
 
@@ -503,11 +503,10 @@ impl Serialize for Note {
             #[serde(skip_serializing_if = "Option::is_none")]
             fix: Option<String>,
         }
-        let fix = self.advice().map(|advice| advice.text().to_owned());
         WithText {
             data: self,
             text: self.to_string(),
-            fix,
+            fix: self.advice().map(|advice| advice.text().to_owned()),
         }
         .serialize(serializer)
     }

@@ -4,7 +4,6 @@
 //! the file's order, each over the ones before it; options from the command line come last. A setting that is given
 //! in a later place replaces the same setting of an earlier one.
 
-pub mod example;
 mod file;
 mod setting;
 mod settings;
@@ -17,7 +16,7 @@ use glob::Pattern;
 
 use crate::machine::{Interface, Machine, Program};
 
-pub use file::{PolicyError, without_comments};
+pub use file::{POLICY, PolicyError, RULES, example, without_comments};
 pub use setting::{Entry, Setting, SettingError, Value};
 pub use settings::{ImpossibleCpu, NoEffect, Settings, possible_cpus};
 pub use table::*;

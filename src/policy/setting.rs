@@ -13,7 +13,9 @@ pub struct Setting<T: 'static> {
     help: &'static str,
     note: &'static str,
     words: &'static [Word<T>],
-    forms: &'static [Form<T>],
+    forms: &'static [Form],
+    /// What one of its forms stands for; `None` for a value of another setting.
+    read: fn(Value) -> Option<T>,
     given: Given,
 }
 
@@ -21,16 +23,22 @@ pub struct Setting<T: 'static> {
 /// boolean and the option, which takes no value, stands for the one that is not the default.
 pub(crate) type Word<T> = (&'static str, T, &'static str);
 
-/// Values other than words, what they mean, and what the planner reads for one.
-pub(crate) enum Form<T> {
-    /// A number from 1 to the first; of what, in the plural; an example.
-    Number(u32, &'static str, &'static str, fn(u32) -> T),
+/// Values other than words, and what they mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A number from 1 to `most`.
+    Number {
+        most: u32,
+        /// What it counts, in the plural.
+        of: &'static str,
+        example: &'static str,
+    },
     /// A list of CPUs.
-    Cpus(&'static str, fn(CpuSet) -> T),
+    Cpus(&'static str),
     /// A list of nodes.
-    Nodes(&'static str, fn(NodeSet) -> T),
+    Nodes(&'static str),
     /// A program.
-    Program(&'static str, fn(Program) -> T),
+    Program(&'static str),
 }
 
 /// Where a setting can be given.
@@ -56,30 +64,8 @@ pub struct Entry {
     /// Its words and what they mean. The first is the default.
     pub words: Vec<(&'static str, &'static str)>,
     /// What else it takes.
-    pub shapes: Vec<Shape>,
+    pub forms: &'static [Form],
     given: Given,
-}
-
-/// Values other than words, as texts show them.
-#[derive(Debug, Clone)]
-pub struct Shape {
-    kind: Kind,
-    /// `a CPU list`.
-    what: String,
-    /// One of them.
-    example: &'static str,
-    /// What stands for them in help texts.
-    pub holder: &'static str,
-    /// What they mean.
-    pub means: &'static str,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Number { most: u32 },
-    Cpus,
-    Nodes,
-    Program,
 }
 
 /// A valid value of a setting.
@@ -115,6 +101,7 @@ impl<T: Clone> Setting<T> {
             note: "",
             words,
             forms: &[],
+            read: |_| None,
             given: Given::Anywhere,
         }
     }
@@ -124,9 +111,13 @@ impl<T: Clone> Setting<T> {
         Self { note, ..self }
     }
 
-    /// With what it takes beside words.
-    pub(crate) const fn forms(self, forms: &'static [Form<T>]) -> Self {
-        Self { forms, ..self }
+    /// With what it takes beside words, and what that stands for.
+    pub(crate) const fn forms(self, forms: &'static [Form], read: fn(Value) -> Option<T>) -> Self {
+        Self {
+            forms,
+            read,
+            ..self
+        }
     }
 
     pub(crate) const fn given(self, given: Given) -> Self {
@@ -135,44 +126,12 @@ impl<T: Clone> Setting<T> {
 
     /// What the file and the command line have to know.
     pub fn entry(&self) -> Entry {
-        let shape = |form: &Form<T>| {
-            let (kind, what, example, holder, means) = match *form {
-                Form::Number(most, of, example, _) => {
-                    let mut what = format!("a number of {of} from 1");
-                    if most < u32::MAX {
-                        what += &format!(" to {most}");
-                    }
-                    (Kind::Number { most }, what, example, "N", of)
-                }
-                Form::Cpus(means, _) => {
-                    (Kind::Cpus, "a CPU list".into(), "0-3,8", "CPULIST", means)
-                }
-                Form::Nodes(means, _) => (Kind::Nodes, "a node".into(), "node:1", "node:N", means),
-                Form::Program(means, _) => {
-                    let what = "a program".into();
-                    (
-                        Kind::Program,
-                        what,
-                        "unit:nginx.service",
-                        "pid:N|unit:NAME",
-                        means,
-                    )
-                }
-            };
-            Shape {
-                kind,
-                what,
-                example,
-                holder,
-                means,
-            }
-        };
         Entry {
             key: self.key,
             help: self.help,
             note: self.note,
             words: self.words.iter().map(|word| (word.0, word.2)).collect(),
-            shapes: self.forms.iter().map(shape).collect(),
+            forms: self.forms,
             given: self.given,
         }
     }
@@ -183,38 +142,77 @@ impl<T: Clone> Setting<T> {
 
     /// What a value stands for; `None` for one of another setting.
     pub(crate) fn meaning(&self, value: &Value) -> Option<T> {
-        if let Value::Word(text) = value {
-            let word = self.words.iter().find(|word| word.0 == *text);
-            return word.map(|word| word.1.clone());
-        }
-        self.forms.iter().find_map(|form| match (form, value) {
-            (Form::Number(.., meaning), Value::Number(number)) => Some(meaning(*number)),
-            (Form::Cpus(_, meaning), Value::Cpus(cpus)) => Some(meaning(cpus.clone())),
-            (Form::Nodes(_, meaning), Value::Nodes(nodes)) => Some(meaning(nodes.clone())),
-            (Form::Program(_, meaning), Value::Program(program)) => Some(meaning(program.clone())),
-            _ => None,
-        })
+        let Value::Word(text) = value else {
+            return (self.read)(value.clone());
+        };
+        let word = self.words.iter().find(|word| word.0 == *text);
+        word.map(|word| word.1.clone())
     }
 }
 
-impl Kind {
+impl Value {
+    pub(crate) fn number(self) -> Option<u32> {
+        match self {
+            Self::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn cpus(self) -> Option<CpuSet> {
+        match self {
+            Self::Cpus(cpus) => Some(cpus),
+            _ => None,
+        }
+    }
+}
+
+impl Form {
+    fn is_number(self) -> bool {
+        matches!(self, Self::Number { .. })
+    }
+
+    /// What stands for it in the help of an option, and what it means there.
+    pub fn in_help(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Number { of, .. } => ("N", of),
+            Self::Cpus(means) => ("CPULIST", means),
+            Self::Nodes(means) => ("node:N", means),
+            Self::Program(means) => ("pid:N|unit:NAME", means),
+        }
+    }
+
+    /// What it is, and an example.
+    fn described(self) -> (String, &'static str) {
+        match self {
+            Self::Number { most, of, example } if most == u32::MAX => {
+                (format!("a number of {of} from 1"), example)
+            }
+            Self::Number { most, of, example } => {
+                (format!("a number of {of} from 1 to {most}"), example)
+            }
+            Self::Cpus(_) => ("a CPU list".into(), "0-3,8"),
+            Self::Nodes(_) => ("a node".into(), "node:1"),
+            Self::Program(_) => ("a program".into(), "unit:nginx.service"),
+        }
+    }
+
     fn read(self, text: &str) -> Option<Value> {
         match self {
-            Self::Number { most } => {
+            Self::Number { most, .. } => {
                 let number = text.parse().ok()?;
                 (1..=most)
                     .contains(&number)
                     .then_some(Value::Number(number))
             }
-            Self::Cpus => {
+            Self::Cpus(_) => {
                 let cpus = CpuSet::parse_list(text).ok()?;
                 (!cpus.is_empty()).then_some(Value::Cpus(cpus))
             }
-            Self::Nodes => {
+            Self::Nodes(_) => {
                 let nodes = NodeSet::parse_list(text.strip_prefix("node:")?).ok()?;
                 (!nodes.is_empty()).then_some(Value::Nodes(nodes))
             }
-            Self::Program => Some(Value::Program(text.parse().ok()?)),
+            Self::Program(_) => Some(Value::Program(text.parse().ok()?)),
         }
     }
 }
@@ -223,10 +221,12 @@ impl Entry {
     /// The value that a text stands for.
     pub fn read(&self, text: &str) -> Result<Value, SettingError> {
         let text = text.trim();
-        let word = self.words.iter().find(|(word, _)| *word == text);
-        let read = |shape: &Shape| shape.kind.read(text);
-        word.map(|(word, _)| Value::Word(word))
-            .or_else(|| self.shapes.iter().find_map(read))
+        if let Some((word, _)) = self.words.iter().find(|(word, _)| *word == text) {
+            return Ok(Value::Word(word));
+        }
+        self.forms
+            .iter()
+            .find_map(|form| form.read(text))
             .ok_or_else(|| {
                 // The text looks like a list, so the error is that of the list.
                 let looks = self.takes_cpus() && text.starts_with(|c: char| c.is_ascii_digit());
@@ -241,11 +241,12 @@ impl Entry {
     /// The values that it takes, as an error lists them: `auto, off, or a CPU list such as 0-3,8`.
     pub(crate) fn expected(&self) -> String {
         let words = self.shown_words().map(|(word, _)| word.to_owned());
-        let shapes = self.shapes.iter();
-        let mut all: Vec<_> = words
-            .chain(shapes.map(|shape| format!("{} such as {}", shape.what, shape.example)))
-            .collect();
-        if let ([_, .., last], false) = (&mut all[..], self.shapes.is_empty()) {
+        let forms = self.forms.iter().map(|form| {
+            let (what, example) = form.described();
+            format!("{what} such as {example}")
+        });
+        let mut all: Vec<_> = words.chain(forms).collect();
+        if let ([_, .., last], false) = (&mut all[..], self.forms.is_empty()) {
             last.insert_str(0, "or ");
         }
         all.join(", ")
@@ -263,11 +264,11 @@ impl Entry {
             Some(_) => (word.to_owned(), means.to_owned()),
             None => (format!("\"{word}\""), means.to_owned()),
         });
-        let shapes = self.shapes.iter().map(|shape| match shape.kind {
-            Kind::Number { .. } => (shape.example.to_owned(), shape.what.clone()),
-            _ => (format!("\"{}\"", shape.example), shape.means.to_owned()),
+        let forms = self.forms.iter().map(|form| match form.described() {
+            (what, example) if form.is_number() => (example.to_owned(), what),
+            (_, example) => (format!("\"{example}\""), form.in_help().1.to_owned()),
         });
-        words.chain(shapes).collect()
+        words.chain(forms).collect()
     }
 
     /// Where it is a boolean, the word that is not the default, and what that means.
@@ -277,12 +278,11 @@ impl Entry {
     }
 
     pub(crate) fn takes_numbers(&self) -> bool {
-        let mut shapes = self.shapes.iter();
-        shapes.any(|shape| matches!(shape.kind, Kind::Number { .. }))
+        self.forms.iter().any(|form| form.is_number())
     }
 
     pub(crate) fn takes_cpus(&self) -> bool {
-        self.shapes.iter().any(|shape| shape.kind == Kind::Cpus)
+        self.forms.iter().any(|form| matches!(form, Form::Cpus(_)))
     }
 
     /// Whether there is an option for it.

@@ -3,14 +3,13 @@
 
 #![allow(missing_docs)] // `help` documents a setting, and the third part of a word its value
 
-use std::convert::identity;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::Program;
-use crate::policy::setting::{Entry, Form, Given, Setting};
+use crate::policy::setting::{Entry, Form, Given, Setting, Value};
 
 /// All settings, in the order in which they are documented.
 pub static SETTINGS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
@@ -62,10 +61,13 @@ pub static SCOPE: Setting<Scope> = Setting::new(
         ),
     ],
 )
-.forms(&[
-    Form::Nodes("these nodes", Scope::Nodes),
-    Form::Cpus("these CPUs", Scope::Cpus),
-]);
+.forms(
+    &[Form::Nodes("these nodes"), Form::Cpus("these CPUs")],
+    |value| match value {
+        Value::Nodes(nodes) => Some(Scope::Nodes(nodes)),
+        value => value.cpus().map(Scope::Cpus),
+    },
+);
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Near {
@@ -79,12 +81,16 @@ pub static NEAR: Setting<Option<Near>> = Setting::new(
     &[("", None, "none")],
 )
 .note("The scope is still the bound. Nothing changes where the program may run in all L3 domains.")
-.forms(&[
-    Form::Cpus("one that runs on these CPUs", |cpus| Some(Near::Cpus(cpus))),
-    Form::Program("a process, or a unit of systemd", |program| {
-        Some(Near::Program(program))
-    }),
-]);
+.forms(
+    &[
+        Form::Cpus("one that runs on these CPUs"),
+        Form::Program("a process, or a unit of systemd"),
+    ],
+    |value| match value {
+        Value::Program(program) => Some(Some(Near::Program(program))),
+        value => value.cpus().map(|cpus| Some(Near::Cpus(cpus))),
+    },
+);
 
 pub static EXCLUDE: Setting<CpuSet> = Setting::new(
     "exclude",
@@ -92,7 +98,7 @@ pub static EXCLUDE: Setting<CpuSet> = Setting::new(
     const { &[("", CpuSet::new(), "none")] },
 )
 .note("Isolated and nohz_full CPUs are left out without being named.")
-.forms(&[Form::Cpus("these CPUs", identity)]);
+.forms(&[Form::Cpus("these CPUs")], Value::cpus);
 
 pub static IRQ_CORES: Setting<Option<usize>> = Setting::new(
     "irq-cores",
@@ -100,9 +106,14 @@ pub static IRQ_CORES: Setting<Option<usize>> = Setting::new(
     &[("all", None, "as many as there are queues")],
 )
 .note("The rest is left to applications.")
-.forms(&[Form::Number(65_536, "cores", "4", |cores| {
-    Some(cores as usize)
-})]);
+.forms(
+    &[Form::Number {
+        most: 65_536,
+        of: "cores",
+        example: "4",
+    }],
+    |value| value.number().map(|cores| Some(cores as usize)),
+);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Per {
@@ -193,7 +204,9 @@ pub static RPS: Setting<Rps> = Setting::new(
         ("off", Rps::Off, "never"),
     ],
 )
-.forms(&[Form::Cpus("from every queue to these CPUs", Rps::Cpus)]);
+.forms(&[Form::Cpus("from every queue to these CPUs")], |value| {
+    value.cpus().map(Rps::Cpus)
+});
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Xps {
@@ -232,10 +245,7 @@ pub enum Rfs {
 pub static RFS: Setting<Rfs> = Setting::new("rfs", "Receive flow steering", &[("keep", Rfs::Keep, "leave unchanged"), ("off", Rfs::Off, "none")]).note("The machine has one flow table; its size is the largest number that an interface requests. Where the driver \
            has accelerated RFS, ntuple filters are turned on for it.")
     // The kernel's own limit for the table (`net/core/sysctl_net_core.c`).
-    .forms(&[Form::Number(
-        1 << 29, "flows over all interfaces", "32768",
-        Rfs::Entries,
-    )]);
+    .forms(&[Form::Number { most: 1 << 29, of: "flows over all interfaces", example: "32768" }], |value| value.number().map(Rfs::Entries));
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RssQueues {
@@ -257,7 +267,14 @@ pub static RSS: Setting<RssQueues> = Setting::new(
     ],
 )
 .note("Only the table of context 0; the hash function and its key stay.")
-.forms(&[Form::Number(65_536, "queues", "4", RssQueues::First)]);
+.forms(
+    &[Form::Number {
+        most: 65_536,
+        of: "queues",
+        example: "4",
+    }],
+    |value| value.number().map(RssQueues::First),
+);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rdma {
@@ -318,12 +335,14 @@ pub static CHANNELS: Setting<ChannelCount> = Setting::new(
     ],
 )
 .note("With most drivers, a change takes the link down for a moment.")
-.forms(&[Form::Number(
-    u32::MAX,
-    "receiving channels",
-    "8",
-    ChannelCount::Count,
-)]);
+.forms(
+    &[Form::Number {
+        most: u32::MAX,
+        of: "receiving channels",
+        example: "8",
+    }],
+    |value| value.number().map(ChannelCount::Count),
+);
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Group {
@@ -343,9 +362,9 @@ pub static GROUP: Setting<Option<Group>> = Setting::new(
         ),
     ],
 )
-.forms(&[Form::Cpus("these CPUs for every vector", |cpus| {
-    Some(Group::Cpus(cpus))
-})])
+.forms(&[Form::Cpus("these CPUs for every vector")], |value| {
+    value.cpus().map(|cpus| Some(Group::Cpus(cpus)))
+})
 .given(Given::InFile);
 
 pub static SKIP: Setting<bool> = Setting::new(

@@ -222,7 +222,7 @@ fn irqbalances_policy_script_asks_nicpin() {
 #[test]
 fn the_example_policy_is_made_from_the_table_of_settings() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/dist/nicpin.toml");
-    let example = nicpin::policy::example::example();
+    let example = nicpin::policy::example();
     if std::env::var_os("SNAPSHOTS").is_some_and(|value| value == "overwrite") {
         std::fs::write(path, &example).unwrap();
     }

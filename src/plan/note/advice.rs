@@ -1,5 +1,7 @@
 //! What to do about a note.
 
+use itertools::Itertools as _;
+
 use crate::machine::others::{Arguments, SCRIPT_PATH};
 use crate::machine::setting::queue_file;
 use crate::machine::wording::word;
@@ -41,25 +43,24 @@ impl Note {
                 _ => Advice::Try(text),
             });
         }
-        let text = match self {
+        Some(Advice::Fix(match self {
             Self::VmbusChannels { device, .. } => {
                 let file = format!("/sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu");
                 return Some(Advice::Try(format!("echo CPU > {}", word(&file))));
             }
             Self::VectorsUnreadable { missing, .. } => match missing {
-                Some(_) => "mount it, or include it in the copy",
-                None => "run again, or include them in the copy",
-            }
-            .to_owned(),
-            Self::VectorsVanished { .. } => "run again".to_owned(),
+                Some(_) => "mount it, or include it in the copy".into(),
+                None => "run again, or include them in the copy".into(),
+            },
+            Self::VectorsVanished { .. } => "run again".into(),
             Self::XpsRxqsSet { interface, queues } => {
-                let file = |queue: &u32| {
-                    word(&queue_file(interface, "tx", *queue, "xps_rxqs")).into_owned()
-                };
-                let files: Vec<String> = queues.iter().map(file).collect();
-                match &files[..] {
-                    [only] => format!("echo 0 > {only}"),
-                    several => format!("echo 0 | tee {}", several.join(" ")),
+                let files = queues
+                    .iter()
+                    .map(|queue| queue_file(interface, "tx", *queue, "xps_rxqs"));
+                let files = files.map(|file| word(&file).into_owned()).join(" ");
+                match queues.len() {
+                    1 => format!("echo 0 > {files}"),
+                    _ => format!("echo 0 | tee {files}"),
                 }
             }
             Self::ThreadedNapi {
@@ -68,21 +69,20 @@ impl Note {
                 placed: false,
             } => match pids.first() {
                 Some(pid) => format!("taskset -pc CPU {pid}"),
-                None => format!(
-                    "echo 0 > {}",
-                    word(&format!("/sys/class/net/{interface}/threaded"))
-                ),
+                None => {
+                    let file = format!("/sys/class/net/{interface}/threaded");
+                    format!("echo 0 > {}", word(&file))
+                }
             },
-            Self::IrqbalanceUnknown { .. } => "run as root".to_owned(),
+            Self::IrqbalanceUnknown { .. } => "run as root".into(),
             Self::CloudScript { .. } => {
-                "run nicpin apply after it; nicpin check reports whether it has run since"
-                    .to_owned()
+                "run nicpin apply after it; nicpin check reports whether it has run since".into()
             }
             Self::TunedRunning { .. } => {
-                "run nicpin apply after tuned: After=tuned.service in its unit".to_owned()
+                "run nicpin apply after tuned: After=tuned.service in its unit".into()
             }
             Self::LinkIrqAffinity { .. } => {
-                "remove the line, or run nicpin apply after such events".to_owned()
+                "remove the line, or run nicpin apply after such events".into()
             }
             Self::IrqbalanceRunning {
                 action,
@@ -95,32 +95,28 @@ impl Note {
             } => match action {
                 Balancer::Ban if *lasts => return None,
                 Balancer::Ban => permanent_ban(policy_script.as_deref(), arguments.as_ref()),
-                Balancer::Stop => "systemctl disable irqbalance".to_owned(),
+                Balancer::Stop => "systemctl disable irqbalance".into(),
                 Balancer::Ignore if *left_alone > 0 && left_alone == irqs => return None,
-                Balancer::Ignore | Balancer::Refuse => "nicpin apply --irqbalance ban".to_owned(),
+                Balancer::Ignore | Balancer::Refuse => "nicpin apply --irqbalance ban".into(),
             },
             _ => return None,
-        };
-        Some(Advice::Fix(text))
+        }))
     }
 
     /// The `nicpin` command that follows, without its last argument, and that argument: an interface. Interfaces with
     /// the same command can be given together.
     pub fn command(&self) -> Option<(String, &str)> {
-        Some(match self {
+        let (options, interface) = match self {
             Self::QueuesExceedCores {
                 interface,
                 irq_cores: Some(cores),
                 ..
-            } => {
-                let command = format!("nicpin apply --irq-cores {cores} --rss candidates");
-                (command, interface)
-            }
+            } => (format!("--irq-cores {cores} --rss candidates"), interface),
             Self::RssBeyondCandidates {
                 interface,
                 avoidable: true,
                 ..
-            } => ("nicpin apply --rss candidates".to_owned(), interface),
+            } => ("--rss candidates".to_owned(), interface),
             Self::QueuesExceedCores {
                 interface,
                 advised: Some(channels),
@@ -135,16 +131,17 @@ impl Note {
                 interface,
                 wanted: channels,
                 ..
-            } => (format!("nicpin apply --channels {channels}"), interface),
+            } => (format!("--channels {channels}"), interface),
             Self::TinyMachine {
                 interface, others, ..
-            } => (format!("nicpin apply --rps {others}"), interface),
+            } => (format!("--rps {others}"), interface),
             Self::VectorsShared {
                 owner,
                 planned: false,
-            } => ("nicpin plan".to_owned(), owner),
+            } => return Some(("nicpin plan".to_owned(), owner)),
             _ => return None,
-        })
+        };
+        Some((format!("nicpin apply {options}"), interface))
     }
 }
 

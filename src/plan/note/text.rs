@@ -1,7 +1,7 @@
 //! The parts of notes' texts that are more than a format.
 
 use itertools::Itertools as _;
-use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,20 +15,15 @@ use crate::policy::Balancer;
 pub(super) const FLAP: &str = "a change takes the link down for a moment";
 
 pub(super) fn cpus_unusable(wanted: &CpuSet, missing: &CpuSet, for_rps: bool) -> String {
-    let (list, missing_list) = (wanted.short(), missing.short());
-    match for_rps {
-        false if wanted == missing => {
-            format!("unchanged: none of the policy's CPUs ({list}) can be used")
-        }
-        false => {
-            format!(
-                "CPUs {missing_list} of the policy's CPUs ({list}) are absent, offline or excluded"
-            )
-        }
-        true => format!(
-            "CPUs {missing_list} of the policy's CPUs for RPS ({list}) are absent, offline or excluded"
-        ),
+    let list = wanted.short();
+    if wanted == missing && !for_rps {
+        return format!("unchanged: none of the policy's CPUs ({list}) can be used");
     }
+    let rps = if for_rps { " for RPS" } else { "" };
+    format!(
+        "CPUs {} of the policy's CPUs{rps} ({list}) are absent, offline or excluded",
+        missing.short()
+    )
 }
 
 /// What became of the wish that interrupts are near a program.
@@ -53,20 +48,17 @@ pub(super) fn near(
     now: Option<&CpuSet>,
     found: Found,
 ) -> String {
-    let list = cpus.short();
     let name = program.unwrap_or("a program");
     let of = match program {
-        Some(program) => format!("{program}, which may use CPUs {list}"),
-        None => format!("CPUs {list}"),
+        Some(program) => format!("{program}, which may use CPUs {}", cpus.short()),
+        None => format!("CPUs {}", cpus.short()),
     };
     let text = match found {
         Found::There => format!("near {of}"),
         Found::Everywhere => {
             format!("near {of}: these leave out no candidate CPU, so the plan is the same without")
         }
-        Found::Nowhere => {
-            format!("not near {of}: no candidate CPU is in an L3 domain of these")
-        }
+        Found::Nowhere => format!("not near {of}: no candidate CPU is in an L3 domain of these"),
         Found::NotRunning => {
             return format!(
                 "{name} does not run, or its processes are hidden from this user: planned without it"
@@ -84,15 +76,15 @@ pub(super) fn near(
 }
 
 pub(super) fn vectors_unreadable(missing: Option<&str>, vectors: &[UnknownVector]) -> String {
-    match missing {
-        Some(missing) => {
-            format!("its IRQs are unknown, because there is no {missing} below this root")
-        }
-        None => format!(
-            "none of its queue IRQs can be read: their files in /proc/irq are absent, for {}",
-            named(vectors)
-        ),
-    }
+    let of_files = || {
+        let vectors = named(vectors);
+        format!(
+            "none of its queue IRQs can be read: their files in /proc/irq are absent, for {vectors}"
+        )
+    };
+    missing.map_or_else(of_files, |missing| {
+        format!("its IRQs are unknown, because there is no {missing} below this root")
+    })
 }
 
 pub(super) fn queues_exceed_cores(
@@ -102,36 +94,34 @@ pub(super) fn queues_exceed_cores(
     fixed: bool,
     by_rss: bool,
 ) -> String {
-    let more = match (by_rss, fixed, advised) {
-        (true, ..) => {
+    let more = match advised {
+        _ if by_rss => {
             ". The RSS table can limit flows to one queue per core, with the link up".to_owned()
         }
-        (false, true, _) => ". The driver has a fixed number of queues".to_owned(),
-        (false, false, Some(advised)) if (advised as usize) < cores => format!(
-            ", {} for each interface on these cores; {FLAP}",
-            count(advised as usize, "queue")
-        ),
-        (false, false, Some(_)) => format!("; {FLAP}"),
-        (false, false, None) => ": some cores get several".to_owned(),
+        _ if fixed => ". The driver has a fixed number of queues".to_owned(),
+        Some(advised) if (advised as usize) < cores => {
+            let advised = count(advised as usize, "queue");
+            format!(", {advised} for each interface on these cores; {FLAP}")
+        }
+        Some(_) => format!("; {FLAP}"),
+        None => ": some cores get several".to_owned(),
     };
     format!("{queues} queues for {}{more}", count(cores, "core"))
 }
 
 pub(super) fn not_planned(down: &[String], functions: &[UnusedFunction]) -> String {
-    let mut parts = Vec::new();
-    if !down.is_empty() {
-        let down: Vec<&str> = down.iter().map(String::as_str).collect();
-        parts.push(format!("{} (down, no IRQs requested)", few(&down)));
-    }
-    let mut by_driver: BTreeMap<Option<&str>, Vec<&str>> = BTreeMap::new();
-    for function in functions {
-        let driver = by_driver.entry(function.driver.as_deref());
-        driver.or_default().push(&function.address);
-    }
-    parts.extend(by_driver.iter().map(|(driver, addresses)| match driver {
+    let by_driver = functions
+        .iter()
+        .map(|function| (&function.driver, &function.address))
+        .into_group_map();
+    let of_driver = |(driver, addresses): (&Option<String>, Vec<&String>)| match driver {
         Some(driver) => format!("{} (driver {driver}, no interface here)", few(addresses)),
         None => format!("{} (no driver)", few(addresses)),
-    }));
+    };
+    let down = (!down.is_empty()).then(|| format!("{} (down, no IRQs requested)", few(down)));
+    let mut parts = down
+        .into_iter()
+        .chain(by_driver.into_iter().sorted().map(of_driver));
     parts.join(", ")
 }
 
@@ -177,15 +167,12 @@ pub(super) fn channels(requested: Option<u32>) -> String {
 }
 
 pub(super) fn vmbus(channels: &[VmbusChannel]) -> String {
-    let each: Vec<String> = channels
-        .iter()
-        .map(|channel| format!("{} -> {}", channel.id, channel.cpu))
-        .collect();
-    if each.is_empty() {
-        "unknown".to_owned()
-    } else {
-        each.join(", ")
+    if channels.is_empty() {
+        return "unknown".to_owned();
     }
+    let channels = channels.iter();
+    let mut channels = channels.map(|one| format!("{} -> {}", one.id, one.cpu));
+    channels.join(", ")
 }
 
 pub(super) fn named(vectors: &[UnknownVector]) -> String {
@@ -193,25 +180,21 @@ pub(super) fn named(vectors: &[UnknownVector]) -> String {
     names.join(", ")
 }
 
-pub(super) fn numbers(numbers: &[u32]) -> String {
-    let mut numbers = numbers.iter().map(u32::to_string);
-    numbers.join(", ")
-}
-
 /// ` (pids 12, 13)`, or nothing.
 pub(super) fn processes(pids: &[u32]) -> String {
     match pids {
         [] => String::new(),
         [pid] => format!(" (pid {pid})"),
-        pids => format!(" (pids {})", numbers(pids)),
+        pids => format!(" (pids {})", pids.iter().join(", ")),
     }
 }
 
 /// The first four names, and the number of others.
-fn few(names: &[&str]) -> String {
-    const NAMED: usize = 4;
-    match names.len().saturating_sub(NAMED) {
-        0 => names.join(", "),
-        more => format!("{} and {}", names[..NAMED].join(", "), count(more, "other")),
+fn few(names: impl IntoIterator<Item = impl Display>) -> String {
+    let mut names = names.into_iter();
+    let first = names.by_ref().take(4).join(", ");
+    match names.count() {
+        0 => first,
+        more => format!("{first} and {}", count(more, "other")),
     }
 }
