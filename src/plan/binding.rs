@@ -85,7 +85,7 @@ impl Binding {
         let topology = &machine.topology;
         let interfaces = plan.interfaces.iter();
         let interfaces: Vec<_> = interfaces.filter(|one| names.contains(&one.name)).collect();
-        let (nodes, near_cpus) = match request.place {
+        let (near_nodes, near_cpus) = match request.place {
             NodeChoice::Node(node) => named(topology, node),
             NodeChoice::Near => near(machine, selector, &interfaces),
             NodeChoice::Far => far(machine, selector, &interfaces),
@@ -106,7 +106,7 @@ impl Binding {
         };
         // A node without memory is replaced by the nearest node with memory.
         let (mut memory_nodes, mut notes) = (NodeSet::new(), Vec::new());
-        for node in nodes.iter() {
+        for node in near_nodes.iter() {
             let with = machine.memory_near(node);
             memory_nodes.insert(with);
             notes.extend((with != node).then(|| {
@@ -114,7 +114,7 @@ impl Binding {
             }));
         }
         Ok(Self {
-            nodes,
+            nodes: near_nodes,
             cpus,
             why,
             requested: request.cpus.is_some(),

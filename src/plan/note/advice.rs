@@ -69,10 +69,10 @@ impl Note {
                 placed: false,
             } => match pids.first() {
                 Some(pid) => format!("taskset -pc CPU {pid}"),
-                None => {
-                    let file = format!("/sys/class/net/{interface}/threaded");
-                    format!("echo 0 > {}", word(&file))
-                }
+                None => format!(
+                    "echo 0 > {}",
+                    word(&format!("/sys/class/net/{interface}/threaded"))
+                ),
             },
             Self::IrqbalanceUnknown { .. } => "run as root".into(),
             Self::CloudScript { .. } => {
