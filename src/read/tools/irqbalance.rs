@@ -1,10 +1,16 @@
 //! irqbalance: a daemon that moves every vector that is not banned, every ten seconds by default. Facts only;
 //! `apply::irqbalance` sends requests to it.
 
+use std::io;
+
 use itertools::Itertools as _;
+use netlink_bindings::unix_diag::{Req, Request, ShowFlags};
+use nix::libc::AF_UNIX;
+use nix::sys::socket::SockProtocol;
 
 use crate::machine::others::{Arguments, Irqbalance};
 use crate::read::files::{Result, name_of, read_best_effort};
+use crate::read::netlink::Client;
 use crate::read::tools::process::{self, Found};
 use crate::root::Root;
 
@@ -33,6 +39,8 @@ pub(super) const DIRECTORIES: [&str; 2] = ["/run/irqbalance", "/run"];
 const PID_FILE: &str = "/run/irqbalance.pid";
 /// The names of all Unix sockets, each at the end of a line; `@` for each NUL in those without a file.
 pub(super) const UNIX_SOCKETS: &str = "/proc/net/unix";
+/// `TCP_LISTEN` (`include/net/tcp_states.h`), which is the state of a listening Unix socket, too.
+const LISTEN: u32 = 10;
 
 /// Finds root's irqbalance: by its service, a process id file, or its socket in a directory of root's or without a file.
 pub(crate) fn find(root: &Root) -> Found {
@@ -63,16 +71,34 @@ pub(crate) fn find(root: &Root) -> Found {
     })
 }
 
-/// The names of sockets without a file that may be irqbalance's.
+/// The names of root's listening sockets without a file that may be irqbalance's. [`UNIX_SOCKETS`] lists every socket of
+/// every process and knows no owner: it is read where the kernel has no answer to a request for those that listen.
 fn sockets(root: &Root) -> Result<Option<Vec<String>>> {
-    let names: Option<Vec<String>> = root.parse_opt(UNIX_SOCKETS, |text| {
-        Ok(text.lines().filter_map(bare_socket).collect())
-    })?;
-    if root.is_real() {
-        // The file is one of nicpin's own process, which a capture has not.
-        root.remember(UNIX_SOCKETS, || names.iter().flatten().join("\n"));
+    let listed = || {
+        root.parse_opt(UNIX_SOCKETS, |text| {
+            Ok(text.lines().filter_map(bare_socket).collect())
+        })
+    };
+    if !root.is_real() {
+        return listed();
     }
+    let names = listening().map_or_else(|_| listed(), |names| Ok(Some(names)))?;
+    // The file is one of nicpin's own process, which a capture has not.
+    root.remember(UNIX_SOCKETS, || names.iter().flatten().join("\n"));
     Ok(names)
+}
+
+fn listening() -> io::Result<Vec<String>> {
+    let mut request = Req::new();
+    request.sdiag_family = u8::try_from(AF_UNIX).map_err(io::Error::other)?;
+    request.udiag_states = 1 << LISTEN;
+    request.udiag_show = ShowFlags::Name as u32 | ShowFlags::Uid as u32;
+    let request = Request::new().op_unix_diag_dump(&request);
+    Client::connect(SockProtocol::NetlinkSockDiag)?.request(&request, |(_, reply)| {
+        let name = String::from_utf8_lossy(reply.get_name().ok()?).replace('\0', "@");
+        // The owner is known since Linux 5.3.
+        (reply.get_uid().unwrap_or_default() == 0).then(|| bare_socket(&name))?
+    })
 }
 
 /// The version of the installed irqbalance, which its program holds as a text; `None` where that cannot be read.
