@@ -8,7 +8,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use itertools::Itertools as _;
 
-use nicpin::machine::wording::word;
+use nicpin::machine::wording::{selector, word};
 
 /// Inserts `status` where the command line names no command: `nicpin`, `nicpin eth2`, `nicpin --all`.
 pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
@@ -200,7 +200,7 @@ pub fn apply_command(defined: &Command, matches: &ArgMatches) -> String {
         for value in given.get_raw(id).into_iter().flatten() {
             let value = value.to_string_lossy();
             if arg.is_positional() {
-                selectors += &format!(" {}", word(&value));
+                selectors += &format!(" {}", selector(&value));
             } else {
                 command += &format!("{name} {}", word(&value));
             }

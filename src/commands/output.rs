@@ -7,10 +7,13 @@ use crate::screen::{self, message, printable};
 use anyhow::{Result, bail};
 use nicpin::report::exit::Exit;
 use nicpin::root::{errno_words, remove_left};
+use nix::errno::Errno;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
@@ -48,14 +51,23 @@ pub fn screen() -> Screen {
     }
 }
 
-/// Writes what is printable, or not for people, to standard output and flushes; `false` if the reader closed the pipe.
-pub fn print(bytes: &[u8]) -> Result<bool> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => bail!("standard output: {}", errno_words(&error)),
+/// Writes what is printable, or not for people, to standard output; `false` if the reader closed the pipe.
+pub fn print(mut bytes: &[u8]) -> Result<bool> {
+    let stdout = io::stdout().lock();
+    while !bytes.is_empty() {
+        match nix::unistd::write(&stdout, bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(Errno::EINTR) => {}
+            // Who shares the pipe has made it so.
+            Err(Errno::EAGAIN) => {
+                let mut room = [PollFd::new(stdout.as_fd(), PollFlags::POLLOUT)];
+                let _ = poll(&mut room, PollTimeout::NONE);
+            }
+            Err(Errno::EPIPE) => return Ok(false),
+            Err(error) => bail!("standard output: {}", errno_words(&error.into())),
+        }
     }
+    Ok(true)
 }
 
 /// An error if [`write_file`] would find something in its way.

@@ -16,6 +16,14 @@ pub fn speed(mbps: u32) -> String {
     }
 }
 
+/// An interface as a command of nicpin takes it on a command line: what begins with a dash is an option elsewhere.
+pub fn selector(name: &str) -> Cow<'_, str> {
+    name.strip_prefix('-').map_or_else(
+        || word(name),
+        |rest| word(&format!("[-]{rest}")).into_owned().into(),
+    )
+}
+
 /// The text as a shell takes it for one word: an interface may be named with nearly any character.
 pub fn word(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/_.-:@".contains(c);

@@ -32,8 +32,10 @@ pub enum Note {
         "/sys shows it from another network namespace: its channels and what netlink reports of its queues are unknown"
     )]
     OtherNamespace,
-    /// The interface's name is not UTF-8 text.
-    #[error("its name is not UTF-8 text, so nothing of it can be read: rename it")]
+    /// The interface's name is not UTF-8 text without white space and control characters.
+    #[error(
+        "its name is not UTF-8 text without white space and control characters, so nothing of it can be read: rename it"
+    )]
     NameUnreadable,
     /// The interface of a PCI function is in another network namespace.
     #[error(

@@ -40,11 +40,14 @@ pub(crate) struct Listed {
 pub(crate) fn read(root: &Root, wants: Wants) -> Result<Listed> {
     let mut listed = Listed::default();
     let mut names = read_names(root, NET)?;
-    // The kernel allows no such name (`dev_valid_name`); from a tree it could end up in a script. And a file beside the
-    // interfaces.
-    names.retain(|name| {
-        !name.contains(|c: char| c.is_whitespace() || c.is_control()) && name != "bonding_masters"
-    });
+    // A file beside the interfaces.
+    names.retain(|name| name != "bonding_masters");
+    for name in &mut names {
+        // The kernel allows no white space (`dev_valid_name`): in a tree it could end up in a script.
+        if name.contains(char::is_whitespace) {
+            *name = name.replace(char::is_whitespace, "\u{fffd}");
+        }
+    }
     names.sort_by_key(|name| natural(name));
     for name in names {
         let path = format!("{NET}/{name}");

@@ -39,9 +39,7 @@ pub fn read(root: &Root) -> Result<Topology> {
         exclusive_cut: false,
         nohz_full: nohz_full.intersection(&online),
         l3_domains: groups(&online, |cpu| l3_domain(root, cpu))?,
-        packages: groups(&online, |cpu| {
-            Ok(shared(root, cpu, ["core_siblings", "package_cpus"])?.unwrap_or_default())
-        })?,
+        packages: packages(root, &online)?,
         speed_classes: speed_classes(root, &online, &cores)?,
         cores,
         nodes: read_nodes(root, &online)?,
@@ -105,6 +103,17 @@ fn shared(root: &Root, cpu: u32, names: [&str; 2]) -> Result<Option<CpuSet>> {
         }
     }
     Ok(None)
+}
+
+fn packages(root: &Root, online: &CpuSet) -> Result<Vec<CpuSet>> {
+    let package = |cpu| shared(root, cpu, ["core_siblings", "package_cpus"]);
+    // If the files are absent for one CPU, they are absent for all.
+    match online.first() {
+        Some(first) if package(first)?.is_some() => {
+            groups(online, |cpu| Ok(package(cpu)?.unwrap_or_default()))
+        }
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// Kinds of cores by the PMUs of hybrid x86, or by `cpu_capacity` (arm64, and newer hybrid x86), which is 1024

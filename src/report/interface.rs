@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::netdev::{Netdev, QueueUser};
 use crate::machine::sample::Delta;
-use crate::machine::wording::word;
+use crate::machine::wording::selector;
 use crate::machine::{Interface, Machine, Polling};
 use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, WriteKind, standings};
 use crate::report::difference::{
@@ -328,7 +328,7 @@ fn report(
         unmovable: count(&|row| row.state == VectorState::Unmovable),
         per_second: watched.map(|_| vectors.iter().filter_map(|row| row.per_second).sum()),
         proven: watched.map(|_| count(&|row| row.is_active() && row.is_proven())),
-        fix: (differ > 0).then(|| format!("nicpin apply {}", word(&planned.name))),
+        fix: (differ > 0).then(|| format!("nicpin apply {}", selector(&planned.name))),
         rps: steering(rx, [WriteKind::Rps, WriteKind::RpsFlow]),
         xps: steering(tx, [WriteKind::Xps, WriteKind::XpsRxqs]),
         rss: planned.rss.clone(),

@@ -318,12 +318,13 @@ impl Root {
             return tree.list(path);
         }
         let mut dir = Dir::from_fd(self.open_at(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?)?;
-        let names = dir
-            .iter()
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        // A control character, which an interface may have in its name, could be taken for the end of a line.
+        let names = dir.iter().map(|entry| {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            Ok(name.replace(char::is_control, "\u{fffd}"))
+        });
         let mut names = names.collect::<Result<Vec<String>, Errno>>()?;
-        // No file of a kernel has a name with a control character, which could be taken for a line of its own.
-        names.retain(|name| name != "." && name != ".." && !name.contains(char::is_control));
+        names.retain(|name| name != "." && name != "..");
         names.sort_unstable();
         Ok(names)
     }

@@ -9,7 +9,7 @@ use self::Tone::{Alarm, Good, Plain, Warning};
 use itertools::Itertools as _;
 
 use crate::screen::{grouped, joined, printable, when, with};
-use nicpin::machine::wording::word;
+use nicpin::machine::wording::selector;
 use nicpin::plan::note::advice::Advice;
 use nicpin::plan::{MEASURES, Note, Score};
 use std::fmt::Display;
@@ -212,7 +212,7 @@ impl Page {
                 _ => ("Note", "Fix"),
             };
             let (command, subject) = match note.command() {
-                Some((command, interface)) => (command, Some(word(interface))),
+                Some((command, interface)) => (command, Some(selector(interface))),
                 None => (with("", advice.as_ref().map(Advice::text)), None),
             };
             ((note.to_string(), label, command), (about, subject))

@@ -534,3 +534,17 @@ fn vectors_that_cannot_be_moved_are_differences_to_strict() {
     );
     assert_eq!(machine.nicpin(&["check", "--strict", "nic1"]).code, 0);
 }
+
+/// The kernel allows such a name.
+#[test]
+fn the_fix_of_an_interface_that_is_named_like_an_option_works() {
+    let machine = Copy::of("two-node");
+    let interfaces = machine.path("/sys/class/net");
+    std::fs::rename(interfaces.join("nic1"), interfaces.join("-rf")).unwrap();
+    let run = machine.nicpin(&["check", "[-]rf"]);
+    let fix = "Fix: nicpin apply '[-]rf'\n";
+    assert!(run.code == 2 && run.stdout.contains(fix), "{}", run.stdout);
+    let run = machine.nicpin(&["apply", "[-]rf"]);
+    assert_eq!(run.code, 0, "{} {}", run.stdout, run.stderr);
+    assert_eq!(machine.nicpin(&["check", "[-]rf"]).code, 0);
+}

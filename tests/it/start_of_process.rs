@@ -1,8 +1,11 @@
 //! What a caller leaves to nicpin: signals that it ignores or blocks, a umask, limits, open descriptors.
 
+use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use crate::support::run::{Copy, Run};
 
@@ -109,4 +112,34 @@ fn a_small_limit_of_the_stack_ends_nothing() {
         let run = Run::of(&mut script(&machine, &line));
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{command}");
     }
+}
+
+/// A program that shares the pipe, such as one on Node.js, has made it so.
+#[test]
+fn a_full_pipe_that_does_not_block_is_waited_for() {
+    let machine = Copy::of("dl980");
+    let plan = ["plan", "--json"];
+    let whole = machine.nicpin(&plan).stdout;
+    let (reader, writer) = nix::unistd::pipe().unwrap();
+    fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+    command.args(plan).arg("--root").arg(machine.path("/"));
+    let mut nicpin = command.stdout(writer).spawn().unwrap();
+    drop(command); // and its end of the pipe
+    let (mut reader, mut read) = (File::from(reader), String::new());
+    // Read a little at a time, so that there is no room again and again.
+    let mut some = [0; 4096];
+    loop {
+        match reader.read(&mut some).unwrap() {
+            0 => break,
+            length => read.push_str(str::from_utf8(&some[..length]).unwrap()),
+        }
+    }
+    assert!(nicpin.wait().unwrap().success());
+    assert!(
+        whole.len() > 64 << 10 && read == whole,
+        "{} of {}",
+        read.len(),
+        whole.len()
+    );
 }

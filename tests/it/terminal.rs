@@ -84,7 +84,9 @@ fn no_command_prints_them() {
     }
     let json = machine.nicpin(&["plan", "--format", "json"]).stdout;
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
-    let link = value["interfaces"][0]["link"].as_str().unwrap();
+    let mut interfaces = value["interfaces"].as_array().unwrap().iter();
+    let nic0 = interfaces.find(|one| one["name"] == "nic0").unwrap();
+    let link = nic0["link"].as_str().unwrap();
     assert_eq!(
         link,
         HOSTILE.split_whitespace().next().unwrap(),

@@ -125,6 +125,23 @@ fn an_interface_whose_name_is_no_text_is_named_and_unknown() {
     assert_eq!(machine.nicpin(&["check", "nic0", "nic1"]).code, 0);
 }
 
+/// The kernel allows control characters but white space, which a tree may have.
+#[test]
+fn an_interface_whose_name_has_odd_characters_is_named_and_unknown() {
+    for name in ["nic\n2", "nic 2", "nic\x1b2"] {
+        let machine = Copy::of("two-node");
+        let interfaces = machine.path("/sys/class/net");
+        std::fs::rename(interfaces.join("nic1"), interfaces.join(name)).unwrap();
+        let run = machine.nicpin(&["check"]);
+        let words = words(&run);
+        assert!(
+            run.code == 1 && words.contains("nic\u{fffd}2") && words.contains("is not UTF-8 text"),
+            "{name:?}: {} {words}",
+            run.code
+        );
+    }
+}
+
 #[test]
 fn a_queue_vector_without_its_file_is_named_and_unknown() {
     let machine = Copy::of("two-node");

@@ -4,7 +4,7 @@ use itertools::Itertools as _;
 
 use crate::machine::others::{Arguments, SCRIPT_PATH};
 use crate::machine::setting::queue_file;
-use crate::machine::wording::word;
+use crate::machine::wording::{selector, word};
 use crate::plan::note::Note;
 use crate::policy::Balancer;
 
@@ -37,7 +37,7 @@ impl Note {
     /// What to do about it.
     pub fn advice(&self) -> Option<Advice> {
         if let Some((command, interface)) = self.command() {
-            let text = format!("{command} {}", word(interface));
+            let text = format!("{command} {}", selector(interface));
             return Some(match self {
                 Self::RssBeyondCandidates { .. } | Self::ChannelsDiffer { .. } => Advice::Fix(text),
                 _ => Advice::Try(text),
