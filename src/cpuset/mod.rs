@@ -107,8 +107,8 @@ impl CpuSet {
 
     /// The highest CPU.
     pub fn last(&self) -> Option<u32> {
-        let (index, word) = self.used_words().last()?;
-        Some(index * 64 + word.ilog2())
+        let highest = self.0.last()?.ilog2();
+        Some((0..).step_by(64).nth(self.0.len() - 1)? + highest)
     }
 
     /// The CPUs in either set.
@@ -128,8 +128,11 @@ impl CpuSet {
 
     /// Adds the CPUs of another set.
     pub fn add(&mut self, other: &Self) {
-        for (index, word) in other.used_words() {
-            self.insert_bits(index * 64, word);
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (word, more) in self.0.iter_mut().zip(&other.0) {
+            *word |= more;
         }
     }
 
@@ -148,7 +151,8 @@ impl CpuSet {
 
     /// Whether every CPU of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.difference(other).is_empty()
+        let others = other.0.iter().chain(repeat(&0));
+        self.0.iter().zip(others).all(|(a, b)| a & !b == 0)
     }
 
     /// Whether some CPU is in both sets.

@@ -224,19 +224,34 @@ pub(super) fn numbers<'a, T: FromStr>(words: impl Iterator<Item = &'a str>) -> O
     words.map(|word| word.parse().ok()).collect()
 }
 
+/// Characters of a count as the kernel prints it (` %10u`), unless it is larger.
+const COLUMN: usize = 11;
+
 /// Steps over at most `cpus` numbers: how many there were, and the text behind them.
 fn skip_counts(text: &str, cpus: usize) -> (usize, &str) {
-    let mut rest = text;
-    for found in 0..cpus {
-        let count = rest.trim_start_matches(' ');
-        let after = count.trim_start_matches(|c: char| c.is_ascii_digit());
-        let ends = after.is_empty() || after.starts_with([' ', '\n']);
-        if after.len() == count.len() || !ends {
-            return (found, rest);
-        }
-        rest = after;
+    let bytes = text.as_bytes();
+    let is_end = |at: usize| matches!(bytes.get(at), None | Some(b' ' | b'\n'));
+    let is_column = |column: &[u8]| column[0] == b' ' && column[COLUMN - 1].is_ascii_digit();
+    // The text of a large machine has millions of counts: no character is looked at that need not be.
+    let columns = bytes.get(..cpus * COLUMN);
+    if columns.is_some_and(|found| found.chunks_exact(COLUMN).all(is_column) && is_end(found.len()))
+    {
+        return (cpus, &text[cpus * COLUMN..]);
     }
-    (cpus, rest)
+    let mut at = 0;
+    for found in 0..cpus {
+        let blanks = bytes[at..].iter().take_while(|&&byte| byte == b' ');
+        let count = at + blanks.count();
+        let digits = bytes[count..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit());
+        let end = count + digits.count();
+        if end == count || !is_end(end) {
+            return (found, &text[at..]);
+        }
+        at = end;
+    }
+    (cpus, &text[at..])
 }
 
 /// The text with every count 0, in the same columns: it parses to the same rows, and is the same text as long as
