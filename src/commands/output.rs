@@ -32,11 +32,7 @@ pub fn report<T: Serialize>(
 
 /// Why a command failed, as messages: what `--quiet` does not leave out.
 pub fn say_failures(failures: &Page) {
-    let unbroken = Screen {
-        width: usize::MAX,
-        colour: false,
-    };
-    failures.show(unbroken).lines().for_each(say);
+    failures.show(Screen::UNBROKEN).lines().for_each(say);
 }
 
 /// Standard output: 60 to 200 columns of its terminal. Coloured on a terminal, and not where `NO_COLOR` is set.
