@@ -18,6 +18,7 @@ use std::str::FromStr;
 
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
+use smallvec::SmallVec;
 
 pub(crate) use text::shown;
 pub use text::{CpuSetError, MaskFile, MaskWidth};
@@ -28,9 +29,9 @@ pub const MAX_CPUS: u32 = 8192;
 
 /// A set of logical CPUs, by id. Equality is equality of sets: how wide the text was does not matter.
 ///
-/// Words of 64 CPUs, lowest first; the last is never zero.
+/// Words of 64 CPUs, lowest first; the last is never zero. Up to 512 CPUs take no allocation.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub struct CpuSet(Vec<u64>);
+pub struct CpuSet(SmallVec<[u64; 8]>);
 
 /// NUMA nodes by id: their lists and masks have the kernel's same forms.
 pub type NodeSet = CpuSet;
@@ -38,7 +39,7 @@ pub type NodeSet = CpuSet;
 impl CpuSet {
     /// The empty set.
     pub const fn new() -> Self {
-        Self(Vec::new())
+        Self(SmallVec::new_const())
     }
 
     /// The set of one CPU.
@@ -67,8 +68,11 @@ impl CpuSet {
         self.0[index] |= bits << (first % 64);
     }
 
-    fn of_words(words: impl Iterator<Item = u64>) -> Self {
-        let mut words: Vec<u64> = words.collect();
+    fn combined(&self, other: &Self, of: impl Fn(u64, u64) -> u64) -> Self {
+        let mut words = SmallVec::from_slice(&self.0);
+        for (word, other) in words.iter_mut().zip(other.0.iter().chain(repeat(&0))) {
+            *word = of(*word, *other);
+        }
         while words.last() == Some(&0) {
             words.pop();
         }
@@ -139,14 +143,13 @@ impl CpuSet {
     /// The CPUs in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        Self::of_words(self.0.iter().zip(&other.0).map(|(a, b)| a & b))
+        self.combined(other, |a, b| a & b)
     }
 
     /// The CPUs in this set that are not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        let others = other.0.iter().chain(repeat(&0));
-        Self::of_words(self.0.iter().zip(others).map(|(a, b)| a & !b))
+        self.combined(other, |a, b| a & !b)
     }
 
     /// Whether every CPU of this set is in the other.

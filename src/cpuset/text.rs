@@ -136,13 +136,25 @@ impl CpuSet {
 
     /// The mask as the kernel prints and accepts it at `width`; `None` when a CPU does not fit.
     pub fn to_mask(&self, width: MaskWidth) -> Option<String> {
-        let groups = (0..width.digits.div_ceil(8) as usize).rev().map(|group| {
-            let word = self.0.get(group / 2).copied().unwrap_or(0);
-            format!("{:08x}", word >> (group % 2 * 32) & 0xffff_ffff)
-        });
-        let unused = (8 - width.digits as usize % 8) % 8;
-        self.fits(width)
-            .then(|| groups.collect_vec().join(",").split_off(unused))
+        if !self.fits(width) {
+            return None;
+        }
+        let digits = width.digits as usize;
+        // Nearly all digits of a wide mask are 0.
+        let mut mask = "00000000,".repeat(digits.div_ceil(8)).into_bytes();
+        mask.pop();
+        mask.drain(..(8 - digits % 8) % 8);
+        let last = mask.len() - 1;
+        for (index, mut word) in self.used_words() {
+            while word != 0 {
+                let digit = word.trailing_zeros() / 4;
+                let place = (index * 16 + digit) as usize;
+                let value = word >> (digit * 4) & 0xf;
+                mask[last - place - place / 8] = b"0123456789abcdef"[value as usize];
+                word ^= value << (digit * 4);
+            }
+        }
+        String::from_utf8(mask).ok()
     }
 }
 

@@ -1,8 +1,6 @@
 //! Two hashes that must not change between releases or architectures: that of a plan, equal for plans with the same
 //! targets, and the hardware class of a machine.
 
-use std::hash::Hasher as _;
-
 use itertools::Itertools as _;
 use siphasher::sip::SipHasher13;
 
@@ -112,18 +110,18 @@ pub(crate) fn class(machine: &Machine) -> String {
 
 /// Hashes values one after another so that different sequences have different bytes, independent of byte order.
 #[derive(Default)]
-struct PlanHasher(SipHasher13);
+struct PlanHasher(Vec<u8>);
 
 impl PlanHasher {
     fn text(&mut self, text: &str) -> &mut Self {
-        self.0.write(text.as_bytes());
+        self.0.extend(text.as_bytes());
         self.end()
     }
 
     fn numbers(&mut self, numbers: impl IntoIterator<Item = u32>) -> &mut Self {
         for number in numbers {
-            self.0.write(&[1]);
-            self.0.write(&number.to_le_bytes());
+            self.0.push(1);
+            self.0.extend(number.to_le_bytes());
         }
         self.end()
     }
@@ -131,21 +129,21 @@ impl PlanHasher {
     fn sets<'a>(&mut self, sets: impl IntoIterator<Item = &'a CpuSet>) -> &mut Self {
         for cpus in sets {
             for (index, word) in cpus.used_words() {
-                self.0.write(&[1]);
-                self.0.write(&index.to_le_bytes());
-                self.0.write(&word.to_le_bytes());
+                self.0.push(1);
+                self.0.extend(index.to_le_bytes());
+                self.0.extend(word.to_le_bytes());
             }
-            self.0.write(&[2]);
+            self.0.push(2);
         }
         self.end()
     }
 
     fn end(&mut self) -> &mut Self {
-        self.0.write(&[0]);
+        self.0.push(0);
         self
     }
 
     fn finish(self) -> String {
-        format!("{:016x}", self.0.finish())
+        format!("{:016x}", SipHasher13::new().hash(&self.0))
     }
 }

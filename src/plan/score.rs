@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 
 use crate::cpuset::CpuSet;
-use crate::machine::setting::{affinity_file, queue_file};
+use crate::machine::setting::WriteKind;
 use crate::machine::{Machine, Role};
 use crate::plan::data::{PlannedInterface, PlannedVector};
 use crate::plan::objective::{Score, pairs, weights};
 use crate::plan::place::Locations;
 
-/// Whether the setting of a path counts as it is planned, and not as it is.
-type IsPlanned<'a> = &'a dyn Fn(&str) -> bool;
+/// Whether a setting of an interface, of this kind and number, counts as it is planned, and not as it is.
+type IsPlanned<'a> = &'a dyn Fn(WriteKind, &str, u32) -> bool;
 
 /// A queue of an interface, by number, on a CPU.
 struct Spot<'a> {
@@ -43,7 +43,7 @@ pub(crate) fn score(
         machine,
         locations,
         interfaces,
-        is_planned: &|_| planned,
+        is_planned: &|_, _, _| planned,
     };
     state.standing(&state.spots(false), interfaces, None).score
 }
@@ -79,7 +79,8 @@ impl<'a> State<'a> {
     fn place<'v>(&self, vector: &'v PlannedVector) -> (&'v CpuSet, Option<u32>) {
         let now = vector.effective_cpus();
         let planned = vector.cpus.as_ref();
-        let Some(cpus) = planned.filter(|_| (self.is_planned)(&affinity_file(vector.irq))) else {
+        let is_planned = (self.is_planned)(WriteKind::Vector, "", vector.irq);
+        let Some(cpus) = planned.filter(|_| is_planned) else {
             return (now, now.first());
         };
         // The kernel distributes vectors over the CPUs of a group.
@@ -135,6 +136,8 @@ impl<'a> State<'a> {
             *shared_senders += shared;
             let topology = &self.machine.topology;
             let isolated = topology.isolated_or_nohz().union(&interface.exclusive);
+            let node = interface.local_node();
+            let near_interface = node.map(|node| topology.cpus_near(node));
             for vector in interface.vectors.iter().filter(|vector| !vector.idle) {
                 let (cpus, counted_for) = self.place(vector);
                 // The affinity of a control vector may hold all CPUs: only its effective CPU counts.
@@ -142,8 +145,9 @@ impl<'a> State<'a> {
                     Role::Control => !cpus.is_empty() && cpus.is_subset(&isolated),
                     _ => cpus.intersects(&isolated),
                 });
-                let node = vector.node.or(interface.local_node());
-                let is_local = node.map(|node| cpus.is_subset(&topology.cpus_near(node)));
+                let near = vector.node.map(|node| topology.cpus_near(node));
+                let near = near.as_ref().or(near_interface.as_ref());
+                let is_local = near.map(|near| cpus.is_subset(near));
                 match vector.role {
                     Role::Control => {}
                     Role::Rdma => {
@@ -221,10 +225,10 @@ impl<'a> State<'a> {
         };
         let queues = planned.tx_queues.iter().zip(&read.tx_queues);
         let queues = queues.map(|(wanted, read)| {
-            let path = || queue_file(&planned.name, "tx", wanted.queue, "xps_cpus");
+            let is_planned = (self.is_planned)(WriteKind::Xps, &planned.name, wanted.queue);
             let cpus = wanted.xps_cpus.as_ref();
             let now = || read.xps_cpus.as_ref().map(|file| &file.cpus);
-            let cpus = cpus.filter(|_| (self.is_planned)(&path())).or_else(now)?;
+            let cpus = cpus.filter(|_| is_planned).or_else(now)?;
             Some((node(wanted.queue), cpus))
         });
         let queues: Vec<_> = queues.collect::<Option<_>>()?;

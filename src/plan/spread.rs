@@ -171,7 +171,8 @@ impl<'a> Spread<'a> {
     /// those of an L3 domain that has few queues for its size, or many of a set that packs them.
     fn rank(&self, set: usize, core: usize) -> (usize, usize, bool, usize, usize) {
         let (set, place) = (&self.sets[set], self.cores[core].place);
-        let is_near = |tier: &CpuSet| tier.iter().any(|cpu| self.core(cpu) == Some(core));
+        let cpus = &self.cores[core].cpus;
+        let is_near = |tier: &CpuSet| cpus.iter().any(|&cpu| tier.contains(cpu));
         let tier = set.tiers.iter().position(is_near).unwrap_or(0);
         let last = set.avoid_cpu0 && self.core(0) == Some(core);
         let queues = self.in_domain[place.domain];
@@ -186,10 +187,11 @@ impl<'a> Spread<'a> {
     /// The best core of a set of those with fewer than `most` queues.
     fn best(&self, set: usize, most: usize) -> Option<usize> {
         let cores = self.sets[set].cores.iter().copied();
-        let fits = |core: &usize| self.cores[*core].queues < most;
-        let load = |core: &usize| (self.cores[*core].load, self.cores[*core].queues);
-        let least = cores.filter(fits).min_set_by_key(load).into_iter();
-        least.min_by_key(|&core| self.rank(set, core))
+        let fits = cores.filter(|&core| self.cores[core].queues < most);
+        let load = |core: usize| (self.cores[core].load, self.cores[core].queues);
+        let rank = |core| self.rank(set, core);
+        // Ranks are compared, and found, of those alone that are equally loaded.
+        fits.min_by(|&a, &b| (load(a).cmp(&load(b))).then_with(|| rank(a).cmp(&rank(b))))
     }
 
     /// Places one queue more, of no weight, on a core with the fewest, and returns its CPU.

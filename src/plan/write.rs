@@ -1,13 +1,13 @@
 //! What a plan wants of each setting, and the writes that this takes on the machine as it is.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, MaskWidth, QueueSet};
 use crate::machine::setting::on_or_off;
-use crate::machine::{Machine, Rss, SettingValue, WriteKind};
+use crate::machine::{Machine, Rss, Setting, SettingValue, WriteKind};
 
 /// One write to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,14 +95,12 @@ impl Target<'_> {
 /// The writes that a plan takes, in the order in which they are performed, and the number of settings that need none.
 /// Settings that the machine does not have are left out. `flow_entries`: the size of its flow table, and the reason.
 pub(crate) fn writes<'a>(
-    machine: &Machine,
+    machine: &'a Machine,
     wanted: impl Iterator<Item = (&'a str, Planned<'a>)>,
     flow_entries: Option<(u32, &'a str)>,
 ) -> (Vec<Write>, usize) {
-    let now: BTreeMap<_, _> = machine
-        .settings()
-        .map(|setting| ((setting.interface(), setting.kind, setting.number), setting))
-        .collect();
+    let key = |setting: &Setting<'a>| (setting.kind, setting.number, setting.interface());
+    let now = machine.settings().sorted_by_key(key).collect_vec();
     let flow_table = flow_entries.map(|(entries, why)| Planned {
         kind: WriteKind::Sysctl,
         number: 0,
@@ -110,10 +108,13 @@ pub(crate) fn writes<'a>(
         why,
     });
     let (mut writes, mut unchanged) = (Vec::new(), 0);
+    let [mut owner, mut reason] = [""; 2].map(Arc::from);
     for (interface, planned) in wanted.chain(flow_table.map(|table| ("", table))) {
-        let Some(setting) = now.get(&(interface, planned.kind, planned.number)) else {
+        let wanted = (planned.kind, planned.number, interface);
+        let Ok(at) = now.binary_search_by_key(&wanted, key) else {
             continue;
         };
+        let setting = now[at];
         let possible = machine.topology.possible;
         match planned.target.to_write(setting.value, possible) {
             None => unchanged += 1,
@@ -122,11 +123,19 @@ pub(crate) fn writes<'a>(
                 path: setting.path(),
                 value,
                 current: setting.text(),
-                interface: interface.into(),
-                why: planned.why.into(),
+                interface: again(&mut owner, interface),
+                why: again(&mut reason, planned.why),
             }),
         }
     }
     writes.sort_by_key(|write| write.kind);
     (writes, unchanged)
+}
+
+/// A text; the last one, where it is the same again.
+fn again(last: &mut Arc<str>, text: &str) -> Arc<str> {
+    if **last != *text {
+        *last = text.into();
+    }
+    Arc::clone(last)
 }

@@ -9,9 +9,11 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufRead as _, BufReader, ErrorKind, Read};
+use std::io::{self, BufReader, ErrorKind, Read};
 use std::str::FromStr;
 
+use bstr::ByteSlice as _;
+use bstr::io::BufReadExt as _;
 use itertools::Itertools as _;
 
 use crate::cpuset::MAX_CPUS;
@@ -137,8 +139,10 @@ pub fn parse(source: &mut dyn Read) -> io::Result<Interrupts> {
 pub fn read_counts(source: &mut dyn Read, irqs: &BTreeSet<u32>) -> io::Result<Counts> {
     let mut rows = BTreeMap::new();
     let cpus = read_rows(source, &|irq| irqs.contains(&irq), |irq, counts, tail| {
-        let counts = numbers(counts.split_ascii_whitespace())
-            .ok_or("has a row with something else than counts in it; fix: run again")?;
+        let counts = counts.to_str().ok();
+        let counts = counts.and_then(|counts| numbers(counts.split_ascii_whitespace()));
+        let counts =
+            counts.ok_or("has a row with something else than counts in it; fix: run again")?;
         let whose = tail.trim().to_owned();
         rows.insert(irq, CountRow { counts, whose });
         Ok(())
@@ -151,53 +155,47 @@ pub fn read_counts(source: &mut dyn Read, irqs: &BTreeSet<u32>) -> io::Result<Co
 fn read_rows(
     source: &mut dyn Read,
     wanted: &dyn Fn(u32) -> bool,
-    mut each: impl FnMut(u32, &str, &str) -> Result<(), &'static str>,
+    mut each: impl FnMut(u32, &[u8], &str) -> Result<(), &'static str>,
 ) -> io::Result<Vec<u32>> {
     let invalid = |reason: String| io::Error::new(ErrorKind::InvalidData, reason);
     let mut source = BufReader::with_capacity(1 << 18, source);
-    let (mut cpus, mut has_row, mut bytes) = (Vec::new(), false, Vec::new());
-    for line in 1.. {
-        bytes.clear();
-        if source.read_until(b'\n', &mut bytes)? == 0 {
-            break;
-        }
-        if bytes.pop() != Some(b'\n') {
+    let (mut cpus, mut has_row, mut number) = (Vec::new(), false, 0);
+    source.for_byte_line_with_terminator(|line| {
+        number += 1;
+        let Some(line) = line.strip_suffix(b"\n") else {
             let fix = "fix: run again, or copy /proc again if it is a copy";
-            return Err(invalid(format!("ends within line {line}; {fix}")));
-        }
-        if line == 1 {
-            cpus = columns(&String::from_utf8_lossy(&bytes)).collect();
-            if cpus.is_empty() {
-                break;
-            }
-            continue;
-        }
-        let Some(colon) = bytes.iter().position(|&byte| byte == b':') else {
-            continue;
+            return Err(invalid(format!("ends within line {number}; {fix}")));
         };
+        if number == 1 {
+            cpus = columns(&line.to_str_lossy()).collect();
+            return Ok(!cpus.is_empty());
+        }
+        let Some(colon) = line.find_byte(b':') else {
+            return Ok(true);
+        };
+        let (label, rest) = (&line[..colon], &line[colon + 1..]);
         has_row = true;
         // NMI, LOC, ERR and similar rows have no number and no handler; some have a single count.
-        let (label, rest) = (bytes[..colon].trim_ascii_start(), &bytes[colon + 1..]);
-        let Some(irq) = std::str::from_utf8(label)
+        let irq = label
+            .trim_ascii_start()
+            .to_str()
             .unwrap_or_default()
-            .parse()
-            .ok()
-            .filter(|&irq| wanted(irq))
-        else {
-            continue;
+            .parse();
+        let Some(irq) = irq.ok().filter(|&irq| wanted(irq)) else {
+            return Ok(true);
         };
-        let rest = String::from_utf8_lossy(rest);
-        let (found, tail) = skip_counts(&rest, cpus.len());
+        let (found, length) = skip_counts(rest, cpus.len());
         if found < cpus.len() {
             let why = "a CPU changed state while the file was read; fix: run again";
             let expected = cpus.len();
             return Err(invalid(format!(
-                "line {line} has {found} counts for {expected} CPUs; {why}"
+                "line {number} has {found} counts for {expected} CPUs; {why}"
             )));
         }
-        let counts = &rest[..rest.len() - tail.len()];
-        each(irq, counts, tail).map_err(|reason| invalid(reason.to_owned()))?;
-    }
+        let (counts, tail) = rest.split_at(length);
+        each(irq, counts, &tail.to_str_lossy()).map_err(|reason| invalid(reason.to_owned()))?;
+        Ok(true)
+    })?;
     let missing = if cpus.is_empty() {
         "header line with CPUs"
     } else if has_row {
@@ -227,16 +225,29 @@ pub(super) fn numbers<'a, T: FromStr>(words: impl Iterator<Item = &'a str>) -> O
 /// Characters of a count as the kernel prints it (` %10u`), unless it is larger.
 const COLUMN: usize = 11;
 
-/// Steps over at most `cpus` numbers: how many there were, and the text behind them.
-fn skip_counts(text: &str, cpus: usize) -> (usize, &str) {
-    let bytes = text.as_bytes();
+/// Steps over at most `cpus` numbers: how many there were, and where they end.
+fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
     let is_end = |at: usize| matches!(bytes.get(at), None | Some(b' ' | b'\n'));
-    let is_column = |column: &[u8]| column[0] == b' ' && column[COLUMN - 1].is_ascii_digit();
-    // The text of a large machine has millions of counts: no character is looked at that need not be.
-    let columns = bytes.get(..cpus * COLUMN);
-    if columns.is_some_and(|found| found.chunks_exact(COLUMN).all(is_column) && is_end(found.len()))
+    // The text of a large machine has millions of counts: no character is looked at that need not be. Columns that begin
+    // with a blank one after another are counts, if the last is one: a row with one too few has a chip's name there.
+    if let Some((columns, last)) = bytes
+        .get(..cpus * COLUMN)
+        .and_then(|all| all.split_last_chunk())
     {
-        return (cpus, &text[cpus * COLUMN..]);
+        let blanks = columns
+            .iter()
+            .step_by(COLUMN)
+            .filter(|&&first| first == b' ');
+        let last: &[u8; COLUMN] = last;
+        let is_count = last.trim_ascii_start().iter().all(u8::is_ascii_digit);
+        if blanks.count() == cpus - 1
+            && last[0] == b' '
+            && is_count
+            && last[COLUMN - 1] != b' '
+            && is_end(cpus * COLUMN)
+        {
+            return (cpus, cpus * COLUMN);
+        }
     }
     let mut at = 0;
     for found in 0..cpus {
@@ -247,11 +258,11 @@ fn skip_counts(text: &str, cpus: usize) -> (usize, &str) {
             .take_while(|byte| byte.is_ascii_digit());
         let end = count + digits.count();
         if end == count || !is_end(end) {
-            return (found, &text[at..]);
+            return (found, at);
         }
         at = end;
     }
-    (cpus, &text[at..])
+    (cpus, at)
 }
 
 /// The text with every count 0, in the same columns: it parses to the same rows, and is the same text as long as
@@ -262,8 +273,7 @@ pub fn without_counts(text: &str) -> String {
         let Some((label, rest)) = line.split_once(':') else {
             return line.to_owned();
         };
-        let (_, tail) = skip_counts(rest, cpus);
-        let counts = &rest[..rest.len() - tail.len()];
+        let (counts, tail) = rest.split_at(skip_counts(rest.as_bytes(), cpus).1);
         // The last digit of each stays as a zero.
         let ends = counts.chars().skip(1).chain([' ']);
         let zeros = counts.chars().zip(ends).map(|pair| match pair {

@@ -206,8 +206,10 @@ impl Gain {
 /// The gain of each interface of a plan, if these settings are as they are and all others as planned.
 pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Difference]) -> Vec<Gain> {
     let paths: BTreeSet<&str> = differs.iter().map(|one| &*one.write.path).collect();
-    let now = standings(machine, &plan.interfaces, &|path| !paths.contains(path));
-    let planned = standings(machine, &plan.interfaces, &|_| true);
+    let now = standings(machine, &plan.interfaces, &|kind, interface, number| {
+        paths.is_empty() || !paths.contains(&*kind.path(interface, number))
+    });
+    let planned = standings(machine, &plan.interfaces, &|_, _, _| true);
     let each = izip!(&plan.interfaces, now, planned).map(|(interface, now, planned)| {
         let own = differs.iter();
         let own = own.filter(|one| *one.write.interface == *interface.name);

@@ -242,7 +242,7 @@ pub fn interfaces(
         [] => vec![Gain::default(); plan.interfaces.len()],
         drifted => gains(machine, plan, drifted),
     };
-    let as_is = standings(machine, &plan.interfaces, &|_| false);
+    let as_is = standings(machine, &plan.interfaces, &|_, _, _| false);
     let each = izip!(
         &plan.interfaces,
         gains(machine, plan, &differs),
