@@ -98,7 +98,7 @@ impl Rps {
                 }
             }
             policy::Rps::Auto => match Self::free(work, busy, has_rdma) {
-                Ok((free, why)) => {
+                (Some(free), why, _) => {
                     let first = |core: &CpuSet| core.intersection(&free).first();
                     let free = topology.cores.iter().filter_map(first).collect_vec();
                     let is_slow = work
@@ -117,7 +117,7 @@ impl Rps {
                         ..Self::default()
                     }
                 }
-                Err((why, note)) => Self {
+                (None, why, note) => Self {
                     note,
                     ..off(&format!("off: {why}"))
                 },
@@ -126,16 +126,16 @@ impl Rps {
     }
 
     /// RPS in place of receive queues that the device cannot have: the candidate cores on which no queue of any interface
-    /// lands, and the reason; or why it is off.
+    /// lands; `None` where it stays off. And the reason.
     fn free(
         work: &Work<'_>,
         busy: &CpuSet,
         has_rdma: bool,
-    ) -> Result<(CpuSet, String), (String, Option<Note>)> {
+    ) -> (Option<CpuSet>, String, Option<Note>) {
         let (interface, locations) = (work.interface, work.locations);
         let topology = &work.machine.topology;
         let (name, queues) = (interface.name.clone(), interface.rx_queues.len());
-        let off = |why: &str| Err((why.to_owned(), None));
+        let off = |why: &str| (None, why.to_owned(), None);
         // RPS stays on the local node where the vectors were widened to others.
         let local = work.candidates.tiers.first();
         let mut free = local.unwrap_or(&work.candidates.cpus).difference(busy);
@@ -152,7 +152,11 @@ impl Rps {
                 cpus,
                 others,
             });
-            return Err(("the machine is too small to gain from it".to_owned(), note));
+            return (
+                None,
+                "the machine is too small to gain from it".to_owned(),
+                note,
+            );
         }
         if interface.is_virtual_function() {
             return off("the device is an SR-IOV virtual function");
@@ -169,7 +173,7 @@ impl Rps {
                     channels,
                     advised,
                 });
-                return Err(("the device can have more queues".to_owned(), note));
+                return (None, "the device can have more queues".to_owned(), note);
             }
             None if !has_one_queue(work) => {
                 return off("the number of queues that the device can have is unknown");
@@ -192,7 +196,7 @@ impl Rps {
             return off(&format!("too few idle cores: {cores} for {queues} {noun}"));
         }
         let why = format!("to idle cores{but_cpu0}: the device has no more queues");
-        Ok((free, why))
+        (Some(free), why, None)
     }
 
     /// All CPUs to which packets are sent.
