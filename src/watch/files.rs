@@ -32,9 +32,8 @@ const NAMES: AddWatchFlags = AddWatchFlags::IN_CREATE
     .union(AddWatchFlags::IN_ONLYDIR);
 const NAMES_AND_WRITES: AddWatchFlags = NAMES.union(AddWatchFlags::IN_CLOSE_WRITE);
 
-/// The files of a cgroup that decide on its partition. The kernel reports each change of the first (`kernfs_notify`); the
-/// others only report who writes them.
-const PARTITION_FILES: [&str; 3] = [cgroups::PARTITION, CPUS, "cpuset.cpus.exclusive"];
+/// The files of a cgroup that decide on its partition, beside its state. They only report who writes them.
+const PARTITION_FILES: [&str; 2] = [CPUS, "cpuset.cpus.exclusive"];
 /// The CPUs that a cgroup is given.
 const CPUS: &str = "cpuset.cpus";
 /// Its write gives cpusets to the children of a cgroup, which makes their files without an event.
@@ -50,6 +49,8 @@ enum Watched {
     Vector(u32),
     /// A cgroup, or a file of it.
     Cgroup,
+    /// The state of a cgroup's partition; the kernel reports each change (`kernfs_notify`).
+    Partition,
 }
 
 #[derive(Debug)]
@@ -175,7 +176,7 @@ impl Files {
     }
 
     pub(super) fn read(&mut self, root: &Root, woken: &mut Woken) -> io::Result<()> {
-        let (mut written, mut cgroups) = (BTreeSet::new(), false);
+        let (mut written, mut cgroups, mut partitions) = (BTreeSet::new(), false, false);
         loop {
             let events = match self.inotify.read_events() {
                 Err(Errno::EAGAIN) => break,
@@ -189,6 +190,7 @@ impl Files {
                 match self.watches.get(&event.wd).cloned() {
                     Some(Watched::Vector(irq)) => _ = written.insert(irq),
                     Some(Watched::Cgroup) => cgroups = true,
+                    Some(Watched::Partition) => (cgroups, partitions) = (true, true),
                     Some(Watched::Directory(directory)) => {
                         self.directory_event(root, &directory, &event, woken)?;
                     }
@@ -201,7 +203,9 @@ impl Files {
         if cgroups {
             let (exclusive, near) = (self.exclusive.clone(), self.near.clone());
             self.look_at_cgroups(root)?;
-            if self.exclusive != exclusive {
+            // With each change of a partition the kernel sets the affinities of threads, also with one that is undone at
+            // once (`update_tasks_cpumask`).
+            if partitions || self.exclusive != exclusive {
                 let mut cpus = self.exclusive.0.short();
                 if cpus.is_empty() {
                     "none".clone_into(&mut cpus);
@@ -325,7 +329,13 @@ impl Files {
         let all = (parents.map(|directory| (directory.clone(), NAMES)))
             .chain(files.map(|file| (file, AddWatchFlags::IN_MODIFY)))
             .map(|(path, flags)| (root.outside(&path), flags, Watched::Cgroup));
-        let added = self.replace(|watched| *watched == Watched::Cgroup, all);
+        let states = files_of(&mut found.cgroups.iter(), &[cgroups::PARTITION]).into_iter();
+        let states = states.map(|path| {
+            let flags = AddWatchFlags::IN_MODIFY;
+            (root.outside(&path), flags, Watched::Partition)
+        });
+        let is_old = |watched: &_| matches!(watched, Watched::Cgroup | Watched::Partition);
+        let added = self.replace(is_old, all.chain(states));
         self.is_full = added == Err(Errno::ENOSPC);
         if self.is_full { Ok(()) } else { added }
     }

@@ -428,6 +428,11 @@ fn cpus_that_a_cgroup_has_alone_are_left_out_while_it_has_them() {
     watching.told("(exclusive CPUs 2");
     assert_eq!(affinity(&machine, IRQ), "02");
     assert_ne!(affinity(&machine, OTHER_IRQ), "04");
+    // It ends and begins again before anybody looks: the kernel has set affinities of threads.
+    machine.write(IRQ, "ff\n");
+    make(slice, "isolated", "2");
+    watching.told("(exclusive CPUs 2");
+    assert_eq!(affinity(&machine, IRQ), "02");
     make(slice, "root invalid (no CPU)", "0-7");
     watching.told("(exclusive CPUs none");
     assert_eq!(affinities(), before);
