@@ -279,9 +279,11 @@ class Judge:
 
         def as_planned():
             # Without a watcher, a plan does not leave out the CPUs of exclusive partitions.
-            pid = run("systemctl", "show", UNIT, "--property=MainPID", "--value").stdout.strip()
+            def pid():
+                return int(run("systemctl", "show", UNIT, "--property=MainPID", "--value").stdout or 0)
+            ran = watcher().get("pid") == pid() != 0
             last[:] = [run("nicpin", "check", "--exact")]
-            return last[0].returncode == 0 and watcher().get("pid") == int(pid or 0) != 0
+            return ran and last[0].returncode == 0 and watcher().get("pid") == pid()
         if not wait(HOPELESS, as_planned):
             return f"not as planned after {HOPELESS:.0f} s:\n{last[0].stdout}{last[0].stderr}"
         took = time.monotonic() - began
