@@ -271,17 +271,16 @@ fn settings<'a>(
         })
     });
     let as_good = as_good.count() as u64;
-    let is_hinted = |path: &str| {
-        let mut vectors = interface.vectors.iter();
-        let vector = vectors.find(|vector| path == affinity_file(vector.irq));
-        let placement = vector.and_then(|vector| vector.placement.as_ref());
+    let hinted = interface.vectors.iter().filter(|vector| {
+        let placement = vector.placement.as_ref();
         placement.is_some_and(|placement| placement.decided_by == Some(DecidedBy::Hint))
-    };
+    });
+    let hinted: BTreeSet<_> = hinted.map(|vector| affinity_file(vector.irq)).collect();
     let (mut rps, mut others) = (0_u64, 0);
     for Difference { write, .. } in differs {
         match write.kind {
             WriteKind::Rps => rps += 1,
-            WriteKind::Vector => others += u64::from(is_hinted(&write.path)),
+            WriteKind::Vector => others += u64::from(hinted.contains(&write.path)),
             WriteKind::Xps => others += u64::from(xps_is_off),
             _ => others += 1,
         }

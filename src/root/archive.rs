@@ -4,6 +4,7 @@
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::str;
 
+use bstr::{ByteSlice as _, ByteVec as _};
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use tar::{EntryType, Header};
@@ -83,15 +84,8 @@ impl Tree {
             if entry.header().entry_type() == EntryType::XGlobalHeader {
                 continue;
             }
-            let path = entry.path_bytes();
-            // It may be as long as the archive.
-            let name = String::from_utf8_lossy(&path[..path.len().min(PATH_MAX)]).into_owned();
-            let added = if path.len() > PATH_MAX {
-                Err(TOO_LONG)
-            } else {
-                tree_path(&name)
-            };
-            let added = match added {
+            let name = entry.path_bytes().into_owned();
+            let added = match tree_path(&name) {
                 Ok(path) if path.is_empty() => Ok(()),
                 Ok(path) => tree.add_entry(&path, &mut entry)?,
                 Err(reason) => Err(reason),
@@ -118,9 +112,8 @@ impl Tree {
             EntryType::Directory => return Ok(self.add_directory(path)),
             EntryType::Regular if entry.size() > MAX_SIZE as u64 => Err(TOO_MUCH),
             EntryType::Regular => {
-                let size = usize::try_from(entry.size()).unwrap_or(NO_TEXT);
-                let mut bytes = Vec::with_capacity(size.min(NO_TEXT));
-                entry.read_to_end(&mut bytes)?;
+                let mut bytes = vec![0; usize::try_from(entry.size()).unwrap_or(MAX_SIZE)];
+                entry.read_exact(&mut bytes)?;
                 let mode = entry.header().mode()? & 0o7777;
                 let text = match str::from_utf8(&bytes) {
                     Ok(text) => Ok(text.into()),
@@ -206,19 +199,25 @@ impl<R: Read> Seek for Forward<R> {
 }
 
 /// The path in the tree of an archive's entry: `/sys/class` for `./sys/class/`.
-fn tree_path(name: &str) -> Result<String, &'static str> {
-    if name.starts_with('/') {
+fn tree_path(name: &[u8]) -> Result<String, &'static str> {
+    if name.len() > PATH_MAX {
+        return Err(TOO_LONG);
+    }
+    if name.starts_with(b"/") {
         return Err("is an absolute path");
     }
-    let mut path = String::with_capacity(name.len() + 1);
-    for part in name.split('/').filter(|part| !["", "."].contains(part)) {
-        if part == ".." {
-            return Err("leaves the tree");
+    let mut path = Vec::with_capacity(name.len() + 1);
+    for part in name.split(|&byte| byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => return Err("leaves the tree"),
+            _ => {
+                path.push(b'/');
+                path.extend(part);
+            }
         }
-        path.push('/');
-        path.push_str(part);
     }
-    Ok(path)
+    Ok(path.into_string_lossy())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use itertools::Itertools as _;
 use nix::errno::Errno;
 
@@ -28,7 +29,7 @@ const MAX_NAMES: usize = 4 * 64;
 /// Directories, files and links by path, which begins with `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
-    entries: HashMap<String, Entry>,
+    entries: HashMap<String, Entry, RandomState>,
     /// The approximate size in memory, in bytes.
     size: usize,
 }
@@ -133,7 +134,7 @@ impl Tree {
 impl Default for Tree {
     fn default() -> Self {
         Self {
-            entries: [(String::new(), Entry::Directory(BTreeSet::new()))].into(),
+            entries: HashMap::from_iter([(String::new(), Entry::Directory(BTreeSet::new()))]),
             size: 0,
         }
     }
