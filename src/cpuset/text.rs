@@ -242,9 +242,13 @@ impl MaskWidth {
     /// The width of a mask as a file holds it now; `None` when the text is no mask.
     pub fn of(mask: &str) -> Option<Self> {
         CpuSet::parse_mask(mask).ok()?;
-        let mut groups = trim(mask).split(',');
-        let digits = groups.next()?.len() + groups.count() * 8;
-        let digits = digits.try_into().ok()?;
+        Self::of_valid(trim(mask))
+    }
+
+    fn of_valid(mask: &str) -> Option<Self> {
+        let groups = mask.bytes().filter(|byte| *byte == b',').count();
+        let first = mask.find(',').unwrap_or(mask.len());
+        let digits = (first + groups * 8).try_into().ok()?;
         Some(Self { digits })
     }
 }
@@ -263,9 +267,10 @@ impl MaskFile {
     /// Parses the text of a mask file.
     pub fn parse(text: &str) -> Result<Self, CpuSetError> {
         let cpus = CpuSet::parse_kernel_mask(text)?;
-        let width = MaskWidth::of(text);
+        let text = trim(text);
+        let width = MaskWidth::of_valid(text);
         let width = width.ok_or_else(|| CpuSetError::new(text, MASK, "it is empty"))?;
-        let text = trim(text).into();
+        let text = text.into();
         Ok(Self { text, cpus, width })
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use bstr::ByteSlice as _;
 use foldhash::fast::RandomState;
 use itertools::Itertools as _;
 use nix::errno::Errno;
@@ -95,7 +96,10 @@ impl Tree {
             let found = loop {
                 match self.entries.get(&path[..end]) {
                     Some(entry) => break entry,
-                    None => end = path[..end].rfind('/').ok_or(Errno::ENOENT)?,
+                    None => {
+                        let above = path.as_bytes()[..end].rfind_byte(b'/');
+                        end = above.ok_or(Errno::ENOENT)?;
+                    }
                 }
             };
             let rest = &path[end..];
@@ -161,9 +165,10 @@ impl Tree {
 
     /// Adds an entry, which must not exist, and its parent directories.
     pub fn add(&mut self, path: &str, entry: Entry) -> Result<(), &'static str> {
-        let Some((above, name)) = path.rsplit_once('/') else {
+        let Some(slash) = path.as_bytes().rfind_byte(b'/') else {
             return Err("has an empty path");
         };
+        let (above, name) = (&path[..slash], &path[slash + 1..]);
         let text = match &entry {
             Entry::Directory(_) => "",
             Entry::File(file) => &file.text,
@@ -179,7 +184,9 @@ impl Tree {
         if has_control(name) || is_link && has_control(text) {
             return Err("has a control character in its name");
         }
-        if path.bytes().filter(|byte| *byte == b'/').count() > MAX_DEPTH {
+        // A name has a byte and more.
+        let may_be_deep = path.len() > 2 * MAX_DEPTH;
+        if may_be_deep && path.matches('/').count() > MAX_DEPTH {
             return Err("is below more than 64 directories");
         }
         let size = path.len() + name.len() + text.len() + ENTRY_SIZE;

@@ -13,7 +13,12 @@ pub(super) fn fit<'a>(pattern: &str, rest: &'a str, cut: bool) -> Option<Fit<'a>
         .strip_prefix('{')
         .and_then(|part| part.split_once('}'))
     else {
-        let (literal, tail) = pattern.split_at(pattern.find('{').unwrap_or(pattern.len()));
+        let (literal, tail) = pattern.split_at(
+            pattern
+                .bytes()
+                .position(|byte| byte == b'{')
+                .unwrap_or(pattern.len()),
+        );
         let length = if cut {
             literal.len().min(rest.len())
         } else {
