@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nicpin::read::interrupts::{INTERRUPTS, without_counts};
-use nicpin::read::{Wants, others, tools, topology};
+use nicpin::read::{Wants, others, topology};
 use nicpin::root::archive::SCHEMA;
 use nicpin::root::tree::{ABOUT, Entry, Tree, TreeFile, resolve};
 use nicpin::root::{FileError, Recorded, Root};
@@ -146,13 +146,13 @@ fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<(), CaptureError> {
 /// The tree of what was read through a recording root.
 fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
     let mut tree = Tree::default();
-    let stat = |path: &str| record.files.get(path).map(|file| &*file.text);
     let mut paths: Vec<&String> = record.paths.iter().collect();
-    paths.retain(|path| {
-        !tools::is_unrelated_process(path, stat)
-            && !record.answers.contains_key(*path)
-            && *path != ABOUT
-    });
+    // Processes are nobody's business.
+    let is_process = |path: &str| {
+        let below = path.strip_prefix("/proc/");
+        below.is_some_and(|below| below.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    paths.retain(|path| !is_process(path) && !record.answers.contains_key(*path) && *path != ABOUT);
     // Files that were read come first, with their content; then paths that were only looked up.
     paths.sort_by_key(|path| !record.files.contains_key(*path));
     for path in paths {
@@ -168,15 +168,15 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
         }
         let bare = match path.as_str() {
             INTERRUPTS => Some(without_counts(&seen.text)),
-            _ => [topology::bare, tools::bare, others::bare]
-                .iter()
-                .find_map(|bare| bare(path, &seen.text)),
+            path => topology::bare(path, &seen.text).or_else(|| others::bare(path, &seen.text)),
         };
         seen.text = bare.map_or(seen.text, Into::into);
         add(&mut tree, &place, Entry::File(seen))?;
     }
     for (path, names) in &record.lists {
-        for name in names.iter().filter(|name| is_fact(path, name)) {
+        // Whether the names are facts themselves, without being opened.
+        let is_fact = |name: &&String| path.ends_with("/msi_irqs") || name.starts_with("lower_");
+        for name in names.iter().filter(is_fact) {
             let place = format!("{}/{name}", path.trim_end_matches('/'));
             if let Some((place, mode)) = walk(root, &mut tree, &place, false)? {
                 if tree.entry(&place).is_none() {
@@ -189,13 +189,6 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
         add(&mut tree, path, file(0o644, answer.clone()))?;
     }
     Ok(tree)
-}
-
-/// Whether the names in a directory are facts themselves, without being opened.
-fn is_fact(directory: &str, name: &str) -> bool {
-    directory.ends_with("/msi_irqs")
-        || name.starts_with("lower_")
-        || tools::is_fact(directory, name)
 }
 
 /// Adds the directories and links on the way to a path. Where it ends at a file, the file's place and mode.

@@ -7,17 +7,15 @@
 mod identity;
 mod names;
 
-use std::collections::BTreeSet;
-
 use identity::StandIns;
 use names::{Cgroups, Names};
 
+use nicpin::machine::OtherTools;
 use nicpin::policy::without_comments;
 use nicpin::read::netlink::ALTNAMES;
-use nicpin::read::tools::irqbalance::{self, SCRIPT};
-use nicpin::root::tree::{Entry, Tree, TreeFile, resolve};
+use nicpin::read::tools::RECORDED;
+use nicpin::root::tree::{Entry, Tree, TreeFile};
 use nicpin::root::{FileError, Root};
-use nix::errno::Errno;
 
 const NET: &str = "/sys/class/net";
 /// Where a site keeps its policy.
@@ -54,12 +52,9 @@ const IDENTITY: [&str; 20] = [
 pub(super) fn redact(
     tree: &Tree,
     root: &Root,
-
     names: bool,
     changes: &mut Vec<String>,
 ) -> Result<Tree, FileError> {
-    let other = without_script(tree, changes);
-    let tree = other.as_ref().unwrap_or(tree);
     let names = if names {
         Names::of(tree, root)?
     } else {
@@ -103,6 +98,8 @@ pub(super) fn redact(
                         continue;
                     };
                     text = bare.into();
+                } else if path == RECORDED {
+                    text = without_script(&text, changes).map_or(text, Into::into);
                 }
                 let shown = names.in_text(path, &text);
                 let hidden = stand_ins.hide(&shown);
@@ -150,56 +147,16 @@ fn is_hardware_address(text: &str) -> bool {
     text.split(':').count() >= 6 && text.split(':').all(pair)
 }
 
-/// The tree with irqbalance's policy script in another place, if it is in one that a site chose; what it answers to
-/// whether the script asks nicpin stays.
-fn without_script(tree: &Tree, changes: &mut Vec<String>) -> Option<Tree> {
-    let mut files = irqbalance::FILES
-        .iter()
-        .filter_map(|(path, _)| tree.file(path).ok());
-    let script = files.find_map(|file| file.text.lines().find_map(irqbalance::bare_script))?;
+/// What was found of other tools, with irqbalance's policy script in another place, if it is in one that a site chose.
+fn without_script(found: &str, changes: &mut Vec<String>) -> Option<String> {
+    let mut tools: OtherTools = serde_json::from_str(found).ok()?;
+    let script = tools.irqbalance.as_mut()?.policy_script.as_mut()?;
     if script.starts_with("/usr/") {
         return None;
     }
-    let place = if script.rsplit('/').next() == Some(SCRIPT) {
-        format!("{SCRIPT_PLACE}/{SCRIPT}")
-    } else {
-        SCRIPT_PLACE.to_owned()
-    };
-    let places = [
-        (script.clone(), place.clone()),
-        (format!("{script}/{SCRIPT}"), format!("{place}/{SCRIPT}")),
-    ];
-    // Whatever is on the way to it.
-    let mut on_the_way = BTreeSet::new();
-    for (path, _) in &places {
-        let target = resolve(path, |path, _| {
-            on_the_way.insert(path.to_owned());
-            Ok::<_, Errno>(tree.link(path))
-        });
-        on_the_way.extend(target);
-    }
-    let mut moved = Tree::default();
-    for (path, entry) in tree.iter().filter(|(path, _)| !on_the_way.contains(*path)) {
-        let mut entry = entry.without_names();
-        if let Entry::File(file) = &mut entry {
-            if irqbalance::FILES.iter().any(|(of, _)| *of == path) {
-                file.text = file.text.replace(&script, &place).into();
-            }
-        }
-        // A tree with fewer entries has room for each.
-        moved.add(path, entry).ok()?;
-    }
-    for (old, new) in places {
-        if let Ok(Entry::File(TreeFile { mode, .. })) = tree.get(&old) {
-            let empty = TreeFile {
-                mode: *mode,
-                ..TreeFile::default()
-            };
-            moved.add(&new, Entry::File(empty)).ok()?;
-        }
-    }
+    SCRIPT_PLACE.clone_into(script);
     changes.push(format!(
-        "irqbalance's policy script is {place} in the capture"
+        "irqbalance's policy script is {SCRIPT_PLACE} in the capture"
     ));
-    Some(moved)
+    serde_json::to_string(&tools).ok()
 }

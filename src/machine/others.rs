@@ -148,7 +148,7 @@ impl NeighbourKind {
 }
 
 /// The tools found on this machine.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherTools {
     /// irqbalance, while it runs.
     pub irqbalance: Option<Irqbalance>,
@@ -159,7 +159,7 @@ pub struct OtherTools {
 }
 
 /// A tool that sets affinity at certain moments.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OtherTool {
     /// A cloud provider's script that runs at boot: its path and what it writes.
     CloudScript { path: String, writes: String },
@@ -174,7 +174,7 @@ pub enum OtherTool {
 }
 
 /// A running irqbalance.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Irqbalance {
     /// The process id.
     pub pid: i32,

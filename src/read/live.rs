@@ -27,7 +27,7 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine> {
         memory: if_wanted(wants.memory, || topology::memory(root, &topology))?,
         topology,
         altnames: netlink::altnames(root)?,
-        other_tools: tools::read(root),
+        other_tools: root.gist(tools::RECORDED, || tools::find(root))?,
         sockets_poll: sockets_poll(root)?,
         ..machine
     })

@@ -9,12 +9,14 @@ use std::collections::BTreeSet;
 
 use crate::machine::OtherTools;
 use crate::machine::others::OtherTool;
-use crate::read::files::{name_in, name_of, read_best_effort};
+use crate::read::files::{name_in, read_best_effort};
 use crate::root::Root;
 
 pub(crate) use process::Found;
-pub use process::is_unrelated_process;
 pub(in crate::read) use process::stat_of;
+
+/// Where a capture has what was found, and none of the files.
+pub const RECORDED: &str = "/nicpin/other-tools";
 
 /// Scripts that cloud images run at boot, and what they write.
 const SCRIPTS: [(&str, &str); 2] = [
@@ -44,7 +46,7 @@ const TUNED_PID_FILE: &str = "/run/tuned/tuned.pid";
 const ACTIVE_PROFILE: &str = "/etc/tuned/active_profile";
 
 /// Finds them. Nothing of this ends a command: what cannot be read could not be determined.
-pub(crate) fn read(root: &Root) -> OtherTools {
+pub(crate) fn find(root: &Root) -> OtherTools {
     let (irqbalance, irqbalance_hidden) = match irqbalance::find(root) {
         Found::Running(pid) => (Some(irqbalance::read(root, pid)), None),
         Found::Hidden(path) => (None, Some(path)),
@@ -88,12 +90,11 @@ fn tuned(root: &Root) -> Option<OtherTool> {
         let Some(text) = files.find_map(|file| read_best_effort(root, &file)) else {
             continue;
         };
+        let is_irq_unit = |line: &str| line.trim() == "[irq]" || value(line, "type") == Some("irq");
+        let isolates = |line| value(line, "isolated_cores").is_some_and(|cores| !cores.is_empty());
         let setting = if text.lines().any(isolates) {
             "isolated_cores"
-        } else if text
-            .lines()
-            .any(|line| is_irq_unit(line) || is_irq_type(line))
-        {
+        } else if text.lines().any(is_irq_unit) {
             "the plugin irq"
         } else {
             let included = text
@@ -110,21 +111,6 @@ fn tuned(root: &Root) -> Option<OtherTool> {
         });
     }
     None
-}
-
-/// Whether a line of a profile moves interrupts by the plugin `scheduler`.
-fn isolates(line: &str) -> bool {
-    value(line, "isolated_cores").is_some_and(|cores| !cores.is_empty())
-}
-
-/// Whether it begins a unit that is named as the plugin `irq`, which moves interrupts.
-fn is_irq_unit(line: &str) -> bool {
-    line.trim() == "[irq]"
-}
-
-/// Whether it makes a unit one of that plugin.
-fn is_irq_type(line: &str) -> bool {
-    value(line, "type") == Some("irq")
 }
 
 /// The value that a line of an INI file gives a name.
@@ -154,8 +140,11 @@ fn links(root: &Root) -> Vec<OtherTool> {
             for file in files.into_iter().filter(|file| seen.insert(file.clone())) {
                 let path = format!("{directory}/{file}");
                 let text = read_best_effort(root, &path).unwrap_or_default();
-                let policy = text.lines().filter_map(affinity_policy).next_back();
-                if let Some(policy) = policy.filter(|policy| !policy.is_empty()) {
+                let mut values = text.lines().rev();
+                let value = values.find_map(|line| value(line, "IRQAffinityPolicy"));
+                // A word; what follows it is somebody's comment.
+                if let Some(policy) = value.and_then(|value| value.split_ascii_whitespace().next())
+                {
                     let policy = policy.to_owned();
                     links.push(OtherTool::LinkFile { path, policy });
                 }
@@ -163,56 +152,4 @@ fn links(root: &Root) -> Vec<OtherTool> {
         }
     }
     links
-}
-
-/// The value of `IRQAffinityPolicy=`, a word; what follows it is somebody's comment.
-fn affinity_policy(line: &str) -> Option<&str> {
-    Some(
-        value(line, "IRQAffinityPolicy")?
-            .split_ascii_whitespace()
-            .next()
-            .unwrap_or_default(),
-    )
-}
-
-/// The lines of a file that are read here, and nothing else of it: what a capture may keep. `None` for a file that is
-/// none of theirs.
-pub fn bare(path: &str, text: &str) -> Option<String> {
-    let bare = process::bare(path, text);
-    if bare.is_some() {
-        return bare;
-    }
-    let line: fn(&str) -> Option<String> = if path == irqbalance::UNIX_SOCKETS {
-        irqbalance::bare_socket
-    } else if irqbalance::FILES.iter().any(|(file, _)| *file == path) {
-        irqbalance::bare_arguments
-    } else if name_of(path) == "tuned.conf" {
-        bare_profile
-    } else if LINK_DIRECTORIES.iter().any(|above| path.starts_with(above)) {
-        |line| Some(format!("IRQAffinityPolicy={}", affinity_policy(line)?))
-    } else {
-        return None;
-    };
-    Some(
-        text.lines()
-            .filter_map(line)
-            .map(|line| line + "\n")
-            .collect(),
-    )
-}
-
-fn bare_profile(line: &str) -> Option<String> {
-    let included = value(line, "include").and_then(|names| names.split(['#', ';']).next());
-    Some(match included {
-        Some(names) => format!("include={names}"),
-        None if is_irq_type(line) => "type=irq".to_owned(),
-        None if is_irq_unit(line) => "[irq]".to_owned(),
-        None if isolates(line) => "isolated_cores=(left out)".to_owned(),
-        None => return None,
-    })
-}
-
-/// Whether a name in a directory is a fact without being opened.
-pub fn is_fact(directory: &str, name: &str) -> bool {
-    irqbalance::DIRECTORIES.contains(&directory) && irqbalance::pid_of_socket(name).is_some()
 }

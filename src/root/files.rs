@@ -175,12 +175,38 @@ impl Root {
             }
             return Ok(answer);
         }
+        self.recorded_answer(path)
+    }
+
+    fn recorded_answer<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, FileError> {
         self.parse_opt(path, |text| {
             serde_json::from_str(text).map_err(|error| {
                 let fix = "fix: capture the machine again with this version of nicpin";
                 self.content_error(path, format!("not a recorded answer: {error}; {fix}"))
             })
         })
+    }
+
+    /// What is found in files that are not recorded, but for those that the user may not read: what was found is, at this
+    /// path, where a tree may have it instead of the files.
+    pub(crate) fn gist<T: Serialize + DeserializeOwned>(
+        &self,
+        path: &str,
+        find: impl FnOnce() -> T,
+    ) -> Result<T, FileError> {
+        if !self.is_real() {
+            if let Some(found) = self.recorded_answer(path)? {
+                return Ok(found);
+            }
+        }
+        let before = self.recorded();
+        let found = find();
+        self.note(|record| {
+            let refused = std::mem::take(&mut record.refused);
+            *record = Recorded { refused, ..before };
+        });
+        self.remember(path, || to_json(&found));
+        Ok(found)
     }
 
     /// Changes an answer that was recorded at a path.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use nicpin::machine::interface::natural;
 use nicpin::read::cgroups::CGROUPS;
 use nicpin::read::interrupts::INTERRUPTS;
+use nicpin::read::tools::RECORDED;
 use nicpin::root::tree::{Entry, Tree};
 use nicpin::root::{FileError, Root};
 
@@ -84,7 +85,7 @@ impl Names {
                 text.split_inclusive('\n').map(line).collect()
             }
             _ if path.ends_with("/actions") => self.in_words(text),
-            _ if path.starts_with("/etc/") => self.without_host(text),
+            _ if path == RECORDED || path.starts_with("/etc/") => self.without_host(text),
             _ => text.to_owned(),
         }
     }
@@ -135,8 +136,7 @@ impl Names {
     }
 }
 
-/// Names of cgroups, which are those of containers, services and users, and what replaces them. Services whose processes
-/// are looked for, such as irqbalance's, keep theirs: they are found by it.
+/// Names of cgroups, which are those of containers, services and users, and what replaces them.
 #[derive(Debug, Default)]
 pub(super) struct Cgroups(BTreeMap<String, String>);
 
@@ -150,13 +150,8 @@ impl Cgroups {
             .filter_map(|(path, _)| below(path))
             .flat_map(|path| path.split('/'))
             .collect();
-        let services = tree
-            .iter()
-            .filter_map(|(path, _)| below(path)?.strip_suffix("/cgroup.procs"));
-        let kept: BTreeSet<&str> = services.flat_map(|path| path.split('/')).collect();
-        let names = names.difference(&kept);
         let number =
-            |(number, name): (usize, &&str)| ((*name).to_owned(), format!("cgroup{number:04}"));
+            |(number, name): (usize, &str)| (name.to_owned(), format!("cgroup{number:04}"));
         Self((1..).zip(names).map(number).collect())
     }
 

@@ -3,7 +3,6 @@
 
 use std::io;
 
-use itertools::Itertools as _;
 use netlink_bindings::unix_diag::{Req, Request, ShowFlags};
 use nix::libc::AF_UNIX;
 use nix::sys::socket::SockProtocol;
@@ -15,11 +14,11 @@ use crate::read::tools::process::{self, Found};
 use crate::root::Root;
 
 /// The policy script with which irqbalance asks nicpin, as in `dist/` and as packages install it.
-pub const SCRIPT: &str = "nicpin-irqbalance-policy";
+const SCRIPT: &str = "nicpin-irqbalance-policy";
 
 /// The files, each with the variable that it has where it names none: Debian and Ubuntu; Fedora, RHEL and SUSE;
 /// Gentoo.
-pub const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 3] = [
     ("/etc/default/irqbalance", "IRQBALANCE_ARGS"),
     ("/etc/sysconfig/irqbalance", "IRQBALANCE_ARGS"),
     ("/etc/conf.d/irqbalance", "IRQBALANCE_OPTS"),
@@ -35,10 +34,10 @@ const LONGEST_VERSION: usize = 32;
 /// The name of its process and of its service.
 const NAME: &str = "irqbalance";
 /// Where it makes its socket: `irqbalance812.sock` with its process id, by version 1.6 and later, and 1.5.
-pub(super) const DIRECTORIES: [&str; 2] = ["/run/irqbalance", "/run"];
+const DIRECTORIES: [&str; 2] = ["/run/irqbalance", "/run"];
 const PID_FILE: &str = "/run/irqbalance.pid";
 /// The names of all Unix sockets, each at the end of a line; `@` for each NUL in those without a file.
-pub(super) const UNIX_SOCKETS: &str = "/proc/net/unix";
+const UNIX_SOCKETS: &str = "/proc/net/unix";
 /// `TCP_LISTEN` (`include/net/tcp_states.h`), which is the state of a listening Unix socket, too.
 const LISTEN: u32 = 10;
 
@@ -76,16 +75,13 @@ pub(crate) fn find(root: &Root) -> Found {
 fn sockets(root: &Root) -> Result<Option<Vec<String>>> {
     let listed = || {
         root.parse_opt(UNIX_SOCKETS, |text| {
-            Ok(text.lines().filter_map(bare_socket).collect())
+            Ok(text.lines().filter_map(socket_in).collect())
         })
     };
     if !root.is_real() {
         return listed();
     }
-    let names = listening().map_or_else(|_| listed(), |names| Ok(Some(names)))?;
-    // The file is one of nicpin's own process, which a capture has not.
-    root.remember(UNIX_SOCKETS, || names.iter().flatten().join("\n"));
-    Ok(names)
+    listening().map_or_else(|_| listed(), |names| Ok(Some(names)))
 }
 
 fn listening() -> io::Result<Vec<String>> {
@@ -97,7 +93,7 @@ fn listening() -> io::Result<Vec<String>> {
     Client::connect(SockProtocol::NetlinkSockDiag)?.request(&request, |(_, reply)| {
         let name = String::from_utf8_lossy(reply.get_name().ok()?).replace('\0', "@");
         // The owner is known since Linux 5.3.
-        (reply.get_uid().unwrap_or_default() == 0).then(|| bare_socket(&name))?
+        (reply.get_uid().unwrap_or_default() == 0).then(|| socket_in(&name))?
     })
 }
 
@@ -120,7 +116,7 @@ pub(crate) fn started(root: &Root, pid: i32) -> Option<u64> {
 }
 
 /// The process id in the name of a socket. That of one without a file begins with NUL, for which the kernel prints `@`.
-pub(super) fn pid_of_socket(name: &str) -> Option<i32> {
+fn pid_of_socket(name: &str) -> Option<i32> {
     name.trim_matches('@')
         .strip_prefix(NAME)?
         .strip_suffix(".sock")?
@@ -213,28 +209,10 @@ fn policy_script(line: &str, variable: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// What is read of a line of [`UNIX_SOCKETS`], and all that a capture keeps of it.
-pub(super) fn bare_socket(line: &str) -> Option<String> {
+/// The name in a line of [`UNIX_SOCKETS`], if it may be irqbalance's.
+fn socket_in(line: &str) -> Option<String> {
     let name = line.rsplit(' ').next()?;
     (is_empty(name) || pid_of_socket(name).is_some()).then(|| name.to_owned())
-}
-
-/// What a capture keeps of a line of [`FILES`].
-pub(super) fn bare_arguments(line: &str) -> Option<String> {
-    let name = set_in(uncommented(line))?;
-    if line.trim_start().starts_with('#') {
-        return Some(format!("#{name}=\"\""));
-    }
-    let script =
-        policy_script(uncommented(line), name).map(|path| format!("--policyscript={path}"));
-    Some(format!("{name}=\"{}\"", script.unwrap_or_default()))
-}
-
-/// The policy script in a line of a capture's file.
-pub fn bare_script(line: &str) -> Option<String> {
-    VARIABLES
-        .into_iter()
-        .find_map(|name| policy_script(line, name))
 }
 
 #[cfg(test)]
@@ -284,12 +262,13 @@ mod tests {
     fn a_capture_has_the_variable_and_the_script_and_nothing_else() {
         let text =
             "# call Jo, 555-0199\nIRQBALANCE_ARGS=\"--banirq=7 -l /a/b\"\n#OPTIONS='x'\nSECRET=1\n";
-        let bare = super::super::bare("/etc/default/irqbalance", text).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("etc/default")).unwrap();
+        std::fs::write(dir.path().join("etc/default/irqbalance"), text).unwrap();
+        let found = read(&Root::open(dir.path()).unwrap(), 7);
         assert_eq!(
-            bare,
-            "IRQBALANCE_ARGS=\"--policyscript=/a/b\"\n#OPTIONS=\"\"\n"
+            serde_json::to_string(&found).unwrap(),
+            r#"{"pid":7,"arguments":{"file":"/etc/default/irqbalance","variable":"IRQBALANCE_ARGS"},"uses_policy_script":false,"policy_script":"/a/b"}"#
         );
-        assert_eq!(variable(&bare), variable(text));
-        assert_eq!(super::super::bare("/etc/nicpin.toml", text), None);
     }
 }

@@ -16,8 +16,6 @@ const SLICES: [&str; 3] = [
     "/sys/fs/cgroup/systemd/system.slice",
     "/sys/fs/cgroup/unified/system.slice",
 ];
-/// The tools that are found by their processes.
-const NAMES: [&str; 2] = ["irqbalance", "tuned"];
 
 /// Whether a tool runs.
 #[derive(Debug, PartialEq, Eq)]
@@ -128,63 +126,4 @@ pub(super) fn walk(root: &Root, name: &str) -> Result<Option<i32>> {
         found.extend(started(root, pid, name)?.map(|started| (started, pid)));
     }
     Ok(found.into_iter().min().map(|(_, pid)| pid))
-}
-
-/// The process that a path of /proc is about.
-fn of_path(path: &str) -> Option<(&str, &str)> {
-    let (pid, file) = path.strip_prefix("/proc/")?.split_once('/')?;
-    pid.parse::<u32>().is_ok().then_some((pid, file))
-}
-
-/// Whether a path is about a process that is no tool's: a capture leaves it out, but for the first one, which shows that
-/// processes could be seen. `stat` returns the text of a file.
-pub fn is_unrelated_process<'a>(path: &str, stat: impl Fn(&str) -> Option<&'a str>) -> bool {
-    let is_tool = |stat: &str| {
-        Stat::from_read(stat.as_bytes()).is_ok_and(|stat| NAMES.contains(&&*stat.comm))
-    };
-    of_path(path).is_some_and(|(pid, _)| {
-        pid != "1" && !stat(&format!("/proc/{pid}/stat")).is_some_and(is_tool)
-    })
-}
-
-/// What a capture keeps of a process: its id, its user ids, and its name if it is a tool's.
-pub(super) fn bare(path: &str, text: &str) -> Option<String> {
-    let (pid, file) = of_path(path)?;
-    if file == "status" {
-        let ids = text.lines().find(|line| line.starts_with("Uid:"));
-        return Some(format!("{}\n", ids.unwrap_or_default()));
-    }
-    let (who, rest) = text.rsplit_once(") ").unwrap_or_default();
-    let name = who.split_once('(').map(|(_, name)| name);
-    let name = name.filter(|name| NAMES.contains(name)).unwrap_or("other");
-    let fields = rest.split_ascii_whitespace().count().saturating_sub(1);
-    Some(format!("{pid} ({name}) S{}\n", " 0".repeat(fields)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_capture_has_the_names_of_tools_only() {
-        let rest = "S 1 812 812 0 -1 4194560 1200 0 3 0 15 20 0 0 20 0 2 0 611\n";
-        for (name, kept) in [("irqbalance", "irqbalance"), ("sec) (retd", "other")] {
-            let text = format!("812 ({name}) {rest}");
-            let expected = format!("812 ({kept}) S{}\n", " 0".repeat(19));
-            assert_eq!(bare("/proc/812/stat", &text), Some(expected));
-        }
-        let status = "Name:\tsecretd\nUid:\t0\t0\t0\t0\nGid:\t7\t7\t7\t7\n";
-        assert_eq!(
-            bare("/proc/1/status", status).as_deref(),
-            Some("Uid:\t0\t0\t0\t0\n")
-        );
-        for path in [
-            "/proc/interrupts",
-            "/proc",
-            "/proc/self/status",
-            "/proc/irq/7/smp_affinity",
-        ] {
-            assert_eq!(bare(path, "x"), None, "{path}");
-        }
-    }
 }
