@@ -103,21 +103,6 @@ pub enum IrqbalanceAction {
 }
 
 impl IrqbalanceOutcome {
-    pub(crate) fn new(
-        pid: Option<i32>,
-        done: IrqbalanceAction,
-        changed: bool,
-        irqs: usize,
-    ) -> Self {
-        Self {
-            pid,
-            done,
-            changed,
-            irqs,
-            detail: None,
-        }
-    }
-
     /// Whether the request failed.
     pub fn failed(&self) -> bool {
         self.done == IrqbalanceAction::Refused

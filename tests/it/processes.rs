@@ -119,7 +119,10 @@ fn each_trace_of_irqbalance_leads_to_it_and_is_captured() {
         );
         let archive = machine.path("/machine.tar.gz");
         // Quietly: otherwise it says that it renames the cgroups of a service.
-        good(&machine, &["capture", "-q", "-o", archive.to_str().unwrap()]);
+        good(
+            &machine,
+            &["capture", "-q", "-o", archive.to_str().unwrap()],
+        );
         assert_eq!(tools(&archive).irqbalance.unwrap().pid, 812, "{path}");
         let plan = nicpin(&["plan", "--root", archive.to_str().unwrap()]);
         assert_eq!(plan.stdout, machine.nicpin(&["plan"]).stdout);

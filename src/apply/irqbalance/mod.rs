@@ -122,14 +122,26 @@ fn started(root: &Root, pid: i32) -> Option<(i32, u64)> {
     Some((pid, tools::irqbalance::started(root, pid)?))
 }
 
-fn failed_because(pid: Option<i32>, irqs: usize, error: &Failure) -> IrqbalanceOutcome {
-    let done = match error {
-        Failure::Copy => IrqbalanceAction::NotRequested,
-        _ => IrqbalanceAction::Refused,
+/// What was done, whether it changed anything, and for how many IRQs.
+type Done = (IrqbalanceAction, bool, usize);
+
+fn outcome(pid: Option<i32>, irqs: usize, done: Result<Done, Failure>) -> IrqbalanceOutcome {
+    let ((done, changed, irqs), detail) = match done {
+        Ok(done) => (done, None),
+        Err(error) => {
+            let done = match error {
+                Failure::Copy => IrqbalanceAction::NotRequested,
+                _ => IrqbalanceAction::Refused,
+            };
+            ((done, false, irqs), Some(error.to_string()))
+        }
     };
     IrqbalanceOutcome {
-        detail: Some(error.to_string()),
-        ..IrqbalanceOutcome::new(pid, done, false, irqs)
+        pid,
+        done,
+        changed,
+        irqs,
+        detail,
     }
 }
 
@@ -189,38 +201,32 @@ pub fn before_writes(
     let done = match balancer.action {
         Balancer::Ban => {
             let time = if repeats { SHORT_TIMEOUT } else { TIMEOUT };
-            ban(
-                root,
-                machine,
-                plan,
-                balancer,
-                &Daemon::within(time, root, pid),
-            )
+            let daemon = Daemon::within(time, root, pid);
+            match ban(root, machine, plan, balancer, &daemon) {
+                // It scans the machine, or is stopped. A later apply looks whether the bans still hold.
+                Err(Failure::Silent { .. })
+                    if repeats && balancer.irqs.iter().all(|irq| banned_before.contains(irq)) =>
+                {
+                    Ok(false)
+                }
+                // The policy script works even where the socket does not answer.
+                Err(error) if balancer.lasts && !matches!(error, Failure::Other(_)) => {
+                    let done = Ok((IrqbalanceAction::NotRequested, false, count));
+                    let detail =
+                        format!("{error}; its policy script asks nicpin when irqbalance starts");
+                    return Some(IrqbalanceOutcome {
+                        detail: Some(detail),
+                        ..outcome(Some(pid), count, done)
+                    });
+                }
+                banned => banned,
+            }
+            .map(|changed| (IrqbalanceAction::Banned, changed, count))
         }
-        Balancer::Stop => stop(root, pid),
+        Balancer::Stop => stop(root),
         Balancer::Ignore | Balancer::Refuse => return None,
     };
-    let pid = Some(pid);
-    let asks = balancer.lasts && balancer.action == Balancer::Ban;
-    Some(match done {
-        Ok(done) => done,
-        // It scans the machine, or is stopped. A later apply looks whether the bans still hold.
-        Err(Failure::Silent { .. })
-            if repeats && balancer.irqs.iter().all(|irq| banned_before.contains(irq)) =>
-        {
-            IrqbalanceOutcome::new(pid, IrqbalanceAction::Banned, false, count)
-        }
-        Err(error @ Failure::Other(_)) => failed_because(pid, count, &error),
-        // The policy script works even where the socket does not answer.
-        Err(error) if asks => {
-            let detail = format!("{error}; its policy script asks nicpin when irqbalance starts");
-            IrqbalanceOutcome {
-                detail: Some(detail),
-                ..IrqbalanceOutcome::new(pid, IrqbalanceAction::NotRequested, false, count)
-            }
-        }
-        Err(error) => failed_because(pid, count, &error),
-    })
+    Some(outcome(Some(pid), count, done))
 }
 
 /// Corrects the note of a plan that ignores irqbalance: bans of an earlier apply still hold, and planning does not ask
@@ -248,13 +254,14 @@ pub(crate) fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     }
 }
 
+/// Whether the planned IRQs were not all banned before.
 fn ban(
     root: &Root,
     machine: &Machine,
     plan: &Plan,
     balancer: &IrqbalancePlan,
     daemon: &Daemon<'_>,
-) -> Result<IrqbalanceOutcome, Failure> {
+) -> Result<bool, Failure> {
     let planned: BTreeSet<u32> = balancer.irqs.iter().copied().collect();
     let mut record = IrqbalanceRecord::load(root)?;
     record.set_process(root, balancer.pid);
@@ -277,16 +284,10 @@ fn ban(
             return Err(not_held(held, list.len()));
         }
     }
-    let (pid, changed) = (Some(balancer.pid), list != now);
-    Ok(IrqbalanceOutcome::new(
-        pid,
-        IrqbalanceAction::Banned,
-        changed,
-        planned.len(),
-    ))
+    Ok(list != now)
 }
 
-fn stop(root: &Root, pid: i32) -> Result<IrqbalanceOutcome, Failure> {
+fn stop(root: &Root) -> Result<Done, Failure> {
     if !root.is_real() {
         return Err(Failure::Copy);
     }
@@ -295,12 +296,7 @@ fn stop(root: &Root, pid: i32) -> Result<IrqbalanceOutcome, Failure> {
     record.save(root)?;
     systemctl(root, &["stop"])?;
     match running(root) {
-        None => Ok(IrqbalanceOutcome::new(
-            Some(pid),
-            IrqbalanceAction::Stopped,
-            true,
-            0,
-        )),
+        None => Ok((IrqbalanceAction::Stopped, true, 0)),
         Some(pid) => Err(Failure::Other(format!(
             "{UNIT} is stopped, but process {pid} still runs; stop it by hand"
         ))),
@@ -309,15 +305,16 @@ fn stop(root: &Root, pid: i32) -> Result<IrqbalanceOutcome, Failure> {
 
 /// Undoes what was done about irqbalance since `before`; `None` where nothing was done.
 pub fn undo_since(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOutcome> {
-    let (pid, undone) = match IrqbalanceRecord::load(root) {
+    let mut pid = None;
+    let undone = match IrqbalanceRecord::load(root) {
         Ok(record) if record == *before => return None,
         Ok(record) => {
-            let pid = running(root);
-            (pid, undo(root, &record, before, pid))
+            pid = running(root);
+            undo(root, &record, before, &mut pid)
         }
-        Err(error) => (None, Err(error.into())),
+        Err(error) => Err(error.into()),
     };
-    Some(undone.unwrap_or_else(|error| failed_because(pid, 0, &error)))
+    Some(outcome(pid, 0, undone))
 }
 
 /// The planned IRQs that nicpin banned from this irqbalance; none where the record cannot be read.
@@ -337,14 +334,14 @@ fn undo(
     root: &Root,
     record: &IrqbalanceRecord,
     before: &IrqbalanceRecord,
-    pid: Option<i32>,
-) -> Result<IrqbalanceOutcome, Failure> {
-    let (mut pid, mut done, mut unbanned) = (pid, IrqbalanceAction::Unbanned, 0);
-    match pid {
+    pid: &mut Option<i32>,
+) -> Result<Done, Failure> {
+    let (mut done, mut unbanned) = (IrqbalanceAction::Unbanned, 0);
+    match *pid {
         None if record.stopped && !before.stopped => {
             // Without waiting for it: systemd starts nothing that is ordered with nicpin's own unit while that unit stops.
             systemctl(root, &["start", "--no-block"])?;
-            (pid, done) = (running(root), IrqbalanceAction::Started);
+            (*pid, done) = (running(root), IrqbalanceAction::Started);
         }
         Some(pid) if record.is_of(root, pid) => {
             let daemon = Daemon::within(TIMEOUT, root, pid);
@@ -365,7 +362,7 @@ fn undo(
     }
     before.save(root)?;
     let changed = unbanned > 0 || done == IrqbalanceAction::Started;
-    Ok(IrqbalanceOutcome::new(pid, done, changed, unbanned))
+    Ok((done, changed, unbanned))
 }
 
 /// systemctl at a fixed path and without environment variables, so that nobody else chooses what root runs.
