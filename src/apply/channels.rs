@@ -20,11 +20,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A change of an interface's channels.
 #[derive(Debug)]
 pub(crate) struct ChangedChannels {
-    pub(crate) interface: String,
-    pub(crate) now: Channels,
-    pub(crate) wanted: Channels,
-    /// Whether its RSS table is set afterwards, and may be reset before.
+    pub(crate) channels: Channels,
+    /// Whether the RSS table is set afterwards, and may be reset before.
     pub(crate) resets_rss: bool,
+    /// What becomes of it.
+    pub(crate) outcome: ChannelOutcome,
 }
 
 /// Sets the channels of a plan if all that is written after them can be written: the new queues would stay without
@@ -55,14 +55,17 @@ pub(crate) fn change_planned_channels(
             .find(|of| of.name == change.interface);
         let table = planned.and_then(|planned| planned.rss.as_ref());
         let change = ChangedChannels {
-            interface: change.interface.clone(),
-            now: change.current,
-            wanted: change.wanted,
+            channels: change.wanted,
             resets_rss: table.is_some_and(|rss| rss.queues.is_some()),
+            outcome: ChannelOutcome {
+                interface: change.interface.clone(),
+                wanted: change.wanted.difference(&change.current),
+                refused: obstacle.clone(),
+            },
         };
         match &obstacle {
             None => change.perform(root),
-            Some(obstacle) => change.outcome(Some(obstacle.clone())),
+            Some(_) => change.outcome,
         }
     };
     plan.channels.iter().map(change).collect()
@@ -70,16 +73,9 @@ pub(crate) fn change_planned_channels(
 
 impl ChangedChannels {
     /// Sets the interface's channels and waits for its queues.
-    pub(crate) fn perform(&self, root: &Root) -> ChannelOutcome {
-        self.outcome(change_interface(root, self).err())
-    }
-
-    fn outcome(&self, refused: Option<String>) -> ChannelOutcome {
-        ChannelOutcome {
-            interface: self.interface.clone(),
-            wanted: self.wanted.difference(&self.now),
-            refused,
-        }
+    pub(crate) fn perform(mut self, root: &Root) -> ChannelOutcome {
+        self.outcome.refused = change_interface(root, &self).err();
+        self.outcome
     }
 }
 
@@ -97,7 +93,7 @@ fn reset_rss(root: &Root, interface: &str, wanted: Channels) {
 }
 
 fn change_interface(root: &Root, change: &ChangedChannels) -> Result<(), String> {
-    let (interface, wanted) = (&change.interface, change.wanted);
+    let (interface, wanted) = (&change.outcome.interface, change.channels);
     if change.resets_rss {
         reset_rss(root, interface, wanted);
     }

@@ -9,7 +9,7 @@ use crate::apply::channels::ChangedChannels;
 use crate::apply::error::ApplyError;
 use crate::apply::lock::stopped;
 use crate::apply::settings::{Texts, channels_key, rss_key};
-use crate::apply::write::{left_out, means_same, no_fallback, write_one};
+use crate::apply::write::{left_out, means_same, write_one};
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::setting::{on_or_off, queue_files};
 use crate::machine::{Channels, Machine, Rss, Setting, SettingValue};
@@ -62,9 +62,8 @@ fn restore_pinned(
 ) -> Result<Restored, ApplyError> {
     let mut planned = RestorePlan::new(texts, machine, why);
     let changed = std::mem::take(&mut planned.channels);
-    let mut channels: Vec<_> = (changed.iter())
-        .map(|(_, change)| change.perform(root))
-        .collect();
+    let changed = changed.into_iter();
+    let mut channels: Vec<_> = changed.map(|(_, change)| change.perform(root)).collect();
     if !channels.is_empty() {
         planned = RestorePlan::new(texts, &read_pinned(root, texts)?, why);
     }
@@ -75,7 +74,7 @@ fn restore_pinned(
     for (key, write) in planned.writes {
         let written = match stopped().filter(|_| may_stop) {
             Some(why) => WriteResult::not_done(&write, left_out(why)),
-            None => write_one(root, &write, &no_fallback).0,
+            None => write_one(root, &write, None).0,
         };
         outcome.refused_keys.extend(written.failed().then_some(key));
         outcome.results.push(written);
@@ -92,12 +91,9 @@ pub(crate) fn settings_to_restore(
     why: &str,
 ) -> Result<ToRestore, ApplyError> {
     let planned = RestorePlan::new(texts, &read_settings(root, texts)?, why);
-    let channels = planned.channels.into_iter();
-    let channels = channels.map(|(_, c)| (c.wanted.difference(&c.now), c.interface));
+    let channels = planned.channels.into_iter().map(|(_, of)| of.outcome);
     Ok(ToRestore {
-        channels: channels
-            .map(|(wanted, interface)| (interface, wanted))
-            .collect(),
+        channels: channels.map(|of| (of.interface, of.wanted)).collect(),
         writes: planned.writes.into_iter().map(|(_, write)| write).collect(),
         unchanged: planned.outcome.unchanged,
         absent: planned.outcome.absent,
@@ -186,27 +182,29 @@ impl RestorePlan {
                 continue;
             };
             let resets_rss = texts.contains_key(&rss_key(interface));
-            let interface = interface.name.clone();
-            match Channels::parse(text) {
-                Some(wanted) if wanted.difference(&now).is_empty() => outcome.unchanged += 1,
-                Some(wanted) => {
-                    let change = ChangedChannels {
-                        interface,
-                        now,
-                        wanted,
-                        resets_rss,
-                    };
-                    restore.channels.push((key, change));
-                }
-                None => {
-                    outcome.channels.push(ChannelOutcome {
-                        interface,
-                        wanted: text.split_whitespace().join(" "),
-                        refused: Some(unusable(&key, "a number of channels")),
-                    });
-                    outcome.refused_keys.insert(key);
-                }
+            let change = |wanted, refused| ChannelOutcome {
+                interface: interface.name.clone(),
+                wanted,
+                refused,
+            };
+            let Some(channels) = Channels::parse(text) else {
+                let why = unusable(&key, "a number of channels");
+                let wanted = text.split_whitespace().join(" ");
+                outcome.channels.push(change(wanted, Some(why)));
+                outcome.refused_keys.insert(key);
+                continue;
+            };
+            let wanted = channels.difference(&now);
+            if wanted.is_empty() {
+                outcome.unchanged += 1;
+                continue;
             }
+            let change = ChangedChannels {
+                channels,
+                resets_rss,
+                outcome: change(wanted, None),
+            };
+            restore.channels.push((key, change));
         }
         restore.writes.sort_by_key(|(_, write)| write.kind);
         outcome.absent = left.into_keys().cloned().collect();

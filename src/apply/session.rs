@@ -10,10 +10,10 @@ use crate::apply::record::Record;
 use crate::apply::settings;
 use crate::apply::state::StateError;
 use crate::apply::trial::{Checkpoint, Trial};
-use crate::apply::write::{fallbacks, write_plan};
+use crate::apply::write::write_plan;
 use crate::machine::Machine;
 use crate::machine::setting::{IRQ_FILES, queue_files};
-use crate::plan::{Plan, Write};
+use crate::plan::Plan;
 use crate::report::applied::Applied;
 use crate::report::restored::Restored;
 use crate::root::Root;
@@ -118,8 +118,8 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     let directories = planned.interfaces.iter().map(|of| queue_files(&of.name));
     let directories = directories.chain([IRQ_FILES.to_owned()]);
     let results = root.with_pinned(directories, || {
-        let fallbacks = |write: &Write| fallbacks(&machine.topology, &planned, write);
-        write_plan(root, writes, &fallbacks, options.atomic)
+        let fallbacks = Some((&machine.topology, &planned));
+        write_plan(root, writes, fallbacks, options.atomic)
     });
     let mut done = Applied {
         machine,

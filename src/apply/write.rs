@@ -24,7 +24,7 @@ use crate::root::{FileError, Root, errno_of, errno_words};
 /// Performs writes in order and reads each back, without lock and record: the last step of [`apply()`](super::apply()),
 /// public for benchmarks.
 pub fn write_all(root: &Root, writes: &[Write]) -> Vec<WriteResult> {
-    write_plan(root, writes, &no_fallback, false)
+    write_plan(root, writes, None, false)
 }
 
 /// Performs a plan's writes in order. A failed write does not end this, unless `stop` is set or the first vector is
@@ -166,12 +166,13 @@ impl WriteResult {
         error: &io::Error,
     ) {
         let words = errno_words(error);
+        let cpus = fallbacks.map(|(topology, plan)| fallback_cpus(topology, plan, write));
         for FallbackCpu {
             planned,
             cpu,
             domain,
             mask,
-        } in fallbacks(write)
+        } in cpus.into_iter().flatten()
         {
             let was = self.was.as_ref();
             if !was.is_some_and(|was| means_same(write.kind, was, &mask)) {
@@ -385,12 +386,12 @@ fn effective_elsewhere(
     Ok(effective.filter(|effective| !effective.is_subset(&planned)))
 }
 
-/// Where a vector goes when its CPU has no free interrupt vector, best first.
-pub(crate) type Fallbacks<'a> = &'a dyn Fn(&Write) -> Vec<FallbackCpu>;
+/// What decides where a vector goes when its CPU has no free interrupt vector; `None`: it stays.
+type Fallbacks<'a> = Option<(&'a Topology, &'a Plan)>;
 
 /// A CPU for a vector that its planned CPU had no room for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FallbackCpu {
+struct FallbackCpu {
     /// The CPU of the plan.
     planned: u32,
     cpu: u32,
@@ -400,14 +401,10 @@ pub(crate) struct FallbackCpu {
     mask: String,
 }
 
-pub(crate) fn no_fallback(_: &Write) -> Vec<FallbackCpu> {
-    Vec::new()
-}
-
 /// The CPUs to try for a vector that is planned on one CPU: those of the next core of the same L3 domain, then of the same
 /// node, among the interface's candidate CPUs. This depends on the plan and the machine alone. Empty for a mask of several
 /// CPUs: the kernel has tried all of them.
-pub(crate) fn fallbacks(topology: &Topology, plan: &Plan, write: &Write) -> Vec<FallbackCpu> {
+fn fallback_cpus(topology: &Topology, plan: &Plan, write: &Write) -> Vec<FallbackCpu> {
     let interface = plan
         .interfaces
         .iter()

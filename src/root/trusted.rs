@@ -183,76 +183,62 @@ impl Root {
         Ok(opened)
     }
 
-    /// An error if other users can write the file. In a directory with the sticky bit, such as /tmp, they cannot
-    /// replace files of others; that is enough for directories of files whose owner is checked.
+    /// An error if other users can write the file: others than root, the user who runs nicpin, and the owner of the root
+    /// directory of a tree, with their groups. In a directory with the sticky bit, such as /tmp, they cannot replace files
+    /// of others; that is enough for directories of files whose owner is checked.
     fn check(&self, path: &str, file: &impl AsFd, sticky_is_enough: bool) -> Result<(), FileError> {
-        match self.about(path, self.other_writers(file, sticky_is_enough))? {
-            None => Ok(()),
-            Some((reason, fix)) => {
-                let reason = format!("{reason}, so nicpin does not trust it; {fix}");
-                Err(self.content_error(path, reason))
-            }
-        }
-    }
-
-    /// Which other users than root, the user who runs nicpin, and the owner of the root directory of a tree, with their
-    /// groups, can write a file, and the fix.
-    fn other_writers(
-        &self,
-        file: &impl AsFd,
-        sticky_is_enough: bool,
-    ) -> Result<Option<(String, &'static str)>, Errno> {
-        let stat = stat::fstat(file)?;
+        let refuse = |reason: String, fix: &str| {
+            let reason = format!("{reason}, so nicpin does not trust it; {fix}");
+            Err(self.content_error(path, reason))
+        };
+        let stat = self.about(path, stat::fstat(file))?;
         let (kind, mode) = (kind(&stat), stat.st_mode & 0o7777);
         let (mut users, mut groups) = (
             vec![0, unistd::geteuid().as_raw()],
             vec![0, unistd::getegid().as_raw()],
         );
         if !self.is_real() {
-            let top = stat::fstat(self.top()?)?;
+            let top = self.about(path, self.top().and_then(stat::fstat))?;
             users.push(top.st_uid);
             groups.push(top.st_gid);
         }
-        let is_directory = kind == SFlag::S_IFDIR;
-        let found = |who: String, fix| Ok(Some((who, fix)));
         if !users.contains(&stat.st_uid) {
-            return found(
-                format!("is owned by user {}", stat.st_uid),
-                "chown it to root",
-            );
+            let owner = format!("is owned by user {}", stat.st_uid);
+            return refuse(owner, "chown it to root");
         }
+        let is_directory = kind == SFlag::S_IFDIR;
         // The mode of a link means nothing.
         if kind == SFlag::S_IFLNK || is_directory && sticky_is_enough && mode & STICKY != 0 {
-            return Ok(None);
+            return Ok(());
         }
         if mode & OTHERS != 0 {
             let who = format!("is writable by everybody (mode {mode:04o})");
-            return found(who, "chmod go-w it");
+            return refuse(who, "chmod go-w it");
         }
         if mode & GROUP == 0 {
-            return Ok(None);
+            return Ok(());
         }
         if !groups.contains(&stat.st_gid) {
             let who = format!("is writable by group {} (mode {mode:04o})", stat.st_gid);
-            return found(who, "chmod g-w it");
+            return refuse(who, "chmod g-w it");
         }
         // With an ACL, the group's bits are the mask: what any entry of the ACL can allow.
         let writers = if is_directory {
             let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
-            acl_writers(&open_component(file, ".", flags)?)?
+            open_component(file, ".", flags).and_then(|opened| acl_writers(&opened))
         } else {
-            acl_writers(file)?
+            acl_writers(file)
         };
         let is_other = |(who, id): &(&str, u32)| {
             let trusted = if *who == "user" { &users } else { &groups };
             !trusted.contains(id)
         };
-        match writers.into_iter().find(is_other) {
-            Some((who, id)) => found(
+        match self.about(path, writers)?.into_iter().find(is_other) {
+            Some((who, id)) => refuse(
                 format!("is writable by {who} {id} (POSIX ACL)"),
                 "setfacl -b it",
             ),
-            None => Ok(None),
+            None => Ok(()),
         }
     }
 }
