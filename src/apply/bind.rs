@@ -38,14 +38,19 @@ pub fn bind(binding: &Binding) -> Result<CpuSet, BindError> {
         let why = format!("this process's cpuset contains only CPUs {left} of {cpus}");
         return Err(BindError(why));
     }
-    match sys::set_memory_policy(&memory_policy(binding)) {
+    let nodes = &binding.memory_nodes;
+    let policy = match binding.memory {
+        MemoryBinding::Bind => MemoryPolicy::Bind(nodes),
+        MemoryBinding::Preferred => MemoryPolicy::Preferred(nodes),
+        MemoryBinding::Local => MemoryPolicy::Local,
+    };
+    match sys::set_memory_policy(policy) {
         Ok(()) => Ok(left),
         // A kernel without NUMA has one node with all memory.
         Err(answer) if answer.kind() == io::ErrorKind::Unsupported => Ok(left),
         // Local is the default policy of a thread.
         Err(_) if binding.memory == MemoryBinding::Local => Ok(left),
         Err(answer) => {
-            let nodes = &binding.memory_nodes;
             let invalid = "the node has no memory, or this process's cpuset does not contain it";
             let why = refusal(&answer, invalid);
             let fix = "fix: use `--memory local` to leave memory unbound";
@@ -53,14 +58,5 @@ pub fn bind(binding: &Binding) -> Result<CpuSet, BindError> {
                 "cannot bind memory to node {nodes}: {why}; {fix}"
             )))
         }
-    }
-}
-
-/// The memory policy for `set_mempolicy(2)`.
-pub fn memory_policy(binding: &Binding) -> MemoryPolicy {
-    match binding.memory {
-        MemoryBinding::Bind => MemoryPolicy::Bind(binding.memory_nodes.clone()),
-        MemoryBinding::Preferred => MemoryPolicy::Preferred(binding.memory_nodes.clone()),
-        MemoryBinding::Local => MemoryPolicy::Local,
     }
 }

@@ -3,7 +3,7 @@
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, Output};
 
-use nicpin::apply::{bind, memory_policy};
+use nicpin::apply::bind;
 use nicpin::cpuset::{CpuSet, NodeSet};
 use nicpin::machine::Machine;
 use nicpin::machine::Selection;
@@ -11,8 +11,9 @@ use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding, NodeChoice};
 use nicpin::plan::plan;
 use nicpin::policy::Policy;
 use nicpin::root::Root;
-use nicpin::root::sys::{self, MemoryPolicy};
+use nicpin::root::sys;
 
+use crate::kernel::memory_policy;
 use crate::support::run::{copied_binary, is_root};
 
 /// Runs in a thread of its own; child processes inherit.
@@ -38,9 +39,10 @@ pub fn what_a_bound_thread_starts_is_bound() {
         } else {
             format!("{word}{memory_nodes}")
         };
+        let expected = word.clone();
         let bound = std::thread::spawn(move || {
             assert_eq!(bind(&binding).unwrap(), binding.cpus);
-            assert_eq!(sys::memory_policy().unwrap(), memory_policy(&binding));
+            assert_eq!(memory_policy(), expected);
             let child = Command::new("cat")
                 .args(["/proc/self/status", "/proc/self/numa_maps"])
                 .output();
@@ -58,8 +60,8 @@ pub fn what_a_bound_thread_starts_is_bound() {
         );
     }
     assert_ne!(
-        sys::memory_policy().unwrap(),
-        MemoryPolicy::Bind(memory_nodes),
+        memory_policy(),
+        format!("bind:{memory_nodes}"),
         "this thread is not bound"
     );
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use itertools::Itertools as _;
 use nix::errno::{Errno, ErrnoSentinel};
-use nix::libc::{self, c_int, c_ulong};
+use nix::libc::{self, MPOL_BIND, MPOL_LOCAL, MPOL_PREFERRED, c_int, c_ulong};
 use nix::sys::signal::{self, SigHandler, SigSet, Signal};
 use nix::sys::socket::setsockopt;
 use nix::{setsockopt_impl, sockopt_impl};
@@ -28,18 +28,14 @@ const NODE_BITS: u32 = 1024;
 const MAX_NODE: c_ulong = 1024 + 1;
 
 /// The memory policy of a thread (`set_mempolicy(2)`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MemoryPolicy {
-    /// The system's default policy, which is the same as [`MemoryPolicy::Local`].
-    Default,
+#[derive(Debug, Clone, Copy)]
+pub enum MemoryPolicy<'a> {
     /// The node that the thread runs on; others if it is full.
     Local,
     /// These nodes; others if they are full.
-    Preferred(NodeSet),
+    Preferred(&'a NodeSet),
     /// Only these nodes.
-    Bind(NodeSet),
-    /// Another policy, by its number in `linux/mempolicy.h`.
-    Other(i32, NodeSet),
+    Bind(&'a NodeSet),
 }
 
 /// Bytes of the largest page of a supported kernel.
@@ -50,10 +46,6 @@ const PAGE: usize = 64 << 10;
 #[repr(C, align(65536))]
 pub struct Page(pub [u64; PAGE / 8]);
 
-const MPOL_DEFAULT: c_int = 0;
-const MPOL_PREFERRED: c_int = 1;
-const MPOL_BIND: c_int = 2;
-const MPOL_LOCAL: c_int = 4;
 const MPOL_PREFERRED_MANY: c_int = 5;
 const MPOL_F_NODE: c_ulong = 1;
 const MPOL_F_ADDR: c_ulong = 2;
@@ -249,34 +241,18 @@ pub fn affinity() -> io::Result<CpuSet> {
 }
 
 /// Sets the memory policy of the calling thread and its later children.
-pub fn set_memory_policy(policy: &MemoryPolicy) -> io::Result<()> {
+pub fn set_memory_policy(policy: MemoryPolicy<'_>) -> io::Result<()> {
     let none = NodeSet::new();
     let (mode, nodes) = match policy {
-        MemoryPolicy::Default => (MPOL_DEFAULT, &none),
         MemoryPolicy::Local => (MPOL_LOCAL, &none),
         // MPOL_PREFERRED_MANY is new in 5.15.
         MemoryPolicy::Preferred(nodes) if nodes.len() == 1 => (MPOL_PREFERRED, nodes),
         MemoryPolicy::Preferred(nodes) => (MPOL_PREFERRED_MANY, nodes),
         MemoryPolicy::Bind(nodes) => (MPOL_BIND, nodes),
-        MemoryPolicy::Other(mode, nodes) => (*mode, nodes),
     };
     let mask = words(nodes, NODE_BITS);
     // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them.
     done(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), MAX_NODE) })
-}
-
-/// The memory policy of the calling thread (`get_mempolicy(2)`).
-pub fn memory_policy() -> io::Result<MemoryPolicy> {
-    let (mode, nodes) = get_mempolicy(std::ptr::null::<()>(), 0)?;
-    Ok(match mode {
-        MPOL_DEFAULT => MemoryPolicy::Default,
-        MPOL_LOCAL => MemoryPolicy::Local,
-        // Kernels before 5.13 report a local policy like this.
-        MPOL_PREFERRED if nodes.is_empty() => MemoryPolicy::Local,
-        MPOL_PREFERRED | MPOL_PREFERRED_MANY => MemoryPolicy::Preferred(nodes),
-        MPOL_BIND => MemoryPolicy::Bind(nodes),
-        other => MemoryPolicy::Other(other, nodes),
-    })
 }
 
 /// The nodes that the calling thread's cpuset allows memory of.
