@@ -218,6 +218,7 @@ fn socket_in(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::root::tree::{Entry, Tree, TreeFile};
 
     #[test]
     fn the_variable_is_the_one_that_the_file_has() {
@@ -262,10 +263,14 @@ mod tests {
     fn a_capture_has_the_variable_and_the_script_and_nothing_else() {
         let text =
             "# call Jo, 555-0199\nIRQBALANCE_ARGS=\"--banirq=7 -l /a/b\"\n#OPTIONS='x'\nSECRET=1\n";
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(dir.path().join("etc/default")).unwrap();
-        std::fs::write(dir.path().join("etc/default/irqbalance"), text).unwrap();
-        let found = read(&Root::open(dir.path()).unwrap(), 7);
+        let mut tree = Tree::default();
+        let file = TreeFile {
+            text: text.into(),
+            ..TreeFile::default()
+        };
+        tree.add("/etc/default/irqbalance", Entry::File(file))
+            .unwrap();
+        let found = read(&Root::of_tree("/".as_ref(), tree), 7);
         assert_eq!(
             serde_json::to_string(&found).unwrap(),
             r#"{"pid":7,"arguments":{"file":"/etc/default/irqbalance","variable":"IRQBALANCE_ARGS"},"uses_policy_script":false,"policy_script":"/a/b"}"#
