@@ -94,13 +94,11 @@ impl Tree {
         for _ in 0..=MAX_LINKS {
             let mut end = path.len();
             let found = loop {
-                match self.entries.get(&path[..end]) {
-                    Some(entry) => break entry,
-                    None => {
-                        let above = path.as_bytes()[..end].rfind_byte(b'/');
-                        end = above.ok_or(Errno::ENOENT)?;
-                    }
+                if let Some(entry) = self.entries.get(&path[..end]) {
+                    break entry;
                 }
+                let above = path.as_bytes()[..end].rfind_byte(b'/');
+                end = above.ok_or(Errno::ENOENT)?;
             };
             let rest = &path[end..];
             let is_odd = |name| ["", ".", ".."].contains(&name);
