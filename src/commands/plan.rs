@@ -114,8 +114,8 @@ pub fn exit(plan: &Plan, given: bool, detailed: bool) -> Exit {
         Note::VectorsUnreadable { missing, .. } => missing.is_none() && note.is_unknown(),
         note => note.is_unknown(),
     };
-    let unknown = Unplannable::of(plan, is_unknown);
-    if !Unplannable::requested(plan, given).is_empty() || !unknown.is_empty() {
+    let is_failed = |note: &Note| is_unknown(note) || given && note.is_unplannable();
+    if !Unplannable::of(plan, is_failed).is_empty() {
         Exit::Failed
     } else if detailed && !(plan.writes.is_empty() && plan.channels.is_empty()) {
         Exit::Differs

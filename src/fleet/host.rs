@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use nicpin::cpuset::CpuSet;
-use nicpin::plan::{self, HostSummary};
+use nicpin::plan::{self, HostSummary, NodeSummary};
 use nicpin::report::check::{self, Check, CheckState};
 use nicpin::report::difference::Reason;
 use nicpin::report::interface::InterfaceState;
@@ -144,35 +144,9 @@ impl Host {
     }
 
     /// The host of a check, and its name.
-    pub fn of(check: &Check) -> (Option<String>, Self) {
-        let interfaces = check.interfaces.iter().map(|interface| ShapeInterface {
-            name: interface.name.clone(),
-            driver: interface.driver.clone(),
-            pci_id: interface.pci_id.clone(),
-            device: interface.device.clone(),
-            node: interface.node,
-            candidates: interface.candidates.clone(),
-            rx_queues: interface.rx_queues,
-            tx_queues: interface.tx_queues,
-        });
-        let differs = check
-            .differs
-            .iter()
-            .map(|one| Differing { reason: one.reason });
-        let document = Document {
-            schema: check::SCHEMA.to_owned(),
-            hash: check.hash.clone(),
-            class: check.class.clone(),
-            host: check.host.clone(),
-            interfaces: interfaces.collect(),
-            writes: 0,
-            channels: check.channels.len(),
-            verdict: Some(check.verdict),
-            state: check.state,
-            differs: differs.collect(),
-            other_tools: check.other_tools.clone(),
-        };
-        document.host()
+    pub fn of(check: &Check) -> serde_json::Result<(Option<String>, Self)> {
+        let document = serde_json::to_value(check).and_then(Document::deserialize);
+        document.map(Document::host)
     }
 }
 
@@ -316,29 +290,26 @@ impl Shape {
 
 fn of_machine(this: &HostSummary, ordinary: &HostSummary) -> Vec<Deviation> {
     let mut found = Vec::new();
-    let mut add = |code, text| {
-        found.push(Deviation {
+    let mut add = |differs: bool, code, text| {
+        found.extend(differs.then_some(Deviation {
             code,
             interface: None,
             text,
-        });
+        }));
     };
     let [(cpus, cores), (other_cpus, other_cores)] =
         [this, ordinary].map(|host| (host.online.len(), host.cores));
-    if (cpus, cores) != (other_cpus, other_cores) {
-        let has_smt = |cpus, cores| cpus > cores && cores > 0;
-        let (code, smt) = match (has_smt(cpus, cores), has_smt(other_cpus, other_cores)) {
-            (false, true) => ("smt", "SMT is off: "),
-            (true, false) => ("smt", "SMT is on: "),
-            _ => ("cpus", ""),
-        };
-        let text = format!("{smt}{cpus} CPUs on {cores} cores, not {other_cpus} on {other_cores}");
-        add(code, text);
-    }
-    if this.possible != ordinary.possible {
-        let text = format!("{} possible CPUs, not {}", this.possible, ordinary.possible);
-        add("possible", text);
-    }
+    let has_smt = |cpus, cores| cpus > cores && cores > 0;
+    let (code, smt) = match (has_smt(cpus, cores), has_smt(other_cpus, other_cores)) {
+        (false, true) => ("smt", "SMT is off: "),
+        (true, false) => ("smt", "SMT is on: "),
+        _ => ("cpus", ""),
+    };
+    let text = format!("{smt}{cpus} CPUs on {cores} cores, not {other_cpus} on {other_cores}");
+    add((cpus, cores) != (other_cpus, other_cores), code, text);
+    let (possible, others) = (this.possible, ordinary.possible);
+    let text = format!("{possible} possible CPUs, not {others}");
+    add(possible != others, "possible", text);
     for (code, what, this, ordinary) in [
         ("isolated", "isolated", &this.isolated, &ordinary.isolated),
         (
@@ -348,33 +319,28 @@ fn of_machine(this: &HostSummary, ordinary: &HostSummary) -> Vec<Deviation> {
             &ordinary.nohz_full,
         ),
     ] {
-        if this != ordinary {
-            let text = format!("{what} CPUs {}, not {}", list(this), list(ordinary));
-            add(code, text);
-        }
+        let text = format!("{what} CPUs {}, not {}", list(this), list(ordinary));
+        add(this != ordinary, code, text);
     }
     for there in &ordinary.nodes {
         let id = there.node;
-        match this.nodes.iter().find(|node| node.node == id) {
-            None => add("node-missing", format!("node {id} is missing")),
+        let (code, what) = match this.nodes.iter().find(|node| node.node == id) {
+            None => ("node-missing", "is missing".to_owned()),
             Some(node) if node.without_memory && !there.without_memory => {
-                add("node-without-memory", format!("node {id} has no memory"));
+                ("node-without-memory", "has no memory".to_owned())
             }
             // Other numbers of CPUs are reported for the whole machine.
             Some(node) if node.cpus != there.cpus && cpus == other_cpus => {
                 let (cpus, others) = (list(&node.cpus), list(&there.cpus));
-                add(
-                    "node-cpus",
-                    format!("node {id} has CPUs {cpus}, not {others}"),
-                );
+                ("node-cpus", format!("has CPUs {cpus}, not {others}"))
             }
-            Some(_) => {}
-        }
+            Some(_) => continue,
+        };
+        add(true, code, format!("node {id} {what}"));
     }
-    for node in &this.nodes {
-        if ordinary.nodes.iter().all(|there| there.node != node.node) {
-            add("node-added", format!("node {} is additional", node.node));
-        }
+    for &NodeSummary { node, .. } in &this.nodes {
+        let is_added = ordinary.nodes.iter().all(|there| there.node != node);
+        add(is_added, "node-added", format!("node {node} is additional"));
     }
     found
 }

@@ -75,26 +75,32 @@ fn hex<S: Serializer>(hash: &Option<u32>, serializer: S) -> Result<S::Ok, S::Err
 }
 
 /// Why a part of the answer is not known.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Missing {
-    #[error("{0}")]
-    Unknown(String),
-    /// A filter takes the flow away from the interface's queues.
-    #[error("{0}")]
-    Taken(String),
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
+#[error("{why}")]
+pub struct Missing {
+    why: String,
+    /// Whether a filter takes the flow away from the interface's queues.
+    is_taken: bool,
 }
 
 impl Missing {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            is_taken: false,
+        }
+    }
+
     /// Of what comes through an interface that wraps it.
     pub(crate) fn in_tunnel(name: &str) -> Self {
-        Self::Unknown(format!(
+        Self::new(format!(
             "{name} wraps what it carries in other packets: ask about the interface and the ends of those"
         ))
     }
 }
 
 fn unknown<T>(why: impl Into<String>) -> Result<T, Missing> {
-    Err(Missing::Unknown(why.into()))
+    Err(Missing::new(why))
 }
 
 impl Serialize for Missing {
@@ -180,14 +186,15 @@ fn choose_queue(
     if let Some(filter) = filter(facts, &arrival.flow)? {
         let location = filter.location;
         arrival.filter = Some(location);
+        let taken = |how: String| {
+            let why = format!("ntuple filter {location} {how}");
+            let is_taken = true;
+            Err(Missing { why, is_taken })
+        };
         match filter.to {
-            FilterTarget::Dropped => {
-                return Err(Missing::Taken(format!("ntuple filter {location} drops it")));
-            }
+            FilterTarget::Dropped => return taken("drops it".to_owned()),
             FilterTarget::Function(function) => {
-                return Err(Missing::Taken(format!(
-                    "ntuple filter {location} sends it to virtual function {function}"
-                )));
+                return taken(format!("sends it to virtual function {function}"));
             }
             FilterTarget::Queue(queue) => arrival.queue = Some(queue),
             FilterTarget::Context {
@@ -469,7 +476,7 @@ pub fn ports_to(
         let arrival = arrival(machine, interface, &flow);
         match arrival.missing {
             // What a filter does to some ports does not matter to the others.
-            Some(Missing::Taken(_)) => {}
+            Some(missing) if missing.is_taken => {}
             Some(missing) => return Err(missing),
             None if arrival.cpu == Some(cpu) => found.push(port),
             None => {}

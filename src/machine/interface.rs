@@ -154,6 +154,12 @@ pub struct Stacked {
 }
 
 impl Interface {
+    /// The vector that wakes one of its threads, if it is known.
+    pub(crate) fn vector_of(&self, thread: &NapiThread) -> Option<&Vector> {
+        let (irq, _) = thread.woken_by?;
+        self.vectors.iter().find(|vector| vector.irq == irq)
+    }
+
     /// Whether it is known only by its PCI function, because it is in another network namespace.
     pub fn is_elsewhere(&self) -> bool {
         self.in_other_namespace && self.name == self.device.address
@@ -264,6 +270,11 @@ impl Vector {
     /// Whether it is for packets of the interface.
     pub fn is_queue_vector(&self) -> bool {
         self.role.is_queue()
+    }
+
+    /// The effective CPUs; the affinity when the kernel does not report them.
+    pub(crate) fn effective_cpus(&self) -> &CpuSet {
+        self.effective.as_ref().unwrap_or(&self.affinity.cpus)
     }
 }
 

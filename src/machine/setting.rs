@@ -217,8 +217,7 @@ fn vector_key(interface: &Interface, irq: u32) -> String {
 /// interface.
 fn thread_key(interface: &Interface, pid: u32) -> String {
     let queue_of = |thread: &NapiThread| {
-        let (irq, _) = thread.woken_by?;
-        let vector = interface.vectors.iter().find(|vector| vector.irq == irq)?;
+        let vector = interface.vector_of(thread)?;
         Some(format!("{} {}", vector.role.name(), vector.queue?))
     };
     let mut threads = interface.threads.iter();

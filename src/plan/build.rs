@@ -194,8 +194,10 @@ fn why(work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
         match (vector.role, cpus) {
             (Role::Control, None) => "control IRQ; unchanged",
             (Role::Control, Some(_)) => {
-                let now = vector.effective.as_ref().unwrap_or(&vector.affinity.cpus);
-                if now.is_subset(&topology.isolated_or_nohz()) {
+                if vector
+                    .effective_cpus()
+                    .is_subset(&topology.isolated_or_nohz())
+                {
                     "control IRQ; moved off an isolated CPU"
                 } else {
                     "control IRQ; moved off a CPU of an exclusive cpuset partition"

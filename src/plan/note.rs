@@ -508,7 +508,7 @@ impl Serialize for Note {
         WithText {
             data: self,
             text: self.to_string(),
-            fix: self.advice().map(|advice| advice.text().to_owned()),
+            fix: self.advice().map(|advice| advice.text),
         }
         .serialize(serializer)
     }

@@ -7,7 +7,8 @@ use crate::machine::Topology;
 
 /// Core, L3 domain and node of each CPU, as indices for quick comparison.
 #[derive(Debug)]
-pub(crate) struct Locations {
+pub(crate) struct Locations<'a> {
+    pub(crate) topology: &'a Topology,
     /// By CPU id; `None` for CPUs that are not online.
     by_cpu: Vec<Option<CpuLocation>>,
     /// The number of cores; 1 where none is known, for all CPUs.
@@ -30,8 +31,8 @@ pub(crate) struct CpuLocation {
     pub(crate) class: usize,
 }
 
-impl Locations {
-    pub(crate) fn new(topology: &Topology) -> Self {
+impl<'a> Locations<'a> {
+    pub(crate) fn new(topology: &'a Topology) -> Self {
         let end = topology.online.last().map_or(0, |last| last as usize + 1);
         let mut by_cpu: Vec<Option<CpuLocation>> = vec![None; end];
         for cpu in topology.online.iter() {
@@ -70,6 +71,7 @@ impl Locations {
             }
         }
         Self {
+            topology,
             by_cpu,
             cores: topology.cores.len().max(1),
             domain_sizes,
@@ -92,13 +94,14 @@ impl Locations {
     }
 
     /// The CPUs of a CPU's core; `None` when it is not online.
-    pub(crate) fn core_of<'a>(&self, topology: &'a Topology, cpu: u32) -> Option<&'a CpuSet> {
-        topology.cores.get(self.of(cpu)?.core)
+    pub(crate) fn core_of(&self, cpu: u32) -> Option<&'a CpuSet> {
+        self.topology.cores.get(self.of(cpu)?.core)
     }
 
     /// The CPUs of a CPU's L3 domain, if it has one.
-    pub(crate) fn l3_of<'a>(&self, topology: &'a Topology, cpu: u32) -> Option<&'a CpuSet> {
-        let domain = self.of(cpu)?.domain.checked_sub(topology.nodes.len())?;
-        topology.l3_domains.get(domain)
+    pub(crate) fn l3_of(&self, cpu: u32) -> Option<&'a CpuSet> {
+        let before = self.topology.nodes.len();
+        let domain = self.of(cpu)?.domain.checked_sub(before)?;
+        self.topology.l3_domains.get(domain)
     }
 }

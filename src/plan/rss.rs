@@ -81,7 +81,7 @@ fn on_candidates(work: &Work<'_>, table: &Rss) -> QueueSet {
     let mut taken = BTreeSet::new();
     let is_apart = work.choice.get(&SIBLINGS);
     let mut is_first = |cpu: u32| {
-        let core = work.locations.core_of(&work.machine.topology, cpu);
+        let core = work.locations.core_of(cpu);
         let core = core.filter(|_| !is_apart).and_then(CpuSet::first);
         taken.insert(core.unwrap_or(cpu))
     };

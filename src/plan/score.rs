@@ -35,7 +35,7 @@ pub(crate) struct Standing {
 /// The score of interfaces under the plan, or as they are now.
 pub(crate) fn score(
     machine: &Machine,
-    locations: &Locations,
+    locations: &Locations<'_>,
     interfaces: &[PlannedInterface],
     planned: bool,
 ) -> Score {
@@ -69,7 +69,7 @@ pub(crate) fn standings(
 /// A state of a machine and of the interfaces of a plan.
 struct State<'a> {
     machine: &'a Machine,
-    locations: &'a Locations,
+    locations: &'a Locations<'a>,
     interfaces: &'a [PlannedInterface],
     is_planned: IsPlanned<'a>,
 }
@@ -99,11 +99,7 @@ impl<'a> State<'a> {
             let active = active.map(|vector| (vector.queue, self.place(vector).1));
             let unplanned = read.vectors.iter().filter(|_| others && planned.is_none());
             let unplanned = unplanned.filter(|v| v.is_queue_vector() && !read.is_idle(v));
-            let unplanned = unplanned.map(|vector| {
-                let effective = vector.effective.as_ref();
-                let cpus = effective.unwrap_or(&vector.affinity.cpus);
-                (vector.queue, cpus.first())
-            });
+            let unplanned = unplanned.map(|of| (of.queue, of.effective_cpus().first()));
             // A queue's receive and transmit vectors on one CPU count once.
             let queues: BTreeSet<_> = active.chain(unplanned).collect();
             for (queue, cpu) in queues {

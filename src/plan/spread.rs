@@ -13,7 +13,6 @@ use std::mem::{replace, take};
 use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
-use crate::machine::Topology;
 use crate::plan::objective::pairs;
 use crate::plan::place::{CpuLocation, Locations};
 use crate::policy::{AVOID_CPU0, Choice, Domains, L3};
@@ -61,7 +60,7 @@ struct Core {
 
 /// The queues on each core, and those that are arranged.
 pub(crate) struct Spread<'a> {
-    locations: &'a Locations,
+    locations: &'a Locations<'a>,
     /// The core of each CPU.
     of_cpu: Vec<Option<usize>>,
     cores: Vec<Core>,
@@ -75,12 +74,13 @@ pub(crate) struct Spread<'a> {
 
 impl<'a> Spread<'a> {
     /// `apart`: the CPUs each of which counts as a core.
-    pub(crate) fn new(topology: &Topology, locations: &'a Locations, apart: &CpuSet) -> Self {
-        let end = topology.online.last().map_or(0, |last| last as usize + 1);
+    pub(crate) fn new(locations: &'a Locations<'a>, apart: &CpuSet) -> Self {
+        let online = &locations.topology.online;
+        let end = online.last().map_or(0, |last| last as usize + 1);
         let mut of_cpu = vec![None; end];
         let mut cores: Vec<Core> = Vec::new();
-        for cpu in topology.online.iter() {
-            let first = locations.core_of(topology, cpu).and_then(CpuSet::first);
+        for cpu in online.iter() {
+            let first = locations.core_of(cpu).and_then(CpuSet::first);
             let first = first.filter(|&first| first < cpu && !apart.contains(cpu));
             let core = first.and_then(|first| of_cpu[first as usize]);
             let core = core.unwrap_or(cores.len());

@@ -182,7 +182,7 @@ impl Rps {
         }
         let needed = queues.max(2);
         let mut but_cpu0 = "";
-        if let Some(core) = locations.core_of(topology, 0) {
+        if let Some(core) = locations.core_of(0) {
             let others = free.difference(core);
             let has_choice = others != free && locations.cores_in(&others) >= needed;
             if work.choice.get(&AVOID_CPU0) && has_choice {
@@ -280,7 +280,7 @@ struct Wish {
 impl Wish {
     /// Of a queue that interrupts these CPUs: free cores, each by a CPU, of their L3 domains if there are two of them, else
     /// of their nodes.
-    fn new(locations: &Locations, free: &[u32], interrupted: &CpuSet, most: usize) -> Self {
+    fn new(locations: &Locations<'_>, free: &[u32], interrupted: &CpuSet, most: usize) -> Self {
         let own = interrupted
             .iter()
             .filter_map(|cpu| locations.of(cpu))
@@ -303,7 +303,7 @@ impl Wish {
 
 /// Deals cores to receive queues: to each in turn the first of those that the fewest have, two to each, and then what no
 /// queue has.
-fn deal(locations: &Locations, wishes: &[Wish]) -> Vec<CpuSet> {
+fn deal(locations: &Locations<'_>, wishes: &[Wish]) -> Vec<CpuSet> {
     let mut taken = vec![0_usize; locations.cores];
     let core = |cpu: u32| locations.of(cpu).map_or(0, |place| place.core);
     let mut sets = vec![CpuSet::new(); wishes.len()];
@@ -337,7 +337,7 @@ pub(crate) fn tx(work: &Work<'_>) -> Vec<PlannedTxQueue> {
                 .map(|queue| work.cpu_of(Role::Tx, queue.index));
             match completions.collect::<Option<Vec<u32>>>() {
                 Some(completions) => (
-                    Some(xps(&work.machine.topology, work.locations, &completions)),
+                    Some(xps(work.locations, &completions)),
                     "nearest to the queue's CPU",
                 ),
                 None => (None, "its completion vector is unknown"),
@@ -390,7 +390,7 @@ fn places(of: CpuLocation) -> [Place; 3] {
 /// Divides the online CPUs among transmit queues; queue k completes on CPU `completions[k]`. Each CPU is in exactly one
 /// set of the result. On nodes with completions, the CPUs of a core go to the nearest queue, of equally near ones to the
 /// one with the fewest CPUs; the CPUs of other nodes are divided evenly, each queue's share in one piece.
-fn xps(topology: &Topology, locations: &Locations, completions: &[u32]) -> Vec<CpuSet> {
+fn xps(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
     if completions.is_empty() {
         return Vec::new();
     }
@@ -404,7 +404,7 @@ fn xps(topology: &Topology, locations: &Locations, completions: &[u32]) -> Vec<C
     let (near, far): (Vec<_>, Vec<_>) =
         nodes.partition(|(node, _)| by_place.contains_key(&Place::Node(**node)));
     let nearest = |&core: &usize| {
-        let core = &topology.cores[core];
+        let core = &locations.topology.cores[core];
         let first = core.first()?;
         let mut places = places(locations.of(first)?).into_iter().enumerate();
         let (away, queues) =
@@ -434,7 +434,9 @@ fn xps(topology: &Topology, locations: &Locations, completions: &[u32]) -> Vec<C
         }
     }
     for (_, cores) in far {
-        let cpus = cores.iter().flat_map(|&core| topology.cores[core].iter());
+        let cpus = cores
+            .iter()
+            .flat_map(|&core| locations.topology.cores[core].iter());
         shares.deal(&cpus.collect_vec());
     }
     let sets = shares.0.into_iter().map(|cpus| cpus.into_iter().collect());
@@ -535,18 +537,18 @@ mod tests {
     fn xps_follows_completions_and_parts_all_cpus() {
         let topology = machine();
         let locations = Locations::new(&topology);
-        let four = xps(&topology, &locations, &[1, 2, 3, 0]);
+        let four = xps(&locations, &[1, 2, 3, 0]);
         assert_eq!(
             shown(&four),
             ["1,4,9,12", "2,5,10,13", "3,6,11,14", "0,7-8,15"]
         );
         // Queues on both L3 domains of node 0: each takes its own domain, and half of node 1.
         assert_eq!(
-            shown(&xps(&topology, &locations, &[1, 2])),
+            shown(&xps(&locations, &[1, 2])),
             ["0-1,4-5,8-9,12-13", "2-3,6-7,10-11,14-15"]
         );
-        assert_eq!(shown(&xps(&topology, &locations, &[5])), ["0-15"]);
-        assert!(xps(&topology, &locations, &[]).is_empty());
+        assert_eq!(shown(&xps(&locations, &[5])), ["0-15"]);
+        assert!(xps(&locations, &[]).is_empty());
     }
 
     #[test]

@@ -74,21 +74,17 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
             change.interface
         )));
     }
-    let mut wanted = AllWanted::new();
-    for interface in &plan.interfaces {
-        let of_interface = wanted.entry(&interface.name).or_default();
-        for planned in interface.wanted() {
-            let path = planned.kind.path(&interface.name, planned.number);
-            of_interface
-                .entry((planned.kind, path))
-                .or_insert(planned.target);
-        }
+    let mut targets = Targets::new();
+    for (interface, planned) in wanted(&plan.interfaces) {
+        let path = planned.kind.path(interface, planned.number);
+        let setting = (interface, planned.kind, path);
+        targets.entry(setting).or_insert(planned.target);
     }
-    for write in &plan.writes {
-        check(&wanted, write)
-            .map_err(|reason| StoredError(format!("it writes {}: {reason}", write.path)))?;
+    let mut writes = plan.writes.iter();
+    match writes.find_map(|write| Some((&write.path, contradiction(&plan, &targets, write)?))) {
+        Some((path, why)) => Err(StoredError(format!("it writes {path}: {why}"))),
+        None => Ok(plan),
     }
-    Ok(plan)
 }
 
 fn has_control_character(json: &Value) -> bool {
@@ -104,34 +100,26 @@ fn has_control_character(json: &Value) -> bool {
     }
 }
 
-/// Planned settings by interface, and by kind and file.
-type AllWanted<'a> = BTreeMap<&'a str, BTreeMap<(WriteKind, String), Target<'a>>>;
+/// Planned settings by interface, kind and file.
+type Targets<'a> = BTreeMap<(&'a str, WriteKind, String), Target<'a>>;
 
-/// Refuses a write that does not follow from the plan's vectors and queues.
-fn check(wanted: &AllWanted<'_>, write: &Write) -> Result<(), &'static str> {
-    let Write {
-        kind, path, value, ..
-    } = write;
-    let require = |holds: bool, wrong| holds.then_some(()).ok_or(wrong);
-    require(
-        path.split('/').all(|name| name != ".." && name != "."),
-        "the path has a component `.` or `..`",
-    )?;
-    if *kind == WriteKind::Sysctl {
-        return require(
-            path == FLOW_ENTRIES && value.parse::<u32>().is_ok(),
-            "the only file of this kind is net.core.rps_sock_flow_entries",
-        );
+/// Why a write does not follow from the plan's vectors and queues.
+fn contradiction(plan: &Plan, targets: &Targets<'_>, write: &Write) -> Option<&'static str> {
+    let (path, value) = (&write.path, &write.value);
+    let is_planned = |one: &PlannedInterface| *one.name == *write.interface;
+    let target = || targets.get(&(&*write.interface, write.kind, path.clone()));
+    if path.split('/').any(|name| name == ".." || name == ".") {
+        Some("the path has a component `.` or `..`")
+    } else if write.kind == WriteKind::Sysctl {
+        let is_known = path == FLOW_ENTRIES && value.parse::<u32>().is_ok();
+        (!is_known).then_some("the only file of this kind is net.core.rps_sock_flow_entries")
+    } else if !plan.interfaces.iter().any(is_planned) {
+        Some("its interface is not in the plan")
+    } else if let Some(target) = target() {
+        (!target.is(value)).then_some("the value differs from that of its vector or queue")
+    } else {
+        Some("it belongs to no vector and no queue of the plan")
     }
-    let of_interface = wanted.get(&*write.interface);
-    let of_interface = of_interface.ok_or("its interface is not in the plan")?;
-    let target = of_interface
-        .get(&(*kind, path.clone()))
-        .ok_or("it belongs to no vector and no queue of the plan")?;
-    require(
-        target.is(value),
-        "the value differs from that of its vector or queue",
-    )
 }
 
 /// Matches a stored plan with the machine.
@@ -346,11 +334,7 @@ impl Changes {
 
     /// The planned threads that exist, with their current process ids.
     fn threads(&mut self, planned: &PlannedInterface, now: &Interface) -> Vec<PlannedThread> {
-        let vector_of = |thread: &NapiThread| {
-            let (irq, _) = thread.woken_by?;
-            now.vectors.iter().find(|vector| vector.irq == irq)
-        };
-        let is_unknown = |thread: &&NapiThread| vector_of(thread).is_none();
+        let is_unknown = |thread: &&NapiThread| now.vector_of(thread).is_none();
         let mut unknown = now.threads.iter().filter(is_unknown);
         let fit = |planned: &PlannedThread| {
             let is_same = |vector: &Vector| {
@@ -358,12 +342,12 @@ impl Changes {
             };
             let mut threads = now.threads.iter();
             let thread = match planned.role {
-                Some(_) => threads.find(|thread| vector_of(thread).is_some_and(is_same)),
+                Some(_) => threads.find(|thread| now.vector_of(thread).is_some_and(is_same)),
                 None => unknown.next(),
             }?;
             Some(PlannedThread {
                 pid: thread.pid,
-                irq: vector_of(thread).map(|vector| vector.irq),
+                irq: now.vector_of(thread).map(|vector| vector.irq),
                 affinity: thread.affinity.cpus.clone(),
                 ..planned.clone()
             })

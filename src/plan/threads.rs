@@ -54,7 +54,7 @@ fn place(
         }
         return (cpus, "the CPUs that its queue interrupts");
     };
-    let core = work.locations.core_of(topology, cpu);
+    let core = work.locations.core_of(cpu);
     let beside = core.map(|core| core.intersection(&usable).difference(taken));
     let beside = beside.unwrap_or_default();
     let sibling = beside.iter().find(|&sibling| sibling != cpu);
@@ -104,7 +104,7 @@ impl Threads {
         let threads = work.interface.threads.iter();
         let known = threads
             .clone()
-            .filter_map(|of| Some((of, vector_of(work, of)?)));
+            .filter_map(|of| Some((of, work.interface.vector_of(of)?)));
         // Those of queues in use choose first.
         let known = known.sorted_by_key(|(thread, vector)| {
             let is_idle = work.interface.is_idle(vector);
@@ -123,7 +123,7 @@ impl Threads {
             (&of_interface, "the CPUs of the interface's other threads")
         };
         let why: Arc<str> = format!("its queue could not be determined: {whose}").into();
-        for thread in threads.filter(|thread| vector_of(work, thread).is_none()) {
+        for thread in threads.filter(|of| work.interface.vector_of(of).is_none()) {
             let of_thread = (work.order, thread.pid);
             self.planned
                 .insert(of_thread, (cpus.clone(), Arc::clone(&why)));
@@ -141,7 +141,7 @@ impl Threads {
             "kept by the policy"
         };
         let planned = |thread: &NapiThread| {
-            let vector = vector_of(work, thread);
+            let vector = work.interface.vector_of(thread);
             let to = self.planned.get(&(work.order, thread.pid)).cloned();
             let (cpus, why) = to.map_or((None, kept.into()), |(cpus, why)| (Some(cpus), why));
             PlannedThread {
@@ -172,10 +172,4 @@ impl Threads {
         });
         (planned, note)
     }
-}
-
-fn vector_of<'a>(work: &Work<'a>, thread: &NapiThread) -> Option<&'a Vector> {
-    let (irq, _) = thread.woken_by?;
-    let mut vectors = work.interface.vectors.iter();
-    vectors.find(|vector| vector.irq == irq)
 }

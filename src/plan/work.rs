@@ -22,7 +22,7 @@ use crate::policy::{
 /// An interface while it is planned.
 pub(crate) struct Work<'a> {
     pub(crate) machine: &'a Machine,
-    pub(crate) locations: &'a Locations,
+    pub(crate) locations: &'a Locations<'a>,
     pub(crate) interface: &'a Interface,
     /// The vectors of each of its queues that has any.
     queues: BTreeMap<u32, Vec<&'a Vector>>,
@@ -55,7 +55,7 @@ pub(crate) struct Work<'a> {
 impl<'a> Work<'a> {
     fn new(
         machine: &'a Machine,
-        locations: &'a Locations,
+        locations: &'a Locations<'a>,
         policy: &Policy,
         (order, weight): (usize, u64),
     ) -> Self {
@@ -138,7 +138,7 @@ impl<'a> Work<'a> {
             Some(placement) => placement.cpu,
             None => *self.others.get(&vector.irq)?,
         };
-        let l3 = || self.locations.l3_of(&self.machine.topology, cpu);
+        let l3 = || self.locations.l3_of(cpu);
         let group = match &self.group {
             _ if vector.role == Role::Control => None,
             None => None,
@@ -259,7 +259,7 @@ enum Turn {
 /// The interfaces that take part, with their CPUs: those that are planned by default, and those that are selected.
 pub(crate) fn works<'a>(
     machine: &'a Machine,
-    locations: &'a Locations,
+    locations: &'a Locations<'a>,
     policy: &Policy,
     selection: &Selection,
 ) -> Vec<Work<'a>> {
@@ -291,7 +291,7 @@ pub(crate) fn works<'a>(
             }
         }
     }
-    assign(machine, locations, &mut works);
+    assign(locations, &mut works);
     works.sort_by_key(|work| work.order);
     works
 }
@@ -307,11 +307,10 @@ enum How {
     Among(usize, Option<DecidedBy>),
 }
 
-fn assign(machine: &Machine, locations: &Locations, works: &mut [Work<'_>]) {
-    let topology = &machine.topology;
+fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
     let apart = works.iter().filter(|work| work.choice.get(&SIBLINGS));
     let apart = CpuSet::union_of(apart.map(|work| &work.candidates.cpus));
-    let mut spread = Spread::new(topology, locations, &apart);
+    let mut spread = Spread::new(locations, &apart);
     // The queues on each core and L3 domain that come before one.
     let mut on_core = vec![0; locations.cores];
     let mut on_l3 = vec![0; locations.domain_sizes.len()];
@@ -377,12 +376,12 @@ fn assign(machine: &Machine, locations: &Locations, works: &mut [Work<'_>]) {
         let (Some(queue), Some(place)) = (vectors[0].queue, locations.of(cpu)) else {
             continue;
         };
-        let core = locations.core_of(topology, cpu).cloned();
+        let core = locations.core_of(cpu).cloned();
         let placement = Placement {
             cpu,
             core: core.unwrap_or_else(|| CpuSet::single(cpu)),
             queues_on_core: on_core[place.core],
-            l3: locations.l3_of(topology, cpu).cloned().unwrap_or_default(),
+            l3: locations.l3_of(cpu).cloned().unwrap_or_default(),
             queues_on_l3: on_l3[place.domain],
             decided_by,
         };
@@ -437,7 +436,7 @@ fn how(
 fn move_control(work: &mut Work<'_>, spread: &Spread<'_>) {
     let isolated_or_exclusive = isolated_or_exclusive(&work.machine.topology, &work.choice);
     for vector in &work.interface.vectors {
-        let on = vector.effective.as_ref().unwrap_or(&vector.affinity.cpus);
+        let on = vector.effective_cpus();
         if vector.role == Role::Control && !on.is_empty() && on.is_subset(&isolated_or_exclusive) {
             let usable = work.candidates.cpus.difference(&isolated_or_exclusive);
             let cpu = usable.iter().min_by_key(|&cpu| spread.on_cpu(cpu));

@@ -146,20 +146,11 @@ impl Unplannable {
         found.collect()
     }
 
-    /// Interfaces selected by name that cannot be planned.
-    pub fn requested(plan: &Plan, requested: bool) -> Vec<Self> {
-        Self::of(plan, |note| requested && note.is_unplannable())
-    }
-
     /// Interfaces whose state cannot be determined: those selected by name that cannot be planned, and without a selection
     /// all those whose vectors cannot be read, or of which the policy wants what cannot be met.
     pub fn unknown(plan: &Plan, requested: bool) -> Vec<Self> {
         Self::of(plan, |note| {
-            if requested {
-                note.is_unplannable()
-            } else {
-                note.is_unknown()
-            }
+            note.is_unknown() || requested && note.is_unplannable()
         })
     }
 

@@ -4,6 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hash;
 
 use itertools::Itertools as _;
 use serde::Serialize;
@@ -112,31 +113,26 @@ impl Flows {
 }
 
 fn spread(arrivals: &[Arrival]) -> Vec<Share> {
-    let mut shares = BTreeMap::new();
-    for Arrival {
-        interface,
+    let known = arrivals
+        .iter()
+        .filter_map(|of| Some((&of.interface, of.queue?, of.irq?, of.cpu?, of.node)));
+    let share = |((interface, queue, irq, cpu, node), flows): ((&String, _, _, _, _), _)| Share {
+        interface: interface.clone(),
         queue,
         irq,
         cpu,
         node,
-        ..
-    } in arrivals
-    {
-        if let (Some(queue), Some(irq), Some(cpu)) = (*queue, *irq, *cpu) {
-            let new = || Share {
-                interface: interface.clone(),
-                queue,
-                irq,
-                cpu,
-                node: *node,
-                flows: 0,
-            };
-            let share = shares.entry((interface, queue, irq, cpu));
-            share.or_insert_with(new).flows += 1;
-        }
-    }
-    let shares = shares.into_values();
-    shares.sorted_by_key(|share| Reverse(share.flows)).collect()
+        flows,
+    };
+    most_first(known).map(share).collect()
+}
+
+/// What there is several times, with how often: most first.
+fn most_first<T: Hash + Ord + Clone>(
+    all: impl Iterator<Item = T>,
+) -> impl Iterator<Item = (T, usize)> {
+    let counts = all.counts().into_iter();
+    counts.sorted_by_key(|(one, many)| (Reverse(*many), one.clone()))
 }
 
 /// Where the connections of this machine arrive.
@@ -178,8 +174,7 @@ impl Connections {
     pub fn new(machine: &Machine, measured: &BTreeSet<&str>, sockets: &[ConnectedSocket]) -> Self {
         let mut counted = Self::default();
         let mut throughs: BTreeMap<&str, Through<'_>> = BTreeMap::new();
-        let mut known: BTreeMap<_, usize> = BTreeMap::new();
-        let mut unknown = BTreeMap::new();
+        let (mut known, mut unknown) = (Vec::new(), Vec::new());
         for socket in sockets {
             let protocol = if socket.udp {
                 Protocol::Udp
@@ -206,13 +201,9 @@ impl Connections {
             match one(arrivals(machine, through, &flow)) {
                 Ok(arrival) => {
                     let cpu = arrival.cpu.unwrap_or_default();
-                    let at = (arrival.interface, cpu, arrival.node, socket.node);
-                    *known.entry(at).or_default() += 1;
+                    known.push((arrival.interface, cpu, arrival.node, socket.node));
                 }
-                Err(missing) => {
-                    let at = (interface, missing.to_string());
-                    unknown.entry(at).or_insert((missing, 0)).1 += 1;
-                }
+                Err(missing) => unknown.push((interface, missing)),
             }
         }
         let arriving = |((interface, cpu, node, process_node), connections)| ArrivingConnections {
@@ -222,21 +213,13 @@ impl Connections {
             process_node,
             connections,
         };
-        let left = |((interface, _), (missing, connections)): ((&str, _), _)| UnknownConnections {
+        let left = |((interface, missing), connections): ((&str, _), _)| UnknownConnections {
             interface: interface.to_owned(),
             missing,
             connections,
         };
-        let (known, unknown) = (
-            known.into_iter().map(arriving),
-            unknown.into_iter().map(left),
-        );
-        counted.arrivals = known
-            .sorted_by_key(|one| Reverse(one.connections))
-            .collect();
-        counted.unknown = unknown
-            .sorted_by_key(|one| Reverse(one.connections))
-            .collect();
+        counted.arrivals = most_first(known.into_iter()).map(arriving).collect();
+        counted.unknown = most_first(unknown.into_iter()).map(left).collect();
         counted
     }
 }
@@ -253,7 +236,7 @@ fn one(mut arrivals: Vec<Arrival>) -> Result<Arrival, Missing> {
     let agree = arrivals.iter().map(|arrival| arrival.cpu).all_equal();
     let first = arrivals.into_iter().next().filter(|_| agree);
     first.ok_or_else(|| {
-        Missing::Unknown(format!(
+        Missing::new(format!(
             "which of the ports {names} a packet arrives on is the sender's choice, or the switch's"
         ))
     })

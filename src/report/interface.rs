@@ -272,7 +272,8 @@ fn report(
     (gain, has_lost, max_per_core): (Gain, bool, usize),
     watched: Option<&Delta>,
 ) -> InterfaceReport {
-    let interface = machine.interface(&planned.name);
+    let absent = Interface::default();
+    let interface = machine.interface(&planned.name).unwrap_or(&absent);
     let vectors = planned.vectors.iter();
     let vectors: Vec<VectorStatus> = vectors
         .map(|vector| VectorStatus::new(machine, planned, vector, &found.fallbacks, watched))
@@ -310,10 +311,12 @@ fn report(
     let is_asked = channels.any(|change| change.interface == planned.name);
     let differ = sum(&reasons, |_| true) + usize::from(is_asked);
     let drifted = sum(&reasons, Reason::is_change_since_apply);
+    let asked = (has_lost, is_asked);
+    let state = state(machine, interface, planned, &vectors, differ, &gain, asked);
     InterfaceReport {
-        driver_version: interface.and_then(|interface| interface.driver_version.clone()),
-        firmware: interface.and_then(|interface| interface.firmware.clone()),
-        mtu: interface.and_then(|interface| interface.mtu),
+        driver_version: interface.driver_version.clone(),
+        firmware: interface.firmware.clone(),
+        mtu: interface.mtu,
         node_source: planned.node_source,
         speed_mbps: planned.speed_mbps,
         link: planned.link.clone(),
@@ -337,20 +340,11 @@ fn report(
             .iter()
             .map(|thread| ThreadStatus::new(machine, planned, thread, watched))
             .collect(),
-        polling: interface
-            .map(|interface| interface.polling)
-            .unwrap_or_default(),
+        polling: interface.polling,
         notes: notes(plan, planned, interface),
         summary: InterfaceSummary {
             name: planned.name.clone(),
-            state: state(
-                machine,
-                planned,
-                &vectors,
-                differ,
-                &gain,
-                (has_lost, is_asked),
-            ),
+            state,
             driver: planned.driver.clone(),
             device: planned.device.clone(),
             pci_id: planned.pci_id.clone(),
@@ -374,7 +368,7 @@ fn report(
 
 /// The notes of the plan, and those about channels and about settings by which packets are not received on the vector's
 /// CPU, or not at its interrupt.
-fn notes(plan: &Plan, planned: &PlannedInterface, interface: Option<&Interface>) -> Vec<Note> {
+fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<Note> {
     let of_plan = planned.notes.iter();
     let of_plan = of_plan.filter(|note| !matches!(note, Note::KernelManaged { .. }));
     let mut notes: Vec<Note> = of_plan.cloned().collect();
@@ -398,9 +392,7 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: Option<&Interface>)
         pids,
         placed: true,
     }));
-    let polling = interface
-        .map(|interface| interface.polling)
-        .unwrap_or_default();
+    let polling = interface.polling;
     notes.extend(
         polling
             .defers_interrupts()
@@ -410,15 +402,11 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: Option<&Interface>)
                 irq_suspend_timeout: polling.irq_suspend_timeout,
             }),
     );
-    let threads = interface.iter().flat_map(|interface| &interface.threads);
-    let busy = threads.filter(|thread| thread.busy_polls);
+    let busy = interface.threads.iter().filter(|thread| thread.busy_polls);
     let pids: Vec<u32> = busy.map(|thread| thread.pid).collect();
     notes.extend((!pids.is_empty()).then_some(Note::BusyPolling { pids }));
     let mut taken: BTreeMap<QueueUser, QueueSet> = BTreeMap::new();
-    let answers = interface
-        .iter()
-        .filter_map(|interface| interface.netdev.as_ref());
-    for (queue, user) in answers.flat_map(Netdev::taken) {
+    for (queue, user) in interface.netdev.iter().flat_map(Netdev::taken) {
         taken.entry(user).or_default().insert(queue);
     }
     let taken = taken.into_iter();
@@ -430,6 +418,7 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: Option<&Interface>)
 /// apply had set. `is_asked`: whether other channels are requested.
 fn state(
     machine: &Machine,
+    interface: &Interface,
     planned: &PlannedInterface,
     vectors: &[VectorStatus],
     differ: usize,
@@ -454,9 +443,7 @@ fn state(
         let is_near = |cpus: &CpuSet| near.as_ref().is_some_and(|near| cpus.is_subset(near));
         row.is_active() && row.local == Some(false) && moves(row, &is_near)
     };
-    let answer = machine
-        .interface(&planned.name)
-        .and_then(|interface| interface.netdev.as_ref());
+    let answer = interface.netdev.as_ref();
     let is_silent = |row: &VectorStatus| {
         let silent = |queue| answer.is_some_and(|answer| answer.may_be_silent(queue));
         row.queue.is_some_and(silent)

@@ -12,7 +12,6 @@ use crate::screen::{
 use nicpin::machine::Role;
 use nicpin::machine::setting::{shown, thread_of};
 use nicpin::machine::wording::word;
-use nicpin::plan::note::advice::Advice;
 use nicpin::plan::{Note, WriteKind};
 use nicpin::report::applied::Evidence::{Elsewhere, Gone, MovedAway, NoTraffic, Proven};
 use nicpin::report::applied::Watched::{Resumed, WaitsForTrial};
@@ -93,7 +92,7 @@ pub fn applied(applied: &Applied, all: bool) -> Page {
     );
     all_undone(&mut page, applied);
     // What one may also do is for status and plan.
-    let has_more = |note: &Note| !matches!(note.advice(), Some(Advice::Try(_)));
+    let has_more = |note: &Note| !note.advice().is_some_and(|advice| advice.optional);
     let about = applied.notes.iter().filter(|one| has_more(&one.note));
     page.notes(about.map(|one| (&*one.interface, from_ref(&one.note))));
     if let Some(vectors) = &applied.proof {

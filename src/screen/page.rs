@@ -10,7 +10,6 @@ use itertools::Itertools as _;
 
 use crate::screen::{grouped, joined, printable, when, with};
 use nicpin::machine::wording::selector;
-use nicpin::plan::note::advice::Advice;
 use nicpin::plan::{MEASURES, Note, Score};
 use std::fmt::Display;
 
@@ -207,13 +206,14 @@ impl Page {
         let notes = notes.flat_map(|(about, notes)| notes.iter().map(move |note| (about, note)));
         let groups = grouped(notes.map(|(about, note)| {
             let advice = note.advice();
-            let label = match advice {
-                Some(Advice::Try(_)) => ("Advice", "Try"),
-                _ => ("Note", "Fix"),
+            let is_optional = advice.as_ref().is_some_and(|advice| advice.optional);
+            let label = match is_optional {
+                true => ("Advice", "Try"),
+                false => ("Note", "Fix"),
             };
             let (command, subject) = match note.command() {
                 Some((command, interface)) => (command, Some(selector(interface))),
-                None => (with("", advice.as_ref().map(Advice::text)), None),
+                None => (with("", advice.map(|advice| advice.text)), None),
             };
             ((note.to_string(), label, command), (about, subject))
         }));

@@ -165,6 +165,7 @@ fn node(interface: &PlannedInterface) -> String {
 }
 
 /// A vector, a thread, or the steering of a queue, with its CPUs now and planned.
+#[derive(Default)]
 struct Item<'a> {
     label: &'static str,
     number: Option<u32>,
@@ -188,27 +189,6 @@ fn first(why: &str) -> &str {
 }
 
 impl<'a> Item<'a> {
-    fn new(
-        label: &'static str,
-        number: Option<u32>,
-        now: Cow<'a, CpuSet>,
-        planned: Option<&'a CpuSet>,
-        why: &'a str,
-    ) -> Self {
-        Self {
-            label,
-            number,
-            id: 0,
-            now,
-            effective: None,
-            planned,
-            core: None,
-            why,
-            reason: why,
-            more: String::new(),
-        }
-    }
-
     fn vector(vector: &'a PlannedVector) -> Self {
         let source = match vector.source {
             Netlink => "by netlink",
@@ -224,17 +204,19 @@ impl<'a> Item<'a> {
                 more += &format!(", L3 domain {l3} had {queues}");
             }
         }
-        let (label, now) = (role_word(vector.role), Cow::Borrowed(&vector.affinity));
-        let mut item = Self::new(label, vector.queue, now, vector.cpus.as_ref(), &vector.why);
-        if vector.role != Role::Control {
-            item.reason = first(item.why);
-        }
+        let why = &*vector.why;
+        let is_control = vector.role == Role::Control;
         Self {
+            label: role_word(vector.role),
+            number: vector.queue,
             id: vector.irq,
+            now: Cow::Borrowed(&vector.affinity),
             effective: vector.effective.as_ref(),
+            planned: vector.cpus.as_ref(),
             core: vector.placement.as_ref().map(|of| &of.core),
+            why,
+            reason: if is_control { why } else { first(why) },
             more,
-            ..item
         }
     }
 
@@ -249,12 +231,16 @@ impl<'a> Item<'a> {
             Some(Tx) => "thread tx",
             _ => "thread",
         };
-        let now = Cow::Borrowed(&thread.affinity);
         Self {
+            label,
+            number: thread.queue,
             id: thread.pid,
+            now: Cow::Borrowed(&thread.affinity),
+            planned: thread.cpus.as_ref(),
+            why: &thread.why,
             reason: first(&thread.why),
             more: more.to_owned(),
-            ..Self::new(label, thread.queue, now, thread.cpus.as_ref(), &thread.why)
+            ..Self::default()
         }
     }
 
@@ -358,11 +344,19 @@ impl Rows<'_> {
             CpuSet::parse_kernel_mask(&write.current).ok()
         };
         let item = |way, file, queue, planned: &'i Option<CpuSet>, why: &'i str| {
-            // What is not planned is unchanged, whatever it is now.
-            let as_planned = planned.as_ref().map_or(Cow::default(), Cow::Borrowed);
             let now = now(&queue_file(&interface.name, way, queue, file));
-            let now = now.map_or(as_planned, Cow::Owned);
-            Item::new(way, Some(queue), now, planned.as_ref(), why)
+            let planned = planned.as_ref();
+            // What is not planned is unchanged, whatever it is now.
+            let as_planned = || planned.map_or(Cow::default(), Cow::Borrowed);
+            Item {
+                label: way,
+                number: Some(queue),
+                now: now.map_or_else(as_planned, Cow::Owned),
+                planned,
+                why,
+                reason: why,
+                ..Item::default()
+            }
         };
         let (rx, tx) = (interface.rx_queues.iter(), interface.tx_queues.iter());
         let xps = tx.clone();

@@ -391,7 +391,7 @@ fn steering(what: &str, steering: Steering) -> String {
 
 fn irqbalance(found: &IrqbalanceStatus) -> String {
     let advice = found.note.as_ref().and_then(Note::advice);
-    let fix = with(" Fix: ", advice.map(|advice| format!("{}.", advice.text())));
+    let fix = with(" Fix: ", advice.map(|advice| advice.text + "."));
     let pid = found.pid.unwrap_or_default();
     let runs = format!("irqbalance runs (process {pid})");
     let planned = count(found.irqs, "planned IRQ");

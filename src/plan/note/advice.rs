@@ -10,43 +10,29 @@ use crate::policy::Balancer;
 
 /// What follows from a note: a command, or a sentence where no command does it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Advice {
-    /// Repairs what is wrong.
-    Fix(String),
-    /// What one may also do.
-    Try(String),
-}
-
-impl Advice {
-    pub fn text(&self) -> &str {
-        match self {
-            Self::Fix(text) | Self::Try(text) => text,
-        }
-    }
-
-    /// `fix` or `try`.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Fix(_) => "fix",
-            Self::Try(_) => "try",
-        }
-    }
+pub struct Advice {
+    pub text: String,
+    /// Whether it is only what one may also do, and repairs nothing.
+    pub optional: bool,
 }
 
 impl Note {
     /// What to do about it.
     pub fn advice(&self) -> Option<Advice> {
         if let Some((command, interface)) = self.command() {
-            let text = format!("{command} {}", selector(interface));
-            return Some(match self {
-                Self::RssBeyondCandidates { .. } | Self::ChannelsDiffer { .. } => Advice::Fix(text),
-                _ => Advice::Try(text),
+            let repairs = matches!(
+                self,
+                Self::RssBeyondCandidates { .. } | Self::ChannelsDiffer { .. }
+            );
+            return Some(Advice {
+                text: format!("{command} {}", selector(interface)),
+                optional: !repairs,
             });
         }
-        Some(Advice::Fix(match self {
+        let text = match self {
             Self::VmbusChannels { device, .. } => {
                 let file = format!("/sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu");
-                return Some(Advice::Try(format!("echo CPU > {}", word(&file))));
+                format!("echo CPU > {}", word(&file))
             }
             Self::VectorsUnreadable { missing, .. } => match missing {
                 Some(_) => "mount it, or include it in the copy".into(),
@@ -100,7 +86,9 @@ impl Note {
                 Balancer::Ignore | Balancer::Refuse => "nicpin apply --irqbalance ban".into(),
             },
             _ => return None,
-        }))
+        };
+        let optional = matches!(self, Self::VmbusChannels { .. });
+        Some(Advice { text, optional })
     }
 
     /// The `nicpin` command that follows, without its last argument, and that argument: an interface. Interfaces with

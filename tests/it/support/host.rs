@@ -188,7 +188,7 @@ pub fn fix(interface: &PlannedInterface) -> Option<String> {
 
 /// What a note advises.
 pub fn fix_of(note: &Note) -> Option<String> {
-    note.advice().map(|advice| advice.text().to_owned())
+    note.advice().map(|advice| advice.text)
 }
 
 /// The RPS CPUs of an interface's receive queues; `-`: left unchanged.
