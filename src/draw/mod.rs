@@ -138,14 +138,18 @@ impl Picture {
 fn panels(machine: &Machine, plan: &Plan) -> Vec<Panel> {
     let topology = &machine.topology;
     let on = |node: Option<u32>| {
-        let names = plan.interfaces.iter().map(|interface| &interface.name);
-        let homes = names.map(|name| home(machine, plan, name));
-        homes.positions(|home| home == node).collect::<Vec<_>>()
+        plan.interfaces
+            .iter()
+            .map(|interface| &interface.name)
+            .map(|name| home(machine, plan, name))
+            .positions(|home| home == node)
+            .collect::<Vec<_>>()
     };
     let panel = |(&id, node): (&u32, &Node)| {
         let has_package = topology.packages.len() > 1 && !node.cpus.is_empty();
-        let mut packages = topology.packages.iter();
-        let package = packages
+        let package = topology
+            .packages
+            .iter()
             .position(|package| node.cpus.is_subset(package))
             .filter(|_| has_package);
         let package = package.map(|package| format!("package {package}"));
@@ -230,8 +234,10 @@ fn key(at: usize) -> String {
 }
 
 fn active(interface: &PlannedInterface) -> impl Iterator<Item = &PlannedVector> {
-    let vectors = interface.vectors.iter();
-    vectors.filter(|vector| vector.role.is_queue() && !vector.idle)
+    interface
+        .vectors
+        .iter()
+        .filter(|vector| vector.role.is_queue() && !vector.idle)
 }
 
 /// The effective CPUs of a vector, if the kernel reports them.
@@ -279,8 +285,10 @@ fn words(score: &Score) -> String {
     let most = count(score.max_vectors_per_core, "queue");
     let isolated =
         (score.on_isolated > 0).then(|| format!("{} on isolated CPUs", score.on_isolated));
-    let words = [local, Some(format!("at most {most} on a core")), isolated];
-    words.iter().flatten().join(", ")
+    [local, Some(format!("at most {most} on a core")), isolated]
+        .iter()
+        .flatten()
+        .join(", ")
 }
 
 /// The queues of an interface on one CPU, in short: `3` for a queue, `3r` or `3t` for one of its vectors when the other is
@@ -290,12 +298,14 @@ fn labels(marks: &[&Mark]) -> Vec<String> {
     for mark in marks {
         roles.entry(mark.queue).or_default().insert(mark.role);
     }
-    let label = |(queue, roles): (u32, BTreeSet<Role>)| match roles.into_iter().exactly_one() {
-        Ok(Role::Rx) => format!("{queue}r"),
-        Ok(Role::Tx) => format!("{queue}t"),
-        _ => queue.to_string(),
-    };
-    roles.into_iter().map(label).collect()
+    roles
+        .into_iter()
+        .map(|(queue, roles)| match roles.into_iter().exactly_one() {
+            Ok(Role::Rx) => format!("{queue}r"),
+            Ok(Role::Tx) => format!("{queue}t"),
+            _ => queue.to_string(),
+        })
+        .collect()
 }
 
 fn core_height(core: &CpuSet) -> usize {
@@ -324,6 +334,9 @@ fn widest_row(panel: &Panel) -> usize {
     let widest = sizes.clone().map(|(.., w, _)| w + GAP).max().unwrap_or(GAP);
     let highest = sizes.map(|(.., h)| h).max().unwrap_or(0);
     let count = panel.groups.len();
-    let is_wide = |across: &usize| across * widest >= 3 * count.div_ceil(*across) * highest / 2;
-    (1..=count).find(is_wide).unwrap_or(count.max(1)) * widest - GAP
+    (1..=count)
+        .find(|across| across * widest >= 3 * count.div_ceil(*across) * highest / 2)
+        .unwrap_or(count.max(1))
+        * widest
+        - GAP
 }

@@ -155,8 +155,10 @@ impl Picture {
                 "isolated, nohz_full or in an exclusive cpuset partition; point at the CPU to see which",
             ),
         ];
-        let shown = all.into_iter().filter(|(is_shown, ..)| *is_shown);
-        shown.map(|(_, sign, words)| (sign, words)).collect()
+        all.into_iter()
+            .filter(|(is_shown, ..)| *is_shown)
+            .map(|(_, sign, words)| (sign, words))
+            .collect()
     }
 }
 
@@ -193,8 +195,9 @@ impl<'a> Drawing<'a> {
         let cores = panels.iter().map(widest_row);
         let texts = panels.iter().map(|panel| width("", 0, &panel.neighbours));
         let cards = picture.cards.iter().map(|card| {
-            let name = width(&format!("{} {} ", card.key, card.name), 13, &card.size);
-            name.max(width("", 0, &card.what)) + 20
+            width(&format!("{} {} ", card.key, card.name), 13, &card.size)
+                .max(width("", 0, &card.what))
+                + 20
         });
         let inner = cores
             .chain(texts)
@@ -454,12 +457,14 @@ impl Svg {
 /// Escapes text for XML: the name of an interface may hold nearly any character.
 fn escaped(text: &str) -> String {
     // XML 1.0 cannot represent these.
-    let is_odd = |c: char| c.is_ascii_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
-    let text = text
-        .replace(is_odd, "\u{fffd}")
-        .replace('&', "&amp;")
-        .replace('<', "&lt;");
-    text.replace('>', "&gt;").replace('"', "&quot;")
+    text.replace(
+        |c: char| c.is_ascii_control() || matches!(c, '\u{fffe}' | '\u{ffff}'),
+        "\u{fffd}",
+    )
+    .replace('&', "&amp;")
+    .replace('<', "&lt;")
+    .replace('>', "&gt;")
+    .replace('"', "&quot;")
 }
 
 /// Colours and fonts, in the viewer's light or dark scheme. Light is the default. `cN` is the colour of interface N, `k`

@@ -145,8 +145,9 @@ impl Host {
 
     /// The host of a check, and its name.
     pub fn of(check: &Check) -> serde_json::Result<(Option<String>, Self)> {
-        let document = serde_json::to_value(check).and_then(Document::deserialize);
-        document.map(Document::host)
+        serde_json::to_value(check)
+            .and_then(Document::deserialize)
+            .map(Document::host)
     }
 }
 
@@ -243,17 +244,18 @@ impl Document {
             CheckState::Differs if causes.is_empty() => _ = causes.insert("cannot-be-moved"),
             _ => {}
         }
-        let tools = self.other_tools.iter().map(|tool| one_line(tool));
-        let tools: Vec<String> = tools.collect();
+        let tools: Vec<String> = self.other_tools.iter().map(|tool| one_line(tool)).collect();
         let by = |reason| match reason {
             _ if reason == Reason::MovedByOther.name() => tools.clone(),
             _ => Vec::new(),
         };
-        let cause = |reason| Cause {
-            reason,
-            by: by(reason),
-        };
-        causes.into_iter().map(cause).collect()
+        causes
+            .into_iter()
+            .map(|reason| Cause {
+                reason,
+                by: by(reason),
+            })
+            .collect()
     }
 }
 
@@ -430,7 +432,7 @@ fn of_interface(
     let candidates = differs("candidates", "has candidate CPUs", &|one| {
         list(&one.candidates)
     });
-    let found = [
+    [
         name,
         differs("driver", "has driver", &|one| or_none(&one.driver)),
         differs("pci-id", "is PCI device", &|one| or_none(&one.pci_id)),
@@ -438,8 +440,9 @@ fn of_interface(
         differs("slot", "is", &|one| one.device.clone()),
         queues,
         candidates.filter(|_| this.node == there.node),
-    ];
-    found.into_iter().flatten()
+    ]
+    .into_iter()
+    .flatten()
 }
 
 fn list(cpus: &CpuSet) -> String {

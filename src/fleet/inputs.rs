@@ -147,8 +147,9 @@ impl Inputs<'_> {
         if !self.directories.insert((found.dev(), found.ino())) {
             return Ok(());
         }
-        let names = std::fs::read_dir(path)?.map(|entry| Ok(entry?.file_name()));
-        let mut names: Vec<_> = names.collect::<io::Result<_>>()?;
+        let mut names: Vec<_> = std::fs::read_dir(path)?
+            .map(|entry| Ok(entry?.file_name()))
+            .collect::<io::Result<_>>()?;
         names.retain(|name| !name.as_encoded_bytes().starts_with(b"."));
         names.sort();
         for name in names {
@@ -272,8 +273,9 @@ impl<'a> Documents<'a> {
     /// Gives the documents in what a host has printed. What is incomplete waits for more lines, unless it is all.
     fn read(&mut self, host: Option<String>, mut open: Open, is_all: bool) {
         loop {
-            let is_between = |c: char| c.is_whitespace() || "[],".contains(c);
-            let rest = open.text.trim_start_matches(is_between);
+            let rest = open
+                .text
+                .trim_start_matches(|c: char| c.is_whitespace() || "[],".contains(c));
             open.text.drain(..open.text.len() - rest.len());
             if !open.text.starts_with('{') {
                 for line in open.text.lines() {
@@ -368,8 +370,10 @@ impl<'a> Documents<'a> {
 fn split(line: &str) -> (Option<&str>, &str) {
     let is_letter = |c: char| c.is_alphanumeric() || "._-:@%".contains(c);
     // A host without output has an empty line.
-    let line_end = || Some((line.strip_suffix(':')?, ""));
-    match line.split_once(": ").or_else(line_end) {
+    match line
+        .split_once(": ")
+        .or_else(|| Some((line.strip_suffix(':')?, "")))
+    {
         Some((name, rest)) if !name.is_empty() && name.chars().all(is_letter) => (Some(name), rest),
         _ => (None, line),
     }

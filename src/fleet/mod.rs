@@ -55,10 +55,9 @@ pub struct Failed {
 
 impl Tally {
     pub fn add(&mut self, name: &str, host: Host) {
-        let is_between = |c: char| c.is_whitespace() || c == ',';
-        let name = one_line(name).replace(is_between, "_");
-        let plan = self.plan((host.class, host.hash), host.shape);
-        plan.names
+        let name = one_line(name).replace(|c: char| c.is_whitespace() || c == ',', "_");
+        self.plan((host.class, host.hash), host.shape)
+            .names
             .entry(host.outcome)
             .or_default()
             .push(name.into());
@@ -173,27 +172,35 @@ impl Tally {
     pub fn report(&self) -> Fleet<'_> {
         let outcomes = || self.plans.values().flat_map(|plan| &plan.names);
         let of = |verdict| -> usize {
-            let of = outcomes().filter(|(outcome, _)| outcome.verdict == verdict);
-            of.map(|(_, names)| names.len()).sum()
+            outcomes()
+                .filter(|(outcome, _)| outcome.verdict == verdict)
+                .map(|(_, names)| names.len())
+                .sum()
         };
         let mut drift: BTreeMap<_, Vec<&str>> = BTreeMap::new();
         for (outcome, names) in outcomes() {
             for cause in &outcome.causes {
-                let hosts = drift.entry((Reverse(outcome.state), cause)).or_default();
-                hosts.extend(names.iter().map(|name| &**name));
+                drift
+                    .entry((Reverse(outcome.state), cause))
+                    .or_default()
+                    .extend(names.iter().map(|name| &**name));
             }
         }
-        let drift = drift.into_iter();
-        let drift = drift.map(|((Reverse(state), cause), hosts)| Drift {
-            state,
-            cause,
-            count: hosts.len(),
-            hosts: sorted(hosts),
-        });
-        let mut drift: Vec<Drift<'_>> = drift.collect();
+        let mut drift: Vec<Drift<'_>> = drift
+            .into_iter()
+            .map(|((Reverse(state), cause), hosts)| Drift {
+                state,
+                cause,
+                count: hosts.len(),
+                hosts: sorted(hosts),
+            })
+            .collect();
         drift.sort_by_key(|group| Reverse((group.state, group.count)));
-        let repeated = self.names().sorted_unstable().dedup_with_count();
-        let repeated = repeated.filter(|(times, _)| *times > 1);
+        let repeated = self
+            .names()
+            .sorted_unstable()
+            .dedup_with_count()
+            .filter(|(times, _)| *times > 1);
         Fleet {
             schema: "nicpin.fleet/1",
             hosts: self.names().count(),
@@ -241,9 +248,10 @@ impl Tally {
         classes.sort_by_key(|class| Reverse(class.count));
         for at in 1..classes.len() {
             let machine = classes[at].machine;
-            let larger = classes[..at.min(MOST_COMPARED)].iter();
-            let unlike = larger.map(|other| (other.class, machine.deviations(other.machine)));
-            let nearest = unlike.min_by_key(|(_, deviations)| deviations.len());
+            let nearest = classes[..at.min(MOST_COMPARED)]
+                .iter()
+                .map(|other| (other.class, machine.deviations(other.machine)))
+                .min_by_key(|(_, deviations)| deviations.len());
             if let Some((like, deviations)) = nearest.filter(|(_, found)| is_alike(machine, found))
             {
                 (classes[at].like, classes[at].deviations) = (Some(like), deviations);

@@ -9,7 +9,7 @@ use crate::cpuset::CpuSet;
 use crate::flow::ends::Flow;
 use crate::flow::toeplitz::{OR_XOR, input, toeplitz};
 use crate::machine::rx_hash::{Filter, FilterTarget, Key, RssContext, RxHash};
-use crate::machine::{Interface, Machine, MaskFile, Role, SelectError, Selection, Vector};
+use crate::machine::{Interface, Machine, MaskFile, Role, SelectError, Selection};
 
 /// Toeplitz, of `ETH_RSS_HASH_*`.
 const TOEPLITZ: u8 = 1;
@@ -155,8 +155,10 @@ pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival
     arrival.missing = found.err();
     let topology = &machine.topology;
     arrival.node = arrival.cpu.and_then(|cpu| topology.node_of(cpu));
-    let mut domains = topology.l3_domains.iter();
-    let domain = domains.find(|domain| arrival.cpu.is_some_and(|cpu| domain.contains(cpu)));
+    let domain = topology
+        .l3_domains
+        .iter()
+        .find(|domain| arrival.cpu.is_some_and(|cpu| domain.contains(cpu)));
     arrival.l3 = domain.cloned().unwrap_or_default();
     arrival
 }
@@ -267,12 +269,12 @@ fn matches(filter: &Filter, flow: &Flow) -> bool {
     let ends = [flow.source, flow.destination];
     let same_address =
         |(end, (wanted, mask)): (&SocketAddr, &(u128, u128))| (bits(end.ip()) ^ wanted) & mask == 0;
-    let same_port = |(end, (wanted, mask)): (&SocketAddr, &(u16, u16))| {
-        (end.port() ^ wanted) & mask == 0 || flow.fragment
-    };
     filter.kinds.contains(&flow.kind())
         && ends.iter().zip(&filter.addresses).all(same_address)
-        && ends.iter().zip(&filter.ports).all(same_port)
+        && ends
+            .iter()
+            .zip(&filter.ports)
+            .all(|(end, (wanted, mask))| (end.port() ^ wanted) & mask == 0 || flow.fragment)
 }
 
 /// The device's hash of a flow.
@@ -325,13 +327,12 @@ fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Res
     let Some(Key(key)) = key(interface, facts, &rss.key) else {
         return unknown("the driver does not report its RSS key");
     };
-    let short = || {
-        unknown(format!(
+    toeplitz(key, &input(flow, with_ports, transform)).ok_or_else(|| {
+        Missing::new(format!(
             "the RSS key of {} bytes is too short for {of}",
             key.len()
         ))
-    };
-    toeplitz(key, &input(flow, with_ports, transform)).map_or_else(short, Ok)
+    })
 }
 
 /// The device's key: as it reports it, or as its driver is known to set it.
@@ -389,10 +390,9 @@ fn follow_queue(
     let Some(rx) = interface.rx_queues.iter().find(|rx| rx.index == queue) else {
         return unknown(format!("receive queue {queue} does not exist"));
     };
-    let serves = |vector: &&Vector| {
+    let Some(vector) = interface.vectors.iter().find(|vector| {
         matches!(vector.role, Role::Combined | Role::Rx) && vector.queue == Some(queue)
-    };
-    let Some(vector) = interface.vectors.iter().find(serves) else {
+    }) else {
         return unknown(format!("the IRQ of receive queue {queue} is not known"));
     };
     arrival.irq = Some(vector.irq);
@@ -409,8 +409,10 @@ fn follow_queue(
     arrival.irq_cpu = Some(cpu);
     let online = |mask: &MaskFile| mask.cpus.intersection(&machine.topology.online);
     if interface.polling.threaded {
-        let mut threads = interface.threads.iter();
-        let thread = threads.find(|of| of.woken_by.is_some_and(|(irq, _)| irq == vector.irq));
+        let thread = interface
+            .threads
+            .iter()
+            .find(|of| of.woken_by.is_some_and(|(irq, _)| irq == vector.irq));
         let what = format!("the NAPI thread of receive queue {queue}");
         let Some(thread) = thread else {
             return unknown(format!("{what} is not known"));

@@ -72,10 +72,11 @@ pub fn parse_end(text: &str) -> Result<(IpAddr, Option<u16>), FlowError> {
     };
     let address = |text: &str| -> Option<IpAddr> {
         let (text, _) = text.split_once('%').unwrap_or((text, ""));
-        let inner = text
+        let address: IpAddr = text
             .strip_prefix('[')
-            .map(|inner| inner.strip_suffix(']').unwrap_or(inner));
-        let address: IpAddr = inner.unwrap_or(text).parse().ok()?;
+            .map_or(text, |inner| inner.strip_suffix(']').unwrap_or(inner))
+            .parse()
+            .ok()?;
         Some(address.to_canonical())
     };
     // A colon is part of an IPv6 address; only one after a bracket or the only one is before a port.
@@ -132,9 +133,11 @@ fn connection(line: &str) -> Result<Option<Ends>, FlowError> {
         return Ok(None);
     }
     // Before the addresses are the two queue lengths, the only columns that are numbers.
-    let is_number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
-    let mut fours = words.windows(4);
-    let Some([.., local, peer]) = fours.find(|four| four[..2].iter().all(is_number)) else {
+    let Some([.., local, peer]) = words.windows(4).find(|four| {
+        four[..2]
+            .iter()
+            .all(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
+    }) else {
         return Err(wrong());
     };
     if peer.ends_with(":*") {

@@ -45,8 +45,8 @@ fn pair(transform: u8, source: &[u8], destination: &[u8]) -> Vec<u8> {
 /// the key is too short for that.
 pub fn toeplitz(key: &[u8], input: &[u8]) -> Option<u32> {
     let window = |bit: usize| -> Option<u32> {
-        let bytes = key.get(bit / 8..bit / 8 + 5)?;
-        let wide = bytes
+        let wide = key
+            .get(bit / 8..bit / 8 + 5)?
             .iter()
             .fold(0_u64, |wide, &byte| wide << 8 | u64::from(byte));
         u32::try_from(wide >> (8 - bit % 8) & 0xffff_ffff).ok()

@@ -83,8 +83,11 @@ impl Binding {
         request: &BindingRequest,
     ) -> Result<Self, BindingError> {
         let topology = &machine.topology;
-        let interfaces = plan.interfaces.iter();
-        let interfaces: Vec<_> = interfaces.filter(|one| names.contains(&one.name)).collect();
+        let interfaces: Vec<_> = plan
+            .interfaces
+            .iter()
+            .filter(|one| names.contains(&one.name))
+            .collect();
         let (near_nodes, near_cpus) = match request.place {
             NodeChoice::Node(node) => named(topology, node),
             NodeChoice::Near => near(machine, selector, &interfaces),
@@ -147,21 +150,23 @@ fn near(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> 
     let device = |planned: &PlannedInterface| Some(&machine.interface(&planned.name)?.device);
     if let Ok(Some(node)) = interfaces.iter().map(|one| one.node).all_equal_value() {
         // Several nodes may be equally near to that of the device.
-        let tied = interfaces[0]
+        let home = interfaces[0]
             .unused_node
-            .and_then(|_| device(interfaces[0]));
-        let home = tied.map(|device| topology.home(device, &topology.online));
+            .and_then(|_| device(interfaces[0]))
+            .map(|device| topology.home(device, &topology.online));
         return match home.filter(|home| home.nodes.len() > 1) {
             Some(home) => Ok((home.nodes, home.cpus)),
             None => named(topology, node),
         };
     }
     let [interface] = interfaces else {
-        let place = |interface: &&PlannedInterface| match interface.node {
-            Some(node) => format!("{} on node {node}", interface.name),
-            None => format!("{} on an unknown node", interface.name),
-        };
-        let found = interfaces.iter().map(place).join(", ");
+        let found = interfaces
+            .iter()
+            .map(|interface| match interface.node {
+                Some(node) => format!("{} on node {node}", interface.name),
+                None => format!("{} on an unknown node", interface.name),
+            })
+            .join(", ");
         return Err(format!(
             "`{selector}` stands for interfaces on different nodes ({found}); fix: name one of them, or a node with --node"
         ));
@@ -169,13 +174,14 @@ fn near(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> 
     let local = device(interface).and_then(|device| device.local_cpus.as_ref());
     let cpus = local.map(|local| local.intersection(&topology.online));
     // When the node is unknown, `local_cpulist` holds all CPUs.
-    let cpus = cpus.filter(|cpus| !cpus.is_empty() && *cpus != topology.online);
-    let cpus = cpus.ok_or_else(|| {
-        format!(
-            "{}: its node is unknown (numa_node is -1); fix: choose one with --node N",
-            interface.name
-        )
-    })?;
+    let cpus = cpus
+        .filter(|cpus| !cpus.is_empty() && *cpus != topology.online)
+        .ok_or_else(|| {
+            format!(
+                "{}: its node is unknown (numa_node is -1); fix: choose one with --node N",
+                interface.name
+            )
+        })?;
     let holds = topology
         .nodes
         .iter()
@@ -189,12 +195,14 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
     let (near, _) = near(machine, selector, interfaces)?;
     // The device's node, even if it has no CPU.
     let mut read = machine.interfaces.iter();
-    let own = read.find(|read| interfaces.iter().any(|planned| planned.name == read.name));
-    let own = own.and_then(|interface| interface.device.node);
-    let own = own.filter(|node| topology.nodes.contains_key(node));
-    let from = own.or(near.first()).unwrap_or_default();
-    let others = with_cpus(topology).difference(&near);
-    let farthest = others
+    let from = read
+        .find(|read| interfaces.iter().any(|planned| planned.name == read.name))
+        .and_then(|interface| interface.device.node)
+        .filter(|node| topology.nodes.contains_key(node))
+        .or(near.first())
+        .unwrap_or_default();
+    let farthest = with_cpus(topology)
+        .difference(&near)
         .iter()
         .max_by_key(|&node| (topology.distance(from, node), Reverse(node)));
     match farthest {
@@ -206,9 +214,12 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
 }
 
 fn with_cpus(topology: &Topology) -> NodeSet {
-    let nodes = topology.nodes.iter();
-    let nodes = nodes.filter(|(_, node)| !node.cpus.is_empty());
-    nodes.map(|(&id, _)| id).collect()
+    topology
+        .nodes
+        .iter()
+        .filter(|(_, node)| !node.cpus.is_empty())
+        .map(|(&id, _)| id)
+        .collect()
 }
 
 /// The CPUs for a program, from local ones: cores on which nothing of the network lands if they are at least half of
@@ -218,8 +229,10 @@ fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) 
     let exclusive = CpuSet::union_of(plan.interfaces.iter().map(|one| &one.exclusive));
     let without = near.difference(&topology.isolated_or_nohz());
     let usable = [without.difference(&exclusive), near.difference(&exclusive)];
-    let usable = usable.into_iter().find(|usable| !usable.is_empty());
-    let usable = usable.unwrap_or_else(|| near.clone());
+    let usable = usable
+        .into_iter()
+        .find(|usable| !usable.is_empty())
+        .unwrap_or_else(|| near.clone());
     let left_out = near.difference(&usable);
     let free = plan.without_interrupts(&usable);
     let quiet = plan.without_network(topology, &usable);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
-use crate::machine::{Machine, Node, NodeSource, Role, Selection, Vector};
+use crate::machine::{Machine, NodeSource, Role, Selection, Vector};
 use crate::plan::candidates::exclusive;
 use crate::plan::data::{
     DecidedBy, HostSummary, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA, wanted,
@@ -58,8 +58,8 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     };
     let chosen = |work: &&Work<'_>| selection.names.contains(&work.interface.name);
     let chosen = works.iter().filter(chosen);
-    let interfaces = chosen.clone().map(|work| context.interface(work));
-    let interfaces: Vec<PlannedInterface> = interfaces.collect();
+    let interfaces: Vec<PlannedInterface> =
+        chosen.clone().map(|work| context.interface(work)).collect();
     let is_chosen = chosen
         .clone()
         .any(|work| work.choice.get(&RFS) != Rfs::Keep);
@@ -87,11 +87,6 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
 
 /// CPUs and nodes of the machine.
 pub(crate) fn summary(machine: &Machine) -> HostSummary {
-    let summary = |(&node, facts): (&u32, &Node)| NodeSummary {
-        node,
-        cpus: facts.cpus.clone(),
-        without_memory: facts.without_memory,
-    };
     HostSummary {
         name: None,
         cores: machine.topology.cores.len(),
@@ -99,7 +94,16 @@ pub(crate) fn summary(machine: &Machine) -> HostSummary {
         possible: machine.topology.possible,
         isolated: machine.topology.isolated.clone(),
         nohz_full: machine.topology.nohz_full.clone(),
-        nodes: machine.topology.nodes.iter().map(summary).collect(),
+        nodes: machine
+            .topology
+            .nodes
+            .iter()
+            .map(|(&node, facts)| NodeSummary {
+                node,
+                cpus: facts.cpus.clone(),
+                without_memory: facts.without_memory,
+            })
+            .collect(),
     }
 }
 
@@ -115,8 +119,10 @@ impl Context<'_> {
         notes.extend(about_rps.into_iter().chain(rss_note).chain(threads_note));
         // The kernel runs nobody else's programs on exclusive CPUs.
         let exclusive = exclusive(topology, &work.choice);
-        let free = candidates.near.intersection(&self.worker_cores);
-        let free = free.difference(&exclusive);
+        let free = candidates
+            .near
+            .intersection(&self.worker_cores)
+            .difference(&exclusive);
         let plain = free.difference(&topology.isolated_or_nohz());
         let via = self.selection.via.get(&interface.name);
         PlannedInterface {
@@ -152,8 +158,11 @@ impl Context<'_> {
 }
 
 fn unused_node(work: &Work<'_>) -> Option<u32> {
-    let own = work.interface.device.node;
-    let own = own.filter(|_| work.candidates.source == NodeSource::Nearest);
+    let own = work
+        .interface
+        .device
+        .node
+        .filter(|_| work.candidates.source == NodeSource::Nearest);
     let node = |own: &u32| work.machine.topology.nodes.get(own);
     let has_cpus = |own: &u32| node(own).is_some_and(|node| !node.cpus.is_empty());
     own.filter(|own| work.candidates.tied || has_cpus(own))
@@ -236,8 +245,10 @@ fn placed(work: &Work<'_>, vector: &Vector, cpus: &CpuSet) -> String {
         (Scope::Remote, ..) => "another node, by the policy".to_owned(),
         (Scope::Nodes(_), ..) => format!("node {}, by the policy", on_node()),
         (_, Some(node), ..) => {
-            let there = topology.nodes.get(&node);
-            let is_there = there.is_some_and(|node| cpus.is_subset(&node.cpus));
+            let is_there = topology
+                .nodes
+                .get(&node)
+                .is_some_and(|node| cpus.is_subset(&node.cpus));
             let near = if is_there { "" } else { "nearest to " };
             format!("{near}node {node}, where the IRQ's device is")
         }

@@ -54,8 +54,10 @@ pub(crate) fn candidates(
     let named = explicit(topology, choice, &mut notes);
     let is_named = named.is_some();
     let cpus = if let Some(cpus) = named {
-        let mut all = topology.nodes.iter();
-        let on = all.find(|(_, of)| node.is_none() && cpus.is_subset(&of.cpus));
+        let on = topology
+            .nodes
+            .iter()
+            .find(|(_, of)| node.is_none() && cpus.is_subset(&of.cpus));
         if let Some((&named, _)) = on {
             (node, source) = (Some(named), NodeSource::Policy);
             notes.retain(|note| !matches!(note, Note::NodeUnknown { .. }));
@@ -138,8 +140,9 @@ fn near_program(
     if !topology.l3_domains.is_empty() {
         there = within(&topology.l3_domains).intersection(&cpus);
     }
-    let without = [within(&topology.cores), own.clone(), CpuSet::new()];
-    let mut left = without.iter().map(|own| there.difference(own));
+    let mut left = [within(&topology.cores), own.clone(), CpuSet::new()]
+        .into_iter()
+        .map(|own| there.difference(&own));
     let taken = left.find(|left| !left.is_empty());
     notes.push(Note::Near {
         program: program.clone(),
@@ -162,8 +165,9 @@ fn explicit(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> Opti
     else {
         return None;
     };
-    let online = wanted.intersection(&topology.online);
-    let cpus = online.difference(&choice.get(&EXCLUDE));
+    let cpus = wanted
+        .intersection(&topology.online)
+        .difference(&choice.get(&EXCLUDE));
     notes.extend(not_all(&wanted, &cpus, UsedFor::Interrupts));
     Some(cpus).filter(|cpus| !cpus.is_empty())
 }
@@ -224,12 +228,18 @@ fn widened(
     notes: &mut Vec<Note>,
 ) -> Vec<CpuSet> {
     let cores = |cpus: &CpuSet| {
-        let cores = topology.cores.iter();
-        cores.filter(|core| core.intersects(cpus)).count()
+        topology
+            .cores
+            .iter()
+            .filter(|core| core.intersects(cpus))
+            .count()
     };
     let mut tiers = vec![home.cpus.clone()];
-    let mut packages = topology.packages.iter();
-    let Some(package) = packages.find(|package| package.intersects(&home.cpus)) else {
+    let Some(package) = topology
+        .packages
+        .iter()
+        .find(|package| package.intersects(&home.cpus))
+    else {
         return tiers;
     };
     let mut others = topology.nearest_nodes(node);
@@ -258,10 +268,12 @@ fn widened(
 
 /// The online CPUs of some nodes.
 fn nodes_cpus(topology: &Topology, nodes: impl IntoIterator<Item = u32>) -> CpuSet {
-    let nodes = nodes
-        .into_iter()
-        .filter_map(|node| topology.nodes.get(&node));
-    CpuSet::union_of(nodes.map(|node| &node.cpus))
+    CpuSet::union_of(
+        nodes
+            .into_iter()
+            .filter_map(|node| topology.nodes.get(&node))
+            .map(|node| &node.cpus),
+    )
 }
 
 /// The local CPUs that are not candidates, with the reason.
@@ -310,8 +322,9 @@ pub(crate) fn exclusive(topology: &Topology, choice: &Choice) -> CpuSet {
 /// The CPUs that get no interrupts unless the policy names them or there are no others: isolated and `nohz_full` ones, and
 /// those that a cgroup has alone.
 pub(crate) fn isolated_or_exclusive(topology: &Topology, choice: &Choice) -> CpuSet {
-    let isolated = topology.isolated_or_nohz();
-    isolated.union(&exclusive(topology, choice))
+    topology
+        .isolated_or_nohz()
+        .union(&exclusive(topology, choice))
 }
 
 /// Online CPUs that are not kept free or excluded; those that are not excluded if all are kept free.
@@ -370,12 +383,16 @@ fn first_cores(
     let mut chosen = CpuSet::new();
     for node in topology.nodes.values() {
         let own = cpus.intersection(&node.cpus);
-        let cores = topology.cores.iter().map(|core| core.intersection(&own));
-        let ranked = cores.filter(|core| !core.is_empty()).map(|core| {
-            let class = place(&topology.speed_classes, &core).unwrap_or(0);
-            let last = avoid_cpu0 && core.contains(0);
-            (last, class, place(&topology.l3_domains, &core), core)
-        });
+        let ranked = topology
+            .cores
+            .iter()
+            .map(|core| core.intersection(&own))
+            .filter(|core| !core.is_empty())
+            .map(|core| {
+                let class = place(&topology.speed_classes, &core).unwrap_or(0);
+                let last = avoid_cpu0 && core.contains(0);
+                (last, class, place(&topology.l3_domains, &core), core)
+            });
         let key = |(last, class, domain, core): &(_, _, _, CpuSet)| {
             (*last, *class, *domain, core.first())
         };
@@ -386,8 +403,8 @@ fn first_cores(
                 let turns = in_domain.entry(domain).or_default();
                 *turns += 1;
                 (*turns, (last, class, domain, core))
-            });
-        let turns = turns.filter(|(turn, _)| per == Per::Core || *turn == 1);
+            })
+            .filter(|(turn, _)| per == Per::Core || *turn == 1);
         // The k-th core of every domain comes before the k+1-th of any.
         let ordered = turns.sorted_by_key(|(turn, (last, class, ..))| {
             (*last, *class, if packs { 0 } else { *turn })

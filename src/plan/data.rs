@@ -58,17 +58,23 @@ impl Plan {
     /// Those of `cpus` on whose cores nothing of the planned interfaces lands: no queue, RDMA vector, polling thread or
     /// RPS work.
     pub fn without_network(&self, topology: &Topology, cpus: &CpuSet) -> CpuSet {
-        let of_interface = |interface: &PlannedInterface| {
-            let rdma = interface.vectors.iter().filter(|v| v.role == Role::Rdma);
-            let rdma = rdma.filter_map(|vector| vector.cpus.as_ref());
-            let threads = interface.threads.iter().filter_map(|one| one.cpus.as_ref());
-            let rps = interface
-                .rx_queues
-                .iter()
-                .filter_map(|rx| rx.rps_cpus.as_ref());
-            CpuSet::union_of(rdma.chain(threads).chain(rps)).union(&interface.irq_cpus)
-        };
-        let taken: Vec<CpuSet> = self.interfaces.iter().map(of_interface).collect();
+        let taken: Vec<CpuSet> = self
+            .interfaces
+            .iter()
+            .map(|interface| {
+                let rdma = interface
+                    .vectors
+                    .iter()
+                    .filter(|v| v.role == Role::Rdma)
+                    .filter_map(|vector| vector.cpus.as_ref());
+                let threads = interface.threads.iter().filter_map(|one| one.cpus.as_ref());
+                let rps = interface
+                    .rx_queues
+                    .iter()
+                    .filter_map(|rx| rx.rps_cpus.as_ref());
+                CpuSet::union_of(rdma.chain(threads).chain(rps)).union(&interface.irq_cpus)
+            })
+            .collect();
         let taken = CpuSet::union_of(&taken);
         let cores = topology.cores.iter().filter(|core| core.intersects(&taken));
         cpus.difference(&CpuSet::union_of(cores))
@@ -337,8 +343,9 @@ pub struct PlannedThread {
 /// What a plan wants of the settings of each interface.
 pub(crate) fn wanted(interfaces: &[PlannedInterface]) -> impl Iterator<Item = (&str, Planned<'_>)> {
     interfaces.iter().flat_map(|interface| {
-        let wanted = interface.wanted();
-        wanted.map(|planned| (&*interface.name, planned))
+        interface
+            .wanted()
+            .map(|planned| (&*interface.name, planned))
     })
 }
 
@@ -391,8 +398,13 @@ impl PlannedInterface {
         });
         let ntuple = self.ntuple.map(Target::On);
         let ntuple = new(WriteKind::Ntuple, 0, ntuple, "accelerated RFS");
-        let first = vectors.chain(rss).chain(threads);
-        first.chain(rx).chain(tx).chain([ntuple]).flatten()
+        vectors
+            .chain(rss)
+            .chain(threads)
+            .chain(rx)
+            .chain(tx)
+            .chain([ntuple])
+            .flatten()
     }
 
     /// The planned CPUs of vectors, threads and queues.

@@ -92,15 +92,17 @@ pub(crate) fn class(machine: &Machine) -> String {
             vectors(Role::Tx),
             vectors(Role::Rdma),
         ];
-        let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         (
-            [&interface.device.pci_id, &interface.driver].map(text),
+            [&interface.device.pci_id, &interface.driver]
+                .map(|text| text.clone().unwrap_or_else(|| "-".to_owned())),
             machine.nodes_of(interface).iter().collect::<Vec<u32>>(),
             counts.map(|count| u32::try_from(count).unwrap_or(u32::MAX)),
         )
     };
-    let physical = machine.interfaces.iter();
-    let physical = physical.filter(|interface| interface.device.parent.is_none());
+    let physical = machine
+        .interfaces
+        .iter()
+        .filter(|interface| interface.device.parent.is_none());
     for ([pci_id, driver], nodes, counts) in physical.map(of_interface).sorted() {
         hash.text("interface").text(&pci_id).text(&driver);
         hash.numbers(nodes).numbers(counts);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use itertools::Itertools as _;
 
-use crate::machine::{Machine, NodeSource, Rss, Selection, TxQueue, Vector};
+use crate::machine::{Machine, NodeSource, Rss, Selection, Vector};
 use crate::plan::candidates::exclusive;
 use crate::plan::channels;
 use crate::plan::data::{IrqbalancePlan, Plan, PlannedRss};
@@ -21,8 +21,7 @@ pub(crate) fn of_interface(
     let (interface, topology) = (work.interface, &work.machine.topology);
     if work.skip {
         let is_unmet = work.candidates.notes.iter().any(Note::is_unmet);
-        let skipped = (!is_unmet).then_some(Note::Skipped);
-        return skipped.into_iter().collect();
+        return (!is_unmet).then_some(Note::Skipped).into_iter().collect();
     }
     if interface.unreadable_name {
         return vec![Note::NameUnreadable];
@@ -52,12 +51,15 @@ pub(crate) fn of_interface(
     }
     notes.extend(too_many_queues(work, rss));
     notes.extend(other_channels(work));
-    let names_one = |tx: &&TxQueue| {
-        let rxqs = tx.xps_rxqs.as_ref();
-        rxqs.is_some_and(|rxqs| !rxqs.cpus.is_empty())
-    };
-    let overridden = interface.tx_queues.iter().filter(names_one);
-    let queues = overridden.map(|tx| tx.index).collect_vec();
+    let queues = interface
+        .tx_queues
+        .iter()
+        .filter(|tx| {
+            let rxqs = tx.xps_rxqs.as_ref();
+            rxqs.is_some_and(|rxqs| !rxqs.cpus.is_empty())
+        })
+        .map(|tx| tx.index)
+        .collect_vec();
     if matches!(work.choice.get(&XPS), Xps::Auto | Xps::Off) && !queues.is_empty() {
         let interface = interface.name.clone();
         notes.push(Note::XpsRxqsSet { interface, queues });
@@ -114,8 +116,11 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
     };
     let mut notes = Vec::from_iter(note);
     if !interface.sharing.is_empty() {
-        let others = interface.sharing.iter().map(|other| other.name.clone());
-        let others = others.collect();
+        let others = interface
+            .sharing
+            .iter()
+            .map(|other| other.name.clone())
+            .collect();
         notes.push(Note::VectorsOfSeveral { others });
     }
     if missing.is_none() && has_queues && !vanished.is_empty() {
@@ -134,8 +139,9 @@ fn hint(work: &Work<'_>) -> Vec<Note> {
     if work.choice.get(&SCOPE) != Scope::Hint || work.candidates.named {
         return notes;
     }
-    let has_hint = |vector: &&Vector| work.machine.hints.contains_key(&vector.irq);
-    let (hinted, without): (Vec<_>, Vec<_>) = work.queue_vectors().partition(has_hint);
+    let (hinted, without): (Vec<_>, Vec<_>) = work
+        .queue_vectors()
+        .partition(|vector| work.machine.hints.contains_key(&vector.irq));
     if !without.is_empty() {
         let vectors = without.len();
         notes.push(Note::NoHint { vectors });
@@ -199,8 +205,10 @@ fn other_channels(work: &Work<'_>) -> Option<Note> {
 /// Notes about the machine.
 pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selection) -> Vec<Note> {
     let interfaces = &machine.interfaces;
-    let missing = selection.missing.iter().cloned();
-    let mut notes = missing
+    let mut notes = selection
+        .missing
+        .iter()
+        .cloned()
         .map(|selector| match selection.reasons.get(&selector).cloned() {
             Some(what) => Note::NoDevice { selector, what },
             None => Note::NotPresent { selector },
@@ -218,8 +226,9 @@ pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selecti
     }
     // Interfaces and network functions that are not planned, where no selectors were given.
     if !selection.explicit && machine.missing().is_none() {
-        let names = interfaces.iter().map(|interface| interface.name.clone());
-        let down = names
+        let down = interfaces
+            .iter()
+            .map(|interface| interface.name.clone())
             .filter(|name| !selection.names.contains(name))
             .collect_vec();
         let functions = machine.others.cards.clone();
@@ -260,8 +269,11 @@ pub(crate) fn add_irqbalance(machine: &Machine, action: Balancer, plan: &mut Pla
     let Some(running) = machine.other_tools.irqbalance.clone() else {
         return;
     };
-    let vectors = plan.interfaces.iter().flat_map(|one| &one.vectors);
-    let planned = vectors.filter(|vector| vector.cpus.is_some());
+    let planned = plan
+        .interfaces
+        .iter()
+        .flat_map(|one| &one.vectors)
+        .filter(|vector| vector.cpus.is_some());
     // An IRQ that two interfaces share is listed with both.
     let irqs: BTreeSet<u32> = planned.map(|vector| vector.irq).collect();
     let (pid, lasts) = (running.pid, running.uses_policy_script);

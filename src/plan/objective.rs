@@ -100,8 +100,12 @@ pub(crate) fn weights(machine: &Machine) -> Vec<u64> {
         *supported = (*supported).max(interface.supported_mbps.unwrap_or(0).into());
         *pcie = (*pcie).max(interface.device.pcie_mtps);
         *speed = (*speed).max(interface.speed_mbps.unwrap_or(0).into());
-        let active = interface.vectors.iter().filter(|v| !interface.is_idle(v));
-        let active = active.filter(|v| v.role.is_queue()).map(|v| v.queue);
+        let active = interface
+            .vectors
+            .iter()
+            .filter(|v| !interface.is_idle(v))
+            .filter(|v| v.role.is_queue())
+            .map(|v| v.queue);
         *queues += active.collect::<BTreeSet<_>>().len() as u64;
     }
     // The ports of a card are functions of one slot, or ports of one function.
@@ -110,12 +114,17 @@ pub(crate) fn weights(machine: &Machine) -> Vec<u64> {
     for (function, _) in ports.keys() {
         *on_card.entry(card(function)).or_default() += 1;
     }
-    let weight = |interface: &Interface| {
-        let port = port(interface);
-        let [supported, pcie, speed, queues] = ports[&port];
-        let known = [supported, pcie / on_card[&card(&port.0)], speed];
-        let carries = known.into_iter().find(|&mbps| mbps > 0).unwrap_or(1);
-        (carries.min(u32::MAX.into()) * 1000 / queues.max(1)).max(1)
-    };
-    machine.interfaces.iter().map(weight).collect()
+    machine
+        .interfaces
+        .iter()
+        .map(|interface| {
+            let port = port(interface);
+            let [supported, pcie, speed, queues] = ports[&port];
+            let carries = [supported, pcie / on_card[&card(&port.0)], speed]
+                .into_iter()
+                .find(|&mbps| mbps > 0)
+                .unwrap_or(1);
+            (carries.min(u32::MAX.into()) * 1000 / queues.max(1)).max(1)
+        })
+        .collect()
 }

@@ -30,8 +30,11 @@ pub(crate) fn plan(work: &Work<'_>) -> (Option<PlannedRss>, Option<Note>) {
             RssUnchanged::Function(table.function),
         ),
         RssQueues::First(count) => {
-            let free = free(work, table);
-            let queues: QueueSet = free.iter().copied().take(count as usize).collect();
+            let queues: QueueSet = free(work, table)
+                .iter()
+                .copied()
+                .take(count as usize)
+                .collect();
             let why = if queues.len() < count as usize {
                 let most = queues.len();
                 format!("the policy requests {count} queues, and it can reach {most}")
@@ -69,8 +72,12 @@ pub(crate) fn plan(work: &Work<'_>) -> (Option<PlannedRss>, Option<Note>) {
 
 /// The queues that the table can reach, but those whose packets somebody takes in place of the kernel's stack.
 fn free(work: &Work<'_>, table: &Rss) -> QueueSet {
-    let taken = work.interface.netdev.iter().flat_map(Netdev::taken);
-    let taken: BTreeMap<_, _> = taken.collect();
+    let taken: BTreeMap<_, _> = work
+        .interface
+        .netdev
+        .iter()
+        .flat_map(Netdev::taken)
+        .collect();
     let all = 0..table.queues;
     all.filter(|queue| !taken.contains_key(queue)).collect()
 }
@@ -81,8 +88,11 @@ fn on_candidates(work: &Work<'_>, table: &Rss) -> QueueSet {
     let mut taken = BTreeSet::new();
     let is_apart = work.choice.get(&SIBLINGS);
     let mut is_first = |cpu: u32| {
-        let core = work.locations.core_of(cpu);
-        let core = core.filter(|_| !is_apart).and_then(CpuSet::first);
+        let core = work
+            .locations
+            .core_of(cpu)
+            .filter(|_| !is_apart)
+            .and_then(CpuSet::first);
         taken.insert(core.unwrap_or(cpu))
     };
     let mut queues = free(work, table);

@@ -62,8 +62,10 @@ pub(crate) fn standings(
         is_planned,
     };
     let spots = state.spots(true);
-    let own = |planned| state.standing(&spots, slice::from_ref(planned), Some(&planned.name));
-    interfaces.iter().map(own).collect()
+    interfaces
+        .iter()
+        .map(|planned| state.standing(&spots, slice::from_ref(planned), Some(&planned.name)))
+        .collect()
 }
 
 /// A state of a machine and of the interfaces of a plan.
@@ -84,8 +86,11 @@ impl<'a> State<'a> {
             return (now, now.first());
         };
         // The kernel distributes vectors over the CPUs of a group.
-        let counted = vector.placement.as_ref().map(|placement| placement.cpu);
-        let counted = counted.filter(|&cpu| cpus.contains(cpu));
+        let counted = vector
+            .placement
+            .as_ref()
+            .map(|placement| placement.cpu)
+            .filter(|&cpu| cpus.contains(cpu));
         (cpus, counted.or(cpus.first()))
     }
 
@@ -94,12 +99,17 @@ impl<'a> State<'a> {
         let mut spots = Spots::new();
         for (read, weight) in self.machine.interfaces.iter().zip(weights(self.machine)) {
             let planned = self.interfaces.iter().find(|one| one.name == read.name);
-            let vectors = planned.iter().flat_map(|planned| &planned.vectors);
-            let active = vectors.filter(|vector| vector.role.is_queue() && !vector.idle);
-            let active = active.map(|vector| (vector.queue, self.place(vector).1));
-            let unplanned = read.vectors.iter().filter(|_| others && planned.is_none());
-            let unplanned = unplanned.filter(|v| v.is_queue_vector() && !read.is_idle(v));
-            let unplanned = unplanned.map(|of| (of.queue, of.effective_cpus().first()));
+            let active = planned
+                .iter()
+                .flat_map(|planned| &planned.vectors)
+                .filter(|vector| vector.role.is_queue() && !vector.idle)
+                .map(|vector| (vector.queue, self.place(vector).1));
+            let unplanned = read
+                .vectors
+                .iter()
+                .filter(|_| others && planned.is_none())
+                .filter(|v| v.is_queue_vector() && !read.is_idle(v))
+                .map(|of| (of.queue, of.effective_cpus().first()));
             // A queue's receive and transmit vectors on one CPU count once.
             let queues: BTreeSet<_> = active.chain(unplanned).collect();
             for (queue, cpu) in queues {
@@ -172,11 +182,12 @@ impl<'a> State<'a> {
 
     /// The measures of the cores; of those of one interface, if they are about its queues.
     fn on_cores(&self, spots: &Spots<'_>, only: Option<&str>, score: &mut Score) {
-        let has_queues = |planned: &&PlannedInterface| {
-            let mut vectors = planned.vectors.iter();
-            vectors.any(|vector| vector.role.is_queue() && !vector.idle)
-        };
-        let planned = self.interfaces.iter().filter(has_queues);
+        let planned = self.interfaces.iter().filter(|planned| {
+            planned
+                .vectors
+                .iter()
+                .any(|vector| vector.role.is_queue() && !vector.idle)
+        });
         let candidates = CpuSet::union_of(planned.map(|planned| &planned.candidates));
         for (&core, spots) in spots {
             let is_own = |spot: &&Spot<'_>| only.is_none_or(|only| spot.interface == only);
@@ -211,23 +222,33 @@ impl<'a> State<'a> {
     fn senders(&self, planned: &PlannedInterface) -> Option<(usize, usize)> {
         let topology = &self.machine.topology;
         let read = self.machine.interface(&planned.name)?;
-        let sends = |vector: &&PlannedVector| matches!(vector.role, Role::Tx | Role::Combined);
-        let senders: Vec<_> = planned.vectors.iter().filter(sends).collect();
+        let senders: Vec<_> = planned
+            .vectors
+            .iter()
+            .filter(|vector| matches!(vector.role, Role::Tx | Role::Combined))
+            .collect();
         // More queues than vectors share them.
         let node = |queue: u32| {
-            let own = senders.iter().find(|vector| vector.queue == Some(queue));
-            let vector = own.or_else(|| senders.get(queue as usize % senders.len().max(1)))?;
+            let vector = senders
+                .iter()
+                .find(|vector| vector.queue == Some(queue))
+                .or_else(|| senders.get(queue as usize % senders.len().max(1)))?;
             self.locations.of(self.place(vector).1?)?.node
         };
-        let queues = planned.tx_queues.iter().zip(&read.tx_queues);
-        let queues = queues.map(|(wanted, read)| {
-            let is_planned = (self.is_planned)(WriteKind::Xps, &planned.name, wanted.queue);
-            let cpus = wanted.xps_cpus.as_ref();
-            let now = || read.xps_cpus.as_ref().map(|file| &file.cpus);
-            let cpus = cpus.filter(|_| is_planned).or_else(now)?;
-            Some((node(wanted.queue), cpus))
-        });
-        let queues: Vec<_> = queues.collect::<Option<_>>()?;
+        let queues: Vec<_> = planned
+            .tx_queues
+            .iter()
+            .zip(&read.tx_queues)
+            .map(|(wanted, read)| {
+                let is_planned = (self.is_planned)(WriteKind::Xps, &planned.name, wanted.queue);
+                let cpus = wanted
+                    .xps_cpus
+                    .as_ref()
+                    .filter(|_| is_planned)
+                    .or_else(|| read.xps_cpus.as_ref().map(|file| &file.cpus))?;
+                Some((node(wanted.queue), cpus))
+            })
+            .collect::<Option<_>>()?;
         let (mut given, mut several, mut far) = <(CpuSet, CpuSet, CpuSet)>::default();
         for (_, cpus) in &queues {
             several.add(&given.intersection(cpus));

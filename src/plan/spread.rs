@@ -82,8 +82,9 @@ impl<'a> Spread<'a> {
         for cpu in online.iter() {
             let first = locations.core_of(cpu).and_then(CpuSet::first);
             let first = first.filter(|&first| first < cpu && !apart.contains(cpu));
-            let core = first.and_then(|first| of_cpu[first as usize]);
-            let core = core.unwrap_or(cores.len());
+            let core = first
+                .and_then(|first| of_cpu[first as usize])
+                .unwrap_or(cores.len());
             if core == cores.len() {
                 cores.push(Core {
                     place: locations.of(cpu).unwrap_or_default(),
@@ -112,16 +113,19 @@ impl<'a> Spread<'a> {
     /// The number of a set of candidates.
     pub(crate) fn set(&mut self, cpus: &CpuSet, tiers: &[CpuSet], choice: &Choice) -> usize {
         let (avoid_cpu0, packs) = (choice.get(&AVOID_CPU0), choice.get(&L3) == Domains::Pack);
-        let same = |set: &Set| {
+        if let Some(known) = self.sets.iter().position(|set| {
             set.cpus == *cpus
                 && set.tiers == tiers
                 && (set.avoid_cpu0, set.packs) == (avoid_cpu0, packs)
-        };
-        if let Some(known) = self.sets.iter().position(same) {
+        }) {
             return known;
         }
-        let cores = cpus.iter().filter_map(|cpu| self.core(cpu));
-        let cores: Vec<usize> = cores.sorted_unstable().dedup().collect();
+        let cores: Vec<usize> = cpus
+            .iter()
+            .filter_map(|cpu| self.core(cpu))
+            .sorted_unstable()
+            .dedup()
+            .collect();
         for &core in &cores {
             self.cores[core].sets.push(self.sets.len());
         }
@@ -172,8 +176,11 @@ impl<'a> Spread<'a> {
     fn rank(&self, set: usize, core: usize) -> (usize, usize, bool, usize, usize) {
         let (set, place) = (&self.sets[set], self.cores[core].place);
         let cpus = &self.cores[core].cpus;
-        let is_near = |tier: &CpuSet| cpus.iter().any(|&cpu| tier.contains(cpu));
-        let tier = set.tiers.iter().position(is_near).unwrap_or(0);
+        let tier = set
+            .tiers
+            .iter()
+            .position(|tier| cpus.iter().any(|&cpu| tier.contains(cpu)))
+            .unwrap_or(0);
         let last = set.avoid_cpu0 && self.core(0) == Some(core);
         let queues = self.in_domain[place.domain];
         let density = if set.packs {
@@ -186,8 +193,11 @@ impl<'a> Spread<'a> {
 
     /// The best core of a set of those with fewer than `most` queues.
     fn best(&self, set: usize, most: usize) -> Option<usize> {
-        let cores = self.sets[set].cores.iter().copied();
-        let fits = cores.filter(|&core| self.cores[core].queues < most);
+        let fits = self.sets[set]
+            .cores
+            .iter()
+            .copied()
+            .filter(|&core| self.cores[core].queues < most);
         let load = |core: usize| (self.cores[core].load, self.cores[core].queues);
         let rank = |core| self.rank(set, core);
         // Ranks are compared, and found, of those alone that are equally loaded.
@@ -196,17 +206,23 @@ impl<'a> Spread<'a> {
 
     /// Places one queue more, of no weight, on a core with the fewest, and returns its CPU.
     pub(crate) fn take(&mut self, set: usize) -> Option<u32> {
-        let cores = self.sets[set].cores.iter().copied();
-        let core = cores.min_by_key(|&core| (self.cores[core].queues, self.rank(set, core)))?;
+        let core = self.sets[set]
+            .cores
+            .iter()
+            .copied()
+            .min_by_key(|&core| (self.cores[core].queues, self.rank(set, core)))?;
         self.count(core, 0);
         self.thread(set, core)
     }
 
     /// The CPU of a core with the fewest queues, which counts one more.
     fn thread(&mut self, set: usize, core: usize) -> Option<u32> {
-        let cpus = self.cores[core].cpus.iter().copied();
-        let own = cpus.filter(|&cpu| self.sets[set].cpus.contains(cpu));
-        let cpu = own.min_by_key(|&cpu| self.on_cpu[cpu as usize])?;
+        let cpu = self.cores[core]
+            .cpus
+            .iter()
+            .copied()
+            .filter(|&cpu| self.sets[set].cpus.contains(cpu))
+            .min_by_key(|&cpu| self.on_cpu[cpu as usize])?;
         self.on_cpu[cpu as usize] += 1;
         Some(cpu)
     }
@@ -231,8 +247,10 @@ impl<'a> Spread<'a> {
         }
         self.part_firsts(&mut queues);
         queues.sort_unstable_by_key(|queue| queue.id);
-        let cpu = |queue: Queue| Some((queue.id, self.thread(queue.set, queue.core?)?));
-        queues.into_iter().filter_map(cpu).collect()
+        queues
+            .into_iter()
+            .filter_map(|queue| Some((queue.id, self.thread(queue.set, queue.core?)?)))
+            .collect()
     }
 
     fn arrange(&mut self) {
@@ -258,14 +276,21 @@ impl<'a> Spread<'a> {
 
     /// A number of queues below which the busiest core cannot be: those that must be in a set, by its cores.
     fn least_most(&self) -> usize {
-        let inside = |set: &Set| {
-            let within = self.sets.iter().map(|s| s.cpus.is_subset(&set.cpus));
-            let within: Vec<bool> = within.collect();
-            let own = self.queues.iter().filter(|queue| within[queue.set]).count();
-            let fixed: usize = set.cores.iter().map(|&core| self.cores[core].queues).sum();
-            (own + fixed).div_ceil(set.cores.len().max(1))
-        };
-        self.sets.iter().map(inside).max().unwrap_or(1).max(1)
+        self.sets
+            .iter()
+            .map(|set| {
+                let within: Vec<bool> = self
+                    .sets
+                    .iter()
+                    .map(|s| s.cpus.is_subset(&set.cpus))
+                    .collect();
+                let own = self.queues.iter().filter(|queue| within[queue.set]).count();
+                let fixed: usize = set.cores.iter().map(|&core| self.cores[core].queues).sum();
+                (own + fixed).div_ceil(set.cores.len().max(1))
+            })
+            .max()
+            .unwrap_or(1)
+            .max(1)
     }
 
     /// Moves a queue from one of some cores to another, from there one to the next, and so on to a core with fewer than
@@ -329,8 +354,8 @@ impl<'a> Spread<'a> {
         let limit = self.cores[self.busiest()].load;
         let mut changed = true;
         while take(&mut changed) {
-            let queues = |&core: &usize| Reverse(self.cores[core].queues);
-            let order = (0..self.cores.len()).sorted_by_key(queues);
+            let order =
+                (0..self.cores.len()).sorted_by_key(|&core| Reverse(self.cores[core].queues));
             let mut looked_at = vec![false; self.cores.len()];
             for from in order {
                 let room = self.cores[from].queues.saturating_sub(1);
@@ -358,13 +383,17 @@ impl<'a> Spread<'a> {
     /// Whether a queue of a core could be on one with fewer, or one that is as good with it and better placed.
     fn may_gain(&self, from: usize) -> bool {
         let (queues, order) = (self.cores[from].queues, self.order(from));
-        let is_better = |&to: &usize| {
-            let to_queues = self.cores[to].queues + 1;
-            to_queues < queues || to_queues == queues && self.order(to) < order
-        };
-        let movable = self.cores[from].movable.iter();
-        let mut sets = movable.map(|&queue| self.queues[queue].set).dedup();
-        sets.any(|set| self.sets[set].cores.iter().any(is_better))
+        self.cores[from]
+            .movable
+            .iter()
+            .map(|&queue| self.queues[queue].set)
+            .dedup()
+            .any(|set| {
+                self.sets[set].cores.iter().any(|&to| {
+                    let to_queues = self.cores[to].queues + 1;
+                    to_queues < queues || to_queues == queues && self.order(to) < order
+                })
+            })
     }
 
     /// Exchanges at most three queues of a core for at most three of another, where that lowers the cost of the two cores;
@@ -375,8 +404,12 @@ impl<'a> Spread<'a> {
         let outs = self.handfuls(from);
         for to in (0..self.cores.len()).filter(|&to| to != from) {
             let core = &self.cores[to];
-            let kinds = core.movable.iter().map(|&queue| self.kind(queue));
-            let kinds = kinds.sorted_unstable().collect_vec();
+            let kinds = core
+                .movable
+                .iter()
+                .map(|&queue| self.kind(queue))
+                .sorted_unstable()
+                .collect_vec();
             let alike = (core.queues, core.load, &core.sets, kinds, self.order(to));
             let outs = outs.iter().filter(|out| self.fit(out, to)).collect_vec();
             // One of them is to exchange nothing.
@@ -457,16 +490,19 @@ impl<'a> Spread<'a> {
 
     /// Numbers queues by their cores: one on each core before the second on any; the core of CPU 0 last, fast ones first.
     fn number(&self, queues: &mut [Queue]) {
-        let cores = queues.iter().filter_map(|queue| queue.core);
-        let cores = cores.sorted_unstable().collect_vec();
-        let rounds = cores
+        let cores = queues
+            .iter()
+            .filter_map(|queue| queue.core)
+            .sorted_unstable()
+            .collect_vec();
+        let ordered = cores
             .chunk_by(|a, b| a == b)
-            .flat_map(|same| same.iter().enumerate());
-        let key = |(round, &core): (usize, &usize)| {
-            let class = self.cores[core].place.class;
-            (round, self.last == Some(core), class, core)
-        };
-        for (queue, (.., core)) in queues.iter_mut().zip(rounds.map(key).sorted_unstable()) {
+            .flat_map(|same| same.iter().enumerate())
+            .map(|(round, &core)| {
+                let class = self.cores[core].place.class;
+                (round, self.last == Some(core), class, core)
+            });
+        for (queue, (.., core)) in queues.iter_mut().zip(ordered.sorted_unstable()) {
             queue.core = Some(core);
         }
     }
@@ -479,8 +515,10 @@ impl<'a> Spread<'a> {
         let mut own = own.filter(|own| own[0].is_first).collect_vec();
         let [others, all] = [self.last, None].map(|without| {
             let cores = |own: &&mut [Queue]| -> Vec<usize> {
-                let cores = own.iter().filter_map(|queue| queue.core);
-                cores.filter(|&core| Some(core) != without).collect()
+                own.iter()
+                    .filter_map(|queue| queue.core)
+                    .filter(|&core| Some(core) != without)
+                    .collect()
             };
             own.iter().map(cores).collect_vec()
         });

@@ -84,8 +84,9 @@ impl Rps {
             },
             policy::Rps::Off => off("off by the policy"),
             policy::Rps::Cpus(wanted) => {
-                let cpus = wanted.intersection(&topology.online);
-                let cpus = cpus.difference(&work.choice.get(&EXCLUDE));
+                let cpus = wanted
+                    .intersection(&topology.online)
+                    .difference(&work.choice.get(&EXCLUDE));
                 let why = if cpus.is_empty() {
                     "off: no CPU that the policy names can be used"
                 } else {
@@ -99,17 +100,23 @@ impl Rps {
             }
             policy::Rps::Auto => match Self::free(work, busy, has_rdma) {
                 (Some(free), why, _) => {
-                    let first = |core: &CpuSet| core.intersection(&free).first();
-                    let free = topology.cores.iter().filter_map(first).collect_vec();
+                    let free = topology
+                        .cores
+                        .iter()
+                        .filter_map(|core| core.intersection(&free).first())
+                        .collect_vec();
                     let is_slow = work
                         .interface
                         .supported_mbps
                         .is_some_and(|mbps| mbps <= 1000);
                     let most = if is_slow { MOST / 2 } else { MOST };
                     wishes.extend(queues.iter().map(|queue| {
-                        let target = work.receiver(queue.index).and_then(|v| work.target(v));
-                        let counted = || work.cpu_of(Role::Rx, queue.index).into_iter().collect();
-                        let interrupted = target.unwrap_or_else(counted);
+                        let interrupted = work
+                            .receiver(queue.index)
+                            .and_then(|v| work.target(v))
+                            .unwrap_or_else(|| {
+                                work.cpu_of(Role::Rx, queue.index).into_iter().collect()
+                            });
                         Wish::new(work.locations, &free, &interrupted, most)
                     }));
                     Self {
@@ -137,8 +144,12 @@ impl Rps {
         let (name, queues) = (interface.name.clone(), interface.rx_queues.len());
         let off = |why: &str| (None, why.to_owned(), None);
         // RPS stays on the local node where the vectors were widened to others.
-        let local = work.candidates.tiers.first();
-        let mut free = local.unwrap_or(&work.candidates.cpus).difference(busy);
+        let mut free = work
+            .candidates
+            .tiers
+            .first()
+            .unwrap_or(&work.candidates.cpus)
+            .difference(busy);
         if free.is_empty() {
             let rdma = if has_rdma { " or an RDMA IRQ" } else { "" };
             return off(&format!("every core already has a queue{rdma}"));
@@ -217,27 +228,26 @@ impl Rps {
         let is_on = self.cpus().any(|cpus| !cpus.is_empty());
         let [why, without] = [&*self.why, "off: too few idle cores"].map(Arc::<str>::from);
         let mut removed = CpuSet::new();
-        let plan = |(at, queue): (usize, &RxQueue)| {
-            let rps_cpus = self.sets.as_ref().map(|sets| {
-                let wanted = sets.get(at).cloned().unwrap_or_default();
-                let kept = as_the_kernel_keeps(&work.machine.topology, queue, &wanted);
-                removed.add(&wanted.difference(&kept));
-                kept
-            });
-            let has_none = is_on && rps_cpus.as_ref().is_some_and(CpuSet::is_empty);
-            PlannedRxQueue {
-                queue: queue.index,
-                rps_cpus,
-                rps_flow_cnt: share.filter(|_| queue.rps_flow_cnt.is_some()),
-                why: Arc::clone(if has_none { &without } else { &why }),
-            }
-        };
         let plans = work
             .interface
             .rx_queues
             .iter()
             .enumerate()
-            .map(plan)
+            .map(|(at, queue)| {
+                let rps_cpus = self.sets.as_ref().map(|sets| {
+                    let wanted = sets.get(at).cloned().unwrap_or_default();
+                    let kept = as_the_kernel_keeps(&work.machine.topology, queue, &wanted);
+                    removed.add(&wanted.difference(&kept));
+                    kept
+                });
+                let has_none = is_on && rps_cpus.as_ref().is_some_and(CpuSet::is_empty);
+                PlannedRxQueue {
+                    queue: queue.index,
+                    rps_cpus,
+                    rps_flow_cnt: share.filter(|_| queue.rps_flow_cnt.is_some()),
+                    why: Arc::clone(if has_none { &without } else { &why }),
+                }
+            })
             .collect();
         let mut notes = Vec::from_iter(self.note.clone());
         if !removed.is_empty() {
@@ -255,11 +265,15 @@ fn as_the_kernel_keeps(topology: &Topology, queue: &RxQueue, wanted: &CpuSet) ->
         return wanted.clone();
     }
     let kept = wanted.difference(&filter.intersection(&topology.isolated_or_nohz()));
-    let made = |now: &&CpuSet| {
-        !now.is_empty() && now.is_subset(&kept) && kept.difference(now).is_subset(filter)
-    };
-    let now = queue.rps_cpus.as_ref().map(|now| &now.cpus);
-    now.filter(made).unwrap_or(&kept).clone()
+    queue
+        .rps_cpus
+        .as_ref()
+        .map(|now| &now.cpus)
+        .filter(|now| {
+            !now.is_empty() && now.is_subset(&kept) && kept.difference(now).is_subset(filter)
+        })
+        .unwrap_or(&kept)
+        .clone()
 }
 
 /// Whether the device has one queue by nature: its driver supports no other number (the kernel then refuses to read
@@ -286,12 +300,14 @@ impl Wish {
             .filter_map(|cpu| locations.of(cpu))
             .collect_vec();
         let near = |is_near: fn(CpuLocation, CpuLocation) -> bool| -> Vec<u32> {
-            let fits = |cpu: &u32| {
-                let is_near = |there| own.iter().any(|&own| is_near(own, there));
-                let there = locations.of(*cpu);
-                there.is_some_and(|there| own.is_empty() || is_near(there))
-            };
-            free.iter().copied().filter(fits).collect()
+            free.iter()
+                .copied()
+                .filter(|cpu| {
+                    let is_near = |there| own.iter().any(|&own| is_near(own, there));
+                    let there = locations.of(*cpu);
+                    there.is_some_and(|there| own.is_empty() || is_near(there))
+                })
+                .collect()
         };
         let mut scope = near(|a, b| (a.node, a.domain) == (b.node, b.domain));
         if scope.len() < 2 {
@@ -309,11 +325,14 @@ fn deal(locations: &Locations<'_>, wishes: &[Wish]) -> Vec<CpuSet> {
     let mut sets = vec![CpuSet::new(); wishes.len()];
     for size in 0..MOST {
         for (wish, set) in wishes.iter().zip(&mut sets) {
-            let others = wish.scope.iter().copied().filter(|&cpu| !set.contains(cpu));
-            let best = others.min_by_key(|&cpu| (taken[core(cpu)], cpu));
+            let best = wish
+                .scope
+                .iter()
+                .copied()
+                .filter(|&cpu| !set.contains(cpu))
+                .min_by_key(|&cpu| (taken[core(cpu)], cpu));
             let is_open = size < wish.most && wish.scope.len() > 1;
-            let fits = |cpu: &u32| is_open && (size < 2 || taken[core(*cpu)] == 0);
-            if let Some(cpu) = best.filter(fits) {
+            if let Some(cpu) = best.filter(|cpu| is_open && (size < 2 || taken[core(*cpu)] == 0)) {
                 taken[core(cpu)] += 1;
                 set.insert(cpu);
             }
@@ -349,9 +368,12 @@ pub(crate) fn tx(work: &Work<'_>) -> Vec<PlannedTxQueue> {
         [why, single, "more transmit queues than CPUs"].map(Arc::<str>::from);
     let mut shares = shares.map(Vec::into_iter);
     let receives = |tx: &TxQueue| -> CpuSet {
-        let numbers = work.interface.rx_queues.iter().map(|rx| rx.index);
-        let own = numbers.filter(|rx| *rx as usize % queues.len() == tx.index as usize);
-        own.collect()
+        work.interface
+            .rx_queues
+            .iter()
+            .map(|rx| rx.index)
+            .filter(|rx| *rx as usize % queues.len() == tx.index as usize)
+            .collect()
     };
     let plan = |queue: &TxQueue| {
         // The file xps_cpus does not exist when there is a single transmit queue.
@@ -403,18 +425,17 @@ fn xps(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
     let nodes = locations.nodes.iter();
     let (near, far): (Vec<_>, Vec<_>) =
         nodes.partition(|(node, _)| by_place.contains_key(&Place::Node(**node)));
-    let nearest = |&core: &usize| {
-        let core = &locations.topology.cores[core];
-        let first = core.first()?;
-        let mut places = places(locations.of(first)?).into_iter().enumerate();
-        let (away, queues) =
-            places.find_map(|(away, place)| Some((away, by_place.get(&place)?)))?;
-        Some((away, first, core, queues))
-    };
     let local = near
         .into_iter()
         .flat_map(|(_, cores)| cores)
-        .filter_map(nearest);
+        .filter_map(|&core| {
+            let core = &locations.topology.cores[core];
+            let first = core.first()?;
+            let mut places = places(locations.of(first)?).into_iter().enumerate();
+            let (away, queues) =
+                places.find_map(|(away, place)| Some((away, by_place.get(&place)?)))?;
+            Some((away, first, core, queues))
+        });
     let mut shares = Shares(vec![Vec::new(); completions.len()]);
     // Cores with completions come first, so that their CPUs count when the others are divided.
     for (away, _, core, queues) in local.sorted_unstable_by_key(|&(away, first, ..)| (away, first))
@@ -428,8 +449,8 @@ fn xps(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
             let own = queues
                 .iter()
                 .copied()
-                .filter(|&queue| completions[queue] == cpu);
-            let own = own.collect_vec();
+                .filter(|&queue| completions[queue] == cpu)
+                .collect_vec();
             shares.give_smallest(if own.is_empty() { queues } else { &own }, [cpu]);
         }
     }
@@ -439,8 +460,11 @@ fn xps(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
             .flat_map(|&core| locations.topology.cores[core].iter());
         shares.deal(&cpus.collect_vec());
     }
-    let sets = shares.0.into_iter().map(|cpus| cpus.into_iter().collect());
-    sets.collect()
+    shares
+        .0
+        .into_iter()
+        .map(|cpus| cpus.into_iter().collect())
+        .collect()
 }
 
 /// The CPUs of each transmit queue so far.
@@ -482,8 +506,10 @@ pub(crate) fn ntuple(work: &Work<'_>) -> Option<bool> {
 /// The number of entries in the flow table, from the settings of all interfaces: the largest number; 0 when all are off.
 /// `None`: left unchanged.
 pub(crate) fn flow_table(works: &[Work<'_>]) -> Option<u32> {
-    let wanted = works.iter().map(|work| flow_entries(work.choice.get(&RFS)));
-    let wanted = wanted.collect_vec();
+    let wanted = works
+        .iter()
+        .map(|work| flow_entries(work.choice.get(&RFS)))
+        .collect_vec();
     let most = *wanted.iter().max()?;
     most.filter(|&entries| entries > 0 || !wanted.contains(&None))
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::WriteKind;
 use crate::machine::setting::FLOW_ENTRIES;
-use crate::machine::{Interface, Machine, NapiThread, Vector};
+use crate::machine::{Interface, Machine, Vector};
 use crate::plan::build::summary;
 use crate::plan::data::{
     HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA, wanted,
@@ -92,10 +92,9 @@ fn has_control_character(json: &Value) -> bool {
     match json {
         Value::String(text) => has(text),
         Value::Array(items) => items.iter().any(has_control_character),
-        Value::Object(entries) => {
-            let mut entries = entries.iter();
-            entries.any(|(key, value)| has(key) || has_control_character(value))
-        }
+        Value::Object(entries) => entries
+            .iter()
+            .any(|(key, value)| has(key) || has_control_character(value)),
         _ => false,
     }
 }
@@ -135,9 +134,11 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
             Err((code, text)) => changes.add(true, code, true, text),
         }
     }
-    let mut flow_table = stored.writes.iter().filter(|w| w.kind == WriteKind::Sysctl);
-    let entries = flow_table.next();
-    let entries = entries.and_then(|write| Some((write.value.parse().ok()?, &*write.why)));
+    let entries = stored
+        .writes
+        .iter()
+        .find(|w| w.kind == WriteKind::Sysctl)
+        .and_then(|write| Some((write.value.parse().ok()?, &*write.why)));
     let (writes, unchanged) = writes(machine, wanted(&interfaces), entries);
     let mut plan = Plan {
         hash: hash(&host, &interfaces),
@@ -251,8 +252,10 @@ impl Changes {
             threads: self.threads(planned, now),
             ..planned.clone()
         };
-        let offline = |cpus: &mut Option<CpuSet>| cpus.take_if(|cpus| !cpus.is_subset(online));
-        let gone: Vec<_> = fitted.cpus_mut().filter_map(offline).collect();
+        let gone: Vec<_> = fitted
+            .cpus_mut()
+            .filter_map(|cpus| cpus.take_if(|cpus| !cpus.is_subset(online)))
+            .collect();
         let gone = CpuSet::union_of(gone).difference(online);
         let possible = now.rss.as_ref().map(|now| QueueSet::below(now.queues));
         let possible = possible.unwrap_or_default();
@@ -304,11 +307,13 @@ impl Changes {
                 ..planned.clone()
             });
         }
-        let is_other = |vector: &&Vector| {
-            vector.is_queue_vector() && !planned.vectors.iter().any(|one| is_same(one, vector))
-        };
-        let others = now.vectors.iter().filter(is_other);
-        let others = others.map(|vector| format!("{} ({})", vector.irq, vector.action));
+        let others = now
+            .vectors
+            .iter()
+            .filter(|vector| {
+                vector.is_queue_vector() && !planned.vectors.iter().any(|one| is_same(one, vector))
+            })
+            .map(|vector| format!("{} ({})", vector.irq, vector.action));
         for (code, left_out, text, which) in [
             ("vectors-gone", true, "vectors are absent", gone),
             ("irqs-changed", false, "other IRQ numbers", renumbered),
@@ -334,25 +339,30 @@ impl Changes {
 
     /// The planned threads that exist, with their current process ids.
     fn threads(&mut self, planned: &PlannedInterface, now: &Interface) -> Vec<PlannedThread> {
-        let is_unknown = |thread: &&NapiThread| now.vector_of(thread).is_none();
-        let mut unknown = now.threads.iter().filter(is_unknown);
-        let fit = |planned: &PlannedThread| {
-            let is_same = |vector: &Vector| {
-                planned.role == Some(vector.role) && planned.queue == vector.queue
-            };
-            let mut threads = now.threads.iter();
-            let thread = match planned.role {
-                Some(_) => threads.find(|thread| now.vector_of(thread).is_some_and(is_same)),
-                None => unknown.next(),
-            }?;
-            Some(PlannedThread {
-                pid: thread.pid,
-                irq: now.vector_of(thread).map(|vector| vector.irq),
-                affinity: thread.affinity.cpus.clone(),
-                ..planned.clone()
+        let mut unknown = now
+            .threads
+            .iter()
+            .filter(|thread| now.vector_of(thread).is_none());
+        let fitted: Vec<_> = planned
+            .threads
+            .iter()
+            .filter_map(|planned| {
+                let is_same = |vector: &Vector| {
+                    planned.role == Some(vector.role) && planned.queue == vector.queue
+                };
+                let mut threads = now.threads.iter();
+                let thread = match planned.role {
+                    Some(_) => threads.find(|thread| now.vector_of(thread).is_some_and(is_same)),
+                    None => unknown.next(),
+                }?;
+                Some(PlannedThread {
+                    pid: thread.pid,
+                    irq: now.vector_of(thread).map(|vector| vector.irq),
+                    affinity: thread.affinity.cpus.clone(),
+                    ..planned.clone()
+                })
             })
-        };
-        let fitted: Vec<_> = planned.threads.iter().filter_map(fit).collect();
+            .collect();
         let gone = planned.threads.len() - fitted.len();
         let text = format!("{gone} threads that poll queues are absent");
         self.add(gone > 0, "threads-gone", true, text);

@@ -40,8 +40,9 @@ fn place(
     let usable = if work.candidates.named {
         candidates.clone()
     } else {
-        let plain = topology.online.difference(&topology.isolated_or_nohz());
-        plain
+        topology
+            .online
+            .difference(&topology.isolated_or_nohz())
             .union(candidates)
             .difference(&work.choice.get(&EXCLUDE))
             .difference(&exclusive(topology, &work.choice))
@@ -55,8 +56,9 @@ fn place(
         return (cpus, "the CPUs that its queue interrupts");
     };
     let core = work.locations.core_of(cpu);
-    let beside = core.map(|core| core.intersection(&usable).difference(taken));
-    let beside = beside.unwrap_or_default();
+    let beside = core
+        .map(|core| core.intersection(&usable).difference(taken))
+        .unwrap_or_default();
     let sibling = beside.iter().find(|&sibling| sibling != cpu);
     match (usable.contains(cpu), sibling) {
         (true, _) if is_busy => {
@@ -142,8 +144,11 @@ impl Threads {
         };
         let planned = |thread: &NapiThread| {
             let vector = work.interface.vector_of(thread);
-            let to = self.planned.get(&(work.order, thread.pid)).cloned();
-            let (cpus, why) = to.map_or((None, kept.into()), |(cpus, why)| (Some(cpus), why));
+            let (cpus, why) = self
+                .planned
+                .get(&(work.order, thread.pid))
+                .cloned()
+                .map_or((None, kept.into()), |(cpus, why)| (Some(cpus), why));
             PlannedThread {
                 pid: thread.pid,
                 irq: vector.map(|vector| vector.irq),
@@ -159,8 +164,11 @@ impl Threads {
         let is_placed = planned.iter().any(|thread| thread.cpus.is_some());
         let note = (interface.polling.threaded && !work.skip && !is_placed).then(|| {
             // Those that are known, if only by netlink.
-            let napis = interface.netdev.iter().flat_map(|answer| &answer.napis);
-            let pids = napis.filter_map(|napi| napi.pid);
+            let pids = interface
+                .netdev
+                .iter()
+                .flat_map(|answer| &answer.napis)
+                .filter_map(|napi| napi.pid);
             Note::ThreadedNapi {
                 interface: interface.name.clone(),
                 pids: (pids.chain(threads.map(|thread| thread.pid)))

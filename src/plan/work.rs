@@ -67,8 +67,10 @@ impl<'a> Work<'a> {
                 queues.entry(queue).or_default().push(vector);
             }
         }
-        let is_active = |vectors: &&Vec<&Vector>| vectors.iter().any(|v| !interface.is_idle(v));
-        let active_queues = queues.values().filter(is_active).count();
+        let active_queues = queues
+            .values()
+            .filter(|vectors| vectors.iter().any(|v| !interface.is_idle(v)))
+            .count();
         let mut own = candidates(machine, interface, &choice, active_queues);
         let mut by_node = BTreeMap::new();
         for node in interface.vectors.iter().filter_map(|vector| vector.node) {
@@ -82,8 +84,10 @@ impl<'a> Work<'a> {
             by_node.insert(None, own.cpus);
             own.cpus = CpuSet::union_of(by_node.values());
         }
-        let all = interface.vectors.iter();
-        let rdma = all.filter(|vector| vector.role == Role::Rdma);
+        let rdma = interface
+            .vectors
+            .iter()
+            .filter(|vector| vector.role == Role::Rdma);
         let skip = choice.get(&SKIP);
         own.notes.retain(|note| !skip || !note.is_unmet());
         Work {
@@ -114,14 +118,18 @@ impl<'a> Work<'a> {
 
     /// The vector of a receive queue.
     pub(crate) fn receiver(&self, queue: u32) -> Option<&'a Vector> {
-        let receives = |vector: &&&Vector| matches!(vector.role, Role::Rx | Role::Combined);
-        self.vectors_of(queue).iter().find(receives).copied()
+        self.vectors_of(queue)
+            .iter()
+            .find(|vector| matches!(vector.role, Role::Rx | Role::Combined))
+            .copied()
     }
 
     /// Its vectors for packets.
     pub(crate) fn queue_vectors(&self) -> impl Iterator<Item = &'a Vector> {
-        let vectors = self.interface.vectors.iter();
-        vectors.filter(|vector| vector.is_queue_vector())
+        self.interface
+            .vectors
+            .iter()
+            .filter(|vector| vector.is_queue_vector())
     }
 
     /// Whether it has a placed queue vector, without which steering is left unchanged.
@@ -172,8 +180,8 @@ impl<'a> Work<'a> {
 
     /// The CPUs that take a vector under the plan.
     pub(crate) fn cpus_of(&self, vector: &Vector) -> CpuSet {
-        let stays = || effective_cpu(vector).into_iter().collect();
-        self.target(vector).unwrap_or_else(stays)
+        self.target(vector)
+            .unwrap_or_else(|| effective_cpu(vector).into_iter().collect())
     }
 
     /// The candidate CPUs of a vector.
@@ -198,11 +206,10 @@ impl<'a> Work<'a> {
             let irq = self.interface.netdev.as_ref()?.irq_of(direction, queue)?;
             vectors().find(|vector| vector.irq == irq)
         };
-        let shared = || {
+        let vector = own.or_else(by_netlink).or_else(|| {
             let count = vectors().filter(with).count();
             vectors().filter(with).nth(queue as usize % count.max(1))
-        };
-        let vector = own.or_else(by_netlink).or_else(shared)?;
+        })?;
         Some(self.cpus.get(&vector.queue?)?.cpu)
     }
 
@@ -211,11 +218,10 @@ impl<'a> Work<'a> {
         if self.choice.get(&SCOPE) != Scope::Hint {
             return None;
         }
-        let mut hints = vectors
+        let cpus = vectors
             .iter()
-            .filter_map(|vector| self.machine.hints.get(&vector.irq));
-        let usable = hints.next()?.intersection(&self.machine.topology.online);
-        let cpus = usable
+            .find_map(|vector| self.machine.hints.get(&vector.irq))?
+            .intersection(&self.machine.topology.online)
             .difference(&isolated_or_exclusive(&self.machine.topology, &self.choice))
             .difference(&self.choice.get(&EXCLUDE));
         Some(cpus).filter(|cpus| !cpus.is_empty())
@@ -314,11 +320,15 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
     // The queues on each core and L3 domain that come before one.
     let mut on_core = vec![0; locations.cores];
     let mut on_l3 = vec![0; locations.domain_sizes.len()];
-    let units = works.iter().enumerate().flat_map(|(at, work)| {
-        let unit = move |(turn, vectors)| (turn, at, work, vectors);
-        work.units().map(unit)
-    });
-    let units = units.sorted_by_key(|unit| unit.0).collect_vec();
+    let units = works
+        .iter()
+        .enumerate()
+        .flat_map(|(at, work)| {
+            work.units()
+                .map(move |(turn, vectors)| (turn, at, work, vectors))
+        })
+        .sorted_by_key(|unit| unit.0)
+        .collect_vec();
     // Vectors that cannot or must not be moved are counted first, so that others are placed around them.
     for &(turn, _, work, vectors) in &units {
         let active = vectors.iter().filter(|v| !work.interface.is_idle(v));
@@ -337,18 +347,19 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
     };
     let of_queues = 0..units.partition_point(|unit| unit.0 <= Turn::Idle);
     let hows = of_queues.map(|id| how(&mut spread, id)).collect_vec();
-    let movable = hows.iter().zip(&units).enumerate();
-    let movable = movable.filter_map(|(id, (how, &(turn, at, work, vectors)))| match how {
-        How::Among(set, _) if turn == Turn::Active => Some(Queue {
-            id,
-            work: at,
-            is_first: vectors[0].queue == Some(0),
-            set: *set,
-            weight: work.weight,
-            core: None,
-        }),
-        _ => None,
-    });
+    let movable = hows.iter().zip(&units).enumerate().filter_map(
+        |(id, (how, &(turn, at, work, vectors)))| match how {
+            How::Among(set, _) if turn == Turn::Active => Some(Queue {
+                id,
+                work: at,
+                is_first: vectors[0].queue == Some(0),
+                set: *set,
+                weight: work.weight,
+                core: None,
+            }),
+            _ => None,
+        },
+    );
     let mut cpus = spread.place(movable.collect());
     let (mut placements, mut others) = (Vec::new(), Vec::new());
     for (id, &(turn, at, _, vectors)) in units.iter().enumerate() {
@@ -422,8 +433,7 @@ fn how(
         let set = spread.set(&cpus, &[], &work.choice);
         How::Among(set, Some(DecidedBy::Hint))
     } else {
-        let tiers = Some(work.candidates.tiers.as_slice());
-        let tiers = tiers.filter(|_| work.by_node.is_empty());
+        let tiers = Some(work.candidates.tiers.as_slice()).filter(|_| work.by_node.is_empty());
         let cpus = work.candidates_of(vectors[0]);
         How::Among(
             spread.set(cpus, tiers.unwrap_or_default(), &work.choice),
@@ -438,8 +448,12 @@ fn move_control(work: &mut Work<'_>, spread: &Spread<'_>) {
     for vector in &work.interface.vectors {
         let on = vector.effective_cpus();
         if vector.role == Role::Control && !on.is_empty() && on.is_subset(&isolated_or_exclusive) {
-            let usable = work.candidates.cpus.difference(&isolated_or_exclusive);
-            let cpu = usable.iter().min_by_key(|&cpu| spread.on_cpu(cpu));
+            let cpu = work
+                .candidates
+                .cpus
+                .difference(&isolated_or_exclusive)
+                .iter()
+                .min_by_key(|&cpu| spread.on_cpu(cpu));
             work.others.extend(cpu.map(|cpu| (vector.irq, cpu)));
         }
     }
@@ -450,10 +464,10 @@ fn cpu_that_stays<'a>(
     work: &Work<'_>,
     vectors: impl IntoIterator<Item = &'a &'a Vector>,
 ) -> Option<u32> {
-    let mut stay = vectors
+    vectors
         .into_iter()
-        .filter(|vector| work.skip || !vector.movable);
-    stay.find_map(|vector| effective_cpu(vector))
+        .filter(|vector| work.skip || !vector.movable)
+        .find_map(|vector| effective_cpu(vector))
 }
 
 /// The effective CPU of a vector, if the kernel reports it or the affinity is a single CPU.

@@ -79,8 +79,9 @@ impl Target<'_> {
             (Self::Cpus(cpus), SettingValue::Mask(file)) => {
                 // The file's own width. A file that is too narrow for its planned CPU comes from a damaged copy; then
                 // the machine's width is used.
-                let widths = [file.width, MaskWidth::for_cpus(possible)];
-                widths.into_iter().find_map(|width| cpus.to_mask(width))
+                [file.width, MaskWidth::for_cpus(possible)]
+                    .into_iter()
+                    .find_map(|width| cpus.to_mask(width))
             }
             (Self::Count(count), SettingValue::Count(_)) => Some(count.to_string()),
             (Self::Spread(queues), SettingValue::Table(now)) => {

@@ -147,15 +147,12 @@ impl Applied {
     /// Whether the planned state was not reached.
     pub fn failed(&self) -> bool {
         let mut proof = self.proof.iter().flatten();
-        let is_mismatch = |vector: &VectorProof| {
-            !matches!(vector.verdict, Evidence::Proven | Evidence::NoTraffic)
-        };
         self.strict && self.tally.managed > 0
             || self.tally.failed() > 0
             || !self.unknown.is_empty()
             || self.misfit
             || self.changes.iter().any(|change| change.left_out)
-            || proof.any(is_mismatch)
+            || proof.any(|vector| !matches!(vector.verdict, Evidence::Proven | Evidence::NoTraffic))
     }
 }
 

@@ -287,15 +287,17 @@ impl Thresholds {
             CheckState::Differs => PluginStatus::Warning,
             CheckState::CouldNotBeDetermined => PluginStatus::Unknown,
         };
-        let of_interface = |interface: &InterfaceReport| {
-            let by_share = self.judge_share(interface.local_percent());
-            match check.verdict {
-                CheckState::Same => by_share,
-                _ => by_share.max(of_state(interface.state)),
-            }
-        };
-        let interfaces = check.interfaces.iter().map(of_interface);
-        interfaces.fold(least, PluginStatus::max)
+        check
+            .interfaces
+            .iter()
+            .map(|interface| {
+                let by_share = self.judge_share(interface.local_percent());
+                match check.verdict {
+                    CheckState::Same => by_share,
+                    _ => by_share.max(of_state(interface.state)),
+                }
+            })
+            .fold(least, PluginStatus::max)
     }
 }
 

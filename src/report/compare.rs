@@ -200,11 +200,13 @@ impl Comparison {
         far: Side,
         mut notes: Vec<Note>,
     ) -> Self {
-        let figure = |(name, value): (&'static str, Value)| {
-            let of = |side: &Side| Spread::of(side.runs.iter().filter_map(value));
-            Figure::new(name, of(&near), of(&far))
-        };
-        let figures = FIGURES.into_iter().map(figure).collect();
+        let figures = FIGURES
+            .into_iter()
+            .map(|(name, value)| {
+                let of = |side: &Side| Spread::of(side.runs.iter().filter_map(value));
+                Figure::new(name, of(&near), of(&far))
+            })
+            .collect();
         for (place, side) in [("near", &near), ("far", &far)] {
             for (what, value) in [("time", FIGURES[0].1), ("throughput", FIGURES[4].1)] {
                 let runs = outliers(&side.runs.iter().filter_map(value).collect::<Vec<f64>>());

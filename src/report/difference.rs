@@ -112,15 +112,16 @@ impl UnmovableVector {
     /// Those of a plan.
     #[doc(hidden)]
     pub fn of(plan: &Plan) -> Vec<Self> {
-        let all = plan.interfaces.iter();
-        let all = all.flat_map(|one| one.vectors.iter().map(move |vector| (one, vector)));
-        let unmovable = all.filter(|(_, vector)| !vector.movable && vector.role != Role::Control);
-        let vectors = unmovable.map(|(interface, vector)| Self {
-            interface: interface.name.clone(),
-            irq: vector.irq,
-            affinity: vector.affinity.clone(),
-        });
-        vectors.collect()
+        plan.interfaces
+            .iter()
+            .flat_map(|one| one.vectors.iter().map(move |vector| (one, vector)))
+            .filter(|(_, vector)| !vector.movable && vector.role != Role::Control)
+            .map(|(interface, vector)| Self {
+                interface: interface.name.clone(),
+                irq: vector.irq,
+                affinity: vector.affinity.clone(),
+            })
+            .collect()
     }
 }
 
@@ -136,14 +137,15 @@ impl Unplannable {
     /// The interfaces of a plan that have a note that `matches`.
     #[doc(hidden)]
     pub fn of(plan: &Plan, matches: impl Fn(&Note) -> bool) -> Vec<Self> {
-        let all = plan.interfaces.iter();
-        let notes = all.flat_map(|one| one.notes.iter().map(move |note| (one, note)));
-        let matching = notes.filter(|(_, note)| matches(note));
-        let found = matching.map(|(interface, note)| Self {
-            interface: interface.name.clone(),
-            note: note.clone(),
-        });
-        found.collect()
+        plan.interfaces
+            .iter()
+            .flat_map(|one| one.notes.iter().map(move |note| (one, note)))
+            .filter(|(_, note)| matches(note))
+            .map(|(interface, note)| Self {
+                interface: interface.name.clone(),
+                note: note.clone(),
+            })
+            .collect()
     }
 
     /// Interfaces whose state cannot be determined: those selected by name that cannot be planned, and without a selection
@@ -202,24 +204,28 @@ pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Difference]) -> 
     });
     let planned = standings(machine, &plan.interfaces, &|_, _, _| true);
     let each = izip!(&plan.interfaces, now, planned).map(|(interface, now, planned)| {
-        let own = differs.iter();
-        let own = own.filter(|one| *one.write.interface == *interface.name);
+        let own = differs
+            .iter()
+            .filter(|one| *one.write.interface == *interface.name);
         let [rps, others] = settings(machine, interface, own.copied());
         let requested = [
             ("receive queues with other RPS", rps, 0),
             ("settings as requested", others, 0),
         ];
-        let measures = measures(&now).into_iter().zip(measures(&planned));
-        let measures = measures.map(|((what, now), (_, planned))| (what, now, planned));
-        let changes = measures.chain(requested);
-        let changes = changes.filter(|(_, now, planned)| now != planned);
-        let change = |(measure, now, planned)| Change {
-            measure,
-            now,
-            planned,
-        };
+        let changes = measures(&now)
+            .into_iter()
+            .zip(measures(&planned))
+            .map(|((what, now), (_, planned))| (what, now, planned))
+            .chain(requested)
+            .filter(|(_, now, planned)| now != planned);
         Gain {
-            changes: changes.map(change).collect(),
+            changes: changes
+                .map(|(measure, now, planned)| Change {
+                    measure,
+                    now,
+                    planned,
+                })
+                .collect(),
             busiest: [now, planned].map(|of| of.score.max_vectors_per_core),
         }
     });
@@ -229,15 +235,16 @@ pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Difference]) -> 
 fn measures(of: &Standing) -> Vec<(&'static str, u64)> {
     let score = &of.score;
     let rdma = score.rdma.clone().unwrap_or_default();
-    let measures = MEASURES.iter();
-    let measures = measures.map(|one| (one.what, (one.of)(score) / one.unit));
+    let measures = MEASURES
+        .iter()
+        .map(|one| (one.what, (one.of)(score) / one.unit));
     let more = [
         ("vectors on isolated CPUs", score.on_isolated),
         ("RDMA vectors off the local node", rdma.vectors - rdma.local),
         ("RDMA vectors on the busiest core", rdma.max_per_core),
         ("CPUs without their own tx queue", of.shared_senders),
-    ];
-    let more = more.map(|(what, count)| (what, count as u64));
+    ]
+    .map(|(what, count)| (what, count as u64));
     measures.chain(more).collect()
 }
 
@@ -250,23 +257,32 @@ fn settings<'a>(
     let read = machine.interface(&interface.name);
     let rx = || interface.rx_queues.iter();
     let has_rps = CpuSet::union_of(rx().filter_map(|rx| rx.rps_cpus.as_ref()));
-    let xps = interface.tx_queues.iter();
-    let mut xps = xps.filter_map(|tx| tx.xps_cpus.as_ref());
-    let xps_is_off = xps.all(CpuSet::is_empty);
+    let xps_is_off = interface
+        .tx_queues
+        .iter()
+        .filter_map(|tx| tx.xps_cpus.as_ref())
+        .all(CpuSet::is_empty);
     // As many CPUs, of those to which the plan sends packets, are as good.
-    let as_good = rx().filter(|rx| {
-        let now = read.and_then(|read| read.rx_queues.iter().find(|now| now.index == rx.queue));
-        let now = now.and_then(|now| now.rps_cpus.as_ref());
-        rx.rps_cpus.as_ref().zip(now).is_some_and(|(wanted, now)| {
-            now.cpus != *wanted && now.cpus.len() == wanted.len() && now.cpus.is_subset(&has_rps)
+    let as_good = rx()
+        .filter(|rx| {
+            let now = read.and_then(|read| read.rx_queues.iter().find(|now| now.index == rx.queue));
+            let now = now.and_then(|now| now.rps_cpus.as_ref());
+            rx.rps_cpus.as_ref().zip(now).is_some_and(|(wanted, now)| {
+                now.cpus != *wanted
+                    && now.cpus.len() == wanted.len()
+                    && now.cpus.is_subset(&has_rps)
+            })
         })
-    });
-    let as_good = as_good.count() as u64;
-    let hinted = interface.vectors.iter().filter(|vector| {
-        let placement = vector.placement.as_ref();
-        placement.is_some_and(|placement| placement.decided_by == Some(DecidedBy::Hint))
-    });
-    let hinted: BTreeSet<_> = hinted.map(|vector| affinity_file(vector.irq)).collect();
+        .count() as u64;
+    let hinted: BTreeSet<_> = interface
+        .vectors
+        .iter()
+        .filter(|vector| {
+            let placement = vector.placement.as_ref();
+            placement.is_some_and(|placement| placement.decided_by == Some(DecidedBy::Hint))
+        })
+        .map(|vector| affinity_file(vector.irq))
+        .collect();
     let (mut rps, mut others) = (0_u64, 0);
     for Difference { write, .. } in differs {
         match write.kind {

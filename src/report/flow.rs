@@ -58,8 +58,9 @@ pub struct Ports {
 impl Flows {
     /// Where these connections arrive; `None` for one within this machine.
     pub fn new(machine: &Machine, through: &Through<'_>, connections: &[Option<Flow>]) -> Self {
-        let flows = connections.iter().flatten();
-        let arrivals: Vec<Arrival> = flows
+        let arrivals: Vec<Arrival> = connections
+            .iter()
+            .flatten()
             .flat_map(|flow| arrivals(machine, through, flow))
             .collect();
         Self {
@@ -116,23 +117,25 @@ fn spread(arrivals: &[Arrival]) -> Vec<Share> {
     let known = arrivals
         .iter()
         .filter_map(|of| Some((&of.interface, of.queue?, of.irq?, of.cpu?, of.node)));
-    let share = |((interface, queue, irq, cpu, node), flows): ((&String, _, _, _, _), _)| Share {
-        interface: interface.clone(),
-        queue,
-        irq,
-        cpu,
-        node,
-        flows,
-    };
-    most_first(known).map(share).collect()
+    most_first(known)
+        .map(|((interface, queue, irq, cpu, node), flows)| Share {
+            interface: interface.clone(),
+            queue,
+            irq,
+            cpu,
+            node,
+            flows,
+        })
+        .collect()
 }
 
 /// What there is several times, with how often: most first.
 fn most_first<T: Hash + Ord + Clone>(
     all: impl Iterator<Item = T>,
 ) -> impl Iterator<Item = (T, usize)> {
-    let counts = all.counts().into_iter();
-    counts.sorted_by_key(|(one, many)| (Reverse(*many), one.clone()))
+    all.counts()
+        .into_iter()
+        .sorted_by_key(|(one, many)| (Reverse(*many), one.clone()))
 }
 
 /// Where the connections of this machine arrive.
@@ -190,8 +193,12 @@ impl Connections {
                 (name, &*throughs.entry(name).or_insert_with(new))
             });
             let through = through.filter(|(name, through)| {
-                let mut names = through.ports.iter().map(|port| &*port.name).chain([*name]);
-                names.any(|name| measured.contains(name))
+                through
+                    .ports
+                    .iter()
+                    .map(|port| &*port.name)
+                    .chain([*name])
+                    .any(|name| measured.contains(name))
             });
             let Some((interface, through)) = through else {
                 counted.elsewhere += 1;
@@ -234,8 +241,7 @@ fn one(mut arrivals: Vec<Arrival>) -> Result<Arrival, Missing> {
     }
     let names = arrivals.iter().map(|arrival| &arrival.interface).join(", ");
     let agree = arrivals.iter().map(|arrival| arrival.cpu).all_equal();
-    let first = arrivals.into_iter().next().filter(|_| agree);
-    first.ok_or_else(|| {
+    arrivals.into_iter().next().filter(|_| agree).ok_or_else(|| {
         Missing::new(format!(
             "which of the ports {names} a packet arrives on is the sender's choice, or the switch's"
         ))

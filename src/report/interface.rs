@@ -236,20 +236,22 @@ pub fn interfaces(
     watched: Option<&Delta>,
 ) -> Vec<InterfaceReport> {
     let differs: Vec<&Difference> = found.differs.iter().collect();
-    let drifted = differs.iter().copied();
-    let drifted = drifted.filter(|one| one.reason.is_change_since_apply());
+    let drifted = differs
+        .iter()
+        .copied()
+        .filter(|one| one.reason.is_change_since_apply());
     let lost = match &drifted.collect::<Vec<_>>()[..] {
         [] => vec![Gain::default(); plan.interfaces.len()],
         drifted => gains(machine, plan, drifted),
     };
     let as_is = standings(machine, &plan.interfaces, &|_, _, _| false);
-    let each = izip!(
+    let reports = izip!(
         &plan.interfaces,
         gains(machine, plan, &differs),
         lost,
         as_is
-    );
-    let reports = each.map(|(planned, gain, lost, as_is)| {
+    )
+    .map(|(planned, gain, lost, as_is)| {
         let standing = (gain, lost.is_better(), as_is.score.max_vectors_per_core);
         let mut report = report(machine, plan, planned, found, standing, watched);
         if unknown.iter().any(|one| one.interface == report.name) {
@@ -257,11 +259,12 @@ pub fn interfaces(
         }
         report
     });
-    let reports = reports.sorted_by_key(|report| {
-        let remote = report.queue_vectors - report.local.unwrap_or(0);
-        Reverse((report.state, remote, report.differ))
-    });
-    reports.collect()
+    reports
+        .sorted_by_key(|report| {
+            let remote = report.queue_vectors - report.local.unwrap_or(0);
+            Reverse((report.state, remote, report.differ))
+        })
+        .collect()
 }
 
 fn report(
@@ -274,8 +277,9 @@ fn report(
 ) -> InterfaceReport {
     let absent = Interface::default();
     let interface = machine.interface(&planned.name).unwrap_or(&absent);
-    let vectors = planned.vectors.iter();
-    let vectors: Vec<VectorStatus> = vectors
+    let vectors: Vec<VectorStatus> = planned
+        .vectors
+        .iter()
         .map(|vector| VectorStatus::new(machine, planned, vector, &found.fallbacks, watched))
         .collect();
     let count =
@@ -288,8 +292,11 @@ fn report(
         }
     }
     let sum = |reasons: &BTreeMap<Reason, usize>, holds: fn(Reason) -> bool| -> usize {
-        let held = reasons.iter().filter(|(reason, _)| holds(**reason));
-        held.map(|(_, many)| many).sum()
+        reasons
+            .iter()
+            .filter(|(reason, _)| holds(**reason))
+            .map(|(_, many)| many)
+            .sum()
     };
     let steering = |planned: &mut dyn Iterator<Item = &CpuSet>, of: [WriteKind; 2]| {
         let planned: Vec<&CpuSet> = planned.collect();
@@ -369,9 +376,12 @@ fn report(
 /// The notes of the plan, and those about channels and about settings by which packets are not received on the vector's
 /// CPU, or not at its interrupt.
 fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<Note> {
-    let of_plan = planned.notes.iter();
-    let of_plan = of_plan.filter(|note| !matches!(note, Note::KernelManaged { .. }));
-    let mut notes: Vec<Note> = of_plan.cloned().collect();
+    let mut notes: Vec<Note> = planned
+        .notes
+        .iter()
+        .filter(|note| !matches!(note, Note::KernelManaged { .. }))
+        .cloned()
+        .collect();
     let name = || planned.name.clone();
     let channels = plan
         .channels
@@ -382,11 +392,12 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<
         wanted: change.wanted.receiving(),
         why: change.why.clone(),
     }));
-    let placed = planned
+    let pids: Vec<u32> = planned
         .threads
         .iter()
-        .filter(|thread| thread.cpus.is_some());
-    let pids: Vec<u32> = placed.map(|thread| thread.pid).collect();
+        .filter(|thread| thread.cpus.is_some())
+        .map(|thread| thread.pid)
+        .collect();
     notes.extend((!pids.is_empty()).then(|| Note::ThreadedNapi {
         interface: name(),
         pids,
@@ -402,8 +413,12 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<
                 irq_suspend_timeout: polling.irq_suspend_timeout,
             }),
     );
-    let busy = interface.threads.iter().filter(|thread| thread.busy_polls);
-    let pids: Vec<u32> = busy.map(|thread| thread.pid).collect();
+    let pids: Vec<u32> = interface
+        .threads
+        .iter()
+        .filter(|thread| thread.busy_polls)
+        .map(|thread| thread.pid)
+        .collect();
     notes.extend((!pids.is_empty()).then_some(Note::BusyPolling { pids }));
     let mut taken: BTreeMap<QueueUser, QueueSet> = BTreeMap::new();
     for (queue, user) in interface.netdev.iter().flat_map(Netdev::taken) {
@@ -445,8 +460,8 @@ fn state(
     };
     let answer = interface.netdev.as_ref();
     let is_silent = |row: &VectorStatus| {
-        let silent = |queue| answer.is_some_and(|answer| answer.may_be_silent(queue));
-        row.queue.is_some_and(silent)
+        row.queue
+            .is_some_and(|queue| answer.is_some_and(|answer| answer.may_be_silent(queue)))
     };
     let [now, as_planned] = gain.busiest;
     let is_placeable = |row: &VectorStatus| {

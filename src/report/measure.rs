@@ -250,8 +250,10 @@ impl Measure {
     /// Computes rates from the delta of counters.
     pub fn new(topology: &Topology, subjects: &[MeasuredInterface], delta: &Delta) -> Self {
         let rates = Rates { topology, delta };
-        let interfaces = subjects.iter().map(|subject| rates.interface(subject));
-        let interfaces: Vec<InterfaceRates> = interfaces.collect();
+        let interfaces: Vec<InterfaceRates> = subjects
+            .iter()
+            .map(|subject| rates.interface(subject))
+            .collect();
         let mut taken: BTreeMap<u32, u64> = BTreeMap::new();
         for (cpu, count) in delta.interrupts.values().flatten() {
             let sum = taken.entry(*cpu).or_default();
@@ -304,8 +306,11 @@ impl Rates<'_> {
             rx_dropped: traffic.rx_dropped,
             tx_dropped: traffic.tx_dropped,
         });
-        let vectors = subject.vectors.iter().filter_map(|one| self.vector(one));
-        let vectors: Vec<VectorRates> = vectors.collect();
+        let vectors: Vec<VectorRates> = subject
+            .vectors
+            .iter()
+            .filter_map(|one| self.vector(one))
+            .collect();
         let (local, known) = local(vectors.iter());
         InterfaceRates {
             subject: subject.clone(),
@@ -381,11 +386,13 @@ fn notes(delta: &Delta) -> Vec<Note> {
     let interfaces = || Note::InterfacesChanged {
         interfaces: delta.interfaces_changed.iter().cloned().collect(),
     };
-    let notes = [
+    [
         (delta.elapsed < SHORT).then_some(Note::Short),
         (!delta.cpus_changed.is_empty()).then(cpus),
         (!delta.irqs_changed.is_empty()).then(irqs),
         (!delta.interfaces_changed.is_empty()).then(interfaces),
-    ];
-    notes.into_iter().flatten().collect()
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

@@ -62,15 +62,15 @@ impl Nodes {
     pub fn new(machine: &Machine, plan: &Plan, mut usage: BTreeMap<u32, NodeUsage>) -> Self {
         let topology = &machine.topology;
         let on = |node: Option<u32>| {
-            let here = machine
+            machine
                 .interfaces
                 .iter()
-                .filter(|interface| home(machine, plan, &interface.name) == node);
-            here.map(|i| NodeInterface {
-                name: i.name.clone(),
-                driver: i.driver.clone(),
-            })
-            .collect()
+                .filter(|interface| home(machine, plan, &interface.name) == node)
+                .map(|i| NodeInterface {
+                    name: i.name.clone(),
+                    driver: i.driver.clone(),
+                })
+                .collect()
         };
         let nodes = topology.nodes.iter().map(|(&id, node)| NodeReport {
             node: id,
@@ -100,11 +100,10 @@ impl Nodes {
 /// What else is on a node, or on no known one. Everything is on the only node.
 pub fn neighbours(machine: &Machine, node: Option<u32>) -> Vec<Neighbour> {
     let nodes = &machine.topology.nodes;
-    let only = || nodes.keys().next().copied().filter(|_| nodes.len() == 1);
     let home = |one: &Neighbour| {
         one.node
             .filter(|node| nodes.contains_key(node))
-            .or_else(only)
+            .or_else(|| nodes.keys().next().copied().filter(|_| nodes.len() == 1))
     };
     machine
         .neighbours
@@ -116,21 +115,22 @@ pub fn neighbours(machine: &Machine, node: Option<u32>) -> Vec<Neighbour> {
 
 /// How many there are of each kind: `2 GPUs, 1 RDMA device`.
 pub fn counts(neighbours: &[Neighbour]) -> String {
-    let kinds = neighbours.chunk_by(|a, b| a.kind == b.kind);
-    kinds
+    neighbours
+        .chunk_by(|a, b| a.kind == b.kind)
         .map(|same| count(same.len(), same[0].kind.noun()))
         .join(", ")
 }
 
 /// The node of an interface: its device's node, even one without CPUs; else the node in its plan.
 pub fn home(machine: &Machine, plan: &Plan, name: &str) -> Option<u32> {
-    let own = machine.interface(name).and_then(|i| i.device.node);
-    let planned = || {
-        plan.interfaces
-            .iter()
-            .find(|i| i.name == name)
-            .and_then(|i| i.node)
-    };
-    own.filter(|node| machine.topology.nodes.contains_key(node))
-        .or_else(planned)
+    machine
+        .interface(name)
+        .and_then(|i| i.device.node)
+        .filter(|node| machine.topology.nodes.contains_key(node))
+        .or_else(|| {
+            plan.interfaces
+                .iter()
+                .find(|i| i.name == name)
+                .and_then(|i| i.node)
+        })
 }

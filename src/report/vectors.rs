@@ -73,8 +73,10 @@ impl VectorStatus {
     ) -> Self {
         let topology = &machine.topology;
         let effective = vector.effective_cpus();
-        let own = vector.node.or(interface.local_node());
-        let own = own.map(|node| topology.cpus_near(node));
+        let own = vector
+            .node
+            .or(interface.local_node())
+            .map(|node| topology.cpus_near(node));
         let on = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
         let arrived = on.map(|on| on.keys().copied().collect::<CpuSet>());
         let path = affinity_file(vector.irq);
@@ -85,10 +87,11 @@ impl VectorStatus {
                 interface.exclusive.clone(),
                 "in an exclusive cpuset partition",
             ),
-        ];
-        let apart = apart.iter().find(|(cpus, _)| effective.intersects(cpus));
-        let apart = apart.filter(|_| vector.effective.is_some());
-        let apart = apart.map(|(_, what)| *what);
+        ]
+        .iter()
+        .find(|(cpus, _)| effective.intersects(cpus))
+        .filter(|_| vector.effective.is_some())
+        .map(|(_, what)| *what);
         let (state, why) = judge(topology, vector, apart, on_fallback, arrived.as_ref());
         #[allow(clippy::cast_precision_loss)] // counts beyond 2^53 are no rates any more
         let per_second = |(on, watched): (&BTreeMap<u32, u64>, &Delta)| {
@@ -216,10 +219,12 @@ impl ThreadStatus {
         thread: &PlannedThread,
         watched: Option<&Delta>,
     ) -> Self {
-        let own = interface.local_node();
-        let own = own.map(|node| machine.topology.cpus_near(node));
-        let ran = watched.map(|watched| watched.threads.get(&thread.pid).cloned());
-        let ran = ran.map(Option::unwrap_or_default);
+        let own = interface
+            .local_node()
+            .map(|node| machine.topology.cpus_near(node));
+        let ran = watched
+            .map(|watched| watched.threads.get(&thread.pid).cloned())
+            .map(Option::unwrap_or_default);
         let is_beside = |planned| ran.as_ref().is_some_and(|ran| !ran.on.is_subset(planned));
         let state = match &thread.cpus {
             None => VectorState::LeftAlone,

@@ -162,11 +162,12 @@ fn proof(page: &mut Page, vectors: &[VectorProof]) {
         (no_traffic.clone(), "no traffic  ", "no interrupts seen"),
     ] {
         for (name, vectors) in sorted(vectors.map(|of| (&of.interface, of))) {
-            let roles = sorted(vectors.iter().map(|of| (of.role, of.queue)));
-            let mut queues = roles.into_iter().map(|(role, queues)| {
-                let (role, s) = (role_word(role), when(role == Role::Combined, "s"));
-                format!("{role}{s} {}", ranges(queues.into_iter().flatten()))
-            });
+            let mut queues = sorted(vectors.iter().map(|of| (of.role, of.queue)))
+                .into_iter()
+                .map(|(role, queues)| {
+                    let (role, s) = (role_word(role), when(role == Role::Combined, "s"));
+                    format!("{role}{s} {}", ranges(queues.into_iter().flatten()))
+                });
             page.item(label, format!("{name} {}: {what}", queues.join(", ")));
         }
     }
@@ -348,10 +349,9 @@ fn outcomes<'a>(
         page.item("  irqbalance  ", text);
     }
     // One message for those with the same outcome and detail: thousands of files may have the same one.
-    let is_shown = |of: &&WriteResult| {
-        of.failed() || !failed && !of.changed() && of.outcome != Outcome::Already
-    };
-    let shown_results = results.iter().filter(is_shown);
+    let shown_results = results
+        .iter()
+        .filter(|of| of.failed() || !failed && !of.changed() && of.outcome != Outcome::Already);
     for ((outcome, detail), group) in
         grouped(shown_results.map(|of| ((of.outcome, &of.detail), of)))
     {
@@ -412,13 +412,14 @@ fn files<'a>(paths: impl Iterator<Item = &'a str>) -> String {
             number.parse().ok()?,
         ))
     };
-    let groups = grouped(paths.map(|path| match numbered(path) {
+    grouped(paths.map(|path| match numbered(path) {
         Some((name, number)) => (name, Some(number)),
         None => (shown(path).into_owned(), None),
-    }));
-    let mut words = groups.into_iter().map(|(name, numbers)| {
+    }))
+    .into_iter()
+    .map(|(name, numbers)| {
         let numbers = ranges(numbers.into_iter().flatten());
         name + &with(" ", Some(numbers))
-    });
-    words.join("; ")
+    })
+    .join("; ")
 }

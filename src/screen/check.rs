@@ -120,15 +120,19 @@ fn verdict(check: &Check, apply: &str) -> String {
 /// The interfaces that would be better as planned; if there are none, those that are only as good.
 fn rows(check: &Check) -> impl Iterator<Item = &InterfaceReport> {
     let is_worse = check.interfaces.iter().any(|one| one.state.differs());
-    let is_one = move |one: &&InterfaceReport| one.differ > 0 && (one.state.differs() || !is_worse);
-    check.interfaces.iter().filter(is_one)
+    check
+        .interfaces
+        .iter()
+        .filter(move |one| one.differ > 0 && (one.state.differs() || !is_worse))
 }
 
 /// A line for each interface that differs.
 fn by_interface(check: &Check, page: &mut Page) {
     let rows = rows(check).map(|one| {
-        let mut channels = check.channels.iter();
-        let has_channels = channels.any(|change| change.interface == one.name);
+        let has_channels = check
+            .channels
+            .iter()
+            .any(|change| change.interface == one.name);
         let is_more = one.max_per_core > one.max_per_core_planned;
         let why = match one.changes.iter().find(|change| change.is_better()) {
             Some(change) if one.state == Untuned && !is_more => {

@@ -88,11 +88,11 @@ fn machine(shape: &Shape) -> String {
     let drivers = shape.interfaces.iter().map(|of| of.driver.as_deref());
     let drivers = sorted(drivers.map(|driver| (driver.unwrap_or("unknown"), ())));
     let more = drivers.len().saturating_sub(MOST_DRIVERS);
-    let shown = drivers
+    let mut drivers = drivers
         .iter()
         .take(MOST_DRIVERS)
-        .map(|(driver, of)| format!("{} {driver}", of.len()));
-    let mut drivers = shown.chain((more > 0).then(|| format!("{more} more")));
+        .map(|(driver, of)| format!("{} {driver}", of.len()))
+        .chain((more > 0).then(|| format!("{more} more")));
     let (cpus, cores) = (count(host.online.len(), "CPU"), count(host.cores, "core"));
     let (nodes, drivers) = (count(host.nodes.len(), "node"), drivers.join(", "));
     format!("{cpus}, {cores}, {nodes}; {drivers}")
@@ -109,11 +109,12 @@ fn list(names: &[&str]) -> String {
 
 /// 10,000.
 fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let groups = digits
+    number
+        .to_string()
         .as_bytes()
         .rchunks(3)
         .rev()
-        .map(String::from_utf8_lossy);
-    groups.collect::<Vec<_>>().join(",")
+        .map(String::from_utf8_lossy)
+        .collect::<Vec<_>>()
+        .join(",")
 }

@@ -20,24 +20,24 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
     let share = |one: &InterfaceRates| one.local.unwrap_or(1.0);
     let interfaces = interfaces.sorted_by(|a, b| share(a).total_cmp(&share(b)));
     page.list(0, 2..usize::MAX, INTERFACES, interfaces.clone());
-    let vectors = interfaces
+    let rows = interfaces
         .flat_map(|one| one.vectors.iter().map(|of| (&one.subject.name, of)))
-        .filter(|(_, vector)| all || vector.interrupts > 0);
-    let rows = vectors.map(|(name, vector)| {
-        let mut on = vector
-            .cpus
-            .iter()
-            .map(|on| format!("{}: {}", on.cpu, rate(on.per_second)));
-        [
-            name.clone(),
-            queue(vector.vector.role, vector.vector.queue),
-            vector.vector.irq.to_string(),
-            rate(vector.per_second),
-            or(vector.local.map(percent), "-"),
-            on.join("  "),
-        ]
-    });
-    let rows = rows.collect_vec();
+        .filter(|(_, vector)| all || vector.interrupts > 0)
+        .map(|(name, vector)| {
+            let mut on = vector
+                .cpus
+                .iter()
+                .map(|on| format!("{}: {}", on.cpu, rate(on.per_second)));
+            [
+                name.clone(),
+                queue(vector.vector.role, vector.vector.queue),
+                vector.vector.irq.to_string(),
+                rate(vector.per_second),
+                or(vector.local.map(percent), "-"),
+                on.join("  "),
+            ]
+        })
+        .collect_vec();
     if !rows.is_empty() {
         let heads = ["INTERFACE", "QUEUE", "IRQ", "IRQ/S", "LOCAL", "BY CPU"];
         page.columns(0, 2..5, heads, rows);
@@ -47,8 +47,10 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
     }
     // CPUs that took interrupts or packets, the busiest ones if there are many.
     let work = |cpu: &CpuRates| cpu.interrupts_per_second + cpu.packets_per_second;
-    let cpus = measure.cpus.iter().filter(|cpu| all || work(cpu) > 0.0);
-    let mut cpus = cpus
+    let mut cpus = measure
+        .cpus
+        .iter()
+        .filter(|cpu| all || work(cpu) > 0.0)
         .sorted_by(|a, b| work(b).total_cmp(&work(a)))
         .collect_vec();
     let hidden = cpus.len().saturating_sub(most);

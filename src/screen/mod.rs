@@ -193,8 +193,12 @@ pub(crate) fn listed(numbers: &[u32]) -> String {
             .chunk_by(|a, b| a < b)
             .map(|run| run.iter().copied())
     };
-    let short = |run| Iterator::collect::<CpuSet>(run).short();
-    for text in [runs().map(ranges).join(","), runs().map(short).join(",")] {
+    for text in [
+        runs().map(ranges).join(","),
+        runs()
+            .map(|run| Iterator::collect::<CpuSet>(run).short())
+            .join(","),
+    ] {
         if text.len() <= LONGEST {
             return text;
         }
@@ -211,10 +215,8 @@ pub(crate) fn places(host: &HostSummary, sets: &[&CpuSet]) -> String {
         .collect();
     let is_same = sets.iter().all_equal();
     let all = CpuSet::union_of(sets.iter().copied());
-    let node = |is: &dyn Fn(&CpuSet) -> bool| {
-        let node = host.nodes.iter().find(|node| is(&node.cpus))?;
-        Some(node.node)
-    };
+    let node =
+        |is: &dyn Fn(&CpuSet) -> bool| Some(host.nodes.iter().find(|node| is(&node.cpus))?.node);
     match single {
         Some(cpus) if is_same => format!("CPU {}", cpus[0]),
         Some(cpus) => match (listed(&cpus), all.short()) {
@@ -278,8 +280,11 @@ pub(crate) fn heading(
         LocalCpulist => " (by local_cpulist)",
         Policy => " (by the policy)",
     };
-    let of_node = host.nodes.iter().find(|one| Some(one.node) == node);
-    let are_there = of_node.is_none_or(|one| candidates.is_subset(&one.cpus));
+    let are_there = host
+        .nodes
+        .iter()
+        .find(|one| Some(one.node) == node)
+        .is_none_or(|one| candidates.is_subset(&one.cpus));
     let colon = if are_there { ":" } else { "; IRQs to" };
     let node = or(node, "unknown");
     let driver = driver.unwrap_or("(no driver)");

@@ -148,15 +148,18 @@ fn contended<'a>(
     interfaces: impl Iterator<Item = &'a InterfaceReport>,
 ) -> Vec<String> {
     let none = interfaces.map(|one| (&one.name, false));
-    let left = watcher.left_alone.iter().map(|left| &left.setting);
-    let left = left.map(|of| (&of.interface, of.path.starts_with(IRQ_FILES)));
-    let by_name = sorted(none.chain(left))
+    let left = watcher
+        .left_alone
+        .iter()
+        .map(|left| &left.setting)
+        .map(|of| (&of.interface, of.path.starts_with(IRQ_FILES)));
+    sorted(none.chain(left))
         .into_iter()
         .map(|(name, are_vectors)| {
             let vectors = are_vectors.into_iter().filter(|is_vector| *is_vector);
             sample(&[("device", name)], vectors.count())
-        });
-    by_name.collect()
+        })
+        .collect()
 }
 
 /// The time of the last success in metrics that were printed before.
@@ -167,8 +170,10 @@ pub fn last_success(text: &str) -> Option<u64> {
 
 /// The value of a label: without control characters, and with what the format wants escaped.
 fn escaped(value: &str) -> String {
-    let value = printable(value).replace('\\', "\\\\");
-    value.replace('"', "\\\"").replace('\n', "\\n")
+    printable(value)
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }
 
 /// Interfaces that are named; all have performance data.

@@ -150,8 +150,10 @@ impl Page {
     ) where
         R: IntoIterator<Item: Into<Cell>>,
     {
-        let cells = |row: R| row.into_iter().map(Into::into).collect();
-        let rows: Vec<Vec<Cell>> = rows.into_iter().map(cells).collect();
+        let rows: Vec<Vec<Cell>> = rows
+            .into_iter()
+            .map(|row| row.into_iter().map(Into::into).collect())
+            .collect();
         if !rows.is_empty() {
             self.0.push(Block::Table {
                 indent,
@@ -183,8 +185,13 @@ impl Page {
             let most = [now.max_per_core, planned.max_per_core];
             change("RDMA IRQs on the busiest core", most, "", false)
         });
-        let changes = local.into_iter().chain(measures).chain(isolated);
-        let gain = changes.chain(local_rdma).chain(most_rdma).join(", ");
+        let gain = local
+            .into_iter()
+            .chain(measures)
+            .chain(isolated)
+            .chain(local_rdma)
+            .chain(most_rdma)
+            .join(", ");
         if !gain.is_empty() {
             self.text(format!("With the plan: {gain}."));
         }
@@ -207,9 +214,10 @@ impl Page {
         let groups = grouped(notes.map(|(about, note)| {
             let advice = note.advice();
             let is_optional = advice.as_ref().is_some_and(|advice| advice.optional);
-            let label = match is_optional {
-                true => ("Advice", "Try"),
-                false => ("Note", "Fix"),
+            let label = if is_optional {
+                ("Advice", "Try")
+            } else {
+                ("Note", "Fix")
             };
             let (command, subject) = match note.command() {
                 Some((command, interface)) => (command, Some(selector(interface))),
@@ -297,12 +305,13 @@ impl Writer {
         let are_figures = columns > 1 && right.end >= columns;
         let width = |column: usize| {
             // The last cell of a row continues below itself.
-            let cells = rows
-                .iter()
+            rows.iter()
                 .filter_map(|row| row.get(column..)?.split_first())
-                .filter(|(_, after)| are_figures || !after.is_empty());
-            let widths = cells.map(|(cell, _)| length(&cell.text));
-            widths.filter(|&width| width <= WIDEST).max().unwrap_or(0)
+                .filter(|(_, after)| are_figures || !after.is_empty())
+                .map(|(cell, _)| length(&cell.text))
+                .filter(|&width| width <= WIDEST)
+                .max()
+                .unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let blanks = |column: usize, cell: &Cell| {
@@ -327,11 +336,13 @@ impl Writer {
                 self.end(0);
             }
             let mut taken = 0;
-            let fits = |column: &usize| {
-                taken += widths[*column] + 2;
-                taken <= room || *column == begin
-            };
-            let end = begin + (begin..columns).take_while(fits).count();
+            let end = begin
+                + (begin..columns)
+                    .take_while(|column| {
+                        taken += widths[*column] + 2;
+                        taken <= room || *column == begin
+                    })
+                    .count();
             for row in rows {
                 self.gap = indent;
                 for column in once(0).chain(begin..end) {
@@ -437,8 +448,13 @@ fn length(text: &str) -> usize {
 fn pieces(word: &str, room: usize) -> Vec<&str> {
     let (mut pieces, mut rest) = (Vec::new(), word);
     while length(rest) > room {
-        let commas = rest.match_indices(',').take_while(|&(at, _)| at < room);
-        let Some((at, _)) = commas.last() else { break };
+        let Some((at, _)) = rest
+            .match_indices(',')
+            .take_while(|&(at, _)| at < room)
+            .last()
+        else {
+            break;
+        };
         let (piece, after) = rest.split_at(at + 1);
         pieces.push(piece);
         rest = after;

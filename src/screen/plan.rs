@@ -89,14 +89,21 @@ pub struct Explained<'a> {
 
 impl<'a> Explained<'a> {
     pub fn new(plan: &'a Plan) -> Self {
-        let explained = |one: &'a PlannedInterface| {
-            let mut page = Page::default();
-            interface(&mut page, plan, one, Reasons);
-            let text = page.show(Screen::UNBROKEN);
-            let words = |line: &str| line.split_whitespace().join(" ");
-            (&*one.name, text.lines().map(words).collect())
-        };
-        let explanation = plan.interfaces.iter().map(explained).collect();
+        let explanation = plan
+            .interfaces
+            .iter()
+            .map(|one| {
+                let mut page = Page::default();
+                interface(&mut page, plan, one, Reasons);
+                let text = page.show(Screen::UNBROKEN);
+                (
+                    &*one.name,
+                    text.lines()
+                        .map(|line| line.split_whitespace().join(" "))
+                        .collect(),
+                )
+            })
+            .collect();
         Self { plan, explanation }
     }
 }
@@ -259,8 +266,10 @@ impl<'a> Item<'a> {
 
 /// All items with the same reason.
 fn alike<'i, 'a>(items: &'i [Item<'a>]) -> Vec<Vec<&'i Item<'a>>> {
-    let groups = grouped(items.iter().map(|item| (item.is_like(), item)));
-    groups.into_iter().map(|(_, group)| group).collect()
+    grouped(items.iter().map(|item| (item.is_like(), item)))
+        .into_iter()
+        .map(|(_, group)| group)
+        .collect()
 }
 
 /// The lines of an interface: what, which, its CPUs now and planned, and why.
@@ -347,11 +356,10 @@ impl Rows<'_> {
             let now = now(&queue_file(&interface.name, way, queue, file));
             let planned = planned.as_ref();
             // What is not planned is unchanged, whatever it is now.
-            let as_planned = || planned.map_or(Cow::default(), Cow::Borrowed);
             Item {
                 label: way,
                 number: Some(queue),
-                now: now.map_or_else(as_planned, Cow::Owned),
+                now: now.map_or_else(|| planned.map_or(Cow::default(), Cow::Borrowed), Cow::Owned),
                 planned,
                 why,
                 reason: why,
@@ -359,8 +367,9 @@ impl Rows<'_> {
             }
         };
         let (rx, tx) = (interface.rx_queues.iter(), interface.tx_queues.iter());
-        let xps = tx.clone();
-        let xps = xps.map(|tx| item("tx", "xps_cpus", tx.queue, &tx.xps_cpus, &tx.why));
+        let xps = tx
+            .clone()
+            .map(|tx| item("tx", "xps_cpus", tx.queue, &tx.xps_cpus, &tx.why));
         self.steered("XPS", "none", &xps.collect_vec());
         for tx in tx {
             if let Some(queues) = tx.xps_rxqs.as_ref().filter(|queues| !queues.is_empty()) {
@@ -368,8 +377,9 @@ impl Rows<'_> {
                 self.add("XPS", format!("tx {}", tx.queue), &change, "by the policy");
             }
         }
-        let rps = rx.clone();
-        let rps = rps.map(|rx| item("rx", "rps_cpus", rx.queue, &rx.rps_cpus, &rx.why));
+        let rps = rx
+            .clone()
+            .map(|rx| item("rx", "rps_cpus", rx.queue, &rx.rps_cpus, &rx.why));
         self.steered("RPS", "off", &rps.collect_vec());
         let rfs = rx.filter_map(|rx| Some((rx.rps_flow_cnt?, rx.queue)));
         for alike in rfs.collect_vec().chunk_by(|a, b| a.0 == b.0) {

@@ -51,8 +51,12 @@ fn rss(table: &str) -> String {
     let last = reached.last().copied().unwrap_or(0);
     match (reached.len(), first) {
         (count, _) if count < (last - first + 1) as usize => {
-            let weight = |queue| if reached.contains(&queue) { " 1" } else { " 0" };
-            format!("weight{}", (0..=last).map(weight).collect::<String>())
+            format!(
+                "weight{}",
+                (0..=last)
+                    .map(|queue| if reached.contains(&queue) { " 1" } else { " 0" })
+                    .collect::<String>()
+            )
         }
         (count, 0) => format!("equal {count}"),
         (count, _) => format!("equal {count} start {first}"),

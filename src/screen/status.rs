@@ -21,7 +21,7 @@ use nicpin::report::run::{WaitsFor, Watcher, WatcherRun};
 use nicpin::report::status::IrqbalanceState::{Absent, AsksNicpin, Banned, Moves};
 use nicpin::report::status::{IrqbalanceState, IrqbalanceStatus, Status};
 use nicpin::report::vectors::VectorState::{AsPlanned, Differs, Elsewhere, LeftAlone, Unmovable};
-use nicpin::report::vectors::{ThreadStatus, VectorState, VectorStatus};
+use nicpin::report::vectors::{VectorState, VectorStatus};
 
 /// How much is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -352,8 +352,11 @@ fn good(one: &InterfaceReport) -> String {
         format!("interrupts arrived there on {proven} of {of_all} queue IRQs")
     });
     let fixed = count(one.unmovable, "IRQ") + " cannot be moved (kernel-managed)";
-    let as_planned = |of: &&ThreadStatus| of.planned.is_some() && of.state == AsPlanned;
-    let placed = one.threads.iter().filter(as_planned).count();
+    let placed = one
+        .threads
+        .iter()
+        .filter(|of| of.planned.is_some() && of.state == AsPlanned)
+        .count();
     let proven_threads = one.threads.iter().filter(|of| of.is_proven()).count();
     let ran = format!(", {proven_threads} of them ran there");
     let watched = one.threads.iter().any(|thread| thread.runs.is_some());
@@ -366,7 +369,7 @@ fn good(one: &InterfaceReport) -> String {
     });
     let control = having(one, LeftAlone).filter(|row| row.role == Role::Control);
     let control = ranges(control.map(|row| row.irq));
-    let parts = [
+    [
         irqs,
         proven,
         (one.unmovable > 0).then_some(fixed),
@@ -375,8 +378,10 @@ fn good(one: &InterfaceReport) -> String {
         Some(steering("RPS", one.rps)),
         rss,
         (!control.is_empty()).then(|| format!("control IRQ {control} unchanged")),
-    ];
-    parts.into_iter().flatten().join("; ")
+    ]
+    .into_iter()
+    .flatten()
+    .join("; ")
 }
 
 fn steering(what: &str, steering: Steering) -> String {

@@ -76,15 +76,15 @@ pub(super) fn near(
 }
 
 pub(super) fn vectors_unreadable(missing: Option<&str>, vectors: &[UnknownVector]) -> String {
-    let of_files = || {
-        let vectors = named(vectors);
-        format!(
-            "none of its queue IRQs can be read: their files in /proc/irq are absent, for {vectors}"
-        )
-    };
-    missing.map_or_else(of_files, |missing| {
-        format!("its IRQs are unknown, because there is no {missing} below this root")
-    })
+    match missing {
+        Some(missing) => {
+            format!("its IRQs are unknown, because there is no {missing} below this root")
+        }
+        None => format!(
+            "none of its queue IRQs can be read: their files in /proc/irq are absent, for {}",
+            named(vectors)
+        ),
+    }
 }
 
 pub(super) fn queues_exceed_cores(
@@ -118,11 +118,11 @@ pub(super) fn not_planned(down: &[String], functions: &[UnusedFunction]) -> Stri
         Some(driver) => format!("{} (driver {driver}, no interface here)", few(addresses)),
         None => format!("{} (no driver)", few(addresses)),
     };
-    let down = (!down.is_empty()).then(|| format!("{} (down, no IRQs requested)", few(down)));
-    let mut parts = down
+    (!down.is_empty())
+        .then(|| format!("{} (down, no IRQs requested)", few(down)))
         .into_iter()
-        .chain(by_driver.into_iter().sorted().map(of_driver));
-    parts.join(", ")
+        .chain(by_driver.into_iter().sorted().map(of_driver))
+        .join(", ")
 }
 
 /// What irqbalance does to the planned IRQs, and what apply does about it.
@@ -170,14 +170,17 @@ pub(super) fn vmbus(channels: &[VmbusChannel]) -> String {
     if channels.is_empty() {
         return "unknown".to_owned();
     }
-    let channels = channels.iter();
-    let mut channels = channels.map(|one| format!("{} -> {}", one.id, one.cpu));
-    channels.join(", ")
+    channels
+        .iter()
+        .map(|one| format!("{} -> {}", one.id, one.cpu))
+        .join(", ")
 }
 
 pub(super) fn named(vectors: &[UnknownVector]) -> String {
-    let mut names = vectors.iter().map(|v| format!("{} ({})", v.irq, v.action));
-    names.join(", ")
+    vectors
+        .iter()
+        .map(|v| format!("{} ({})", v.irq, v.action))
+        .join(", ")
 }
 
 /// ` (pids 12, 13)`, or nothing.
