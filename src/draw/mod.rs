@@ -95,7 +95,7 @@ impl Picture {
     /// The picture of a plan's interfaces on a machine.
     pub fn new(machine: &Machine, plan: &Plan) -> Self {
         let topology = &machine.topology;
-        let cards: Vec<Card> = plan.interfaces.iter().enumerate().map(card).collect();
+        let cards = plan.interfaces.iter().enumerate().map(card).collect_vec();
         let [now, planned] = [now, planned].map(|cpus| marks(topology, plan, cpus));
         let scene = |title, score: &Score, marks| Scene {
             title,
@@ -143,7 +143,7 @@ fn panels(machine: &Machine, plan: &Plan) -> Vec<Panel> {
             .map(|interface| &interface.name)
             .map(|name| home(machine, plan, name))
             .positions(|home| home == node)
-            .collect::<Vec<_>>()
+            .collect_vec()
     };
     let panel = |(&id, node): (&u32, &Node)| {
         let has_package = topology.packages.len() > 1 && !node.cpus.is_empty();
@@ -188,12 +188,12 @@ fn groups(topology: &Topology, cpus: &CpuSet) -> Vec<(bool, Vec<CpuSet>)> {
     {
         let cpus = cpus.intersection(&left);
         left = left.difference(&cpus);
-        let cores: Vec<CpuSet> = topology
+        let cores = topology
             .cores
             .iter()
             .map(|core| core.intersection(&cpus))
             .filter(|core| !core.is_empty())
-            .collect();
+            .collect_vec();
         if !cores.is_empty() {
             groups.push((is_l3, cores));
         }

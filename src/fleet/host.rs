@@ -1,6 +1,7 @@
 //! One host of a fleet, from what it printed or from a check of its copy, and how two machines differ in what a plan
 //! depends on.
 
+use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
@@ -244,7 +245,11 @@ impl Document {
             CheckState::Differs if causes.is_empty() => _ = causes.insert("cannot-be-moved"),
             _ => {}
         }
-        let tools: Vec<String> = self.other_tools.iter().map(|tool| one_line(tool)).collect();
+        let tools = self
+            .other_tools
+            .iter()
+            .map(|tool| one_line(tool))
+            .collect_vec();
         let by = |reason| match reason {
             _ if reason == Reason::MovedByOther.name() => tools.clone(),
             _ => Vec::new(),

@@ -186,7 +186,7 @@ impl Tally {
                     .extend(names.iter().map(|name| &**name));
             }
         }
-        let mut drift: Vec<Drift<'_>> = drift
+        let mut drift = drift
             .into_iter()
             .map(|((Reverse(state), cause), hosts)| Drift {
                 state,
@@ -194,7 +194,7 @@ impl Tally {
                 count: hosts.len(),
                 hosts: sorted(hosts),
             })
-            .collect();
+            .collect_vec();
         drift.sort_by_key(|group| Reverse((group.state, group.count)));
         let repeated = self
             .names()

@@ -373,8 +373,8 @@ fn doubt(driver: &str, release: Option<(u32, u32)>) -> Option<&'static str> {
 }
 
 fn is_among(interface: &Interface, drivers: &[&str]) -> bool {
-    let mut driver = interface.driver.iter();
-    driver.any(|driver| drivers.contains(&&**driver))
+    let driver = interface.driver.as_deref();
+    driver.is_some_and(|driver| drivers.contains(&driver))
 }
 
 /// From the receive queue to the CPU that processes the flow.
@@ -438,7 +438,7 @@ fn rps_cpu(
     arrival: &Arrival,
     cpus: &CpuSet,
 ) -> Result<u32, Missing> {
-    let all: Vec<u32> = cpus.iter().collect();
+    let all = cpus.iter().collect_vec();
     if let [only] = all[..] {
         return Ok(only);
     }

@@ -1,5 +1,6 @@
 //! A flow by its two ends, and as text: as a user types it, and as `ss` prints it.
 
+use itertools::Itertools as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use serde::Serialize;
@@ -114,7 +115,7 @@ fn connection(line: &str) -> Result<Option<Ends>, FlowError> {
         text: line.trim().to_owned(),
         expected: "a line of `ss -tinH` with the queues' lengths, the local and the peer's address",
     };
-    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let words = line.split_ascii_whitespace().collect_vec();
     let protocol = match words.first() {
         Some(&"tcp") => Protocol::Tcp,
         Some(&"udp") => Protocol::Udp,

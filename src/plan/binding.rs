@@ -83,11 +83,11 @@ impl Binding {
         request: &BindingRequest,
     ) -> Result<Self, BindingError> {
         let topology = &machine.topology;
-        let interfaces: Vec<_> = plan
+        let interfaces = plan
             .interfaces
             .iter()
             .filter(|one| names.contains(&one.name))
-            .collect();
+            .collect_vec();
         let (near_nodes, near_cpus) = match request.place {
             NodeChoice::Node(node) => named(topology, node),
             NodeChoice::Near => near(machine, selector, &interfaces),
@@ -194,8 +194,9 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
     let topology = &machine.topology;
     let (near, _) = near(machine, selector, interfaces)?;
     // The device's node, even if it has no CPU.
-    let mut read = machine.interfaces.iter();
-    let from = read
+    let from = machine
+        .interfaces
+        .iter()
         .find(|read| interfaces.iter().any(|planned| planned.name == read.name))
         .and_then(|interface| interface.device.node)
         .filter(|node| topology.nodes.contains_key(node))

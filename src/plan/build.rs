@@ -1,5 +1,6 @@
 //! Makes a plan: places the queues, then decides on the target of each vector and queue, the reason, and the writes.
 
+use itertools::Itertools as _;
 use std::collections::BTreeMap;
 
 use crate::cpuset::CpuSet;
@@ -58,8 +59,10 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     };
     let chosen = |work: &&Work<'_>| selection.names.contains(&work.interface.name);
     let chosen = works.iter().filter(chosen);
-    let interfaces: Vec<PlannedInterface> =
-        chosen.clone().map(|work| context.interface(work)).collect();
+    let interfaces = chosen
+        .clone()
+        .map(|work| context.interface(work))
+        .collect_vec();
     let is_chosen = chosen
         .clone()
         .any(|work| work.choice.get(&RFS) != Rfs::Keep);

@@ -393,12 +393,9 @@ fn first_cores(
                 let last = avoid_cpu0 && core.contains(0);
                 (last, class, place(&topology.l3_domains, &core), core)
             });
-        let key = |(last, class, domain, core): &(_, _, _, CpuSet)| {
-            (*last, *class, *domain, core.first())
-        };
         let mut in_domain: BTreeMap<_, usize> = BTreeMap::new();
         let turns = ranked
-            .sorted_by_key(key)
+            .sorted_by_key(|(last, class, domain, core)| (*last, *class, *domain, core.first()))
             .map(|(last, class, domain, core)| {
                 let turns = in_domain.entry(domain).or_default();
                 *turns += 1;

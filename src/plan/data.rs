@@ -1,6 +1,7 @@
 //! The plan as data: the target of each vector and queue, the reasons, the writes and the score. Its JSON form is
 //! `nicpin.plan/1`; CPU sets in it are CPU lists.
 
+use itertools::Itertools as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -58,7 +59,7 @@ impl Plan {
     /// Those of `cpus` on whose cores nothing of the planned interfaces lands: no queue, RDMA vector, polling thread or
     /// RPS work.
     pub fn without_network(&self, topology: &Topology, cpus: &CpuSet) -> CpuSet {
-        let taken: Vec<CpuSet> = self
+        let taken = self
             .interfaces
             .iter()
             .map(|interface| {
@@ -74,7 +75,7 @@ impl Plan {
                     .filter_map(|rx| rx.rps_cpus.as_ref());
                 CpuSet::union_of(rdma.chain(threads).chain(rps)).union(&interface.irq_cpus)
             })
-            .collect();
+            .collect_vec();
         let taken = CpuSet::union_of(&taken);
         let cores = topology.cores.iter().filter(|core| core.intersects(&taken));
         cpus.difference(&CpuSet::union_of(cores))
@@ -354,41 +355,27 @@ impl PlannedInterface {
     #[doc(hidden)]
     pub fn wanted<'a>(&'a self) -> impl Iterator<Item = Planned<'a>> {
         let cpus = |cpus: &'a Option<CpuSet>| cpus.as_ref().map(Target::Cpus);
-        let new = |kind, number, target: Option<_>, why| {
-            target.map(|target| Planned {
-                kind,
-                number,
-                target,
-                why,
-            })
-        };
-        let vectors = self.vectors.iter();
-        let vectors =
-            vectors.map(move |of| new(WriteKind::Vector, of.irq, cpus(&of.cpus), &*of.why));
-        let rss = self.rss.iter().map(move |rss| {
-            let target = rss.queues.as_ref().map(Target::Spread);
-            new(WriteKind::Rss, 0, target, &rss.why)
-        });
-        let threads = self.threads.iter();
+        let (vectors, threads) = (self.vectors.iter(), self.threads.iter());
+        let vectors = vectors.map(move |of| (WriteKind::Vector, of.irq, cpus(&of.cpus), &*of.why));
         let threads =
-            threads.map(move |of| new(WriteKind::NapiThread, of.pid, cpus(&of.cpus), &of.why));
+            threads.map(move |of| (WriteKind::NapiThread, of.pid, cpus(&of.cpus), &*of.why));
+        let rss = self.rss.iter().map(|rss| {
+            let queues = rss.queues.as_ref().map(Target::Spread);
+            (WriteKind::Rss, 0, queues, &*rss.why)
+        });
         let rx = self.rx_queues.iter().flat_map(move |rx| {
             let (rps, flows) = (cpus(&rx.rps_cpus), rx.rps_flow_cnt.map(Target::Count));
+            let share = "its share of the flow table";
             [
-                new(WriteKind::Rps, rx.queue, rps, &rx.why),
-                new(
-                    WriteKind::RpsFlow,
-                    rx.queue,
-                    flows,
-                    "its share of the flow table",
-                ),
+                (WriteKind::Rps, rx.queue, rps, &*rx.why),
+                (WriteKind::RpsFlow, rx.queue, flows, share),
             ]
         });
         let tx = self.tx_queues.iter().flat_map(move |tx| {
             let (xps, rxqs) = (cpus(&tx.xps_cpus), cpus(&tx.xps_rxqs));
             [
-                new(WriteKind::Xps, tx.queue, xps, &tx.why),
-                new(
+                (WriteKind::Xps, tx.queue, xps, &*tx.why),
+                (
                     WriteKind::XpsRxqs,
                     tx.queue,
                     rxqs,
@@ -397,14 +384,17 @@ impl PlannedInterface {
             ]
         });
         let ntuple = self.ntuple.map(Target::On);
-        let ntuple = new(WriteKind::Ntuple, 0, ntuple, "accelerated RFS");
-        vectors
-            .chain(rss)
-            .chain(threads)
-            .chain(rx)
-            .chain(tx)
-            .chain([ntuple])
-            .flatten()
+        let ntuple = (WriteKind::Ntuple, 0, ntuple, "accelerated RFS");
+        let all = vectors.chain(rss).chain(threads).chain(rx).chain(tx);
+        all.chain([ntuple])
+            .filter_map(|(kind, number, target, why)| {
+                Some(Planned {
+                    kind,
+                    number,
+                    target: target?,
+                    why,
+                })
+            })
     }
 
     /// The planned CPUs of vectors, threads and queues.

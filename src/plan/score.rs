@@ -1,5 +1,6 @@
 //! Takes the measures of the planned and of other states, of the whole machine and of each interface.
 
+use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 
@@ -222,11 +223,11 @@ impl<'a> State<'a> {
     fn senders(&self, planned: &PlannedInterface) -> Option<(usize, usize)> {
         let topology = &self.machine.topology;
         let read = self.machine.interface(&planned.name)?;
-        let senders: Vec<_> = planned
+        let senders = planned
             .vectors
             .iter()
             .filter(|vector| matches!(vector.role, Role::Tx | Role::Combined))
-            .collect();
+            .collect_vec();
         // More queues than vectors share them.
         let node = |queue: u32| {
             let vector = senders

@@ -120,12 +120,12 @@ impl<'a> Spread<'a> {
         }) {
             return known;
         }
-        let cores: Vec<usize> = cpus
+        let cores = cpus
             .iter()
             .filter_map(|cpu| self.core(cpu))
             .sorted_unstable()
             .dedup()
-            .collect();
+            .collect_vec();
         for &core in &cores {
             self.cores[core].sets.push(self.sets.len());
         }
@@ -279,11 +279,11 @@ impl<'a> Spread<'a> {
         self.sets
             .iter()
             .map(|set| {
-                let within: Vec<bool> = self
+                let within = self
                     .sets
                     .iter()
                     .map(|s| s.cpus.is_subset(&set.cpus))
-                    .collect();
+                    .collect_vec();
                 let own = self.queues.iter().filter(|queue| within[queue.set]).count();
                 let fixed: usize = set.cores.iter().map(|&core| self.cores[core].queues).sum();
                 (own + fixed).div_ceil(set.cores.len().max(1))
@@ -557,8 +557,10 @@ impl<'a> Spread<'a> {
         seen: &mut [bool],
         claimant: usize,
     ) -> bool {
-        let is_free = |&&core: &&usize| on[core].len() + self.cores[core].firsts < most;
-        if let Some(&core) = options[claimant].iter().find(is_free) {
+        if let Some(&core) = options[claimant]
+            .iter()
+            .find(|&&core| on[core].len() + self.cores[core].firsts < most)
+        {
             on[core].push(claimant);
             return true;
         }

@@ -1,6 +1,7 @@
 //! A plan that was stored in a file, and whether it fits the machine as it is now. The file is not trusted: no path in it
 //! is ever written to. Its vectors and queues are looked up on the machine, and the writes are made from those.
 
+use itertools::Itertools as _;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -80,11 +81,13 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
         let setting = (interface, planned.kind, path);
         targets.entry(setting).or_insert(planned.target);
     }
-    let mut writes = plan.writes.iter();
-    match writes.find_map(|write| Some((&write.path, contradiction(&plan, &targets, write)?))) {
-        Some((path, why)) => Err(StoredError(format!("it writes {path}: {why}"))),
-        None => Ok(plan),
+    for write in &plan.writes {
+        if let Some(why) = contradiction(&plan, &targets, write) {
+            let path = &write.path;
+            return Err(StoredError(format!("it writes {path}: {why}")));
+        }
     }
+    Ok(plan)
 }
 
 fn has_control_character(json: &Value) -> bool {
@@ -105,14 +108,17 @@ type Targets<'a> = BTreeMap<(&'a str, WriteKind, String), Target<'a>>;
 /// Why a write does not follow from the plan's vectors and queues.
 fn contradiction(plan: &Plan, targets: &Targets<'_>, write: &Write) -> Option<&'static str> {
     let (path, value) = (&write.path, &write.value);
-    let is_planned = |one: &PlannedInterface| *one.name == *write.interface;
     let target = || targets.get(&(&*write.interface, write.kind, path.clone()));
     if path.split('/').any(|name| name == ".." || name == ".") {
         Some("the path has a component `.` or `..`")
     } else if write.kind == WriteKind::Sysctl {
         let is_known = path == FLOW_ENTRIES && value.parse::<u32>().is_ok();
         (!is_known).then_some("the only file of this kind is net.core.rps_sock_flow_entries")
-    } else if !plan.interfaces.iter().any(is_planned) {
+    } else if !plan
+        .interfaces
+        .iter()
+        .any(|one| *one.name == *write.interface)
+    {
         Some("its interface is not in the plan")
     } else if let Some(target) = target() {
         (!target.is(value)).then_some("the value differs from that of its vector or queue")
@@ -252,16 +258,17 @@ impl Changes {
             threads: self.threads(planned, now),
             ..planned.clone()
         };
-        let gone: Vec<_> = fitted
+        let gone = fitted
             .cpus_mut()
             .filter_map(|cpus| cpus.take_if(|cpus| !cpus.is_subset(online)))
-            .collect();
+            .collect_vec();
         let gone = CpuSet::union_of(gone).difference(online);
         let possible = now.rss.as_ref().map(|now| QueueSet::below(now.queues));
         let possible = possible.unwrap_or_default();
-        let beyond = |queues: &mut QueueSet| !queues.is_subset(&possible);
         let table = fitted.rss.as_mut();
-        if let Some(queues) = table.and_then(|rss| rss.queues.take_if(beyond)) {
+        if let Some(queues) =
+            table.and_then(|rss| rss.queues.take_if(|queues| !queues.is_subset(&possible)))
+        {
             let possible = list(&possible);
             let text =
                 format!("the RSS table was planned for queues {queues}, and can reach {possible}");
@@ -343,16 +350,17 @@ impl Changes {
             .threads
             .iter()
             .filter(|thread| now.vector_of(thread).is_none());
-        let fitted: Vec<_> = planned
+        let fitted = planned
             .threads
             .iter()
             .filter_map(|planned| {
-                let is_same = |vector: &Vector| {
-                    planned.role == Some(vector.role) && planned.queue == vector.queue
-                };
                 let mut threads = now.threads.iter();
                 let thread = match planned.role {
-                    Some(_) => threads.find(|thread| now.vector_of(thread).is_some_and(is_same)),
+                    Some(_) => threads.find(|thread| {
+                        now.vector_of(thread).is_some_and(|vector| {
+                            planned.role == Some(vector.role) && planned.queue == vector.queue
+                        })
+                    }),
                     None => unknown.next(),
                 }?;
                 Some(PlannedThread {
@@ -362,7 +370,7 @@ impl Changes {
                     ..planned.clone()
                 })
             })
-            .collect();
+            .collect_vec();
         let gone = planned.threads.len() - fitted.len();
         let text = format!("{gone} threads that poll queues are absent");
         self.add(gone > 0, "threads-gone", true, text);

@@ -274,10 +274,10 @@ pub(crate) fn works<'a>(
             || interface.vectors.iter().any(Vector::is_queue_vector)
     };
     let weighed = weights(machine).into_iter().enumerate();
-    let mut works: Vec<Work<'a>> = weighed
+    let mut works = weighed
         .filter(|(order, _)| takes_part(&machine.interfaces[*order]))
         .map(|weighed| Work::new(machine, locations, policy, weighed))
-        .collect();
+        .collect_vec();
     // The order is by properties of the hardware only, so that it is the same at every boot.
     works.sort_by_key(|work| {
         (

@@ -109,15 +109,13 @@ impl Applied {
         if is_undone {
             (self.tally.changed, self.tally.pending) = (0, 0);
         }
-        let note = |interface: &str, note: &Note| NoteAbout {
-            interface: interface.to_owned(),
-            note: note.clone(),
-        };
-        for interface in &plan.interfaces {
-            let notes = interface.notes.iter();
-            self.notes.extend(notes.map(|of| note(&interface.name, of)));
+        let of_interfaces = plan.interfaces.iter().map(|one| (&*one.name, &one.notes));
+        for (interface, notes) in of_interfaces.chain([("", &plan.notes)]) {
+            self.notes.extend(notes.iter().map(|note| NoteAbout {
+                interface: interface.to_owned(),
+                note: note.clone(),
+            }));
         }
-        self.notes.extend(plan.notes.iter().map(|of| note("", of)));
         self
     }
 

@@ -1,6 +1,7 @@
 //! One command, run near an interface and far from it: the figures of each run and their statistics. The JSON form is
 //! `nicpin.compare/1`.
 
+use itertools::Itertools as _;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -120,7 +121,7 @@ impl Spread {
     /// The spread of these values; `None` without any.
     #[allow(clippy::cast_precision_loss)] // a number of runs
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut values: Vec<f64> = values.into_iter().collect();
+        let mut values = values.into_iter().collect_vec();
         values.sort_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);
         let count = values.len() as f64;

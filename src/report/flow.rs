@@ -58,11 +58,11 @@ pub struct Ports {
 impl Flows {
     /// Where these connections arrive; `None` for one within this machine.
     pub fn new(machine: &Machine, through: &Through<'_>, connections: &[Option<Flow>]) -> Self {
-        let arrivals: Vec<Arrival> = connections
+        let arrivals = connections
             .iter()
             .flatten()
             .flat_map(|flow| arrivals(machine, through, flow))
-            .collect();
+            .collect_vec();
         Self {
             schema: SCHEMA,
             interfaces: (through.ports.iter())
@@ -213,20 +213,24 @@ impl Connections {
                 Err(missing) => unknown.push((interface, missing)),
             }
         }
-        let arriving = |((interface, cpu, node, process_node), connections)| ArrivingConnections {
-            interface,
-            cpu,
-            node,
-            process_node,
-            connections,
-        };
-        let left = |((interface, missing), connections): ((&str, _), _)| UnknownConnections {
-            interface: interface.to_owned(),
-            missing,
-            connections,
-        };
-        counted.arrivals = most_first(known.into_iter()).map(arriving).collect();
-        counted.unknown = most_first(unknown.into_iter()).map(left).collect();
+        counted.arrivals = most_first(known.into_iter())
+            .map(
+                |((interface, cpu, node, process_node), connections)| ArrivingConnections {
+                    interface,
+                    cpu,
+                    node,
+                    process_node,
+                    connections,
+                },
+            )
+            .collect();
+        counted.unknown = most_first(unknown.into_iter())
+            .map(|((interface, missing), connections)| UnknownConnections {
+                interface: interface.to_owned(),
+                missing,
+                connections,
+            })
+            .collect();
         counted
     }
 }

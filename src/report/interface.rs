@@ -18,9 +18,7 @@ use crate::machine::sample::Delta;
 use crate::machine::wording::selector;
 use crate::machine::{Interface, Machine, Polling};
 use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, WriteKind, standings};
-use crate::report::difference::{
-    Change, Difference, Differences, Gain, Reason, Unplannable, gains,
-};
+use crate::report::difference::{Change, Differences, Gain, Reason, Unplannable, gains};
 use crate::report::vectors::{ThreadStatus, VectorState, VectorStatus};
 
 /// The state of an interface, best first. It says that something is wrong only where the plan makes something better.
@@ -235,12 +233,12 @@ pub fn interfaces(
     unknown: &[Unplannable],
     watched: Option<&Delta>,
 ) -> Vec<InterfaceReport> {
-    let differs: Vec<&Difference> = found.differs.iter().collect();
+    let differs = found.differs.iter().collect_vec();
     let drifted = differs
         .iter()
         .copied()
         .filter(|one| one.reason.is_change_since_apply());
-    let lost = match &drifted.collect::<Vec<_>>()[..] {
+    let lost = match &drifted.collect_vec()[..] {
         [] => vec![Gain::default(); plan.interfaces.len()],
         drifted => gains(machine, plan, drifted),
     };
@@ -277,11 +275,11 @@ fn report(
 ) -> InterfaceReport {
     let absent = Interface::default();
     let interface = machine.interface(&planned.name).unwrap_or(&absent);
-    let vectors: Vec<VectorStatus> = planned
+    let vectors = planned
         .vectors
         .iter()
         .map(|vector| VectorStatus::new(machine, planned, vector, &found.fallbacks, watched))
-        .collect();
+        .collect_vec();
     let count =
         |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().filter(|row| holds(row)).count();
     let (mut kinds, mut reasons) = (BTreeMap::new(), BTreeMap::new());
@@ -299,7 +297,7 @@ fn report(
             .sum()
     };
     let steering = |planned: &mut dyn Iterator<Item = &CpuSet>, of: [WriteKind; 2]| {
-        let planned: Vec<&CpuSet> = planned.collect();
+        let planned = planned.collect_vec();
         Steering {
             planned: planned.len(),
             on: planned.iter().filter(|cpus| !cpus.is_empty()).count(),
@@ -314,8 +312,10 @@ fn report(
         .tx_queues
         .iter()
         .filter_map(|tx| tx.xps_cpus.as_ref());
-    let mut channels = plan.channels.iter();
-    let is_asked = channels.any(|change| change.interface == planned.name);
+    let is_asked = plan
+        .channels
+        .iter()
+        .any(|change| change.interface == planned.name);
     let differ = sum(&reasons, |_| true) + usize::from(is_asked);
     let drifted = sum(&reasons, Reason::is_change_since_apply);
     let asked = (has_lost, is_asked);
@@ -376,12 +376,12 @@ fn report(
 /// The notes of the plan, and those about channels and about settings by which packets are not received on the vector's
 /// CPU, or not at its interrupt.
 fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<Note> {
-    let mut notes: Vec<Note> = planned
+    let mut notes = planned
         .notes
         .iter()
         .filter(|note| !matches!(note, Note::KernelManaged { .. }))
         .cloned()
-        .collect();
+        .collect_vec();
     let name = || planned.name.clone();
     let channels = plan
         .channels
@@ -392,12 +392,12 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<
         wanted: change.wanted.receiving(),
         why: change.why.clone(),
     }));
-    let pids: Vec<u32> = planned
+    let pids = planned
         .threads
         .iter()
         .filter(|thread| thread.cpus.is_some())
         .map(|thread| thread.pid)
-        .collect();
+        .collect_vec();
     notes.extend((!pids.is_empty()).then(|| Note::ThreadedNapi {
         interface: name(),
         pids,
@@ -413,19 +413,22 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<
                 irq_suspend_timeout: polling.irq_suspend_timeout,
             }),
     );
-    let pids: Vec<u32> = interface
+    let pids = interface
         .threads
         .iter()
         .filter(|thread| thread.busy_polls)
         .map(|thread| thread.pid)
-        .collect();
+        .collect_vec();
     notes.extend((!pids.is_empty()).then_some(Note::BusyPolling { pids }));
     let mut taken: BTreeMap<QueueUser, QueueSet> = BTreeMap::new();
     for (queue, user) in interface.netdev.iter().flat_map(Netdev::taken) {
         taken.entry(user).or_default().insert(queue);
     }
-    let taken = taken.into_iter();
-    notes.extend(taken.map(|(user, queues)| Note::QueuesTaken { user, queues }));
+    notes.extend(
+        taken
+            .into_iter()
+            .map(|(user, queues)| Note::QueuesTaken { user, queues }),
+    );
     notes
 }
 

@@ -1,6 +1,7 @@
 //! Rates from the delta of counters: interrupts by queue and CPU with their local share, throughput, and CPU time. The
 //! JSON form is `nicpin.measure/1`.
 
+use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -250,10 +251,10 @@ impl Measure {
     /// Computes rates from the delta of counters.
     pub fn new(topology: &Topology, subjects: &[MeasuredInterface], delta: &Delta) -> Self {
         let rates = Rates { topology, delta };
-        let interfaces: Vec<InterfaceRates> = subjects
+        let interfaces = subjects
             .iter()
             .map(|subject| rates.interface(subject))
-            .collect();
+            .collect_vec();
         let mut taken: BTreeMap<u32, u64> = BTreeMap::new();
         for (cpu, count) in delta.interrupts.values().flatten() {
             let sum = taken.entry(*cpu).or_default();
@@ -306,11 +307,11 @@ impl Rates<'_> {
             rx_dropped: traffic.rx_dropped,
             tx_dropped: traffic.tx_dropped,
         });
-        let vectors: Vec<VectorRates> = subject
+        let vectors = subject
             .vectors
             .iter()
             .filter_map(|one| self.vector(one))
-            .collect();
+            .collect_vec();
         let (local, known) = local(vectors.iter());
         InterfaceRates {
             subject: subject.clone(),
@@ -376,21 +377,18 @@ impl Rates<'_> {
 }
 
 fn notes(delta: &Delta) -> Vec<Note> {
-    let cpus = || Note::CpusChanged {
-        cpus: delta.cpus_changed.clone(),
-        left_out: true,
-    };
-    let irqs = || Note::VectorsChanged {
-        irqs: delta.irqs_changed.iter().copied().collect(),
-    };
-    let interfaces = || Note::InterfacesChanged {
-        interfaces: delta.interfaces_changed.iter().cloned().collect(),
-    };
     [
         (delta.elapsed < SHORT).then_some(Note::Short),
-        (!delta.cpus_changed.is_empty()).then(cpus),
-        (!delta.irqs_changed.is_empty()).then(irqs),
-        (!delta.interfaces_changed.is_empty()).then(interfaces),
+        (!delta.cpus_changed.is_empty()).then(|| Note::CpusChanged {
+            cpus: delta.cpus_changed.clone(),
+            left_out: true,
+        }),
+        (!delta.irqs_changed.is_empty()).then(|| Note::VectorsChanged {
+            irqs: delta.irqs_changed.iter().copied().collect(),
+        }),
+        (!delta.interfaces_changed.is_empty()).then(|| Note::InterfacesChanged {
+            interfaces: delta.interfaces_changed.iter().cloned().collect(),
+        }),
     ]
     .into_iter()
     .flatten()

@@ -75,14 +75,15 @@ impl Restored {
     #[must_use]
     pub fn counted(mut self) -> Self {
         let tally = self.tally();
-        let stays = |result: &&WriteResult| {
-            result.outcome == Outcome::Changed && result.kind == WriteKind::Vector
-        };
         self.schema = "nicpin.restore/1";
         self.changed = tally.changed;
         self.already = self.unchanged + tally.already;
         self.refused = tally.failed();
-        self.staying = self.results.iter().filter(stays).count();
+        self.staying = self
+            .results
+            .iter()
+            .filter(|result| result.outcome == Outcome::Changed && result.kind == WriteKind::Vector)
+            .count();
         self.not_restored = self.refused + self.absent.len();
         self
     }

@@ -169,7 +169,7 @@ fn reasons(check: &Check, page: &mut Page) {
 
 /// The file of a setting in short: `IRQ 71 smp_affinity`, `tx-0 xps_cpus`.
 fn setting(write: &Write) -> String {
-    let parts: Vec<&str> = write.path.rsplitn(3, '/').collect();
+    let parts = write.path.rsplitn(3, '/').collect_vec();
     match (write.kind, &parts[..]) {
         (Vector, [file, irq, ..]) => format!("IRQ {irq} {file}"),
         (Rps | RpsFlow | Xps | XpsRxqs, [file, queue, ..]) => format!("{queue} {file}"),

@@ -115,6 +115,6 @@ fn thousands(number: usize) -> String {
         .rchunks(3)
         .rev()
         .map(String::from_utf8_lossy)
-        .collect::<Vec<_>>()
+        .collect_vec()
         .join(",")
 }

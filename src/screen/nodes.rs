@@ -79,12 +79,15 @@ pub fn nodes(nodes: &Nodes) -> Page {
 
 /// Interfaces with their drivers, and how many others there are.
 fn devices(interfaces: &[NodeInterface], others: &[Neighbour]) -> String {
-    let one = |interface: &NodeInterface| {
-        let driver = or(&interface.driver, "no driver");
-        format!("{} ({driver})", interface.name)
-    };
     let others = Some(counts(others)).filter(|others| !others.is_empty());
-    interfaces.iter().map(one).chain(others).join(", ")
+    interfaces
+        .iter()
+        .map(|interface| {
+            let driver = or(&interface.driver, "no driver");
+            format!("{} ({driver})", interface.name)
+        })
+        .chain(others)
+        .join(", ")
 }
 
 /// `338 MiB`, `62.5 GiB`.
@@ -126,12 +129,12 @@ const COUNTERS: [&str; 6] = [
 ];
 
 fn bandwidth(page: &mut Page, rates: &[Rate]) {
-    let memory: Vec<u32> = rates
+    let memory = rates
         .iter()
         .map(|rate| rate.memory_of)
         .sorted()
         .dedup()
-        .collect();
+        .collect_vec();
     let rows = rates.chunk_by(|a, b| a.cpus_of == b.cpus_of).map(|row| {
         let cells = memory.iter().map(|&node| {
             let rate = row.iter().find(|rate| rate.memory_of == node);

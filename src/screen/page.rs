@@ -135,9 +135,14 @@ impl Page {
         columns: [Column<T>; N],
         rows: impl IntoIterator<Item = &'a T>,
     ) {
-        let cells = |row| columns.map(|(_, cell)| cell(row));
         let heads = columns.map(|(head, _)| head);
-        self.columns(indent, right, heads, rows.into_iter().map(cells));
+        self.columns(
+            indent,
+            right,
+            heads,
+            rows.into_iter()
+                .map(|row| columns.map(|(_, cell)| cell(row))),
+        );
     }
 
     /// Rows, some columns of which are aligned to the right. If the last one is, too, columns that do not fit the screen
@@ -150,10 +155,10 @@ impl Page {
     ) where
         R: IntoIterator<Item: Into<Cell>>,
     {
-        let rows: Vec<Vec<Cell>> = rows
+        let rows = rows
             .into_iter()
             .map(|row| row.into_iter().map(Into::into).collect())
-            .collect();
+            .collect_vec();
         if !rows.is_empty() {
             self.0.push(Block::Table {
                 indent,
@@ -209,8 +214,9 @@ impl Page {
         notes: impl IntoIterator<Item = (&'a str, &'a [Note])>,
         most: usize,
     ) -> usize {
-        let notes = notes.into_iter();
-        let notes = notes.flat_map(|(about, notes)| notes.iter().map(move |note| (about, note)));
+        let notes = notes
+            .into_iter()
+            .flat_map(|(about, notes)| notes.iter().map(move |note| (about, note)));
         let groups = grouped(notes.map(|(about, note)| {
             let advice = note.advice();
             let is_optional = advice.as_ref().is_some_and(|advice| advice.optional);
@@ -313,7 +319,7 @@ impl Writer {
                 .max()
                 .unwrap_or(0)
         };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let widths = (0..columns).map(width).collect_vec();
         let blanks = |column: usize, cell: &Cell| {
             let blanks = widths[column].saturating_sub(length(&cell.text));
             if right.contains(&column) {

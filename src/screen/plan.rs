@@ -294,7 +294,7 @@ impl Rows<'_> {
             let (mut cores, mut taken) = (Vec::new(), CpuSet::new());
             for run in self.runs(&alike) {
                 let pass = pass(&run, &mut cores, &mut taken);
-                let numbers: Vec<u32> = run.iter().filter_map(|item| item.number).collect();
+                let numbers = run.iter().filter_map(|item| item.number).collect_vec();
                 let s = when(label == "queue" && numbers.len() > 1, "s");
                 let which = listed(&run.iter().map(|item| item.id).collect_vec());
                 let (first, is_placed) = (run[0], run[0].planned.is_some());
