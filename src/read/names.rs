@@ -73,24 +73,28 @@ pub(crate) struct DriverPatterns(Vec<&'static Row>);
 impl DriverPatterns {
     /// That of a driver, as [`classify`] takes it.
     pub(crate) fn of(driver: Option<&str>) -> Self {
-        let is_own = |row: &&Row| row.drivers.split(' ').any(|name| Some(name) == driver);
-        let mut rows: Vec<&Row> = TABLE.iter().filter(is_own).collect();
+        let is_own = |drivers: &str| drivers.split(' ').any(|name| Some(name) == driver);
+        let own = TABLE.iter().filter(|(drivers, _)| is_own(drivers));
+        let mut rows: Vec<&Row> = own.flat_map(|(_, rows)| *rows).collect();
         if rows.is_empty() {
-            // Names may begin with their driver's name. Sub-functions share their parents' names.
-            let telling = |row: &Row| !row.text.starts_with('{') && row.drivers != "mlx5_core.sf";
-            let general = TABLE.iter();
-            rows = general
-                .filter(|row| row.drivers.is_empty() || telling(row))
-                .collect();
+            for (drivers, of_drivers) in TABLE {
+                // Names may begin with their driver's name. Sub-functions share their parents' names.
+                let telling = |row: &&Row| !row.text.starts_with('{') && *drivers != "mlx5_core.sf";
+                rows.extend(
+                    of_drivers
+                        .iter()
+                        .filter(|row| *drivers == OTHERS || telling(row)),
+                );
+            }
         }
         Self(rows)
     }
 
     /// As [`classify`].
     pub(crate) fn classify<'a>(&self, action: &'a str) -> Option<ActionName<'a>> {
-        let (row, found) = self.pick(action)?;
+        let (row, role, found) = self.pick(action)?;
         Some(ActionName {
-            role: row.role,
+            role,
             numbering: row.numbering,
             number: found.number,
             interface: found.interface,
@@ -98,15 +102,16 @@ impl DriverPatterns {
         })
     }
 
-    /// The row that fits best, and the match.
-    fn pick<'a>(&self, action: &'a str) -> Option<(&'static Row, Fit<'a>)> {
-        let fits = self.0.iter().filter_map(|row| {
+    /// The row that fits best, the role by it, and the match.
+    fn pick<'a>(&self, action: &'a str) -> Option<(&'static Row, Role, Fit<'a>)> {
+        let fits = self.0.iter().flat_map(|row| {
             let is_cut = row.cut > 0 && action.len() == row.cut;
-            Some((*row, fit(row.text, action, is_cut)?))
+            let of = move |&(way, role)| Some((*row, role, fit(row.text, way, action, is_cut)?));
+            row.ways.iter().filter_map(of)
         });
         // The first of those that fit equally well.
         fits.rev()
-            .max_by_key(|(row, found)| (!row.role.is_queue(), found.literals))
+            .max_by_key(|(_, role, found)| (!role.is_queue(), found.literals))
     }
 }
 
@@ -114,49 +119,55 @@ impl DriverPatterns {
 /// RDMA or control row wins over a queue row, and then the row with more literal text wins.
 #[derive(Debug, Clone, Copy)]
 struct Row {
-    /// Names of drivers as in sysfs, a blank between two; none for the drivers that no row names.
-    drivers: &'static str,
     text: &'static str,
-    role: Role,
+    ways: Ways,
     numbering: Numbering,
     /// The length in bytes at which the driver truncates the name; 0 for never.
     cut: usize,
 }
 
-const fn row(
-    drivers: &'static str,
-    pattern: &'static str,
-    role: Role,
-    numbering: Numbering,
-) -> Row {
+/// The roles of vectors with such names, each with what stands for it in place of `{way}`.
+type Ways = &'static [(&'static str, Role)];
+
+const fn row(text: &'static str, ways: Ways, numbering: Numbering) -> Row {
     Row {
-        drivers,
-        text: pattern,
-        role,
+        text,
+        ways,
         numbering,
         cut: 0,
     }
 }
 
-const fn both(drivers: &'static str, pattern: &'static str) -> Row {
-    row(drivers, pattern, Combined, Numbering::Queue)
+/// With `{way}`: a vector that receives, sends, or both.
+const fn all(text: &'static str) -> Row {
+    let ways = &[("TxRx", Combined), ("rx", Rx), ("tx", Tx)];
+    row(text, ways, Numbering::Queue)
 }
 
-const fn rx(drivers: &'static str, pattern: &'static str) -> Row {
-    row(drivers, pattern, Rx, Numbering::Queue)
+/// With `{way}`: a vector that receives, or one that sends.
+const fn each(text: &'static str) -> Row {
+    row(text, &[("rx", Rx), ("tx", Tx)], Numbering::Queue)
 }
 
-const fn tx(drivers: &'static str, pattern: &'static str) -> Row {
-    row(drivers, pattern, Tx, Numbering::Queue)
+const fn both(text: &'static str) -> Row {
+    row(text, &[("", Combined)], Numbering::Queue)
+}
+
+const fn rx(text: &'static str) -> Row {
+    row(text, &[("", Rx)], Numbering::Queue)
+}
+
+const fn tx(text: &'static str) -> Row {
+    row(text, &[("", Tx)], Numbering::Queue)
 }
 
 /// A vector for RDMA completions.
-const fn rdma(drivers: &'static str, pattern: &'static str) -> Row {
-    row(drivers, pattern, Rdma, Numbering::Queue)
+const fn rdma(text: &'static str) -> Row {
+    row(text, &[("", Rdma)], Numbering::Queue)
 }
 
-const fn ctl(drivers: &'static str, pattern: &'static str) -> Row {
-    row(drivers, pattern, Control, Numbering::None)
+const fn ctl(text: &'static str) -> Row {
+    row(text, &[("", Control)], Numbering::None)
 }
 
 impl Row {
@@ -192,235 +203,354 @@ const BARE: &str = "8139cp 8139too alx amd-xgbe atlantic b44 be2net bcmgenet bgm
     ngbe ngbevf niu r8125 r8168 r8169 rtase sfc sfc_ef100 sfc_falcon sfc_siena tg3 tn40xx txgbe txgbevf vif \
     vmxnet3";
 
-static TABLE: &[Row] = &[
-    row(BARE, "{if}", Combined, Plain),
+/// Names of drivers as in sysfs, a blank between two, and how they name their vectors. [`OTHERS`] are the drivers that
+/// no other row names.
+static TABLE: &[(&str, &[Row])] = &[
+    (BARE, &[both("{if}").by(Plain)]),
     // igb and its kin number queues, ixgbe and its kin vectors; the two differ where a vector has several.
-    both(INTEL, "{if}-TxRx-{n}"),
-    rx(INTEL, "{if}-rx-{n}"),
-    tx(INTEL, "{if}-tx-{n}"),
-    ctl(INTEL, "{if}-unused"),
-    ctl("amd-xgbe", "{if}-pcs"),
-    ctl("amd-xgbe", "{if}-ecc"),
-    ctl("amd-xgbe", "{if}-i2c"),
-    both(WANGXUN, "{if}-TxRx-{n}").by(Rank),
-    ctl(WANGXUN, "txgbe-link-irq"),
-    both("fbnic", "{if}-TxRx-{n}"),
-    tx("fbnic", "{if}-Tx-{n}"),
-    ctl("fbnic", "{pci}"),
+    (INTEL, &[all("{if}-{way}-{n}"), ctl("{if}-unused")]),
+    (
+        "amd-xgbe",
+        &[ctl("{if}-pcs"), ctl("{if}-ecc"), ctl("{if}-i2c")],
+    ),
+    (
+        WANGXUN,
+        &[both("{if}-TxRx-{n}").by(Rank), ctl("txgbe-link-irq")],
+    ),
+    (
+        "fbnic",
+        &[both("{if}-TxRx-{n}"), tx("{if}-Tx-{n}"), ctl("{pci}")],
+    ),
     // After the address: misc, ll_ts, and the vectors of the flow director, which look like queues.
-    both("i40e", "i40e-{if}-TxRx-{n}"),
-    rx("i40e", "i40e-{if}-rx-{n}"),
-    tx("i40e", "i40e-{if}-tx-{n}"),
-    ctl("i40e", "i40e-{pci}:{x}"),
-    both("iavf", "iavf-{if}-TxRx-{n}"),
-    rx("iavf", "iavf-{if}-rx-{n}"),
-    tx("iavf", "iavf-{if}-tx-{n}"),
-    ctl("iavf", "iavf-{pci}:{x}"),
-    both(ICE, "ice-{if}-TxRx-{n}"),
-    both(ICE, "ice-{if}-TxRx-{n}-{h}"), // two queues on a vector; the first counts
-    rx(ICE, "ice-{if}-rx-{n}"),
-    tx(ICE, "ice-{if}-tx-{n}"),
-    ctl(ICE, "ice-{pci}:{x}"),
-    both("idpf", "idpf-{if}-TxRx-{n}").by(Rank),
-    rx("idpf", "idpf-{if}-Rx-{n}").by(Rank),
-    tx("idpf", "idpf-{if}-Tx-{n}").by(Rank),
-    ctl("idpf", "idpf-Mailbox-{h}"),
-    ctl(IRDMA, "irdma{x}"),
-    rdma(IRDMA, "irdma-{x}-CEQ-{n}"),
-    // It also signals asynchronous events.
-    rdma(IRDMA, "irdma-{x}-AEQCEQ-{n}"),
-    // Linux 6.1 and older give no number.
-    rdma(IRDMA, "CEQ{n}").cut(3),
-    rdma(IRDMA, "AEQCEQ{n}").cut(6),
+    ("i40e", &[all("i40e-{if}-{way}-{n}"), ctl("i40e-{pci}:{x}")]),
+    ("iavf", &[all("iavf-{if}-{way}-{n}"), ctl("iavf-{pci}:{x}")]),
+    (
+        ICE,
+        &[
+            both("ice-{if}-TxRx-{n}"),
+            both("ice-{if}-TxRx-{n}-{h}"), // two queues on a vector; the first counts
+            each("ice-{if}-{way}-{n}"),
+            ctl("ice-{pci}:{x}"),
+        ],
+    ),
+    (
+        "idpf",
+        &[all("idpf-{if}-{way}-{n}").by(Rank), ctl("idpf-Mailbox-{h}")],
+    ),
+    (
+        IRDMA,
+        &[
+            ctl("irdma{x}"),
+            rdma("irdma-{x}-CEQ-{n}"),
+            // It also signals asynchronous events.
+            rdma("irdma-{x}-AEQCEQ-{n}"),
+            // Linux 6.1 and older give no number.
+            rdma("CEQ{n}").cut(3),
+            rdma("AEQCEQ{n}").cut(6),
+        ],
+    ),
     // Broadcom.
-    both(BNXT, "{if}-TxRx-{n}").cut(17),
-    rx(BNXT, "{if}-rx-{n}").by(Rank).cut(17),
-    tx(BNXT, "{if}-tx-{n}").by(Rank).cut(17),
-    rdma(BNXT, "bnxt_re-nq-{n}@pci:{pci}"),
-    ctl(BNXT, "bnxt_re-{x}@pci:{pci}"),
-    rdma(BNXT, "bnxt_qplib_nq-{n}"),
-    ctl(BNXT, "bnxt_qplib_{x}"),
-    both("bnx2", "{if}-{n}"),
-    both("bnx2x", "{if}-fp-{n}"),
-    both("tg3", "{if}-txrx-{n}").by(Rank).cut(15),
-    rx("tg3", "{if}-rx-{n}").by(Rank).cut(15),
-    tx("tg3", "{if}-tx-{n}").by(Rank).cut(15),
-    both("tg3", "{if}-{n}").by(Tg3),
+    (
+        BNXT,
+        &[
+            both("{if}-TxRx-{n}").cut(17),
+            each("{if}-{way}-{n}").by(Rank).cut(17),
+            rdma("bnxt_re-nq-{n}@pci:{pci}"),
+            ctl("bnxt_re-{x}@pci:{pci}"),
+            rdma("bnxt_qplib_nq-{n}"),
+            ctl("bnxt_qplib_{x}"),
+        ],
+    ),
+    ("bnx2", &[both("{if}-{n}")]),
+    ("bnx2x", &[both("{if}-fp-{n}")]),
+    (
+        "tg3",
+        &[
+            all("{if}-{way}-{n}").by(Rank).cut(15),
+            both("{if}-{n}").by(Tg3),
+        ],
+    ),
     // Mellanox. The vectors that a function lends to its sub-functions (or has itself, as seen from there) carry
     // queues, but none of this interface.
-    both(MLX4, "mlx4-{n}@{pci}").by(Mlx4),
-    both(MLX4, "{if}-{n}"),
-    rx(MLX4, "{if}-rx-{n}"),
-    both(MLX4, "mlx4_core@pci:{pci}").by(Shared),
-    ctl(MLX4, "mlx4-async@pci:{pci}"),
-    rdma(MLX4, "mlx4-comp-{n}@pci:{pci}"),
-    // A port and a number of the port.
-    rdma(MLX4, "mlx4-ib-{h}-{n}@{x}").by(Rank),
-    both("mlx5_core", "mlx5_comp{n}@pci:{pci}"),
-    both("mlx5_core", "mlx5_combined{h}@pci:{pci}").by(Shared),
-    ctl("mlx5_core", "mlx5_async{x}@pci:{pci}"),
-    ctl("mlx5_core", "mlx5_{x}_eq@pci:{pci}"),
-    ctl("mlx5_core", "mlx5_sf_{x}@pci:{pci}"),
-    both("mlx5_core.sf", "mlx5_sf_comp{n}@pci:{pci}").by(Rank),
-    ctl("mlx5_core.sf", "mlx5_sf_ctrl{h}@pci:{pci}"),
-    ctl("mlx5_core.sf", "mlx5_comp{h}@pci:{pci}"),
-    ctl("mlx5_core.sf", "mlx5_async{x}@pci:{pci}"),
+    (
+        MLX4,
+        &[
+            both("mlx4-{n}@{pci}").by(Mlx4),
+            both("{if}-{n}"),
+            rx("{if}-rx-{n}"),
+            both("mlx4_core@pci:{pci}").by(Shared),
+            ctl("mlx4-async@pci:{pci}"),
+            rdma("mlx4-comp-{n}@pci:{pci}"),
+            // A port and a number of the port.
+            rdma("mlx4-ib-{h}-{n}@{x}").by(Rank),
+        ],
+    ),
+    (
+        "mlx5_core",
+        &[
+            both("mlx5_comp{n}@pci:{pci}"),
+            both("mlx5_combined{h}@pci:{pci}").by(Shared),
+            ctl("mlx5_async{x}@pci:{pci}"),
+            ctl("mlx5_{x}_eq@pci:{pci}"),
+            ctl("mlx5_sf_{x}@pci:{pci}"),
+        ],
+    ),
+    (
+        "mlx5_core.sf",
+        &[
+            both("mlx5_sf_comp{n}@pci:{pci}").by(Rank),
+            ctl("mlx5_sf_ctrl{h}@pci:{pci}"),
+            ctl("mlx5_comp{h}@pci:{pci}"),
+            ctl("mlx5_async{x}@pci:{pci}"),
+        ],
+    ),
     // Clouds and hypervisors.
-    both("ena", "{if}-Tx-Rx-{n}"),
-    ctl("ena", "ena-mgmnt@pci:{pci}"),
-    rdma("ena efa", "efa-comp{n}@pci:{pci}"),
-    ctl("ena efa", "efa-{x}@pci:{pci}"),
-    rdma("erdma", "erdma-ceq{n}@pci:{pci}"),
-    ctl("erdma", "erdma-common@pci:{pci}"),
-    both("gve gvnic", "gve-ntfy-blk{n}@pci:{pci}").by(TxThenRx),
-    both("gve gvnic", "{if}-ntfy-block.{n}").by(TxThenRx),
-    ctl("gve gvnic", "gve-mgmnt@pci:{pci}"),
-    ctl("gve gvnic", "{if}-mgmnt"),
-    both("mana", "mana_q{n}@pci:{pci}"),
-    row("mana", "mana_intr", Combined, Plain),
-    ctl("mana", "mana_hwc@pci:{pci}"),
+    ("ena", &[both("{if}-Tx-Rx-{n}"), ctl("ena-mgmnt@pci:{pci}")]),
+    (
+        "ena efa",
+        &[rdma("efa-comp{n}@pci:{pci}"), ctl("efa-{x}@pci:{pci}")],
+    ),
+    (
+        "erdma",
+        &[
+            rdma("erdma-ceq{n}@pci:{pci}"),
+            ctl("erdma-common@pci:{pci}"),
+        ],
+    ),
+    (
+        "gve gvnic",
+        &[
+            both("gve-ntfy-blk{n}@pci:{pci}").by(TxThenRx),
+            both("{if}-ntfy-block.{n}").by(TxThenRx),
+            ctl("gve-mgmnt@pci:{pci}"),
+            ctl("{if}-mgmnt"),
+        ],
+    ),
+    (
+        "mana",
+        &[
+            both("mana_q{n}@pci:{pci}"),
+            both("mana_intr").by(Plain),
+            ctl("mana_hwc@pci:{pci}"),
+        ],
+    ),
     // The dot distinguishes a network queue from `virtio5-input`, a random number generator.
-    rx(VIRTIO, "virtio{h}-input.{n}"),
-    tx(VIRTIO, "virtio{h}-output.{n}"),
-    both(VIRTIO, "virtio{h}-virtqueues").by(Shared),
-    both(VIRTIO, "virtio{h}").by(Shared),
-    ctl(VIRTIO, "virtio{h}-config"),
-    ctl(VIRTIO, "virtio{h}-control"),
-    both("vmxnet3", "{if}-rxtx-{n}").by(Rank),
-    rx("vmxnet3", "{if}-rx-{n}").by(Rank),
-    tx("vmxnet3", "{if}-tx-{n}").by(Rank),
-    ctl("vmxnet3", "{if}-event-{h}"),
-    rx("vif", "vif{h}-q{n}-rx"),
-    tx("vif", "vif{h}-q{n}-tx"),
-    rx("vif", "{if}-q{n}-rx"),
-    tx("vif", "{if}-q{n}-tx"),
-    rx("vif", "{if}-rx").by(Shared),
-    tx("vif", "{if}-tx").by(Shared),
-    rx("ibmvnic", "ibmvnic-{h}-rx{n}"),
-    tx("ibmvnic", "ibmvnic-{h}-tx{n}"),
-    ctl("ibmvnic", "ibmvnic-{h}"),
+    (
+        VIRTIO,
+        &[
+            rx("virtio{h}-input.{n}"),
+            tx("virtio{h}-output.{n}"),
+            both("virtio{h}-virtqueues").by(Shared),
+            both("virtio{h}").by(Shared),
+            ctl("virtio{h}-config"),
+            ctl("virtio{h}-control"),
+        ],
+    ),
+    (
+        "vmxnet3",
+        &[
+            both("{if}-rxtx-{n}").by(Rank),
+            each("{if}-{way}-{n}").by(Rank),
+            ctl("{if}-event-{h}"),
+        ],
+    ),
+    (
+        "vif",
+        &[
+            each("vif{h}-q{n}-{way}"),
+            each("{if}-q{n}-{way}"),
+            each("{if}-{way}").by(Shared),
+        ],
+    ),
+    (
+        "ibmvnic",
+        &[each("ibmvnic-{h}-{way}{n}"), ctl("ibmvnic-{h}")],
+    ),
     // HiSilicon, Huawei.
-    both("hns3", "hns3-{pci}-TxRx-{n}").by(Rank),
-    rx("hns3", "hns3-{pci}-Rx-{n}").by(Rank),
-    tx("hns3", "hns3-{pci}-Tx-{n}").by(Rank),
-    both("hns3", "{if}-TxRx-{n}").by(Rank),
-    ctl("hns3", "hclge-misc-{pci}"),
-    ctl("hns3", "hclgevf-misc-{pci}"),
-    rdma("hns3", "hns-{pci}-ceq-{n}"),
-    rdma("hns3", "hns-ceq-{n}"),
-    ctl("hns3", "hns-{x}"),
-    rx("hns-nic", "{if}-rx{n}"),
-    tx("hns-nic", "{if}-tx{n}"),
-    rx(HINIC, "{if}_rxq{n}"),
-    tx(HINIC, "{if}_txq{n}"),
-    both(HINIC, "{if}_qp{n}"),
-    ctl(HINIC, "hinic{x}_aeq{h}@pci:{pci}"),
-    ctl(HINIC, "hinic{x}_ceq{h}@pci:{pci}"),
+    (
+        "hns3",
+        &[
+            all("hns3-{pci}-{way}-{n}").by(Rank),
+            both("{if}-TxRx-{n}").by(Rank),
+            ctl("hclge-misc-{pci}"),
+            ctl("hclgevf-misc-{pci}"),
+            rdma("hns-{pci}-ceq-{n}"),
+            rdma("hns-ceq-{n}"),
+            ctl("hns-{x}"),
+        ],
+    ),
+    ("hns-nic", &[each("{if}-{way}{n}")]),
+    (
+        HINIC,
+        &[
+            each("{if}_{way}q{n}"),
+            both("{if}_qp{n}"),
+            ctl("hinic{x}_aeq{h}@pci:{pci}"),
+            ctl("hinic{x}_ceq{h}@pci:{pci}"),
+        ],
+    ),
     // Solarflare; each XDP channel belongs to a CPU and is no queue of the interface.
-    both(SFC, "{if}-{n}"),
-    rx(SFC, "{if}-rx-{n}"),
-    tx(SFC, "{if}-tx-{n}"),
-    ctl(SFC, "{if}-xdp-{h}"),
-    ctl(SFC, "{if}-ptp"),
-    ctl(SFC, "{if}-mae"),
-    ctl(SFC, "{if}-iov"),
+    (
+        SFC,
+        &[
+            both("{if}-{n}"),
+            each("{if}-{way}-{n}"),
+            ctl("{if}-xdp-{h}"),
+            ctl("{if}-ptp"),
+            ctl("{if}-mae"),
+            ctl("{if}-iov"),
+        ],
+    ),
     // Chelsio, Emulex, Cisco.
-    rx("cxgb4", "{if}-Rx{n}"),
-    both("cxgb4vf", "{if}-{n}"),
-    both("cxgb3", "{if}-{n}").by(Rank),
-    ctl("cxgb4 cxgb4vf", "{if}-FWeventq"),
-    ctl("cxgb4", "{if}-mirrorrxq{h}"),
-    ctl("cxgb4", "{if}-eorxq{h}"),
-    rdma("cxgb4", "{if}-iw_cxgb4{n}"),
-    ctl("cxgb4", "{if}-cxgb4i{h}"),
-    both("be2net", "{if}-q{n}"),
-    rdma("be2net", "ocrdma{h}-{n}"),
-    rx("enic", "{if}-rx-{n}"),
-    tx("enic", "{if}-tx-{n}"),
-    ctl("enic", "{if}-err"),
-    ctl("enic", "{if}-notify"),
+    ("cxgb4", &[rx("{if}-Rx{n}")]),
+    ("cxgb4vf", &[both("{if}-{n}")]),
+    ("cxgb3", &[both("{if}-{n}").by(Rank)]),
+    ("cxgb4 cxgb4vf", &[ctl("{if}-FWeventq")]),
+    (
+        "cxgb4",
+        &[
+            ctl("{if}-mirrorrxq{h}"),
+            ctl("{if}-eorxq{h}"),
+            rdma("{if}-iw_cxgb4{n}"),
+            ctl("{if}-cxgb4i{h}"),
+        ],
+    ),
+    ("be2net", &[both("{if}-q{n}"), rdma("ocrdma{h}-{n}")]),
+    (
+        "enic",
+        &[each("{if}-{way}-{n}"), ctl("{if}-err"), ctl("{if}-notify")],
+    ),
     // QLogic. The last receive ring of qlcnic shares its vector with transmit ring 0.
-    both("qede", "{if}-fp-{n}"),
-    both("qede", "{h}:{h}.{h}").by(Shared),
-    ctl("qede", "sp-{h}-{h}:{h}.{h}"),
-    rdma("qede", "qedr{n}@pci:{pci}"),
-    rx("qlcnic", "{if}-rx-{n}"),
-    rx("qlcnic", "{if}-tx-0-rx-{n}"),
-    tx("qlcnic", "{if}-tx-{n}"),
-    both("qlcnic", "qlcnic").by(Shared),
-    ctl("qlcnic", "qlcnic-MB"),
-    both("netxen_nic", "{if}[{n}]"),
+    (
+        "qede",
+        &[
+            both("{if}-fp-{n}"),
+            both("{h}:{h}.{h}").by(Shared),
+            ctl("sp-{h}-{h}:{h}.{h}"),
+            rdma("qedr{n}@pci:{pci}"),
+        ],
+    ),
+    (
+        "qlcnic",
+        &[
+            rx("{if}-rx-{n}"),
+            rx("{if}-tx-0-rx-{n}"),
+            tx("{if}-tx-{n}"),
+            both("qlcnic").by(Shared),
+            ctl("qlcnic-MB"),
+        ],
+    ),
+    ("netxen_nic", &[both("{if}[{n}]")]),
     // Marvell, Cavium.
-    both(NICVF, "{if}-rxtx-{n}"),
-    ctl(NICVF, "{if}-sq-{h}"),
-    ctl(NICVF, "{if}-rbdr-{h}"),
-    ctl(NICVF, "{if}-qset-err-{h}"),
-    ctl(NICVF, "NICVF Mbox"),
-    both(OTX2, "{if}-rxtx-{n}"),
-    ctl(OTX2, "{if}-qerr"),
-    ctl(OTX2, "RVU{x}"),
-    both(LIQUIDIO, "LiquidIO{h}-{x}-rxtx-{n}"),
-    ctl(LIQUIDIO, "LiquidIO{h}-{x}-aux"),
-    both(OCTEP, "{if}-q{n}"),
-    ctl(OCTEP, "{if}-epf_{x}"),
-    both("sky2", "sky2@pci:{pci}").by(Shared),
-    both("skge", "skge@pci:{pci}").by(Shared),
+    (
+        NICVF,
+        &[
+            both("{if}-rxtx-{n}"),
+            ctl("{if}-sq-{h}"),
+            ctl("{if}-rbdr-{h}"),
+            ctl("{if}-qset-err-{h}"),
+            ctl("NICVF Mbox"),
+        ],
+    ),
+    (
+        OTX2,
+        &[both("{if}-rxtx-{n}"), ctl("{if}-qerr"), ctl("RVU{x}")],
+    ),
+    (
+        LIQUIDIO,
+        &[both("LiquidIO{h}-{x}-rxtx-{n}"), ctl("LiquidIO{h}-{x}-aux")],
+    ),
+    (OCTEP, &[both("{if}-q{n}"), ctl("{if}-epf_{x}")]),
+    ("sky2", &[both("sky2@pci:{pci}").by(Shared)]),
+    ("skge", &[both("skge@pci:{pci}").by(Shared)]),
     // Netronome, Pensando, Fungible.
-    both(NFP, "{if}-rxtx-{n}"),
-    ctl(NFP, "{if}-lsc"),
-    ctl(NFP, "{if}-exn"),
-    both("ionic", "ionic-{if}-L{h}-rx{n}"),
-    tx("ionic", "ionic-{if}-L{h}-tx{n}"),
-    ctl("ionic", "ionic-{x}-L{h}-admin{x}"),
-    ctl("ionic", "ionic-{x}-L{h}-notif{x}"),
-    ctl("ionic", "ionic-{x}-L{h}-hwst{x}"),
-    ctl("ionic pds_core", "pds_core-{x}"),
-    rx("funeth", "{if}-rx-{n}"),
-    tx("funeth", "{if}-tx-{n}"),
-    ctl("funeth", "{pci}-adminq"),
-    ctl("funeth", "{pci}-q[{h}]"),
+    (
+        NFP,
+        &[both("{if}-rxtx-{n}"), ctl("{if}-lsc"), ctl("{if}-exn")],
+    ),
+    (
+        "ionic",
+        &[
+            both("ionic-{if}-L{h}-rx{n}"),
+            tx("ionic-{if}-L{h}-tx{n}"),
+            ctl("ionic-{x}-L{h}-admin{x}"),
+            ctl("ionic-{x}-L{h}-notif{x}"),
+            ctl("ionic-{x}-L{h}-hwst{x}"),
+        ],
+    ),
+    ("ionic pds_core", &[ctl("pds_core-{x}")]),
+    (
+        "funeth",
+        &[
+            each("{if}-{way}-{n}"),
+            ctl("{pci}-adminq"),
+            ctl("{pci}-q[{h}]"),
+        ],
+    ),
     // Systems on a chip. A DPAA portal belongs to a CPU and serves every interface there.
-    both(ENETC, "{if}-rxtx{n}"),
-    ctl(ENETC, "{if}-vfmsg{x}"),
-    ctl("fsl_dpaa2_eth", "dpio.{h}"),
-    ctl("fsl_dpaa2_eth", "dpni.{h}"),
-    ctl("fsl_dpa", "QMan portal {h}"),
-    rx("fsl-gianfar", "{if}_g{n}_rx"),
-    tx("fsl-gianfar", "{if}_g{n}_tx"),
-    ctl("fsl-gianfar", "{if}_g{h}_er"),
-    row("fec mtk_soc_eth brcm-asp2", "{h}.ethernet", Combined, Plain),
-    row("lan743x", "lan743x", Combined, Plain),
-    both("netsec", "netsec").by(Shared),
-    rx("am65-cpsw-nuss", "{x}-rx{n}"),
-    tx("am65-cpsw-nuss", "{x}-tx{n}"),
-    rx("xgene-enet", "{if}-rx-{n}"),
-    tx("xgene-enet", "{if}-txc-{n}"),
-    both("xgene-enet", "{if}-rx-txc").by(Shared),
-    both("tsnep", "{if}-txrx-{n}"),
-    row("tsnep", "{if}-mac", Combined, Plain), // with queue 0
+    (ENETC, &[both("{if}-rxtx{n}"), ctl("{if}-vfmsg{x}")]),
+    ("fsl_dpaa2_eth", &[ctl("dpio.{h}"), ctl("dpni.{h}")]),
+    ("fsl_dpa", &[ctl("QMan portal {h}")]),
+    (
+        "fsl-gianfar",
+        &[each("{if}_g{n}_{way}"), ctl("{if}_g{h}_er")],
+    ),
+    (
+        "fec mtk_soc_eth brcm-asp2",
+        &[both("{h}.ethernet").by(Plain)],
+    ),
+    ("lan743x", &[both("lan743x").by(Plain)]),
+    ("netsec", &[both("netsec").by(Shared)]),
+    ("am65-cpsw-nuss", &[each("{x}-{way}{n}")]),
+    (
+        "xgene-enet",
+        &[
+            rx("{if}-rx-{n}"),
+            tx("{if}-txc-{n}"),
+            both("{if}-rx-txc").by(Shared),
+        ],
+    ),
+    (
+        "tsnep",
+        &[
+            both("{if}-txrx-{n}"),
+            both("{if}-mac").by(Plain), // with queue 0
+        ],
+    ),
     // Others.
-    both("rtase", "{if}_int{n}"),
-    rx("niu", "{if}-rx-{n}"),
-    tx("niu", "{if}-tx-{n}"),
-    ctl("niu", "{if}:MAC"),
-    ctl("niu", "{if}:MIF"),
-    ctl("niu", "{if}:SYSERR"),
-    both("ehea", "{if}-queue{n}"),
-    ctl("ehea", "{if}-aff"),
-    rx("bna", "{if} CQ {n}").by(Rank),
-    tx("bna", "{if} TXQ {n}").by(Rank),
-    ctl("bna", "bna"),
+    ("rtase", &[both("{if}_int{n}")]),
+    (
+        "niu",
+        &[
+            each("{if}-{way}-{n}"),
+            ctl("{if}:MAC"),
+            ctl("{if}:MIF"),
+            ctl("{if}:SYSERR"),
+        ],
+    ),
+    ("ehea", &[both("{if}-queue{n}"), ctl("{if}-aff")]),
+    (
+        "bna",
+        &[
+            rx("{if} CQ {n}").by(Rank),
+            tx("{if} TXQ {n}").by(Rank),
+            ctl("bna"),
+        ],
+    ),
     // The numbers of a driver that no row names may begin anywhere. stmmac, with a driver name a board, is
     // here.
-    both(OTHERS, "{if}-TxRx-{n}").by(Rank),
-    both(OTHERS, "{if}-Tx-Rx-{n}").by(Rank),
-    both(OTHERS, "{if}-rxtx-{n}").by(Rank),
-    rx(OTHERS, "{if}-rx-{n}").by(Rank),
-    tx(OTHERS, "{if}-tx-{n}").by(Rank),
-    rx(OTHERS, "{if}:rx-{n}").by(Rank),
-    tx(OTHERS, "{if}:tx-{n}").by(Rank),
-    row(OTHERS, "{if}", Combined, Plain),
-    ctl(OTHERS, "{ctl}"),
+    (
+        OTHERS,
+        &[
+            both("{if}-TxRx-{n}").by(Rank),
+            both("{if}-Tx-Rx-{n}").by(Rank),
+            both("{if}-rxtx-{n}").by(Rank),
+            each("{if}-{way}-{n}").by(Rank),
+            each("{if}:{way}-{n}").by(Rank),
+            both("{if}").by(Plain),
+            ctl("{ctl}"),
+        ],
+    ),
 ];
 
 #[cfg(test)]

@@ -1,40 +1,33 @@
 //! Patterns of names: what they are made of, and how a name fits one.
 //!
 //! In a pattern `{if}` is an interface name, `{n}` the number, `{pci}` a PCI address, `{h}` a decimal or hex number that
-//! counts something else, `{x}` any text or none, `{ctl}` text with one of [`CONTROL_WORDS`] in it. All else is literal,
-//! in either case.
+//! counts something else, `{x}` any text or none, `{ctl}` text with one of [`CONTROL_WORDS`] in it, `{way}` a text that is
+//! given beside the pattern. All else is literal, in either case.
 
 /// Fits a pattern to `rest`, a name or its end; with `cut` it may end before literal text or number.
-pub(super) fn fit<'a>(pattern: &str, rest: &'a str, cut: bool) -> Option<Fit<'a>> {
+pub(super) fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Option<Fit<'a>> {
     if pattern.is_empty() {
         return rest.is_empty().then(Fit::default);
     }
-    let Some((part, tail)) = pattern
-        .strip_prefix('{')
-        .and_then(|part| part.split_once('}'))
-    else {
-        let (literal, tail) = pattern.split_at(
-            pattern
-                .bytes()
-                .position(|byte| byte == b'{')
-                .unwrap_or(pattern.len()),
-        );
-        let length = if cut {
-            literal.len().min(rest.len())
-        } else {
-            literal.len()
-        };
+    let (literal, tail) = match pattern.strip_prefix("{way}") {
+        Some(tail) => (way, tail),
+        None => pattern.split_at(pattern.find('{').unwrap_or(pattern.len())),
+    };
+    if !literal.is_empty() {
+        let most = if cut { rest.len() } else { usize::MAX };
+        let length = literal.len().min(most);
         let (text, rest) = rest.split_at_checked(length)?;
         if !text.eq_ignore_ascii_case(&literal[..length]) {
             return None;
         }
         let mut found = Fit::default();
         if length == literal.len() {
-            found = fit(tail, rest, cut)?;
+            found = fit(tail, way, rest, cut)?;
         }
         found.literals += length;
         return Some(found);
-    };
+    }
+    let (part, tail) = tail.strip_prefix('{')?.split_once('}')?;
     if rest.is_empty() && cut && part == "n" {
         return Some(Fit::default());
     }
@@ -54,7 +47,7 @@ pub(super) fn fit<'a>(pattern: &str, rest: &'a str, cut: bool) -> Option<Fit<'a>
             if part == "n" && number.is_none() {
                 return None;
             }
-            let mut found = fit(tail, rest, cut)?;
+            let mut found = fit(tail, way, rest, cut)?;
             match part {
                 "n" => found.number = number.map(u32::from),
                 "if" => found.interface = Some(text),

@@ -417,16 +417,29 @@ fn names_read_as_their_drivers_mean_them() {
     expect(NAMES);
 }
 
+/// Each row with its drivers and one of its ways.
+fn rows() -> impl Iterator<Item = (&'static str, &'static Row, &'static str, Role)> {
+    let rows = TABLE
+        .iter()
+        .flat_map(|(drivers, rows)| rows.iter().map(move |row| (*drivers, row)));
+    rows.flat_map(|(drivers, row)| {
+        let ways = row.ways.iter();
+        ways.map(move |&(way, role)| (drivers, row, way, role))
+    })
+}
+
 #[test]
 fn every_row_is_hit_by_a_name() {
-    let hit = |row: &Row| {
+    let hit = |row: &Row, role: Role| {
         NAMES.iter().any(|(driver, action, _)| {
             DriverPatterns::of(Some(driver))
                 .pick(action)
-                .is_some_and(|(picked, _)| std::ptr::eq(picked, row))
+                .is_some_and(|(picked, of, _)| std::ptr::eq(picked, row) && of == role)
         })
     };
-    let missed: Vec<&Row> = TABLE.iter().filter(|row| !hit(row)).collect();
+    let missed: Vec<_> = rows()
+        .filter(|(_, row, _, role)| !hit(row, *role))
+        .collect();
     assert!(
         missed.is_empty(),
         "rows without a name in the tests: {missed:#?}"
@@ -435,7 +448,7 @@ fn every_row_is_hit_by_a_name() {
 
 #[test]
 fn rows_are_well_formed() {
-    for row in TABLE {
+    for (drivers, row, way, role) in rows() {
         let places: Vec<&str> = row
             .text
             .split('{')
@@ -446,25 +459,26 @@ fn rows_are_well_formed() {
         assert!(
             places
                 .iter()
-                .all(|place| ["if", "n", "pci", "h", "ctl", "x"].contains(place)),
+                .all(|place| ["if", "n", "pci", "h", "ctl", "x", "way"].contains(place)),
             "{row:?}"
         );
         assert!(
             row.text.is_ascii() && count("if") <= 1 && count("pci") <= 1,
             "{row:?}"
         );
+        assert_eq!(count("way"), usize::from(!way.is_empty()), "{row:?}");
         let numbered = matches!(
             row.numbering,
             Numbering::Queue | Rank | TxThenRx | Tg3 | Mlx4
         );
         assert_eq!(count("n"), usize::from(numbered), "{row:?}");
         assert_eq!(
-            row.role == Role::Control,
+            role == Role::Control,
             row.numbering == Numbering::None,
             "{row:?}"
         );
         assert!(
-            !row.drivers.contains("  ") && row.drivers.trim() == row.drivers,
+            !drivers.contains("  ") && drivers.trim() == drivers,
             "{row:?}"
         );
     }
@@ -473,14 +487,15 @@ fn rows_are_well_formed() {
 #[test]
 fn no_two_rows_fit_equally_well() {
     for (driver, action, _) in NAMES {
-        let (best, found) = DriverPatterns::of(Some(driver)).pick(action).unwrap();
-        let drivers = best.drivers;
-        let equals = TABLE.iter().filter(|row| {
-            let ours = row.drivers.split(' ').any(|name| name == *driver)
-                || drivers == OTHERS && row.drivers == OTHERS;
-            let fits = fit(row.text, action, action.len() == row.cut);
+        let (best, role, found) = DriverPatterns::of(Some(driver)).pick(action).unwrap();
+        let of_best = |row: &Row| std::ptr::eq(row, best);
+        let of_others = rows().any(|(drivers, row, ..)| drivers == OTHERS && of_best(row));
+        let equals = rows().filter(|(drivers, row, way, of)| {
+            let ours =
+                drivers.split(' ').any(|name| name == *driver) || of_others && *drivers == OTHERS;
+            let fits = fit(row.text, way, action, action.len() == row.cut);
             let same = fits.is_some_and(|fits| fits.literals == found.literals);
-            ours && same && row.role.is_queue() == best.role.is_queue()
+            ours && same && of.is_queue() == role.is_queue()
         });
         assert_eq!(equals.count(), 1, "{driver}: {action}");
     }
