@@ -154,8 +154,10 @@ impl CpuSet {
 
     /// Whether every CPU of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
-        let others = other.0.iter().chain(repeat(&0));
-        self.0.iter().zip(others).all(|(a, b)| a & !b == 0)
+        self.0
+            .iter()
+            .zip(other.0.iter().chain(repeat(&0)))
+            .all(|(a, b)| a & !b == 0)
     }
 
     /// Whether some CPU is in both sets.
@@ -206,8 +208,9 @@ impl Serialize for CpuSet {
 
 impl<'de> Deserialize<'de> for CpuSet {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(Error::custom)
     }
 }
 

@@ -116,8 +116,9 @@ impl CpuSet {
                 return Err(error("a group has no digits"));
             }
             for (bit, digit) in (base..).step_by(4).zip(group.bytes().rev()) {
-                let value = char::from(digit).to_digit(16);
-                let value = value.ok_or_else(|| error("a character is not a hex digit"))?;
+                let value = char::from(digit)
+                    .to_digit(16)
+                    .ok_or_else(|| error("a character is not a hex digit"))?;
                 if bit >= MAX_CPUS && (of_kernel || value != 0) {
                     return Err(error("it is wider than any kernel's"));
                 }
@@ -160,8 +161,11 @@ impl CpuSet {
 
 /// The text for an error message: without control characters, at most 60 characters.
 pub(crate) fn shown(text: &str) -> String {
-    let chars = text.chars().take(61);
-    let mut shown: String = chars.flat_map(char::escape_default).collect();
+    let mut shown: String = text
+        .chars()
+        .take(61)
+        .flat_map(char::escape_default)
+        .collect();
     if shown.len() > 60 {
         shown.truncate(57);
         shown.push_str("...");
@@ -191,11 +195,12 @@ fn parse_stride(text: &str) -> Option<(u32, u32)> {
 
 /// The first and the last number of each run of ascending numbers without a gap.
 fn runs(numbers: impl Iterator<Item = u32>) -> impl Iterator<Item = (u32, u32)> {
-    let single = numbers.map(|number| (number, number));
-    single.coalesce(|(first, last), next| match next {
-        (number, _) if number == last + 1 => Ok((first, number)),
-        _ => Err(((first, last), next)),
-    })
+    numbers
+        .map(|number| (number, number))
+        .coalesce(|(first, last), next| match next {
+            (number, _) if number == last + 1 => Ok((first, number)),
+            _ => Err(((first, last), next)),
+        })
 }
 
 fn range((first, last): (u32, u32)) -> String {
@@ -215,8 +220,7 @@ impl fmt::Display for CpuSet {
 
 impl fmt::Display for NumberSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let numbers = self.iter().copied();
-        write!(f, "{}", runs(numbers).map(range).format(","))
+        write!(f, "{}", runs(self.iter().copied()).map(range).format(","))
     }
 }
 

@@ -72,9 +72,12 @@ impl Channels {
             ("other", self.other, now.other),
             ("combined", self.combined, now.combined),
         ];
-        let changed = fields.iter().filter(|(_, wanted, now)| wanted != now);
-        let words = changed.map(|(name, wanted, _)| format!("{name} {wanted}"));
-        words.format(" ").to_string()
+        fields
+            .iter()
+            .filter(|(_, wanted, now)| wanted != now)
+            .map(|(name, wanted, _)| format!("{name} {wanted}"))
+            .format(" ")
+            .to_string()
     }
 
     /// The fields in the order of the kernel's structure.

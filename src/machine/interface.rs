@@ -260,6 +260,12 @@ impl Role {
         }
     }
 
+    /// With its queue, if there is one: `rx 3`, `control`.
+    pub(crate) fn with_queue(self, queue: Option<u32>) -> String {
+        let number = queue.map(|queue| format!(" {queue}"));
+        self.name().to_owned() + &number.unwrap_or_default()
+    }
+
     /// Whether it is for packets of the interface.
     pub fn is_queue(self) -> bool {
         matches!(self, Self::Combined | Self::Rx | Self::Tx)

@@ -81,14 +81,17 @@ impl Machine {
     }
 
     pub fn interface(&self, name: &str) -> Option<&Interface> {
-        let mut interfaces = self.interfaces.iter();
-        interfaces.find(|interface| interface.name == name)
+        self.interfaces
+            .iter()
+            .find(|interface| interface.name == name)
     }
 
     /// The node with memory that is nearest to a node: itself, unless it is known to have no memory.
     pub fn memory_near(&self, node: u32) -> u32 {
-        let near = [node].into_iter().chain(self.topology.nearest_nodes(node));
-        let mut with_memory = near.filter(|near| self.memory.get(near) != Some(&0));
-        with_memory.next().unwrap_or(node)
+        [node]
+            .into_iter()
+            .chain(self.topology.nearest_nodes(node))
+            .find(|near| self.memory.get(near) != Some(&0))
+            .unwrap_or(node)
     }
 }

@@ -133,18 +133,16 @@ impl Netdev {
     /// The IRQ of a queue, where it is reported.
     #[doc(hidden)]
     pub fn irq_of(&self, direction: Direction, id: u32) -> Option<u32> {
-        let mut queues = self.queues.iter();
-        let queue = queues.find(|queue| queue.direction == direction && queue.id == id)?;
-        self.napi_of(queue)?.irq
+        let is_it = |queue: &&NetdevQueue| queue.direction == direction && queue.id == id;
+        self.napi_of(self.queues.iter().find(is_it)?)?.irq
     }
 
     /// The receive queues whose packets somebody takes in place of the kernel's stack.
     pub(crate) fn taken(&self) -> impl Iterator<Item = (u32, QueueUser)> {
-        let receiving = self
-            .queues
+        self.queues
             .iter()
-            .filter(|queue| queue.direction == Direction::Rx);
-        receiving.filter_map(|queue| Some((queue.id, queue.user?)))
+            .filter(|queue| queue.direction == Direction::Rx)
+            .filter_map(|queue| Some((queue.id, queue.user?)))
     }
 
     /// Whether a queue may get no interrupt although packets arrive: somebody else takes them, a thread polls it all the

@@ -76,8 +76,10 @@ impl Others {
     /// As [`Others::explain`], for a PCI address.
     #[doc(hidden)]
     pub fn explain_pci(&self, address: &str) -> Option<String> {
-        let mut cards = self.cards.iter();
-        let card = cards.find(|card| card.address.eq_ignore_ascii_case(address))?;
+        let card = self
+            .cards
+            .iter()
+            .find(|card| card.address.eq_ignore_ascii_case(address))?;
         Some(match card.driver.as_deref() {
             // https://docs.kernel.org/driver-api/vfio.html
             Some(driver) if driver.contains("vfio") => format!(

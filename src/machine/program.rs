@@ -42,8 +42,12 @@ impl FromStr for Program {
     /// Reads `pid:N` or `unit:NAME`; as with systemctl, a name without an end is that of a service.
     fn from_str(text: &str) -> Result<Self, ()> {
         if let Some(pid) = text.strip_prefix("pid:") {
-            let pid = pid.parse().ok().filter(|&pid| pid > 0);
-            return pid.map(Self::Pid).ok_or(());
+            return pid
+                .parse()
+                .ok()
+                .filter(|&pid| pid > 0)
+                .map(Self::Pid)
+                .ok_or(());
         }
         // The characters of unit names (systemd.unit(5)).
         let is_part = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);

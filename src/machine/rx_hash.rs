@@ -279,8 +279,9 @@ impl Filter {
             }
         };
         let address = |of: &[u8], at: usize| {
-            let bytes = of[at..at + width].iter();
-            bytes.fold(0, |number, byte| number << 8 | u128::from(*byte))
+            of[at..at + width]
+                .iter()
+                .fold(0, |number, byte| number << 8 | u128::from(*byte))
         };
         let port = |of: &[u8], at: usize| u16::from_be_bytes(bytes(of, at));
         let after = 2 * width;
@@ -310,8 +311,11 @@ fn kinds(kind: u32, values: &[u8], masks: &[u8]) -> Vec<FlowKind> {
             _ => *number == kind,
         }
     };
-    let matched = FlowKind::ALL.into_iter().filter(is_matched);
-    matched.map(|(kind, _)| kind).collect()
+    FlowKind::ALL
+        .into_iter()
+        .filter(is_matched)
+        .map(|(kind, _)| kind)
+        .collect()
 }
 
 /// Where a filter's cookie sends (`ETHTOOL_RX_FLOW_SPEC_RING`).

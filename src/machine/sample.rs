@@ -234,13 +234,12 @@ impl Delta {
             self.cpus.entry(*cpu).or_default().add(*more);
         }
         for (name, more) in &next.interfaces {
-            let all = self.interfaces.entry(name.clone()).or_default();
-            all.add(*more);
+            self.interfaces.entry(name.clone()).or_default().add(*more);
         }
         self.cpus_changed.add(&next.cpus_changed);
         self.irqs_changed.extend(&next.irqs_changed);
-        let interfaces = next.interfaces_changed.iter().cloned();
-        self.interfaces_changed.extend(interfaces);
+        self.interfaces_changed
+            .extend(next.interfaces_changed.iter().cloned());
     }
 }
 
@@ -301,14 +300,17 @@ fn compare<K: Ord + Clone, V, G>(
     to: &BTreeMap<K, V>,
     grown: impl Fn(&V, &V) -> Option<G>,
 ) -> (BTreeMap<K, G>, BTreeSet<K>) {
-    let keys = from.keys().merge(to.keys()).dedup().cloned();
-    keys.partition_map(|key| {
-        let both = from.get(&key).zip(to.get(&key));
-        match both.and_then(|(was, now)| grown(was, now)) {
-            Some(grown) => Either::Left((key, grown)),
-            None => Either::Right(key),
-        }
-    })
+    from.keys()
+        .merge(to.keys())
+        .dedup()
+        .cloned()
+        .partition_map(|key| {
+            let both = from.get(&key).zip(to.get(&key));
+            match both.and_then(|(was, now)| grown(was, now)) {
+                Some(grown) => Either::Left((key, grown)),
+                None => Either::Right(key),
+            }
+        })
 }
 
 /// How much a counter grew, which may have wrapped at 32 bits. More than half of their range is taken for a counter that

@@ -67,8 +67,12 @@ impl Selection {
         if selectors.is_empty() {
             let works =
                 |i: &&Interface| i.link == "up" || i.vectors.iter().any(Vector::is_queue_vector);
-            let interfaces = machine.interfaces.iter().filter(works);
-            selection.names = interfaces.map(|i| i.name.clone()).collect();
+            selection.names = machine
+                .interfaces
+                .iter()
+                .filter(works)
+                .map(|i| i.name.clone())
+                .collect();
         }
         for selector in selectors {
             let found = matching(machine, selector)?;
@@ -106,8 +110,12 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
     };
     let pattern = |text: &str| Pattern::new(text).map_err(|error| malformed(error.msg));
     let those = |holds: &dyn Fn(&Interface) -> bool| {
-        let found = machine.interfaces.iter().filter(|i| holds(i));
-        Ok(found.map(|i| (i.name.clone(), None)).collect())
+        Ok(machine
+            .interfaces
+            .iter()
+            .filter(|i| holds(i))
+            .map(|i| (i.name.clone(), None))
+            .collect())
     };
     if let Some(address) = pci_address(selector) {
         return those(&|i| i.device.address.eq_ignore_ascii_case(&address));
@@ -150,16 +158,27 @@ fn pci_address(selector: &str) -> Option<String> {
 /// its function.
 fn by_name(machine: &Machine, is: impl Fn(&str) -> bool) -> Vec<Selected> {
     let is = |name: &str| machine.names_of(name).any(&is);
-    let interfaces = machine.interfaces.iter().filter(|i| is(&i.name));
-    let mut found: Vec<Selected> = interfaces.map(|i| (i.name.clone(), None)).collect();
+    let mut found: Vec<Selected> = machine
+        .interfaces
+        .iter()
+        .filter(|i| is(&i.name))
+        .map(|i| (i.name.clone(), None))
+        .collect();
     for Stacked { name: via, .. } in machine.stacked.iter().filter(|one| is(&one.name)) {
-        let others = machine.below(via).filter(|name| !is(name));
-        found.extend(others.map(|name| (name.to_owned(), Some(via.clone()))));
+        found.extend(
+            machine
+                .below(via)
+                .filter(|name| !is(name))
+                .map(|name| (name.to_owned(), Some(via.clone()))),
+        );
     }
     if found.is_empty() {
         for rdma in machine.others.rdma.iter().filter(|rdma| is(&rdma.name)) {
-            let own = machine.of_rdma(rdma);
-            found.extend(own.map(|i| (i.name.clone(), Some(rdma.name.clone()))));
+            found.extend(
+                machine
+                    .of_rdma(rdma)
+                    .map(|i| (i.name.clone(), Some(rdma.name.clone()))),
+            );
         }
     }
     found
@@ -171,8 +190,12 @@ const WRAPPING: [&str; 6] = ["vxlan", "geneve", "gtp", "bareudp", "wireguard", "
 impl Machine {
     /// An interface's name and its altnames.
     fn names_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        let altnames = self.altnames.get(name).into_iter().flatten();
-        altnames.map(String::as_str).chain([name])
+        self.altnames
+            .get(name)
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .chain([name])
     }
 
     fn stacked(&self, name: &str) -> Option<&Stacked> {
@@ -186,8 +209,13 @@ impl Machine {
             loop {
                 let name = todo.pop()?;
                 if seen.insert(name) {
-                    let lowers = self.stacked(name).map(|one| &one.lowers);
-                    todo.extend(lowers.into_iter().flatten().map(String::as_str));
+                    todo.extend(
+                        self.stacked(name)
+                            .map(|one| &one.lowers)
+                            .into_iter()
+                            .flatten()
+                            .map(String::as_str),
+                    );
                     return Some(name);
                 }
             }
@@ -196,14 +224,16 @@ impl Machine {
 
     /// The interfaces with a device at any depth below one.
     fn below<'a>(&'a self, top: &'a str) -> impl Iterator<Item = &'a str> {
-        let below = self.and_below(top).skip(1);
-        below.filter(|name| self.interface(name).is_some())
+        self.and_below(top)
+            .skip(1)
+            .filter(|name| self.interface(name).is_some())
     }
 
     /// The interfaces on the function of an RDMA device.
     fn of_rdma(&self, rdma: &Rdma) -> impl Iterator<Item = &Interface> {
-        let interfaces = self.interfaces.iter();
-        interfaces.filter(|i| Some(&i.device.address) == rdma.device.as_ref())
+        self.interfaces
+            .iter()
+            .filter(|i| Some(&i.device.address) == rdma.device.as_ref())
     }
 
     /// The interface that wraps packets in others, among that of this name and those below it.
@@ -245,17 +275,25 @@ pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
     };
     let named = machine.interfaces.iter().flat_map(of);
     if !kind.is_empty() {
-        let selectors = named.map(|name| format!("{kind}:{name}"));
-        return selectors.sorted().dedup().collect();
+        return named
+            .map(|name| format!("{kind}:{name}"))
+            .sorted()
+            .dedup()
+            .collect();
     }
     let has_interface = |one: &&Stacked| machine.below(&one.name).next().is_some();
     let stacked = machine.stacked.iter().filter(has_interface);
-    let rdma = machine.others.rdma.iter();
-    let rdma = rdma.filter(|rdma| machine.of_rdma(rdma).next().is_some());
-    let others = stacked
-        .map(|one| &one.name)
-        .chain(rdma.map(|one| &one.name));
-    named.chain(others.cloned()).sorted().dedup().collect()
+    let rdma = machine
+        .others
+        .rdma
+        .iter()
+        .filter(|rdma| machine.of_rdma(rdma).next().is_some());
+    named
+        .chain(stacked.map(|one| one.name.clone()))
+        .chain(rdma.map(|one| one.name.clone()))
+        .sorted()
+        .dedup()
+        .collect()
 }
 
 /// Why a selector matches no interface with a device.

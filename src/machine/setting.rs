@@ -71,9 +71,9 @@ impl WriteKind {
         match (self, self.of_queue()) {
             (_, Some((way, file))) => queue_file(interface, way, number, file),
             (Self::Vector, _) => affinity_file(number),
-            (Self::Rss, _) => rss_file(interface),
+            (Self::Rss, _) => ethtool_file(interface, "rss"),
             (Self::NapiThread, _) => format!("/proc/{number}"),
-            (Self::Ntuple, _) => features_file(interface),
+            (Self::Ntuple, _) => ethtool_file(interface, "features"),
             _ => FLOW_ENTRIES.to_owned(),
         }
     }
@@ -151,8 +151,10 @@ impl Machine {
 
     /// All settings.
     pub(crate) fn settings(&self) -> impl Iterator<Item = Setting<'_>> {
-        let interfaces = self.interfaces.iter().flat_map(Interface::settings);
-        interfaces.chain(self.own_settings())
+        self.interfaces
+            .iter()
+            .flat_map(Interface::settings)
+            .chain(self.own_settings())
     }
 }
 
@@ -205,9 +207,9 @@ fn vector_key(interface: &Interface, irq: u32) -> String {
     let Some(vector) = interface.vectors.iter().find(|vector| vector.irq == irq) else {
         return format!("vector {irq}");
     };
-    let mut irqs = interface.device.irqs.iter();
-    match (vector.queue, irqs.position(|&other| other == irq)) {
-        (Some(queue), _) => format!("vector {} {queue}", vector.role.name()),
+    let position = interface.device.irqs.iter().position(|&other| other == irq);
+    match (vector.queue, position) {
+        (Some(_), _) => format!("vector {}", vector.role.with_queue(vector.queue)),
         (None, Some(position)) => format!("vector control #{position}"),
         (None, None) => format!("vector {}", vector.action),
     }
@@ -218,16 +220,16 @@ fn vector_key(interface: &Interface, irq: u32) -> String {
 fn thread_key(interface: &Interface, pid: u32) -> String {
     let queue_of = |thread: &NapiThread| {
         let vector = interface.vector_of(thread)?;
-        Some(format!("{} {}", vector.role.name(), vector.queue?))
+        (vector.queue).map(|_| vector.role.with_queue(vector.queue))
     };
     let mut threads = interface.threads.iter();
     let queue = threads.find(|thread| thread.pid == pid).and_then(queue_of);
     let position = || {
-        let mut unknown = interface
+        let position = interface
             .threads
             .iter()
-            .filter(|other| other.woken_by.is_none());
-        let position = unknown.position(|other| other.pid == pid);
+            .filter(|other| other.woken_by.is_none())
+            .position(|other| other.pid == pid);
         format!("#{}", position.unwrap_or_default())
     };
     format!("napi-thread {}", queue.unwrap_or_else(position))
@@ -239,16 +241,11 @@ pub fn affinity_file(irq: u32) -> String {
 }
 
 /// Where a tree keeps answers to ethtool ioctls.
-pub(crate) const ETHTOOL: &str = "/nicpin/ethtool";
+const ETHTOOL: &str = "/nicpin/ethtool";
 
-/// An interface's RSS indirection table.
-pub(crate) fn rss_file(interface: &str) -> String {
-    format!("{ETHTOOL}/{interface}/rss")
-}
-
-/// An interface's features.
-pub(crate) fn features_file(interface: &str) -> String {
-    format!("{ETHTOOL}/{interface}/features")
+/// Where a tree has an answer to ethtool ioctls about an interface: its RSS indirection table (`rss`), its `features`.
+pub(crate) fn ethtool_file(interface: &str, of: &str) -> String {
+    format!("{ETHTOOL}/{interface}/{of}")
 }
 
 /// The directory with a directory for each queue of an interface.

@@ -61,26 +61,27 @@ impl Topology {
 
     /// The node of a CPU.
     pub fn node_of(&self, cpu: u32) -> Option<u32> {
-        let mut nodes = self.nodes.iter();
-        nodes.find_map(|(&id, node)| node.cpus.contains(cpu).then_some(id))
+        self.nodes
+            .iter()
+            .find_map(|(&id, node)| node.cpus.contains(cpu).then_some(id))
     }
 
     /// The distance from one node to another. If the kernel does not report it, its defaults: 10 for the node itself
     /// and 20 for any other (`LOCAL_DISTANCE`, `REMOTE_DISTANCE`).
     pub fn distance(&self, from: u32, to: u32) -> u32 {
-        let reported = self
-            .nodes
+        self.nodes
             .get(&from)
-            .and_then(|node| node.distances.get(&to));
-        reported
+            .and_then(|node| node.distances.get(&to))
             .copied()
             .unwrap_or(if from == to { 10 } else { 20 })
     }
 
     /// The other nodes by distance from one, nearest first, then by id.
     pub fn nearest_nodes(&self, from: u32) -> Vec<u32> {
-        let others = self.nodes.keys().copied().filter(|&id| id != from);
-        others
+        self.nodes
+            .keys()
+            .copied()
+            .filter(|&id| id != from)
             .sorted_by_key(|&id| self.distance(from, id))
             .collect()
     }
@@ -132,8 +133,11 @@ impl Topology {
 
     /// The online CPUs of a node; of the nodes nearest to it, where it has none.
     pub fn cpus_near(&self, node: u32) -> CpuSet {
-        let nearest = self.nearest_with(node, |node| !node.cpus.is_empty());
-        CpuSet::union_of(nearest.iter().map(|id| &self.nodes[&id].cpus))
+        CpuSet::union_of(
+            self.nearest_with(node, |node| !node.cpus.is_empty())
+                .iter()
+                .map(|id| &self.nodes[&id].cpus),
+        )
     }
 
     /// The node itself, if something holds for it; else of the others for which it holds the nearest, and all that are as
@@ -146,10 +150,10 @@ impl Topology {
         let others: Vec<u32> = self.nearest_nodes(own).into_iter().filter(holds).collect();
         let distance = |other: &u32| self.distance(own, *other);
         let least = others.first().map(distance);
-        let nearest = others
+        others
             .into_iter()
-            .filter(|other| Some(distance(other)) == least);
-        nearest.collect()
+            .filter(|other| Some(distance(other)) == least)
+            .collect()
     }
 }
 

@@ -49,8 +49,10 @@ impl Policy {
 
 fn policy(text: &str) -> Result<Policy, Wrong> {
     let document = DeTable::parse(text).map_err(|error| {
-        let start = error.span().map_or(0, |span| span.start);
-        (start, error.message().to_owned())
+        (
+            error.span().map_or(0, |span| span.start),
+            error.message().to_owned(),
+        )
     })?;
     let mut policy = Policy::default();
     for (key, item) in in_order(document.get_ref()) {
@@ -92,7 +94,7 @@ fn conditions(item: &Item<'_>) -> Result<(Vec<Condition>, String), Wrong> {
     for (key, item) in entries(item)? {
         let (number, text) = (integer(item), item.get_ref().as_str());
         let pattern = || {
-            let text = text.ok_or_else(|| at(item, "expected a string"))?;
+            let text = string(item)?;
             let wrong =
                 |error: glob::PatternError| format!("`{text}` is not a pattern: {}", error.msg);
             Pattern::new(text).map_err(|error| at(item, wrong(error)))
@@ -154,10 +156,11 @@ fn set(
 ) -> Result<(), Wrong> {
     let name = key.get_ref().as_ref();
     let Some(entry) = named(name) else {
-        let fitting = SETTINGS
+        let known: Vec<_> = SETTINGS
             .iter()
-            .filter(|entry| entry.is_for_interfaces() == for_interfaces);
-        let known: Vec<_> = fitting.map(|entry| entry.key).collect();
+            .filter(|entry| entry.is_for_interfaces() == for_interfaces)
+            .map(|entry| entry.key)
+            .collect();
         return Err(if for_interfaces {
             unknown("setting", key, &known)
         } else {
@@ -203,8 +206,7 @@ fn cpus(item: &Item<'_>) -> Result<CpuSet, Wrong> {
         "mask" => CpuSet::parse_mask,
         _ => return Err(unknown("key", key, &["cpus", "mask"])),
     };
-    let text = item.get_ref().as_str();
-    match parse(text.ok_or_else(|| at(item, "expected a string"))?) {
+    match parse(string(item)?) {
         Ok(cpus) if cpus.is_empty() => Err(at(item, "expected at least one CPU")),
         cpus => cpus.map_err(|error| at(item, error.to_string())),
     }
@@ -212,10 +214,11 @@ fn cpus(item: &Item<'_>) -> Result<CpuSet, Wrong> {
 
 fn unknown(what: &str, key: &Key<'_>, known: &[&str]) -> Wrong {
     let name = key.get_ref().as_ref();
-    let distances = known
+    let fix = match known
         .iter()
-        .map(|known| (strsim::damerau_levenshtein(name, known), known));
-    let fix = match distances.min() {
+        .map(|known| (strsim::damerau_levenshtein(name, known), known))
+        .min()
+    {
         Some((distance, near)) if distance <= 2 && distance * 2 < name.len() => {
             format!("did you mean `{near}`?")
         }
@@ -243,11 +246,16 @@ fn in_order<'d, 't>(table: &'d DeTable<'t>) -> Vec<(&'d Key<'t>, &'d Item<'t>)> 
     entries
 }
 
+fn string<'d>(item: &'d Item<'_>) -> Result<&'d str, Wrong> {
+    let text = item.get_ref().as_str();
+    text.ok_or_else(|| at(item, "expected a string"))
+}
+
 /// An integer of any base, as decimal text.
 fn integer(item: &Item<'_>) -> Option<String> {
     let integer = item.get_ref().as_integer()?;
-    let number = i64::from_str_radix(integer.as_str(), integer.radix()).ok()?;
-    Some(number.to_string())
+    let number = i64::from_str_radix(integer.as_str(), integer.radix());
+    Some(number.ok()?.to_string())
 }
 
 /// A policy file without its comments, which may say anything; `None` when it is none.
@@ -290,14 +298,16 @@ const COLUMNS: usize = 120;
 /// `dist/nicpin.toml`.
 pub fn example() -> String {
     let settings = |for_interfaces| {
-        let entries = SETTINGS.iter();
-        entries
+        SETTINGS
+            .iter()
             .filter(move |entry| entry.is_for_interfaces() == for_interfaces)
             .map(described)
             .join("")
     };
-    let about = POLICY.lines().map(|line| format!("# {line}"));
-    let about = about.map(|line| format!("{}\n", line.trim_end())).join("");
+    let about = POLICY
+        .lines()
+        .map(|line| format!("{}\n", format!("# {line}").trim_end()))
+        .join("");
     format!(
         "{HEAD}{about}{}\n[defaults]\n{}\n# Rules match by any of:\n{}#\n{RULES}",
         settings(false),

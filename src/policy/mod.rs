@@ -115,9 +115,11 @@ impl Policy {
 
     /// What is given for a setting, in any place.
     fn given<T: Clone>(&self, setting: &'static Setting<T>) -> impl Iterator<Item = T> {
-        let of_rules = self.rules.iter().map(|rule| &rule.set);
-        let all = of_rules.chain([&self.defaults, &self.options]);
-        all.filter_map(|settings| settings.get(setting))
+        self.rules
+            .iter()
+            .map(|rule| &rule.set)
+            .chain([&self.defaults, &self.options])
+            .filter_map(|settings| settings.get(setting))
     }
 
     /// Refuses settings without effect beside others of the same place.
@@ -151,8 +153,8 @@ impl Policy {
 
     /// A setting of the machine.
     pub(crate) fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
-        let given = self.options.get(setting);
-        given
+        self.options
+            .get(setting)
             .or_else(|| self.machine.get(setting))
             .unwrap_or_else(|| setting.default_value())
     }
@@ -189,10 +191,10 @@ impl Rule {
             Condition::Node(node) => machine.nodes_of(interface).contains(*node),
             Condition::Pci(pattern) => fits(pattern, &device.pci_id),
             // Whichever carriers are there.
-            Condition::Speed(speeds) => {
-                let carries = interface.supported_mbps.or(interface.speed_mbps);
-                carries.is_some_and(|mbps| speeds.contains(&mbps))
-            }
+            Condition::Speed(speeds) => interface
+                .supported_mbps
+                .or(interface.speed_mbps)
+                .is_some_and(|mbps| speeds.contains(&mbps)),
         })
     }
 }
@@ -200,8 +202,9 @@ impl Rule {
 impl Choice {
     /// A setting of the interface.
     pub(crate) fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
-        let given = self.settings.get(setting);
-        given.unwrap_or_else(|| setting.default_value())
+        self.settings
+            .get(setting)
+            .unwrap_or_else(|| setting.default_value())
     }
 }
 

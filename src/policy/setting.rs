@@ -254,8 +254,10 @@ impl Entry {
 
     /// Its words and what they mean, less the empty one.
     pub fn shown_words(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let words = self.words.iter().copied();
-        words.filter(|(word, _)| !word.is_empty())
+        self.words
+            .iter()
+            .copied()
+            .filter(|(word, _)| !word.is_empty())
     }
 
     /// The values that it takes, as a line of the file has them, and what each means; the default first.
@@ -264,11 +266,12 @@ impl Entry {
             Some(_) => (word.to_owned(), means.to_owned()),
             None => (format!("\"{word}\""), means.to_owned()),
         });
-        let forms = self.forms.iter().map(|form| match form.described() {
-            (what, example) if form.is_number() => (example.to_owned(), what),
-            (_, example) => (format!("\"{example}\""), form.in_help().1.to_owned()),
-        });
-        words.chain(forms).collect()
+        words
+            .chain(self.forms.iter().map(|form| match form.described() {
+                (what, example) if form.is_number() => (example.to_owned(), what),
+                (_, example) => (format!("\"{example}\""), form.in_help().1.to_owned()),
+            }))
+            .collect()
     }
 
     /// Where it is a boolean, the word that is not the default, and what that means.

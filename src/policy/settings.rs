@@ -55,8 +55,9 @@ impl Settings {
             let entry =
                 named(key).ok_or_else(|| SettingError(format!("there is no setting `{key}`")))?;
             let value = entry.read(text);
-            let value = value.map_err(|error| SettingError(format!("{key}: {error}")))?;
-            Ok((entry.key, value))
+            value
+                .map_err(|error| SettingError(format!("{key}: {error}")))
+                .map(|value| (entry.key, value))
         };
         given
             .into_iter()
@@ -77,8 +78,7 @@ impl Settings {
 
     /// Refuses a setting without effect beside another one given here. `place` begins the message, `dashes` each setting.
     pub(crate) fn check_effects(&self, place: &str, dashes: &str) -> Result<(), NoEffect> {
-        let found = self.without_effect(self);
-        found.map_or(Ok(()), |(setting, beside)| {
+        self.without_effect(self).map_or(Ok(()), |(setting, beside)| {
             Err(NoEffect(format!(
                 "{place}{dashes}{setting} has no effect beside {dashes}{beside}; fix: leave one of them out"
             )))

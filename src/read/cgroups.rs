@@ -190,8 +190,11 @@ fn processes(root: &Root, cgroup: Option<String>) -> Result<Vec<u32>> {
         }
         looked_at += 1;
         if looked_at < MOST {
-            let names = read_names(root, &cgroup)?;
-            level.extend(names.iter().map(|name| format!("{cgroup}/{name}")));
+            level.extend(
+                read_names(root, &cgroup)?
+                    .iter()
+                    .map(|name| format!("{cgroup}/{name}")),
+            );
         }
     }
     Ok(all)

@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::rx_hash::{Filter, FilterTarget, FlowKind, Key, RssContext, RxHash};
-use crate::machine::setting::{ETHTOOL, features_file, rss_file};
+use crate::machine::setting::ethtool_file as file;
 use crate::machine::{Channels, Rss};
 use crate::read::files::{Result, name_in, name_of, read_as, read_text};
 use crate::read::others::bus_device;
@@ -54,11 +54,6 @@ struct LinkModes {
 #[derive(Serialize, Deserialize)]
 struct Features {
     ntuple: Option<bool>,
-}
-
-/// Where a tree has an answer about an interface.
-fn file(interface: &str, name: &str) -> String {
-    format!("{ETHTOOL}/{interface}/{name}")
 }
 
 /// An answer to an ioctl; `None` if the driver has none, or is not ready to give it, as of some interfaces that are down.
@@ -147,8 +142,9 @@ pub(crate) fn channels(root: &Root, interface: &str) -> Result<(Option<Channels>
 /// Sets the channels of an interface. Needs `CAP_NET_ADMIN`; takes the link down for a moment with most drivers.
 pub(crate) fn set_channels(root: &Root, interface: &str, channels: &Channels) -> io::Result<()> {
     let set = || ioctls::set_channels(interface, channels.to_numbers());
-    let path = file(interface, "channels");
-    change(root, interface, &path, set, || Ok(channels))
+    change(root, interface, &file(interface, "channels"), set, || {
+        Ok(channels)
+    })
 }
 
 /// Changes an interface by `set`; in a tree the recorded answer at this path changes, and nothing else. Refuses to change
@@ -174,7 +170,7 @@ fn change<T: Serialize>(
 
 /// The RSS indirection table of an interface.
 pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>> {
-    let path = rss_file(interface);
+    let path = file(interface, "rss");
     let answer = root.answer(&path, || {
         let recorded = reported(ioctls::get_rss(interface))?.map(|(table, queues, function)| {
             let rss = Rss {
@@ -203,7 +199,7 @@ pub(crate) fn set_rss(root: &Root, interface: &str, rss: &Rss) -> io::Result<()>
         let is_default = rss.is_default();
         ioctls::set_rss(interface, if is_default { &[] } else { &rss.table })
     };
-    change(root, interface, &rss_file(interface), set, || {
+    change(root, interface, &file(interface, "rss"), set, || {
         let now = self::rss(root, interface)?;
         Ok(RecordedRss {
             function: now.map_or(0, |now| now.function),
@@ -214,7 +210,7 @@ pub(crate) fn set_rss(root: &Root, interface: &str, rss: &Rss) -> io::Result<()>
 
 /// Whether ntuple filters are on; `None` where they cannot be turned on and off.
 pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>> {
-    let answer = root.answer(&features_file(interface), || {
+    let answer = root.answer(&file(interface, "features"), || {
         Ok(
             reported(ioctls::get_feature(interface, NTUPLE))?.map(|(on, changeable)| Features {
                 ntuple: changeable.then_some(on),
@@ -228,7 +224,7 @@ pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>> {
 pub(crate) fn set_ntuple(root: &Root, interface: &str, on: bool) -> io::Result<()> {
     let set = || ioctls::set_feature(interface, NTUPLE, on);
     let ntuple = Some(on);
-    let path = features_file(interface);
+    let path = file(interface, "features");
     change(root, interface, &path, set, || Ok(Features { ntuple }))
 }
 
@@ -270,18 +266,22 @@ fn ask(interface: &str, found: RxHash) -> RxHash {
     });
     let mut contexts = BTreeMap::new();
     for number in [0].into_iter().chain(named) {
-        let context = ioctls::get_context(interface, number)
-            .ok()
-            .filter(|(.., table)| !table.is_empty());
-        contexts.extend(context.map(|(function, transform, key, table)| {
-            let context = RssContext {
-                function,
-                transform,
-                key: Key(key),
-                table,
-            };
-            (number, context)
-        }));
+        contexts.extend(
+            ioctls::get_context(interface, number)
+                .ok()
+                .filter(|(.., table)| !table.is_empty())
+                .map(|(function, transform, key, table)| {
+                    (
+                        number,
+                        RssContext {
+                            function,
+                            transform,
+                            key: Key(key),
+                            table,
+                        },
+                    )
+                }),
+        );
     }
     let fields = |&(kind, number): &(FlowKind, u32)| {
         Some((kind, ioctls::get_fields(interface, number).ok()?))

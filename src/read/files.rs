@@ -42,14 +42,14 @@ pub(crate) fn read_names(root: &Root, path: &str) -> Result<Vec<String>> {
 
 /// The node in a file such as `numa_node`; `None` for -1 (`NUMA_NO_NODE`), which is never node 0, and if the file is absent.
 pub(crate) fn read_node(root: &Root, path: &str) -> Result<Option<u32>> {
-    let node = read_as(root, path, |text| match text.trim() {
+    Ok(read_as(root, path, |text| match text.trim() {
         "-1" => Ok(None),
         text => match numbered(text, "", MAX_NODES) {
             None => Err(format!("`{}` is not a node", shown(text))),
             node => Ok(node),
         },
-    })?;
-    Ok(node.flatten())
+    })?
+    .flatten())
 }
 
 /// A file that holds one number; `None` if it is absent. An error if the number is larger than the kernel's type for it.

@@ -11,7 +11,8 @@ use crate::machine::channels::MAX_QUEUES;
 use crate::machine::interface::{is_pci_address, natural};
 use crate::machine::others::Virtual;
 use crate::machine::{
-    Device, Interface, MaskFile, PcieLink, Polling, RxQueue, Stacked, TxQueue, VmbusChannel,
+    Device, Interface, Machine, MaskFile, PcieLink, Polling, RxQueue, Stacked, TxQueue,
+    VmbusChannel,
 };
 use crate::read::files::{
     Result, name_in, name_of, numbered, read_as, read_list, read_names, read_node, read_number,
@@ -25,20 +26,9 @@ const NET: &str = "/sys/class/net";
 /// The limit of interfaces with a device: sixteen times the 256 functions of a PCI bus.
 const MAX_INTERFACES: usize = 4096;
 
-/// What `/sys/class/net` lists, each kind by name.
-#[derive(Debug, Default)]
-pub(crate) struct Listed {
-    /// Those with a device.
-    pub(crate) interfaces: Vec<Interface>,
-    /// Interfaces above others.
-    pub(crate) stacked: Vec<Stacked>,
-    /// Interfaces without a device and not above others.
-    pub(crate) virtuals: Vec<Virtual>,
-}
-
-/// The interfaces of a machine.
-pub(crate) fn read(root: &Root, wants: Wants) -> Result<Listed> {
-    let mut listed = Listed::default();
+/// What `/sys/class/net` lists of a machine, each kind by name.
+pub(crate) fn read(root: &Root, wants: Wants) -> Result<Machine> {
+    let mut listed = Machine::default();
     let mut names = read_names(root, NET)?;
     // A file beside the interfaces.
     names.retain(|name| name != "bonding_masters");
@@ -76,15 +66,16 @@ pub(crate) fn read(root: &Root, wants: Wants) -> Result<Listed> {
             return Err(root.content_error(NET, reason));
         }
         if let Some(device) = &device {
-            let interface = read_interface(root, &path, &name, device, wants)?;
-            listed.interfaces.extend(interface);
+            listed
+                .interfaces
+                .extend(read_interface(root, &path, &name, device, wants)?);
         }
         if !lowers.is_empty() {
             let kind = others::devtype(root, &path)?;
             listed.stacked.push(Stacked { name, lowers, kind });
         } else if device.is_none() {
             let kind = others::kind(root, &path)?;
-            listed.virtuals.push(Virtual { name, kind });
+            listed.others.virtuals.push(Virtual { name, kind });
         }
     }
     Ok(listed)
@@ -337,17 +328,9 @@ fn read_irqs(root: &Root, path: &str) -> Result<Vec<u32>> {
     Ok(irqs)
 }
 
-/// Reads the steering settings of an interface's queues, if only their numbers were read before.
-pub(crate) fn read_queue_settings(root: &Root, interface: &mut Interface) -> Result<()> {
-    if interface.is_elsewhere() {
-        return Ok(());
-    }
-    read_queues(root, interface, Queues::Steering)
-}
-
 /// Reads an interface's queues, all of the same one if it is renamed meanwhile; its RSS table, and whether ntuple filters
 /// are on.
-fn read_queues(root: &Root, interface: &mut Interface, wanted: Queues) -> Result<()> {
+pub(crate) fn read_queues(root: &Root, interface: &mut Interface, wanted: Queues) -> Result<()> {
     let path = format!("{NET}/{}/queues", interface.name);
     let read = || read_pinned_queues(root, &path, wanted);
     (interface.rx_queues, interface.tx_queues) = root.with_pinned([&path], read)?;
@@ -376,11 +359,11 @@ fn read_pinned_queues(
             if wanted == Queues::Numbers {
                 return Ok(None);
             }
-            let mask = read_as(root, &file(setting), |text| match text.trim() {
+            Ok(read_as(root, &file(setting), |text| match text.trim() {
                 "" if may_be_empty => Ok(None),
                 text => MaskFile::parse(text).map(Some),
-            })?;
-            Ok(mask.flatten())
+            })?
+            .flatten())
         };
         if let Some(index) = numbered(&name, "rx-", MAX_QUEUES) {
             rx.push(RxQueue {

@@ -139,8 +139,10 @@ pub fn parse(source: &mut dyn Read) -> io::Result<Interrupts> {
 pub fn read_counts(source: &mut dyn Read, irqs: &BTreeSet<u32>) -> io::Result<Counts> {
     let mut rows = BTreeMap::new();
     let cpus = read_rows(source, &|irq| irqs.contains(&irq), |irq, counts, tail| {
-        let counts = counts.to_str().ok();
-        let counts = counts.and_then(|counts| numbers(counts.split_ascii_whitespace()));
+        let counts = counts
+            .to_str()
+            .ok()
+            .and_then(|counts| numbers(counts.split_ascii_whitespace()));
         let counts =
             counts.ok_or("has a row with something else than counts in it; fix: run again")?;
         let whose = tail.trim().to_owned();
@@ -251,12 +253,12 @@ fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
     }
     let mut at = 0;
     for found in 0..cpus {
-        let blanks = bytes[at..].iter().take_while(|&&byte| byte == b' ');
-        let count = at + blanks.count();
-        let digits = bytes[count..]
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit());
-        let end = count + digits.count();
+        let count = at + bytes[at..].iter().take_while(|&&byte| byte == b' ').count();
+        let end = count
+            + bytes[count..]
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit())
+                .count();
         if end == count || !is_end(end) {
             return (found, at);
         }

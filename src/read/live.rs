@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
 use crate::machine::setting::{FLOW_ENTRIES, IRQ_FILES};
-use crate::machine::{Interface, Machine, Others};
+use crate::machine::{Interface, Machine};
 use crate::read::files::{Result, line_of, read_as, read_names, read_number, read_text};
-use crate::read::interfaces::{self, Listed};
 use crate::read::interrupts::{Handlers, INTERRUPTS, IRQS};
-use crate::read::{Wants, cgroups, ethtool, netlink, others, threads, tools, topology, vectors};
+use crate::read::{
+    Queues, Wants, cgroups, ethtool, interfaces, netlink, others, threads, tools, topology, vectors,
+};
 use crate::root::Root;
 use crate::root::tree::ABOUT;
 
@@ -39,19 +40,16 @@ fn if_wanted<T: Default>(wanted: bool, read: impl FnOnce() -> Result<T>) -> Resu
 
 /// Reads the settings of a machine, and nothing that only planning needs: a restore must not fail because of it.
 pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine> {
-    let Listed {
-        mut interfaces,
-        stacked,
-        virtuals,
-    } = interfaces::read(root, wants)?;
+    let mut machine = interfaces::read(root, wants)?;
+    let interfaces = &mut machine.interfaces;
     // A topology dump has no /proc at all; any other machine needs its interrupts.
-    let without_proc = !root.is_there("/proc")?;
+    machine.without_proc = !root.is_there("/proc")?;
     let rdma = others::rdma(root)?;
-    let mut cards = others::cards(root, &interfaces)?;
+    let mut cards = others::cards(root, interfaces)?;
     for card in cards.iter().filter(|card| card.may_be_elsewhere()) {
         interfaces.extend(interfaces::elsewhere(root, &card.address)?);
     }
-    if !interfaces.is_empty() && !without_proc {
+    if !interfaces.is_empty() && !machine.without_proc {
         let mut client = netlink::open(root)?;
         let here = interfaces.iter_mut().filter(|of| !of.in_other_namespace);
         for interface in here {
@@ -69,28 +67,19 @@ pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine> {
             handlers.listed()?;
         }
         root.with_pinned([IRQ_FILES, IRQS], || {
-            vectors::read(root, &handlers, &mut interfaces, &rdma)
+            vectors::read(root, &handlers, interfaces, &rdma)
         })?;
-        threads::read(root, &mut interfaces)?;
+        threads::read(root, interfaces)?;
     }
     // Nobody has set up the interface of such a function, or its driver has failed.
     interfaces.retain(|of| {
         !of.is_elsewhere() || !of.vectors.is_empty() || !of.unknown_vectors.is_empty()
     });
     cards.retain(|card| interfaces.iter().all(|of| of.name != card.address));
-    Ok(Machine {
-        others: Others {
-            virtuals,
-            rdma,
-            cards,
-        },
-        stacked,
-        without_proc,
-        without_irqs: !without_proc && without_irqs(root, &interfaces)?,
-        interfaces,
-        flow_entries: read_number(root, FLOW_ENTRIES)?,
-        ..Machine::default()
-    })
+    machine.without_irqs = !machine.without_proc && without_irqs(root, interfaces)?;
+    machine.flow_entries = read_number(root, FLOW_ENTRIES)?;
+    (machine.others.rdma, machine.others.cards) = (rdma, cards);
+    Ok(machine)
 }
 
 /// Reads how the queues of some interfaces are steered, where only their numbers were read before
@@ -102,8 +91,8 @@ pub fn read_queue_settings(
 ) -> Result<()> {
     let interfaces = machine.interfaces.iter_mut();
     interfaces
-        .filter(|interface| names.contains(&interface.name))
-        .try_for_each(|interface| interfaces::read_queue_settings(root, interface))
+        .filter(|of| names.contains(&of.name) && !of.is_elsewhere())
+        .try_for_each(|of| interfaces::read_queues(root, of, Queues::Steering))
 }
 
 /// The host name; `None` where the machine reports none, as in a capture that does not identify it.
@@ -140,8 +129,10 @@ fn hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>>
         let path = format!("{IRQ_FILES}/{}/affinity_hint", vector.irq);
         let hint = read_as(root, &path, CpuSet::parse_kernel_mask)?;
         // An all-zero mask is not a hint.
-        let hint = hint.filter(|cpus| !cpus.is_empty());
-        hints.extend(hint.map(|cpus| (vector.irq, cpus)));
+        hints.extend(
+            hint.filter(|cpus| !cpus.is_empty())
+                .map(|cpus| (vector.irq, cpus)),
+        );
     }
     Ok(hints)
 }

@@ -74,8 +74,11 @@ impl DriverPatterns {
     /// That of a driver, as [`classify`] takes it.
     pub(crate) fn of(driver: Option<&str>) -> Self {
         let is_own = |drivers: &str| drivers.split(' ').any(|name| Some(name) == driver);
-        let own = TABLE.iter().filter(|(drivers, _)| is_own(drivers));
-        let mut rows: Vec<&Row> = own.flat_map(|(_, rows)| *rows).collect();
+        let mut rows: Vec<&Row> = TABLE
+            .iter()
+            .filter(|(drivers, _)| is_own(drivers))
+            .flat_map(|(_, rows)| *rows)
+            .collect();
         if rows.is_empty() {
             for (drivers, of_drivers) in TABLE {
                 // Names may begin with their driver's name. Sub-functions share their parents' names.

@@ -44,20 +44,21 @@ const REQUEST: u16 = 1 | 4;
 
 /// The other names of each interface that has any (`ip link property`, Linux 5.5 and later).
 pub(crate) fn altnames(root: &Root) -> Result<BTreeMap<String, Vec<String>>> {
-    let answer = root.answer(ALTNAMES, || {
-        let mut request = Request::new().op_getlink_dump(&Ifinfomsg::new());
-        request.encode().push_ext_mask(WITHOUT_COUNTERS);
-        let links =
-            Client::connect(SockProtocol::NetlinkRoute)?.request(&request, |(_, link)| {
-                let text = |name: &CStr| name.to_string_lossy().into_owned();
-                // An attribute that is absent.
-                let others = link.get_prop_list().ok()?.get_alt_ifname();
-                Some((text(link.get_ifname().ok()?), others.map(text).collect()))
-            })?;
-        let links: BTreeMap<_, _> = links.into_iter().collect();
-        Ok((!links.is_empty()).then_some(links))
-    })?;
-    Ok(answer.unwrap_or_default())
+    Ok(root
+        .answer(ALTNAMES, || {
+            let mut request = Request::new().op_getlink_dump(&Ifinfomsg::new());
+            request.encode().push_ext_mask(WITHOUT_COUNTERS);
+            let links =
+                Client::connect(SockProtocol::NetlinkRoute)?.request(&request, |(_, link)| {
+                    let text = |name: &CStr| name.to_string_lossy().into_owned();
+                    // An attribute that is absent.
+                    let others = link.get_prop_list().ok()?.get_alt_ifname();
+                    Some((text(link.get_ifname().ok()?), others.map(text).collect()))
+                })?;
+            let links: BTreeMap<_, _> = links.into_iter().collect();
+            Ok((!links.is_empty()).then_some(links))
+        })?
+        .unwrap_or_default())
 }
 
 /// The kernel's netlink on a live machine; `None` in a tree, and on a kernel without the family.
@@ -79,14 +80,15 @@ pub(crate) fn netdev(
         Some(_) => read_number(root, &format!("/sys/class/net/{interface}/ifindex"))?,
         None => None,
     };
-    let answer = root.answer(&format!("{RECORDED}/{interface}"), || {
-        let Some((client, index)) = client.zip(index) else {
-            return Ok(None);
-        };
-        let answer = client.ask(index, threaded)?;
-        Ok(Some(answer).filter(|answer| !answer.is_empty()))
-    })?;
-    let answer = answer.map(Netdev::in_order);
+    let answer = root
+        .answer(&format!("{RECORDED}/{interface}"), || {
+            let Some((client, index)) = client.zip(index) else {
+                return Ok(None);
+            };
+            let answer = client.ask(index, threaded)?;
+            Ok(Some(answer).filter(|answer| !answer.is_empty()))
+        })?
+        .map(Netdev::in_order);
     Ok(answer.filter(|answer| !answer.is_empty()))
 }
 
@@ -133,8 +135,12 @@ impl Client {
 
     /// A socket of another protocol than generic netlink has no families.
     pub(crate) fn connect(protocol: SockProtocol) -> io::Result<Self> {
-        let flags = SockFlag::SOCK_CLOEXEC;
-        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
+        let socket = socket(
+            AddressFamily::Netlink,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            protocol,
+        )?;
         // To the kernel: what other processes send is refused.
         connect(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
         // The kernel answers at once; anything else must not make nicpin wait.
@@ -233,14 +239,17 @@ pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = io::Result<(Nlmsghdr, 
         if rest.is_empty() {
             return None;
         }
-        let message = rest.first_chunk().and_then(|header| {
-            let header = Nlmsghdr::new_from_array(*header);
-            let length = header.len as usize;
-            let payload = rest.get(Nlmsghdr::len()..length)?;
-            bytes = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-            Some((header, payload))
-        });
-        Some(message.ok_or_else(torn))
+        Some(
+            rest.first_chunk()
+                .and_then(|header| {
+                    let header = Nlmsghdr::new_from_array(*header);
+                    let length = header.len as usize;
+                    let payload = rest.get(Nlmsghdr::len()..length)?;
+                    bytes = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+                    Some((header, payload))
+                })
+                .ok_or_else(torn),
+        )
     })
 }
 
@@ -260,13 +269,12 @@ fn queue(reply: &netdev::IterableQueue, ifindex: u32) -> Option<NetdevQueue> {
     } else {
         reply.get_dmabuf().ok().map(|_| QueueUser::DeviceMemory)
     };
-    let queue = NetdevQueue {
+    (reply.get_ifindex().ok()? == ifindex).then_some(NetdevQueue {
         direction,
         id: reply.get_id().ok()?,
         napi: reply.get_napi_id().ok(),
         user,
-    };
-    (reply.get_ifindex().ok()? == ifindex).then_some(queue)
+    })
 }
 
 fn napi(reply: &netdev::IterableNapi, ifindex: u32, threaded: bool) -> Option<Napi> {
@@ -274,7 +282,7 @@ fn napi(reply: &netdev::IterableNapi, ifindex: u32, threaded: bool) -> Option<Na
     // instance whether it is.
     let own = reply.get_threaded().ok();
     let threaded = own.map_or(threaded, |own| own != 0);
-    let napi = Napi {
+    (reply.get_ifindex().ok()? == ifindex).then_some(Napi {
         id: reply.get_id().ok()?,
         irq: reply.get_irq().ok(),
         pid: reply.get_pid().ok().filter(|_| threaded),
@@ -282,8 +290,7 @@ fn napi(reply: &netdev::IterableNapi, ifindex: u32, threaded: bool) -> Option<Na
         defer_hard_irqs: reply.get_defer_hard_irqs().unwrap_or(0),
         gro_flush_timeout: reply.get_gro_flush_timeout().unwrap_or(0),
         irq_suspend_timeout: reply.get_irq_suspend_timeout().unwrap_or(0),
-    };
-    (reply.get_ifindex().ok()? == ifindex).then_some(napi)
+    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Drivers number queues, vectors, or both, and some truncate the name before the end of its number; then only the order
 //! of the vectors is left. Netlink takes precedence; names fill in what it does not report.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::machine::Role::{self, Combined, Control, Rdma, Rx, Tx};
 use crate::machine::netdev::IrqQueues;
@@ -68,8 +68,7 @@ pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, 
     let mut groups: BTreeMap<(Role, Numbering), Peers> = BTreeMap::new();
     for NamedVector { irq, named, .. } in &*found {
         let peers = groups.entry((named.role, named.numbering)).or_default();
-        let number = named.number.unwrap_or(u32::MAX);
-        peers.numbers.push((number, *irq));
+        peers.numbers.push((named.number.unwrap_or(u32::MAX), *irq));
     }
     for Peers { numbers, by_order } in groups.values_mut() {
         numbers.sort_unstable();
@@ -188,7 +187,7 @@ pub(crate) fn settle(
                 halves.push(other);
             }
             if (placed.role, placed.queue) != (known.role, known.queue) {
-                let (netlink, by_name) = (words(known), words(placed));
+                let [netlink, by_name] = [known, placed].map(|of| of.role.with_queue(of.queue));
                 interface.contradictions.push(format!(
                     "IRQ {irq} ({name}) is {netlink} by netlink and {by_name} by its name"
                 ));
@@ -214,12 +213,8 @@ pub(crate) fn settle(
             let stays = named.interface.is_some()
                 && matches!(named.numbering, Numbering::Queue | Rank)
                 && placed.source == Source::Name;
-            let what = if stays {
-                "placed with that queue"
-            } else {
-                "unchanged"
-            };
-            let by_name = words(placed);
+            let what = ["unchanged", "placed with that queue"][usize::from(stays)];
+            let by_name = placed.role.with_queue(placed.queue);
             interface.contradictions.push(format!(
                 "IRQ {irq} ({action}) is {by_name} by its name, which is IRQ {other} by netlink; it is {what}"
             ));
@@ -271,8 +266,9 @@ fn by_netlink(
         (None, None, None) => return None,
     };
     let other = if role == Rx { Tx } else { Rx };
-    let named = named.map(|named| (named.role, named.queue));
-    if named == Some((Combined, Some(queue))) && owner(other, queue, reported).is_none() {
+    if named.map(|named| (named.role, named.queue)) == Some((Combined, Some(queue)))
+        && owner(other, queue, reported).is_none()
+    {
         role = Combined;
     }
     Some(VectorUse {
@@ -284,27 +280,15 @@ fn by_netlink(
 
 /// The IRQ that has a queue by netlink, in a direction of this role.
 fn owner(role: Role, queue: u32, reported: &Reported) -> Option<u32> {
-    let of = |queues: fn(&IrqQueues) -> &BTreeSet<u32>| {
-        reported
-            .iter()
-            .find(|(_, of)| queues(of).contains(&queue))
-            .map(|(&irq, _)| irq)
-    };
-    let (rx, tx) = (|| of(|queues| &queues.rx), || of(|queues| &queues.tx));
-    match role {
-        Rx => rx(),
-        Tx => tx(),
-        Combined => rx().or_else(tx),
+    let rx = reported.iter().find(|(_, of)| of.rx.contains(&queue));
+    let tx = reported.iter().find(|(_, of)| of.tx.contains(&queue));
+    let owner = match role {
+        Rx => rx,
+        Tx => tx,
+        Combined => rx.or(tx),
         Rdma | Control => None,
-    }
-}
-
-fn words(placed: VectorUse) -> String {
-    let role = placed.role.name();
-    match placed.queue {
-        Some(queue) => format!("{role} {queue}"),
-        None => role.to_owned(),
-    }
+    };
+    owner.map(|(&irq, _)| irq)
 }
 
 #[cfg(test)]
@@ -534,7 +518,13 @@ mod tests {
         let vectors = settle(&mut interface, &found, &reported, action).unwrap();
         let mut lines: Vec<String> = vectors
             .iter()
-            .map(|(irq, _, placed)| format!("{irq} {} {:?}", words(*placed), placed.source))
+            .map(|(irq, _, placed)| {
+                format!(
+                    "{irq} {} {:?}",
+                    placed.role.with_queue(placed.queue),
+                    placed.source
+                )
+            })
             .collect();
         lines.sort();
         lines.extend(

@@ -24,10 +24,9 @@ pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<
         ..Sample::default()
     };
     for name in &wanted.interfaces {
-        let counters = read_interface(root, name)?;
         sample
             .interfaces
-            .extend(counters.map(|of| (name.clone(), of)));
+            .extend(read_interface(root, name)?.map(|of| (name.clone(), of)));
     }
     for &pid in &wanted.threads {
         sample
@@ -74,8 +73,7 @@ fn counters(
     parse: impl Fn(&str) -> ByCpu,
 ) -> Result<BTreeMap<u32, CpuCounts>> {
     let expected = "does not hold counters as the kernel prints them";
-    let counters = read_as(root, path, |text| parse(text).ok_or(expected))?;
-    Ok(counters.unwrap_or_default())
+    Ok(read_as(root, path, |text| parse(text).ok_or(expected))?.unwrap_or_default())
 }
 
 fn times(stat: &str) -> ByCpu {
@@ -86,13 +84,15 @@ fn times(stat: &str) -> ByCpu {
             return None;
         };
         let work = [user, nice, system, irq, softirq];
-        let counts = CpuCounts {
-            busy: work.into_iter().fold(0, u64::saturating_add),
-            irq,
-            softirq,
-            ..CpuCounts::default()
-        };
-        Some((numbered(cpu, "", MAX_CPUS)?, counts))
+        Some((
+            numbered(cpu, "", MAX_CPUS)?,
+            CpuCounts {
+                busy: work.into_iter().fold(0, u64::saturating_add),
+                irq,
+                softirq,
+                ..CpuCounts::default()
+            },
+        ))
     };
     // `cpu` alone is the sum of all.
     stat.lines()
@@ -104,8 +104,10 @@ fn times(stat: &str) -> ByCpu {
 
 fn softirqs(text: &str) -> ByCpu {
     let row = |name: &str| -> Option<Vec<u32>> {
-        let mut lines = text.lines().map(str::trim_start);
-        let line = lines.find_map(|line| line.strip_prefix(name))?;
+        let line = text
+            .lines()
+            .map(str::trim_start)
+            .find_map(|line| line.strip_prefix(name))?;
         numbers(line.split_ascii_whitespace())
     };
     let (rx, tx) = (row("NET_RX:")?, row("NET_TX:")?);
@@ -130,15 +132,17 @@ fn softnet(text: &str, online: &[u32]) -> ByCpu {
             return None;
         };
         let cpu = *words.get(12).or_else(|| online.get(at))?;
-        let counts = CpuCounts {
-            processed: processed.into(),
-            dropped: dropped.into(),
-            squeezed: squeezed.into(),
-            // Absent before Linux 2.6.35.
-            rps: words.get(9).copied().unwrap_or_default().into(),
-            ..CpuCounts::default()
-        };
-        (cpu < MAX_CPUS).then_some((cpu, counts))
+        (cpu < MAX_CPUS).then_some((
+            cpu,
+            CpuCounts {
+                processed: processed.into(),
+                dropped: dropped.into(),
+                squeezed: squeezed.into(),
+                // Absent before Linux 2.6.35.
+                rps: words.get(9).copied().unwrap_or_default().into(),
+                ..CpuCounts::default()
+            },
+        ))
     };
     text.lines().enumerate().map(line).collect()
 }

@@ -29,8 +29,11 @@ pub fn connected_sockets(root: &Root, topology: &Topology) -> Result<Option<Vec<
         let listed = list()?;
         let names = names(root)?;
         let addresses = addresses()?;
-        let inodes = listed.iter().map(|socket| socket.inode).collect();
-        let nodes = nodes(root, topology, &inodes)?;
+        let nodes = nodes(
+            root,
+            topology,
+            &listed.iter().map(|socket| socket.inode).collect(),
+        )?;
         let socket = |listed: Listed| {
             let bound = names.get(&listed.bound);
             let by_address = || names.get(addresses.get(&listed.local.ip())?);
@@ -104,8 +107,13 @@ fn addresses() -> io::Result<BTreeMap<IpAddr, u32>> {
     let addresses =
         Client::connect(SockProtocol::NetlinkRoute)?.request(&request, |(header, address)| {
             // On a point-to-point link the address is the peer's.
-            let own = address.get_local().or_else(|_| address.get_address());
-            Some((own.ok()?, header.ifa_index))
+            Some((
+                address
+                    .get_local()
+                    .or_else(|_| address.get_address())
+                    .ok()?,
+                header.ifa_index,
+            ))
         })?;
     Ok(addresses.into_iter().collect())
 }

@@ -196,22 +196,22 @@ fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
         return own;
     }
     // Receive queues come first.
-    let mut queues = answer
+    answer
         .queues
         .iter()
-        .filter(|queue| queue.napi == Some(napi));
-    queues.find_map(|queue| {
-        let role = match queue.direction {
-            Direction::Rx => Role::Rx,
-            Direction::Tx => Role::Tx,
-        };
-        let is_role = |of: Role| of == role || of == Role::Combined;
-        Some(
-            queue_vectors(interface)
-                .find(|of| of.queue == Some(queue.id) && is_role(of.role))?
-                .irq,
-        )
-    })
+        .filter(|queue| queue.napi == Some(napi))
+        .find_map(|queue| {
+            let role = match queue.direction {
+                Direction::Rx => Role::Rx,
+                Direction::Tx => Role::Tx,
+            };
+            let is_role = |of: Role| of == role || of == Role::Combined;
+            Some(
+                queue_vectors(interface)
+                    .find(|of| of.queue == Some(queue.id) && is_role(of.role))?
+                    .irq,
+            )
+        })
 }
 
 /// The mask of a thread by its directory, `/proc/PID`; `None` if it has ended.
@@ -238,8 +238,13 @@ pub(crate) fn set_affinity(
     let pid = thread_of(directory).ok_or(Errno::ESRCH)?;
     if !root.is_real() {
         let mut threads = recorded(root, interface)?;
-        let thread = threads.iter_mut().find(|thread| thread.pid == pid);
-        mask.clone_into(&mut thread.ok_or(Errno::ENOENT)?.affinity);
+        mask.clone_into(
+            &mut threads
+                .iter_mut()
+                .find(|thread| thread.pid == pid)
+                .ok_or(Errno::ENOENT)?
+                .affinity,
+        );
         return root.write_answer(&recorded_file(interface), &threads);
     }
     let cpus = CpuSet::parse_kernel_mask(mask).map_err(io::Error::other)?;

@@ -28,8 +28,8 @@ pub fn read(root: &Root) -> Result<Topology> {
         .union(&cpus_in(root, "/sys/fs/cgroup/cpuset.cpus.isolated")?);
     let nohz_full = cpus_in(root, &format!("{CPU}/nohz_full"))?;
     let cores = groups(&online, |cpu| {
-        let siblings = shared(root, cpu, ["thread_siblings", "core_cpus"])?;
-        Ok(siblings.unwrap_or_else(|| CpuSet::single(cpu)))
+        Ok(shared(root, cpu, ["thread_siblings", "core_cpus"])?
+            .unwrap_or_else(|| CpuSet::single(cpu)))
     })?;
     Ok(Topology {
         possible: possible.last().map_or(0, |last| last + 1),
@@ -66,8 +66,9 @@ pub(crate) fn read_online(root: &Root) -> Result<CpuSet> {
     let path = format!("{CPU}/online");
     if let Some(online) = read_list(root, &path)? {
         if online.is_empty() {
-            let reason = "lists no online CPU; is /sys an incomplete copy?";
-            return Err(root.content_error(&path, reason));
+            return Err(
+                root.content_error(&path, "lists no online CPU; is /sys an incomplete copy?")
+            );
         }
         return Ok(online);
     }
@@ -199,20 +200,24 @@ fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
         };
         // Kernels before 2.6.25 print only the mask.
         let cpus = read_cpus(root, &format!("{NODE}/{name}"), ["cpulist", "cpumap"])?;
-        let node = Node {
-            cpus: cpus.unwrap_or_default().intersection(online),
-            without_memory: !with_memory.is_empty() && !with_memory.contains(id),
-            distances: BTreeMap::new(),
-        };
-        nodes.insert(id, node);
+        nodes.insert(
+            id,
+            Node {
+                cpus: cpus.unwrap_or_default().intersection(online),
+                without_memory: !with_memory.is_empty() && !with_memory.contains(id),
+                distances: BTreeMap::new(),
+            },
+        );
     }
     if nodes.is_empty() {
         let cpus = online.clone();
-        let only = Node {
-            cpus,
-            ..Node::default()
-        };
-        return Ok(BTreeMap::from([(0, only)]));
+        return Ok(BTreeMap::from([(
+            0,
+            Node {
+                cpus,
+                ..Node::default()
+            },
+        )]));
     }
     // Column k of a distance file is the k-th online node, not node k; in some dumps it is the k-th possible one.
     let possible: Vec<u32> = cpus_in(root, &format!("{NODE}/possible"))?.iter().collect();
