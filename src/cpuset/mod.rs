@@ -98,9 +98,10 @@ impl CpuSet {
     /// The CPUs in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.used_words().flat_map(|(index, word)| {
-            let without_lowest = |rest: &u64| Some(rest & (rest - 1)).filter(|rest| *rest != 0);
-            std::iter::successors(Some(word), without_lowest)
-                .map(move |rest| index * 64 + rest.trailing_zeros())
+            std::iter::successors(Some(word), |rest| {
+                Some(rest & (rest - 1)).filter(|rest| *rest != 0)
+            })
+            .map(move |rest| index * 64 + rest.trailing_zeros())
         })
     }
 

@@ -62,8 +62,9 @@ impl Rss {
     pub(crate) fn to_setting(&self) -> String {
         let entries = self.table.len();
         // The shortest beginning of the table of which it is a repetition.
-        let is_period = |at: &usize| self.table[*at..] == self.table[..entries - at];
-        let period = (1..entries).find(is_period).unwrap_or(entries);
+        let period = (1..entries)
+            .find(|at| self.table[*at..] == self.table[..entries - at])
+            .unwrap_or(entries);
         let runs = self.table[..period].chunk_by(|a, b| a == b);
         let runs: String = runs
             .map(|run| match run {

@@ -185,8 +185,7 @@ impl Delta {
             (&from.softirqs, &to.softirqs),
             (&from.softnet, &to.softnet),
         ] {
-            let work = |was: &CpuCounts, now: &CpuCounts| Some(now.since(*was).0);
-            let (grown, _) = compare(was, now, work);
+            let (grown, _) = compare(was, now, |was, now| Some(now.since(*was).0));
             for (cpu, counts) in grown.into_iter().filter(|(cpu, _)| is_online(cpu)) {
                 cpus.entry(cpu).or_default().add(counts);
             }

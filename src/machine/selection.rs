@@ -65,12 +65,10 @@ impl Selection {
             ..Self::default()
         };
         if selectors.is_empty() {
-            let works =
-                |i: &&Interface| i.link == "up" || i.vectors.iter().any(Vector::is_queue_vector);
             selection.names = machine
                 .interfaces
                 .iter()
-                .filter(works)
+                .filter(|i| i.link == "up" || i.vectors.iter().any(Vector::is_queue_vector))
                 .map(|i| i.name.clone())
                 .collect();
         }
@@ -281,8 +279,10 @@ pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
             .dedup()
             .collect();
     }
-    let has_interface = |one: &&Stacked| machine.below(&one.name).next().is_some();
-    let stacked = machine.stacked.iter().filter(has_interface);
+    let stacked = machine
+        .stacked
+        .iter()
+        .filter(|one| machine.below(&one.name).next().is_some());
     let rdma = machine
         .others
         .rdma

@@ -271,8 +271,9 @@ pub fn shown(path: &str) -> Cow<'_, str> {
             _ => None,
         }
     };
-    let thread = || Some(format!("affinity of thread {}", thread_of(path)?));
-    answer().or_else(thread).map_or(path.into(), Cow::Owned)
+    answer()
+        .or_else(|| Some(format!("affinity of thread {}", thread_of(path)?)))
+        .map_or(path.into(), Cow::Owned)
 }
 
 /// The id in the directory of a thread.

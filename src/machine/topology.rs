@@ -88,9 +88,13 @@ impl Topology {
 
     /// The node of a device, of the nodes that have usable CPUs.
     pub fn home(&self, device: &Device, usable: &CpuSet) -> Home {
-        let on = |node: &Node| node.cpus.intersection(usable);
         let home = |nodes: NodeSet, source| {
-            let cpus = CpuSet::union_of(nodes.iter().filter_map(|id| self.nodes.get(&id)).map(on));
+            let cpus = CpuSet::union_of(
+                nodes
+                    .iter()
+                    .filter_map(|id| self.nodes.get(&id))
+                    .map(|node| node.cpus.intersection(usable)),
+            );
             Home {
                 nodes,
                 source,

@@ -336,8 +336,9 @@ fn described(entry: &Entry) -> String {
 }
 
 fn rows<T: Display>(rows: impl IntoIterator<Item = (T, T)>) -> String {
-    let row = |(value, means)| format!("#   {value:<12} {means}\n");
-    rows.into_iter().map(row).join("")
+    rows.into_iter()
+        .map(|(value, means)| format!("#   {value:<12} {means}\n"))
+        .join("")
 }
 
 #[cfg(test)]

@@ -119,11 +119,10 @@ pub(crate) fn fastest_mode(root: &Root, interface: &str) -> Result<Option<u32>> 
         Ok(supported.map(|supported| LinkModes { supported }))
     })?;
     // What else has a bit among them, such as `Autoneg` and `FIBRE`, has no speed.
-    let mbps = |mode: String| mode.split_once("base")?.0.parse().ok();
     Ok(modes
         .into_iter()
         .flat_map(|modes| modes.supported)
-        .filter_map(mbps)
+        .filter_map(|mode| mode.split_once("base")?.0.parse().ok())
         .max())
 }
 

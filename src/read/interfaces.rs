@@ -215,8 +215,7 @@ fn read_vmbus(root: &Root, path: &str) -> Result<Vec<VmbusChannel>> {
             continue;
         };
         let id = name.parse().ok().filter(|_| cpu < MAX_CPUS);
-        let unread = || root.content_error(&file, "is not the CPU of a channel");
-        let id = id.ok_or_else(unread)?;
+        let id = id.ok_or_else(|| root.content_error(&file, "is not the CPU of a channel"))?;
         channels.push(VmbusChannel { id, cpu });
     }
     channels.sort_by_key(|channel| channel.id);
@@ -272,8 +271,9 @@ fn read_hex(root: &Root, path: &str) -> Result<Option<u32>> {
         let number = text
             .strip_prefix("0x")
             .map(|hex| u32::from_str_radix(hex, 16));
-        let reason = || format!("`{}` is not a number such as 0x1003", shown(text));
-        number.and_then(Result::ok).ok_or_else(reason)
+        number
+            .and_then(Result::ok)
+            .ok_or_else(|| format!("`{}` is not a number such as 0x1003", shown(text)))
     })
 }
 
@@ -332,8 +332,8 @@ fn read_irqs(root: &Root, path: &str) -> Result<Vec<u32>> {
 /// are on.
 pub(crate) fn read_queues(root: &Root, interface: &mut Interface, wanted: Queues) -> Result<()> {
     let path = format!("{NET}/{}/queues", interface.name);
-    let read = || read_pinned_queues(root, &path, wanted);
-    (interface.rx_queues, interface.tx_queues) = root.with_pinned([&path], read)?;
+    (interface.rx_queues, interface.tx_queues) =
+        root.with_pinned([&path], || read_pinned_queues(root, &path, wanted))?;
     if interface.in_other_namespace || wanted == Queues::Numbers {
         return Ok(());
     }

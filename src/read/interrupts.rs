@@ -127,8 +127,9 @@ fn untorn<T>(root: &Root, read: impl Fn(&mut dyn Read) -> io::Result<T>) -> Resu
 pub fn parse(source: &mut dyn Read) -> io::Result<Interrupts> {
     let mut interrupts = Interrupts::new();
     read_rows(source, &|_| true, |irq, _, tail| {
-        let names = || names(names_in(tail), ", ");
-        interrupts.entry(irq).or_insert_with(names);
+        interrupts
+            .entry(irq)
+            .or_insert_with(|| names(names_in(tail), ", "));
         Ok(())
     })?;
     Ok(interrupts)

@@ -125,8 +125,9 @@ fn softirqs(text: &str) -> ByCpu {
 /// `online` gives the CPU of each line on kernels before 5.10, which do not print it.
 fn softnet(text: &str, online: &[u32]) -> ByCpu {
     let line = |(at, line): (usize, &str)| {
-        let hex = |word| u32::from_str_radix(word, 16).ok();
-        let words = line.split_ascii_whitespace().map(hex);
+        let words = line
+            .split_ascii_whitespace()
+            .map(|word| u32::from_str_radix(word, 16).ok());
         let words: Vec<u32> = words.collect::<Option<_>>()?;
         let [processed, dropped, squeezed, ..] = words[..] else {
             return None;

@@ -36,9 +36,10 @@ pub fn connected_sockets(root: &Root, topology: &Topology) -> Result<Option<Vec<
         )?;
         let socket = |listed: Listed| {
             let bound = names.get(&listed.bound);
-            let by_address = || names.get(addresses.get(&listed.local.ip())?);
             ConnectedSocket {
-                interface: bound.or_else(by_address).cloned(),
+                interface: bound
+                    .or_else(|| names.get(addresses.get(&listed.local.ip())?))
+                    .cloned(),
                 udp: listed.udp,
                 local: listed.local,
                 peer: listed.peer,

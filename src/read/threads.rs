@@ -113,8 +113,7 @@ fn wake_all(interface: &Interface, threads: &[(u32, u32)]) -> bool {
 fn all_named(root: &Root) -> Result<Vec<(String, u32, u32)>> {
     let mut all = Vec::new();
     // In a container, process 2 is another one, or none.
-    let is_kthreadd = |stat: Stat| is_kernel_thread(&stat) && stat.comm == "kthreadd";
-    if !stat_of(root, 2)?.is_some_and(is_kthreadd) {
+    if !stat_of(root, 2)?.is_some_and(|stat| is_kernel_thread(&stat) && stat.comm == "kthreadd") {
         return Ok(all);
     }
     for pid in read_text(root, KERNEL_THREADS)?.split_ascii_whitespace() {
@@ -153,8 +152,9 @@ pub(crate) fn counts(root: &Root, pid: u32) -> Result<Option<ThreadCounts>> {
             cpu: u32::try_from(stat.processor?).ok()?,
         })
     };
-    let unread = || root.content_error(&path, "has no counts of a thread");
-    counts().map(Some).ok_or_else(unread)
+    counts()
+        .map(Some)
+        .ok_or_else(|| root.content_error(&path, "has no counts of a thread"))
 }
 
 /// The CPUs of a NAPI thread. `sched_getaffinity(2)` leaves out those that are offline, which a restore could then not

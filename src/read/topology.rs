@@ -230,8 +230,8 @@ fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
         // The kernel keeps a distance in a byte.
         let distance = |word: &str| {
             let expected = "expected numbers up to 255 such as `10 21`";
-            let reason = |_| format!("`{}` is not a distance; {expected}", shown(word));
-            word.parse::<u8>().map_err(reason)
+            word.parse::<u8>()
+                .map_err(|_| format!("`{}` is not a distance; {expected}", shown(word)))
         };
         let parse =
             |text: &str| -> Result<Vec<u8>, _> { text.split_whitespace().map(distance).collect() };

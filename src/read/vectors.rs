@@ -157,8 +157,9 @@ fn share(ports: &mut [Port]) {
         let alike = owners
             .clone()
             .find(|&of| ports[of].queue_names.iter().any(is_own));
-        let parent = || owners.next().filter(|_| own.interface.vectors.is_empty());
-        let Some(owner) = alike.or_else(parent) else {
+        let Some(owner) =
+            alike.or_else(|| owners.next().filter(|_| own.interface.vectors.is_empty()))
+        else {
             continue;
         };
         let sharer = Sharer {
