@@ -79,7 +79,7 @@ fn counters(
 fn times(stat: &str) -> ByCpu {
     let line = |line: &str| {
         let (cpu, ticks) = line.split_once(' ')?;
-        let ticks: Vec<u64> = numbers(ticks.split_ascii_whitespace())?;
+        let ticks = numbers(ticks.split_ascii_whitespace())?;
         let [user, nice, system, _idle, _iowait, irq, softirq, ..] = ticks[..] else {
             return None;
         };

@@ -135,7 +135,7 @@ fn nodes(
     topology: &Topology,
     inodes: &BTreeSet<u32>,
 ) -> Result<BTreeMap<u32, Option<u32>>> {
-    let mut nodes: BTreeMap<u32, Option<u32>> = BTreeMap::new();
+    let mut nodes = BTreeMap::new();
     let mut processes = read_names(root, "/proc")?;
     processes.retain(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     for process in processes {

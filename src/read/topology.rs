@@ -220,7 +220,7 @@ fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
         )]));
     }
     // Column k of a distance file is the k-th online node, not node k; in some dumps it is the k-th possible one.
-    let possible: Vec<u32> = cpus_in(root, &format!("{NODE}/possible"))?.iter().collect();
+    let possible = cpus_in(root, &format!("{NODE}/possible"))?.iter().collect();
     let mut online: Vec<u32> = cpus_in(root, &format!("{NODE}/online"))?.iter().collect();
     if online.is_empty() {
         online.extend(nodes.keys());

@@ -69,7 +69,7 @@ fn read_device(
 ) -> Result<()> {
     let pools = Pools::read(root, ports, has_rdma)?;
     let requested = requested(handlers, ports)?;
-    let mut named: Vec<Vec<NamedVector>> = vec![Vec::new(); ports.len()];
+    let mut named = vec![Vec::new(); ports.len()];
     for (irq, actions) in &requested {
         let is_reported = |port: &Port| port.reported.contains_key(irq);
         match understand(ports, pools, *irq, actions) {

@@ -11,7 +11,10 @@ pub(super) fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Opt
     }
     let (literal, tail) = match pattern.strip_prefix("{way}") {
         Some(tail) => (way, tail),
-        None => pattern.split_at(pattern.find('{').unwrap_or(pattern.len())),
+        None => {
+            let place = pattern.bytes().position(|byte| byte == b'{');
+            pattern.split_at(place.unwrap_or(pattern.len()))
+        }
     };
     if !literal.is_empty() {
         let most = if cut { rest.len() } else { usize::MAX };
