@@ -9,12 +9,11 @@ pub(super) fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Opt
     if pattern.is_empty() {
         return rest.is_empty().then(Fit::default);
     }
-    let (literal, tail) = match pattern.strip_prefix("{way}") {
-        Some(tail) => (way, tail),
-        None => {
-            let place = pattern.bytes().position(|byte| byte == b'{');
-            pattern.split_at(place.unwrap_or(pattern.len()))
-        }
+    let (literal, tail) = if let Some(tail) = pattern.strip_prefix("{way}") {
+        (way, tail)
+    } else {
+        let place = pattern.bytes().position(|byte| byte == b'{');
+        pattern.split_at(place.unwrap_or(pattern.len()))
     };
     if !literal.is_empty() {
         let most = if cut { rest.len() } else { usize::MAX };
