@@ -5,7 +5,7 @@ use itertools::Itertools as _;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::cpuset::{CpuSet, QueueSet};
@@ -49,20 +49,18 @@ pub struct Fitted {
 /// Reads a stored plan, and refuses one that contradicts itself, or that has to be planned again after a change of
 /// channels.
 pub fn parse(text: &str) -> Result<Plan, StoredError> {
-    #[derive(Deserialize)]
-    struct Versioned {
-        schema: String,
-    }
     let no_plan = |why: &dyn Display| {
         StoredError(format!(
             "is not a plan as `nicpin plan --format json` prints it: {why}"
         ))
     };
     let wrong = |error: serde_json::Error| no_plan(&error);
-    if has_control_character(&serde_json::from_str(text).map_err(wrong)?) {
+    let json = serde_json::from_str(text).map_err(wrong)?;
+    if has_control_character(&json) {
         return Err(no_plan(&"a text in it has a control character"));
     }
-    let Versioned { schema } = serde_json::from_str(text).map_err(wrong)?;
+    let schema = json["schema"].as_str();
+    let schema = schema.ok_or_else(|| no_plan(&"missing field `schema`"))?;
     if schema != SCHEMA {
         return Err(StoredError(format!(
             "its schema is `{schema}`, and this nicpin applies `{SCHEMA}`"
@@ -284,10 +282,7 @@ impl Changes {
         let (mut gone, mut renumbered, mut renamed, mut fixed) = (vec![], vec![], vec![], vec![]);
         let mut fitted = Vec::new();
         for planned in &planned.vectors {
-            let role = format!("{:?}", planned.role).to_lowercase();
-            let name = planned
-                .queue
-                .map_or(role.clone(), |queue| format!("{role} {queue}"));
+            let name = planned.role.with_queue(planned.queue);
             let Some(vector) = now.vectors.iter().find(|vector| is_same(planned, vector)) else {
                 gone.extend(planned.cpus.as_ref().map(|_| name));
                 continue;
