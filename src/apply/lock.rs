@@ -9,7 +9,6 @@ use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::apply::state::STATE_DIR;
 use crate::root::sys::{try_lock, unlock};
 use crate::root::{FileError, Root, errno_words};
 
@@ -67,23 +66,20 @@ impl From<FileError> for LockError {
     }
 }
 
-fn path() -> String {
-    format!("{STATE_DIR}/lock")
-}
+const PATH: &str = "/run/nicpin/lock";
+const PATH_OF_TRIAL: &str = "/run/nicpin/try.lock";
 
 impl Lock {
     /// Whether it was ever taken. If not, nicpin has written nothing since boot.
     pub fn exists(root: &Root) -> bool {
-        root.exists(&path())
+        root.exists(PATH)
     }
 
     /// Takes the lock, waiting up to `wait` for another holder.
     pub fn take(root: &Root, command: &str, wait: Duration) -> Result<Self, LockError> {
-        let path = path();
-        root.make_state_dir(STATE_DIR)?;
-        let mut file = root.open_state(&path)?;
+        let mut file = root.open_state(PATH)?;
         let start = Instant::now();
-        while !try_lock(&file).map_err(|error| root.io_error(&path, error))? {
+        while !try_lock(&file).map_err(|error| root.io_error(PATH, error))? {
             if start.elapsed() < wait && stopped().is_none() {
                 sleep(Duration::from_millis(50));
                 continue;
@@ -92,7 +88,7 @@ impl Lock {
             let is_read = file.read_to_string(&mut holder).is_ok();
             let holder = Some(holder.trim()).filter(|name| is_read && !name.is_empty());
             return Err(LockError::Held {
-                path: root.outside(&path),
+                path: root.outside(PATH),
                 holder: holder.unwrap_or("another process").to_owned(),
                 seconds: start.elapsed().min(wait).as_secs(),
             });
@@ -114,16 +110,11 @@ impl Lock {
 #[derive(Debug)]
 pub struct TrialGuard(File);
 
-fn path_of_trial() -> String {
-    format!("{STATE_DIR}/try.lock")
-}
-
 impl TrialGuard {
     /// Creates the file of a new trial and takes its lock. Only under the lock of an apply.
     pub fn begin(root: &Root) -> Result<Self, LockError> {
         const TRIES: u64 = 100;
-        let path = path_of_trial();
-        root.remove_state(&path)?;
+        root.remove_state(PATH_OF_TRIAL)?;
         let mut watch = Self::open(root)?;
         // A process that asks whether an earlier trial is watched has the lock for a moment.
         let is_taken = (0..TRIES).any(|tried| {
@@ -131,7 +122,9 @@ impl TrialGuard {
             try_lock(&watch.0).unwrap_or(false)
         });
         if !is_taken {
-            return Err(root.io_error(&path, io::ErrorKind::WouldBlock).into());
+            return Err(root
+                .io_error(PATH_OF_TRIAL, io::ErrorKind::WouldBlock)
+                .into());
         }
         // For people to read.
         let _ = writeln!(watch.0, "{}", std::process::id());
@@ -140,8 +133,7 @@ impl TrialGuard {
 
     /// The file of the present trial.
     pub fn open(root: &Root) -> Result<Self, LockError> {
-        root.make_state_dir(STATE_DIR)?;
-        Ok(Self(root.open_state(&path_of_trial())?))
+        Ok(Self(root.open_state(PATH_OF_TRIAL)?))
     }
 
     /// Whether the process that watched the trial has ended.
@@ -151,7 +143,7 @@ impl TrialGuard {
 
     /// Whether no later trial has begun.
     pub fn is_current(&self, root: &Root) -> bool {
-        self.0.metadata().map_or(true, |file| file.nlink() > 0) || !root.exists(&path_of_trial())
+        self.0.metadata().map_or(true, |file| file.nlink() > 0) || !root.exists(PATH_OF_TRIAL)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::plan::Plan;
 use crate::root::Root;
 
 const FILE: StateFile = StateFile {
-    name: "state.json",
+    path: "/run/nicpin/state.json",
     schema: "nicpin.state/1",
     what: "a record of original settings",
     not_done: "nothing was written, because it could not be restored",

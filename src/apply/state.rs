@@ -10,8 +10,8 @@ pub const STATE_DIR: &str = "/run/nicpin";
 
 /// One state file, and the words for its errors.
 pub struct StateFile {
-    /// The file name in the state directory.
-    pub name: &'static str,
+    /// Its path in [`STATE_DIR`].
+    pub path: &'static str,
     pub schema: &'static str,
     /// What the file is, in words.
     pub what: &'static str,
@@ -44,25 +44,20 @@ impl From<FileError> for StateError {
 }
 
 impl StateFile {
-    fn path(&self) -> String {
-        format!("{STATE_DIR}/{}", self.name)
-    }
-
     pub fn exists(&self, root: &Root) -> bool {
-        root.exists(&self.path())
+        root.exists(self.path)
     }
 
     /// The file's value; `None` if the file does not exist.
     pub fn load<T: DeserializeOwned>(&self, root: &Root) -> Result<Option<T>, StateError> {
-        let path = self.path();
-        let Some(text) = root.read_state(&path)? else {
+        let Some(text) = root.read_state(self.path)? else {
             return Ok(None);
         };
         let error = |reason: String| {
             let (what, not_done) = (self.what, self.not_done);
             let fix = "fix: move the file away and run again";
             let reason = format!("not {what} ({reason}); {not_done}; {fix}");
-            StateError::from(root.content_error(&path, reason))
+            StateError::from(root.content_error(self.path, reason))
         };
         let Schema { schema } = serde_json::from_str(&text).map_err(|e| error(e.to_string()))?;
         if schema != self.schema {
@@ -76,14 +71,14 @@ impl StateFile {
     pub fn save(&self, root: &Root, value: &impl Serialize) -> Result<(), StateError> {
         let schema = self.schema;
         let saved = serde_json::to_string_pretty(&Versioned { schema, value })
-            .map_err(|error| root.io_error(&self.path(), error))
-            .and_then(|text| root.replace_state(&self.path(), &(text + "\n")));
+            .map_err(|error| root.io_error(self.path, error))
+            .and_then(|text| root.replace_state(self.path, &(text + "\n")));
         saved.map_err(|error| self.save_error(error))
     }
 
     /// Removes the file, if it exists.
     pub fn remove(&self, root: &Root) -> Result<(), StateError> {
-        let removed = root.remove_state(&self.path());
+        let removed = root.remove_state(self.path);
         removed.map_err(|error| self.save_error(error))
     }
 

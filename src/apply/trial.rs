@@ -27,7 +27,7 @@ use crate::report::restored::Restored;
 use crate::root::Root;
 
 const FILE: StateFile = StateFile {
-    name: "try.json",
+    path: "/run/nicpin/try.json",
     schema: "nicpin.try/1",
     what: "a record of apply --try",
     not_done: "nothing was written, because it could not be restored",

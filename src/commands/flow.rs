@@ -52,7 +52,7 @@ pub struct FlowArgs {
 const MOST: u64 = 64 << 20;
 
 pub fn run(cli: &General, args: &FlowArgs, out: &mut String) -> Result<Exit> {
-    let request = Request::new(args)?;
+    let asked = asked(args)?;
     let root = Root::open(&cli.root)?;
     let wants = Wants {
         flows: true,
@@ -60,88 +60,73 @@ pub fn run(cli: &General, args: &FlowArgs, out: &mut String) -> Result<Exit> {
     };
     let machine = read::machine(&root, wants)?;
     let through = Through::new(&machine, &args.interface)?;
-    let flows = match &request {
-        Request::Listed(listed) => Flows::new(&machine, &through, listed),
-        Request::ToCpu(flow, cpu) => {
+    let flows = match (args.to_cpu, &asked[..]) {
+        (Some(cpu), [Some(flow)]) => {
+            let online = &machine.topology.online;
             ensure!(
-                machine.topology.online.contains(*cpu),
+                online.contains(cpu),
                 UsageError::new(format!(
-                    "--to-cpu {cpu}: not an online CPU of this machine ({})",
-                    machine.topology.online
+                    "--to-cpu {cpu}: not an online CPU of this machine ({online})"
                 ))
             );
-            Flows::to_cpu(&machine, &through, flow, *cpu, args.ports)
+            Flows::to_cpu(&machine, &through, flow, cpu, args.ports)
         }
+        _ => Flows::new(&machine, &through, &asked),
     };
     *out += &output::report(args.report, &flows, screen::flow::flows)?;
     Ok(flows.exit())
 }
 
-/// What was asked.
-enum Request {
-    Listed(Vec<Option<Flow>>),
-    /// A flow from any port, and the CPU on which it is to arrive.
-    ToCpu(Flow, u32),
-}
-
-impl Request {
-    fn new(args: &FlowArgs) -> Result<Self> {
-        let to_cpu = args.to_cpu;
-        if args.source == "-" {
-            ensure!(
-                args.destination.is_none() && to_cpu.is_none() && !args.udp && !args.fragments,
-                UsageError::new(
-                    "`-` reads connections from standard input: it takes no DST, --to-cpu, --udp or --fragments"
-                )
-            );
-            let mut text = String::new();
-            let read = std::io::stdin().take(MOST + 1).read_to_string(&mut text);
-            let read = read.context("standard input")? as u64;
-            ensure!(read <= MOST, "standard input: more than {} MiB", MOST >> 20);
-            let found = connections(&text).map_err(|(line, error)| {
-                UsageError::new(format!("standard input, line {line}: {error}"))
-            })?;
-            return Ok(Self::Listed(found));
-        }
-        let missing = "DST is missing: the address and port of this machine that it goes to";
-        let destination = args.destination.as_ref();
-        let destination = destination.ok_or_else(|| UsageError::new(missing))?;
-        let end = |text: &str| parse_end(text).map_err(|error| UsageError::new(error.to_string()));
-        let ((source, port), (destination, to)) = (end(&args.source)?, end(destination)?);
+/// The flows that are asked about; with `--to-cpu` one, from any port.
+fn asked(args: &FlowArgs) -> Result<Vec<Option<Flow>>> {
+    let to_cpu = args.to_cpu;
+    if args.source == "-" {
         ensure!(
-            source.is_ipv4() == destination.is_ipv4(),
-            UsageError::new("SRC and DST are not both IPv4 or both IPv6")
+            args.destination.is_none() && to_cpu.is_none() && !args.udp && !args.fragments,
+            UsageError::new(
+                "`-` reads connections from standard input: it takes no DST, --to-cpu, --udp or --fragments"
+            )
         );
-        ensure!(
-            !args.fragments || port.is_none() && to.is_none() && to_cpu.is_none(),
-            UsageError::new("--fragments have no ports: SRC and DST take none")
-        );
-        ensure!(
-            to_cpu.is_none() || port.is_none(),
-            UsageError::new("--to-cpu looks for source ports: SRC takes none")
-        );
-        let any = (args.fragments || to_cpu.is_some()).then_some(0);
-        let (Some(port), Some(to)) = (port.or(any), to.or(args.fragments.then_some(0))) else {
-            bail!(UsageError::new(
-                "SRC and DST need a port, such as 10.0.0.1:5201"
-            ));
-        };
-        let protocol = if args.udp {
-            Protocol::Udp
-        } else {
-            Protocol::Tcp
-        };
-        let ends = (
-            SocketAddr::new(source, port),
-            SocketAddr::new(destination, to),
-        );
-        let flow = Flow {
-            fragment: args.fragments,
-            ..Flow::new(protocol, ends.0, ends.1)
-        };
-        Ok(match to_cpu {
-            Some(cpu) => Self::ToCpu(flow, cpu),
-            None => Self::Listed(vec![Some(flow)]),
-        })
+        let mut text = String::new();
+        let read = std::io::stdin().take(MOST + 1).read_to_string(&mut text);
+        let read = read.context("standard input")? as u64;
+        ensure!(read <= MOST, "standard input: more than {} MiB", MOST >> 20);
+        let found = connections(&text).map_err(|(line, error)| {
+            UsageError::new(format!("standard input, line {line}: {error}"))
+        })?;
+        return Ok(found);
     }
+    let missing = "DST is missing: the address and port of this machine that it goes to";
+    let destination = args.destination.as_ref();
+    let destination = destination.ok_or_else(|| UsageError::new(missing))?;
+    let end = |text: &str| parse_end(text).map_err(|error| UsageError::new(error.to_string()));
+    let ((source, port), (destination, to)) = (end(&args.source)?, end(destination)?);
+    ensure!(
+        source.is_ipv4() == destination.is_ipv4(),
+        UsageError::new("SRC and DST are not both IPv4 or both IPv6")
+    );
+    ensure!(
+        !args.fragments || port.is_none() && to.is_none() && to_cpu.is_none(),
+        UsageError::new("--fragments have no ports: SRC and DST take none")
+    );
+    ensure!(
+        to_cpu.is_none() || port.is_none(),
+        UsageError::new("--to-cpu looks for source ports: SRC takes none")
+    );
+    let any = (args.fragments || to_cpu.is_some()).then_some(0);
+    let (Some(port), Some(to)) = (port.or(any), to.or(args.fragments.then_some(0))) else {
+        bail!(UsageError::new(
+            "SRC and DST need a port, such as 10.0.0.1:5201"
+        ));
+    };
+    let protocol = if args.udp {
+        Protocol::Udp
+    } else {
+        Protocol::Tcp
+    };
+    let [from, to] = [(source, port), (destination, to)].map(SocketAddr::from);
+    Ok(vec![Some(Flow {
+        fragment: args.fragments,
+        ..Flow::new(protocol, from, to)
+    })])
 }

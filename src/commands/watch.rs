@@ -66,7 +66,7 @@ pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
             journal::log(&root, Priority::Info, &text, &[]);
             None
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     };
     let path = cli.config.clone().unwrap_or_else(|| root.outside(CONFIG));
     let path = std::path::absolute(&path).with_context(|| path.display().to_string())?;

@@ -22,13 +22,6 @@ pub enum FileAction {
     RemoveState,
 }
 
-impl FileAction {
-    /// Whether it changes a file or directory.
-    pub fn changes(self) -> bool {
-        self != Self::Read
-    }
-}
-
 /// A file access that is about to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileAccess<'a> {

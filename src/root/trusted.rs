@@ -65,7 +65,7 @@ impl Root {
     }
 
     /// Creates a directory for state files and its parents, with mode 0755. An error if other users can write it.
-    pub fn make_state_dir(&self, path: &str) -> Result<(), FileError> {
+    fn make_state_dir(&self, path: &str) -> Result<(), FileError> {
         let parents = path.match_indices('/').skip(1).map(|(end, _)| end);
         for end in parents.chain([path.len()]) {
             let made = &path[..end];
@@ -87,8 +87,9 @@ impl Root {
         self.open_parent(&inside, OFlag::O_NOFOLLOW).map(drop)
     }
 
-    /// Opens a state file, creating it if needed, with mode 0600.
+    /// Opens a state file, creating it and its directory if needed, with mode 0600.
     pub fn open_state(&self, path: &str) -> Result<File, FileError> {
+        self.make_state_dir(path.rsplit_once('/').map_or("", |(above, _)| above))?;
         self.ask(FileAction::WriteState, path)?;
         let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | AT_ONCE;

@@ -271,7 +271,7 @@ impl Files {
         if directory == self.irqbalance && is_new && is_socket(name) {
             woken.events.push(Event::of(Kind::Irqbalance));
         }
-        woken.state |= directory == self.state && RELEASES.iter().any(|release| name == *release);
+        woken.state |= RELEASES.iter().any(|path| file == root.outside(path));
         if self.policy.contains(&file) {
             woken.events.push(Event::of(Kind::Policy));
         }

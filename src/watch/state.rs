@@ -5,18 +5,19 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use anyhow::{Result, bail};
 use procfs::FromRead as _;
 use procfs::process::Stat;
 use serde::{Deserialize, Serialize};
 
-use nicpin::apply::{LockError, STATE_DIR, StateError, StateFile, Trial, TrialGuard};
+use nicpin::apply::{LockError, StateError, StateFile, Trial, TrialGuard};
 use nicpin::report::run::{WaitsFor, Watcher};
 use nicpin::root::sys::try_lock;
 use nicpin::root::{FileError, Root};
 
 /// What the running watcher shows.
 pub const WATCHER: StateFile = StateFile {
-    name: "watch.json",
+    path: "/run/nicpin/watch.json",
     schema: "nicpin.watch/1",
     what: "the state of a watcher",
     not_done: "it cannot be shown",
@@ -24,14 +25,16 @@ pub const WATCHER: StateFile = StateFile {
 
 /// Exists while the watcher is paused.
 pub const PAUSE: StateFile = StateFile {
-    name: "watch-paused.json",
+    path: "/run/nicpin/watch-paused.json",
     schema: "nicpin.watch-paused/1",
     what: "the pause of the watcher",
     not_done: "the watcher would write again what is restored, so nothing was restored",
 };
 
-/// The files of the state directory whose change may start or end a pause.
-pub(super) const RELEASES: [&str; 2] = ["try.json", PAUSE.name];
+/// The state files whose change may start or end a pause.
+pub(super) const RELEASES: [&str; 2] = ["/run/nicpin/try.json", PAUSE.path];
+const LOCK: &str = "/run/nicpin/watch.lock";
+const POLICY: &str = "/run/nicpin/watch-policy.toml";
 
 #[derive(Serialize, Deserialize)]
 struct Pause {}
@@ -40,31 +43,19 @@ struct Pause {}
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "the kernel releases it with the file")] File);
 
-/// The lock could not be taken.
-#[derive(Debug, thiserror::Error)]
-pub enum TakeError {
-    #[error("another nicpin watch (pid {}) is already running", .0.as_deref().unwrap_or("unknown"))]
-    Runs(Option<String>),
-    #[error(transparent)]
-    Other(#[from] LockError),
-}
-
 impl Lock {
     /// Takes the lock.
-    pub fn take(root: &Root) -> Result<Self, TakeError> {
-        let path = format!("{STATE_DIR}/watch.lock");
-        root.make_state_dir(STATE_DIR).map_err(LockError::from)?;
-        let mut file = root.open_state(&path).map_err(LockError::from)?;
+    pub fn take(root: &Root) -> Result<Self> {
+        let mut file = root.open_state(LOCK).map_err(LockError::from)?;
         let unlockable = |answer| {
-            LockError::from(FileError::Io {
-                path: root.outside(&path),
-                answer,
-            })
+            let path = root.outside(LOCK);
+            LockError::from(FileError::Io { path, answer })
         };
         if !try_lock(&file).map_err(unlockable)? {
-            let text = root.read_opt(&path).ok().flatten();
-            let pid = text.map(|text| text.trim().to_owned());
-            return Err(TakeError::Runs(pid.filter(|pid| !pid.is_empty())));
+            let text = root.read_opt(LOCK).ok().flatten().unwrap_or_default();
+            let pid = Some(text.trim()).filter(|pid| !pid.is_empty());
+            let pid = pid.unwrap_or("unknown");
+            bail!("another nicpin watch (pid {pid}) is already running");
         }
         // For people to read.
         let _ = (file.set_len(0)).and_then(|()| writeln!(file, "{}", std::process::id()));
@@ -112,7 +103,6 @@ pub fn blocked(root: &Root) -> Option<WaitsFor> {
 
 /// Keeps a policy that was valid beside the file that is not any more, and gives the path outside the root.
 pub fn keep_policy(root: &Root, text: &str) -> Result<PathBuf, FileError> {
-    let path = format!("{STATE_DIR}/watch-policy.toml");
-    root.replace_state(&path, text)?;
-    Ok(root.outside(&path))
+    root.replace_state(POLICY, text)?;
+    Ok(root.outside(POLICY))
 }

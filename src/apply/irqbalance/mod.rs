@@ -22,7 +22,7 @@ pub use socket::Setup;
 use socket::{Daemon, Failure, SHORT_TIMEOUT, TIMEOUT};
 
 const FILE: StateFile = StateFile {
-    name: "irqbalance.json",
+    path: "/run/nicpin/irqbalance.json",
     schema: "nicpin.irqbalance/1",
     what: "a record of bans for irqbalance",
     not_done: "irqbalance was not asked to ban IRQs, because that could not be undone",
