@@ -61,8 +61,7 @@ pub(super) fn redact(
         Names::default()
     };
     let cgroups = Cgroups::of(tree);
-    if cgroups.changes() {
-        let last = cgroups.len();
+    if let Some(last) = cgroups.renamed() {
         changes.push(format!(
             "cgroups are cgroup0001 to cgroup{last:04} in the capture"
         ));

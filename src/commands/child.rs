@@ -119,14 +119,11 @@ impl CommandError {
             |name| env::split_paths(&path).any(|directory| directory.join(name).exists());
         // execvp(3) also reports directories of PATH that it may not search.
         let is_missing = error.kind() == io::ErrorKind::NotFound || !is_found(name);
-        let (status, errno) = if is_missing {
-            (127, Some(Errno::ENOENT.into()))
+        let (status, reason) = if is_missing {
+            (127, errno_words(&Errno::ENOENT.into()))
         } else {
-            (126, None)
+            (126, errno_words(error))
         };
-        let reason = errno
-            .as_ref()
-            .map_or_else(|| errno_words(error), errno_words);
         Self {
             name: name.to_string_lossy().into_owned(),
             reason,

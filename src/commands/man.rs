@@ -20,9 +20,8 @@ use nicpin::report::exit::Exit;
 
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// A command or a topic (states, selectors, policy); by default nicpin itself
-    #[arg(value_name = "COMMAND|TOPIC")]
-    about: Option<String>,
+    #[command(flatten)]
+    page: HelpArgs,
 
     /// Write all pages to man5, man7 and man8 in this directory; existing ones are replaced
     #[arg(long, value_name = "DIR", conflicts_with = "about")]
@@ -39,22 +38,17 @@ pub struct HelpArgs {
 pub fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
     let pages = pages(command)?;
     if let Some(directory) = &args.into {
-        for Page {
-            name,
-            section,
-            text,
-            ..
-        } in &pages
-        {
+        for page in &pages {
+            let (name, section) = (&page.name, page.section);
             let directory = directory.join(format!("man{section}"));
             output::make_directory(&directory)?;
             let file = directory.join(format!("{name}.{section}"));
-            output::write_file(&file, text.as_bytes(), true)?;
+            output::write_file(&file, page.text.as_bytes(), true)?;
         }
         return Ok(Exit::Planned);
     }
     // The name of a page is accepted, too.
-    let asked = args.about.as_deref();
+    let asked = args.page.about.as_deref();
     let is_meant = |page: &&Page| page.about.as_deref() == asked || Some(&*page.name) == asked;
     match pages.iter().find(is_meant) {
         Some(page) => *out += &page.text,

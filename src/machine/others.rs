@@ -176,7 +176,7 @@ pub enum OtherTool {
 }
 
 /// A running irqbalance.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Irqbalance {
     /// The process id.
     pub pid: i32,

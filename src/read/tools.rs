@@ -12,7 +12,6 @@ use crate::machine::others::OtherTool;
 use crate::read::files::{name_in, read_best_effort};
 use crate::root::Root;
 
-pub(crate) use process::Found;
 pub(in crate::read) use process::stat_of;
 
 /// Where a capture has what was found, and none of the files.
@@ -48,9 +47,8 @@ const ACTIVE_PROFILE: &str = "/etc/tuned/active_profile";
 /// Finds them. Nothing of this ends a command: what cannot be read could not be determined.
 pub(crate) fn find(root: &Root) -> OtherTools {
     let (irqbalance, irqbalance_hidden) = match irqbalance::find(root) {
-        Found::Running(pid) => (Some(irqbalance::read(root, pid)), None),
-        Found::Hidden(path) => (None, Some(path)),
-        Found::No => (None, None),
+        Ok(pid) => (pid.map(|pid| irqbalance::read(root, pid)), None),
+        Err(path) => (None, Some(path)),
     };
     let mut others = Vec::from_iter(tuned(root));
     others.extend(links(root));
@@ -74,7 +72,7 @@ pub(crate) fn find(root: &Root) -> OtherTools {
 fn tuned(root: &Root) -> Option<OtherTool> {
     let active = read_best_effort(root, ACTIVE_PROFILE)?;
     let found = process::find(root, "tuned", |traces| traces.in_file(root, TUNED_PID_FILE));
-    if !matches!(found, Found::Running(_)) {
+    if !matches!(found, Ok(Some(_))) {
         return None;
     }
     let mut left: Vec<String> = active.split_whitespace().rev().map(str::to_owned).collect();

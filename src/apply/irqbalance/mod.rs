@@ -13,7 +13,7 @@ use crate::apply::state::{StateError, StateFile};
 use crate::machine::Machine;
 use crate::plan::{IrqbalancePlan, Note, Plan};
 use crate::policy::Balancer;
-use crate::read::tools::{self, Found};
+use crate::read::tools;
 use crate::report::outcome::{IrqbalanceAction, IrqbalanceOutcome};
 use crate::root::Root;
 
@@ -373,12 +373,9 @@ const SYSTEMCTL: [&str; 3] = [
 ];
 const UNIT: &str = "irqbalance.service";
 
-/// irqbalance's process id; `None` if it does not run.
+/// irqbalance's process id; `None` if it does not run, or if this user may not see that.
 fn running(root: &Root) -> Option<i32> {
-    match tools::irqbalance::find(root) {
-        Found::Running(pid) => Some(pid),
-        Found::Hidden(_) | Found::No => None,
-    }
+    tools::irqbalance::find(root).unwrap_or(None)
 }
 
 fn systemctl(root: &Root, verb: &[&str]) -> Result<(), Failure> {

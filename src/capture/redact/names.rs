@@ -155,14 +155,10 @@ impl Cgroups {
         Self((1..).zip(names).map(number).collect())
     }
 
-    /// Whether any name is replaced by another one.
-    pub(super) fn changes(&self) -> bool {
-        self.0.iter().any(|(name, other)| name != other)
-    }
-
-    /// The number of names.
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
+    /// The number of names, if any is replaced by another one.
+    pub(super) fn renamed(&self) -> Option<usize> {
+        let is_renamed = self.0.iter().any(|(name, other)| name != other);
+        is_renamed.then_some(self.0.len())
     }
 
     pub(super) fn in_path(&self, path: &str) -> String {

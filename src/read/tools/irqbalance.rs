@@ -132,9 +132,7 @@ fn is_empty(name: &str) -> bool {
 pub(super) fn read(root: &Root, pid: i32) -> Irqbalance {
     let mut irqbalance = Irqbalance {
         pid,
-        arguments: None,
-        uses_policy_script: false,
-        policy_script: None,
+        ..Irqbalance::default()
     };
     let found = FILES
         .into_iter()

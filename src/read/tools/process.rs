@@ -17,15 +17,8 @@ const SLICES: [&str; 3] = [
     "/sys/fs/cgroup/unified/system.slice",
 ];
 
-/// Whether a tool runs.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// Its process id.
-    Running(i32),
-    /// Could not be determined: what this user may not read.
-    Hidden(String),
-    No,
-}
+/// The process of a tool, if it runs. The error: what this user may not read, so that it could not be determined.
+pub(crate) type Found = Result<Option<i32>, String>;
 
 /// The start of a process that has this name and is root's by its four user ids: anybody may give a process any name. A
 /// tree need not have the file with these.
@@ -98,7 +91,7 @@ pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) ->
     // Only root puts processes into its service.
     let (running, hidden) = among(&traces.pids);
     if let Some(pid) = running.or(hidden) {
-        return Found::Running(pid);
+        return Ok(Some(pid));
     }
     traces.pids.clear();
     others(&mut traces);
@@ -108,10 +101,9 @@ pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) ->
         running = traces.read("/proc", walk(root, name));
     }
     let hidden = hidden.map(|pid| format!("/proc/{pid}")).or(traces.unread);
-    match (running, hidden) {
-        (Some(pid), _) => Found::Running(pid),
-        (None, Some(path)) => Found::Hidden(path),
-        (None, None) => Found::No,
+    match hidden {
+        Some(path) if running.is_none() => Err(path),
+        _ => Ok(running),
     }
 }
 
