@@ -35,7 +35,7 @@ impl Proof {
                 let Some(cpus) = fallback.or_else(|| vector.cpus.clone()) else {
                     continue;
                 };
-                if vector.role.is_queue() && !vector.idle {
+                if vector.is_active() {
                     watched.push(VectorProof {
                         interface: interface.name.clone(),
                         role: vector.role,

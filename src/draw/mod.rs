@@ -234,10 +234,7 @@ fn key(at: usize) -> String {
 }
 
 fn active(interface: &PlannedInterface) -> impl Iterator<Item = &PlannedVector> {
-    interface
-        .vectors
-        .iter()
-        .filter(|vector| vector.role.is_queue() && !vector.idle)
+    interface.vectors.iter().filter(|vector| vector.is_active())
 }
 
 /// The effective CPUs of a vector, if the kernel reports them.

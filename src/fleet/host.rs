@@ -16,7 +16,6 @@ use nicpin::report::difference::Reason;
 use nicpin::report::interface::InterfaceState;
 
 /// What is known of a host.
-#[derive(Debug, Clone, PartialEq)]
 pub struct Host {
     pub class: String,
     pub hash: String,
@@ -25,7 +24,7 @@ pub struct Host {
 }
 
 /// Whether a host is as planned, and the causes if not.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct Outcome {
     pub verdict: CheckState,
     /// The worst state of its interfaces; `None` from a plan, which has none.
@@ -34,7 +33,7 @@ pub struct Outcome {
 }
 
 /// Why a host is not as planned.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Cause {
     /// The word of a [`Reason`]; `channels-differ`, `cannot-be-moved` (`check --strict`), `could-not-be-determined`; from
     /// a plan `not-known`.
@@ -44,7 +43,7 @@ pub struct Cause {
 }
 
 /// What a machine is made of, as far as a plan depends on it: CPUs, nodes and interfaces.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Serialize)]
 pub struct Shape {
     #[serde(flatten)]
     pub host: HostSummary,
@@ -52,7 +51,7 @@ pub struct Shape {
     pub interfaces: Vec<ShapeInterface>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub struct ShapeInterface {
     pub name: String,
     pub driver: Option<String>,
@@ -275,7 +274,7 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// Something in which a machine differs from an ordinary one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Serialize)]
 pub struct Deviation {
     /// A fixed identifier, for programs.
     pub code: &'static str,

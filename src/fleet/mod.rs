@@ -32,21 +32,20 @@ fn is_alike(machine: &Shape, deviations: &[Deviation]) -> bool {
 }
 
 /// The hosts so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Tally {
     /// By class and hash.
     plans: BTreeMap<(String, String), PlanTally>,
     failed: Vec<Failed>,
 }
 
-#[derive(Debug)]
 struct PlanTally {
     shape: Shape,
     names: BTreeMap<Outcome, Vec<Box<str>>>,
 }
 
 /// A file or a host that could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Failed {
     /// The file, with the number of the line, or the host.
     pub source: String,
@@ -110,7 +109,7 @@ impl PlanTally {
 }
 
 /// The report about a fleet; its JSON form is `nicpin.fleet/1`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Serialize)]
 pub struct Fleet<'a> {
     schema: &'static str,
     /// Hosts that were read.
@@ -132,7 +131,7 @@ pub struct Fleet<'a> {
 }
 
 /// Hosts in one state for one reason. A host with several reasons is in several.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Serialize)]
 pub struct Drift<'a> {
     /// The worst state of the host's interfaces; `None` when it is not known, as from a plan.
     pub state: Option<InterfaceState>,
@@ -143,7 +142,7 @@ pub struct Drift<'a> {
 }
 
 /// Hosts with the same hardware.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Serialize)]
 #[allow(clippy::struct_field_names)] // as in JSON
 pub struct Class<'a> {
     pub class: &'a str,
@@ -159,7 +158,7 @@ pub struct Class<'a> {
 }
 
 /// Hosts of a class with the same plan.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Serialize)]
 pub struct PlanGroup<'a> {
     pub hash: &'a str,
     pub count: usize,

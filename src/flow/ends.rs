@@ -101,8 +101,11 @@ pub fn connections(text: &str) -> Result<Vec<Option<Flow>>, (usize, FlowError)> 
         if line.trim().is_empty() || line.starts_with([' ', '\t']) {
             continue;
         }
-        let ends = connection(line).map_err(|error| (at + 1, error))?;
-        found.extend(ends.map(|(protocol, local, peer)| Flow::arriving(protocol, local, peer)));
+        found.extend(
+            connection(line)
+                .map_err(|error| (at + 1, error))?
+                .map(|(protocol, local, peer)| Flow::arriving(protocol, local, peer)),
+        );
     }
     Ok(found)
 }

@@ -251,8 +251,11 @@ fn widened(
         if tiers.iter().map(cores).sum::<usize>() >= queues {
             break;
         }
-        let cpus = nodes_cpus(topology, tier.iter().copied());
-        tiers.push(cpus.intersection(package).intersection(usable));
+        tiers.push(
+            nodes_cpus(topology, tier.iter().copied())
+                .intersection(package)
+                .intersection(usable),
+        );
         to.extend(tier);
     }
     if !to.is_empty() {

@@ -385,8 +385,12 @@ impl PlannedInterface {
         });
         let ntuple = self.ntuple.map(Target::On);
         let ntuple = (WriteKind::Ntuple, 0, ntuple, "accelerated RFS");
-        let all = vectors.chain(rss).chain(threads).chain(rx).chain(tx);
-        all.chain([ntuple])
+        vectors
+            .chain(rss)
+            .chain(threads)
+            .chain(rx)
+            .chain(tx)
+            .chain([ntuple])
             .filter_map(|(kind, number, target, why)| {
                 Some(Planned {
                     kind,
@@ -413,6 +417,12 @@ impl PlannedInterface {
 }
 
 impl PlannedVector {
+    /// Whether it is of a queue in use.
+    #[doc(hidden)]
+    pub fn is_active(&self) -> bool {
+        self.role.is_queue() && !self.idle
+    }
+
     /// The effective CPUs; the affinity when the kernel does not report them.
     pub fn effective_cpus(&self) -> &CpuSet {
         self.effective.as_ref().unwrap_or(&self.affinity)

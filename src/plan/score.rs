@@ -103,7 +103,7 @@ impl<'a> State<'a> {
             let active = planned
                 .iter()
                 .flat_map(|planned| &planned.vectors)
-                .filter(|vector| vector.role.is_queue() && !vector.idle)
+                .filter(|vector| vector.is_active())
                 .map(|vector| (vector.queue, self.place(vector).1));
             let unplanned = read
                 .vectors
@@ -183,12 +183,10 @@ impl<'a> State<'a> {
 
     /// The measures of the cores; of those of one interface, if they are about its queues.
     fn on_cores(&self, spots: &Spots<'_>, only: Option<&str>, score: &mut Score) {
-        let planned = self.interfaces.iter().filter(|planned| {
-            planned
-                .vectors
-                .iter()
-                .any(|vector| vector.role.is_queue() && !vector.idle)
-        });
+        let planned = self
+            .interfaces
+            .iter()
+            .filter(|planned| planned.vectors.iter().any(PlannedVector::is_active));
         let candidates = CpuSet::union_of(planned.map(|planned| &planned.candidates));
         for (&core, spots) in spots {
             let is_own = |spot: &&Spot<'_>| only.is_none_or(|only| spot.interface == only);

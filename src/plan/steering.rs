@@ -69,20 +69,23 @@ pub(crate) fn rps(works: &[Work<'_>], loaded: &CpuSet) -> BTreeMap<usize, Rps> {
 }
 
 impl Rps {
+    fn off(why: &str, note: Option<Note>) -> Self {
+        Self {
+            sets: Some(Vec::new()),
+            why: why.to_owned(),
+            note,
+        }
+    }
+
     /// Without the sets of queues whose wishes it adds. `busy`: the cores that take a queue or an RDMA vector.
     fn of(work: &Work<'_>, busy: &CpuSet, has_rdma: bool, wishes: &mut Vec<Wish>) -> Self {
         let (topology, queues) = (&work.machine.topology, &work.interface.rx_queues);
-        let off = |why: &str| Self {
-            sets: Some(Vec::new()),
-            why: why.to_owned(),
-            note: None,
-        };
         match work.choice.get(&RPS) {
             _ if !work.has_placed_queues() => Self {
                 why: "unchanged: no queue IRQ is placed".to_owned(),
                 ..Self::default()
             },
-            policy::Rps::Off => off("off by the policy"),
+            policy::Rps::Off => Self::off("off by the policy", None),
             policy::Rps::Cpus(wanted) => {
                 let cpus = wanted
                     .intersection(&topology.online)
@@ -95,54 +98,20 @@ impl Rps {
                 Self {
                     note: candidates::not_all(&wanted, &cpus, UsedFor::Rps),
                     sets: Some(vec![cpus; queues.len()]),
-                    ..off(why)
+                    ..Self::off(why, None)
                 }
             }
-            policy::Rps::Auto => match Self::free(work, busy, has_rdma) {
-                (Some(free), why, _) => {
-                    let free = topology
-                        .cores
-                        .iter()
-                        .filter_map(|core| core.intersection(&free).first())
-                        .collect_vec();
-                    let is_slow = work
-                        .interface
-                        .supported_mbps
-                        .is_some_and(|mbps| mbps <= 1000);
-                    let most = if is_slow { MOST / 2 } else { MOST };
-                    wishes.extend(queues.iter().map(|queue| {
-                        let interrupted = work
-                            .receiver(queue.index)
-                            .and_then(|v| work.target(v))
-                            .unwrap_or_else(|| {
-                                work.cpu_of(Role::Rx, queue.index).into_iter().collect()
-                            });
-                        Wish::new(work.locations, &free, &interrupted, most)
-                    }));
-                    Self {
-                        why,
-                        ..Self::default()
-                    }
-                }
-                (None, why, note) => Self {
-                    note,
-                    ..off(&format!("off: {why}"))
-                },
-            },
+            policy::Rps::Auto => Self::auto(work, busy, has_rdma, wishes),
         }
     }
 
     /// RPS in place of receive queues that the device cannot have: the candidate cores on which no queue of any interface
-    /// lands; `None` where it stays off. And the reason.
-    fn free(
-        work: &Work<'_>,
-        busy: &CpuSet,
-        has_rdma: bool,
-    ) -> (Option<CpuSet>, String, Option<Note>) {
+    /// lands.
+    fn auto(work: &Work<'_>, busy: &CpuSet, has_rdma: bool, wishes: &mut Vec<Wish>) -> Self {
         let (interface, locations) = (work.interface, work.locations);
         let topology = &work.machine.topology;
         let (name, queues) = (interface.name.clone(), interface.rx_queues.len());
-        let off = |why: &str| (None, why.to_owned(), None);
+        let off = |why: &str, note| Self::off(&format!("off: {why}"), note);
         // RPS stays on the local node where the vectors were widened to others.
         let mut free = work
             .candidates
@@ -152,7 +121,8 @@ impl Rps {
             .difference(busy);
         if free.is_empty() {
             let rdma = if has_rdma { " or an RDMA IRQ" } else { "" };
-            return off(&format!("every core already has a queue{rdma}"));
+            let why = format!("every core already has a queue{rdma}");
+            return off(&why, None);
         }
         let cpus = topology.online.len();
         if cpus <= TINY {
@@ -163,14 +133,10 @@ impl Rps {
                 cpus,
                 others,
             });
-            return (
-                None,
-                "the machine is too small to gain from it".to_owned(),
-                note,
-            );
+            return off("the machine is too small to gain from it", note);
         }
         if interface.is_virtual_function() {
-            return off("the device is an SR-IOV virtual function");
+            return off("the device is an SR-IOV virtual function", None);
         }
         match interface.channels {
             Some(channels) if channels.max_receiving() > channels.receiving() => {
@@ -184,10 +150,11 @@ impl Rps {
                     channels,
                     advised,
                 });
-                return (None, "the device can have more queues".to_owned(), note);
+                return off("the device can have more queues", note);
             }
             None if !has_one_queue(work) => {
-                return off("the number of queues that the device can have is unknown");
+                let why = "the number of queues that the device can have is unknown";
+                return off(why, None);
             }
             _ => {}
         }
@@ -204,10 +171,27 @@ impl Rps {
         let cores = locations.cores_in(&free);
         if cores < needed {
             let noun = if queues == 1 { "queue" } else { "queues" };
-            return off(&format!("too few idle cores: {cores} for {queues} {noun}"));
+            let why = format!("too few idle cores: {cores} for {queues} {noun}");
+            return off(&why, None);
         }
-        let why = format!("to idle cores{but_cpu0}: the device has no more queues");
-        (Some(free), why, None)
+        let free = topology
+            .cores
+            .iter()
+            .filter_map(|core| core.intersection(&free).first())
+            .collect_vec();
+        let is_slow = interface.supported_mbps.is_some_and(|mbps| mbps <= 1000);
+        let most = if is_slow { MOST / 2 } else { MOST };
+        wishes.extend(interface.rx_queues.iter().map(|queue| {
+            let interrupted = work
+                .receiver(queue.index)
+                .and_then(|v| work.target(v))
+                .unwrap_or_else(|| work.cpu_of(Role::Rx, queue.index).into_iter().collect());
+            Wish::new(work.locations, &free, &interrupted, most)
+        }));
+        Self {
+            why: format!("to idle cores{but_cpu0}: the device has no more queues"),
+            ..Self::default()
+        }
     }
 
     /// All CPUs to which packets are sent.

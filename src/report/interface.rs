@@ -383,15 +383,16 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<
         .cloned()
         .collect_vec();
     let name = || planned.name.clone();
-    let channels = plan
-        .channels
-        .iter()
-        .filter(|change| change.interface == planned.name);
-    notes.extend(channels.map(|change| Note::ChannelsDiffer {
-        interface: name(),
-        wanted: change.wanted.receiving(),
-        why: change.why.clone(),
-    }));
+    notes.extend(
+        plan.channels
+            .iter()
+            .filter(|change| change.interface == planned.name)
+            .map(|change| Note::ChannelsDiffer {
+                interface: name(),
+                wanted: change.wanted.receiving(),
+                why: change.why.clone(),
+            }),
+    );
     let pids = planned
         .threads
         .iter()

@@ -14,7 +14,7 @@ use nicpin::plan::{MEASURES, Note, Score};
 use std::fmt::Display;
 
 /// Where text is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Screen {
     /// In columns.
     pub width: usize,
@@ -40,7 +40,7 @@ impl Default for Screen {
 }
 
 /// The meaning of a colour.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Tone {
     /// Good, and proven.
     Good,
@@ -49,12 +49,10 @@ pub enum Tone {
     /// Wrong.
     Alarm,
     /// Neither good nor bad.
-    #[default]
     Plain,
 }
 
 /// A text in its tone.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cell {
     text: String,
     pub tone: Tone,
@@ -68,10 +66,9 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 /// Lines, items and tables, from top to bottom.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct Page(Vec<Block>);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
 enum Block {
     /// Printed as it is, however long.
     Line(String),

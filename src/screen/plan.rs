@@ -22,7 +22,7 @@ use nicpin::plan::NodeSource::{LocalCpulist, Nearest, NumaNode, Policy, SingleNo
 use nicpin::plan::{HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector};
 
 /// How much is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub enum Detail {
     /// Runs of queues.
     Runs,

@@ -24,7 +24,7 @@ use nicpin::report::vectors::VectorState::{AsPlanned, Differs, Elsewhere, LeftAl
 use nicpin::report::vectors::{VectorState, VectorStatus};
 
 /// How much is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq)]
 pub enum Detail {
     /// One screen: a line for each interface.
     Summary,
