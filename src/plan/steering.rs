@@ -98,7 +98,7 @@ impl Rps {
                 Self {
                     note: candidates::not_all(&wanted, &cpus, UsedFor::Rps),
                     sets: Some(vec![cpus; queues.len()]),
-                    ..Self::off(why, None)
+                    why: why.to_owned(),
                 }
             }
             policy::Rps::Auto => Self::auto(work, busy, has_rdma, wishes),

@@ -289,35 +289,24 @@ fn report(
             *reasons.entry(one.reason).or_default() += 1;
         }
     }
-    let sum = |reasons: &BTreeMap<Reason, usize>, holds: fn(Reason) -> bool| -> usize {
-        reasons
-            .iter()
-            .filter(|(reason, _)| holds(**reason))
-            .map(|(_, many)| many)
-            .sum()
+    let steering = |planned: Vec<&CpuSet>, of: [WriteKind; 2]| Steering {
+        planned: planned.len(),
+        on: planned.iter().filter(|cpus| !cpus.is_empty()).count(),
+        differ: of.iter().filter_map(|kind| kinds.get(kind)).sum(),
     };
-    let steering = |planned: &mut dyn Iterator<Item = &CpuSet>, of: [WriteKind; 2]| {
-        let planned = planned.collect_vec();
-        Steering {
-            planned: planned.len(),
-            on: planned.iter().filter(|cpus| !cpus.is_empty()).count(),
-            differ: of.iter().filter_map(|kind| kinds.get(kind)).sum(),
-        }
-    };
-    let rx = &mut planned
-        .rx_queues
-        .iter()
-        .filter_map(|rx| rx.rps_cpus.as_ref());
-    let tx = &mut planned
-        .tx_queues
-        .iter()
-        .filter_map(|tx| tx.xps_cpus.as_ref());
+    let (rx, tx) = (planned.rx_queues.iter(), planned.tx_queues.iter());
+    let rx = rx.filter_map(|rx| rx.rps_cpus.as_ref()).collect();
+    let tx = tx.filter_map(|tx| tx.xps_cpus.as_ref()).collect();
     let is_asked = plan
         .channels
         .iter()
         .any(|change| change.interface == planned.name);
-    let differ = sum(&reasons, |_| true) + usize::from(is_asked);
-    let drifted = sum(&reasons, Reason::is_change_since_apply);
+    let differ = reasons.values().sum::<usize>() + usize::from(is_asked);
+    let drifted = reasons
+        .iter()
+        .filter(|(reason, _)| reason.is_change_since_apply())
+        .map(|(_, many)| many)
+        .sum();
     let asked = (has_lost, is_asked);
     let state = state(machine, interface, planned, &vectors, differ, &gain, asked);
     InterfaceReport {
