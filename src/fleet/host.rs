@@ -249,15 +249,15 @@ impl Document {
             .iter()
             .map(|tool| one_line(tool))
             .collect_vec();
-        let by = |reason| match reason {
-            _ if reason == Reason::MovedByOther.name() => tools.clone(),
-            _ => Vec::new(),
-        };
         causes
             .into_iter()
             .map(|reason| Cause {
                 reason,
-                by: by(reason),
+                by: if reason == Reason::MovedByOther.name() {
+                    tools.clone()
+                } else {
+                    Vec::new()
+                },
             })
             .collect()
     }

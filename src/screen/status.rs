@@ -87,11 +87,9 @@ fn verdict(status: &Status, apply: &str) -> String {
     let all = status
         .interfaces
         .iter()
-        .filter(|one| one.state != Unsupported);
-    let (all, alike) = (
-        all.clone().collect_vec(),
-        all.filter(|one| one.state == worst).count(),
-    );
+        .filter(|one| one.state != Unsupported)
+        .collect_vec();
+    let alike = all.iter().filter(|one| one.state == worst).count();
     let (some, every) = match all[..] {
         [one] => (one.name.clone(), format!("{} is", one.name)),
         [_, _] => (
