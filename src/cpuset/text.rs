@@ -272,8 +272,8 @@ impl MaskFile {
     pub fn parse(text: &str) -> Result<Self, CpuSetError> {
         let cpus = CpuSet::parse_kernel_mask(text)?;
         let text = trim(text);
-        let width = MaskWidth::of_valid(text);
-        let width = width.ok_or_else(|| CpuSetError::new(text, MASK, "it is empty"))?;
+        let width =
+            MaskWidth::of_valid(text).ok_or_else(|| CpuSetError::new(text, MASK, "it is empty"))?;
         let text = text.into();
         Ok(Self { text, cpus, width })
     }

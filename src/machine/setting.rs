@@ -222,8 +222,11 @@ fn thread_key(interface: &Interface, pid: u32) -> String {
         let vector = interface.vector_of(thread)?;
         (vector.queue).map(|_| vector.role.with_queue(vector.queue))
     };
-    let mut threads = interface.threads.iter();
-    let queue = threads.find(|thread| thread.pid == pid).and_then(queue_of);
+    let queue = interface
+        .threads
+        .iter()
+        .find(|thread| thread.pid == pid)
+        .and_then(queue_of);
     let position = || {
         let position = interface
             .threads

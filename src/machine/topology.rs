@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
+use serde::de::value::{self, MapDeserializer};
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, NodeSet};
@@ -119,8 +120,10 @@ impl Topology {
         // When the node is unknown, `local_cpulist` holds all CPUs.
         match &device.local_cpus {
             Some(local) if !self.online.is_subset(local) && local.intersects(usable) => {
-                let mut nodes = self.nodes.iter();
-                let node = nodes.find(|(_, node)| local.is_subset(&node.cpus));
+                let node = self
+                    .nodes
+                    .iter()
+                    .find(|(_, node)| local.is_subset(&node.cpus));
                 Home {
                     nodes: node.map(|(&id, _)| id).into_iter().collect(),
                     source: NodeSource::LocalCpulist,
@@ -203,7 +206,7 @@ pub struct NodeUsage {
 }
 
 /// Pages allocated since boot (`numastat`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pages {
     /// Wanted on this node and allocated here.
     #[serde(rename = "numa_hit")]
@@ -231,17 +234,11 @@ impl Pages {
         let mut counts = BTreeMap::new();
         for line in text.lines() {
             let (name, count) = line.split_once(' ')?;
-            counts.insert(name, count.trim().parse::<u64>());
+            let count = count.trim().parse::<u64>().ok();
+            counts.extend(count.map(|count| (name, count)));
         }
-        let count = |name| counts.get(name)?.clone().ok();
-        Some(Self {
-            hit: count("numa_hit")?,
-            miss: count("numa_miss")?,
-            foreign: count("numa_foreign")?,
-            interleave_hit: count("interleave_hit")?,
-            local: count("local_node")?,
-            other: count("other_node")?,
-        })
+        let counts = MapDeserializer::<_, value::Error>::new(counts.into_iter());
+        Self::deserialize(counts).ok()
     }
 }
 

@@ -59,8 +59,9 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
     if has_control_character(&json) {
         return Err(no_plan(&"a text in it has a control character"));
     }
-    let schema = json["schema"].as_str();
-    let schema = schema.ok_or_else(|| no_plan(&"missing field `schema`"))?;
+    let schema = json["schema"]
+        .as_str()
+        .ok_or_else(|| no_plan(&"missing field `schema`"))?;
     if schema != SCHEMA {
         return Err(StoredError(format!(
             "its schema is `{schema}`, and this nicpin applies `{SCHEMA}`"

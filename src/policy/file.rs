@@ -184,7 +184,7 @@ fn value(entry: &Entry, item: &Item<'_>) -> Result<Value, Wrong> {
         (DeValue::Boolean(given), Some(_)) => entry.read(&given.to_string()),
         (_, Some(_)) => return Err(at(item, "expected a boolean, true or false")),
         (DeValue::String(text), _) => entry.read(text),
-        (DeValue::Integer(_), _) if entry.takes_numbers() => {
+        (DeValue::Integer(_), _) if entry.forms.iter().any(|form| form.is_number()) => {
             entry.read(&integer(item).unwrap_or_default())
         }
         (DeValue::Table(_), _) if entry.takes_cpus() => Ok(Value::Cpus(cpus(item)?)),
@@ -247,8 +247,9 @@ fn in_order<'d, 't>(table: &'d DeTable<'t>) -> Vec<(&'d Key<'t>, &'d Item<'t>)> 
 }
 
 fn string<'d>(item: &'d Item<'_>) -> Result<&'d str, Wrong> {
-    let text = item.get_ref().as_str();
-    text.ok_or_else(|| at(item, "expected a string"))
+    item.get_ref()
+        .as_str()
+        .ok_or_else(|| at(item, "expected a string"))
 }
 
 /// An integer of any base, as decimal text.

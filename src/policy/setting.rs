@@ -167,7 +167,7 @@ impl Value {
 }
 
 impl Form {
-    fn is_number(self) -> bool {
+    pub(crate) fn is_number(self) -> bool {
         matches!(self, Self::Number { .. })
     }
 
@@ -278,10 +278,6 @@ impl Entry {
     pub fn switch(&self) -> Option<(&'static str, &'static str)> {
         let is_boolean = self.words.iter().any(|(word, _)| *word == "true");
         self.words.get(1).copied().filter(|_| is_boolean)
-    }
-
-    pub(crate) fn takes_numbers(&self) -> bool {
-        self.forms.iter().any(|form| form.is_number())
     }
 
     pub(crate) fn takes_cpus(&self) -> bool {

@@ -214,8 +214,11 @@ fn read_vmbus(root: &Root, path: &str) -> Result<Vec<VmbusChannel>> {
         let Some(cpu) = read_number(root, &file)? else {
             continue;
         };
-        let id = name.parse().ok().filter(|_| cpu < MAX_CPUS);
-        let id = id.ok_or_else(|| root.content_error(&file, "is not the CPU of a channel"))?;
+        let id = name
+            .parse()
+            .ok()
+            .filter(|_| cpu < MAX_CPUS)
+            .ok_or_else(|| root.content_error(&file, "is not the CPU of a channel"))?;
         channels.push(VmbusChannel { id, cpu });
     }
     channels.sort_by_key(|channel| channel.id);
