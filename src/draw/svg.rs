@@ -457,14 +457,12 @@ impl Svg {
 /// Escapes text for XML: the name of an interface may hold nearly any character.
 fn escaped(text: &str) -> String {
     // XML 1.0 cannot represent these.
-    text.replace(
-        |c: char| c.is_ascii_control() || matches!(c, '\u{fffe}' | '\u{ffff}'),
-        "\u{fffd}",
-    )
-    .replace('&', "&amp;")
-    .replace('<', "&lt;")
-    .replace('>', "&gt;")
-    .replace('"', "&quot;")
+    let is_odd = |c: char| c.is_ascii_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
+    text.replace(is_odd, "\u{fffd}")
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 /// Colours and fonts, in the viewer's light or dark scheme. Light is the default. `cN` is the colour of interface N, `k`
