@@ -295,7 +295,7 @@ fn stop(root: &Root) -> Result<Done, Failure> {
     record.stopped = true;
     record.save(root)?;
     systemctl(root, &["stop"])?;
-    match running(root) {
+    match running(root)? {
         None => Ok((IrqbalanceAction::Stopped, true, 0)),
         Some(pid) => Err(Failure::Other(format!(
             "{UNIT} is stopped, but process {pid} still runs; stop it by hand"
@@ -308,10 +308,10 @@ pub fn undo_since(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOu
     let mut pid = None;
     let undone = match IrqbalanceRecord::load(root) {
         Ok(record) if record == *before => return None,
-        Ok(record) => {
-            pid = running(root);
+        Ok(record) => running(root).and_then(|found| {
+            pid = found;
             undo(root, &record, before, &mut pid)
-        }
+        }),
         Err(error) => Err(error.into()),
     };
     Some(outcome(pid, 0, undone))
@@ -341,7 +341,8 @@ fn undo(
         None if record.stopped && !before.stopped => {
             // Without waiting for it: systemd starts nothing that is ordered with nicpin's own unit while that unit stops.
             systemctl(root, &["start", "--no-block"])?;
-            (*pid, done) = (running(root), IrqbalanceAction::Started);
+            // Its number is only shown.
+            (*pid, done) = (running(root).unwrap_or(None), IrqbalanceAction::Started);
         }
         Some(pid) if record.is_of(root, pid) => {
             let daemon = Daemon::within(TIMEOUT, root, pid);
@@ -373,9 +374,10 @@ const SYSTEMCTL: [&str; 3] = [
 ];
 const UNIT: &str = "irqbalance.service";
 
-/// irqbalance's process id; `None` if it does not run, or if this user may not see that.
-fn running(root: &Root) -> Option<i32> {
-    tools::irqbalance::find(root).unwrap_or(None)
+/// irqbalance's process id; `None` if it does not run.
+fn running(root: &Root) -> Result<Option<i32>, Failure> {
+    let unknown = |path| format!("{path} cannot be read, so it is unknown whether irqbalance runs");
+    tools::irqbalance::find(root).map_err(|path| Failure::Other(unknown(path)))
 }
 
 fn systemctl(root: &Root, verb: &[&str]) -> Result<(), Failure> {
