@@ -30,6 +30,10 @@ fn a_policy_file_with_an_error_names_line_and_column() {
         1,
         &["/no/such/policy.toml: no such file"],
     );
+    // The file of nothing is a policy without a line.
+    let without = machine.nicpin(&["plan", "--json"]);
+    let nothing = machine.nicpin(&["plan", "--json", "--config", "/dev/null"]);
+    assert_eq!((nothing.code, nothing.stdout), (0, without.stdout));
 }
 
 #[test]
