@@ -307,7 +307,8 @@ fn report(
         .filter(|(reason, _)| reason.is_change_since_apply())
         .map(|(_, many)| many)
         .sum();
-    let asked = (has_lost, is_asked);
+    // What others lost on its cores is in their rows.
+    let asked = (has_lost && drifted > 0, is_asked);
     let state = state(machine, interface, planned, &vectors, differ, &gain, asked);
     InterfaceReport {
         driver_version: interface.driver_version.clone(),
