@@ -310,6 +310,17 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_size_of_all_files_is_limited() {
+        let mut tree = Tree::default();
+        let text: Arc<str> = "x".repeat(1 << 20).into();
+        let added = (0..50).map(|number| {
+            let (mode, text) = (0o444, Arc::clone(&text));
+            tree.add(&format!("/{number}"), Entry::File(TreeFile { mode, text }))
+        });
+        assert_eq!(added.take_while(Result::is_ok).count(), 39);
+    }
+
+    #[test]
     fn answers_as_a_directory_does() {
         let tree = tree();
         assert_eq!(

@@ -587,6 +587,10 @@ fn what_is_no_regular_file_is_refused_at_once() {
     assert_eq!((code, &report["hosts"]), (1, &1.into()));
     let failed = report["failed"].as_array().unwrap();
     assert_eq!(failed.len(), 3, "{failed:#?}");
+    let errors = failed.iter().map(|one| one["error"].as_str().unwrap());
+    let is_named = |error: &&str| error.contains("not a regular file");
+    // A socket cannot be opened.
+    assert_eq!(errors.filter(is_named).count(), 2, "{failed:#?}");
     let list = format!("@{}", fifo.display());
     assert_eq!(fleet(&[Path::new(&list)]).code, 1);
 }

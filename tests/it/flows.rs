@@ -673,4 +673,9 @@ fn a_flow_follows_a_pending_move() {
     machine.write("/proc/irq/36/effective_affinity_list", "0\n");
     let run = asked(&machine, &["66.9.149.187:2794", "161.142.100.80:1766"]);
     assert_eq!(run.stdout, "queue 0, IRQ 36, CPU 4 (node 1, L3 of 4-7)\n");
+    // One of several CPUs takes the interrupts.
+    machine.write("/proc/irq/36/smp_affinity", "f0\n");
+    machine.write("/proc/irq/36/effective_affinity_list", "5\n");
+    let run = asked(&machine, &["66.9.149.187:2794", "161.142.100.80:1766"]);
+    assert_eq!(run.stdout, "queue 0, IRQ 36, CPU 5 (node 1, L3 of 4-7)\n");
 }

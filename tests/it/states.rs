@@ -12,7 +12,7 @@ use crate::support::tree::put;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::netdev::{Direction, Napi, Netdev, NetdevQueue, QueueUser};
 use nicpin::machine::sample::Delta;
-use nicpin::machine::{Machine, Polling};
+use nicpin::machine::{Interface, Machine, Polling};
 use nicpin::report::interface::InterfaceState;
 use nicpin::report::status::Status;
 use nicpin::report::vectors::VectorState;
@@ -267,6 +267,21 @@ fn an_arrangement_that_is_as_good_as_planned_is_equivalent() {
         status(&unsteered, None).state,
         Some(InterfaceState::Untuned)
     );
+}
+
+/// A vector for receiving and sending is in use as long as either queue is.
+#[test]
+fn combined_vectors_of_fewer_receive_queues_are_in_use() {
+    let mut host = in_planned_state();
+    let interface = &mut host.interfaces[0];
+    interface.rx_queues.truncate(2);
+    let idle = |interface: &Interface| {
+        let vectors = interface.vectors.iter();
+        vectors.filter(|vector| interface.is_idle(vector)).count()
+    };
+    assert_eq!((interface.tx_queues.len(), idle(interface)), (4, 0));
+    interface.tx_queues.truncate(3);
+    assert_eq!(idle(interface), 1);
 }
 
 #[test]

@@ -47,6 +47,23 @@ fn a_process_that_ends_keeps_nothing_from_being_restored() {
     }
 }
 
+/// A restore where nicpin never ran leaves nothing behind; a card that is away is restored when it is back.
+#[test]
+fn what_is_away_is_restored_later() {
+    let machine = Copy::of("two-node");
+    let before = machine.texts();
+    good(&machine, &["restore"]);
+    assert!(!machine.path("/run/nicpin").exists());
+    good(&machine, &["apply"]);
+    let (card, away) = (machine.path("/sys/class/net/nic0"), machine.path("/away"));
+    std::fs::rename(&card, &away).unwrap();
+    machine.nicpin(&["restore"]);
+    std::fs::rename(&away, &card).unwrap();
+    assert_ne!(machine.texts(), before);
+    good(&machine, &["restore"]);
+    assert_eq!(machine.texts(), before);
+}
+
 /// A lock on a file needs no more than to open it for reading.
 #[test]
 fn other_users_cannot_hold_the_locks() {
