@@ -201,6 +201,7 @@ impl Loop<'_> {
     fn work(mut self) -> Result<Exit> {
         self.happened(Event::of(Kind::Start));
         self.state.waits_for = state::blocked(self.root);
+        self.watch_partitions();
         self.show();
         loop {
             self.begin_if_due();
@@ -294,6 +295,11 @@ impl Loop<'_> {
         }
     }
 
+    /// What runs on the machine may decide on exclusive CPUs, because each change leads to a run; also before the first.
+    fn watch_partitions(&mut self) {
+        self.state.avoids_exclusive = !self.policy.policy.decides_on_exclusive();
+    }
+
     fn begin_if_due(&mut self) {
         let now = self.now();
         if self.run.is_some() || now < self.schedule.due() || now < self.look_again {
@@ -311,8 +317,7 @@ impl Loop<'_> {
             Some(Demand::Retry) => self.events.add(Event::of(Kind::Retry)),
         }
         self.refresh_policy();
-        // What runs on the machine may decide then, because each change leads to a run.
-        self.state.avoids_exclusive = !self.policy.policy.decides_on_exclusive();
+        self.watch_partitions();
         let programs = self.policy.policy.programs();
         if let Err(error) = self.sources.files.near(self.root, programs) {
             self.warn(&format!(

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::support::kernel::default_signals;
-use crate::support::run::{Copy, words};
+use crate::support::run::{Copy, good, words};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -372,6 +372,24 @@ fn runs_take_the_selectors_and_options_of_the_watcher() {
     watching.end();
     let watching = Watching::start(&machine, &["--", "nic9"]);
     watching.told("0 interfaces, as planned");
+    watching.end();
+}
+
+/// `check` beside a watcher that has just started, and here waits, plans as the watcher will.
+#[test]
+fn cpus_that_a_cgroup_has_alone_are_left_out_before_the_first_run() {
+    let machine = Copy::of("two-node");
+    good(&machine, &["apply"]);
+    let cgroup = "/sys/fs/cgroup/guest";
+    std::fs::create_dir_all(machine.path(cgroup)).unwrap();
+    machine.write(&format!("{cgroup}/cpuset.cpus.effective"), "1\n");
+    machine.write(&format!("{cgroup}/cpuset.cpus.partition"), "root\n");
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    let paused = "{\"schema\": \"nicpin.watch-paused/1\"}\n";
+    machine.write("/run/nicpin/watch-paused.json", paused);
+    let watching = Watching::start(&machine, &[]);
+    watching.told("READY=1");
+    assert_eq!(machine.nicpin(&["check"]).code, 2);
     watching.end();
 }
 
