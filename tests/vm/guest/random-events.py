@@ -283,12 +283,13 @@ class Judge:
                 return int(run("systemctl", "show", UNIT, "--property=MainPID", "--value").stdout or 0)
             ran = watcher().get("pid") == pid() != 0
             last[:] = [run("nicpin", "check", "--exact")]
-            return ran and last[0].returncode == 0 and watcher().get("pid") == pid()
+            # It may be killed meanwhile, which the manager does not know at once.
+            return ran and last[0].returncode == 0 and watcher().get("pid") == pid() and not self.forbidden()
         if not wait(HOPELESS, as_planned):
-            return f"not as planned after {HOPELESS:.0f} s:\n{last[0].stdout}{last[0].stderr}"
+            return self.forbidden() or f"not as planned after {HOPELESS:.0f} s:\n{last[0].stdout}{last[0].stderr}"
         took = time.monotonic() - began
         self.times.append(took)
-        return self.forbidden() or self.accused() or (f"as planned only after {took:.1f} s" if took > LIMIT else None)
+        return self.accused() or (f"as planned only after {took:.1f} s" if took > LIMIT else None)
 
     @staticmethod
     def forbidden():
