@@ -87,6 +87,8 @@ impl Files {
             policy: [policy.into()]
                 .into_iter()
                 .chain(target.map(PathBuf::from))
+                // What stands for no policy does not change, and everybody writes to it.
+                .filter(|path| path != "/dev/null")
                 .collect(),
             planned: BTreeMap::new(),
             exclusive: (CpuSet::new(), None),
@@ -326,16 +328,17 @@ impl Files {
             files_of(&mut cgroups.clone(), &["cgroup.events"]),
         ];
         let files = files.into_iter().flatten();
-        let all = (parents.map(|directory| (directory.clone(), NAMES)))
-            .chain(files.map(|file| (file, AddWatchFlags::IN_MODIFY)))
-            .map(|(path, flags)| (root.outside(&path), flags, Watched::Cgroup));
-        let states = files_of(&mut found.cgroups.iter(), &[cgroups::PARTITION]).into_iter();
-        let states = states.map(|path| {
-            let flags = AddWatchFlags::IN_MODIFY;
-            (root.outside(&path), flags, Watched::Partition)
-        });
+        let states = files_of(&mut found.cgroups.iter(), &[cgroups::PARTITION]);
+        let all = (parents.map(|directory| (directory.clone(), NAMES, Watched::Cgroup)))
+            .chain(files.map(|file| (file, AddWatchFlags::IN_MODIFY, Watched::Cgroup)))
+            .chain(
+                states
+                    .into_iter()
+                    .map(|file| (file, AddWatchFlags::IN_MODIFY, Watched::Partition)),
+            )
+            .map(|(path, flags, of)| (root.outside(&path), flags, of));
         let is_old = |watched: &_| matches!(watched, Watched::Cgroup | Watched::Partition);
-        let added = self.replace(is_old, all.chain(states));
+        let added = self.replace(is_old, all);
         self.is_full = added == Err(Errno::ENOSPC);
         if self.is_full { Ok(()) } else { added }
     }

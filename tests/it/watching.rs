@@ -375,6 +375,19 @@ fn runs_take_the_selectors_and_options_of_the_watcher() {
     watching.end();
 }
 
+/// All kinds of programs write to /dev/null: it is a policy without a line, and no event.
+#[test]
+fn a_policy_that_is_no_file_is_not_waited_for() {
+    let machine = Copy::of("two-node");
+    let watching = Watching::start(&machine, &["--config", "/dev/null"]);
+    watching.told("as planned");
+    std::fs::write("/dev/null", "x").unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    let shown = words(&machine.nicpin(&["status"]));
+    assert!(shown.contains("), 1 run "), "{shown}");
+    watching.end();
+}
+
 /// `check` beside a watcher that has just started, and here waits, plans as the watcher will.
 #[test]
 fn cpus_that_a_cgroup_has_alone_are_left_out_before_the_first_run() {
