@@ -246,14 +246,14 @@ impl MaskWidth {
     /// The width of a mask as a file holds it now; `None` when the text is no mask.
     pub fn of(mask: &str) -> Option<Self> {
         CpuSet::parse_mask(mask).ok()?;
-        Self::of_valid(trim(mask))
+        Some(Self::of_valid(trim(mask)))
     }
 
-    fn of_valid(mask: &str) -> Option<Self> {
-        let groups = mask.bytes().filter(|byte| *byte == b',').count();
+    fn of_valid(mask: &str) -> Self {
+        let others = mask.bytes().filter(|byte| *byte == b',').count();
         let first = mask.find(',').unwrap_or(mask.len());
-        let digits = (first + groups * 8).try_into().ok()?;
-        Some(Self { digits })
+        let digits = u32::try_from(first + others * 8).unwrap_or(u32::MAX);
+        Self { digits }
     }
 }
 
@@ -272,8 +272,7 @@ impl MaskFile {
     pub fn parse(text: &str) -> Result<Self, CpuSetError> {
         let cpus = CpuSet::parse_kernel_mask(text)?;
         let text = trim(text);
-        let width =
-            MaskWidth::of_valid(text).ok_or_else(|| CpuSetError::new(text, MASK, "it is empty"))?;
+        let width = MaskWidth::of_valid(text);
         let text = text.into();
         Ok(Self { text, cpus, width })
     }

@@ -1,8 +1,9 @@
 //! Takes the measures of the planned and of other states, of the whole machine and of each interface.
 
-use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
+
+use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
 use crate::machine::setting::WriteKind;
@@ -82,8 +83,8 @@ impl<'a> State<'a> {
     fn place<'v>(&self, vector: &'v PlannedVector) -> (&'v CpuSet, Option<u32>) {
         let now = vector.effective_cpus();
         let planned = vector.cpus.as_ref();
-        let is_planned = (self.is_planned)(WriteKind::Vector, "", vector.irq);
-        let Some(cpus) = planned.filter(|_| is_planned) else {
+        let is_planned = |_: &_| (self.is_planned)(WriteKind::Vector, "", vector.irq);
+        let Some(cpus) = planned.filter(is_planned) else {
             return (now, now.first());
         };
         // The kernel distributes vectors over the CPUs of a group.
@@ -239,11 +240,11 @@ impl<'a> State<'a> {
             .iter()
             .zip(&read.tx_queues)
             .map(|(wanted, read)| {
-                let is_planned = (self.is_planned)(WriteKind::Xps, &planned.name, wanted.queue);
+                let is_planned = || (self.is_planned)(WriteKind::Xps, &planned.name, wanted.queue);
                 let cpus = wanted
                     .xps_cpus
                     .as_ref()
-                    .filter(|_| is_planned)
+                    .filter(|_| is_planned())
                     .or_else(|| read.xps_cpus.as_ref().map(|file| &file.cpus))?;
                 Some((node(wanted.queue), cpus))
             })

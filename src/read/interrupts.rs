@@ -233,24 +233,19 @@ fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
     let is_end = |at: usize| matches!(bytes.get(at), None | Some(b' ' | b'\n'));
     // The text of a large machine has millions of counts: no character is looked at that need not be. Columns that begin
     // with a blank one after another are counts, if the last is one: a row with one too few has a chip's name there.
-    if let Some((columns, last)) = bytes
-        .get(..cpus * COLUMN)
-        .and_then(|all| all.split_last_chunk())
+    let columns = bytes.get(..cpus * COLUMN).unwrap_or_default();
+    let last = columns.rchunks(COLUMN).next().unwrap_or_default();
+    let last = last.trim_ascii_start();
+    let blanks = columns
+        .iter()
+        .step_by(COLUMN)
+        .filter(|&&first| first == b' ');
+    if !last.is_empty()
+        && last.iter().all(u8::is_ascii_digit)
+        && blanks.count() == cpus
+        && is_end(columns.len())
     {
-        let blanks = columns
-            .iter()
-            .step_by(COLUMN)
-            .filter(|&&first| first == b' ');
-        let last: &[u8; COLUMN] = last;
-        let is_count = last.trim_ascii_start().iter().all(u8::is_ascii_digit);
-        if blanks.count() == cpus - 1
-            && last[0] == b' '
-            && is_count
-            && last[COLUMN - 1] != b' '
-            && is_end(cpus * COLUMN)
-        {
-            return (cpus, cpus * COLUMN);
-        }
+        return (cpus, columns.len());
     }
     let mut at = 0;
     for found in 0..cpus {

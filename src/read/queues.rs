@@ -213,7 +213,11 @@ pub(crate) fn settle(
             let stays = named.interface.is_some()
                 && matches!(named.numbering, Numbering::Queue | Rank)
                 && placed.source == Source::Name;
-            let what = ["unchanged", "placed with that queue"][usize::from(stays)];
+            let what = if stays {
+                "placed with that queue"
+            } else {
+                "unchanged"
+            };
             let by_name = placed.role.with_queue(placed.queue);
             interface.contradictions.push(format!(
                 "IRQ {irq} ({action}) is {by_name} by its name, which is IRQ {other} by netlink; it is {what}"

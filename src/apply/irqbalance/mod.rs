@@ -305,14 +305,17 @@ fn stop(root: &Root) -> Result<Done, Failure> {
 
 /// Undoes what was done about irqbalance since `before`; `None` where nothing was done.
 pub fn undo_since(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOutcome> {
-    let mut pid = None;
-    let undone = match IrqbalanceRecord::load(root) {
+    let (pid, undone) = match IrqbalanceRecord::load(root) {
         Ok(record) if record == *before => return None,
-        Ok(record) => running(root).and_then(|found| {
-            pid = found;
-            undo(root, &record, before, &mut pid)
-        }),
-        Err(error) => Err(error.into()),
+        Ok(record) => match running(root) {
+            Ok(pid) => {
+                let undone = undo(root, &record, before, pid);
+                // It may have been started; its number is only shown.
+                (pid.or_else(|| running(root).unwrap_or(None)), undone)
+            }
+            Err(error) => (None, Err(error)),
+        },
+        Err(error) => (None, Err(error.into())),
     };
     Some(outcome(pid, 0, undone))
 }
@@ -334,15 +337,14 @@ fn undo(
     root: &Root,
     record: &IrqbalanceRecord,
     before: &IrqbalanceRecord,
-    pid: &mut Option<i32>,
+    pid: Option<i32>,
 ) -> Result<Done, Failure> {
     let (mut done, mut unbanned) = (IrqbalanceAction::Unbanned, 0);
-    match *pid {
+    match pid {
         None if record.stopped && !before.stopped => {
             // Without waiting for it: systemd starts nothing that is ordered with nicpin's own unit while that unit stops.
             systemctl(root, &["start", "--no-block"])?;
-            // Its number is only shown.
-            (*pid, done) = (running(root).unwrap_or(None), IrqbalanceAction::Started);
+            done = IrqbalanceAction::Started;
         }
         Some(pid) if record.is_of(root, pid) => {
             let daemon = Daemon::within(TIMEOUT, root, pid);
