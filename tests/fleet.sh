@@ -111,7 +111,7 @@ mkdir "$dir/captures"
 "$nicpin" capture --root fixtures/dl980 -o "$dir/captures/h1.tar.gz" 2>/dev/null
 for host in $(seq 2 1000); do cp "$dir/captures/h1.tar.gz" "$dir/captures/h$host.tar.gz"; done
 # By turns, and the least of three: of CPU time, because something else may run. A thread for each CPU reads archives, plans
-# and checks. Wanted is the CPU time of gunzip, which is half its time on two CPUs; 1.0 of it was measured, and the bound
+# and checks. Wanted is the CPU time of gunzip, which is half its time on two CPUs; 1.1 of it was measured, and the bound
 # leaves room for another machine.
 least_gunzip=999999 least=999999
 for _ in 1 2 3; do
