@@ -1,8 +1,8 @@
 //! Restores settings that were read before.
 
-use itertools::Itertools as _;
 use std::collections::BTreeMap;
 
+use itertools::Itertools as _;
 use nix::errno::Errno;
 
 use crate::apply::channels::ChangedChannels;

@@ -3,8 +3,9 @@
 
 mod svg;
 
-use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
+
+use itertools::Itertools as _;
 
 use crate::screen::nodes::size;
 use crate::screen::{count, speed};

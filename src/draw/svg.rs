@@ -5,8 +5,9 @@
 //! A queue is a line from its interface to a CPU, and a label in that CPU. Of many queues, only their number on each core is
 //! shown, as a heat map.
 
-use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
+
+use itertools::Itertools as _;
 
 use crate::draw::{
     CELL, CORE, CORE_GAP, GAP, GROUP_HEAD, GROUP_PAD, Mark, Panel, Picture, core_height, grid,

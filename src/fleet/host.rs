@@ -1,10 +1,10 @@
 //! One host of a fleet, from what it printed or from a check of its copy, and how two machines differ in what a plan
 //! depends on.
 
-use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
+use itertools::Itertools as _;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;

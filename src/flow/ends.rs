@@ -1,8 +1,8 @@
 //! A flow by its two ends, and as text: as a user types it, and as `ss` prints it.
 
-use itertools::Itertools as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use itertools::Itertools as _;
 use serde::Serialize;
 
 use crate::machine::rx_hash::FlowKind;

@@ -1,7 +1,8 @@
 //! Makes a plan: places the queues, then decides on the target of each vector and queue, the reason, and the writes.
 
-use itertools::Itertools as _;
 use std::collections::BTreeMap;
+
+use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, NodeSource, Role, Selection, Vector};

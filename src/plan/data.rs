@@ -1,9 +1,9 @@
 //! The plan as data: the target of each vector and queue, the reasons, the writes and the score. Its JSON form is
 //! `nicpin.plan/1`; CPU sets in it are CPU lists.
 
-use itertools::Itertools as _;
 use std::sync::Arc;
 
+use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};

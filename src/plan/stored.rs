@@ -1,10 +1,10 @@
 //! A plan that was stored in a file, and whether it fits the machine as it is now. The file is not trusted: no path in it
 //! is ever written to. Its vectors and queues are looked up on the machine, and the writes are made from those.
 
-use itertools::Itertools as _;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use itertools::Itertools as _;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -1,9 +1,9 @@
 //! One command, run near an interface and far from it: the figures of each run and their statistics. The JSON form is
 //! `nicpin.compare/1`.
 
-use itertools::Itertools as _;
 use std::time::Duration;
 
+use itertools::Itertools as _;
 use serde::Serialize;
 
 use crate::cpuset::{CpuSet, NodeSet};

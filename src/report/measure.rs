@@ -1,10 +1,10 @@
 //! Rates from the delta of counters: interrupts by queue and CPU with their local share, throughput, and CPU time. The
 //! JSON form is `nicpin.measure/1`.
 
-use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use itertools::Itertools as _;
 use serde::Serialize;
 
 use crate::machine::sample::{CounterSelection, CpuCounts, Delta};

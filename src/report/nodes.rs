@@ -1,8 +1,8 @@
 //! The machine by node, for `nicpin nodes`: CPUs, memory, distances and interfaces. It holds facts only, no decisions.
 
-use itertools::Itertools as _;
 use std::collections::BTreeMap;
 
+use itertools::Itertools as _;
 use serde::Serialize;
 
 use crate::cpuset::{CpuSet, NodeSet};

@@ -1,9 +1,10 @@
 //! The results of `apply` and `restore` as text: a sentence, the settings by interface, what failed, and a line with the
 //! counts for scripts.
 
-use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice::from_ref;
+
+use itertools::Itertools as _;
 
 use crate::screen::page::Page;
 use crate::screen::{

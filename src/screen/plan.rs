@@ -1,10 +1,10 @@
 //! A plan as text: a line for each run of queues whose CPUs follow one pattern; on request one for each queue, with the
 //! reasons.
 
-use itertools::Itertools as _;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use itertools::Itertools as _;
 use serde::Serialize;
 
 use self::Detail::{Queues, Reasons, Runs};

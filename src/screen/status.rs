@@ -1,8 +1,9 @@
 //! The status: a verdict with the command that fixes it, a line for each interface, and what the plan gains. On request
 //! the details of each interface. And the watcher's state, for systemd and the journal, too.
 
-use itertools::Itertools as _;
 use std::collections::BTreeSet;
+
+use itertools::Itertools as _;
 
 use crate::screen::page::Tone::{Alarm, Good, Plain, Warning};
 use crate::screen::page::{Cell, Page, Tone};

@@ -1,7 +1,8 @@
 //! Replaces the names that a site gives its interfaces, its host and its cgroups: the same name everywhere, in the same order.
 
-use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
+
+use itertools::Itertools as _;
 
 use nicpin::machine::interface::natural;
 use nicpin::read::cgroups::CGROUPS;

@@ -1,8 +1,8 @@
 //! The parts of notes' texts that are more than a format.
 
-use itertools::Itertools as _;
 use std::fmt::Display;
 
+use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
