@@ -27,6 +27,7 @@ mod start;
 #[allow(dead_code, unreachable_pub)]
 mod watch;
 
+#[allow(dead_code)]
 #[path = "hostile.rs"]
 mod hostile;
 #[path = "seeds.rs"]

@@ -13,7 +13,8 @@ set -eu
 FUZZ=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 TARGET=${CARGO_TARGET_DIR:-$FUZZ/../../target}/fuzz
 CORPUS=${NICPIN_FUZZ_CORPUS:-$TARGET/corpus}
-TARGETS=$(sed -n 's/.*Target { name: "\([a-z]*\)".*/\1/p' "$FUZZ/targets.rs")
+TARGETS=$(sed -n 's/^ *name: "\([a-z]*\)",$/\1/p' "$FUZZ/targets.rs")
+[ -n "$TARGETS" ] || { echo "run.sh: no target is found in $FUZZ/targets.rs" >&2; exit 1; }
 case ${1:-} in
   -l) echo "$TARGETS"; exit;;
   -h|--help) sed -n '2,/^set -eu/{/^set -eu/d;s/^# \{0,1\}//;p}' "$0"; exit;;
