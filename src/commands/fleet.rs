@@ -145,7 +145,7 @@ fn machine(cli: &General, path: &Path) -> Result<(Host, Option<String>)> {
     let (all, options) = (SelectArgs::default(), PolicyArgs::default());
     let (machine, plan) = read_to_judge(Purpose::Look, cli, &root, &all, &options)?;
     let check = apply::check(&root, &machine, &plan, false);
-    let (name, host) = Host::of(&check)?;
+    let (name, host) = Host::of(&check);
     Ok((host, name))
 }
 

@@ -1,7 +1,7 @@
 //! The file format of a capture: a [`Tree`] as a tar archive compressed with gzip. What belongs into the tree is not
 //! decided here.
 
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::str;
 
 use bstr::{ByteSlice as _, ByteVec as _};
@@ -75,7 +75,7 @@ impl Tree {
         }
     }
 
-    fn from_tar(bytes: &mut impl Read) -> Result<Self, ArchiveError> {
+    fn from_tar(bytes: &mut impl BufRead) -> Result<Self, ArchiveError> {
         let mut tree = Self::default();
         let mut archive = tar::Archive::new(Forward { bytes, at: 0 });
         for entry in archive.entries_with_seek()? {
@@ -115,12 +115,16 @@ impl Tree {
                 let mut bytes = vec![0; usize::try_from(entry.size()).unwrap_or(MAX_SIZE)];
                 entry.read_exact(&mut bytes)?;
                 let mode = entry.header().mode()? & 0o7777;
-                let text = match str::from_utf8(&bytes) {
-                    Ok(text) => Ok(text.into()),
-                    Err(_) if bytes.len() > NO_TEXT => Err("is large and not a text"),
-                    Err(_) => Ok(String::from_utf8_lossy(&bytes).into()),
-                };
-                text.map(|text| Entry::File(TreeFile { mode, text }))
+                let text = String::from_utf8(bytes).or_else(|error| match error.as_bytes() {
+                    bytes if bytes.len() > NO_TEXT => Err("is large and not a text"),
+                    bytes => Ok(String::from_utf8_lossy(bytes).into_owned()),
+                });
+                text.map(|text| {
+                    Entry::File(TreeFile {
+                        mode,
+                        text: text.into(),
+                    })
+                })
             }
             EntryType::Symlink => match entry.link_name_bytes().unwrap_or_default() {
                 target if target.len() > PATH_MAX => Err(TOO_LONG),
@@ -183,16 +187,20 @@ impl<R: Read> Read for Forward<R> {
     }
 }
 
-impl<R: Read> Seek for Forward<R> {
+impl<R: BufRead> Seek for Forward<R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let SeekFrom::Current(skip) = to else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        let skip = u64::try_from(skip).map_err(io::Error::other)?;
-        let skipped = io::copy(&mut self.bytes.by_ref().take(skip), &mut io::sink())?;
-        self.at += skipped;
-        if skipped < skip {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        let mut skip = usize::try_from(skip).map_err(io::Error::other)?;
+        while skip > 0 {
+            let here = self.bytes.fill_buf()?.len().min(skip);
+            if here == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.bytes.consume(here);
+            self.at += here as u64;
+            skip -= here;
         }
         Ok(self.at)
     }
