@@ -21,6 +21,8 @@ pub struct Virtual {
     pub name: String,
     /// What it is, to follow "it is": `a bridge without ports`.
     pub kind: String,
+    /// The kernel's word for it (`DEVTYPE` in `uevent`): `vxlan`, `veth`; absent for some.
+    pub devtype: Option<String>,
 }
 
 /// An RDMA device.

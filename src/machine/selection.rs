@@ -237,12 +237,11 @@ impl Machine {
     /// The interface that wraps packets in others, among that of this name and those below it.
     pub(crate) fn tunnel(&self, name: &str) -> Option<String> {
         let wraps = |name: &&str| {
-            let kind = self.stacked(name).and_then(|one| one.kind.as_deref());
-            let alone = self.others.named(name);
-            WRAPPING.iter().any(|wrapping| {
-                kind == Some(wrapping)
-                    || alone.is_some_and(|one| one.kind.contains(&format!("({wrapping})")))
-            })
+            let stacked = self.stacked(name).and_then(|one| one.kind.as_deref());
+            let alone = || self.others.named(name)?.devtype.as_deref();
+            stacked
+                .or_else(alone)
+                .is_some_and(|kind| WRAPPING.contains(&kind))
         };
         self.and_below(name).find(wraps).map(str::to_owned)
     }

@@ -122,10 +122,12 @@ pub(crate) fn again_while<T>(torn: impl Fn(&T) -> bool, read: impl Fn() -> T) ->
     tries.find(|value| !torn(value)).unwrap_or_else(&read)
 }
 
-/// N of a directory's name such as `rx-N`, if it is below a limit.
+/// N of a directory's name such as `rx-N`, as the kernel writes it, if it is below a limit.
 pub(crate) fn numbered(name: &str, prefix: &str, limit: u32) -> Option<u32> {
-    let number = name.strip_prefix(prefix)?.parse().ok()?;
-    (number < limit).then_some(number)
+    let digits = name.strip_prefix(prefix)?;
+    let number = digits.parse().ok()?;
+    let is_odd = digits.starts_with('+') || (digits.starts_with('0') && digits != "0");
+    (number < limit && !is_odd).then_some(number)
 }
 
 /// A name in a file: one line of limited length.
@@ -159,6 +161,15 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
+
+    #[test]
+    fn a_number_in_a_name_is_written_as_the_kernel_writes_it() {
+        assert_eq!(numbered("rx-0", "rx-", 4), Some(0));
+        assert_eq!(numbered("rx-3", "rx-", 4), Some(3));
+        for name in ["rx-4", "rx-01", "rx-00", "rx-+1", "rx--1", "rx-", "tx-1"] {
+            assert_eq!(numbered(name, "rx-", 4), None, "{name}");
+        }
+    }
 
     #[test]
     fn what_is_torn_is_read_again() {

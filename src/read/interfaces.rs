@@ -74,8 +74,14 @@ pub(crate) fn read(root: &Root, wants: Wants) -> Result<Machine> {
             let kind = others::devtype(root, &path)?;
             listed.stacked.push(Stacked { name, lowers, kind });
         } else if device.is_none() {
-            let kind = others::kind(root, &path)?;
-            listed.others.virtuals.push(Virtual { name, kind });
+            let devtype = others::devtype(root, &path)?;
+            let kind = others::kind(root, &path, devtype.as_deref())?;
+            let virtuals = &mut listed.others.virtuals;
+            virtuals.push(Virtual {
+                name,
+                kind,
+                devtype,
+            });
         }
     }
     Ok(listed)

@@ -101,7 +101,7 @@ pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>> {
 }
 
 /// What an interface without a device is, by its files.
-pub(crate) fn kind(root: &Root, path: &str) -> Result<String> {
+pub(crate) fn kind(root: &Root, path: &str, devtype: Option<&str>) -> Result<String> {
     let read = |file: &str| read_text(root, &format!("{path}/{file}"));
     // ARPHRD_LOOPBACK.
     if read("type")?.trim() == "772" {
@@ -116,7 +116,7 @@ pub(crate) fn kind(root: &Root, path: &str) -> Result<String> {
             return Ok(kind.to_owned());
         }
     }
-    if let Some(kind) = devtype(root, path)? {
+    if let Some(kind) = devtype {
         return Ok(format!("a virtual interface ({kind})"));
     }
     let is_own = read("ifindex")? == read("iflink")?;
