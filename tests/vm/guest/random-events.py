@@ -429,10 +429,10 @@ def main():
                 burst.append((event, pause if APART is None else APART))
         if not burst:
             continue
-        for event, pause in burst:
+        for nth, (event, pause) in enumerate(burst, 1):
             event[0](*event[1:])
             ended = time.monotonic()
-            if (event, pause) is not burst[-1]:
+            if nth < len(burst):
                 time.sleep(pause)
         done, bursts = done + len(burst), bursts + 1
         wrong = judge.after(ended)
