@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
+use crate::support::temporary;
 
 #[test]
 fn apply_writes_the_plan_and_a_second_apply_writes_nothing() {
@@ -395,7 +396,7 @@ fn a_refused_apply_or_restore_says_why_even_if_quiet() {
 #[test]
 fn a_link_out_of_the_root_is_not_followed() {
     let machine = Copy::of("two-node");
-    let outside = tempfile::tempdir().unwrap();
+    let outside = temporary();
     let target = outside.path().join("smp_affinity");
     std::fs::write(&target, "03\n").unwrap();
     machine.remove("/proc/irq/36/smp_affinity");

@@ -2,6 +2,7 @@
 
 use crate::support::captured::{Captured, assert_same_plans};
 use crate::support::run::{fixture, nicpin};
+use crate::support::temporary;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -118,7 +119,7 @@ fn files_that_are_not_captures_are_refused_in_one_line() {
         ),
         ("bomb", bomb, "exceeds the limit of 40 MiB"),
     ];
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     for (name, bytes, has) in cases {
         let file = dir.path().join(name);
         std::fs::write(&file, bytes).unwrap();
@@ -145,7 +146,7 @@ fn archives_made_by_hand() {
     let mut builder = tar::Builder::new(Vec::new());
     builder.follow_symlinks(false);
     builder.append_dir_all("./", fixture("dl980")).unwrap();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     let file = dir.path().join("by-hand.tar.gz");
     std::fs::write(&file, gz(&builder.into_inner().unwrap())).unwrap();
     assert_same_plans(&fixture("dl980"), &file);

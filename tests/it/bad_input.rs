@@ -4,6 +4,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use crate::support::is_full;
 use crate::support::run::{Copy, fixture, nicpin};
+use crate::support::temporary;
 use nicpin::root::Root;
 
 #[test]
@@ -330,7 +331,7 @@ fn flow_counts_are_read_by_what_plans_or_records_them() {
 
 #[test]
 fn a_root_that_is_not_a_machine() {
-    let empty = tempfile::tempdir().unwrap();
+    let empty = temporary();
     for (root, has) in [
         (
             empty.path().to_str().unwrap(),
@@ -512,7 +513,7 @@ fn a_closed_pipe_is_not_an_error() {
 /// openat2(2) with `RESOLVE_IN_ROOT` fails with EAGAIN if anything is renamed while it resolves `..` in a link.
 #[test]
 fn renames_elsewhere_do_not_disturb_reading_a_tree() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     let names = ["a", "b"].map(|name| dir.path().join(name));
     std::fs::write(&names[0], "").unwrap();
     let done = std::sync::atomic::AtomicBool::new(false);
@@ -537,7 +538,7 @@ fn renames_elsewhere_do_not_disturb_reading_a_tree() {
 /// An existing file is replaced as a whole, with its permissions; a link is not followed and stays.
 #[test]
 fn files_for_output() {
-    let (machine, dir) = (Copy::of("two-node"), tempfile::tempdir().unwrap());
+    let (machine, dir) = (Copy::of("two-node"), temporary());
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (file, other, link) = (path("file.svg"), path("other"), path("link.svg"));
     std::fs::write(&file, "before").unwrap();

@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::support::captured::{Captured, assert_same_plans, plan};
 use crate::support::machine::{Card, MachineSpec, Port, channels};
 use crate::support::run::{Copy, FIXTURES, Run, fixture, is_root, nicpin};
+use crate::support::temporary;
 use crate::support::tree::{Entry, put};
 
 #[test]
@@ -484,7 +485,7 @@ fn unreadable_files_are_left_out_and_named_without_root() {
         );
         machine.set_mode(&format!("/proc/irq/{irq}/affinity_hint"), 0o000);
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let file = dir.path().join("x.tar.gz");
     let run = machine.nicpin_as_nobody(&["capture", "-o", file.to_str().unwrap()]);
@@ -538,7 +539,7 @@ fn the_capture_of_a_large_machine_is_small() {
         .vectors(first, actions, &[], &serving);
         machine.cards.push(card);
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     machine.write(dir.path());
     // The counts of a machine with a long uptime.
     let interrupts = std::fs::read_to_string(dir.path().join("proc/interrupts")).unwrap();
@@ -585,7 +586,7 @@ fn a_capture_is_read_only() {
 
 #[test]
 fn an_existing_file_is_replaced_only_with_force() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     let file = dir.path().join("x.tar.gz");
     std::fs::write(&file, "mine").unwrap();
     let root = fixture("two-node");

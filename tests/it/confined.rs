@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::kernel::without_openat2;
 use crate::support::run::{Copy, Run};
+use crate::support::temporary;
 use nicpin::read::Wants;
 use nicpin::root::Root;
 use nix::errno::Errno;
@@ -15,7 +16,7 @@ const AFFINITY: &str = "/proc/irq/28/smp_affinity";
 
 /// A directory outside the tree, with files of nicpin's names.
 fn outside() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     std::fs::create_dir(dir.path().join("nicpin")).unwrap();
     for name in [
         "lock",
@@ -106,7 +107,7 @@ fn a_file_with_another_name_outside_is_not_written() {
 /// EAGAIN because of the renames.
 #[test]
 fn a_directory_that_becomes_a_link_does_not_lead_out() {
-    let (machine, outside) = (Copy::in_memory("two-node"), tempfile::tempdir().unwrap());
+    let (machine, outside) = (Copy::of("two-node"), temporary());
     std::fs::write(outside.path().join("smp_affinity"), "outside").unwrap();
     let directory = machine.path("/proc/irq/28");
     let (kept, link) = (

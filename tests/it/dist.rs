@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::support::run::{Copy, nicpin};
+use crate::support::temporary;
 
 fn unit() -> Vec<String> {
     lines("nicpin.service")
@@ -145,7 +146,7 @@ fn the_unit_succeeds_on_a_machine_without_interfaces() {
 
 #[test]
 fn units_name_pages_that_exist() {
-    let pages = tempfile::tempdir().unwrap();
+    let pages = temporary();
     assert_eq!(
         nicpin(&["man", "--into", pages.path().to_str().unwrap()]).code,
         0

@@ -3,6 +3,7 @@
 use crate::support::host::fix_of;
 use crate::support::machine::{Card, Kernel, MachineSpec, Port, cpus};
 use crate::support::small::{Tree, two_nodes};
+use crate::support::temporary;
 use crate::support::tree::put;
 use nicpin::machine::Selection;
 use nicpin::machine::{Interface, Machine, Role, Source};
@@ -10,7 +11,7 @@ use nicpin::policy::Policy;
 use nicpin::root::Root;
 
 fn read(machine: &MachineSpec) -> Machine {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     machine.write(dir.path());
     nicpin::read::machine(
         &Root::open(dir.path()).unwrap(),
@@ -562,7 +563,7 @@ fn pcie_bandwidth_in_every_format() {
 
 #[test]
 fn isolated_cpus_by_boot_option_and_by_cpuset_partition() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     let mut machine = MachineSpec::new(&["0-7"]);
     machine.isolated = cpus("6");
     machine.write(dir.path());
@@ -578,7 +579,7 @@ fn isolated_cpus_by_boot_option_and_by_cpuset_partition() {
 #[test]
 fn kinds_of_cores_by_pmu_and_by_capacity() {
     let classes = |files: &[(&str, &str)]| -> Vec<String> {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = temporary();
         MachineSpec::new(&["0-3"]).write(dir.path());
         for (path, text) in files {
             crate::support::tree::put(dir.path(), path, text);

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::support::captured::Captured;
 use crate::support::host::{self, add, codes, mask, of, plan_with, set, vector};
 use crate::support::run::{Copy, nicpin, words};
+use crate::support::temporary;
 use crate::support::tree::put;
 use nicpin::Root;
 use nicpin::machine::Role;
@@ -102,7 +103,7 @@ fn partitions_of_each_kernel() {
         ("reserved", &[("a", "member", "0-7", Some("2-3"))], "", 2),
     ];
     for (name, cgroups, expected, parents) in cases {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = temporary();
         make(dir.path(), cgroups);
         let found = partitions(&Root::open(dir.path()).unwrap()).unwrap();
         assert_eq!(
@@ -338,7 +339,7 @@ fn captures_have_them_without_the_names_of_cgroups() {
 /// A limited number of cgroups is looked at, and that is said.
 #[test]
 fn endless_cgroups_do_not_stall_anything() {
-    let machine = Copy::in_memory("two-node");
+    let machine = Copy::of("two-node");
     for number in 0..10_000 {
         std::fs::create_dir_all(machine.path(&format!("{CGROUPS}/{number}"))).unwrap();
     }

@@ -453,7 +453,7 @@ fn vectors_for_which_there_is_no_room() {
         ("0-15", None),
     ];
     for (full, expected) in cases {
-        let machine = Copy::in_memory("x460");
+        let machine = Copy::of("x460");
         let before = machine.texts();
         let full_cpus = CpuSet::parse_list(full).unwrap();
         let no_room = move |access: FileAccess<'_>| {

@@ -13,6 +13,7 @@ use nicpin::root::Root;
 
 use crate::support::machine::{Card, Kernel, MachineSpec, Port, cpus};
 use crate::support::machines;
+use crate::support::temporary;
 use crate::support::tree::{Entry, entries, names, pack, unpack};
 
 /// Trees that were taken from running kernels.
@@ -31,7 +32,7 @@ static FIXTURES: LazyLock<PathBuf> = LazyLock::new(|| {
             }
             machine.write(&dir);
         }
-        let server = tempfile::tempdir().unwrap();
+        let server = temporary();
         machines::server().write(server.path());
         std::fs::write(folder.join("server.tar.gz"), pack(server.path())).unwrap();
     }
@@ -41,7 +42,7 @@ static FIXTURES: LazyLock<PathBuf> = LazyLock::new(|| {
 #[test]
 fn built_trees_are_what_the_builder_writes() {
     for (name, machine) in machines::all() {
-        let fresh = tempfile::tempdir().unwrap();
+        let fresh = temporary();
         machine.write(fresh.path());
         let written = entries(fresh.path());
         assert!(!written.is_empty(), "{name}: the builder wrote nothing");
@@ -56,7 +57,7 @@ fn built_trees_are_what_the_builder_writes() {
 /// The large server has thousands of files, and is shipped as an archive.
 #[test]
 fn the_packed_server_is_what_the_builder_writes() {
-    let (written, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (written, kept) = (temporary(), temporary());
     machines::server().write(written.path());
     unpack(&FIXTURES.join("server.tar.gz"), kept.path());
     let differences = compare(&entries(written.path()), &entries(kept.path()));
@@ -120,7 +121,7 @@ fn the_builder_writes_the_same_bytes_as_the_kernel() {
         card.virtio = Some(virtio);
         machine.cards.push(card);
     }
-    let fresh = tempfile::tempdir().unwrap();
+    let fresh = temporary();
     machine.write(fresh.path());
     let (mut written, mut kept) = (entries(fresh.path()), entries(&FIXTURES.join("two-node")));
     for tree in [&mut written, &mut kept] {

@@ -4,8 +4,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::support::is_full;
 use crate::support::run::{Copy, Run, fixture, nicpin};
 use crate::support::schema::meets;
+use crate::support::temporary;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -23,7 +25,7 @@ fn planned() -> Copy {
 
 /// A directory with files.
 fn files(files: &[(&str, String)]) -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     for (name, text) in files {
         std::fs::write(dir.path().join(name), text).unwrap();
     }
@@ -599,8 +601,9 @@ fn what_is_no_regular_file_is_refused_at_once() {
 #[test]
 fn many_interfaces_are_compared_in_linear_time() {
     let good = checked(&planned());
+    let many = if is_full() { 100_000 } else { 20_000 };
     let of = |letter: char| {
-        let interfaces = (0..100_000).map(|at| {
+        let interfaces = (0..many).map(|at| {
             let mut interface = good["interfaces"][0].clone();
             interface["name"] = format!("{letter}{at}").into();
             interface["device"] = format!("{letter}{at}").into();
@@ -617,7 +620,7 @@ fn many_interfaces_are_compared_in_linear_time() {
         run.stdout
     );
     assert!(
-        run.stdout.contains("99,992 more") || run.stdout.contains("99992 more"),
+        run.stdout.contains(&format!("{} more", many - 8)),
         "{}",
         run.stdout
     );

@@ -28,7 +28,7 @@ fn no_number_in_a_file_ends_a_command() {
 /// In the full tier, as many as half an hour of CPU time takes.
 #[test]
 fn a_damaged_file_ends_no_command_but_with_its_exit_code() {
-    let time = if is_full() { 1800 } else { 4 };
+    let time = if is_full() { 1800 } else { 2 };
     let seed = std::env::var("PROPTEST_RNG_SEED").map_or(1, |seed| seed.parse().unwrap());
     let (all, run) = hostile::damaged_files(seed, Duration::from_secs(time));
     assert!(run > 30 && all > 10_000, "{run} of {all}");

@@ -11,6 +11,7 @@ use crate::support::host::{add, machine, plan};
 use crate::support::kernel::default_signals;
 use crate::support::run::{Copy, fixture, nicpin};
 use crate::support::schema::meets;
+use crate::support::temporary;
 use nicpin::machine::sample::{Counters, CpuCounts, Delta, InterfaceCounts, Sample};
 use nicpin::report::measure::{Measure, MeasuredInterface};
 use nix::libc;
@@ -522,7 +523,7 @@ fn what_cannot_be_measured() {
     ] {
         assert_eq!(machine.nicpin(args).code, 64, "{args:?}");
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     let capture = dir.path().join("host.tar.gz");
     let (root, capture) = (fixture("two-node"), capture.to_str().unwrap());
     assert_eq!(

@@ -160,6 +160,14 @@ fn kinds_by_class() {
 
 #[test]
 fn a_link_below_what_device_and_slot_can_do_is_a_note() {
+    let machine = Copy::of("dl980");
+    let device_path = std::fs::canonicalize(machine.path("/sys/class/net/eth2/device")).unwrap();
+    let top = machine.path("/");
+    let below = device_path
+        .strip_prefix(std::fs::canonicalize(&top).unwrap())
+        .unwrap()
+        .to_owned();
+    let above = below.parent().unwrap().to_owned();
     // Now; the device's and the port's maximum; what the note says.
     let full = ("16.0 GT/s PCIe", "16");
     for (now, device, port, note) in [
@@ -199,15 +207,6 @@ fn a_link_below_what_device_and_slot_can_do_is_a_note() {
         (("2.5 GT/s PCIe", "1"), full, ("Unknown", "255"), None),
         (("2.5 GT/s PCIe", "1"), ("Unknown", "0"), full, None),
     ] {
-        let machine = Copy::of("dl980");
-        let device_path =
-            std::fs::canonicalize(machine.path("/sys/class/net/eth2/device")).unwrap();
-        let top = machine.path("/");
-        let below = device_path
-            .strip_prefix(std::fs::canonicalize(&top).unwrap())
-            .unwrap()
-            .to_owned();
-        let above = below.parent().unwrap().to_owned();
         for (path, which, (speed, width)) in [
             (&below, "current", now),
             (&below, "max", device),
@@ -245,6 +244,7 @@ fn a_link_below_what_device_and_slot_can_do_is_a_note() {
                 "../0000:00:00.0",
             );
             assert!(!words(&machine.nicpin(&["plan", "eth2"])).contains("the PCIe link runs at"));
+            std::fs::remove_file(top.join(below.join("physfn"))).unwrap();
         }
     }
 }

@@ -5,6 +5,7 @@
 use crate::commands::bandwidth::BandwidthTest;
 use crate::support::host::{machine, set};
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
+use crate::support::temporary;
 use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq, str};
 
@@ -148,7 +149,7 @@ fn a_capture_keeps_the_size_of_memory() {
     let machine = Copy::of("two-node");
     let before = machine.nicpin(&["nodes"]).stdout;
     let meminfo = machine.read(&format!("{NODE1}/meminfo"));
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     let mut captures = Vec::new();
     for free in [8, 9] {
         machine.write(

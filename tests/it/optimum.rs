@@ -13,6 +13,7 @@ use nicpin::plan::Plan;
 
 use crate::support::host::{add, machine, plan, set};
 use crate::support::is_full;
+use crate::support::temporary;
 use crate::support::tree::unpack;
 
 /// The measures in their order, as [`Case::of_plan`] and [`Case::best`] return them.
@@ -545,7 +546,7 @@ fn fixtures_are_at_their_lower_bounds() {
     ] {
         machines.push((name.to_owned(), read(&folder.join(name))));
     }
-    let server = tempfile::tempdir().unwrap();
+    let server = temporary();
     unpack(&folder.join("server.tar.gz"), server.path());
     machines.push(("server".to_owned(), read(server.path())));
     for (name, host) in machines {

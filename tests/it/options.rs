@@ -7,6 +7,7 @@ use clap::{Arg, Command};
 use serde_json::Value;
 
 use crate::support::run::{Copy, Run, fixture, nicpin};
+use crate::support::temporary;
 
 /// What a command needs to run at all on a copy of a machine; those without a line here need nothing.
 const NEEDS: [(&str, &[&str]); 6] = [
@@ -114,9 +115,9 @@ fn ways(arg: &Arg) -> Vec<Vec<String>> {
 
 /// Machines on which options are tried, each with an interface.
 const MACHINES: [(&str, &str); 3] = [
-    ("dl980", "eth0"),
     ("two-node", "nic0"),
     ("four-node", "eth0"),
+    ("dl980", "eth0"),
 ];
 
 const POLICY: &str = "[defaults]\nscope = \"1\"\nxps = \"off\"\n";
@@ -129,12 +130,12 @@ fn outcome(
 ) -> (i32, String) {
     let copy = ["apply", "restore"]
         .contains(&&*words[0])
-        .then(|| Copy::in_memory(machine));
+        .then(|| Copy::of(machine));
     let root = copy
         .as_ref()
         .map_or(fixture(machine), |copy| copy.path("/"));
     let root = root.to_str().unwrap().trim_end_matches('/');
-    let files = tempfile::tempdir().unwrap();
+    let files = temporary();
     let out = files.path().to_str().unwrap();
     std::fs::write(files.path().join("policy.toml"), POLICY).unwrap();
     if option.iter().any(|word| word == "--plan") {
@@ -302,7 +303,7 @@ fn options_beside_others_that_make_them_idle_are_refused() {
             "{line}: {run:?}"
         );
     }
-    let capture = tempfile::tempdir().unwrap();
+    let capture = temporary();
     let file = capture
         .path()
         .join("capture.tar.gz")

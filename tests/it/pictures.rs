@@ -7,11 +7,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use crate::draw::Picture;
 use crate::support::host::{add, machine};
 use crate::support::machine::{Card, MachineSpec, Port, cpus};
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
+use crate::support::temporary;
 use nicpin::machine::Selection;
 use nicpin::plan::Plan;
 use nicpin::policy::Policy;
@@ -84,6 +86,15 @@ fn ten_cards() -> MachineSpec {
     machine
 }
 
+/// The picture and the plan of every machine that is drawn, by its name.
+static DRAWN: LazyLock<Vec<(String, String, Plan)>> = LazyLock::new(|| {
+    let drawn = machines().into_iter().map(|(name, root, _dir)| {
+        let svg = draw(&root);
+        (name, svg, plan(&root))
+    });
+    drawn.collect()
+});
+
 /// Every machine that is drawn, with the tree that it is in.
 fn machines() -> Vec<(String, PathBuf, Option<tempfile::TempDir>)> {
     let mut all: Vec<_> = FIXTURES
@@ -95,7 +106,7 @@ fn machines() -> Vec<(String, PathBuf, Option<tempfile::TempDir>)> {
         ("two-large-sockets-nps4", two_large_sockets(4)),
         ("ten-cards", ten_cards()),
     ] {
-        let tree = tempfile::tempdir().unwrap();
+        let tree = temporary();
         machine.write(tree.path());
         all.push((name.to_owned(), tree.path().to_owned(), Some(tree)));
     }
@@ -163,12 +174,10 @@ fn tooltips(scene: Node<'_, '_>) -> BTreeMap<u32, String> {
 fn every_cpu_and_every_queue_is_in_the_picture() {
     let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
     std::fs::create_dir_all(&pictures).unwrap();
-    for (name, root, _dir) in machines() {
-        let svg = draw(&root);
-        assert_eq!(svg, draw(&root), "{name} is drawn differently every time");
-        std::fs::write(pictures.join(format!("{name}.svg")), &svg).unwrap();
-        let document = Document::parse(&svg).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let (plan, scenes) = (plan(&root), scenes(&document));
+    for (name, svg, plan) in &*DRAWN {
+        std::fs::write(pictures.join(format!("{name}.svg")), svg).unwrap();
+        let document = Document::parse(svg).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let scenes = scenes(&document);
         assert!(scenes.len() == 2, "{name}: none of these is as planned");
         let online: BTreeSet<u32> = plan.host.online.iter().collect();
         for (scene, then) in scenes.into_iter().zip([false, true]) {
@@ -224,9 +233,8 @@ fn every_cpu_and_every_queue_is_in_the_picture() {
 
 #[test]
 fn nothing_is_outside_the_picture_or_overlaps() {
-    for (name, root, _dir) in machines() {
-        let svg = draw(&root);
-        let document = Document::parse(&svg).unwrap();
+    for (name, svg, _) in &*DRAWN {
+        let document = Document::parse(svg).unwrap();
         let (width, height) = (
             number(&document.root_element(), "width"),
             number(&document.root_element(), "height"),
@@ -269,10 +277,9 @@ fn nothing_is_outside_the_picture_or_overlaps() {
 /// the number of queues of each core.
 #[test]
 fn lines_lead_from_queues_to_cpus_while_there_are_few() {
-    for (name, root, _dir) in machines() {
-        let svg = draw(&root);
-        let document = Document::parse(&svg).unwrap();
-        let queues: usize = (plan(&root).interfaces.iter())
+    for (name, svg, plan) in &*DRAWN {
+        let document = Document::parse(svg).unwrap();
+        let queues: usize = (plan.interfaces.iter())
             .map(|interface| {
                 let vectors = interface.vectors.iter();
                 let active = vectors.filter(|vector| vector.role.is_queue() && !vector.idle);
@@ -322,9 +329,8 @@ fn lines_lead_from_queues_to_cpus_while_there_are_few() {
 /// In the widest of the fonts that browsers and rsvg-convert use, whose letters are 0.62 of its size on average.
 #[test]
 fn every_text_ends_within_the_picture() {
-    for (name, root, _dir) in machines() {
-        let svg = draw(&root);
-        let document = Document::parse(&svg).unwrap();
+    for (name, svg, _) in &*DRAWN {
+        let document = Document::parse(svg).unwrap();
         let width = number(&document.root_element(), "width");
         for node in document
             .descendants()

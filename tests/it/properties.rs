@@ -15,6 +15,7 @@ use self::rules::{
 use crate::support::cases;
 use crate::support::host::{mask, plan, plan_with};
 use crate::support::schema::mistakes;
+use crate::support::temporary;
 use nicpin::cpuset::{CpuSet, MaskWidth};
 use nicpin::machine::{Machine, MaskFile, Role, Vector};
 use nicpin::plan::Plan;
@@ -300,7 +301,7 @@ proptest! {
             (vector.affinity, vector.effective) = on;
         }
         let planned = plan(&permuted);
-        let empty = tempfile::tempdir().unwrap();
+        let empty = temporary();
         let root = nicpin::root::Root::open(empty.path()).unwrap();
         let check = nicpin::apply::check(&root, &permuted, &planned, false);
         // Where the node is unknown, a sender's queue may complete on another node than before.

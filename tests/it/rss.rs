@@ -3,6 +3,7 @@
 
 use crate::support::host;
 use crate::support::run::{Copy, Run};
+use crate::support::temporary;
 use nicpin::apply::{self, ApplyError, Options};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Rss, Selection};
@@ -355,7 +356,7 @@ fn vectors_that_cannot_be_moved_are_left_out() {
 #[test]
 fn a_capture_has_the_table() {
     let machine = machine(BLOCKS);
-    let out = tempfile::tempdir().unwrap();
+    let out = temporary();
     let file = out.path().join("c.tar.gz");
     ok(&machine.nicpin(&["capture", "--redact-names", "-o", file.to_str().unwrap()]));
     let plan = |root: &str| {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::bench_machines::Size;
+use crate::support::temporary;
 use nicpin::machine::Role;
 use nicpin::root::Root;
 
@@ -66,7 +67,7 @@ fn odd_machines_are_read_and_planned() {
         (41, 31, 32, 1),
     ];
     for size in sizes {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = temporary();
         let (cpus, nodes, cards, queues) = size;
         let size = Size::new(size, true);
         size.machine().write(dir.path());

@@ -8,6 +8,7 @@ use crate::screen::page::Screen;
 use crate::screen::status::Detail;
 use crate::support::host::{add, machine, mask, plan, plan_with, set};
 use crate::support::run::Copy;
+use crate::support::temporary;
 use crate::support::tree::put;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::netdev::{Direction, Napi, Netdev, NetdevQueue, QueueUser};
@@ -73,7 +74,7 @@ fn seen(counts: &[(u32, u32, u64)]) -> Delta {
 fn status(host: &Machine, delta: Option<&Delta>) -> Status {
     let plan = plan(host);
     // Without a record: nothing has been applied.
-    let empty = tempfile::tempdir().unwrap();
+    let empty = temporary();
     let found = nicpin::apply::differences(&Root::open(empty.path()).unwrap(), host, &plan);
     Status::new(host, &plan, &found, &[], delta, true, &BTreeSet::new())
 }
@@ -300,7 +301,7 @@ fn what_the_plan_leaves_as_good_or_cannot_place_raises_no_alarm() {
     }
     rotate(&mut host);
     let again = on_purpose(&host);
-    let empty = tempfile::tempdir().unwrap();
+    let empty = temporary();
     let root = Root::open(empty.path()).unwrap();
     let check = nicpin::apply::check(&root, &host, &again, false);
     assert!(!check.state.unwrap().is_alarming(), "{:?}", check.state);

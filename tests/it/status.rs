@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
+use crate::support::is_full;
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
 use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq};
@@ -68,12 +69,15 @@ fn screens_fit_the_terminal_and_cut_nothing() {
         &["plan", "--workers"],
         &["nodes"],
     ];
-    for (name, machine) in shipped
-        .iter()
-        .chain(&[("server", Copy::unpacked("server.tar.gz"))])
-    {
-        for args in screens {
-            let widths: &[(u16, usize)] = if *name == "two-socket-mlx4" {
+    let server = [("server", Copy::unpacked("server.tar.gz"))];
+    for (at, (name, machine)) in shipped.iter().chain(&server).enumerate() {
+        let is_every_width = *name == "two-socket-mlx4";
+        for (nth, args) in screens.into_iter().enumerate() {
+            // In the fast tier every other screen of a machine.
+            if !is_every_width && !is_full() && (at + nth) % 2 == 1 {
+                continue;
+            }
+            let widths: &[(u16, usize)] = if is_every_width {
                 &[(80, 80), (20, 60), (250, 200)]
             } else {
                 &[(80, 80)]
@@ -200,7 +204,8 @@ fn every_measure_that_the_plan_changes_is_named() {
              node 8 -> 0."
         )
     );
-    let server = Copy::unpacked("server.tar.gz").nicpin(&["status"]).stdout;
+    let server = fixture("server.tar.gz");
+    let server = nicpin(&["status", "--root", server.to_str().unwrap()]).stdout;
     let server = server.split_whitespace().collect::<Vec<_>>().join(" ");
     let worse = "RDMA IRQs on the busiest core 8 -> 9 (worse).";
     assert!(server.contains(worse), "{server}");

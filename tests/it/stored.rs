@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use crate::support::run::{Copy, FIXTURES, Run};
+use crate::support::temporary;
 use serde_json::{Value, json};
 
 struct Stored {
@@ -16,7 +17,7 @@ impl Stored {
     fn of(machine: &Copy) -> Self {
         let plan = machine.nicpin(&["plan", "--format", "json"]);
         assert_eq!(plan.code, 0, "{}", plan.stderr);
-        let dir = tempfile::tempdir().unwrap();
+        let dir = temporary();
         std::fs::write(dir.path().join("plan.json"), plan.stdout).unwrap();
         Self { dir }
     }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use crate::support::run::{Copy, Run, nicpin};
+use crate::support::temporary;
 use crate::support::tree::put;
 
 /// ESC, CSI in one character, CR, DEL, a change of direction, and a line that nicpin did not print.
@@ -146,7 +147,7 @@ fn a_capture_with_control_characters_in_names_is_refused() {
         .unwrap();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut gzip, &archive.into_inner().unwrap()).unwrap();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     let file = dir.path().join("x.tar.gz");
     std::fs::write(&file, gzip.finish().unwrap()).unwrap();
     let run = nicpin(&["plan", "--root", file.to_str().unwrap()]);

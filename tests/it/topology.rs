@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::support::machine::MachineSpec;
+use crate::support::temporary;
 use crate::support::tree::put;
 use nicpin::machine::Topology;
 use nicpin::root::Root;
@@ -21,7 +22,7 @@ fn shown(sets: &[nicpin::cpuset::CpuSet]) -> Vec<String> {
 /// As on POWER: node ids with gaps; column k of `distance` is the k-th online node.
 #[test]
 fn sparse_nodes_one_without_cpus() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     put(dir.path(), &format!("{CPU}/online"), "0-7");
     put(dir.path(), &format!("{CPU}/possible"), "0-127");
     put(dir.path(), &format!("{NODE}/online"), "0,8,252");
@@ -55,7 +56,7 @@ fn sparse_nodes_one_without_cpus() {
 /// Nothing is allocated for numbers that no kernel has.
 #[test]
 fn directories_of_cpus_beyond_any_kernels_are_not_cpus() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     for cpu in [0, 1, 8191, 8192, 4_000_000_000, u32::MAX] {
         put(dir.path(), &format!("{CPU}/cpu{cpu}/online"), "1");
     }
@@ -68,7 +69,7 @@ fn directories_of_cpus_beyond_any_kernels_are_not_cpus() {
 /// Older kernels have masks where newer ones have lists.
 #[test]
 fn older_file_names_and_masks() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     put(dir.path(), &format!("{CPU}/online"), "0-3");
     for (cpu, siblings) in [(0, "00000000,00000005"), (1, "00000000,0000000a")] {
         put(
@@ -94,7 +95,7 @@ fn older_file_names_and_masks() {
 
 #[test]
 fn new_file_names() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     put(dir.path(), &format!("{CPU}/online"), "0-3");
     put(dir.path(), &format!("{CPU}/nohz_full"), "(null)");
     for (cpu, siblings) in [(0, "0-1"), (2, "2-3")] {
@@ -120,7 +121,7 @@ fn new_file_names() {
 /// Offline CPUs are not used, even if other files still list them.
 #[test]
 fn offline_cpus_are_not_planned() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     let mut machine = MachineSpec::new(&["0-3", "4-7"]);
     machine.online = vec![0, 2, 5, 6, 7];
     machine.isolated = vec![4, 5];
@@ -143,7 +144,7 @@ fn offline_cpus_are_not_planned() {
 /// Some dumps lack `online`; then a CPU with a directory is online unless its own `online` is 0.
 #[test]
 fn online_by_the_cpus_own_directories() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     for (cpu, online) in [(0, None), (1, Some("1")), (2, Some("0")), (10, Some("1"))] {
         put(dir.path(), &format!("{CPU}/cpu{cpu}/crash_notes"), "0");
         if let Some(online) = online {
@@ -156,7 +157,7 @@ fn online_by_the_cpus_own_directories() {
 /// In a dump of a machine whose node 0 is offline, node 1 has distances to both.
 #[test]
 fn distances_to_all_possible_nodes_are_read_too() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     put(dir.path(), "/sys/devices/system/cpu/online", "1,3\n");
     put(dir.path(), &format!("{NODE}/online"), "1\n");
     put(dir.path(), &format!("{NODE}/possible"), "0-1\n");

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::support::run::Copy;
+use crate::support::temporary;
 
 #[test]
 fn a_policy_that_other_users_may_write_is_not_applied() {
@@ -161,7 +162,7 @@ fn only_their_owner_may_open_the_locks() {
 #[test]
 fn state_files_behind_a_link_are_not_used() {
     let machine = Copy::of("two-node");
-    let outside = tempfile::tempdir().unwrap();
+    let outside = temporary();
     std::fs::create_dir(machine.path("/run")).unwrap();
     std::os::unix::fs::symlink(outside.path(), machine.path("/run/nicpin")).unwrap();
     let before = machine.snapshot();
@@ -190,7 +191,7 @@ fn the_environment_changes_nothing() {
     let machine = Copy::of("two-node");
     let plan = machine.nicpin(&["plan", "--format", "json"]).stdout;
     let other = crate::support::run::fixture("wide");
-    let elsewhere = tempfile::tempdir().unwrap();
+    let elsewhere = temporary();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nicpin"));
     command
         .args(["plan", "--format", "json", "--root"])

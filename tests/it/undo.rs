@@ -192,7 +192,7 @@ fn by_device(machine: &Copy) -> BTreeMap<String, String> {
 /// record says so; and no other device gets them.
 #[test]
 fn names_that_are_swapped_during_a_restore() {
-    let machine = Copy::in_memory("four-node");
+    let machine = Copy::of("four-node");
     for queue in 0..8 {
         machine.write(
             &format!("{}/nic1/queues/tx-{queue}/xps_cpus", DEVICES[1]),

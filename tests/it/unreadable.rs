@@ -69,7 +69,7 @@ fn evidence_that_cannot_be_read_is_no_machine_as_planned() {
     let mut wrong = Vec::new();
     let mut looked = 0;
     for name in ["two-node", "two-socket-mlx4"] {
-        let machine = Copy::in_memory(name);
+        let machine = Copy::of(name);
         assert_eq!(machine.nicpin(&["apply"]).code, 0);
         assert_eq!(machine.nicpin(&["check"]).code, 0, "{name}");
         for path in evidence(&machine) {

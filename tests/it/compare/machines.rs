@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::support::machine::{Card, Cpus, MachineSpec, Port, cpus};
 use crate::support::run::fixture;
+use crate::support::temporary;
 
 use super::facts::Facts;
 
@@ -37,7 +38,7 @@ pub fn all() -> Vec<Facts> {
         "wide",
         "x460",
     ];
-    let trees = tempfile::tempdir().unwrap();
+    let trees = temporary();
     let dir = std::env::var_os("TREES").map_or_else(|| trees.path().to_owned(), PathBuf::from);
     let built = built.into_iter().map(|(name, machine)| {
         let dir = dir.join(name);

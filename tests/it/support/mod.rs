@@ -23,9 +23,26 @@ pub mod two_node;
 mod interrupts;
 mod sysfs;
 
+use nix::sys::statvfs::{FsFlags, statvfs};
+use tempfile::TempDir;
+
 /// Whether the whole of each grid is tried, as `.ci/full` wants it, not only the cases that find the most.
 pub fn is_full() -> bool {
     std::env::var_os("NICPIN_FULL").is_some()
+}
+
+/// A directory that is removed with the value: in memory, where a copy of a machine takes a tenth of the time, if there is
+/// room for many and programs may be started from there.
+pub fn temporary() -> TempDir {
+    let memory = "/dev/shm";
+    let is_fit = statvfs(memory).is_ok_and(|of| {
+        let room = of.blocks_available() * of.fragment_size();
+        room > 1 << 30 && !of.flags().contains(FsFlags::ST_NOEXEC)
+    });
+    is_fit
+        .then(|| tempfile::tempdir_in(memory).ok())
+        .flatten()
+        .unwrap_or_else(|| tempfile::tempdir().unwrap())
 }
 
 /// How often a property is tried. The seed is always the same (`.cargo/config.toml`), but in `.ci/full`.

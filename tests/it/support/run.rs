@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use super::tree::Entry;
+use crate::support::temporary;
 
 /// The shipped machines.
 pub const FIXTURES: [&str; 7] = [
@@ -70,32 +71,22 @@ pub struct Copy {
 
 impl Copy {
     pub fn of(name: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = temporary();
         super::tree::copy_tree(&fixture(name), dir.path());
         Self { dir }
     }
 
     /// A machine that is not shipped.
     pub fn build(machine: &super::machine::MachineSpec) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = temporary();
         machine.write(dir.path());
         Self { dir }
     }
 
     /// A copy of a machine that is shipped as an archive.
     pub fn unpacked(name: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = temporary();
         super::tree::unpack(&fixture(name), dir.path());
-        Self { dir }
-    }
-
-    /// A copy in memory, where fsync is fast, for tests that apply hundreds of times.
-    pub fn in_memory(name: &str) -> Self {
-        let memory = Path::new("/dev/shm");
-        let dir = tempfile::tempdir_in(memory)
-            .or_else(|_| tempfile::tempdir())
-            .unwrap();
-        super::tree::copy_tree(&fixture(name), dir.path());
         Self { dir }
     }
 
@@ -239,7 +230,7 @@ impl Copy {
 /// A copy of the binary that all users may run, and its directory: the user nobody may have no access to the build
 /// directory.
 pub fn copied_binary() -> (tempfile::TempDir, PathBuf) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = temporary();
     let binary = dir.path().join("nicpin");
     // Copied by another process: a child that another test starts meanwhile would inherit our descriptor, open for
     // writing, and the copy could not be run until that child ends (ETXTBSY).

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use crate::support::temporary;
 use nicpin::machine::Selection;
 use nicpin::machine::{Interface, Machine};
 use nicpin::plan::Plan;
@@ -18,7 +19,7 @@ pub struct Tree(tempfile::TempDir);
 
 impl Tree {
     pub fn of(machine: &MachineSpec) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = temporary();
         machine.write(dir.path());
         Self(dir)
     }

@@ -13,7 +13,7 @@ use super::run::Copy;
 
 /// A machine on which apply writes every kind of file.
 pub fn machine() -> Copy {
-    let machine = Copy::in_memory("two-node");
+    let machine = Copy::of("two-node");
     std::fs::create_dir_all(machine.path("/proc/sys/net/core")).unwrap();
     machine.write("/proc/sys/net/core/rps_sock_flow_entries", "0\n");
     machine
