@@ -59,11 +59,12 @@ END
   value '[",".join(c["plans"][0]["hosts"]) for c in f["classes"] for d in c["deviations"] if d["code"] == "cpus"][0]' "$dir/fleet.json"
 } >"$dir/found"
 diff "$dir/expected" "$dir/found" || fail "clush | nicpin fleet"
-[ "$status" = 2 ] || fail "exit code $status"
+[ "$status" = 1 ] || fail "exit code $status"
+[[ $(value 'f["failed"][0]["error"]' "$dir/fleet.json") == *"/sys/class/net does not exist"* ]] || fail "why h200 cannot be checked"
 moved=$(sed -n 3p "$dir/found")
 nodeset -f "$moved"
 [ "$(nodeset -f "$moved")" = 'h[3,17,120]' ] || fail "nodeset does not take $moved"
-# clush names the host without an answer on standard error; with both, fleet does.
+# With both streams, clush repeats on standard error what the host without an answer said.
 clush -w 'h[1-2,200]' -f 8 --worker=exec "$check" 2>&1 | "$nicpin" fleet - >"$dir/fleet.txt" 2>"$dir/fleet.err" && status=0 || status=$?
 cat "$dir/fleet.err"
 grep -q '^nicpin: h200: ' "$dir/fleet.err" || fail "the host that cannot be checked is not named"
@@ -111,7 +112,7 @@ mkdir "$dir/captures"
 "$nicpin" capture --root fixtures/dl980 -o "$dir/captures/h1.tar.gz" 2>/dev/null
 for host in $(seq 2 1000); do cp "$dir/captures/h1.tar.gz" "$dir/captures/h$host.tar.gz"; done
 # By turns, and the least of three: of CPU time, because something else may run. A thread for each CPU reads archives, plans
-# and checks. Wanted is the CPU time of gunzip, which is half its time on two CPUs; 1.1 of it was measured, and the bound
+# and checks. Wanted is the CPU time of gunzip, which is half its time on two CPUs. 0.98 of it was measured, and the bound
 # leaves room for another machine.
 least_gunzip=999999 least=999999
 for _ in 1 2 3; do
@@ -121,6 +122,6 @@ for _ in 1 2 3; do
   [ "$cpu" -ge "$least" ] || least=$cpu
 done
 echo "1,000 captures of 128 CPUs: $least ms of CPU time and $memory KiB; gunzip: $least_gunzip ms"
-[ $((least * 100)) -le $((least_gunzip * 125 * slower)) ] || fail "fleet takes $least ms of CPU time, gunzip $least_gunzip ms"
+[ $((least * 100)) -le $((least_gunzip * 110 * slower)) ] || fail "fleet takes $least ms of CPU time, gunzip $least_gunzip ms"
 [ "$memory" -le $((64 * 1024)) ] || fail "1,000 captures take $memory KiB"
 echo "fleet: everything passed in $SECONDS s"

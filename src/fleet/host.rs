@@ -124,7 +124,10 @@ impl Host {
             Err(error) => error.to_string(),
             Ok(value) => match (value["schema"].as_str(), unreadable) {
                 (Some(schema), Some(error)) if is_known(schema) => return Err(error.to_string()),
-                (Some(schema), _) => format!("its schema is `{schema}`"),
+                (Some(schema), _) => match error_of(&value) {
+                    Some(error) => return Err(error.to_owned()),
+                    None => format!("its schema is `{schema}`"),
+                },
                 (None, _) => {
                     let mut found = Vec::new();
                     search(&value, None, &mut found);
@@ -192,6 +195,9 @@ fn search(value: &Value, name: Option<&str>, found: &mut Vec<ReadHost>) {
             Err(error) => (name, Err(error.to_string())),
         });
     }
+    if let Some(error) = error_of(value) {
+        return found.push((name.map(str::to_owned), Err(error.to_owned())));
+    }
     for (key, value) in fields {
         match (key.as_str(), value) {
             ("hosts", Value::Object(hosts)) => {
@@ -213,6 +219,12 @@ fn search(value: &Value, name: Option<&str>, found: &mut Vec<ReadHost>) {
             _ => search(value, name, found),
         }
     }
+}
+
+/// Why a command of nicpin failed, from what it printed.
+fn error_of(value: &Value) -> Option<&str> {
+    let is_error = value["schema"] == "nicpin.error/1";
+    value["error"].as_str().filter(|_| is_error)
 }
 
 fn is_known(schema: &str) -> bool {

@@ -414,6 +414,25 @@ fn lines_of_hosts_alternate_and_other_lines_are_named_if_no_json_follows() {
     assert_eq!(report["failed"], failed);
 }
 
+/// A host whose check failed prints why, as JSON.
+#[test]
+fn the_error_of_a_host_is_what_its_command_said() {
+    let machine = Copy::of("two-node");
+    std::fs::remove_dir_all(machine.path("/sys/class/net")).unwrap();
+    let printed = machine.nicpin(&["check", "--json"]).stdout;
+    let said = serde_json::from_str::<Value>(&printed).unwrap()["error"].clone();
+    assert!(said.as_str().unwrap().contains("/sys/class/net"), "{said}");
+    let result =
+        json!({ "stdout": printed, "rc": 1, "failed": true, "msg": "non-zero return code" });
+    let play = json!({ "plays": [{ "tasks": [{ "hosts": { "h1": result } }] }] });
+    for stream in [format!("h1: {printed}"), play.to_string()] {
+        let run = streamed(&["--json"], &stream);
+        let report: Value = serde_json::from_str(&run.stdout).unwrap();
+        let failed = json!([{ "source": "h1", "error": said }]);
+        assert_eq!((run.code, &report["failed"]), (1, &failed));
+    }
+}
+
 #[test]
 fn captures_trees_plans_directories_and_lists_are_read() {
     let machine = planned();
