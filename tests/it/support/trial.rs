@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::time::Duration;
 
-use nicpin::root::sys::try_lock;
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -11,8 +11,10 @@ use super::run::Copy;
 
 /// Waits until the watcher has ended.
 pub fn watched_to_the_end(machine: &Copy) {
-    let lock = File::open(machine.path("/run/nicpin/try.lock")).unwrap();
-    while !try_lock(&lock).unwrap() {
+    let mut file = File::open(machine.path("/run/nicpin/try.lock")).unwrap();
+    // The value unlocks it at once. By closing alone, a process that another test starts just now would still have it.
+    while let Err((unlocked, _)) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        file = unlocked;
         std::thread::sleep(Duration::from_millis(5));
     }
 }
