@@ -135,7 +135,7 @@ pub(crate) fn of(target: &str) -> BTreeSet<Vec<u8>> {
         }
         "machine" => words(&[SMALL_MACHINE]),
         // Each base without a change, and with each kind of change at some files.
-        "hostile" => (0..12_u8).map(|at| vec![at % 3, 21 * at, at, 15 * at, 9 * at, 3 * at]).collect(),
+        "hostile" => (0..36_u8).map(|at| vec![at % 3, 7 * at, at % 12, 5 * at, 3 * at, at]).collect(),
         _ => Vec::new(),
     });
     for kept in ["found", "corpus"] {

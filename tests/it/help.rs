@@ -153,10 +153,6 @@ fn examples_run() {
                     .unwrap()
                     .to_owned();
             }
-            // Nobody waits for a proof here.
-            if let Some(at) = words.iter().position(|word| word == "--prove") {
-                words[at + 1] = "1".to_owned();
-            }
             if name != "completions" && !words.iter().any(|word| word == "--root") {
                 words.extend(["--root".to_owned(), root.clone()]);
             }

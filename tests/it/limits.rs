@@ -226,8 +226,7 @@ fn an_interface_with_thousands_of_queues_is_captured() {
             file(&format!("tx-{number}/xps_cpus")),
         ]
     };
-    // More than files that a process may have open.
-    let capture = machine(&(0..1200).flat_map(queue).collect::<Vec<_>>());
+    let capture = machine(&(0..2500).flat_map(queue).collect::<Vec<_>>());
     let dir = temporary();
     let file = dir.path().join("again.tar.gz");
     for args in [

@@ -79,7 +79,7 @@ pub fn assert_same_plans(machine: &Path, other: &Path) {
             .filter(|line| !line.starts_with("    \"name\""))
             .collect()
     };
-    for format in ["json", "sh"] {
+    for format in ["table", "json", "sh"] {
         let (planned, expected) = (
             nameless(plan(other, format)),
             nameless(plan(machine, format)),

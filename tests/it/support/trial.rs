@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -13,8 +14,9 @@ use super::run::Copy;
 pub fn watched_to_the_end(machine: &Copy) {
     let mut file = File::open(machine.path("/run/nicpin/try.lock")).unwrap();
     // The value unlocks it at once. By closing alone, a process that another test starts just now would still have it.
-    while let Err((unlocked, _)) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-        file = unlocked;
+    while let Err((locked, errno)) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        assert_eq!(errno, Errno::EWOULDBLOCK);
+        file = locked;
         std::thread::sleep(Duration::from_millis(5));
     }
 }
