@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::screen::page::Screen;
 use crate::screen::status::Detail;
-use crate::support::host::{add, machine, mask, plan, plan_with, set};
+use crate::support::host::{add, combined, machine, mask, plan, plan_with, rps_of, set};
 use crate::support::run::Copy;
 use crate::support::temporary;
 use crate::support::tree::put;
@@ -44,6 +44,11 @@ fn settle(host: &mut Machine) {
         .map(|(irq, cpus)| (irq, (mask(host, &cpus), cpus)))
         .collect();
     let steering: Vec<_> = steering.iter().map(|cpus| mask(host, cpus)).collect();
+    let packets: Vec<_> = planned.interfaces[0]
+        .rx_queues
+        .iter()
+        .filter_map(|rx| Some(mask(host, rx.rps_cpus.as_ref()?)))
+        .collect();
     let interface = &mut host.interfaces[0];
     for vector in &mut interface.vectors {
         if let Some((affinity, effective)) = masks.get(&vector.irq) {
@@ -52,6 +57,9 @@ fn settle(host: &mut Machine) {
     }
     for (tx, xps) in interface.tx_queues.iter_mut().zip(steering) {
         tx.xps_cpus = Some(xps);
+    }
+    for (rx, rps) in interface.rx_queues.iter_mut().zip(packets) {
+        rx.rps_cpus = Some(rps);
     }
 }
 
@@ -268,6 +276,33 @@ fn an_arrangement_that_is_as_good_as_planned_is_equivalent() {
         status(&unsteered, None).state,
         Some(InterfaceState::Untuned)
     );
+}
+
+/// RPS has no measure of its own: as many of the CPUs that it may use are as good, fewer and others are not.
+#[test]
+fn rps_of_as_many_planned_cpus_is_equivalent() {
+    let mut host = machine(2, 8, 1, 4);
+    add(&mut host, "eth2", Some(1), 2);
+    host.interfaces[0].channels = Some(combined(2, 2));
+    assert_eq!(rps_of(&plan(&host), "eth2"), ["9-11", "13-15"]);
+    settle(&mut host);
+    let with = |of_first: &str, of_second: &str| {
+        let mut host = host.clone();
+        for (rx, cpus) in [of_first, of_second].iter().enumerate() {
+            host.interfaces[0].rx_queues[rx].rps_cpus = Some(mask(&host, &set(cpus)));
+        }
+        let found = status(&host, None);
+        (found.state.unwrap(), found.differ)
+    };
+    assert_eq!(with("9-11", "13-15"), (InterfaceState::Unproven, 0));
+    assert_eq!(with("13-15", "9-11"), (InterfaceState::Equivalent, 2));
+    for worse in ["9-10", "0-2", "12-14"] {
+        assert_eq!(
+            with(worse, "13-15"),
+            (InterfaceState::Untuned, 1),
+            "{worse}"
+        );
+    }
 }
 
 /// A vector for receiving and sending is in use as long as either queue is.
