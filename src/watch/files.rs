@@ -88,7 +88,7 @@ impl Files {
                 .into_iter()
                 .chain(target.map(PathBuf::from))
                 // What stands for no policy does not change, and everybody writes to it.
-                .filter(|path| path != "/dev/null")
+                .filter(|path| path.as_os_str() != "/dev/null")
                 .collect(),
             planned: BTreeMap::new(),
             exclusive: (CpuSet::new(), None),

@@ -132,7 +132,7 @@ fn a_full_pipe_that_does_not_block_is_waited_for() {
     loop {
         match reader.read(&mut some).unwrap() {
             0 => break,
-            length => read.push_str(str::from_utf8(&some[..length]).unwrap()),
+            length => read.push_str(std::str::from_utf8(&some[..length]).unwrap()),
         }
     }
     assert!(nicpin.wait().unwrap().success());
