@@ -87,6 +87,11 @@ const FILES: [&str; 22] = [
     "/sys/class/net/veth1/uevent",
 ];
 
+/// Changes that follow each other double a text each time, and copy it six hundred times: the most bytes of one that
+/// grows, and of one that is copied.
+const LONGEST: usize = 1 << 20;
+const LONGEST_COPIED: usize = 1 << 14;
+
 /// What is done with each machine.
 const COMMANDS: [&[&str]; 17] = [
     &["status", "--all", "--seconds", "0"],
@@ -370,6 +375,7 @@ fn change(machine: &mut BTreeMap<String, Vec<u8>>, bytes: &mut Bytes<'_>) {
         }
         7 => _ = machine.remove(&path),
         8 => {
+            let text = text[..text.len().min(LONGEST_COPIED)].to_vec();
             let (which, count) = (bytes.next(), bytes.below(600));
             let copies = (0..count)
                 .map(|number| (renumbered(&path, which, &number.to_string()), text.clone()));
@@ -402,7 +408,9 @@ fn change(machine: &mut BTreeMap<String, Vec<u8>>, bytes: &mut Bytes<'_>) {
                 .nth(bytes.below(machine.len()))
                 .cloned()
                 .unwrap_or_default();
-            machine.insert(path, [text, other].concat());
+            let mut both = [text, other].concat();
+            both.truncate(LONGEST);
+            machine.insert(path, both);
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Every parser on the seeds of its fuzz target, whole, cut off and with small changes: quick, on any machine.
-//! `fuzz/run.sh` searches for new paths through the code for a given time.
+//! `fuzz/run.sh` searches for new paths through the code for a given time. The memory that a command takes is seen of its
+//! process only, so each test has one of its own.
 
 use crate::hostile;
 use crate::seeds;
+use crate::support::run::in_its_own_process;
 use crate::support::{cases, is_full};
 use crate::targets::TARGETS;
 use proptest::prelude::*;
@@ -10,6 +12,9 @@ use std::time::Duration;
 
 #[test]
 fn every_seed_passes_every_fuzz_target() {
+    if !in_its_own_process("fuzz::every_seed_passes_every_fuzz_target") {
+        return;
+    }
     for target in TARGETS {
         let seeds = seeds::of(target.name);
         assert!(!seeds.is_empty(), "{}", target.name);
@@ -22,12 +27,18 @@ fn every_seed_passes_every_fuzz_target() {
 /// A `dev_port` of 4294967295 ended every command on a host with an mlx4 card, and `fleet` with it.
 #[test]
 fn no_number_in_a_file_ends_a_command() {
+    if !in_its_own_process("fuzz::no_number_in_a_file_ends_a_command") {
+        return;
+    }
     hostile::extreme_numbers();
 }
 
 /// In the full tier, as many as half an hour of CPU time takes.
 #[test]
 fn a_damaged_file_ends_no_command_but_with_its_exit_code() {
+    if !in_its_own_process("fuzz::a_damaged_file_ends_no_command_but_with_its_exit_code") {
+        return;
+    }
     let time = if is_full() { 1800 } else { 2 };
     let seed = std::env::var("PROPTEST_RNG_SEED").map_or(1, |seed| seed.parse().unwrap());
     let (all, run) = hostile::damaged_files(seed, Duration::from_secs(time));
@@ -35,16 +46,19 @@ fn a_damaged_file_ends_no_command_but_with_its_exit_code() {
     println!("{run} of {all} damaged files");
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..cases(100) })]
-
-    #[test]
-    fn seeds_that_are_cut_and_changed_a_little(
-        which in any::<prop::sample::Index>(),
-        seed in any::<prop::sample::Index>(),
-        cut in any::<prop::sample::Index>(),
-        changes in prop::collection::vec((any::<prop::sample::Index>(), "[0-9a-f,:\\- \\n]|\\PC"), 0..6),
-    ) {
+#[test]
+fn seeds_that_are_cut_and_changed_a_little() {
+    if !in_its_own_process("fuzz::seeds_that_are_cut_and_changed_a_little") {
+        return;
+    }
+    let index = any::<prop::sample::Index>;
+    let change = (index(), "[0-9a-f,:\\- \\n]|\\PC");
+    let changes = prop::collection::vec(change, 0..6);
+    let config = ProptestConfig {
+        failure_persistence: None,
+        ..cases(100)
+    };
+    proptest!(config, |(which in index(), seed in index(), cut in index(), changes in changes)| {
         let target = which.get(&TARGETS);
         let seeds: Vec<Vec<u8>> = seeds::of(target.name).into_iter().collect();
         let mut data = seed.get(&seeds).clone();
@@ -54,5 +68,5 @@ proptest! {
         }
         data.truncate(cut.index(data.len() * 2 + 1));
         (target.run)(&data);
-    }
+    });
 }

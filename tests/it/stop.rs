@@ -1,5 +1,5 @@
 //! SIGTERM and SIGINT during apply and restore: the current write ends, no other begins, the record is as the machine is,
-//! and the report says so.
+//! and the report says so. A request to stop holds for the rest of the process: each of these tests has one of its own.
 
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::support::kernel::default_signals;
-use crate::support::run::Copy;
+use crate::support::run::{Copy, in_its_own_process};
 use nicpin::apply::{self, Options};
 use nicpin::machine::Selection;
 use nicpin::policy::Policy;
@@ -18,21 +18,6 @@ use nicpin::root::Root;
 use nicpin::root::faults::{FileAction, InjectedAnswer};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-
-/// A request holds for the rest of the process: the test of this name runs in one of its own. Whether this is that one.
-fn in_its_own_process(test: &str) -> bool {
-    if std::env::var_os("STOP_TEST").is_some() {
-        return true;
-    }
-    let mut own = Command::new(std::env::current_exe().unwrap());
-    let output = own
-        .args(["--exact", test, "--nocapture"])
-        .env("STOP_TEST", "1")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    false
-}
 
 /// Asks to stop during the third write.
 fn stopping_root(machine: &Copy) -> Root {
@@ -77,7 +62,7 @@ fn changed(results: &[WriteResult]) -> usize {
 
 #[test]
 fn an_apply_ends_after_the_current_write() {
-    if !in_its_own_process("an_apply_ends_after_the_current_write") {
+    if !in_its_own_process("stop::an_apply_ends_after_the_current_write") {
         return;
     }
     let machine = Copy::of("two-node");
@@ -99,7 +84,7 @@ fn an_apply_ends_after_the_current_write() {
 
 #[test]
 fn an_atomic_apply_restores_what_it_has_written() {
-    if !in_its_own_process("an_atomic_apply_restores_what_it_has_written") {
+    if !in_its_own_process("stop::an_atomic_apply_restores_what_it_has_written") {
         return;
     }
     let machine = Copy::of("two-node");
@@ -113,7 +98,7 @@ fn an_atomic_apply_restores_what_it_has_written() {
 
 #[test]
 fn a_restore_ends_after_the_current_write_and_can_be_repeated() {
-    if !in_its_own_process("a_restore_ends_after_the_current_write_and_can_be_repeated") {
+    if !in_its_own_process("stop::a_restore_ends_after_the_current_write_and_can_be_repeated") {
         return;
     }
     let machine = Copy::of("two-node");

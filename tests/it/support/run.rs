@@ -264,3 +264,21 @@ pub fn good(machine: &Copy, args: &[&str]) -> String {
 pub fn words(run: &Run) -> String {
     run.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
 }
+
+/// Runs the test of this name, its modules included, in a process of its own, for what a process shares: requests to
+/// stop, the memory in use. Whether this is that process.
+pub fn in_its_own_process(test: &str) -> bool {
+    const ALONE: &str = "NICPIN_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let run = Run::of(
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(ALONE, "1"),
+    );
+    assert!(run.code == 0, "{}{}", run.stdout, run.stderr);
+    assert!(run.stdout.contains("1 passed"), "no test is named {test}");
+    print!("{}", run.stdout);
+    false
+}
