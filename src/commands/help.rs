@@ -153,9 +153,8 @@ over a minute are 2 s apart. Links that are virtual cause no run.
 
 A setting to which the same value is restored three times in ten minutes, without an event
 of the kernel in between, is not restored for an hour, then two, four and so on, with a
-warning. While
-`apply --try` waits for its confirmation, and after `nicpin restore` until the next
-`nicpin apply`, nothing is written. `nicpin status` shows the last five runs.
+warning. While `apply --try` waits for its confirmation, and after `nicpin restore` until
+the next `nicpin apply`, nothing is written. `nicpin status` shows the last five runs.
 
 SIGHUP: read the policy file again. SIGUSR1: run at once. SIGTERM: end; settings stay.",
         codes: &[(0, "ended by SIGTERM or SIGINT"), (1, "it could not begin to watch, or another watcher runs")],
