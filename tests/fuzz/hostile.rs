@@ -169,8 +169,8 @@ const DAMAGES: [Damage; 11] = [
     ("a link to itself", |_| Some(b"->.".to_vec())),
 ];
 
-/// Each file of each machine with each damage, in an order that the seed gives, until the CPU time is over; how many there
-/// are, and how many of them were run. Each with some commands: all of them are run in turn.
+/// Each file of each machine with each damage, in an order that the seed gives, and again with other commands until the CPU
+/// time is over; how many there are, and how often one was run. Each with some commands: all of them are run in turn.
 pub(crate) fn damaged_files(seed: u64, time: Duration) -> (usize, usize) {
     let trees = seeds::machines()
         .into_iter()
@@ -183,45 +183,48 @@ pub(crate) fn damaged_files(seed: u64, time: Duration) -> (usize, usize) {
         .chain(bases.map(str::to_owned))
         .map(|text| in_files(&text))
         .collect();
-    let mut cases: Vec<(u64, usize, &String, &Damage)> = Vec::new();
+    let mut cases: Vec<(usize, &String, &Damage)> = Vec::new();
     for (at, machine) in machines.iter().enumerate() {
         for damage in &DAMAGES {
-            let all = machine.keys().map(|path| {
-                let mut hasher = DefaultHasher::new();
-                (seed, at, path, damage.0).hash(&mut hasher);
-                (hasher.finish(), at, path, damage)
-            });
-            cases.extend(all);
+            cases.extend(machine.keys().map(|path| (at, path, damage)));
         }
     }
-    cases.sort_unstable_by_key(|(order, ..)| *order);
     let began = cpu_time();
-    let mut run = 0;
-    for (order, at, path, (what, damage)) in &cases {
-        if cpu_time().saturating_sub(began) > time {
-            break;
-        }
-        let mut machine = machines[*at].clone();
-        let text = &machine[*path];
-        match damage(text.strip_prefix(b"->").unwrap_or(text)) {
-            Some(changed) if *what == "a link to itself" => {
-                let name = path.rsplit('/').next().unwrap_or_default();
-                let target = [&changed[..2], name.as_bytes()].concat();
-                machine.insert((*path).clone(), target);
+    let (mut run, mut round) = (0, 0_u64);
+    loop {
+        let order_of = |&(at, path, (what, _)): &(usize, &String, &Damage)| {
+            let mut hasher = DefaultHasher::new();
+            (seed, round, at, path, what).hash(&mut hasher);
+            hasher.finish()
+        };
+        cases.sort_by_cached_key(order_of);
+        for case @ (at, path, (what, damage)) in &cases {
+            if cpu_time().saturating_sub(began) > time {
+                return (cases.len(), run);
             }
-            Some(changed) => _ = machine.insert((*path).clone(), changed),
-            None => {
-                machine.remove(*path);
-                machine.insert(format!("{path}/file"), Vec::new());
+            let mut machine = machines[*at].clone();
+            let text = &machine[*path];
+            match damage(text.strip_prefix(b"->").unwrap_or(text)) {
+                Some(changed) if *what == "a link to itself" => {
+                    let name = path.rsplit('/').next().unwrap_or_default();
+                    let target = [&changed[..2], name.as_bytes()].concat();
+                    machine.insert((*path).clone(), target);
+                }
+                Some(changed) => _ = machine.insert((*path).clone(), changed),
+                None => {
+                    machine.remove(*path);
+                    machine.insert(format!("{path}/file"), Vec::new());
+                }
             }
+            let which = order_of(case) % COMMANDS.len() as u64;
+            let which = usize::try_from(which).unwrap_or_default();
+            let commands = [EACH_ONCE[which % EACH_ONCE.len()], COMMANDS[which]];
+            let checked = std::panic::catch_unwind(|| check(&machine, &commands));
+            assert!(checked.is_ok(), "machine {at}, {path}: {what}");
+            run += 1;
         }
-        let which = usize::try_from(*order % COMMANDS.len() as u64).unwrap_or_default();
-        let commands = [EACH_ONCE[which % EACH_ONCE.len()], COMMANDS[which]];
-        let checked = std::panic::catch_unwind(|| check(&machine, &commands));
-        assert!(checked.is_ok(), "machine {at}, {path}: {what}");
-        run += 1;
+        round += 1;
     }
-    (cases.len(), run)
 }
 
 /// What is left of the input.

@@ -42,8 +42,8 @@ fn a_damaged_file_ends_no_command_but_with_its_exit_code() {
     let time = if is_full() { 1800 } else { 2 };
     let seed = std::env::var("PROPTEST_RNG_SEED").map_or(1, |seed| seed.parse().unwrap());
     let (all, run) = hostile::damaged_files(seed, Duration::from_secs(time));
-    assert!(run > 30 && all > 10_000, "{run} of {all}");
-    println!("{run} of {all} damaged files");
+    assert!(run > 30 && all > 10_000, "{run} runs of {all}");
+    println!("{all} damaged files, {run} runs");
 }
 
 #[test]
