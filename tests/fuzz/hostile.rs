@@ -198,32 +198,36 @@ pub(crate) fn damaged_files(seed: u64, time: Duration) -> (usize, usize) {
             hasher.finish()
         };
         cases.sort_by_cached_key(order_of);
-        for case @ (at, path, (what, damage)) in &cases {
+        for case @ (at, path, damage) in &cases {
             if cpu_time().saturating_sub(began) > time {
                 return (cases.len(), run);
             }
             let mut machine = machines[*at].clone();
-            let text = &machine[*path];
-            match damage(text.strip_prefix(b"->").unwrap_or(text)) {
-                Some(changed) if *what == "a link to itself" => {
-                    let name = path.rsplit('/').next().unwrap_or_default();
-                    let target = [&changed[..2], name.as_bytes()].concat();
-                    machine.insert((*path).clone(), target);
-                }
-                Some(changed) => _ = machine.insert((*path).clone(), changed),
-                None => {
-                    machine.remove(*path);
-                    machine.insert(format!("{path}/file"), Vec::new());
-                }
-            }
+            damage_file(&mut machine, path, damage);
             let which = order_of(case) % COMMANDS.len() as u64;
             let which = usize::try_from(which).unwrap_or_default();
             let commands = [EACH_ONCE[which % EACH_ONCE.len()], COMMANDS[which]];
             let checked = std::panic::catch_unwind(|| check(&machine, &commands));
-            assert!(checked.is_ok(), "machine {at}, {path}: {what}");
+            assert!(checked.is_ok(), "machine {at}, {path}: {}", damage.0);
             run += 1;
         }
         round += 1;
+    }
+}
+
+fn damage_file(machine: &mut BTreeMap<String, Vec<u8>>, path: &str, (what, damage): &Damage) {
+    let text = &machine[path];
+    match damage(text.strip_prefix(b"->").unwrap_or(text)) {
+        Some(changed) if *what == "a link to itself" => {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let target = [&changed[..2], name.as_bytes()].concat();
+            machine.insert(path.to_owned(), target);
+        }
+        Some(changed) => _ = machine.insert(path.to_owned(), changed),
+        None => {
+            machine.remove(path);
+            machine.insert(format!("{path}/file"), Vec::new());
+        }
     }
 }
 
