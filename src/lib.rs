@@ -58,26 +58,23 @@ pub mod report;
 pub mod root;
 
 // Files.
-pub use root::{FileError, Root};
-
+// Applying it.
+pub use apply::irqbalance::RunningError;
+pub use apply::{
+    ApplyError, LockError, Options, Proof, StateError, apply, check, confirm, end_trial, restore,
+};
 // The machine.
 pub use cpuset::{CpuSet, CpuSetError, MaskWidth, NodeSet};
 pub use machine::interface::PcieLink;
 pub use machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
-pub use machine::others::{Arguments, Irqbalance, OtherTool};
-pub use machine::others::{Neighbour, NeighbourKind};
-pub use machine::others::{Rdma, UnusedFunction, Virtual};
+pub use machine::others::{
+    Arguments, Irqbalance, Neighbour, NeighbourKind, OtherTool, Rdma, UnusedFunction, Virtual,
+};
 pub use machine::{
     Channels, Device, Interface, Machine, MaskFile, Node, OtherTools, Others, Polling, Role,
     RxQueue, SelectError, Selection, Sharer, Source, Stacked, Topology, TxQueue, UnknownVector,
     Vector, VmbusChannel,
 };
-pub use read::{Queues, Wants, machine, read_queue_settings};
-
-// The policy.
-pub use policy::PolicyError;
-pub use policy::{Balancer, ImpossibleCpu, NoEffect, Policy, Rule, SettingError, Settings};
-
 // The plan.
 pub use plan::note::{NoVectors, UsedFor};
 pub use plan::stored::Change;
@@ -86,13 +83,10 @@ pub use plan::{
     Placement, Plan, PlannedInterface, PlannedRxQueue, PlannedThread, PlannedTxQueue,
     PlannedVector, Score, Write, WriteKind, plan,
 };
-
-// Applying it.
-pub use apply::irqbalance::RunningError;
-pub use apply::{
-    ApplyError, LockError, Options, Proof, StateError, apply, check, confirm, end_trial, restore,
-};
-
+// The policy.
+pub use policy::PolicyError;
+pub use policy::{Balancer, ImpossibleCpu, NoEffect, Policy, Rule, SettingError, Settings};
+pub use read::{Queues, Wants, machine, read_queue_settings};
 // Reports.
 pub use report::applied::{Applied, Evidence, NoteAbout, VectorProof};
 pub use report::check::{Check, CheckState};
@@ -102,3 +96,4 @@ pub use report::outcome::{
     ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, Outcome, Tally, WriteResult,
 };
 pub use report::restored::Restored;
+pub use root::{FileError, Root};

@@ -11,8 +11,8 @@ mod watch;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use commands::output;
-use commands::{Cli, command_line};
+use commands::{Cli, command_line, output};
+
 use nicpin::report::exit::Exit;
 use nicpin::root::errno_words;
 

@@ -6,9 +6,10 @@ use std::process::{Command, ExitCode};
 use std::sync::OnceLock;
 use std::thread::Builder;
 
-use nicpin::root::sys::{self, Inherited};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::Signal;
+
+use nicpin::root::sys::{self, Inherited};
 
 static INHERITED: OnceLock<Inherited> = OnceLock::new();
 

@@ -31,16 +31,14 @@ use std::hint::black_box;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use nicpin::machine::Machine;
-use nicpin::machine::Selection;
-use nicpin::plan::Plan;
-use nicpin::policy::Policy;
-use nicpin::read::interrupts;
-use nicpin::read::{Queues, Wants};
-use nicpin::root::Root;
-
 use machines::Size;
 use timing::{Against, Program, against, growth};
+
+use nicpin::machine::{Machine, Selection};
+use nicpin::plan::Plan;
+use nicpin::policy::Policy;
+use nicpin::read::{Queues, Wants, interrupts};
+use nicpin::root::Root;
 
 const NICPIN: &str = env!("CARGO_BIN_EXE_nicpin");
 /// CPUs, nodes, cards, queues of each card.

@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno::{EACCES, EBUSY, EINVAL, EPERM};
+
 use crate::apply::settings;
 use crate::apply::write::why_not_writable;
 use crate::cpuset::QueueSet;
@@ -12,7 +14,6 @@ use crate::plan::{ChannelChange, Plan};
 use crate::read::ethtool::{self, set_channels};
 use crate::report::outcome::ChannelOutcome;
 use crate::root::{Root, errno_of, errno_words};
-use nix::errno::Errno::{EACCES, EBUSY, EINVAL, EPERM};
 
 /// How long a driver may take to create its new queues.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -8,8 +8,7 @@ use crate::machine::Counts;
 use crate::machine::setting::{IRQ_FILES, affinity_file};
 use crate::read::files::{read_affinity, read_effective};
 use crate::read::interrupts::counts_of;
-use crate::report::applied::Applied;
-use crate::report::applied::{Evidence, VectorProof};
+use crate::report::applied::{Applied, Evidence, VectorProof};
 use crate::root::tree::TreeFile;
 use crate::root::{FileError, Root};
 

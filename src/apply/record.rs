@@ -8,11 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::apply::settings::{self, Texts, channels_key};
 use crate::apply::state::{StateError, StateFile};
-use crate::report::outcome::{Outcome, WriteResult};
-
 use crate::cpuset::CpuSet;
 use crate::machine::{Channels, Interface, Machine, Program, Rss};
 use crate::plan::Plan;
+use crate::report::outcome::{Outcome, WriteResult};
 use crate::root::Root;
 
 const FILE: StateFile = StateFile {

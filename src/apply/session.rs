@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use crate::apply::channels::change_planned_channels;
 use crate::apply::error::ApplyError;
-use crate::apply::irqbalance;
 use crate::apply::lock::{Lock, TrialGuard};
 use crate::apply::record::Record;
-use crate::apply::settings;
 use crate::apply::state::StateError;
 use crate::apply::trial::{Checkpoint, Trial};
 use crate::apply::write::write_plan;
+use crate::apply::{irqbalance, settings};
 use crate::machine::Machine;
 use crate::machine::setting::{IRQ_FILES, queue_files};
 use crate::plan::Plan;

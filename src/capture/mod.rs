@@ -8,12 +8,13 @@ mod redact;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nix::errno::Errno;
+
 use nicpin::read::interrupts::{INTERRUPTS, without_counts};
 use nicpin::read::{Wants, others, topology};
 use nicpin::root::archive::SCHEMA;
 use nicpin::root::tree::{ABOUT, Entry, Tree, TreeFile, resolve};
 use nicpin::root::{FileError, Recorded, Root};
-use nix::errno::Errno;
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
 /// How often a live machine is read, which may change meanwhile.

@@ -1,33 +1,31 @@
 //! `nicpin apply`: write the plan, read it back, report what changed.
 
-use crate::commands::args::General;
-use crate::commands::args::LockArgs;
-use crate::commands::args::ReportArgs;
-use crate::commands::args::SelectArgs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use clap::Args;
+use nix::errno::Errno;
+
+use crate::commands::args::{General, LockArgs, ReportArgs, SelectArgs};
 use crate::commands::confirm::{Watcher, waits};
 use crate::commands::inputs::{Purpose, open_to_write, read_to_judge};
 use crate::commands::plan::exit;
 use crate::commands::policy::PolicyArgs;
 use crate::commands::{interrupt, output};
-use crate::screen::{self, plan::Detail};
+use crate::screen::plan::Detail;
+use crate::screen::{self};
 use crate::watch::state;
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use clap::Args;
 use nicpin::apply::{self, ApplyError, Options, Proof, apply_when_safe};
 use nicpin::machine::Machine;
 use nicpin::plan::stored::{self, Change, Fitted};
 use nicpin::plan::{Note, Plan};
 use nicpin::read::{self, Wants};
-use nicpin::report::applied::VectorProof;
-use nicpin::report::applied::{Applied, Watched};
+use nicpin::report::applied::{Applied, VectorProof, Watched};
 use nicpin::report::difference::Unplannable;
 use nicpin::report::exit::Exit;
 use nicpin::root::{FileError, Root};
-use nix::errno::Errno;
-use std::io::Read as _;
-use std::path::Path;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // each is one option

@@ -5,9 +5,8 @@
 //! no latency, and other work on the machine lowers it.
 
 use std::hint::black_box;
-use std::io;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use anyhow::{Error, Result, anyhow, ensure};
 

@@ -1,15 +1,17 @@
 //! `nicpin capture`: record this machine as one file.
 
-use crate::capture::Capture;
-use crate::commands::args::General;
-use crate::commands::output::{print, say, write_file};
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+
 use anyhow::{Result, bail};
 use clap::Args;
 use itertools::Itertools as _;
+
+use crate::capture::Capture;
+use crate::commands::args::General;
+use crate::commands::output::{print, say, write_file};
 use nicpin::machine::wording::count;
 use nicpin::report::exit::Exit;
-use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct CaptureArgs {

@@ -1,22 +1,21 @@
 //! `nicpin check`: compare the machine with the plan.
 
-use crate::commands::args::General;
-use crate::commands::args::SelectArgs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+use crate::commands::args::{General, SelectArgs};
 use crate::commands::inputs::{Purpose, as_watched, read_to_judge};
 use crate::commands::output;
 use crate::commands::policy::PolicyArgs;
 use crate::commands::sampling::seconds_since_1970;
 use crate::screen;
 use crate::watch::state;
-use anyhow::Result;
-use clap::Args;
-use clap::ValueEnum;
 use nicpin::apply;
 use nicpin::report::check::{Check, CheckState, PluginStatus, Range, Thresholds};
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
-use std::path::Path;
-use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct CheckArgs {

@@ -1,20 +1,21 @@
 //! A command that is measured while it runs. Its standard output goes to standard error, so that standard output holds
 //! the report only.
 
-use crate::commands::interrupt::Interrupts;
-use crate::start::as_of_caller;
-use anyhow::{Context as _, Result};
-use nicpin::root::errno_words;
-use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
+use std::{env, io};
+
+use anyhow::{Context as _, Result};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::commands::interrupt::Interrupts;
+use crate::start::as_of_caller;
+use nicpin::root::errno_words;
 
 pub struct Running<'a> {
     ended: Receiver<(io::Result<ExitStatus>, Duration)>,

@@ -211,13 +211,11 @@ pub fn apply_command(defined: &Command, matches: &ArgMatches) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
     use itertools::Itertools as _;
 
-    use clap::CommandFactory as _;
-
-    use crate::commands::Cli;
-
     use super::*;
+    use crate::commands::Cli;
 
     fn complete(line: &str) -> String {
         let words = super::complete(&Cli::command(), line.split(' ').map(OsString::from));

@@ -1,33 +1,32 @@
 //! `nicpin compare`: run a command near an interface and far from it, in turn.
 
-use crate::commands::args::General;
-use crate::commands::args::ReportArgs;
-use crate::commands::args::memory_binding;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::slice;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Args;
+
+use crate::commands::args::{General, ReportArgs, memory_binding};
 use crate::commands::child::{self, CommandError};
 use crate::commands::inputs::{UsageError, plan_beside_all, read_host};
 use crate::commands::interrupt::Interrupts;
 use crate::commands::output;
 use crate::commands::sampling::{Progress, STEP, Sampler, children_cpu};
 use crate::screen;
-use anyhow::{Context as _, Result, bail, ensure};
-use clap::Args;
 use nicpin::apply;
 use nicpin::machine::sample::Delta;
 use nicpin::machine::selection::without_device;
 use nicpin::machine::{Machine, Selection};
 use nicpin::plan::Note;
-use nicpin::plan::binding::MemoryBinding;
-use nicpin::plan::binding::{Binding, BindingRequest, NodeChoice};
+use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding, NodeChoice};
 use nicpin::policy::Policy;
 use nicpin::read::Wants;
 use nicpin::report::compare::{ComparedRun, Comparison, Side};
 use nicpin::report::exit::Exit;
 use nicpin::report::measure::{Measure, MeasuredInterface};
 use nicpin::root::Root;
-use std::ffi::OsString;
-use std::path::PathBuf;
-use std::slice;
-use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub struct CompareArgs {

@@ -1,25 +1,26 @@
 //! `nicpin completions`: scripts for shells, which run nicpin again at each Tab; and its answers to them.
 
-use crate::commands::command_line;
-use crate::commands::man::pages;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context as _, Result};
-use clap::Args;
-use clap::Command;
+use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, SubcommandCandidates, complete,
 };
 use clap_complete::env::Shells;
 use itertools::Itertools as _;
+
+use crate::commands::command_line;
+use crate::commands::man::pages;
 use nicpin::machine::Machine;
 use nicpin::machine::selection::selectors;
 use nicpin::read::{self, Wants};
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
-use std::env;
-use std::ffi::{OsStr, OsString};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {

@@ -4,25 +4,26 @@
 //! of its terminal and of its login. If the apply ends before it has reported that it finished, the watcher restores
 //! the settings at once.
 
-use crate::commands::args::General;
-use crate::commands::args::LockArgs;
-use crate::commands::inputs::open_to_write;
-use crate::commands::journal::{self, Priority};
-use crate::commands::output::{print, screen};
-use crate::screen;
-use anyhow::{Context as _, Result, bail};
-use clap::Args;
-use nicpin::apply::{Trial, TrialGuard, confirm, end_trial, end_watched_trial, stopped};
-use nicpin::report::exit::Exit;
-use nicpin::report::restored::TrialEnd;
-use nicpin::root::{Root, sys};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::termios::{FlushArg, tcflush};
-use nix::unistd::{getpgrp, tcgetpgrp};
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::termios::{FlushArg, tcflush};
+use nix::unistd::{getpgrp, tcgetpgrp};
+
+use crate::commands::args::{General, LockArgs};
+use crate::commands::inputs::open_to_write;
+use crate::commands::journal::{self, Priority};
+use crate::commands::output::{print, screen};
+use crate::screen;
+use nicpin::apply::{Trial, TrialGuard, confirm, end_trial, end_watched_trial, stopped};
+use nicpin::report::exit::Exit;
+use nicpin::report::restored::TrialEnd;
+use nicpin::root::{Root, sys};
 
 #[derive(Debug, Args)]
 pub struct ConfirmArgs {

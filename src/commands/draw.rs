@@ -1,19 +1,20 @@
 //! `nicpin draw`: the machine as an SVG picture.
 
-use crate::commands::args::General;
-use crate::commands::args::SelectArgs;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use crate::commands::args::{General, SelectArgs};
 use crate::commands::inputs::{Purpose, UsageError, read_and_plan};
 use crate::commands::output;
 use crate::commands::policy::PolicyArgs;
 use crate::draw::Picture;
 use crate::screen;
-use anyhow::{Result, bail};
-use clap::Args;
 use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
-use std::path::PathBuf;
-use std::time::SystemTime;
 
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // each is one option

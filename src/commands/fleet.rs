@@ -1,25 +1,24 @@
 //! `nicpin fleet`: many machines, from what they printed or from their captures.
 
-use crate::commands::args::General;
-use crate::commands::args::ReportArgs;
-use crate::commands::args::SelectArgs;
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+
+use crate::commands::args::{General, ReportArgs, SelectArgs};
 use crate::commands::inputs::{Purpose, read_to_judge};
 use crate::commands::output;
 use crate::commands::policy::PolicyArgs;
 use crate::fleet::inputs::{Input, inputs};
 use crate::fleet::{Host, Tally};
 use crate::screen;
-use anyhow::{Result, ensure};
-use clap::Args;
 use nicpin::apply;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
-use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
-use std::path::Path;
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError, mpsc};
-use std::thread;
 
 #[derive(Debug, Args)]
 pub struct FleetArgs {

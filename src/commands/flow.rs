@@ -1,19 +1,20 @@
 //! `nicpin flow`: the queue, IRQ and CPU that a flow will arrive on, before its first packet.
 
-use crate::commands::args::General;
-use crate::commands::args::ReportArgs;
+use std::io::Read as _;
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Args;
+
+use crate::commands::args::{General, ReportArgs};
 use crate::commands::inputs::UsageError;
 use crate::commands::output;
 use crate::screen;
-use anyhow::{Context as _, Result, bail, ensure};
-use clap::Args;
 use nicpin::flow::{Flow, Protocol, Through, connections, parse_end};
 use nicpin::read::{self, Wants};
 use nicpin::report::exit::Exit;
 use nicpin::report::flow::Flows;
 use nicpin::root::Root;
-use std::io::Read as _;
-use std::net::SocketAddr;
 
 #[derive(Debug, Args)]
 pub struct FlowArgs {

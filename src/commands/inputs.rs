@@ -1,10 +1,13 @@
 //! What commands are given: the root, the policy, and the machine with its plan.
 
-use crate::commands::args::General;
-use crate::commands::args::SelectArgs;
-use crate::commands::policy::PolicyArgs;
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, Result, bail, ensure};
 use itertools::Itertools as _;
+use nix::errno::Errno;
+
+use crate::commands::args::{General, SelectArgs};
+use crate::commands::policy::PolicyArgs;
 use nicpin::apply::Record;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
 use nicpin::plan::{Found, Note, Plan};
@@ -12,8 +15,6 @@ use nicpin::policy::{AVOID_EXCLUSIVE, EXCLUDE, NEAR, Policy, SCOPE, Value};
 use nicpin::read::{self, Queues, Wants};
 use nicpin::report::difference::Unplannable;
 use nicpin::root::{FileError, Root};
-use nix::errno::Errno;
-use std::collections::BTreeMap;
 
 /// A command line that only the machine or the command itself shows to be wrong.
 #[derive(Debug, thiserror::Error)]

@@ -1,13 +1,15 @@
 //! SIGINT and SIGTERM: the first one is caught, so that a command ends where its report and the machine are consistent.
 //! The second one ends the process at once.
 
-use crate::start::not_ignored;
-use anyhow::Result;
-use nicpin::apply::stop;
-use nix::sys::signal::{SigSet, Signal};
 use std::cell::OnceCell;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
+
+use anyhow::Result;
+use nix::sys::signal::{SigSet, Signal};
+
+use crate::start::not_ignored;
+use nicpin::apply::stop;
 
 const SIGNALS: [Signal; 2] = [Signal::SIGINT, Signal::SIGTERM];
 

@@ -4,12 +4,12 @@
 //! arguments, and reads lines such as `ban=true`. Its service may run in a network namespace without network devices:
 //! then the answer comes from the record of the last apply.
 
-use crate::commands::args::General;
-use crate::commands::args::SelectArgs;
-use crate::commands::inputs::{Purpose, read_and_plan};
-use crate::commands::policy::PolicyArgs;
 use anyhow::Result;
 use clap::Args;
+
+use crate::commands::args::{General, SelectArgs};
+use crate::commands::inputs::{Purpose, read_and_plan};
+use crate::commands::policy::PolicyArgs;
 use nicpin::apply::irqbalance::IrqbalanceRecord;
 use nicpin::read::Wants;
 use nicpin::read::interrupts::Handlers;

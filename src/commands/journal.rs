@@ -1,10 +1,11 @@
 //! Messages of a process without a terminal, in the journal or the log of the system.
 
-use crate::commands::output;
-use nicpin::root::Root;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::net::UnixDatagram;
+
+use crate::commands::output;
+use nicpin::root::Root;
 
 /// The socket of syslog and journald.
 const SOCKET: &str = "/dev/log";

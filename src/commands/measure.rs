@@ -1,17 +1,19 @@
 //! `nicpin measure`: sample counters for a time or while a command runs.
 
-use crate::commands::args::General;
-use crate::commands::args::ReportArgs;
-use crate::commands::args::SelectArgs;
-use crate::commands::args::seconds;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+
+use crate::commands::args::{General, ReportArgs, SelectArgs, seconds};
 use crate::commands::child::{self, ChildExit, CommandError};
 use crate::commands::inputs::read_host;
 use crate::commands::interrupt::Interrupts;
 use crate::commands::output::{print, screen};
 use crate::commands::sampling::{STEP, Sampler};
 use crate::screen;
-use anyhow::{Result, bail, ensure};
-use clap::Args;
 use nicpin::machine::sample::Delta;
 use nicpin::machine::selection::without_device;
 use nicpin::machine::{Machine, Selection};
@@ -22,9 +24,6 @@ use nicpin::report::exit::Exit;
 use nicpin::report::flow::Connections;
 use nicpin::report::measure::{Measure, MeasuredInterface};
 use nicpin::root::Root;
-use std::ffi::OsString;
-use std::io::{self, IsTerminal as _};
-use std::time::Duration;
 
 /// As [`seconds`], without 0.
 fn nonzero_seconds(text: &str) -> Result<Duration, String> {

@@ -1,21 +1,23 @@
 //! What commands write: reports in the requested format, messages, and files that the user names, which are not below
 //! --root. All that a person reads is printed here, without control characters that others could have put into it.
 
-use crate::commands::args::ReportArgs;
-use crate::screen::page::{Page, Screen};
-use crate::screen::{self, message, printable};
-use anyhow::{Result, bail};
-use nicpin::report::exit::Exit;
-use nicpin::root::{errno_words, remove_left};
-use nix::errno::Errno;
-use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use serde::Serialize;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
+
+use anyhow::{Result, bail};
+use nix::errno::Errno;
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde::Serialize;
+
+use crate::commands::args::ReportArgs;
+use crate::screen::page::{Page, Screen};
+use crate::screen::{self, message, printable};
+use nicpin::report::exit::Exit;
+use nicpin::root::{errno_words, remove_left};
 
 /// A report as JSON or as the table that `table` makes.
 pub fn report<T: Serialize>(

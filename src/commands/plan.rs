@@ -1,14 +1,14 @@
 //! `nicpin plan`: what apply would write.
 
-use crate::commands::args::General;
-use crate::commands::args::SelectArgs;
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+
+use crate::commands::args::{General, SelectArgs};
 use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_live_interfaces};
 use crate::commands::output::screen;
 use crate::commands::policy::PolicyArgs;
-use crate::screen::{self, plan::Detail};
-use anyhow::{Result, bail};
-use clap::Args;
-use clap::ValueEnum;
+use crate::screen::plan::Detail;
+use crate::screen::{self};
 use nicpin::plan::{Note, Plan};
 use nicpin::read::Wants;
 use nicpin::report::difference::Unplannable;

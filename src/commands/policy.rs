@@ -1,10 +1,11 @@
 //! Options that override the policy file, made from the table of settings.
 
+use std::ffi::OsStr;
+
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::Error;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use itertools::Itertools as _;
-use std::ffi::OsStr;
 
 use nicpin::policy::{Entry, SETTINGS, Settings, Value};
 

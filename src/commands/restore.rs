@@ -1,19 +1,19 @@
 //! `nicpin restore`: restore the settings that the first apply found.
 
-use crate::commands::args::General;
-use crate::commands::args::LockArgs;
-use crate::commands::args::ReportArgs;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::commands::args::{General, LockArgs, ReportArgs};
 use crate::commands::inputs::open_to_write;
 use crate::commands::{interrupt, output};
 use crate::screen;
 use crate::watch::state;
-use anyhow::Result;
-use clap::Args;
 use nicpin::apply::{self, restore};
 use nicpin::report::exit::Exit;
 use nicpin::report::restored::Restored;
 use nicpin::root::Root;
-use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub struct RestoreArgs {

@@ -1,30 +1,28 @@
 //! `nicpin run`: run a command on an interface's node.
 
-use crate::commands::args::General;
-use crate::commands::args::memory_binding;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::slice;
+
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+use itertools::Itertools as _;
+
+use crate::commands::args::{General, memory_binding};
 use crate::commands::child::CommandError;
 use crate::commands::inputs::{UsageError, plan_beside_all, read_host};
 use crate::commands::output::{say, screen};
 use crate::screen;
 use crate::start::as_of_caller;
-use anyhow::{Result, bail, ensure};
-use clap::Args;
-use itertools::Itertools as _;
 use nicpin::apply;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Selection;
-use nicpin::plan::binding::Binding;
-use nicpin::plan::binding::BindingRequest;
-use nicpin::plan::binding::MemoryBinding;
-use nicpin::plan::binding::NodeChoice;
+use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding, NodeChoice};
 use nicpin::policy::possible_cpus;
 use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
-use std::ffi::OsString;
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
-use std::slice;
 
 #[derive(Debug, Args)]
 pub struct RunArgs {

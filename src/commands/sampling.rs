@@ -1,16 +1,16 @@
 //! Sampling counters at intervals, with a progress line on standard error.
 
-use crate::commands::output::progress;
-use nicpin::machine::sample::Delta;
-use nicpin::machine::sample::{CounterSelection, Sample};
-use nicpin::read::sample;
-use nicpin::root::{FileError, Root};
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike as _};
+
+use crate::commands::output::progress;
+use nicpin::machine::sample::{CounterSelection, Delta, Sample};
+use nicpin::read::sample;
+use nicpin::root::{FileError, Root};
 
 /// Interval between samples; short enough that no 32-bit counter wraps twice in it.
 pub const STEP: Duration = Duration::from_secs(1);

@@ -1,20 +1,19 @@
 //! `nicpin status`: one screen on whether interrupts arrive where planned, and whether they will stay there.
 
-use crate::commands::args::General;
-use crate::commands::args::ReportArgs;
-use crate::commands::args::SelectArgs;
-use crate::commands::args::seconds;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+
+use crate::commands::args::{General, ReportArgs, SelectArgs, seconds};
 use crate::commands::inputs::{
     Purpose, UsageError, as_watched, read_and_plan, require_live_interfaces,
 };
 use crate::commands::output;
 use crate::commands::policy::PolicyArgs;
 use crate::commands::sampling::Sampler;
-use crate::screen;
 use crate::screen::status::Detail;
-use crate::watch;
-use anyhow::{Result, ensure};
-use clap::Args;
+use crate::{screen, watch};
 use nicpin::apply::{self, Record, differences, irqbalance};
 use nicpin::machine::sample::CounterSelection;
 use nicpin::plan::Note;
@@ -22,7 +21,6 @@ use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::report::status::Status;
 use nicpin::root::Root;
-use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub struct StatusArgs {

@@ -1,6 +1,7 @@
 //! What several commands have in common: `nicpin help TOPIC` prints it, and each topic is a page of the manual.
 
 use itertools::Itertools as _;
+
 use nicpin::policy::{CONDITIONS, POLICY, RULES, SETTINGS};
 use nicpin::report::interface::InterfaceState as State;
 

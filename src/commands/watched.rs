@@ -1,10 +1,15 @@
 //! A run of `nicpin watch`. It writes nothing while the watcher is paused, leaves the settings alone that another program
 //! contended for, and prints a [`RunReport`].
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+
 use crate::commands::apply::planned;
-use crate::commands::args::General;
-use crate::commands::args::SelectArgs;
-use crate::commands::args::WAIT;
+use crate::commands::args::{General, SelectArgs, WAIT};
 use crate::commands::check::CheckArgs;
 use crate::commands::inputs::{Purpose, as_watched, open_to_write, read_to_judge};
 use crate::commands::watch::WatchArgs;
@@ -12,8 +17,6 @@ use crate::commands::{check, interrupt};
 use crate::screen;
 use crate::watch::RunReport;
 use crate::watch::state::PAUSE;
-use anyhow::{Result, ensure};
-use clap::Args;
 use nicpin::apply::{self, Options, apply_when_safe};
 use nicpin::machine::Machine;
 use nicpin::machine::others::{OtherTool, OtherTools};
@@ -25,9 +28,6 @@ use nicpin::report::exit::Exit;
 use nicpin::report::outcome::WriteResult;
 use nicpin::report::run::ChangedSetting;
 use nicpin::root::Root;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::time::Duration;
 
 /// A run of the watcher.
 #[derive(Debug, Args)]

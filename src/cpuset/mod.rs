@@ -19,7 +19,6 @@ use std::str::FromStr;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 use smallvec::SmallVec;
-
 pub(crate) use text::shown;
 pub use text::{CpuSetError, MaskFile, MaskWidth};
 

@@ -7,12 +7,11 @@ pub mod inputs;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use host::one_line;
+pub use host::{Cause, Deviation, Host, Outcome, Shape};
 use itertools::Itertools as _;
 use serde::Serialize;
 
-pub use host::{Cause, Deviation, Host, Outcome, Shape};
-
-use host::one_line;
 use nicpin::machine::interface::natural;
 use nicpin::report::check::CheckState;
 use nicpin::report::exit::Exit;

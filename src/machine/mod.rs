@@ -15,9 +15,6 @@ pub mod wording;
 
 use std::collections::BTreeMap;
 
-use crate::cpuset::{CpuSet, NodeSet};
-
-pub use crate::cpuset::MaskFile;
 pub use channels::Channels;
 pub use interface::{
     Device, Interface, NapiThread, PcieLink, Polling, Role, RxQueue, Sharer, Source, Stacked,
@@ -30,6 +27,9 @@ pub use sample::{CountRow, Counts};
 pub use selection::{SelectError, Selection};
 pub use setting::{IRQ_FILES, Setting, SettingValue, WriteKind};
 pub use topology::{Node, NodeSource, Topology};
+
+pub use crate::cpuset::MaskFile;
+use crate::cpuset::{CpuSet, NodeSet};
 
 /// A machine as it was when it was read.
 #[derive(Debug, Clone, Default, PartialEq)]

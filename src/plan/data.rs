@@ -7,8 +7,7 @@ use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
-use crate::machine::WriteKind;
-use crate::machine::{Channels, NodeSource, Role, Source, Topology};
+use crate::machine::{Channels, NodeSource, Role, Source, Topology, WriteKind};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
 use crate::plan::write::{Planned, Target, Write};

@@ -20,8 +20,6 @@ mod threads;
 mod work;
 mod write;
 
-pub use crate::machine::NodeSource;
-pub use crate::machine::WriteKind;
 pub use build::plan;
 pub use data::{
     ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSummary, Placement, Plan,
@@ -32,3 +30,5 @@ pub use note::{Found, Note};
 pub use objective::{MEASURES, Measure, RdmaScore, Score};
 pub(crate) use score::{Standing, standings};
 pub use write::{Planned, Target, Write};
+
+pub use crate::machine::{NodeSource, WriteKind};

@@ -4,16 +4,14 @@
 pub mod advice;
 mod text;
 
-pub use text::Found;
-
 use itertools::Itertools as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+pub use text::Found;
 use thiserror::Error;
 
 use crate::cpuset::{CpuSet, IrqSet, NodeSet, QueueSet};
 use crate::machine::netdev::QueueUser;
-use crate::machine::others::UnusedFunction;
-use crate::machine::others::{Arguments, OtherTool};
+use crate::machine::others::{Arguments, OtherTool, UnusedFunction};
 use crate::machine::wording::count;
 use crate::machine::{Channels, PcieLink, UnknownVector, VmbusChannel};
 use crate::plan::note::text::{

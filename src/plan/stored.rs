@@ -9,9 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cpuset::{CpuSet, QueueSet};
-use crate::machine::WriteKind;
 use crate::machine::setting::FLOW_ENTRIES;
-use crate::machine::{Interface, Machine, Vector};
+use crate::machine::{Interface, Machine, Vector, WriteKind};
 use crate::plan::build::summary;
 use crate::plan::data::{
     HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA, wanted,

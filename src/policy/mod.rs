@@ -12,14 +12,13 @@ mod table;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use glob::Pattern;
-
-use crate::machine::{Interface, Machine, Program};
-
 pub use file::{POLICY, PolicyError, RULES, example, without_comments};
+use glob::Pattern;
 pub use setting::{Entry, Setting, SettingError, Value};
 pub use settings::{ImpossibleCpu, NoEffect, Settings, possible_cpus};
 pub use table::*;
+
+use crate::machine::{Interface, Machine, Program};
 
 /// A policy: the file's settings and the command line's.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -6,12 +6,11 @@
 
 mod pattern;
 
-use crate::machine::Role;
-
-use pattern::{Fit, fit};
-
 use Numbering::{Mlx4, Plain, Rank, Shared, Tg3, TxThenRx};
 use Role::{Combined, Control, Rdma, Rx, Tx};
+use pattern::{Fit, fit};
+
+use crate::machine::Role;
 
 /// How the number in a vector's name becomes a queue number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,8 +4,7 @@
 
 use crate::machine::Interface;
 use crate::machine::interface::is_pci_address;
-use crate::machine::others::{Neighbour, NeighbourKind};
-use crate::machine::others::{Rdma, UnusedFunction};
+use crate::machine::others::{Neighbour, NeighbourKind, Rdma, UnusedFunction};
 use crate::read::files::{Result, line_of, name_in, name_of, read_names, read_node, read_text};
 use crate::root::Root;
 

@@ -19,8 +19,7 @@ use crate::machine::setting::thread_of;
 use crate::machine::{Interface, MaskFile, NapiThread, Role, Source, Vector};
 use crate::read::files::{Result, line_of, read_text};
 use crate::read::tools::stat_of;
-use crate::root::Root;
-use crate::root::sys;
+use crate::root::{Root, sys};
 
 /// The process ids of `kthreadd`'s children; absent on kernels without `CONFIG_PROC_CHILDREN`.
 const KERNEL_THREADS: &str = "/proc/2/task/2/children";

@@ -7,12 +7,12 @@ mod process;
 
 use std::collections::BTreeSet;
 
+pub(in crate::read) use process::stat_of;
+
 use crate::machine::OtherTools;
 use crate::machine::others::OtherTool;
 use crate::read::files::{name_in, read_best_effort};
 use crate::root::Root;
-
-pub(in crate::read) use process::stat_of;
 
 /// Where a capture has what was found, and none of the files.
 pub const RECORDED: &str = "/nicpin/other-tools";

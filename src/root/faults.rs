@@ -2,8 +2,7 @@
 //! `Root::open_with_faults` has it: no option, environment variable or file turns it
 //! on.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use nix::errno::Errno;
 

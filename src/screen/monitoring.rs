@@ -8,10 +8,9 @@ use itertools::Itertools as _;
 
 use crate::screen::{bracketed, count, message, printable, sorted, when, with};
 use nicpin::machine::setting::IRQ_FILES;
-use nicpin::report::check::Check;
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Same};
 use nicpin::report::check::PluginStatus::{Critical, Warning};
-use nicpin::report::check::{PluginStatus, Thresholds};
+use nicpin::report::check::{Check, PluginStatus, Thresholds};
 use nicpin::report::difference::Reason;
 use nicpin::report::interface::{InterfaceReport, InterfaceState};
 use nicpin::report::run::Watcher;

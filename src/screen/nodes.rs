@@ -2,9 +2,10 @@
 
 use std::iter::once;
 
+use itertools::Itertools as _;
+
 use crate::screen::page::{FIGURES, Page};
 use crate::screen::{count, or};
-use itertools::Itertools as _;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Neighbour;
 use nicpin::machine::topology::Rate;

@@ -1,17 +1,16 @@
 //! What is printed: lines, items and tables, laid out when the screen is known. All screens are made of it.
 
+use std::fmt::Display;
 use std::iter::once;
 use std::ops::Range;
 
 use anstyle::{AnsiColor, Color, Style};
-
-use self::Tone::{Alarm, Good, Plain, Warning};
 use itertools::Itertools as _;
 
+use self::Tone::{Alarm, Good, Plain, Warning};
 use crate::screen::{grouped, joined, printable, when, with};
 use nicpin::machine::wording::selector;
 use nicpin::plan::{MEASURES, Note, Score};
-use std::fmt::Display;
 
 /// Where text is printed.
 #[derive(Clone, Copy)]

@@ -1,11 +1,10 @@
 //! What is sent to systemd (`sd_notify(3)`): readiness, a line of status, and that the process is alive.
 
-use std::env;
-use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
+use std::{env, io};
 
 use nix::time::{ClockId, clock_gettime};
 

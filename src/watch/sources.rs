@@ -4,7 +4,6 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use crate::start::not_ignored;
 use itertools::Itertools as _;
 use nix::errno::Errno;
 use nix::net::if_::if_indextoname;
@@ -17,12 +16,12 @@ use nix::sys::socket::{
 use nix::sys::time::{TimeSpec, TimeValLike as _};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
+use crate::start::not_ignored;
 use crate::watch::event::{Event, Kind, Woken};
 use crate::watch::files::Files;
 use crate::watch::messages;
 use nicpin::read::netlink::Client;
-use nicpin::root::sys;
-use nicpin::root::{Root, errno_words};
+use nicpin::root::{Root, errno_words, sys};
 
 /// Bytes of the longest message; the kernel makes none that is longer.
 const LONGEST: usize = 32 << 10;

@@ -5,20 +5,18 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
-use crate::commands;
-use crate::commands::Cli;
-use crate::screen;
-use crate::screen::page::Screen;
 use clap::Parser as _;
-use nicpin::machine::sample::CounterSelection;
-use nicpin::machine::sample::Delta;
-use nicpin::read::sample::sample;
-use nicpin::report::measure::{Measure, MeasuredInterface};
-use nicpin::root::Root;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 
 use super::{seeds, targets};
+use crate::commands::Cli;
+use crate::screen::page::Screen;
+use crate::{commands, screen};
+use nicpin::machine::sample::{CounterSelection, Delta};
+use nicpin::read::sample::sample;
+use nicpin::report::measure::{Measure, MeasuredInterface};
+use nicpin::root::Root;
 
 const NUMBERS: [&str; 18] = [
     "0",

@@ -5,18 +5,18 @@
 use std::io::Write as _;
 use std::path::Path;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use crate::fleet::inputs::{Documents, Input};
 use crate::fleet::{Host, Tally};
 use crate::screen;
 use crate::screen::page::Screen;
 use crate::screen::plan::Detail;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use nicpin::apply::irqbalance::Setup;
 use nicpin::cpuset::{CpuSet, MaskWidth};
-use nicpin::machine::Selection;
 use nicpin::machine::netdev::Netdev;
-use nicpin::machine::{Channels, Machine, MaskFile};
+use nicpin::machine::{Channels, Machine, MaskFile, Selection};
 use nicpin::plan::{Plan, WriteKind, stored};
 use nicpin::policy::Policy;
 use nicpin::read::interrupts::{self, Interrupts};

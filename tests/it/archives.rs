@@ -1,10 +1,11 @@
 //! `--root` on a file: archives packed by hand, and files that are not captures, which give an error of one line.
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use crate::support::captured::{Captured, assert_same_plans};
 use crate::support::run::{fixture, nicpin};
 use crate::support::temporary;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 
 fn gz(bytes: &[u8]) -> Vec<u8> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());

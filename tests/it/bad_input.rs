@@ -2,9 +2,8 @@
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use crate::support::is_full;
 use crate::support::run::{Copy, fixture, nicpin};
-use crate::support::temporary;
+use crate::support::{is_full, temporary};
 use nicpin::root::Root;
 
 #[test]

@@ -1,6 +1,8 @@
 //! Changing the number of channels on request. A tree only holds ethtool's recorded answer; `tests/vm` tests on running
 //! kernels that queues are added and removed.
 
+use nix::errno::Errno;
+
 use crate::support::machine::channels;
 use crate::support::run::Copy;
 use crate::support::tree::Entry;
@@ -9,7 +11,6 @@ use nicpin::machine::{Channels, Selection};
 use nicpin::policy::{Policy, Settings};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
-use nix::errno::Errno;
 
 const ETH0: &str = "/nicpin/ethtool/eth0/channels";
 

@@ -1,13 +1,14 @@
 //! `check` reports the reason why a setting is not as planned, and what could not be determined.
 
+use nix::errno::Errno;
+use serde_json::Value;
+
 use crate::support::machine::MachineSpec;
 use crate::support::run::{Copy, Run};
 use crate::support::tree::put;
 use nicpin::apply::{self, Options};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
-use nix::errno::Errno;
-use serde_json::Value;
 
 fn applied(name: &str) -> Copy {
     let machine = Copy::of(name);

@@ -4,13 +4,14 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::errno::Errno;
+use nix::sys::stat::Mode;
+
 use crate::support::kernel::without_openat2;
 use crate::support::run::{Copy, Run};
 use crate::support::temporary;
 use nicpin::read::Wants;
 use nicpin::root::Root;
-use nix::errno::Errno;
-use nix::sys::stat::Mode;
 
 const AFFINITY: &str = "/proc/irq/28/smp_affinity";
 

@@ -4,12 +4,13 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use nix::errno::Errno;
+
 use crate::support::run::Copy;
 use crate::support::two_node::{at, atomic, machine, on_trial, planned_for, restored, run, state};
 use nicpin::apply::{self, Options};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
-use nix::errno::Errno;
 
 #[test]
 fn a_crash_at_every_step_of_apply_and_of_restore() {

@@ -9,6 +9,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
+use clap::Parser as _;
+use clap::error::ErrorKind;
+
 use self::page::Page;
 use self::shell::commands;
 use crate::commands::Cli;
@@ -16,8 +19,6 @@ use crate::commands::command_line::{complete, nearest_command};
 use crate::support::run::{Copy, Run, fixture, nicpin};
 use crate::support::schema::SCHEMAS;
 use crate::support::temporary;
-use clap::Parser as _;
-use clap::error::ErrorKind;
 use nicpin::policy::Policy;
 use nicpin::report::difference::Reason;
 use nicpin::report::interface::InterfaceState;

@@ -5,8 +5,7 @@ use crate::support::machine::{Card, Kernel, MachineSpec, Port, cpus};
 use crate::support::small::{Tree, two_nodes};
 use crate::support::temporary;
 use crate::support::tree::put;
-use nicpin::machine::Selection;
-use nicpin::machine::{Interface, Machine, Role, Source};
+use nicpin::machine::{Interface, Machine, Role, Selection, Source};
 use nicpin::policy::Policy;
 use nicpin::root::Root;
 

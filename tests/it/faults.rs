@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use nix::errno::Errno;
+
 use crate::support::is_full;
 use crate::support::run::Copy;
 use crate::support::schema::meets;
@@ -14,7 +16,6 @@ use nicpin::plan::WriteKind;
 use nicpin::report::outcome::Outcome;
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
-use nix::errno::Errno;
 
 fn read(machine: &Copy, path: &str) -> String {
     machine.read(path).trim().to_owned()

@@ -8,13 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use crate::support::machine::{Card, Kernel, MachineSpec, Port, cpus};
+use crate::support::tree::{Entry, entries, names, pack, unpack};
+use crate::support::{machines, temporary};
 use nicpin::read::Wants;
 use nicpin::root::Root;
-
-use crate::support::machine::{Card, Kernel, MachineSpec, Port, cpus};
-use crate::support::machines;
-use crate::support::temporary;
-use crate::support::tree::{Entry, entries, names, pack, unpack};
 
 /// Trees that were taken from running kernels.
 const CAPTURED: [&str; 3] = ["four-node", "two-node", "wide"];

@@ -4,12 +4,12 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::is_full;
-use crate::support::run::{Copy, Run, fixture, nicpin};
-use crate::support::schema::meets;
-use crate::support::temporary;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::support::run::{Copy, Run, fixture, nicpin};
+use crate::support::schema::meets;
+use crate::support::{is_full, temporary};
 
 /// What `check --json` prints of a machine, whatever its exit code.
 fn checked(machine: &Copy) -> Value {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use nicpin::flow::{Flow, Protocol, arrival};
-use nicpin::machine::rx_hash::{Filter, FilterTarget, FlowKind};
 use serde_json::{Value, json};
 
 use crate::support::run::{Copy, Run};
+use nicpin::flow::{Flow, Protocol, arrival};
+use nicpin::machine::rx_hash::{Filter, FilterTarget, FlowKind};
 
 /// The key of the RSS specification's test values.
 const KEY: [u8; 40] = [

@@ -2,13 +2,14 @@
 //! `fuzz/run.sh` searches for new paths through the code for a given time. The memory that a command takes is seen of its
 //! process only, so each test has one of its own.
 
-use crate::hostile;
-use crate::seeds;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
 use crate::support::run::in_its_own_process;
 use crate::support::{cases, is_full};
 use crate::targets::TARGETS;
-use proptest::prelude::*;
-use std::time::Duration;
+use crate::{hostile, seeds};
 
 #[test]
 fn every_seed_passes_every_fuzz_target() {

@@ -7,10 +7,11 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command as Process;
 
+use clap::{Command, Parser as _};
+
 use crate::commands::Cli;
 use crate::support::run::{self, Copy, fixture, nicpin};
 use crate::support::temporary;
-use clap::{Command, Parser as _};
 use nicpin::report::interface::InterfaceState;
 
 /// The definition of the command line, with its commands built.

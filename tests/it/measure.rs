@@ -7,6 +7,11 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use nix::libc;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use serde_json::Value;
+
 use crate::support::host::{add, machine, plan};
 use crate::support::kernel::default_signals;
 use crate::support::run::{Copy, fixture, nicpin};
@@ -14,10 +19,6 @@ use crate::support::schema::meets;
 use crate::support::temporary;
 use nicpin::machine::sample::{Counters, CpuCounts, Delta, InterfaceCounts, Sample};
 use nicpin::report::measure::{Measure, MeasuredInterface};
-use nix::libc;
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::Pid;
-use serde_json::Value;
 
 /// Two interfaces with two queues each on two nodes of two CPUs, IRQs 32, 33 on node 0 and 332, 333 on node 1; and a
 /// veth.

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt as _;
 
-use nicpin::report::interface::InterfaceState;
 use regex_lite::Regex;
 use serde_json::Value;
 
 use crate::support::run::{Copy, FIXTURES, nicpin};
+use nicpin::report::interface::InterfaceState;
 
 /// The samples of a text: metric with labels, and value.
 fn samples(text: &str) -> BTreeMap<String, String> {

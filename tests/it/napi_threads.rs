@@ -3,6 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
 use crate::support::host::{add, machine, mask, of, plan, plan_with, set};
 use crate::support::run::Copy;
 use crate::support::tree::put;
@@ -14,8 +17,6 @@ use nicpin::policy::Policy;
 use nicpin::report::difference::Differences;
 use nicpin::report::status::Status;
 use nicpin::report::vectors::VectorState;
-use proptest::prelude::*;
-use serde_json::{Value, json};
 
 const ALL_128: &str = "ffffffff,ffffffff,ffffffff,ffffffff";
 

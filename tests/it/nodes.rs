@@ -2,12 +2,13 @@
 //! `SNAPSHOTS=overwrite cargo test --test it -- nodes::` rewrites the expected output.
 // Helpers of tests, and snapshots as the tool writes them.
 
+use snapbox::data::DataFormat;
+use snapbox::{Data, assert_data_eq, str};
+
 use crate::commands::bandwidth::BandwidthTest;
 use crate::support::host::{machine, set};
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
 use crate::support::temporary;
-use snapbox::data::DataFormat;
-use snapbox::{Data, assert_data_eq, str};
 
 #[test]
 fn every_machine_shows_its_nodes() {

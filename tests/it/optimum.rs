@@ -7,14 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::support::host::{add, machine, plan, set};
+use crate::support::tree::unpack;
+use crate::support::{is_full, temporary};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Interface, Machine};
 use nicpin::plan::Plan;
-
-use crate::support::host::{add, machine, plan, set};
-use crate::support::is_full;
-use crate::support::temporary;
-use crate::support::tree::unpack;
 
 /// The measures in their order, as [`Case::of_plan`] and [`Case::best`] return them.
 const MEASURES: [&str; 8] = [

@@ -9,6 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use roxmltree::{Document, Node};
+use snapbox::data::DataFormat;
+use snapbox::{Data, assert_data_eq};
+
 use crate::draw::Picture;
 use crate::support::host::{add, machine};
 use crate::support::machine::{Card, MachineSpec, Port, cpus};
@@ -17,9 +21,6 @@ use crate::support::temporary;
 use nicpin::machine::Selection;
 use nicpin::plan::Plan;
 use nicpin::policy::Policy;
-use roxmltree::{Document, Node};
-use snapbox::data::DataFormat;
-use snapbox::{Data, assert_data_eq};
 
 /// Two sockets of 64 cores with two threads, each divided into as many nodes (NPS1, NPS4), an L3 cache for every eight
 /// cores, and four cards of up to 64 queues.

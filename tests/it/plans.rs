@@ -1,9 +1,10 @@
 //! The plan of every shipped machine, in every format, by the binary. `SNAPSHOTS=overwrite cargo test --test it -- plans::`
 //! rewrites the expected plans; read the difference before you commit it.
 
-use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
 use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq};
+
+use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
 
 #[test]
 fn every_machine_plans_as_expected() {

@@ -5,13 +5,14 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
+use nix::libc::{EACCES, ENOENT, EPERM, ESRCH};
+
 use crate::support::run::{Copy, good, nicpin};
 use crate::support::tree::put;
 use nicpin::machine::{Machine, OtherTools};
 use nicpin::read::Wants;
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
-use nix::libc::{EACCES, ENOENT, EPERM, ESRCH};
 
 const SERVICE: &str = "/sys/fs/cgroup/system.slice/irqbalance.service/cgroup.procs";
 const SOCKET: &str = "/run/irqbalance/irqbalance812.sock";

@@ -5,8 +5,7 @@ use crate::support::run::Copy;
 use nicpin::apply::{self, ApplyError, Options, Proof};
 use nicpin::machine::Selection;
 use nicpin::policy::Policy;
-use nicpin::report::applied::Applied;
-use nicpin::report::applied::{Evidence, VectorProof};
+use nicpin::report::applied::{Applied, Evidence, VectorProof};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, InjectedAnswer};
 

@@ -5,6 +5,10 @@ mod rules;
 
 use std::collections::BTreeSet;
 
+use proptest::collection::{btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+
 use self::machines::{
     large_machines, machines, machines_of_one_weight, machines_with_one_card, of_one_weight,
 };
@@ -12,20 +16,15 @@ use self::rules::{
     Placed, placed_by_the_rules, queues_stay_together, rps_to_free_cores, usable_candidates_only,
     xps_is_a_partition,
 };
-use crate::support::cases;
 use crate::support::host::{mask, plan, plan_with};
 use crate::support::schema::mistakes;
-use crate::support::temporary;
+use crate::support::{cases, temporary};
 use nicpin::cpuset::{CpuSet, MaskWidth};
 use nicpin::machine::{Machine, MaskFile, Role, Vector};
 use nicpin::plan::Plan;
 use nicpin::policy::Policy;
-use nicpin::read::interrupts;
-use nicpin::read::names;
+use nicpin::read::{interrupts, names};
 use nicpin::report::check::CheckState;
-use proptest::collection::{btree_set, vec};
-use proptest::option;
-use proptest::prelude::*;
 
 fn cpu_sets() -> impl Strategy<Value = BTreeSet<u32>> {
     btree_set(0_u32..4200, 0..40)

@@ -1,16 +1,16 @@
 //! RSS, accelerated RFS and `xps_rxqs`: planned, set, checked and restored. A tree holds a recorded answer; `tests/vm` tests on
 //! running kernels that traffic follows.
 
-use crate::support::host;
+use nix::errno::Errno;
+
 use crate::support::run::{Copy, Run};
-use crate::support::temporary;
+use crate::support::{host, temporary};
 use nicpin::apply::{self, ApplyError, Options};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Rss, Selection};
 use nicpin::policy::{Policy, Settings};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
-use nix::errno::Errno;
 
 const ETH0: &str = "/nicpin/ethtool/eth0/rss";
 /// As igb sets it: in blocks, which is not the kernel's default.

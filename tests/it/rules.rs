@@ -1,11 +1,11 @@
 //! The rules of the default policy and the options that override them, each on a minimal machine; rule 6 is in
 //! steering.rs.
 
+use std::collections::BTreeSet;
+
 use crate::support::host::{
     add, codes, combined, cpus, fix, machine, mask, of, plan, plan_with, rps_of, set, vector,
 };
-use std::collections::BTreeSet;
-
 use nicpin::machine::{Channels, Role};
 use nicpin::plan::NodeSource;
 

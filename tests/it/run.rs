@@ -1,17 +1,17 @@
 //! `nicpin run`: the CPUs and the memory that it chooses on every kind of machine.
 // Helpers of tests, and snapshots as the tool writes them.
 
+use snapbox::{assert_data_eq, str};
+
 use crate::support::host::{add, machine, set};
 use crate::support::run::{Copy, FIXTURES, Run, fixture, nicpin};
 use nicpin::cpuset::{CpuSet, NodeSet};
-use nicpin::machine::Machine;
-use nicpin::machine::Selection;
+use nicpin::machine::{Machine, Selection};
 use nicpin::plan::binding::{Binding, BindingRequest, NodeChoice};
 use nicpin::plan::{Plan, plan};
 use nicpin::policy::Policy;
 use nicpin::read::Wants;
 use nicpin::root::Root;
-use snapbox::{assert_data_eq, str};
 
 fn dry(machine: &str, args: &[&str]) -> Run {
     let root = fixture(machine);

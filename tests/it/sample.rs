@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use proptest::prelude::*;
+
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::sample::{Counters, CpuCounts, Delta, InterfaceCounts, Sample};
 use nicpin::machine::{Node, Role, Topology};
 use nicpin::report::measure::{Measure, MeasuredInterface, MeasuredVector};
-use proptest::prelude::*;
 
 const ALL: [u32; 3] = [40, 41, 42];
 

@@ -1,8 +1,7 @@
 //! Placement on unusual machines, and policies for them.
 
 use crate::support::host::{add, codes, cpus, machine, mask, of, plan, plan_with, set};
-use nicpin::machine::Selection;
-use nicpin::machine::{Machine, MaskFile, Role};
+use nicpin::machine::{Machine, MaskFile, Role, Selection};
 use nicpin::plan::{Plan, Score};
 use nicpin::policy::Policy;
 

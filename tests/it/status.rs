@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use crate::support::is_full;
-use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
 use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq};
+
+use crate::support::is_full;
+use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
 
 fn expect(name: &str, got: String) {
     let expected = fixture("expected").join(name);

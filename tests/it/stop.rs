@@ -6,6 +6,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use crate::support::kernel::default_signals;
 use crate::support::run::{Copy, in_its_own_process};
 use nicpin::apply::{self, Options};
@@ -16,8 +19,6 @@ use nicpin::report::applied::Applied;
 use nicpin::report::outcome::WriteResult;
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAction, InjectedAnswer};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
 /// Asks to stop during the third write.
 fn stopping_root(machine: &Copy) -> Root {

@@ -5,9 +5,10 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use serde_json::{Value, json};
+
 use crate::support::run::{Copy, FIXTURES, Run};
 use crate::support::temporary;
-use serde_json::{Value, json};
 
 struct Stored {
     dir: tempfile::TempDir,

@@ -8,6 +8,9 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+
 use crate::support::run::Copy;
 use crate::support::trial::{kill_watcher, watched_to_the_end, watcher};
 use nicpin::apply::{self, ApplyError, Options};
@@ -15,8 +18,6 @@ use nicpin::machine::Selection;
 use nicpin::policy::Policy;
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
-use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
 
 #[test]
 fn what_is_not_confirmed_is_restored() {

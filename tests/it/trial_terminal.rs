@@ -6,10 +6,11 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::run::Copy;
-use crate::support::trial::{watched_to_the_end, watcher};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+use crate::support::run::Copy;
+use crate::support::trial::{watched_to_the_end, watcher};
 
 /// An apply with a terminal, which asks for Enter.
 fn on_terminal(machine: &Copy, seconds: &str) -> (Child, OwnedFd, String) {

@@ -7,11 +7,12 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+
 use crate::support::run::{Copy, good};
 use nicpin::apply::{self, Options};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
-use nix::errno::Errno;
 
 /// Reading the state of a process that ends meanwhile answers ESRCH.
 #[test]

@@ -8,11 +8,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-use nicpin::read::{self, Queues, Wants};
-use nicpin::root::Root;
 use nix::sys::stat::{Mode, SFlag, mknod};
 
 use crate::support::run::{Copy, is_root, words};
+use nicpin::read::{self, Queues, Wants};
+use nicpin::root::Root;
 
 /// What is no evidence on interrupts and queues: other tools' files, which decide on notes; names and free texts, of which
 /// any is as good; and files that show by being there.

@@ -9,10 +9,11 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::support::kernel::default_signals;
-use crate::support::run::{Copy, good, words};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+use crate::support::kernel::default_signals;
+use crate::support::run::{Copy, good, words};
 
 const IRQ: &str = "/proc/irq/36/smp_affinity";
 const OTHER_IRQ: &str = "/proc/irq/38/smp_affinity";

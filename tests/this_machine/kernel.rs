@@ -11,8 +11,7 @@ use nicpin::machine::program::ConnectedSocket;
 use nicpin::read::netlink::Client;
 use nicpin::read::{self, Wants};
 use nicpin::root::Root;
-use nicpin::root::sys::{self, MemoryPolicy};
-use nicpin::root::sys::{node_of, pages_of};
+use nicpin::root::sys::{self, MemoryPolicy, node_of, pages_of};
 
 /// The sockets of this machine.
 pub fn connected() -> Option<(Machine, Vec<ConnectedSocket>)> {

@@ -27,9 +27,10 @@ use std::sync::Mutex;
 
 use kernel::ask_netdev;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use nicpin::root::sys;
 use support::kernel::let_write;
 use support::run::is_root;
+
+use nicpin::root::sys;
 
 /// The name of a test, what it needs, and the test.
 type Test = (&'static str, &'static [Need], fn());

@@ -3,18 +3,15 @@
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, Output};
 
+use crate::kernel::memory_policy;
+use crate::support::run::{copied_binary, is_root};
 use nicpin::apply::bind;
 use nicpin::cpuset::{CpuSet, NodeSet};
-use nicpin::machine::Machine;
-use nicpin::machine::Selection;
+use nicpin::machine::{Machine, Selection};
 use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding, NodeChoice};
 use nicpin::plan::plan;
 use nicpin::policy::Policy;
-use nicpin::root::Root;
-use nicpin::root::sys;
-
-use crate::kernel::memory_policy;
-use crate::support::run::{copied_binary, is_root};
+use nicpin::root::{Root, sys};
 
 /// Runs in a thread of its own; child processes inherit.
 pub fn what_a_bound_thread_starts_is_bound() {

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
+pub use socket::Setup;
+use socket::{Daemon, Failure, SHORT_TIMEOUT, TIMEOUT};
 
 use crate::apply::state::{StateError, StateFile};
 use crate::machine::Machine;
@@ -16,10 +18,6 @@ use crate::policy::Balancer;
 use crate::read::tools;
 use crate::report::outcome::{IrqbalanceAction, IrqbalanceOutcome};
 use crate::root::Root;
-
-pub use socket::Setup;
-
-use socket::{Daemon, Failure, SHORT_TIMEOUT, TIMEOUT};
 
 const FILE: StateFile = StateFile {
     path: "/run/nicpin/irqbalance.json",

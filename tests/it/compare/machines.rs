@@ -4,11 +4,10 @@
 
 use std::path::PathBuf;
 
+use super::facts::Facts;
 use crate::support::machine::{Card, Cpus, MachineSpec, Port, cpus};
 use crate::support::run::fixture;
 use crate::support::temporary;
-
-use super::facts::Facts;
 
 /// All machines, in the order of the table; the trees of the built ones stay in `$TREES`.
 pub fn all() -> Vec<Facts> {

@@ -1,11 +1,11 @@
 //! Generated machines of every shape.
 
-use nicpin::cpuset::CpuSet;
-use nicpin::machine::{Channels, Machine, Role, Vector};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 
 use crate::support::host::{add, machine};
+use nicpin::cpuset::CpuSet;
+use nicpin::machine::{Channels, Machine, Role, Vector};
 
 /// Machines with one to eight nodes or none at all, with cards of every kind, with CPUs that are offline or kept free
 /// of interrupts, and with cores of several speeds.

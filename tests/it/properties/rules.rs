@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proptest::prelude::*;
+
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Machine, Role};
 use nicpin::plan::{NodeSource, Plan, PlannedInterface};
-use proptest::prelude::*;
 
 /// Where the active queues of a plan are.
 pub struct Placed<'a> {

@@ -3,10 +3,10 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crate::support::temporary;
 use flate2::read::GzDecoder;
 
 use super::run::{Run, nicpin};
+use crate::support::temporary;
 
 /// A capture in a directory of its own.
 pub struct Captured {

@@ -1,10 +1,9 @@
 //! Machines in memory, for tests of the planner.
 
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::Selection;
 use nicpin::machine::{
-    Channels, Device, Interface, Machine, MaskFile, Node, Role, RxQueue, Source, Topology, TxQueue,
-    Vector,
+    Channels, Device, Interface, Machine, MaskFile, Node, Role, RxQueue, Selection, Source,
+    Topology, TxQueue, Vector,
 };
 use nicpin::plan::{Note, Plan, PlannedInterface};
 use nicpin::policy::{Policy, Settings};

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use nicpin::machine::Channels;
 use serde_json::json;
+
+use nicpin::machine::Channels;
 
 /// CPUs, ascending.
 pub type Cpus = Vec<u32>;

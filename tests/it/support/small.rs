@@ -3,16 +3,14 @@
 
 use std::path::Path;
 
-use crate::support::temporary;
-use nicpin::machine::Selection;
-use nicpin::machine::{Interface, Machine};
-use nicpin::plan::Plan;
-use nicpin::policy::Policy;
-use nicpin::root::Root;
-
 use super::machine::{Card, MachineSpec, Port, cpus};
 use super::run::{Run, nicpin};
 use super::tree::{link, make_dir, put};
+use crate::support::temporary;
+use nicpin::machine::{Interface, Machine, Selection};
+use nicpin::plan::Plan;
+use nicpin::policy::Policy;
+use nicpin::root::Root;
 
 /// A machine's tree, to which a test can add files that the builder does not write.
 pub struct Tree(tempfile::TempDir);

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::run::Copy;
 use nicpin::apply::{self, ApplyError, Options};
 use nicpin::machine::{Machine, Selection};
 use nicpin::plan::Plan;
 use nicpin::policy::{Policy, Settings};
 use nicpin::report::applied::Applied;
 use nicpin::root::Root;
-
-use super::run::Copy;
 
 /// A machine on which apply writes every kind of file.
 pub fn machine() -> Copy {
