@@ -11,7 +11,7 @@ mod watch;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use commands::{Cli, command_line, output};
+use commands::{Cli, command_line, completions, output};
 
 use nicpin::report::exit::Exit;
 use nicpin::root::errno_words;
@@ -25,7 +25,7 @@ fn program() -> ExitCode {
         output::say(&format!("signals: {}", errno_words(&error)));
         return Exit::Failed.into();
     }
-    match commands::completions::answered(&commands::defined()) {
+    match completions::answered(&commands::defined()) {
         Ok(true) => return Exit::Planned.into(),
         Ok(false) => {}
         // For the script of a shell, which shows no messages.
@@ -45,41 +45,26 @@ fn program() -> ExitCode {
             return Exit::Planned.into();
         }
     };
-    let quiet = cli.general.quiet && cli.command.reports();
-    let done = print(quiet, json, |out| commands::run(&cli, out));
-    // follow_up may wait for the user, who must see the output before that.
-    let done = match done {
-        Ok(exit) => print(quiet, json, |out| commands::follow_up(&cli, exit, out)),
-        failed => failed,
-    };
-    done.map_or_else(ExitCode::from, ExitCode::from)
-}
-
-/// Runs one part of a command and prints its output, unless `quiet`. `Err` is an exit code that ends the program: the
-/// command failed, or standard output cannot be written.
-fn print(
-    quiet: bool,
-    json: bool,
-    part: impl FnOnce(&mut String) -> anyhow::Result<Exit>,
-) -> Result<Exit, u8> {
     let mut out = String::new();
-    let result = part(&mut out);
-    let out = if quiet { "" } else { &out };
-    match (result, output::print(out.as_bytes())) {
+    let result = commands::run(&cli, &mut out);
+    if cli.general.quiet && cli.command.reports() {
+        out.clear();
+    }
+    let printed = output::print(out.as_bytes());
+    match (result, printed) {
         (Err(error), _) => {
             let (text, exit) = (format!("{error:#}"), commands::exit_of(&error));
             output::say(&text);
             if json {
                 output::say_as_json(&text, exit);
             }
-            Err(exit)
+            exit.into()
         }
         (Ok(_), Err(error)) => {
             output::say(&format!("{error:#}"));
-            Err(Exit::Failed as u8)
+            Exit::Failed.into()
         }
-        // The reader, such as `head`, closed the pipe.
-        (Ok(exit), Ok(false)) => Err(exit as u8),
-        (Ok(exit), Ok(true)) => Ok(exit),
+        // The reader, such as `head`, may have closed the pipe.
+        (Ok(exit), Ok(_)) => exit.into(),
     }
 }

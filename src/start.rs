@@ -1,14 +1,19 @@
-//! What comes before anything else: what a caller has left to this process must not decide what nicpin sees and does, and
-//! the commands that it starts for the user get it back. Rust's runtime cares for descriptors 0 to 2 and for broken pipes.
+//! The process: what a caller has left to it must not decide what nicpin sees and does, and the commands that it starts for
+//! the user get it back. Rust's runtime cares for descriptors 0 to 2 and for broken pipes. And the signals that end it.
 
+use std::cell::OnceCell;
 use std::io;
 use std::process::{Command, ExitCode};
 use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::Builder;
+use std::time::Duration;
 
+use anyhow::Result;
 use nix::sys::resource::{Resource, getrlimit};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 
+use nicpin::apply::stop;
 use nicpin::root::sys::{self, Inherited};
 
 static INHERITED: OnceLock<Inherited> = OnceLock::new();
@@ -50,6 +55,59 @@ pub fn not_ignored(signals: &[Signal]) -> impl Iterator<Item = Signal> {
         .iter()
         .copied()
         .filter(move |signal| !is_ignored(signal))
+}
+
+/// The signals that end a command. The first one is caught, so that a command ends where its report and the machine are
+/// consistent; the second one ends the process at once.
+const ENDING: [Signal; 2] = [Signal::SIGINT, Signal::SIGTERM];
+
+/// Calls `then` on another thread when the first of these signals comes. Called before any other thread is started.
+fn catch(then: impl FnOnce(Signal) + Send + 'static) -> Result<()> {
+    let signals: SigSet = not_ignored(&ENDING).collect();
+    signals.thread_block()?;
+    std::thread::spawn(move || {
+        let Ok(signal) = signals.wait() else { return };
+        then(signal);
+        // The next signal finds this thread.
+        let _ = signals.thread_unblock();
+        loop {
+            std::thread::park();
+        }
+    });
+    Ok(())
+}
+
+/// Lets the first signal end apply or restore after the current write.
+pub fn stop_apply() -> Result<()> {
+    catch(|signal| stop(format!("ended by {signal}")))
+}
+
+/// Gives the signals their usual effect on this thread.
+pub fn release() -> Result<()> {
+    Ok(SigSet::from_iter(ENDING).thread_unblock()?)
+}
+
+/// The first signal, to wait for.
+pub struct Interrupts {
+    coming: Receiver<Signal>,
+    came: OnceCell<Signal>,
+}
+
+impl Interrupts {
+    pub fn catch() -> Result<Self> {
+        let (send, coming) = channel();
+        // The receiver may be gone at the end of the command.
+        catch(move |signal| _ = send.send(signal))?;
+        let came = OnceCell::new();
+        Ok(Self { coming, came })
+    }
+
+    /// The signal that has come, or comes within this time.
+    pub fn within(&self, time: Duration) -> Option<Signal> {
+        let come = || self.coming.recv_timeout(time).ok();
+        let signal = self.came.get().copied().or_else(come)?;
+        Some(*self.came.get_or_init(|| signal))
+    }
 }
 
 /// Lets a command of the user start as if the caller had started it.

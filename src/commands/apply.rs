@@ -8,14 +8,13 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use clap::Args;
 use nix::errno::Errno;
 
-use crate::commands::args::{General, LockArgs, ReportArgs, SelectArgs};
-use crate::commands::confirm::{Watcher, waits};
+use crate::commands::args::{General, LockArgs, ReportArgs, TargetArgs};
+use crate::commands::confirm::{self, Watcher, waits};
 use crate::commands::inputs::{Purpose, open_to_write, read_to_judge};
+use crate::commands::output;
 use crate::commands::plan::exit;
-use crate::commands::policy::PolicyArgs;
-use crate::commands::{interrupt, output};
-use crate::screen::plan::Detail;
-use crate::screen::{self};
+use crate::screen::{self, plan::Detail};
+use crate::start;
 use crate::watch::state;
 use nicpin::apply::{self, ApplyError, Options, Proof, apply_when_safe};
 use nicpin::machine::Machine;
@@ -31,48 +30,45 @@ use nicpin::root::{FileError, Root};
 #[allow(clippy::struct_excessive_bools)] // each is one option
 pub struct ApplyArgs {
     #[command(flatten)]
-    pub select: SelectArgs,
+    target: TargetArgs,
 
     #[command(flatten)]
-    pub report: ReportArgs,
+    report: ReportArgs,
 
     /// Only print the plan, as `nicpin plan`
     #[arg(long, conflicts_with_all = ["trial", "prove", "atomic"])]
-    pub dry_run: bool,
+    dry_run: bool,
 
     /// Exit with 2 if something was changed
     #[arg(long)]
-    pub detailed_exitcode: bool,
+    detailed_exitcode: bool,
 
     /// Apply this output of `plan --format json` (`-`: standard input) if it fits the machine as it is now
     #[arg(long, value_name = "FILE|-", conflicts_with_all = ["SelectArgs", "PolicyArgs", "config"])]
-    pub plan: Option<PathBuf>,
+    plan: Option<PathBuf>,
 
     /// Apply the part of the stored plan that still fits the machine
     #[arg(long, requires = "plan")]
-    pub force: bool,
+    force: bool,
 
     /// Fail if the kernel does not allow to move a vector of a queue
     #[arg(long)]
-    pub strict: bool,
+    strict: bool,
 
     /// Stop at the first write that fails, and restore what was written before it
     #[arg(long)]
-    pub atomic: bool,
+    atomic: bool,
 
     /// Watch interrupts for up to SECONDS, and report on which CPUs those of each queue arrived
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub prove: Option<u64>,
+    prove: Option<u64>,
 
     /// Restore all settings after SECONDS, unless `nicpin confirm` or Enter on the terminal comes first
     #[arg(long = "try", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub trial: Option<u64>,
+    trial: Option<u64>,
 
     #[command(flatten)]
-    pub lock: LockArgs,
-
-    #[command(flatten)]
-    pub policy: PolicyArgs,
+    lock: LockArgs,
 }
 
 pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
@@ -86,14 +82,14 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
     let mut changes = Vec::new();
     let mut plan = |root: &Root| match &stored {
         Some(stored) => with_readable_vectors(root, fit(root, stored, args.force, &mut changes)?),
-        None => planned(cli, &args.select, &args.policy, root),
+        None => planned(cli, &args.target, root),
     };
     let done = if args.dry_run {
         plan(&root).map(Err)
     } else {
         apply(cli, args, &root, plan).map(Ok)
     };
-    let applied = match done {
+    let applied = match done.map_err(anyhow::Error::downcast) {
         Ok(Ok(applied)) => Applied { changes, ..applied },
         Ok(Err((_, plan))) => {
             let detail = if cli.verbose {
@@ -103,29 +99,29 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
             };
             let table = |plan: &Plan| screen::plan::plan(plan, detail, false, &cli.apply);
             *out += &output::report(args.report, &plan, table)?;
-            return Ok(exit(&plan, args.select.is_given(), args.detailed_exitcode));
+            return Ok(exit(&plan, args.target.is_given(), args.detailed_exitcode));
         }
-        Err(error) => match error.downcast::<PlanDoesNotFit>() {
-            Ok(PlanDoesNotFit(hash)) => Applied::misfit(hash, changes),
-            Err(error) => return Err(error),
-        },
+        Err(Ok(PlanDoesNotFit(hash))) => Applied::misfit(hash, changes),
+        Err(Err(error)) => return Err(error),
     };
     let table = |applied: &Applied| screen::applied::applied(applied, cli.verbose);
     *out += &output::report(args.report, &applied, table)?;
     if cli.quiet && applied.failed() {
         output::say_failures(&screen::applied::failed_apply(&applied));
     }
-    Ok(applied.exit(args.detailed_exitcode))
+    let exit = applied.exit(args.detailed_exitcode);
+    match args.trial {
+        // The user must see the output before the question.
+        Some(seconds) if cli.quiet || output::print_now(out)? => {
+            confirm::ask(cli, seconds, args.lock.wait(), exit, out)
+        }
+        _ => Ok(exit),
+    }
 }
 
 /// The machine and its plan by the command line.
-pub fn planned(
-    cli: &General,
-    select: &SelectArgs,
-    policy: &PolicyArgs,
-    root: &Root,
-) -> Result<(Machine, Plan)> {
-    let planned = read_to_judge(Purpose::Write, cli, root, select, policy)?;
+pub fn planned(cli: &General, target: &TargetArgs, root: &Root) -> Result<(Machine, Plan)> {
+    let planned = read_to_judge(Purpose::Write, cli, root, target)?;
     with_readable_vectors(root, planned)
 }
 
@@ -136,7 +132,7 @@ fn apply(
     plan: impl FnMut(&Root) -> Result<(Machine, Plan)>,
 ) -> Result<Applied> {
     let options = Options {
-        wait: Duration::from_secs(args.lock.wait),
+        wait: args.lock.wait(),
         atomic: args.atomic,
         trial: args.trial,
         repeats: false,
@@ -144,17 +140,13 @@ fn apply(
     let (mut guard, mut watched) = (None, None);
     let mut done = apply_when_safe(root, options, plan, || {
         watched = state::resume(root)?.then_some(Watched::Resumed);
-        guard = args
-            .trial
-            .map(|seconds| Watcher::start(cli, seconds))
-            .transpose()?;
-        interrupt::stop_apply()
+        let start = |seconds| Watcher::start(cli, seconds);
+        guard = args.trial.map(start).transpose()?;
+        start::stop_apply()
     })?;
-    interrupt::release()?;
+    start::release()?;
     let written = Instant::now();
-    if let Some(watcher) = guard {
-        watcher.go(root)?;
-    }
+    guard.map_or(Ok(()), |watcher| watcher.go(root))?;
     if let (Some(seconds), None, None) = (args.prove, &done.undone, apply::stopped()) {
         let (proof, cut_short) = prove(root, &done, Duration::from_secs(seconds), args.trial)?;
         (done.proof, done.proof_cut_short) = (Some(proof), cut_short);
@@ -164,7 +156,7 @@ fn apply(
     }
     let left = |seconds: u64| seconds.saturating_sub(written.elapsed().as_secs());
     Ok(Applied {
-        unknown: Unplannable::unknown(&done.plan, args.select.is_given()),
+        unknown: Unplannable::unknown(&done.plan, args.target.is_given()),
         strict: args.strict,
         left: done.trial.map(left),
         watched,
@@ -176,11 +168,8 @@ fn apply(
 /// RPS and XPS must not be written either.
 fn with_readable_vectors(root: &Root, (machine, plan): (Machine, Plan)) -> Result<(Machine, Plan)> {
     let is_unreadable = |note: &Note| matches!(note, Note::VectorsUnreadable { .. });
-    let unreadable = plan
-        .interfaces
-        .iter()
-        .any(|of| of.notes.iter().any(is_unreadable));
-    if let Some(path) = machine.missing().filter(|_| unreadable) {
+    let mut notes = plan.interfaces.iter().flat_map(|of| &of.notes);
+    if let Some(path) = machine.missing().filter(|_| notes.any(is_unreadable)) {
         let (path, answer) = (root.outside(path), Errno::ENOENT.into());
         bail!(FileError::Io { path, answer });
     }
@@ -202,20 +191,17 @@ fn prove(
         Duration::from_secs(seconds).saturating_sub(2 * POLL_INTERVAL)
     });
     let mut proof = Proof::begin(root, done)?;
-    let cut_short = loop {
+    loop {
         let left = time.saturating_sub(start.elapsed());
-        if left.is_zero() {
-            break false;
-        }
-        if start.elapsed() >= end_of_trial && waits(root) {
-            break true;
+        let cut_short = !left.is_zero() && start.elapsed() >= end_of_trial && waits(root);
+        if left.is_zero() || cut_short {
+            return Ok((proof.finish(root)?, cut_short));
         }
         std::thread::sleep(POLL_INTERVAL.min(left));
         if proof.look(root)? {
-            break false;
+            return Ok((proof.finish(root)?, false));
         }
-    };
-    Ok((proof.finish(root)?, cut_short))
+    }
 }
 
 /// Limit in bytes of a plan read from standard input; the plan of a large machine has a few MB.

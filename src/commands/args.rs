@@ -1,53 +1,40 @@
-//! The groups of options that commands have in common.
+//! The groups of options that commands have in common; those of the policy are made from the table of settings.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ColorChoice, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
+use clap::error::Error;
+use clap::{
+    Arg, ArgAction, ArgGroup, ArgMatches, Args, ColorChoice, Command, FromArgMatches, ValueEnum,
+};
+use itertools::Itertools as _;
 
 use nicpin::plan::binding::MemoryBinding;
+use nicpin::policy::{AVOID_EXCLUSIVE, Entry, SETTINGS, Settings, Value};
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "General options")]
+#[command(next_help_heading = "General options", next_display_order = 900)]
 pub struct General {
     /// The machine to read and write: `/`, the top of a tree that holds the same files, or a capture (read-only)
-    #[arg(
-        long,
-        global = true,
-        value_name = "DIR|FILE",
-        default_value = "/",
-        display_order = 900
-    )]
+    #[arg(long, global = true, value_name = "DIR|FILE", default_value = "/")]
     pub root: PathBuf,
 
     /// The policy file; ROOT/etc/nicpin.toml when it exists
-    #[arg(long, global = true, value_name = "FILE", display_order = 901)]
+    #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
     /// Print errors only; the exit code is the result
-    #[arg(short, long, global = true, display_order = 902)]
+    #[arg(short, long, global = true)]
     pub quiet: bool,
 
     /// Print all details
-    #[arg(
-        short,
-        long,
-        global = true,
-        conflicts_with = "quiet",
-        display_order = 903
-    )]
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
     pub verbose: bool,
 
     /// Whether to use colours; auto: on a terminal, unless `NO_COLOR` is set
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        default_value_t,
-        value_name = "WHEN",
-        display_order = 904
-    )]
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: ColorChoice,
 
     /// The command that makes everything as planned: `nicpin apply` with the selectors and the options of this command
@@ -58,57 +45,44 @@ pub struct General {
 
 /// Parses a number of seconds, such as `0.5`.
 pub fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text
-        .parse()
-        .ok()
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    // One day: a larger number is a typing error.
-    seconds
-        .filter(|seconds| seconds.as_secs() <= 86_400)
-        .ok_or_else(|| format!("`{text}` is not a number of seconds from 0 to 86400"))
+    let seconds = text.parse().ok().map(Duration::try_from_secs_f64);
+    match seconds {
+        // One day: a larger number is a typing error.
+        Some(Ok(seconds)) if seconds.as_secs() <= 86_400 => Ok(seconds),
+        _ => Err(format!(
+            "`{text}` is not a number of seconds from 0 to 86400"
+        )),
+    }
 }
-
-/// How long a command waits for the lock, in seconds.
-pub const WAIT: u64 = 30;
 
 #[derive(Debug, Args)]
 pub struct LockArgs {
     /// Wait up to SECONDS for another nicpin that is writing
-    #[arg(long, value_name = "SECONDS", default_value_t = WAIT)]
-    pub wait: u64,
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    wait: u64,
+}
+
+impl LockArgs {
+    pub fn wait(&self) -> Duration {
+        Duration::from_secs(self.wait)
+    }
 }
 
 /// The values of `--memory`, with their help.
 pub fn memory_binding() -> impl TypedValueParser<Value = MemoryBinding> {
-    const VALUES: [(&str, &str, MemoryBinding); 3] = [
-        (
-            "bind",
-            "From this node only; allocation fails when it is full",
-            MemoryBinding::Bind,
-        ),
-        (
-            "preferred",
-            "From this node while it has free memory, then from others",
-            MemoryBinding::Preferred,
-        ),
-        (
-            "local",
-            "From the node of the CPU that the program runs on, then from others",
-            MemoryBinding::Local,
-        ),
-    ];
-    let shown = VALUES.map(|(name, help, _)| PossibleValue::new(name).help(help));
-    let value = |name: String| {
-        VALUES
-            .into_iter()
-            .find(|of| of.0 == name)
-            .unwrap_or(VALUES[0])
-            .2
+    use MemoryBinding::{Bind, Local, Preferred};
+    let help = |memory: MemoryBinding| match memory {
+        Bind => "From this node only; allocation fails when it is full",
+        Preferred => "From this node while it has free memory, then from others",
+        Local => "From the node of the CPU that the program runs on, then from others",
     };
-    PossibleValuesParser::new(shown).map(value)
+    let values = [("bind", Bind), ("preferred", Preferred), ("local", Local)];
+    let shown = values.map(|(name, memory)| PossibleValue::new(name).help(help(memory)));
+    let value = move |name: String| values.into_iter().find(|of| of.0 == name);
+    PossibleValuesParser::new(shown).map(move |name| value(name).map_or(Bind, |of| of.1))
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct SelectArgs {
     /// Interfaces: a name, a pattern (`ens*`, `eth[02]`), a PCI address (`3b:00.0`), `driver:mlx5_core`, `node:1` or an
     /// RDMA device (`mlx5_0`); a bond, VLAN or bridge stands for the interfaces below it. Without: all physical
@@ -121,35 +95,212 @@ pub struct SelectArgs {
     pub if_present: bool,
 }
 
-impl SelectArgs {
+/// What is planned: the interfaces, and the options that override the policy file.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TargetArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+}
+
+impl TargetArgs {
     /// Whether interfaces are asked for by name.
-    pub(crate) fn is_given(&self) -> bool {
-        !self.selectors.is_empty()
+    pub fn is_given(&self) -> bool {
+        !self.select.selectors.is_empty()
+    }
+
+    /// The same for a command that judges what a running watcher keeps: CPUs that the watcher leaves out because cgroups
+    /// have them alone are left out here, too.
+    #[must_use]
+    pub fn as_watched(&self, avoids_exclusive: bool) -> Self {
+        let mut target = self.clone();
+        let settings = &mut target.policy.0;
+        if avoids_exclusive && settings.get(&AVOID_EXCLUSIVE).is_none() {
+            settings.set(&AVOID_EXCLUSIVE.entry(), Value::Word("true"));
+        }
+        target
     }
 }
 
+/// The output format of a command.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct ReportArgs {
+pub struct FormatArgs<F: Format> {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
-    format: ReportFormat,
+    format: F,
 
     /// The same as --format json
     #[arg(short, long, conflicts_with = "format")]
     json: bool,
 }
 
-impl ReportArgs {
-    pub fn is_json(self) -> bool {
-        self.json || self.format == ReportFormat::Json
+/// The formats of a command; the default is a table.
+pub trait Format: ValueEnum + Copy + Default + Send + Sync + 'static {
+    const JSON: Self;
+}
+
+impl<F: Format> FormatArgs<F> {
+    pub fn get(self) -> F {
+        if self.json { F::JSON } else { self.format }
     }
 }
 
+/// The formats of most commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum ReportFormat {
+pub enum ReportFormat {
     /// Text
     #[default]
     Table,
     /// JSON
     Json,
+}
+
+impl Format for ReportFormat {
+    const JSON: Self = Self::Json;
+}
+
+pub type ReportArgs = FormatArgs<ReportFormat>;
+
+impl ReportArgs {
+    pub fn is_json(self) -> bool {
+        self.get() == ReportFormat::Json
+    }
+}
+
+/// Options that override the policy file.
+#[derive(Debug, Clone, Default)]
+pub struct PolicyArgs(pub Settings);
+
+impl Args for PolicyArgs {
+    fn group_id() -> Option<clap::Id> {
+        Some("PolicyArgs".into())
+    }
+
+    fn augment_args(command: Command) -> Command {
+        let group = ArgGroup::new("PolicyArgs").multiple(true);
+        let keys = options().map(|entry| entry.key);
+        command.group(group.args(keys)).args(options().map(option))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for PolicyArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut args = Self::default();
+        args.update_from_arg_matches(matches)?;
+        Ok(args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        for entry in options() {
+            let given = match entry.switch() {
+                Some((word, _)) => matches.get_flag(entry.key).then_some(Value::Word(word)),
+                None => matches.get_one(entry.key).cloned(),
+            };
+            if let Some(value) = given {
+                self.0.set(entry, value);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn options() -> impl Iterator<Item = &'static Entry> {
+    SETTINGS.iter().filter(|entry| entry.is_option())
+}
+
+/// The options that come first in the help.
+const COMMON: [&str; 7] = [
+    "scope",
+    "near",
+    "exclude",
+    "irq-cores",
+    "rps",
+    "xps",
+    "channels",
+];
+
+fn option(entry: &'static Entry) -> Arg {
+    let (key, is_common) = (entry.key, COMMON.contains(&entry.key));
+    let heading = if is_common {
+        "Placement"
+    } else {
+        "Placement, less often needed"
+    };
+    let arg = Arg::new(key)
+        .help_heading(heading)
+        .hide_short_help(!is_common);
+    let Some((word, means)) = entry.switch() else {
+        return arg
+            .long(key)
+            .value_name(forms(entry).map(|(form, _)| form).join("|"))
+            .value_parser(Values(entry))
+            // The help text lists them with their meanings.
+            .hide_possible_values(true)
+            .help(help(entry));
+    };
+    let no = if word == "true" { "" } else { "no-" };
+    let (first, rest) = means.split_at(1);
+    arg.long(format!("{no}{key}"))
+        .action(ArgAction::SetTrue)
+        .help(first.to_uppercase() + rest)
+}
+
+/// The accepted forms, each with its meaning.
+fn forms(entry: &Entry) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let forms = entry.forms.iter().map(|form| form.in_help());
+    entry.shown_words().chain(forms)
+}
+
+/// The help of the setting, with its values where there are several.
+fn help(entry: &Entry) -> String {
+    let mut text = entry.help.to_owned();
+    if forms(entry).count() > 1 {
+        let default = entry.words.first().map(|(word, _)| *word);
+        let mut values = forms(entry).map(|(form, means)| {
+            let default = if default == Some(form) {
+                "; the default"
+            } else {
+                ""
+            };
+            format!("{form} ({means}{default})")
+        });
+        text = format!("{text}: {}", values.join(", "));
+    }
+    if !entry.note.is_empty() {
+        text = format!("{text}. {}", entry.note.trim_end_matches('.'));
+    }
+    text
+}
+
+/// Parses the values of a setting; shells complete the words among them.
+#[derive(Clone)]
+struct Values(&'static Entry);
+
+impl TypedValueParser for Values {
+    type Value = Value;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Value, Error> {
+        let Self(entry) = *self;
+        StringValueParser::new()
+            .try_map(|text| entry.read(&text))
+            .parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let words = self.0.shown_words();
+        Some(Box::new(
+            words.map(|(word, means)| PossibleValue::new(word).help(means)),
+        ))
+    }
 }

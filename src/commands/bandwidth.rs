@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use anyhow::{Error, Result, anyhow, ensure};
+use anyhow::{Result, anyhow, ensure};
 
 use nicpin::cpuset::{CpuSet, NodeSet};
 use nicpin::machine::topology::Rate;
@@ -24,7 +24,6 @@ const MOST: u64 = 1 << 30;
 const LEAST: u64 = 64 << 20;
 
 /// What is to be measured.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BandwidthTest {
     /// Nodes whose memory is read, and the size of the buffer on each in bytes.
     pub memory: Vec<(u32, u64)>,
@@ -99,13 +98,12 @@ fn readers_of(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
 /// A buffer on a node.
 fn buffer_on(node: u32, size: u64) -> Result<Vec<Page>> {
     let refused =
-        |answer: io::Error| format!("cannot get memory of node {node}: {}", errno_words(&answer));
-    let buffer = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory.into());
-    let buffer = buffer.and_then(|size| sys::pages_of(node, size));
-    let buffer = buffer.map_err(refused).map_err(Error::msg)?;
-    for at in [0, buffer.len() / 2, buffer.len().saturating_sub(1)] {
-        let Some(page) = buffer.get(at) else { continue };
-        let got = sys::node_of(page).map_err(refused).map_err(Error::msg)?;
+        |answer: io::Error| anyhow!("cannot get memory of node {node}: {}", errno_words(&answer));
+    let size = usize::try_from(size).map_err(|_| refused(io::ErrorKind::OutOfMemory.into()))?;
+    let buffer = sys::pages_of(node, size).map_err(refused)?;
+    for page in [buffer.first(), buffer.get(buffer.len() / 2), buffer.last()] {
+        let Some(page) = page else { continue };
+        let got = sys::node_of(page).map_err(refused)?;
         ensure!(
             got == node,
             "requested memory of node {node}, but the kernel returned memory of node {got}"
@@ -121,19 +119,16 @@ fn read(buffer: &[Page], cpus: &CpuSet) -> Result<u64> {
     thread::scope(|scope| {
         let mut readers = Vec::new();
         for (cpu, part) in cpus.iter().zip(buffer.chunks_exact(share)) {
-            let reader = move || {
-                sys::set_affinity(&CpuSet::single(cpu))
-                    .map(|()| rate(part))
-                    .map_err(|error| anyhow!("cannot run on CPU {cpu}: {}", errno_words(&error)))
+            let reader = move || match sys::set_affinity(&CpuSet::single(cpu)) {
+                Ok(()) => Ok(rate(part)),
+                Err(error) => Err(anyhow!("cannot run on CPU {cpu}: {}", errno_words(&error))),
             };
             let started = thread::Builder::new().spawn_scoped(scope, reader);
             readers.push(started.map_err(cannot_start)?);
         }
         let lost = |_| Err(cannot_start(io::ErrorKind::Other.into()));
-        let rates = readers
-            .into_iter()
-            .map(|reader| reader.join().unwrap_or_else(lost));
-        rates.sum()
+        let rates = readers.into_iter();
+        rates.map(|reader| reader.join().unwrap_or_else(lost)).sum()
     })
 }
 

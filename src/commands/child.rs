@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use std::{env, io};
 
@@ -13,63 +13,26 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::commands::interrupt::Interrupts;
-use crate::start::as_of_caller;
+use crate::start::{Interrupts, as_of_caller};
 use nicpin::root::errno_words;
-
-pub struct Running<'a> {
-    ended: Receiver<(io::Result<ExitStatus>, Duration)>,
-    process: Pid,
-    interrupts: &'a Interrupts,
-    /// When the signal was seen that came to nicpin.
-    interrupted: Option<Instant>,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub struct ChildExit {
-    pub status: ExitStatus,
-    /// Wall-clock time from start to end.
-    pub wall: Duration,
-}
 
 /// How long a command may run on after an interrupt, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
-impl Running<'_> {
-    /// Waits for the end of the command for up to `time`; `None` if it still runs. Also ends a command that does not
-    /// end by itself after an interrupt. Called at least once a second.
-    pub fn wait(&mut self, time: Duration) -> Result<Option<ChildExit>> {
-        if let Some(signal) = self.interrupts.within(Duration::ZERO) {
-            let since = self.interrupted.get_or_insert_with(Instant::now).elapsed();
-            // The terminal sends SIGINT to the command, too.
-            let passed_on = match since {
-                since if since >= 2 * GRACE => Some(Signal::SIGKILL),
-                since if since >= GRACE || signal == Signal::SIGTERM => Some(Signal::SIGTERM),
-                _ => None,
-            };
-            if let Some(signal) = passed_on {
-                // It may have ended meanwhile.
-                let _ = kill(self.process, signal);
-            }
-        }
-        match self.ended.recv_timeout(time) {
-            Ok((status, wall)) => Ok(Some(ChildExit {
-                status: status?,
-                wall,
-            })),
-            Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(error @ RecvTimeoutError::Disconnected) => Err(error.into()),
-        }
-    }
-}
-
-/// Starts a command from a thread of its own, after `bind` has run on that thread: the command inherits the CPU
-/// affinity and the memory policy set there, and this process keeps its own.
-pub fn start<'a>(
+/// Runs a command, and returns how it ended and the wall-clock time from start to end. It is started from a thread of its
+/// own, after `bind` has run on that thread: the command inherits the CPU affinity and the memory policy set there, and
+/// this process keeps its own.
+///
+/// While it runs, and once when it has ended, `step` is called, with whether that is so; it returns the time until the
+/// next call, a second at most, as the first one, `pause`, is. A command that does not end by itself after an interrupt
+/// is ended.
+pub fn run(
     command: &[OsString],
-    interrupts: &'a Interrupts,
+    interrupts: &Interrupts,
     bind: impl FnOnce() -> Result<()> + Send,
-) -> Result<Running<'a>> {
+    mut pause: Duration,
+    mut step: impl FnMut(bool) -> Result<Duration>,
+) -> Result<(ExitStatus, Duration)> {
     let (name, args) = command.split_first().context("no command to run")?;
     let mut builder = Command::new(name);
     builder.args(args).stdout(Stdio::from(io::stderr()));
@@ -78,30 +41,42 @@ pub fn start<'a>(
     let started = std::thread::scope(|scope| {
         let spawn = || -> Result<Child> {
             bind()?;
-            Ok(builder
-                .spawn()
-                .map_err(|error| CommandError::not_started(name, &error))?)
+            let child = builder.spawn();
+            Ok(child.map_err(|error| CommandError::not_started(name, &error))?)
         };
         scope.spawn(spawn).join()
     });
-    let mut child = match started {
-        Ok(child) => child?,
-        Err(panic) => std::panic::resume_unwind(panic),
-    };
+    let mut child = started.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     let process = Pid::from_raw(i32::try_from(child.id())?);
-    let (send, ended) = channel();
+    let (send, end) = channel();
     // A thread that only waits measures the end exactly, whatever the caller does meanwhile.
     std::thread::spawn(move || {
         let status = child.wait();
         // The receiver may be gone.
         let _ = send.send((status, began.elapsed()));
     });
-    Ok(Running {
-        ended,
-        process,
-        interrupts,
-        interrupted: None,
-    })
+    let mut interrupted = None;
+    loop {
+        if let Some(signal) = interrupts.within(Duration::ZERO) {
+            let since = interrupted.get_or_insert_with(Instant::now).elapsed();
+            // The terminal sends SIGINT to the command, too. It may have ended meanwhile.
+            let _ = match since {
+                since if since >= 2 * GRACE => kill(process, Signal::SIGKILL),
+                since if since >= GRACE || signal == Signal::SIGTERM => {
+                    kill(process, Signal::SIGTERM)
+                }
+                _ => Ok(()),
+            };
+        }
+        let ended = match end.recv_timeout(pause) {
+            Err(RecvTimeoutError::Timeout) => None,
+            ended => Some(ended?),
+        };
+        pause = step(ended.is_some())?;
+        if let Some((status, wall)) = ended {
+            return Ok((status?, wall));
+        }
+    }
 }
 
 /// A command that failed or could not be started, with the exit status that a shell has for it.
@@ -116,38 +91,32 @@ pub struct CommandError {
 impl CommandError {
     pub fn not_started(name: &OsStr, error: &io::Error) -> Self {
         let path = env::var_os("PATH").unwrap_or_default();
-        let is_found =
-            |name| env::split_paths(&path).any(|directory| directory.join(name).exists());
+        let is_found = env::split_paths(&path).any(|directory| directory.join(name).exists());
         // execvp(3) also reports directories of PATH that it may not search.
-        let is_missing = error.kind() == io::ErrorKind::NotFound || !is_found(name);
-        let (status, reason) = if is_missing {
+        let (status, reason) = if error.kind() == io::ErrorKind::NotFound || !is_found {
             (127, errno_words(&Errno::ENOENT.into()))
         } else {
             (126, errno_words(error))
         };
+        let name = name.to_string_lossy().into_owned();
         Self {
-            name: name.to_string_lossy().into_owned(),
+            name,
             reason,
             status,
         }
     }
 
-    /// `None` for exit status 0.
-    pub fn of(command: &[OsString], status: ExitStatus) -> Option<Self> {
-        let name = command
-            .first()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        let code = status
-            .code()
-            .or_else(|| Some(128 + status.signal()?))
-            .unwrap_or(1);
-        // `exit status: 3`, `signal: 9 (SIGKILL)`
-        let failed = || Self {
-            name,
+    /// An error unless the status is 0.
+    pub fn check(command: &[OsString], status: ExitStatus) -> Result<(), Self> {
+        if status.success() {
+            return Ok(());
+        }
+        let code = status.code().or_else(|| Some(128 + status.signal()?));
+        Err(Self {
+            name: command[0].to_string_lossy().into_owned(),
+            // `exit status: 3`, `signal: 9 (SIGKILL)`
             reason: status.to_string(),
-            status: u8::try_from(code).unwrap_or(1),
-        };
-        (!status.success()).then(failed)
+            status: code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1),
+        })
     }
 }

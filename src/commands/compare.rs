@@ -2,23 +2,22 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::slice;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::Args;
 
 use crate::commands::args::{General, ReportArgs, memory_binding};
 use crate::commands::child::{self, CommandError};
 use crate::commands::inputs::{UsageError, plan_beside_all, read_host};
-use crate::commands::interrupt::Interrupts;
 use crate::commands::output;
 use crate::commands::sampling::{Progress, STEP, Sampler, children_cpu};
 use crate::screen;
+use crate::start::Interrupts;
 use nicpin::apply;
+use nicpin::machine::Machine;
 use nicpin::machine::sample::Delta;
 use nicpin::machine::selection::without_device;
-use nicpin::machine::{Machine, Selection};
 use nicpin::plan::Note;
 use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding, NodeChoice};
 use nicpin::policy::Policy;
@@ -32,46 +31,46 @@ use nicpin::root::Root;
 pub struct CompareArgs {
     /// The interface, or any other selector that stands for interfaces on one node
     #[arg(value_name = "INTERFACE")]
-    pub interface: String,
+    interface: String,
 
     /// Number of runs on each node that count
     #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=10_000))]
-    pub runs: u16,
+    runs: u16,
 
     /// Number of runs on each node before those, which do not count
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(..=10_000))]
-    pub warmup: u16,
+    warmup: u16,
 
     /// Use this node as near
     #[arg(long, value_name = "NODE")]
-    pub near: Option<u32>,
+    near: Option<u32>,
 
     /// Use this node as far
     #[arg(long, value_name = "NODE")]
-    pub far: Option<u32>,
+    far: Option<u32>,
 
     /// How strictly CMD's memory is bound to the node
     #[arg(long, value_parser = memory_binding(), default_value = "bind")]
-    pub memory: MemoryBinding,
+    memory: MemoryBinding,
 
     #[command(flatten)]
-    pub report: ReportArgs,
+    report: ReportArgs,
 
     /// Also write the comparison to this file as JSON
     #[arg(long, value_name = "FILE")]
-    pub export_json: Option<PathBuf>,
+    export_json: Option<PathBuf>,
 
     /// Also write the comparison to this file as a Markdown table
     #[arg(long, value_name = "FILE")]
-    pub export_markdown: Option<PathBuf>,
+    export_markdown: Option<PathBuf>,
 
     /// Replace the files of --export-json and --export-markdown if they exist
     #[arg(long)]
-    pub force: bool,
+    force: bool,
 
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
-    pub command: Vec<OsString>,
+    command: Vec<OsString>,
 }
 
 pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> {
@@ -94,29 +93,28 @@ pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> 
     let mut notes = notes(&bindings);
     let mut sides = bindings.each_ref().map(Side::new);
     let mut progress = Progress::new();
-    'runs: for round in 0..args.warmup + args.runs {
+    // Each side is first in every other round, so that what changes with time weighs on both.
+    let sides_of = |round| [[0, 1], [1, 0]][usize::from(round % 2)].map(|side| (round, side));
+    for (round, side) in (0..args.warmup + args.runs).flat_map(sides_of) {
         let turn = match round.checked_sub(args.warmup) {
             None => format!("warm-up {} of {}", round + 1, args.warmup),
             Some(run) => format!("run {} of {}", run + 1, args.runs),
         };
-        // Each side is first in every other round, so that what changes with time weighs on both.
-        for side in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
-            let what = format!("{}, {turn}", ["near", "far"][side]);
-            if !cli.quiet {
-                progress.say(&what);
-            }
-            let watch = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
-            let run = run_once(&args.command, &interrupts, &bindings[side], watch);
-            let Some((whole, wall, cpu)) = run.with_context(|| what)? else {
-                break 'runs;
-            };
-            if round >= args.warmup {
-                let measure = Measure::new(&machine.topology, &subjects, &whole);
-                sides[side].runs.push(ComparedRun::new(&measure, wall, cpu));
-                for note in measure.notes {
-                    if !notes.contains(&note) {
-                        notes.push(note);
-                    }
+        let what = format!("{}, {turn}", ["near", "far"][side]);
+        if !cli.quiet {
+            progress.say(&what);
+        }
+        let sampler = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
+        let run = run_once(&args.command, &interrupts, &bindings[side], sampler);
+        let Some((whole, wall, cpu)) = run.with_context(|| what)? else {
+            break;
+        };
+        if round >= args.warmup {
+            let measure = Measure::new(&machine.topology, &subjects, &whole);
+            sides[side].runs.push(ComparedRun::new(&measure, wall, cpu));
+            for note in measure.notes {
+                if !notes.contains(&note) {
+                    notes.push(note);
                 }
             }
         }
@@ -127,10 +125,8 @@ pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> 
         ended != [0, 0],
         "interrupted before the end of the first run that counts"
     );
-    let command = args
-        .command
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned());
+    let command = args.command.iter();
+    let command = command.map(|word| word.to_string_lossy().into_owned());
     let [near, far] = sides;
     let mut comparison = Comparison::new(&args.interface, command.collect(), near, far, notes);
     comparison.warmup = args.warmup;
@@ -144,7 +140,7 @@ pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> 
     *out += &output::report(args.report, &comparison, screen::measure::compare)?;
     let ([near, far], wanted) = (ended, usize::from(args.runs));
     ensure!(
-        near == wanted && far == wanted,
+        ended == [wanted; 2],
         "interrupted after {near} near and {far} far of {wanted} runs each"
     );
     Ok(Exit::Planned)
@@ -158,15 +154,14 @@ fn bindings(
 ) -> Result<([Binding; 2], Vec<MeasuredInterface>)> {
     let interface = &args.interface;
     let virtual_kind = without_device(machine, interface);
-    let mut names = Vec::new();
-    match &virtual_kind {
-        Some(kind) => ensure!(
+    if let Some(kind) = &virtual_kind {
+        ensure!(
             args.near.is_some() && args.far.is_some(),
             "`{interface}` is {kind} and has no node; fix: name the nodes to compare with --near N --far N"
-        ),
-        None => names.extend(Selection::new(machine, slice::from_ref(interface), false)?.names),
+        );
     }
-    let plan = plan_beside_all(machine, policy, &names)?;
+    let selector = Some(interface).filter(|_| virtual_kind.is_none());
+    let (names, plan) = plan_beside_all(machine, policy, selector)?;
     let binding = |node: Option<u32>, usual| {
         let wish = BindingRequest {
             place: node.map_or(usual, NodeChoice::Node),
@@ -175,17 +170,12 @@ fn bindings(
         };
         Binding::new(machine, &plan, interface, &names, &wish)
     };
-    let bindings = [
-        binding(args.near, NodeChoice::Near)?,
-        binding(args.far, NodeChoice::Far)?,
-    ];
-    let subjects = if let Some(kind) = virtual_kind {
-        vec![MeasuredInterface::without_device(interface, &kind)]
-    } else {
-        let planned = plan.interfaces.iter().filter(|of| names.contains(&of.name));
-        planned.map(MeasuredInterface::planned).collect()
-    };
-    Ok((bindings, subjects))
+    let near = binding(args.near, NodeChoice::Near)?;
+    let far = binding(args.far, NodeChoice::Far)?;
+    let planned = plan.interfaces.iter().filter(|of| names.contains(&of.name));
+    let virtual_one = virtual_kind.map(|kind| MeasuredInterface::without_device(interface, &kind));
+    let subjects = planned.map(MeasuredInterface::planned).chain(virtual_one);
+    Ok(([near, far], subjects.collect()))
 }
 
 /// Differences between the two sides other than the distance.
@@ -208,25 +198,19 @@ fn run_once(
     command: &[OsString],
     interrupts: &Interrupts,
     binding: &Binding,
-    mut watch: Sampler,
+    mut sampler: Sampler,
 ) -> Result<Option<(Delta, Duration, Duration)>> {
-    let before = children_cpu()?;
-    let mut running = child::start(command, interrupts, || Ok(apply::bind(binding).map(drop)?))?;
-    let mut whole = Delta::default();
-    let ended = loop {
-        let ended = running.wait(STEP)?;
-        whole.add(&watch.step()?);
-        if let Some(ended) = ended {
-            break ended;
-        }
-    };
+    let (before, mut whole) = (children_cpu()?, Delta::default());
+    let bind = || Ok(apply::bind(binding).map(drop)?);
+    let (status, wall) = child::run(command, interrupts, bind, STEP, |_| {
+        whole.add(&sampler.step()?);
+        Ok(STEP)
+    })?;
     if interrupts.within(Duration::ZERO).is_some() {
         return Ok(None);
     }
-    if let Some(failed) = CommandError::of(command, ended.status) {
-        // Its status is not the result of the comparison.
-        bail!("{failed}");
-    }
+    // Its status is not the result of the comparison.
+    CommandError::check(command, status).map_err(|failed| anyhow!("{failed}"))?;
     let cpu = children_cpu()?.saturating_sub(before);
-    Ok(Some((whole, ended.wall, cpu)))
+    Ok(Some((whole, wall, cpu)))
 }

@@ -26,7 +26,7 @@ use nicpin::root::Root;
 pub struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
-    pub shell: Shell,
+    shell: Shell,
 }
 
 /// The environment variable that names the shell when its script asks.

@@ -7,6 +7,7 @@
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
@@ -28,13 +29,13 @@ use nicpin::root::{Root, sys};
 #[derive(Debug, Args)]
 pub struct ConfirmArgs {
     #[command(flatten)]
-    pub lock: LockArgs,
+    lock: LockArgs,
 }
 
 #[derive(Debug, Args)]
 pub struct AwaitConfirmArgs {
     /// Restore after this many seconds
-    pub seconds: u64,
+    seconds: u64,
 }
 
 /// Interval at which the trial file is read.
@@ -50,15 +51,13 @@ const READY: &str = "ready";
 const FINISHED: &str = "finished\n";
 
 pub fn run(cli: &General, args: &ConfirmArgs, out: &mut String) -> Result<Exit> {
-    confirm(&open_to_write(cli)?, Duration::from_secs(args.lock.wait))?;
+    confirm(&open_to_write(cli)?, args.lock.wait())?;
     out.push_str("kept: the settings of apply --try stay\n");
     Ok(Exit::Planned)
 }
 
 /// The apply's end of the pipe to the watcher.
-pub struct Watcher {
-    stdin: ChildStdin,
-}
+pub struct Watcher(ChildStdin);
 
 impl Watcher {
     /// Starts the process, and returns when it is ready.
@@ -82,7 +81,7 @@ impl Watcher {
             BufReader::new(stdout).read_line(&mut answer)?;
         }
         match (stdin, answer.trim_end()) {
-            (Some(stdin), READY) => Ok(Self { stdin }),
+            (Some(stdin), READY) => Ok(Self(stdin)),
             (_, "") => bail!("the watcher of --try ended; nothing was written"),
             (_, error) => bail!("{error}; so --try has no watcher, and nothing was written"),
         }
@@ -90,9 +89,9 @@ impl Watcher {
 
     /// Starts the time of the trial. If the watcher has ended, restores the settings at once.
     pub fn go(mut self, root: &Root) -> Result<()> {
-        let sent = self.stdin.write_all(FINISHED.as_bytes()).is_ok();
+        let sent = self.0.write_all(FINISHED.as_bytes()).is_ok();
         if !sent && end_trial(root, Duration::MAX)?.is_some() {
-            let left = but(Trial::load(root)?.and_then(|trial| trial.not_restored()));
+            let left = but(Trial::load(root)?);
             bail!("the watcher of --try ended; the settings were restored{left}");
         }
         Ok(())
@@ -106,27 +105,32 @@ pub fn watch(cli: &General, args: &AwaitConfirmArgs) -> Result<Exit> {
     sys::close_from(3).context("close_range")?;
     let root = open_to_write(cli)?;
     let watch = TrialGuard::begin(&root);
-    let answer = watch
-        .as_ref()
-        .map_or_else(ToString::to_string, |_| READY.to_owned());
-    print(format!("{answer}\n").as_bytes())?;
+    let answer = match &watch {
+        Ok(_) => READY.to_owned(),
+        Err(error) => error.to_string(),
+    };
+    print((answer + "\n").as_bytes())?;
     let watch = watch?;
     let mut message = String::new();
     // The pipe was closed without the message: the apply was killed.
     let finished = std::io::stdin().read_to_string(&mut message).is_ok() && message == FINISHED;
     let end = Instant::now() + Duration::from_secs(if finished { args.seconds } else { 0 });
-    while Instant::now() < end {
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            restore_unconfirmed(&root, &watch);
+            return Ok(Exit::Planned);
+        }
         if !watch.is_current(&root) || !waits(&root) {
             return Ok(Exit::Planned);
         }
-        std::thread::sleep(POLL_INTERVAL.min(end.saturating_duration_since(Instant::now())));
+        sleep(POLL_INTERVAL.min(left));
     }
-    restore_unconfirmed(&root, &watch);
-    Ok(Exit::Planned)
 }
 
-/// What could not be restored, at the end of a sentence.
-fn but(left: Option<String>) -> String {
+/// What of a trial could not be restored, at the end of a sentence.
+fn but(trial: Option<Trial>) -> String {
+    let left = trial.and_then(|trial| trial.not_restored());
     left.map_or(String::new(), |left| format!(", but {left}"))
 }
 
@@ -139,12 +143,11 @@ fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
             Ok(None) => return,
             Ok(Some(restored)) => {
                 let trial = Trial::load(root).ok().flatten();
-                let left = trial.and_then(|trial| trial.not_restored());
                 if !restored.has_refused() {
-                    let left = but(left);
-                    let text = format!("{NOT_CONFIRMED}; the settings were restored{left}");
+                    let text = format!("{NOT_CONFIRMED}; the settings were restored{}", but(trial));
                     return journal::send(root, Priority::Notice, &text);
                 }
+                let left = trial.and_then(|trial| trial.not_restored());
                 left.unwrap_or_default()
             }
             Err(error) => error.to_string(),
@@ -154,7 +157,7 @@ fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
             pause.as_secs_f32()
         );
         journal::send(root, Priority::Warning, &text);
-        std::thread::sleep(pause);
+        sleep(pause);
         pause = LAST_PAUSE.min(2 * pause);
     }
 }
@@ -165,7 +168,13 @@ pub fn waits(root: &Root) -> bool {
 }
 
 /// On a terminal, waits for Enter or for the end of the trial.
-pub fn ask(cli: &General, seconds: u64, wait: u64, exit: Exit, out: &mut String) -> Result<Exit> {
+pub fn ask(
+    cli: &General,
+    seconds: u64,
+    wait: Duration,
+    exit: Exit,
+    out: &mut String,
+) -> Result<Exit> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() || stopped().is_some() {
         return Ok(exit);
@@ -181,12 +190,9 @@ pub fn ask(cli: &General, seconds: u64, wait: u64, exit: Exit, out: &mut String)
         tcflush(&stdin, FlushArg::TCIFLUSH)?;
     }
     // A closed standard error loses the question only.
-    let _ = writeln!(
-        std::io::stderr(),
-        "nicpin: press Enter to keep the settings"
-    );
-    let mut listening = true;
-    let mut ended = TrialEnd::InTime;
+    let question = "nicpin: press Enter to keep the settings";
+    let _ = writeln!(std::io::stderr(), "{question}");
+    let (mut listening, mut ended) = (true, TrialEnd::InTime);
     // The watcher may have to wait for another nicpin before it restores.
     let late = Instant::now() + Duration::from_secs(seconds) + GRACE;
     let interval = PollTimeout::try_from(POLL_INTERVAL).unwrap_or(PollTimeout::MAX);
@@ -202,20 +208,18 @@ pub fn ask(cli: &General, seconds: u64, wait: u64, exit: Exit, out: &mut String)
             break;
         }
         if !listening {
-            std::thread::sleep(POLL_INTERVAL);
-            continue;
-        }
-        let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-        if poll(&mut fds, interval)? == 0 {
-            continue;
-        }
-        // A terminal that was closed is not a confirmation.
-        listening = stdin
-            .lock()
-            .read_line(&mut String::new())
-            .is_ok_and(|read| read > 0);
-        if listening {
-            confirm(&root, Duration::from_secs(wait))?;
+            sleep(POLL_INTERVAL);
+        } else if poll(
+            &mut [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)],
+            interval,
+        )? > 0
+        {
+            // A terminal that was closed is not a confirmation.
+            let read = stdin.lock().read_line(&mut String::new());
+            listening = read.is_ok_and(|read| read > 0);
+            if listening {
+                confirm(&root, wait)?;
+            }
         }
     }
     let Some(trial) = Trial::load(&root)? else {

@@ -6,10 +6,9 @@ use std::time::SystemTime;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::commands::args::{General, SelectArgs};
+use crate::commands::args::{General, TargetArgs};
 use crate::commands::inputs::{Purpose, UsageError, read_and_plan};
 use crate::commands::output;
-use crate::commands::policy::PolicyArgs;
 use crate::draw::Picture;
 use crate::screen;
 use nicpin::read::Wants;
@@ -20,30 +19,27 @@ use nicpin::root::Root;
 #[allow(clippy::struct_excessive_bools)] // each is one option
 pub struct DrawArgs {
     #[command(flatten)]
-    pub select: SelectArgs,
+    target: TargetArgs,
 
     /// The file to write; by default standard output
     #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    output: Option<PathBuf>,
 
     /// Replace the file if it exists
     #[arg(long)]
-    pub force: bool,
+    force: bool,
 
     /// Draw only where the queues are now
     #[arg(long)]
-    pub now: bool,
+    now: bool,
 
     /// Draw only where the plan wants the queues
     #[arg(long, conflicts_with = "now")]
-    pub planned: bool,
+    planned: bool,
 
     /// Draw no lines from queues to CPUs; the CPUs name their queues
     #[arg(long)]
-    pub no_lines: bool,
-
-    #[command(flatten)]
-    pub policy: PolicyArgs,
+    no_lines: bool,
 }
 
 pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
@@ -65,8 +61,7 @@ pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
         neighbours: true,
         ..Wants::default()
     };
-    let (select, policy) = (&args.select, &args.policy);
-    let (machine, plan) = read_and_plan(Purpose::Compare, cli, &root, select, policy, wants)?;
+    let (machine, plan) = read_and_plan(Purpose::Compare, cli, &root, &args.target, wants)?;
     let mut picture = Picture::new(&machine, &plan);
     picture.origin = origin(&root)?;
     picture.lines &= !args.no_lines;

@@ -9,10 +9,9 @@ use std::thread;
 use anyhow::{Result, ensure};
 use clap::Args;
 
-use crate::commands::args::{General, ReportArgs, SelectArgs};
+use crate::commands::args::{General, ReportArgs, TargetArgs};
 use crate::commands::inputs::{Purpose, read_to_judge};
 use crate::commands::output;
-use crate::commands::policy::PolicyArgs;
 use crate::fleet::inputs::{Input, inputs};
 use crate::fleet::{Host, Tally};
 use crate::screen;
@@ -23,11 +22,11 @@ use nicpin::root::Root;
 #[derive(Debug, Args)]
 pub struct FleetArgs {
     #[command(flatten)]
-    pub report: ReportArgs,
+    report: ReportArgs,
 
     /// Plans, checks, captures, trees, directories of these, `-` or @LIST
     #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
+    files: Vec<PathBuf>,
 }
 
 pub fn run(cli: &General, args: &FleetArgs, out: &mut String) -> Result<Exit> {
@@ -141,8 +140,8 @@ fn machine(cli: &General, path: &Path) -> Result<(Host, Option<String>)> {
         !root.is_real(),
         "is this machine, not a copy of one; fix: use the output of `nicpin check --json`"
     );
-    let (all, options) = (SelectArgs::default(), PolicyArgs::default());
-    let (machine, plan) = read_to_judge(Purpose::Look, cli, &root, &all, &options)?;
+    let all = TargetArgs::default();
+    let (machine, plan) = read_to_judge(Purpose::Look, cli, &root, &all)?;
     let check = apply::check(&root, &machine, &plan, false);
     let (name, host) = Host::of(&check);
     Ok((host, name))

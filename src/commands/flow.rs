@@ -19,34 +19,34 @@ use nicpin::root::Root;
 #[derive(Debug, Args)]
 pub struct FlowArgs {
     /// The interface that the flow arrives on
-    pub interface: String,
+    interface: String,
 
     /// Where it comes from: ADDRESS:PORT; `-` to read connections from standard input
     #[arg(value_name = "SRC")]
-    pub source: String,
+    source: String,
 
     /// Where it goes to: ADDRESS:PORT of this machine
     #[arg(value_name = "DST")]
-    pub destination: Option<String>,
+    destination: Option<String>,
 
     /// UDP instead of TCP
     #[arg(long)]
-    pub udp: bool,
+    udp: bool,
 
     /// The packets are fragments, which have no ports: SRC and DST are addresses
     #[arg(long)]
-    pub fragments: bool,
+    fragments: bool,
 
     /// List source ports with which the flow arrives on this CPU; SRC needs no port then
     #[arg(long, value_name = "CPU")]
-    pub to_cpu: Option<u32>,
+    to_cpu: Option<u32>,
 
     /// How many of these ports to list
     #[arg(long, value_name = "N", default_value_t = 16, requires = "to_cpu")]
-    pub ports: usize,
+    ports: usize,
 
     #[command(flatten)]
-    pub report: ReportArgs,
+    report: ReportArgs,
 }
 
 /// The most bytes of connections that are read: some 500,000 lines.

@@ -1,17 +1,17 @@
 //! What commands are given: the root, the policy, and the machine with its plan.
 
 use std::collections::BTreeMap;
+use std::slice;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use itertools::Itertools as _;
 use nix::errno::Errno;
 
-use crate::commands::args::{General, SelectArgs};
-use crate::commands::policy::PolicyArgs;
+use crate::commands::args::{General, PolicyArgs, TargetArgs};
 use nicpin::apply::Record;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
 use nicpin::plan::{Found, Note, Plan};
-use nicpin::policy::{AVOID_EXCLUSIVE, EXCLUDE, NEAR, Policy, SCOPE, Value};
+use nicpin::policy::{EXCLUDE, NEAR, Policy, SCOPE};
 use nicpin::read::{self, Queues, Wants};
 use nicpin::report::difference::Unplannable;
 use nicpin::root::{FileError, Root};
@@ -29,6 +29,8 @@ impl UsageError {
 
 /// Default policy file, below the root.
 pub const CONFIG: &str = "/etc/nicpin.toml";
+/// Where the kernel lists interfaces.
+const INTERFACES: &str = "/sys/class/net";
 
 /// Opens the root for a command that writes; a capture is refused.
 pub fn open_to_write(cli: &General) -> Result<Root> {
@@ -78,12 +80,10 @@ pub fn read_policy(
         let answer = Errno::ENOENT.into();
         bail!(FileError::Io { path: name, answer });
     }
-    let file = text.as_deref().map(Policy::parse).transpose();
+    let file = Policy::parse(text.as_deref().unwrap_or_default());
     let policy = Policy {
-        options: args.settings.clone(),
-        ..file
-            .with_context(|| name.display().to_string())?
-            .unwrap_or_default()
+        options: args.0.clone(),
+        ..file.with_context(|| name.display().to_string())?
     };
     policy.check_effects()?;
     Ok((policy, text))
@@ -102,29 +102,26 @@ fn read_machine(
     cli: &General,
     root: &Root,
     args: &PolicyArgs,
-    wants: Wants,
+    mut wants: Wants,
 ) -> Result<(Machine, Policy)> {
     let (policy, _) = read_policy(purpose, cli, root, args)?;
+    wants.hints = policy.wants_hints();
+    wants.exclusive |= policy.wants_exclusive();
     // A command that writes also records them.
-    let without_flow_counts = purpose != Purpose::Write && !policy.wants_flow_counts();
-    let wants = Wants {
-        hints: policy.wants_hints(),
-        exclusive: wants.exclusive || policy.wants_exclusive(),
-        queues: match wants.queues {
-            Queues::Steering if without_flow_counts => Queues::WithoutFlowCounts,
-            queues => queues,
-        },
-        ..wants
-    };
+    let wants_flow_counts = purpose == Purpose::Write || policy.wants_flow_counts();
+    if wants.queues == Queues::Steering && !wants_flow_counts {
+        wants.queues = Queues::WithoutFlowCounts;
+    }
     let mut machine = read::machine(root, wants)?;
     policy.options.check(machine.topology.possible)?;
     machine.programs = programs(purpose, root, &policy)?;
     // What ports can carry whose interfaces are in another network namespace decides on the weights of queues. A record
     // that cannot be read is reported where more depends on it.
-    if machine.interfaces.iter().any(Interface::is_elsewhere) {
+    let interfaces = machine.interfaces.iter_mut();
+    let elsewhere = interfaces.filter(|of| of.is_elsewhere()).collect_vec();
+    if !elsewhere.is_empty() {
         if let Ok(record) = Record::load(root) {
-            let interfaces = machine.interfaces.iter_mut();
-            for interface in interfaces.filter(|interface| interface.is_elsewhere()) {
+            for interface in elsewhere {
                 interface.supported_mbps = record.carries(interface);
             }
         }
@@ -160,21 +157,19 @@ pub fn read_and_plan(
     purpose: Purpose,
     cli: &General,
     root: &Root,
-    select: &SelectArgs,
-    args: &PolicyArgs,
-    wants: Wants,
+    target: &TargetArgs,
+    mut wants: Wants,
 ) -> Result<(Machine, Plan)> {
     // Interfaces that are not selected take part in the placement only: the settings of their queues are not needed.
-    let queues = if select.is_given() {
-        Queues::Numbers
-    } else {
-        Queues::Steering
-    };
-    let (mut machine, policy) = read_machine(purpose, cli, root, args, Wants { queues, ..wants })?;
+    if target.is_given() {
+        wants.queues = Queues::Numbers;
+    }
+    let (mut machine, policy) = read_machine(purpose, cli, root, &target.policy, wants)?;
+    let select = &target.select;
     let selection = Selection::new(&machine, &select.selectors, select.if_present)?;
     let is_selected = |interface: &&Interface| selection.names.contains(&interface.name);
     policy.check_options(&machine, machine.interfaces.iter().filter(is_selected))?;
-    if queues == Queues::Numbers {
+    if target.is_given() {
         read::read_queue_settings(root, &mut machine, &selection.names)?;
     }
     let mut plan = nicpin::plan::plan(&machine, &policy, &selection);
@@ -186,18 +181,14 @@ pub fn read_and_plan(
 /// Refuses an option that this machine cannot meet for any interface. Where it can for others, or where the policy file
 /// says so, those for which it cannot are reported.
 fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
-    // On nodes where the program does not run, its wish is none, unless there are no others.
-    let is_unmet = |note: &Note| {
-        let is_nowhere = matches!(
-            note,
-            Note::Near {
-                found: Found::Nowhere,
-                ..
-            }
-        );
-        is_nowhere || note.is_unmet()
-    };
-    let unmet = Unplannable::of(plan, is_unmet);
+    let unmet = Unplannable::of(plan, |note| match note {
+        // On nodes where the program does not run, its wish is none, unless there are no others.
+        Note::Near {
+            found: Found::Nowhere,
+            ..
+        } => true,
+        note => note.is_unmet(),
+    });
     let Some(first) = unmet.first() else {
         return Ok(());
     };
@@ -220,59 +211,53 @@ pub fn read_to_judge(
     purpose: Purpose,
     cli: &General,
     root: &Root,
-    select: &SelectArgs,
-    args: &PolicyArgs,
+    target: &TargetArgs,
 ) -> Result<(Machine, Plan)> {
-    let (machine, plan) = read_and_plan(purpose, cli, root, select, args, Wants::default())?;
+    let (machine, plan) = read_and_plan(purpose, cli, root, target, Wants::default())?;
     // An interface in the plan whose vectors cannot be read is reported by its name.
-    if select.if_present || !plan.interfaces.is_empty() {
+    if target.select.if_present || !plan.interfaces.is_empty() {
         return Ok((machine, plan));
     }
-    let absent = [INTERFACES, "/proc/irq"]
-        .into_iter()
-        .filter(|path| !root.exists(path));
-    let mut missing = absent
-        .map(|path| format!("{} does not exist", root.outside(path).display()))
-        .collect_vec();
-    if machine.interfaces.is_empty() {
-        let functions = machine.others.cards.len();
-        let mut text = "no interface has a device".to_owned();
-        if functions > 0 {
-            text += &format!(", and {functions} network functions have no interface");
+    let mut missing = Vec::new();
+    for path in [INTERFACES, "/proc/irq"] {
+        if !root.exists(path) {
+            missing.push(format!("{} does not exist", root.outside(path).display()));
         }
-        missing.push(text);
+    }
+    if machine.interfaces.is_empty() {
+        missing.push(match machine.others.cards.len() {
+            0 => "no interface has a device".to_owned(),
+            functions => format!(
+                "no interface has a device, and {functions} network functions have no interface"
+            ),
+        });
     }
     let missing = missing.join("; ");
     ensure!(missing.is_empty(), "nothing can be planned: {missing}");
     Ok((machine, plan))
 }
 
-/// Where the kernel lists interfaces.
-const INTERFACES: &str = "/sys/class/net";
-
 /// Refuses to plan this machine where the kernel's list of interfaces is absent.
-pub fn require_live_interfaces(root: &Root, select: &SelectArgs) -> Result<()> {
+pub fn require_live_interfaces(root: &Root, target: &TargetArgs) -> Result<()> {
     ensure!(
-        !root.is_real() || select.if_present || root.exists(INTERFACES),
+        !root.is_real() || target.select.if_present || root.exists(INTERFACES),
         "nothing can be planned: {INTERFACES} does not exist"
     );
     Ok(())
 }
 
-/// The options of the policy for a command that judges what a running watcher keeps: CPUs that the watcher leaves out
-/// because cgroups have them alone are left out here, too.
-pub fn as_watched(args: &PolicyArgs, avoids_exclusive: bool) -> PolicyArgs {
-    let mut args = args.clone();
-    if avoids_exclusive && args.settings.get(&AVOID_EXCLUSIVE).is_none() {
-        args.settings
-            .set(&AVOID_EXCLUSIVE.entry(), Value::Word("true"));
-    }
-    args
-}
-
-/// The plan of these interfaces and all others in use, which shows the CPUs that no interrupts are sent to.
-pub fn plan_beside_all(machine: &Machine, policy: &Policy, names: &[String]) -> Result<Plan> {
+/// The interfaces that a selector names, if there is one, and the plan of these and all others in use, which shows the
+/// CPUs that no interrupts are sent to.
+pub fn plan_beside_all(
+    machine: &Machine,
+    policy: &Policy,
+    selector: Option<&String>,
+) -> Result<(Vec<String>, Plan)> {
+    let selectors = selector.map(slice::from_ref);
+    let named = selectors.map(|selectors| Selection::new(machine, selectors, false));
+    let named = named.transpose()?.unwrap_or_default().names;
     let mut all = Selection::new(machine, &[], false)?;
-    all.names.extend(names.iter().cloned());
-    Ok(nicpin::plan::plan(machine, policy, &all))
+    all.names.extend(named.iter().cloned());
+    let plan = nicpin::plan::plan(machine, policy, &all);
+    Ok((named.into_iter().collect(), plan))
 }

@@ -7,9 +7,8 @@
 use anyhow::Result;
 use clap::Args;
 
-use crate::commands::args::{General, SelectArgs};
+use crate::commands::args::{General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan};
-use crate::commands::policy::PolicyArgs;
 use nicpin::apply::irqbalance::IrqbalanceRecord;
 use nicpin::read::Wants;
 use nicpin::read::interrupts::Handlers;
@@ -21,11 +20,11 @@ use nicpin::root::Root;
 pub struct IrqbalancePolicyArgs {
     /// Path of the device in /sys that has the IRQ
     #[arg(value_name = "DEVICE")]
-    pub device: String,
+    device: String,
 
     /// IRQ number
     #[arg(value_name = "IRQ")]
-    pub irq: u32,
+    irq: u32,
 }
 
 const NET: &str = "/sys/class/net";
@@ -57,22 +56,13 @@ fn was_planned(root: &Root, args: &IrqbalancePolicyArgs) -> Result<bool> {
 /// Whether the device has a network interface, here or elsewhere; the IRQs of other devices need no plan. irqbalance passes
 /// a path outside /sys/devices for an IRQ whose device it does not know: that IRQ may belong to an interface.
 fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
-    let Some(device) = root
-        .canonical(device)?
-        .filter(|path| path.starts_with("/sys/devices/"))
-    else {
+    let device = root.canonical(device)?;
+    let Some(device) = device.filter(|path| path.starts_with("/sys/devices/")) else {
         return Ok(true);
     };
-    let below = |path: &str| {
-        path.strip_prefix(&device)
-            .is_some_and(|rest| rest.starts_with('/'))
-    };
-    let names = root.list(NET)?.unwrap_or_default();
-    for name in &names {
-        if root
-            .canonical(&format!("{NET}/{name}"))?
-            .is_some_and(|path| below(&path))
-        {
+    for name in root.list(NET)?.unwrap_or_default() {
+        let place = root.canonical(&format!("{NET}/{name}"))?;
+        if place.is_some_and(|path| path.starts_with(&format!("{device}/"))) {
             return Ok(true);
         }
     }
@@ -82,12 +72,9 @@ fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
 
 /// Whether a plan of the whole machine assigns CPUs to this IRQ.
 fn is_planned(cli: &General, root: &Root, irq: u32) -> Result<bool> {
-    let all = SelectArgs {
-        if_present: true,
-        ..SelectArgs::default()
-    };
-    let (options, wants) = (PolicyArgs::default(), Wants::default());
-    let (_, plan) = read_and_plan(Purpose::Compare, cli, root, &all, &options, wants)?;
+    let mut all = TargetArgs::default();
+    all.select.if_present = true;
+    let (_, plan) = read_and_plan(Purpose::Compare, cli, root, &all, Wants::default())?;
     let mut vectors = plan.interfaces.iter().flat_map(|of| &of.vectors);
     Ok(vectors.any(|vector| vector.irq == irq && vector.cpus.is_some()))
 }

@@ -4,16 +4,16 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::commands::args::{General, ReportArgs, SelectArgs, seconds};
-use crate::commands::child::{self, ChildExit, CommandError};
+use crate::commands::child::{self, CommandError};
 use crate::commands::inputs::read_host;
-use crate::commands::interrupt::Interrupts;
 use crate::commands::output::{print, screen};
 use crate::commands::sampling::{STEP, Sampler};
 use crate::screen;
+use crate::start::Interrupts;
 use nicpin::machine::sample::Delta;
 use nicpin::machine::selection::without_device;
 use nicpin::machine::{Machine, Selection};
@@ -36,33 +36,31 @@ fn nonzero_seconds(text: &str) -> Result<Duration, String> {
 #[derive(Debug, Args)]
 pub struct MeasureArgs {
     #[command(flatten)]
-    pub select: SelectArgs,
+    select: SelectArgs,
 
     #[command(flatten)]
-    pub report: ReportArgs,
+    report: ReportArgs,
 
     /// Length of a sample; by default 1, with CMD as long as it runs
     #[arg(short, long, value_name = "N", value_parser = nonzero_seconds)]
-    pub seconds: Option<Duration>,
+    seconds: Option<Duration>,
 
     /// Number of samples; by default 1, with --watch unlimited
     #[arg(short, long, value_name = "N", conflicts_with = "command", value_parser = clap::value_parser!(u64).range(1..))]
-    pub count: Option<u64>,
+    count: Option<u64>,
 
     /// Sample until interrupted; on a terminal each sample replaces the one before
     #[arg(short, long, conflicts_with = "command")]
-    pub watch: bool,
+    watch: bool,
 
     /// Also list vectors without interrupts and idle CPUs
     #[arg(short, long)]
-    pub all: bool,
+    all: bool,
 
     /// Measure while this command runs
     #[arg(last = true, value_name = "CMD")]
-    pub command: Vec<OsString>,
+    command: Vec<OsString>,
 }
-
-const SAMPLE: Duration = Duration::from_secs(1);
 
 pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
@@ -77,23 +75,22 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
     };
     let (machine, _) = read_host(cli, &root, wants)?;
     let (subjects, notes) = subjects(&machine, &args.select)?;
-    let mut session = MeasureSession {
+    let sampler = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
+    let interrupts = Interrupts::catch()?;
+    let session = Session {
         cli,
         args,
-        watch: Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?,
         root: &root,
         machine: &machine,
-        subjects: &subjects,
-        notes: &notes,
-        interrupts: Interrupts::catch()?,
+        subjects,
+        notes,
     };
     if args.command.is_empty() {
-        session.samples()?;
-        return Ok(Exit::Planned);
+        session.samples(sampler, &interrupts)?;
+    } else {
+        session.during_command(sampler, &interrupts, out)?;
     }
-    let (measure, ended) = session.during_command()?;
-    *out += &session.text(&measure)?;
-    CommandError::of(&args.command, ended.status).map_or(Ok(Exit::Planned), |failed| bail!(failed))
+    Ok(Exit::Planned)
 }
 
 /// The interfaces to measure, and notes on selectors that match nothing.
@@ -117,25 +114,16 @@ fn subjects(machine: &Machine, select: &SelectArgs) -> Result<(Vec<MeasuredInter
     Ok((subjects, plan.notes))
 }
 
-struct MeasureSession<'a> {
+struct Session<'a> {
     cli: &'a General,
     args: &'a MeasureArgs,
     root: &'a Root,
     machine: &'a Machine,
-    subjects: &'a [MeasuredInterface],
-    notes: &'a [Note],
-    watch: Sampler<'a>,
-    interrupts: Interrupts,
+    subjects: Vec<MeasuredInterface>,
+    notes: Vec<Note>,
 }
 
-impl MeasureSession<'_> {
-    fn measure(&self, delta: &Delta, connections: Option<Connections>) -> Measure {
-        let mut measure = Measure::new(&self.machine.topology, self.subjects, delta);
-        measure.notes.extend_from_slice(self.notes);
-        measure.connections = connections;
-        measure
-    }
-
+impl Session<'_> {
     /// Where the connections of this moment arrive.
     fn connections(&self) -> Result<Option<Connections>> {
         let sockets = read::connected_sockets(self.root, &self.machine.topology)?;
@@ -144,13 +132,17 @@ impl MeasureSession<'_> {
         Ok(sockets.map(|sockets| Connections::new(self.machine, &measured, &sockets)))
     }
 
-    fn text(&self, measure: &Measure) -> Result<String> {
+    /// The report on a delta; `whole`: on the whole run of a command.
+    fn text(&self, delta: &Delta, connections: Option<Connections>, whole: bool) -> Result<String> {
+        let mut measure = Measure::new(&self.machine.topology, &self.subjects, delta);
+        measure.notes.extend_from_slice(&self.notes);
+        (measure.connections, measure.whole) = (connections, whole);
         if self.args.report.is_json() {
             // One sample a line.
-            return Ok(screen::printable(&(serde_json::to_string(measure)? + "\n")).into_owned());
+            return Ok(screen::printable(&(serde_json::to_string(&measure)? + "\n")).into_owned());
         }
         let all = self.args.all || self.cli.verbose;
-        Ok(screen::measure::measure(measure, all).show(screen()))
+        Ok(screen::measure::measure(&measure, all).show(screen()))
     }
 
     fn print(&self, text: &str) -> Result<bool> {
@@ -158,21 +150,20 @@ impl MeasureSession<'_> {
     }
 
     /// Takes the samples and prints each when it is complete.
-    fn samples(&mut self) -> Result<()> {
-        let time = self.args.seconds.unwrap_or(SAMPLE);
+    fn samples(&self, mut sampler: Sampler<'_>, interrupts: &Interrupts) -> Result<()> {
+        let time = self.args.seconds.unwrap_or(STEP);
         let terminal = io::stdout().is_terminal();
         let redraws = self.args.watch && !self.args.report.is_json();
         let unlimited = if self.args.watch { u64::MAX } else { 1 };
         for number in 1..=self.args.count.unwrap_or(unlimited) {
             let quiet = self.cli.quiet || redraws && terminal && number > 1;
-            let pause = |time| self.interrupts.within(time).is_some();
-            let delta = self.watch.over(time, quiet, pause)?;
-            let interrupted = pause(Duration::ZERO);
+            let delta = sampler.over(time, quiet, Some(interrupts))?;
+            let interrupted = interrupts.within(Duration::ZERO).is_some();
             // The samples before are the report.
             if interrupted && self.args.watch && number > 1 {
                 break;
             }
-            let text = self.text(&self.measure(&delta, self.connections()?))?;
+            let text = self.text(&delta, self.connections()?, false)?;
             let text = match redraws {
                 // From the top left corner over the text before it.
                 true if terminal => format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n")),
@@ -186,29 +177,32 @@ impl MeasureSession<'_> {
         Ok(())
     }
 
-    /// Runs the command. Returns the measure of the whole run, with the connections of the last second in which it ran,
-    /// and how it ended.
-    fn during_command(&mut self) -> Result<(Measure, ChildExit)> {
-        let mut running = child::start(&self.args.command, &self.interrupts, || Ok(()))?;
-        let interval = self.args.seconds;
+    /// Runs the command. The report is on its whole run, with the connections of the last second in which it ran.
+    fn during_command(
+        &self,
+        mut sampler: Sampler<'_>,
+        interrupts: &Interrupts,
+        out: &mut String,
+    ) -> Result<()> {
+        let interval = self.args.seconds.unwrap_or(Duration::MAX);
         let (mut whole, mut part) = (Delta::default(), Delta::default());
         let mut connections = None;
-        loop {
-            let left = interval.map_or(STEP, |time| time.saturating_sub(part.elapsed).min(STEP));
-            let ended = running.wait(left)?;
-            let delta = self.watch.step()?;
+        let step = |ended: bool| {
+            let delta = sampler.step()?;
             whole.add(&delta);
             part.add(&delta);
-            if let Some(ended) = ended {
-                let mut measure = self.measure(&whole, connections);
-                measure.whole = true;
-                return Ok((measure, ended));
+            if !ended {
+                connections = self.connections()?;
+                if part.elapsed >= interval {
+                    self.print(&self.text(&part, connections.clone(), false)?)?;
+                    part = Delta::default();
+                }
             }
-            connections = self.connections()?;
-            if interval.is_some_and(|time| part.elapsed >= time) {
-                self.print(&self.text(&self.measure(&part, connections.clone()))?)?;
-                part = Delta::default();
-            }
-        }
+            Ok(interval.saturating_sub(part.elapsed).min(STEP))
+        };
+        let command = &self.args.command;
+        let (status, _) = child::run(command, interrupts, || Ok(()), interval.min(STEP), step)?;
+        *out += &self.text(&whole, connections, true)?;
+        Ok(CommandError::check(command, status)?)
     }
 }

@@ -15,7 +15,6 @@ mod fleet;
 mod flow;
 pub mod help;
 mod inputs;
-mod interrupt;
 mod irqbalance_policy;
 mod journal;
 mod man;
@@ -23,7 +22,6 @@ mod measure;
 mod nodes;
 pub mod output;
 mod plan;
-mod policy;
 mod restore;
 mod run;
 mod sampling;
@@ -154,17 +152,12 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
     }
     .write_global();
     let result = dispatch(cli, out);
-    // It has colours, and makes its text printable before.
-    if !matches!(cli.command, Command::Status(_)) {
-        make_printable(out);
+    match screen::printable(out) {
+        // It has colours, and makes its text printable before.
+        Cow::Owned(printable) if !matches!(cli.command, Command::Status(_)) => *out = printable,
+        _ => {}
     }
     result
-}
-
-fn make_printable(out: &mut String) {
-    if let Cow::Owned(printable) = screen::printable(out) {
-        *out = printable;
-    }
 }
 
 fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
@@ -191,7 +184,7 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
         Command::IrqbalancePolicy(args) => irqbalance_policy::run(general, args, out),
         Command::AwaitConfirm(args) => confirm::watch(general, args),
         Command::WatchRun(args) => {
-            let words = std::iter::once("nicpin".into()).chain(args.watcher.iter().cloned());
+            let words = ["nicpin".into()].into_iter().chain(args.watcher.clone());
             let mut watcher = Cli::of(words)?;
             let Command::Watch(of) = &watcher.command else {
                 bail!("a run of nicpin watch is started by nicpin watch");
@@ -201,20 +194,6 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
             watched::run(&watcher.general, of, args, out)
         }
     }
-}
-
-/// Runs the part of a command that follows after its output was printed: `apply --try` on a terminal waits for a
-/// confirmation. It may print more and change the exit code.
-pub fn follow_up(cli: &Cli, exit: Exit, out: &mut String) -> Result<Exit> {
-    let Command::Apply(args) = &cli.command else {
-        return Ok(exit);
-    };
-    let exit = match args.trial {
-        Some(seconds) => confirm::ask(&cli.general, seconds, args.lock.wait, exit, out),
-        None => Ok(exit),
-    };
-    make_printable(out);
-    exit
 }
 
 /// Replaces the error about a selector that matches nothing if the selector resembles a command.
@@ -236,10 +215,10 @@ pub fn exit_of(error: &anyhow::Error) -> u8 {
     if let Some(failed) = error.downcast_ref::<CommandError>() {
         return failed.status;
     }
-    let usage = matches!(error.downcast_ref(), Some(SelectError::Malformed { .. }))
-        || matches!(error.downcast_ref(), Some(BindingError::NoCpu))
+    let is_usage = error.is::<UsageError>()
         || error.is::<ImpossibleCpu>()
         || error.is::<NoEffect>()
-        || error.is::<UsageError>();
-    (if usage { Exit::Usage } else { Exit::Failed }) as u8
+        || matches!(error.downcast_ref(), Some(BindingError::NoCpu))
+        || matches!(error.downcast_ref(), Some(SelectError::Malformed { .. }));
+    (if is_usage { Exit::Usage } else { Exit::Failed }) as u8
 }

@@ -1,6 +1,6 @@
 //! `nicpin nodes`: nodes, memory, distances and interfaces; with `--bandwidth` the memory read rate between nodes.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 
 use crate::commands::args::{General, ReportArgs};
@@ -21,19 +21,18 @@ use nicpin::root::{Root, sys};
 pub struct NodesArgs {
     /// Measure the rate at which the CPUs of each node read the memory of each node
     #[arg(long)]
-    pub bandwidth: bool,
+    bandwidth: bool,
 
     #[command(flatten)]
-    pub report: ReportArgs,
+    report: ReportArgs,
 }
 
 pub fn run(cli: &General, args: &NodesArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    if args.bandwidth && !root.is_real() {
-        bail!(UsageError::new(
-            "--bandwidth measures this machine, not the one that --root names"
-        ));
-    }
+    ensure!(
+        !args.bandwidth || root.is_real(),
+        UsageError::new("--bandwidth measures this machine, not the one that --root names")
+    );
     let wants = Wants {
         memory: true,
         exclusive: true,
@@ -41,10 +40,7 @@ pub fn run(cli: &General, args: &NodesArgs, out: &mut String) -> Result<Exit> {
         ..Wants::default()
     };
     let (machine, policy) = read_host(cli, &root, wants)?;
-    let names = machine
-        .interfaces
-        .iter()
-        .map(|interface| interface.name.clone());
+    let names = machine.interfaces.iter().map(|of| of.name.clone());
     let all = Selection {
         names: names.collect(),
         ..Selection::default()
@@ -63,27 +59,21 @@ pub fn run(cli: &General, args: &NodesArgs, out: &mut String) -> Result<Exit> {
 fn measure(root: &Root, machine: &Machine, nodes: &Nodes) -> Result<Vec<Rate>> {
     let words = "the kernel or a container's seccomp profile refuses memory policies";
     let allowed = sys::allowed_nodes().context(words)?;
-    let with_memory = allowed.intersection(&nodes.ids());
     let free = |id| {
-        nodes
-            .nodes
-            .iter()
-            .find(|node| node.node == id)?
-            .usage
-            .free_kib
+        let node = nodes.nodes.iter().find(|node| node.node == id)?;
+        node.usage.free_kib
     };
     // The sum of the L3 caches of the node that has most.
     let mut caches = None;
     for node in machine.topology.nodes.values() {
         let domains = machine.topology.l3_domains.iter();
-        let domains = domains
-            .filter(|domain| domain.intersects(&node.cpus))
-            .count();
+        let domains = domains.filter(|domain| domain.intersects(&node.cpus));
         if let Some(cpu) = node.cpus.first() {
             let size = l3_size(root, cpu)?;
-            caches = caches.max(size.map(|size| size.saturating_mul(domains as u64)));
+            caches = caches.max(size.map(|size| size.saturating_mul(domains.count() as u64)));
         }
     }
+    let with_memory = allowed.intersection(&nodes.ids());
     let test = BandwidthTest::new(machine, &sys::affinity()?, &with_memory, free, caches);
     let (pairs, mut progress) = (test.pairs(), Progress::new());
     test.run(|done| progress.say(&format!("measuring pair {} of {pairs}", done + 1)))

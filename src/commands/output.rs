@@ -68,6 +68,11 @@ pub fn print(mut bytes: &[u8]) -> Result<bool> {
     Ok(true)
 }
 
+/// Prints what a command has to say before it goes on; `false` if the reader closed the pipe.
+pub fn print_now(out: &mut String) -> Result<bool> {
+    print(printable(&std::mem::take(out)).as_bytes())
+}
+
 /// An error if [`write_file`] would find something in its way.
 pub fn check_new(path: &Path, force: bool) -> Result<()> {
     let wrong = match path.symlink_metadata().map(|found| found.file_type()) {
@@ -203,9 +208,4 @@ struct Failure<'a> {
     /// The exit code.
     exit: u8,
     error: &'a str,
-}
-
-/// Replaces the last line of standard error, which is a terminal.
-pub fn progress(text: &str) {
-    let _ = write!(io::stderr(), "\r\x1b[K{}", printable(text));
 }

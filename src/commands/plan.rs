@@ -3,12 +3,10 @@
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
-use crate::commands::args::{General, SelectArgs};
+use crate::commands::args::{Format, FormatArgs, General, TargetArgs};
 use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_live_interfaces};
 use crate::commands::output::screen;
-use crate::commands::policy::PolicyArgs;
-use crate::screen::plan::Detail;
-use crate::screen::{self};
+use crate::screen::{self, plan::Detail};
 use nicpin::plan::{Note, Plan};
 use nicpin::read::Wants;
 use nicpin::report::difference::Unplannable;
@@ -19,52 +17,34 @@ use nicpin::root::Root;
 #[allow(clippy::struct_excessive_bools)] // each is one option
 pub struct PlanArgs {
     #[command(flatten)]
-    pub select: SelectArgs,
+    target: TargetArgs,
 
-    /// Output format
-    #[arg(long, value_enum, default_value_t)]
-    pub format: PlanFormat,
-
-    /// The same as --format json
-    #[arg(short, long, conflicts_with = "format")]
-    pub json: bool,
+    #[command(flatten)]
+    format: FormatArgs<PlanFormat>,
 
     /// List each vector and queue; by default many that are alike share a line
     #[arg(short, long)]
-    pub all: bool,
+    all: bool,
 
     /// Also list each file with its current and planned mask in hex (table only)
     #[arg(long)]
-    pub masks: bool,
+    masks: bool,
 
     /// Print each queue with the reason for its CPU; with --json also as texts, in `explanation`
     #[arg(long, conflicts_with_all = ["masks", "workers"])]
-    pub explain: bool,
+    explain: bool,
 
     /// Print the CPUs of each interface's node that are left for applications, as other programs accept them
     #[arg(long, conflicts_with = "masks")]
-    pub workers: bool,
+    workers: bool,
 
     /// Exit with 2 if something would be changed
     #[arg(long)]
-    pub detailed_exitcode: bool,
-
-    #[command(flatten)]
-    pub policy: PolicyArgs,
+    detailed_exitcode: bool,
 }
 
-impl PlanArgs {
-    pub fn format(&self) -> PlanFormat {
-        if self.json {
-            PlanFormat::Json
-        } else {
-            self.format
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum PlanFormat {
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum PlanFormat {
     /// Text, at most 100 columns wide
     #[default]
     Table,
@@ -74,29 +54,34 @@ pub enum PlanFormat {
     Sh,
 }
 
+impl Format for PlanFormat {
+    const JSON: Self = Self::Json;
+}
+
 pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let wants = Wants {
         memory: args.workers,
         ..Wants::default()
     };
-    let (select, policy) = (&args.select, &args.policy);
-    let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, select, policy, wants)?;
-    if let (PlanFormat::Sh, Some(change)) = (args.format(), plan.channels.first()) {
+    let target = &args.target;
+    let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, target, wants)?;
+    let format = args.format.get();
+    if let (PlanFormat::Sh, Some(change)) = (format, plan.channels.first()) {
         bail!(UsageError::new(format!(
             "the plan changes the channels of {}, and the IRQ numbers change with them: a script could write to another \
              device; fix: run `nicpin apply` with the same options, or keep the channels with --channels keep",
             change.interface
         )));
     }
-    require_live_interfaces(&root, select)?;
-    *out = match args.format() {
+    require_live_interfaces(&root, target)?;
+    *out = match format {
         PlanFormat::Table if args.workers => screen::shell::workers(&machine, &plan).show(screen()),
         PlanFormat::Table => {
-            let detail = match (args.explain, args.all || cli.verbose) {
-                (true, _) => Detail::Reasons,
-                (false, true) => Detail::Queues,
-                (false, false) => Detail::Runs,
+            let detail = match args.explain {
+                true => Detail::Reasons,
+                false if args.all || cli.verbose => Detail::Queues,
+                false => Detail::Runs,
             };
             screen::plan::plan(&plan, detail, args.masks, &cli.apply).show(screen())
         }
@@ -104,7 +89,7 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
         PlanFormat::Json => screen::json(&plan)?,
         PlanFormat::Sh => screen::shell::script(&plan),
     };
-    Ok(exit(&plan, select.is_given(), args.detailed_exitcode))
+    Ok(exit(&plan, target.is_given(), args.detailed_exitcode))
 }
 
 /// The exit code of a plan that is printed only.

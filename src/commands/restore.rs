@@ -1,15 +1,13 @@
 //! `nicpin restore`: restore the settings that the first apply found.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use clap::Args;
 
 use crate::commands::args::{General, LockArgs, ReportArgs};
 use crate::commands::inputs::open_to_write;
-use crate::commands::{interrupt, output};
-use crate::screen;
+use crate::commands::output;
 use crate::watch::state;
+use crate::{screen, start};
 use nicpin::apply::{self, restore};
 use nicpin::report::exit::Exit;
 use nicpin::report::restored::Restored;
@@ -19,13 +17,13 @@ use nicpin::root::Root;
 pub struct RestoreArgs {
     /// Print what would be restored and write nothing
     #[arg(long, short = 'n')]
-    pub dry_run: bool,
+    dry_run: bool,
 
     #[command(flatten)]
-    pub report: ReportArgs,
+    report: ReportArgs,
 
     #[command(flatten)]
-    pub lock: LockArgs,
+    lock: LockArgs,
 }
 
 pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
@@ -35,10 +33,10 @@ pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> 
         return Ok(Exit::Planned);
     }
     let root = open_to_write(cli)?;
-    interrupt::stop_apply()?;
+    start::stop_apply()?;
     // Before the lock is taken: a run of the watcher that waits for it must find the pause.
     let watcher_paused = state::pause(&root)?;
-    let undone = restore(&root, Duration::from_secs(args.lock.wait));
+    let undone = restore(&root, args.lock.wait());
     if undone.is_err() && watcher_paused {
         state::resume(&root)?;
     }

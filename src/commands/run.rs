@@ -3,11 +3,9 @@
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
-use std::slice;
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use itertools::Itertools as _;
 
 use crate::commands::args::{General, memory_binding};
 use crate::commands::child::CommandError;
@@ -17,7 +15,6 @@ use crate::screen;
 use crate::start::as_of_caller;
 use nicpin::apply;
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::Selection;
 use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding, NodeChoice};
 use nicpin::policy::possible_cpus;
 use nicpin::read::Wants;
@@ -28,35 +25,35 @@ use nicpin::root::Root;
 pub struct RunArgs {
     /// The interface, or any other selector that stands for interfaces on one node
     #[arg(value_name = "INTERFACE")]
-    pub interface: String,
+    interface: String,
 
     /// On the interface's own node (the default)
     #[arg(long, group = "place")]
-    pub near: bool,
+    near: bool,
 
     /// On the node with the greatest distance from it
     #[arg(long, group = "place")]
-    pub far: bool,
+    far: bool,
 
     /// On node N
     #[arg(long, value_name = "N", group = "place")]
-    pub node: Option<u32>,
+    node: Option<u32>,
 
     /// On these CPUs; the memory is still the node's
     #[arg(long, value_name = "CPULIST")]
-    pub cpus: Option<CpuSet>,
+    cpus: Option<CpuSet>,
 
     /// How strictly memory is bound to the node
     #[arg(long, value_parser = memory_binding(), default_value = "bind")]
-    pub memory: MemoryBinding,
+    memory: MemoryBinding,
 
     /// Print the CPUs and the memory, and start nothing
     #[arg(long)]
-    pub dry_run: bool,
+    dry_run: bool,
 
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", required_unless_present = "dry_run")]
-    pub command: Vec<OsString>,
+    command: Vec<OsString>,
 }
 
 pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
@@ -72,19 +69,16 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
         ..Wants::default()
     };
     let (machine, policy) = read_host(cli, &root, wants)?;
-    let selected = Selection::new(&machine, slice::from_ref(&args.interface), false)?;
-    let names = selected.names.into_iter().collect_vec();
-    let plan = plan_beside_all(&machine, &policy, &names)?;
+    let (names, plan) = plan_beside_all(&machine, &policy, Some(&args.interface))?;
     if let Some(cpus) = &args.cpus {
         possible_cpus("cpus", cpus, machine.topology.possible)?;
     }
-    let far = if args.far {
-        NodeChoice::Far
-    } else {
-        NodeChoice::Near
-    };
     let wish = BindingRequest {
-        place: args.node.map_or(far, NodeChoice::Node),
+        place: match args.node {
+            Some(node) => NodeChoice::Node(node),
+            None if args.far => NodeChoice::Far,
+            None => NodeChoice::Near,
+        },
         cpus: args.cpus.clone(),
         memory: args.memory,
     };
@@ -100,9 +94,8 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
         bail!("no command to run")
     };
     if !cli.quiet {
-        let notes = screen::nodes::binding_notes(&binding, left.as_ref());
-        for note in &notes {
-            say(note);
+        for note in screen::nodes::binding_notes(&binding, left.as_ref()) {
+            say(&note);
         }
     }
     let mut command = Command::new(program);

@@ -1,13 +1,15 @@
 //! Sampling counters at intervals, with a progress line on standard error.
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
-use crate::commands::output::progress;
+use crate::screen::printable;
+use crate::start::Interrupts;
 use nicpin::machine::sample::{CounterSelection, Delta, Sample};
 use nicpin::read::sample;
 use nicpin::root::{FileError, Root};
@@ -42,31 +44,30 @@ impl<'a> Sampler<'a> {
         Ok(delta)
     }
 
-    /// Waits for `time` and returns the delta of the counters; `quiet`: without the progress line. `pause` sleeps, and
-    /// returns whether to wait no longer.
+    /// Waits for `time`, or until an interrupt comes, and returns the delta of the counters; `quiet`: without the progress
+    /// line.
     pub fn over(
         &mut self,
         time: Duration,
         quiet: bool,
-        pause: impl Fn(Duration) -> bool,
+        interrupts: Option<&Interrupts>,
     ) -> Result<Delta, FileError> {
-        let from = self.last.at;
-        let mut delta = Delta::default();
+        let (end, mut delta) = (self.last.at + time, Delta::default());
         let mut progress = Progress::new();
         loop {
-            let left = (from + time).saturating_sub(self.began.elapsed());
-            if left.is_zero() {
-                delta.add(&self.step()?);
-                return Ok(delta);
+            let left = end.saturating_sub(self.began.elapsed());
+            let mut ended = left.is_zero();
+            if !ended {
+                if !quiet {
+                    let seconds = left.as_secs() + 1;
+                    progress.say(&format!("watching interrupts, {seconds} s left"));
+                }
+                match interrupts {
+                    Some(interrupts) => ended = interrupts.within(left.min(STEP)).is_some(),
+                    None => sleep(left.min(STEP)),
+                }
             }
-            if !quiet {
-                progress.say(&format!(
-                    "watching interrupts, {} s left",
-                    left.as_secs() + 1
-                ));
-            }
-            let ended = pause(left.min(STEP));
-            if left > STEP || ended {
+            if ended || left > STEP {
                 delta.add(&self.step()?);
             }
             if ended {
@@ -108,7 +109,7 @@ impl Progress {
     pub fn say(&mut self, text: &str) {
         if self.terminal {
             self.shown = true;
-            progress(text);
+            let _ = write!(io::stderr(), "\r\x1b[K{}", printable(text));
         }
     }
 }
@@ -116,7 +117,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.shown {
-            progress("");
+            self.say("");
         }
     }
 }

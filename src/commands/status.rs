@@ -5,12 +5,9 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::Args;
 
-use crate::commands::args::{General, ReportArgs, SelectArgs, seconds};
-use crate::commands::inputs::{
-    Purpose, UsageError, as_watched, read_and_plan, require_live_interfaces,
-};
+use crate::commands::args::{General, ReportArgs, TargetArgs, seconds};
+use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_live_interfaces};
 use crate::commands::output;
-use crate::commands::policy::PolicyArgs;
 use crate::commands::sampling::Sampler;
 use crate::screen::status::Detail;
 use crate::{screen, watch};
@@ -25,34 +22,27 @@ use nicpin::root::Root;
 #[derive(Debug, Args)]
 pub struct StatusArgs {
     #[command(flatten)]
-    pub select: SelectArgs,
+    target: TargetArgs,
 
     #[command(flatten)]
-    pub report: ReportArgs,
+    report: ReportArgs,
 
     /// List all vectors, also those that are as planned
     #[arg(short, long)]
-    pub all: bool,
+    all: bool,
 
     /// Watch interrupts for N seconds; 0: do not watch. By default 1, and 0 for a tree or a capture
     #[arg(short, long, value_name = "N", value_parser = seconds)]
-    pub seconds: Option<Duration>,
-
-    #[command(flatten)]
-    pub policy: PolicyArgs,
+    seconds: Option<Duration>,
 }
-
-/// How long interrupts are watched by default: a queue in use has some in this time.
-const WATCH_TIME: Duration = Duration::from_secs(1);
 
 pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let watcher = watch::state::running(&root)?;
     let avoids_exclusive = watcher.as_ref().is_some_and(|of| of.avoids_exclusive);
-    let policy = as_watched(&args.policy, avoids_exclusive);
-    let (select, wants) = (&args.select, Wants::default());
-    let (machine, plan) = read_and_plan(Purpose::Compare, cli, &root, select, &policy, wants)?;
-    require_live_interfaces(&root, select)?;
+    let target = &args.target.as_watched(avoids_exclusive);
+    let (machine, plan) = read_and_plan(Purpose::Compare, cli, &root, target, Wants::default())?;
+    require_live_interfaces(&root, target)?;
     let vectors = plan.interfaces.iter().flat_map(|of| &of.vectors);
     let threads = plan.interfaces.iter().flat_map(|of| &of.threads);
     let wanted = CounterSelection {
@@ -60,11 +50,8 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
         threads: threads.map(|thread| thread.pid).collect(),
         ..CounterSelection::default()
     };
-    let usual = if root.is_real() {
-        WATCH_TIME
-    } else {
-        Duration::ZERO
-    };
+    // A queue in use has some interrupts in a second.
+    let usual = Duration::from_secs(u64::from(root.is_real()));
     let time = args.seconds.unwrap_or(usual);
     ensure!(
         time.is_zero() || !root.is_capture(),
@@ -73,30 +60,26 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let delta = if time.is_zero() || wanted.irqs.is_empty() {
         None
     } else {
-        let sleep = |time| {
-            std::thread::sleep(time);
-            false
-        };
-        Some(Sampler::begin(&root, wanted)?.over(time, cli.quiet, sleep)?)
+        Some(Sampler::begin(&root, wanted)?.over(time, cli.quiet, None)?)
     };
     let daemon = plan.irqbalance.as_ref();
     let banned = daemon.map(|running| irqbalance::banned_by_nicpin(&root, running.pid));
     let banned = banned.unwrap_or_default();
     let found = differences(&root, &machine, &plan);
-    let unknown = apply::unknown(&root, &machine, &plan, &found, select.is_given());
+    let unknown = apply::unknown(&root, &machine, &plan, &found, target.is_given());
     let (delta, applied) = (delta.as_ref(), Record::exists(&root));
     let mut status = Status::new(&machine, &plan, &found, &unknown, delta, applied, &banned);
     status.watcher = watcher;
-    let of_record = |note: &&Note| matches!(note, Note::RecordUnreadable { .. });
-    let notes = &mut unknown.iter().map(|one| &one.note);
-    status.notes.extend(notes.find(of_record).cloned());
-    if !args.policy.settings.is_empty() {
+    let mut notes = unknown.iter().map(|one| &one.note);
+    let of_record = notes.find(|note| matches!(note, Note::RecordUnreadable { .. }));
+    status.notes.extend(of_record.cloned());
+    if !args.target.policy.0.is_empty() {
         status.notes.push(Note::Options);
     }
-    let detail = match (args.all, cli.verbose || select.is_given()) {
-        (true, _) => Detail::Vectors,
-        (false, true) => Detail::Interfaces,
-        (false, false) => Detail::Summary,
+    let detail = match args.all {
+        true => Detail::Vectors,
+        false if cli.verbose || target.is_given() => Detail::Interfaces,
+        false => Detail::Summary,
     };
     let table = |status: &Status| screen::status::status(status, detail, &cli.apply);
     *out += &output::report(args.report, &status, table)?;

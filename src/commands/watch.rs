@@ -13,10 +13,9 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use nix::sys::signal::Signal;
 
-use crate::commands::args::{General, SelectArgs};
+use crate::commands::args::{General, TargetArgs};
 use crate::commands::inputs::{CONFIG, Purpose, open_to_write, read_policy};
 use crate::commands::journal::{self, Priority};
-use crate::commands::policy::PolicyArgs;
 use crate::commands::sampling::seconds_since_1970 as wall;
 use crate::screen;
 use crate::watch::state::{self, Lock};
@@ -32,7 +31,7 @@ use nicpin::root::{Root, sys};
 #[derive(Debug, Args)]
 pub struct WatchArgs {
     #[command(flatten)]
-    pub select: SelectArgs,
+    pub target: TargetArgs,
 
     /// Write no setting: report what apply would change
     #[arg(long)]
@@ -45,9 +44,6 @@ pub struct WatchArgs {
     /// After each run, write metrics for Prometheus to this file, as `nicpin check --format prometheus --output`
     #[arg(long, value_name = "FILE")]
     pub metrics: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub policy: PolicyArgs,
 }
 
 /// A run that takes longer is ended: first it is asked to stop before its next write.
@@ -123,7 +119,7 @@ fn valid_policy(cli: &General, args: &WatchArgs, root: &Root) -> Result<(Policy,
     } else {
         Purpose::Write
     };
-    let (policy, text) = read_policy(purpose, cli, root, &args.policy)?;
+    let (policy, text) = read_policy(purpose, cli, root, &args.target.policy)?;
     policy.options.check(topology::read(root)?.possible)?;
     Ok((policy, text))
 }

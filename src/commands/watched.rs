@@ -3,20 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::commands::apply::planned;
-use crate::commands::args::{General, SelectArgs, WAIT};
-use crate::commands::check::CheckArgs;
-use crate::commands::inputs::{Purpose, as_watched, open_to_write, read_to_judge};
+use crate::commands::args::General;
+use crate::commands::check::write_metrics;
+use crate::commands::inputs::{Purpose, open_to_write, read_to_judge};
 use crate::commands::watch::WatchArgs;
-use crate::commands::{check, interrupt};
-use crate::screen;
 use crate::watch::RunReport;
 use crate::watch::state::PAUSE;
+use crate::{screen, start};
 use nicpin::apply::{self, Options, apply_when_safe};
 use nicpin::machine::Machine;
 use nicpin::machine::others::{OtherTool, OtherTools};
@@ -53,18 +51,15 @@ pub struct WatchRunArgs {
 const MOST_FAILURES: usize = 3;
 
 pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String) -> Result<Exit> {
-    let select = SelectArgs {
-        selectors: args.select.selectors.clone(),
-        if_present: true,
-    };
-    let policy = as_watched(&args.policy, run.avoid_exclusive);
-    if let Some(file) = args.metrics.clone().filter(|_| run.metrics) {
-        return check::run(cli, &CheckArgs::metrics(select, policy, file), out);
+    let mut target = args.target.as_watched(run.avoid_exclusive);
+    target.select.if_present = true;
+    if let (Some(file), true) = (&args.metrics, run.metrics) {
+        return write_metrics(cli, &target, file);
     }
     let report = if args.observe {
         let root = Root::open(&cli.root)?;
-        let (machine, plan) = read_to_judge(Purpose::Look, cli, &root, &select, &policy)?;
-        let check = apply::check(&root, &machine, &plan, select.is_given());
+        let (machine, plan) = read_to_judge(Purpose::Look, cli, &root, &target)?;
+        let check = apply::check(&root, &machine, &plan, target.is_given());
         RunReport {
             interfaces: check.interfaces.len(),
             changed: check.differs.len() + check.channels.len(),
@@ -72,12 +67,9 @@ pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String
             ..RunReport::default()
         }
     } else {
-        let plan = |root: &Root| planned(cli, &select, &policy, root);
+        let plan = |root: &Root| planned(cli, &target, root);
         match applied(&open_to_write(cli)?, &run.leave, plan) {
-            Ok(done) => report(
-                &done,
-                Unplannable::unknown(&done.plan, select.is_given()).as_slice(),
-            ),
+            Ok(done) => report(&done, &Unplannable::unknown(&done.plan, target.is_given())),
             Err(error) if error.is::<Paused>() => RunReport {
                 paused: true,
                 ..RunReport::default()
@@ -100,10 +92,8 @@ fn applied(
     mut plan: impl FnMut(&Root) -> Result<(Machine, Plan)>,
 ) -> Result<Applied> {
     let options = Options {
-        wait: Duration::from_secs(WAIT),
-        atomic: false,
-        trial: None,
         repeats: true,
+        ..Options::default()
     };
     let plan = |root: &Root| {
         // Under the lock: a restore pauses the watcher before it takes the lock.
@@ -117,7 +107,7 @@ fn applied(
         plan.writes.retain(|write| !left.contains(&*write.path));
         Ok((machine, plan))
     };
-    apply_when_safe(root, options, plan, interrupt::stop_apply)
+    apply_when_safe(root, options, plan, start::stop_apply)
 }
 
 fn report(done: &Applied, unknown: &[Unplannable]) -> RunReport {
