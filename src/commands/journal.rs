@@ -1,8 +1,13 @@
-//! Messages of a process without a terminal, in the journal or the log of the system.
+//! Messages of a process without a terminal: to the journal or the log of the system, and to the service manager
+//! (`sd_notify(3)`): readiness, a line of status, and that the process is alive.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::os::unix::net::UnixDatagram;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+use std::{env, io};
 
 use crate::commands::output;
 use nicpin::root::Root;
@@ -53,7 +58,7 @@ pub fn log(root: &Root, priority: Priority, message: &str, fields: &[(&str, &str
         .iter()
         .chain(fields)
         .map(|(key, value)| format!("{key}={}\n", one_line(value)));
-    let is_journal = std::env::var_os("JOURNAL_STREAM").is_some();
+    let is_journal = env::var_os("JOURNAL_STREAM").is_some();
     if !is_journal || !send_to(root, JOURNAL, &lines.collect::<String>()) {
         output::say(message);
     }
@@ -74,4 +79,63 @@ fn send_to(root: &Root, socket: &str, text: &str) -> bool {
 
 fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
+}
+
+/// The service manager that has started this process, if any.
+#[derive(Debug, Default)]
+pub struct Manager {
+    socket: Option<UnixDatagram>,
+    /// Within this time it has to get a message that the process is alive.
+    watchdog: Option<Duration>,
+    /// When it last got one.
+    alive: Duration,
+}
+
+impl Manager {
+    /// By `NOTIFY_SOCKET` and `WATCHDOG_USEC`. A manager that cannot be reached is as good as none.
+    pub fn find() -> Self {
+        let connect = || -> io::Result<UnixDatagram> {
+            let name = env::var_os("NOTIFY_SOCKET").ok_or(io::ErrorKind::NotFound)?;
+            let address = match name.as_bytes() {
+                [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+                _ => SocketAddr::from_pathname(&name)?,
+            };
+            let socket = UnixDatagram::unbound()?;
+            socket.connect_addr(&address)?;
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        };
+        let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
+        let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+        let watchdog = number("WATCHDOG_USEC").filter(|_| is_ours);
+        Self {
+            socket: connect().ok(),
+            watchdog: watchdog.map(Duration::from_micros),
+            alive: Duration::ZERO,
+        }
+    }
+
+    /// Tells it that this process is alive, not more often than needed.
+    pub fn alive(&mut self, now: Duration) {
+        if self
+            .watchdog
+            .is_some_and(|within| now >= self.alive + within / 4)
+        {
+            self.send("WATCHDOG=1");
+            self.alive = now;
+        }
+    }
+
+    /// When it is to be told at the latest.
+    pub fn alive_at(&self) -> Duration {
+        self.watchdog
+            .map_or(Duration::MAX, |within| self.alive + within / 2)
+    }
+
+    /// Sends lines such as `STOPPING=1`. What it does not take is lost: nothing depends on it.
+    pub fn send(&self, state: &str) {
+        if let Some(socket) = &self.socket {
+            let _ = socket.send(state.as_bytes());
+        }
+    }
 }

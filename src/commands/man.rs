@@ -1,7 +1,6 @@
 //! `nicpin man` and `nicpin help`: pages about nicpin and its commands, made from the definitions of the command line and
 //! the table of what `--help` says beside them, and about topics.
 
-use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -14,7 +13,7 @@ use itertools::Itertools as _;
 use crate::commands::help::{Help, USAGE};
 use crate::commands::inputs::UsageError;
 use crate::commands::output;
-use crate::commands::topics::{Part, Topic, topics};
+use crate::commands::topics::{Page, Part, topics};
 use crate::screen;
 use nicpin::report::exit::Exit;
 
@@ -39,11 +38,10 @@ pub fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
     let pages = pages(command)?;
     if let Some(directory) = &args.into {
         for page in &pages {
-            let (name, section) = (&page.name, page.section);
-            let directory = directory.join(format!("man{section}"));
+            let directory = directory.join(format!("man{}", page.section));
             output::make_directory(&directory)?;
-            let file = directory.join(format!("{name}.{section}"));
-            output::write_file(&file, page.text.as_bytes(), true)?;
+            let file = directory.join(format!("{}.{}", page.name, page.section));
+            output::write_file(&file, source(page, &pages).as_bytes(), true)?;
         }
         return Ok(Exit::Planned);
     }
@@ -51,7 +49,7 @@ pub fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
     let asked = args.page.about.as_deref();
     let is_meant = |page: &&Page| page.about.as_deref() == asked || Some(&*page.name) == asked;
     match pages.iter().find(is_meant) {
-        Some(page) => *out += &page.text,
+        Some(page) => *out += &source(page, &pages),
         None => bail!(no_page(asked.unwrap_or_default(), &pages)),
     }
     Ok(Exit::Planned)
@@ -59,7 +57,7 @@ pub fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
 
 pub fn help(command: Command, args: &HelpArgs, out: &mut String) -> Result<Exit> {
     let word = args.about.as_deref();
-    if let Some(topic) = topics().iter().find(|topic| Some(topic.name) == word) {
+    if let Some(topic) = topics().iter().find(|topic| topic.about.as_deref() == word) {
         *out += &shown(topic).show(output::screen());
         return Ok(Exit::Planned);
     }
@@ -84,13 +82,17 @@ fn no_page(word: &str, pages: &[Page]) -> UsageError {
 }
 
 /// A topic as text.
-fn shown(topic: &Topic) -> screen::page::Page {
+fn shown(topic: &Page) -> screen::page::Page {
     let mut page = screen::page::Page::default();
     let mut is_text = false;
     for part in &topic.parts {
-        if std::mem::replace(&mut is_text, matches!(part, Part::Text(_))) && is_text {
-            page.line("");
-        }
+        let follows_text = std::mem::replace(&mut is_text, matches!(part, Part::Text(_)));
+        let mut item = |indent, word: &Inline, means: &String| {
+            let (Inline::Bold(word) | Inline::Italic(word) | Inline::Roman(word)) = word else {
+                return;
+            };
+            page.table(indent, [vec![format!("{word:<14}"), means.clone()]]);
+        };
         match part {
             Part::Heading(heading) => {
                 page.line("");
@@ -98,31 +100,20 @@ fn shown(topic: &Topic) -> screen::page::Page {
             }
             Part::Text(text) => {
                 for (at, paragraph) in text.trim_end().split("\n\n").enumerate() {
-                    if at > 0 {
+                    if at > 0 || follows_text {
                         page.line("");
                     }
-                    page.item("", paragraph.replace('\n', " "));
+                    page.text(paragraph.replace('\n', " "));
                 }
             }
-            Part::Item(word, means) => page.table(2, [vec![format!("{word:<14}"), means.clone()]]),
-            Part::Value(word, means) => page.table(4, [vec![format!("{word:<14}"), means.clone()]]),
-            Part::Example(lines) => lines
+            Part::Item(word, means) => item(2, word, means),
+            Part::Value(word, means) => item(4, word, means),
+            Part::Example(lines) | Part::Roff(lines) => lines
                 .lines()
                 .for_each(|line| page.line(format!("  {line}"))),
         }
     }
     page
-}
-
-/// A page of the manual.
-pub struct Page {
-    /// The command or topic that the page describes; `None` for nicpin(8).
-    pub about: Option<String>,
-    /// Such as `nicpin-plan`.
-    name: String,
-    section: u8,
-    /// roff source.
-    text: String,
 }
 
 /// What nicpin(8) says beside the text of `--help`.
@@ -151,73 +142,34 @@ const FILES: [(&str, &str); 2] = [
 ];
 
 /// All pages, nicpin(8) first and topics last.
-pub fn pages(command: Command) -> io::Result<Vec<Page>> {
+pub fn pages(command: Command) -> Result<Vec<Page>> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let shown = command.get_subcommands().filter(|of| !of.is_hide_set());
     let of_commands = [&command].into_iter().chain(shown).map(of_command);
-    let mut pages: Vec<Page> = of_commands.collect::<io::Result<_>>()?;
-    pages.extend(topics().iter().map(of_topic));
-    let names = pages
-        .iter()
-        .map(|page| format!("{}({})", page.name, page.section));
-    let names = names.collect_vec();
-    for (page, own) in pages.iter_mut().zip(&names) {
-        let mut end = Roff::new();
-        section(&mut end, "SEE ALSO");
-        line(
-            &mut end,
-            names.iter().filter(|name| *name != own).join(", "),
-        );
-        page.text = title(page) + &page.text + &end.to_roff();
-    }
-    Ok(pages)
+    of_commands.chain(topics().map(Ok)).collect()
 }
 
-/// In seconds since 1970: from there on, a date has no four digits for its year.
-const YEAR_10000: u64 = 253_402_300_800;
-
-/// The title line. The date is that of the sources, which `dist/build` sets, so that each build gives the same bytes.
-fn title(page: &Page) -> String {
-    let seconds = std::env::var("SOURCE_DATE_EPOCH").ok();
-    let seconds = seconds.as_deref().or(option_env!("SOURCE_DATE_EPOCH"));
-    let seconds = seconds.and_then(|seconds| seconds.parse().ok());
-    let date = seconds
-        .filter(|&seconds| seconds < YEAR_10000)
-        .map(|seconds| {
-            let time = UNIX_EPOCH + Duration::from_secs(seconds);
-            humantime::format_rfc3339_seconds(time).to_string()[..10].to_owned()
-        });
-    format!(
-        ".TH {} {} \"{}\" \"nicpin {}\" \"nicpin manual\"\n",
-        page.name.to_uppercase(),
-        page.section,
-        date.unwrap_or_default(),
-        env!("CARGO_PKG_VERSION")
-    )
-}
-
-/// The page of a command, without its ends.
-fn of_command(command: &Command) -> io::Result<Page> {
+fn of_command(command: &Command) -> Result<Page> {
     let word = command.get_name();
     let name = command.get_display_name().unwrap_or(word).to_owned();
     let is_main = word == name;
+    let what = command
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let help = Help::of(word);
-    let does = command.get_about().map(ToString::to_string);
-    let does = does.unwrap_or_default();
-    let mut head = Roff::new();
-    section(&mut head, "NAME");
-    let (first, rest) = does.split_at(1);
-    line(
-        &mut head,
-        format!("{name} - {}{rest}", first.to_lowercase()),
+    let description = [
+        Some(DESCRIPTION).filter(|_| is_main),
+        help.map(|help| help.text),
+    ];
+    let mut parts = vec![Part::Text(format!("{what}."))];
+    parts.extend(
+        description
+            .into_iter()
+            .flatten()
+            .map(|text| Part::Text(text.into())),
     );
-    synopsis(&mut head, command);
-    section(&mut head, "DESCRIPTION");
-    line(&mut head, format!("{does}."));
-    for text in [is_main.then_some(DESCRIPTION), help.map(|help| help.text)] {
-        paragraphs(&mut head, text.unwrap_or_default(), true);
-    }
     let arguments = command.get_positionals().filter(|arg| !arg.is_hide_set());
     let arguments = arguments.map(|arg| {
         let name = arg
@@ -225,134 +177,136 @@ fn of_command(command: &Command) -> io::Result<Page> {
             .map_or(arg.get_id().as_str(), |names| &names[0]);
         let help = arg.get_long_help().or(arg.get_help());
         let help = help.map(ToString::to_string).unwrap_or_default();
-        (italic(name), format!("{help}."))
+        Part::Item(italic(name), format!("{help}."))
     });
-    items(&mut head, "ARGUMENTS", arguments);
-    let mut text = Vec::new();
-    head.to_writer(&mut text)?;
+    let mut arguments = arguments.peekable();
+    if arguments.peek().is_some() {
+        parts.push(Part::Heading("ARGUMENTS"));
+        parts.extend(arguments);
+    }
     // Arguments have a section of their own, before the options.
     let with_options = command.clone().mut_args(|arg| {
         let hides = arg.is_positional() || arg.is_hide_set();
         arg.hide(hides)
     });
-    let man = Man::new(with_options).section("8");
-    man.render_options_section(&mut text)?;
+    let (man, mut options) = (Man::new(with_options).section("8"), Vec::new());
+    man.render_options_section(&mut options)?;
     if command.has_subcommands() {
-        man.render_subcommands_section(&mut text)?;
+        man.render_subcommands_section(&mut options)?;
     }
-    let mut rest = Roff::new();
-    let codes = help.map_or(&[][..], |help| help.codes);
+    let codes = help.map_or(&CODES[..], |help| help.codes);
     let codes = if codes.is_empty() { &CODES } else { codes };
     let codes = codes.iter().chain([&USAGE]);
-    let codes = codes.map(|(code, means)| (bold(code.to_string()), format!("{means}.")));
-    items(&mut rest, "EXIT STATUS", codes);
-    paragraphs(&mut rest, help.map_or("", |help| help.more), true);
+    parts.extend([
+        Part::Roff(String::from_utf8(options)?),
+        Part::Heading("EXIT STATUS"),
+    ]);
+    parts
+        .extend(codes.map(|(code, means)| Part::Item(bold(code.to_string()), format!("{means}."))));
+    parts.extend(help.map(|help| Part::Text(help.more.into())));
     if !["completions", "help", "man"].contains(&word) {
-        let files = FILES.map(|(file, what)| (roman(file), what.to_owned()));
-        items(&mut rest, "FILES", files);
+        parts.push(Part::Heading("FILES"));
+        parts.extend(FILES.map(|(file, what)| Part::Item(roman(file), what.into())));
     }
     if let Some(help) = help {
-        section(&mut rest, "EXAMPLES");
         let lines = help.examples.trim_start_matches('\n').lines();
-        example(
-            &mut rest,
-            lines.map(|line| line.strip_prefix("  ").unwrap_or(line)),
-        );
+        let lines = lines.map(|line| line.strip_prefix("  ").unwrap_or(line));
+        parts.push(Part::Heading("EXAMPLES"));
+        parts.push(Part::Example(lines.collect_vec().join("\n")));
     }
-    rest.to_writer(&mut text)?;
+    let (first, rest) = what.split_at(1);
     Ok(Page {
         about: (!is_main).then(|| word.to_owned()),
         name,
         section: 8,
-        text: String::from_utf8(text).map_err(io::Error::other)?,
+        what: first.to_lowercase() + rest,
+        synopsis: command.clone().render_usage().to_string(),
+        parts,
     })
 }
 
-/// The page of a topic, without its ends.
-fn of_topic(topic: &Topic) -> Page {
-    let (name, number) = topic.page;
+/// In seconds since 1970: from there on, a date has no four digits for its year.
+const YEAR_10000: u64 = 253_402_300_800;
+
+/// The source of a page, one of all of these. The date is that of nicpin's sources, which `dist/build` sets, so that each
+/// build gives the same bytes.
+fn source(page: &Page, pages: &[Page]) -> String {
+    let seconds = std::env::var("SOURCE_DATE_EPOCH").ok();
+    let seconds = seconds.as_deref().or(option_env!("SOURCE_DATE_EPOCH"));
+    let seconds = seconds.and_then(|seconds| seconds.parse().ok());
+    let date = seconds
+        .filter(|&seconds| seconds < YEAR_10000)
+        .map(|seconds| {
+            let time = UNIX_EPOCH + Duration::from_secs(seconds);
+            humantime::format_rfc3339_seconds(time).to_string()
+        });
+    let (name, version) = (page.name.as_str(), env!("CARGO_PKG_VERSION"));
+    let mut text = format!(
+        ".TH {} {} \"{}\" \"nicpin {version}\" \"nicpin manual\"\n",
+        name.to_uppercase(),
+        page.section,
+        date.as_ref().map_or("", |date| &date[..10]),
+    );
     let mut roff = Roff::new();
-    section(&mut roff, "NAME");
-    line(&mut roff, format!("{name} - {}", topic.about));
-    section(&mut roff, "DESCRIPTION");
-    let (mut is_inner, mut follows_text) = (false, false);
-    for part in &topic.parts {
-        let is_value = matches!(part, Part::Value(..));
-        if std::mem::replace(&mut is_inner, is_value) != is_value {
+    roff.control("SH", ["NAME"])
+        .text([roman(format!("{name} - {}", page.what))]);
+    if !page.synopsis.is_empty() {
+        roff.control("SH", ["SYNOPSIS"]).control("nf", []);
+        let command = name.replacen("nicpin-", "nicpin ", 1);
+        for line in page.synopsis.trim_start_matches("Usage: ").lines() {
+            let line = line.trim_start();
+            match line.strip_prefix(&command) {
+                Some(rest) => roff.text([bold(&command), roman(rest)]),
+                None => roff.text([roman(line)]),
+            };
+        }
+        roff.control("fi", []);
+    }
+    roff.control("SH", ["DESCRIPTION"]);
+    let (mut is_value, mut is_after_heading) = (false, true);
+    for part in &page.parts {
+        if is_value != matches!(part, Part::Value(..)) {
+            is_value = !is_value;
             roff.control(if is_value { "RS" } else { "RE" }, []);
         }
         match part {
-            Part::Heading(heading) => section(&mut roff, &heading.to_uppercase()),
-            Part::Text(text) => paragraphs(&mut roff, text, follows_text),
-            Part::Item(word, means) | Part::Value(word, means) => {
-                item(&mut roff, bold(word), means);
+            Part::Heading(heading) => _ = roff.control("SH", [&*heading.to_uppercase()]),
+            Part::Text(paragraphs) => {
+                for paragraph in paragraphs.split("\n\n").filter(|text| !text.is_empty()) {
+                    if !std::mem::take(&mut is_after_heading) {
+                        roff.control("PP", []);
+                    }
+                    lines(&mut roff, paragraph);
+                }
             }
-            Part::Example(lines) => example(&mut roff, lines.lines()),
+            Part::Item(word, means) | Part::Value(word, means) => {
+                roff.control("TP", [])
+                    .text([word.clone()])
+                    .text([roman(means)]);
+            }
+            Part::Example(text) => {
+                roff.control("nf", []);
+                lines(&mut roff, text);
+                roff.control("fi", []);
+            }
+            Part::Roff(source) => {
+                text += &std::mem::take(&mut roff).render();
+                text += source;
+            }
         }
-        follows_text = !matches!(part, Part::Heading(_));
+        is_after_heading = matches!(part, Part::Heading(_));
     }
-    Page {
-        about: Some(topic.name.to_owned()),
-        name: name.to_owned(),
-        section: number,
-        text: roff.to_roff(),
+    let all = pages
+        .iter()
+        .map(|page| (page, format!("{}({})", page.name, page.section)));
+    let others = all.filter(|(other, _)| other.name != page.name);
+    let others = others.map(|(_, name)| name).join(", ");
+    roff.control("SH", ["SEE ALSO"]).text([roman(others)]);
+    text + &roff.render()
+}
+
+fn lines(roff: &mut Roff, text: &str) {
+    for line in text.lines() {
+        roff.text([roman(line)]);
     }
-}
-
-/// SYNOPSIS: the usage line of `--help`.
-fn synopsis(roff: &mut Roff, command: &Command) {
-    section(roff, "SYNOPSIS");
-    roff.control("nf", []);
-    let usage = command.clone().render_usage().to_string();
-    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
-    for line in usage
-        .trim_start_matches("Usage: ")
-        .lines()
-        .map(str::trim_start)
-    {
-        match line.strip_prefix(name) {
-            Some(rest) => roff.text([bold(name), roman(rest)]),
-            None => roff.text([roman(line)]),
-        };
-    }
-    roff.control("fi", []);
-}
-
-fn section(roff: &mut Roff, title: &str) {
-    roff.control("SH", [title]);
-}
-
-fn line(roff: &mut Roff, text: impl Into<String>) {
-    roff.text([roman(text)]);
-}
-
-fn item(roff: &mut Roff, word: Inline, means: &str) {
-    roff.control("TP", []).text([word]);
-    line(roff, means);
-}
-
-fn items(roff: &mut Roff, title: &str, items: impl IntoIterator<Item = (Inline, String)>) {
-    for (at, (word, means)) in items.into_iter().enumerate() {
-        if at == 0 {
-            section(roff, title);
-        }
-        item(roff, word, &means);
-    }
-}
-
-/// Paragraphs are separated by empty lines.
-fn paragraphs(roff: &mut Roff, text: &str, follows_text: bool) {
-    let paragraphs = text.split("\n\n").filter(|paragraph| !paragraph.is_empty());
-    for (at, paragraph) in paragraphs.enumerate() {
-        if at > 0 || follows_text {
-            roff.control("PP", []);
-        }
-        paragraph.lines().for_each(|text| line(roff, text));
-    }
-}
-
-fn example<'a>(roff: &mut Roff, lines: impl Iterator<Item = &'a str>) {
-    roff.control("nf", []);
-    lines.for_each(|text| line(roff, text));
-    roff.control("fi", []);
 }

@@ -1,36 +1,70 @@
-//! What several commands have in common: `nicpin help TOPIC` prints it, and each topic is a page of the manual.
+//! Pages of the manual, and those of topics, which are what several commands have in common.
 
+use clap_mangen::roff::{Inline, bold};
 use itertools::Itertools as _;
 
 use nicpin::policy::{CONDITIONS, POLICY, RULES, SETTINGS};
 use nicpin::report::interface::InterfaceState as State;
 
-/// A page that is about no command.
-pub struct Topic {
-    /// As `nicpin help` and `nicpin man` take it.
-    pub name: &'static str,
-    /// The name of the page, and its section.
-    pub page: (&'static str, u8),
-    /// One line.
-    pub about: &'static str,
+/// A page of the manual.
+pub struct Page {
+    /// The command or topic that it is about, as `nicpin help` and `nicpin man` take it; `None` for nicpin(8).
+    pub about: Option<String>,
+    /// Such as `nicpin-plan`, and the section of the manual.
+    pub name: String,
+    pub section: u8,
+    /// What it is, or does, on one line.
+    pub what: String,
+    /// The usage of a command.
+    pub synopsis: String,
+    /// The description and what follows.
     pub parts: Vec<Part>,
 }
 
 pub enum Part {
     Heading(&'static str),
     /// Paragraphs, separated by empty lines.
-    Text(&'static str),
+    Text(String),
     /// A word and what it means.
-    Item(String, String),
+    Item(Inline, String),
     /// A value of the word before, and what it means.
-    Value(String, String),
+    Value(Inline, String),
     /// Lines.
     Example(String),
+    /// The source of a page.
+    Roff(String),
 }
 
-/// All topics.
-pub fn topics() -> [Topic; 3] {
-    [states(), selectors(), policy()]
+/// The pages that are about no command; what they say is also what `nicpin help TOPIC` prints.
+pub fn topics() -> [Page; 3] {
+    let topic = |about: &str, (name, section): (&str, u8), what: &str, parts| Page {
+        about: Some(about.into()),
+        name: name.into(),
+        section,
+        what: what.into(),
+        synopsis: String::new(),
+        parts,
+    };
+    [
+        topic(
+            "states",
+            ("nicpin-states", 7),
+            "the states of interfaces",
+            states(),
+        ),
+        topic(
+            "selectors",
+            ("nicpin-selectors", 7),
+            "how to name interfaces",
+            selectors(),
+        ),
+        topic(
+            "policy",
+            ("nicpin.toml", 5),
+            "the policy of nicpin",
+            policy(),
+        ),
+    ]
 }
 
 /// What each state means, and the exit code of `check` for it, worst first.
@@ -93,32 +127,31 @@ pub const STATES: [(State, &str, &str); 11] = [
     ),
 ];
 
-fn states() -> Topic {
-    let item = |(state, means, code): &(State, &str, &str)| {
+fn states() -> Vec<Part> {
+    let item = |(state, means, code): (State, &str, &str)| {
         Part::Item(
-            state.name().to_owned(),
+            bold(state.name()),
             format!("{means}. check ends with {code}."),
         )
     };
-    let mut parts = vec![
-        Part::Text(
-            "Each interface has one state, the same in status, check, JSON and metrics. Something is wrong only where the plan
+    let text = "\
+Each interface has one state, the same in status, check, JSON and metrics. Something is wrong only where the plan
 makes something better: a measure of the plan or of steering, over the interface's own queues and the cores that they
-are on. Unknown, isolated, remote and drifted are alarming; crowded and untuned can wait.",
-        ),
+are on. Unknown, isolated, remote and drifted are alarming; crowded and untuned can wait.";
+    let mut parts = vec![
+        Part::Text(text.into()),
         Part::Heading("States, worst first"),
     ];
-    parts.extend(STATES.iter().map(item));
-    Topic {
-        name: "states",
-        page: ("nicpin-states", 7),
-        about: "the states of interfaces",
-        parts,
-    }
+    parts.extend(STATES.map(item));
+    parts
 }
 
-fn selectors() -> Topic {
-    let items = [
+fn selectors() -> Vec<Part> {
+    let text = "\
+Commands work on the interfaces that they are given. Several selectors are joined. Without one, they work on all
+physical interfaces that are up or have queue IRQs. A selector that matches nothing is an error, and with
+--if-present a note.";
+    let forms = [
         (
             "eth2",
             "the interface of that name, or of that alternative name",
@@ -142,27 +175,13 @@ fn selectors() -> Topic {
             "a bond, team, VLAN, bridge or macvlan: the physical interfaces below it",
         ),
     ];
-    let item = |(form, means): (&str, &str)| Part::Item(form.to_owned(), format!("{means}."));
-    let mut parts = vec![
-        Part::Text(
-            "Commands work on the interfaces that they are given. Several selectors are joined. Without one, they work on all
-physical interfaces that are up or have queue IRQs. A selector that matches nothing is an error, and with
---if-present a note.",
-        ),
-        Part::Heading("Forms"),
-    ];
-    parts.extend(items.map(item));
-    parts.push(Part::Heading("Examples"));
-    parts.push(Part::Example(
-        "nicpin status eth2\nnicpin plan 'ens*' driver:ice\nnicpin check --if-present bond0"
-            .to_owned(),
-    ));
-    Topic {
-        name: "selectors",
-        page: ("nicpin-selectors", 7),
-        about: "how to name interfaces",
-        parts,
-    }
+    let item = |(form, means): (&str, &str)| Part::Item(bold(form), format!("{means}."));
+    let examples =
+        "nicpin status eth2\nnicpin plan 'ens*' driver:ice\nnicpin check --if-present bond0";
+    let mut parts = vec![Part::Text(text.into()), Part::Heading("Forms")];
+    parts.extend(forms.map(item));
+    parts.extend([Part::Heading("Examples"), Part::Example(examples.into())]);
+    parts
 }
 
 /// What nicpin.toml(5) says before the parts of a policy.
@@ -172,8 +191,11 @@ from /etc/nicpin.toml if that exists, or from the file of --config. An unknown k
 line and column. apply and restore refuse a file that a user other than root and the one who runs nicpin may write or
 replace.";
 
-fn policy() -> Topic {
-    let mut parts = vec![Part::Text(ABOUT_POLICY), Part::Text(POLICY)];
+fn policy() -> Vec<Part> {
+    let mut parts = [ABOUT_POLICY, POLICY]
+        .map(|text| Part::Text(text.into()))
+        .into_iter()
+        .collect_vec();
     for (title, for_interfaces) in [
         ("Settings of interfaces", true),
         ("Settings of the machine", false),
@@ -182,24 +204,19 @@ fn policy() -> Topic {
         let entries = SETTINGS.iter();
         for entry in entries.filter(|entry| entry.is_for_interfaces() == for_interfaces) {
             let help = format!("{}. {}", entry.help, entry.note);
-            parts.push(Part::Item(entry.key.to_owned(), help.trim_end().to_owned()));
+            parts.push(Part::Item(bold(entry.key), help.trim_end().into()));
             for (at, (value, means)) in entry.in_file().into_iter().enumerate() {
                 let default = if at == 0 { " (the default)" } else { "" };
-                parts.push(Part::Value(value, means + default));
+                parts.push(Part::Value(bold(value), means + default));
             }
         }
     }
     parts.push(Part::Heading("Conditions of a rule"));
-    parts.extend(CONDITIONS.map(|(name, what)| Part::Item(name.to_owned(), what.to_owned())));
-    parts.push(Part::Heading("Examples"));
-    let mut lines = RULES
-        .lines()
-        .map(|line| line.trim_start_matches(['#', ' ']));
-    parts.push(Part::Example(lines.join("\n")));
-    Topic {
-        name: "policy",
-        page: ("nicpin.toml", 5),
-        about: "the policy of nicpin",
-        parts,
-    }
+    parts.extend(CONDITIONS.map(|(name, what)| Part::Item(bold(name), what.into())));
+    let lines = RULES.lines();
+    let example = lines
+        .map(|line| line.trim_start_matches(['#', ' ']))
+        .join("\n");
+    parts.extend([Part::Heading("Examples"), Part::Example(example)]);
+    parts
 }

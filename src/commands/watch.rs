@@ -4,7 +4,6 @@ mod outcome;
 
 use std::ffi::OsString;
 use std::io;
-use std::mem::take;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,16 +11,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use nix::sys::signal::Signal;
+use nix::time::{ClockId, clock_gettime};
 
 use crate::commands::args::{General, TargetArgs};
 use crate::commands::inputs::{CONFIG, Purpose, open_to_write, read_policy};
-use crate::commands::journal::{self, Priority};
+use crate::commands::journal::{self, Manager, Priority};
 use crate::commands::sampling::seconds_since_1970 as wall;
 use crate::screen;
 use crate::watch::state::{self, Lock};
-use crate::watch::{
-    Child, ContendedSettings, Demand, Event, Events, Kind, Manager, Schedule, Sources,
-};
+use crate::watch::{Child, ContendedSettings, Event, Events, Kind, Schedule, Sources};
 use nicpin::policy::Policy;
 use nicpin::read::topology;
 use nicpin::report::exit::Exit;
@@ -70,6 +68,13 @@ pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
     let (policy, text) = valid_policy(cli, args, &root)?;
     let sources = Sources::open(&root, &path).context("cannot wait for events")?;
     let pid = i32::try_from(std::process::id()).unwrap_or_default();
+    let state = Watcher {
+        pid,
+        started: state::start_of(pid).unwrap_or_default(),
+        since: wall(),
+        observe: args.observe,
+        ..Watcher::default()
+    };
     let watching = Loop {
         cli,
         args,
@@ -87,20 +92,12 @@ pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
         schedule: Schedule::new(Duration::ZERO),
         contended: ContendedSettings::default(),
         start: Instant::now(),
-        alive: Duration::ZERO,
-        events: Events::default(),
         follows_up: false,
         run: None,
         metrics: None,
         spent: Duration::ZERO,
         interfaces: 0,
-        state: Watcher {
-            pid,
-            started: state::start_of(pid).unwrap_or_default(),
-            since: wall(),
-            observe: args.observe,
-            ..Watcher::default()
-        },
+        state,
         look_again: Duration::ZERO,
         has_slept: true,
     };
@@ -151,11 +148,7 @@ struct Loop<'a> {
     schedule: Schedule,
     contended: ContendedSettings,
     start: Instant,
-    /// When systemd last got a message that this process is alive.
-    alive: Duration,
-    /// The events that the next run is for.
-    events: Events,
-    /// Whether an earlier run may have caused all of them.
+    /// Whether an earlier run may have caused all events that the next one is for.
     follows_up: bool,
     run: Option<Run>,
     /// The process that writes metrics.
@@ -181,8 +174,8 @@ struct Run {
     /// The events since it began.
     during: Events,
     follows_up: bool,
-    /// The signal that it was sent because it takes too long.
-    signalled: Option<Signal>,
+    /// When it takes too long, and the signal that it gets then.
+    limit: (Duration, Signal),
 }
 
 impl Loop<'_> {
@@ -221,22 +214,28 @@ impl Loop<'_> {
             for signal in woken.signals {
                 match signal {
                     Signal::SIGHUP => {
-                        self.manager.reloading();
+                        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
+                        let now = now.unwrap_or_default().as_micros();
+                        self.manager
+                            .send(&format!("RELOADING=1\nMONOTONIC_USEC={now}"));
                         self.happened(Event::of(Kind::Policy));
                         self.refresh_policy();
                         self.show();
                     }
                     Signal::SIGUSR1 => {
-                        let now = self.now();
-                        self.schedule.at_once(now);
+                        self.schedule.at_once = true;
                         self.happened(Event::of(Kind::Request));
                     }
                     Signal::SIGTERM | Signal::SIGINT => return self.end(),
-                    _ => self.reap()?,
+                    _ => self.reap(),
                 }
             }
-            self.limit_run();
-            self.stay_alive();
+            let now = self.now();
+            if let Some(run) = self.run.as_mut().filter(|run| now >= run.limit.0) {
+                run.child.signal(run.limit.1);
+                run.limit = (now + GRACE, Signal::SIGKILL);
+            }
+            self.manager.alive(now);
         }
     }
 
@@ -246,11 +245,10 @@ impl Loop<'_> {
             self.contended.kernel_event(interface);
         }
         if let Some(run) = &mut self.run {
-            run.during.add(event);
+            run.during.extend(event);
         } else {
-            self.schedule.event(self.start.elapsed());
+            self.schedule.add(event, self.start.elapsed());
             self.follows_up = false;
-            self.events.add(event);
         }
     }
 
@@ -264,23 +262,18 @@ impl Loop<'_> {
         match valid_policy(self.cli, self.args, self.root) {
             Ok((policy, text)) => {
                 if text != last.text || last.error.is_some() {
-                    report(
-                        Priority::Notice,
-                        &format!("{}: the policy is in force", last.path),
-                    );
+                    let text = format!("{}: the policy is in force", last.path);
+                    report(Priority::Notice, &text);
                 }
                 (last.text, last.policy) = (text, policy);
                 (last.copy, last.error) = (None, None);
             }
             Err(error) => {
-                let error = Some(format!("{error:#}"));
-                if last.error != error {
-                    let why = error.as_deref().unwrap_or_default();
-                    report(
-                        Priority::Warning,
-                        &format!("{why}; the policy before stays in force"),
-                    );
-                    last.error = error;
+                let error = format!("{error:#}");
+                if last.error.as_ref() != Some(&error) {
+                    let text = format!("{error}; the policy before stays in force");
+                    report(Priority::Warning, &text);
+                    last.error = Some(error);
                 }
                 if last.copy.is_none() {
                     // Without the copy a run fails on the file, and reports it.
@@ -306,12 +299,9 @@ impl Loop<'_> {
             self.look_again = now + LOOK_AGAIN;
             return;
         }
-        match self.schedule.begin(now) {
-            None => return,
-            Some(Demand::Events) => {}
-            Some(Demand::Periodic) => self.events.add(Event::of(Kind::Periodic)),
-            Some(Demand::Retry) => self.events.add(Event::of(Kind::Retry)),
-        }
+        let Some(events) = self.schedule.begin(now) else {
+            return;
+        };
         self.refresh_policy();
         self.watch_partitions();
         let programs = self.policy.policy.programs();
@@ -320,11 +310,10 @@ impl Loop<'_> {
                 "cannot wait for changes of programs' CPUs: {error}"
             ));
         }
-        let events = take(&mut self.events);
-        let follows_up = take(&mut self.follows_up);
         let left_alone = self.contended.left_alone(now);
         let leave = left_alone.flat_map(|(setting, _)| ["--leave", &setting.name]);
         let started = self.child(leave);
+        let follows_up = std::mem::take(&mut self.follows_up);
         let is_of_old_plan = events.are_of_old_plan();
         let shown = WatcherRun {
             at: wall(),
@@ -341,7 +330,7 @@ impl Loop<'_> {
                     is_of_old_plan,
                     during: Events::default(),
                     follows_up,
-                    signalled: None,
+                    limit: (now + LONGEST_RUN, Signal::SIGTERM),
                 });
             }
             Err(error) => {
@@ -368,58 +357,25 @@ impl Loop<'_> {
 
     fn time_to_sleep(&self) -> Duration {
         let next = match &self.run {
-            Some(run) if run.signalled.is_some() => run.began + LONGEST_RUN + GRACE,
-            Some(run) => run.began + LONGEST_RUN,
+            Some(run) => run.limit.0,
             None => self.schedule.due().max(self.look_again),
         };
-        let alive = self.manager.watchdog;
-        let alive = alive.map_or(Duration::MAX, |within| self.alive + within / 2);
-        next.min(alive).saturating_sub(self.now())
+        next.min(self.manager.alive_at()).saturating_sub(self.now())
     }
 
-    /// Tells systemd that this process is alive. An idle watcher does so at its periodic check, not more often.
-    fn stay_alive(&mut self) {
-        let (now, watchdog) = (self.now(), self.manager.watchdog);
-        if watchdog.is_some_and(|within| now >= self.alive + within / 4) {
-            self.manager.alive();
-            self.alive = now;
+    /// Ends what has ended: the run, and the process that writes metrics.
+    fn reap(&mut self) {
+        if let Some(mut metrics) = self.metrics.take_if(Child::has_ended) {
+            self.metrics_ended(metrics.error());
         }
-    }
-
-    fn limit_run(&mut self) {
-        let now = self.now();
-        let Some(run) = &mut self.run else { return };
-        let signal = match run.signalled {
-            None if now >= run.began + LONGEST_RUN => Signal::SIGTERM,
-            Some(Signal::SIGTERM) if now >= run.began + LONGEST_RUN + GRACE => Signal::SIGKILL,
-            _ => return,
-        };
-        run.child.signal(signal);
-        run.signalled = Some(signal);
-    }
-
-    /// Ends the run whose process has ended.
-    fn reap(&mut self) -> Result<()> {
-        match self.metrics.take().map(Child::ended).transpose()? {
-            Some(Err(child)) => self.metrics = Some(child),
-            Some(Ok(ended)) => self.metrics_ended(ended.error()),
-            None => {}
+        if let Some(mut run) = self.run.take_if(|run| run.child.has_ended()) {
+            let milliseconds = self.now().saturating_sub(run.began).as_millis();
+            run.shown.milliseconds = u64::try_from(milliseconds).unwrap_or(u64::MAX);
+            let report = run.child.report();
+            let again = self.after(run.during, report.as_ref().ok(), run.follows_up);
+            self.finished(run.shown, report, run.is_of_old_plan, again);
+            self.has_slept = false;
         }
-        let Some(mut run) = self.run.take() else {
-            return Ok(());
-        };
-        match run.child.ended()? {
-            Err(child) => self.run = Some(Run { child, ..run }),
-            Ok(ended) => {
-                let milliseconds = self.now().saturating_sub(run.began).as_millis();
-                run.shown.milliseconds = u64::try_from(milliseconds).unwrap_or(u64::MAX);
-                let report = ended.report();
-                let again = self.after(run.during, report.as_ref().ok(), run.follows_up);
-                self.finished(run.shown, report, run.is_of_old_plan, again);
-            }
-        }
-        self.has_slept = false;
-        Ok(())
     }
 
     /// Nothing is written until a trial or the pause of a restore has ended.
@@ -447,20 +403,19 @@ impl Loop<'_> {
 
     /// Saves the state for `nicpin status`, and tells systemd.
     fn show(&self) {
-        // `status` shows less without it; nothing else depends on it.
-        let _ = self
-            .lock
-            .as_ref()
-            .map(|_| state::WATCHER.save(self.root, &self.state));
-        let next = self.schedule.next_check().saturating_sub(self.now());
+        if self.lock.is_some() {
+            // `status` shows less without it; nothing else depends on it.
+            let _ = state::WATCHER.save(self.root, &self.state);
+        }
+        let next = self.schedule.check_at.saturating_sub(self.now());
         let next = wall() + next.as_secs();
         let line = screen::status::line(&self.state, self.interfaces, next);
-        self.manager.ready(&line);
+        self.manager.send(&format!("READY=1\nSTATUS={line}"));
     }
 
     /// Ends without restoring. A run stops before its next write.
     fn end(self) -> Result<Exit> {
-        self.manager.stopping();
+        self.manager.send("STOPPING=1");
         if let Some(run) = self.run {
             run.child.signal(if self.args.observe {
                 Signal::SIGKILL
@@ -469,7 +424,9 @@ impl Loop<'_> {
             });
             run.child.wait(GRACE)?;
         }
-        let _ = self.lock.map(|_| state::WATCHER.remove(self.root));
+        if self.lock.is_some() {
+            let _ = state::WATCHER.remove(self.root);
+        }
         Ok(Exit::Planned)
     }
 }

@@ -1,7 +1,7 @@
 //! A run of `nicpin watch`. It writes nothing while the watcher is paused, leaves the settings alone that another program
 //! contended for, and prints a [`RunReport`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use anyhow::{Result, ensure};
@@ -99,73 +99,60 @@ fn applied(
         // Under the lock: a restore pauses the watcher before it takes the lock.
         ensure!(!PAUSE.exists(root), Paused);
         let (machine, mut plan) = plan(root)?;
-        let planned = apply::planned(&machine, &plan);
-        let left = planned
-            .iter()
-            .filter(|(setting, _)| leave.contains(&setting.key()));
-        let left: BTreeSet<String> = left.map(|(setting, _)| setting.path()).collect();
-        plan.writes.retain(|write| !left.contains(&*write.path));
+        for (setting, _) in apply::planned(&machine, &plan) {
+            if leave.contains(&setting.key()) {
+                let path = setting.path();
+                plan.writes.retain(|write| *write.path != *path);
+            }
+        }
         Ok((machine, plan))
     };
     apply_when_safe(root, options, plan, start::stop_apply)
 }
 
 fn report(done: &Applied, unknown: &[Unplannable]) -> RunReport {
-    let settings = apply::planned(&done.machine, &done.plan);
-    let names = settings
-        .iter()
-        .map(|(setting, _)| (setting.path(), setting.key()));
-    let names: BTreeMap<String, String> = names.collect();
-    let written = |WriteResult {
-                       path,
-                       interface,
-                       value,
-                       ..
-                   }: &WriteResult| {
-        let setting = ChangedSetting {
-            name: names.get(path).unwrap_or(path).clone(),
-            interface: interface.clone(),
-            path: path.clone(),
-        };
-        (setting, value.clone())
-    };
-    let because = |what: String, why: &Option<String>| {
+    let results = done.results.iter().map(|of| (of.path.as_str(), of));
+    let results: BTreeMap<&str, &WriteResult> = results.collect();
+    let (mut written, mut vectors) = (Vec::new(), Vec::new());
+    for (setting, text) in apply::planned(&done.machine, &done.plan) {
+        let path = setting.path();
+        let result = results.get(path.as_str());
+        let fallback = result.and_then(|of| of.fallback.as_ref());
+        let text = fallback.unwrap_or(&text).trim().to_owned();
+        vectors.extend(setting.irq().map(|irq| (irq, text)));
+        if let Some(result) = result.filter(|of| of.changed()) {
+            let (name, interface) = (setting.key(), result.interface.clone());
+            let changed = ChangedSetting {
+                name,
+                interface,
+                path,
+            };
+            written.push((changed, result.value.clone()));
+        }
+    }
+    let because = |what: &str, why: &Option<String>| {
         format!("{what}: {}", why.as_deref().unwrap_or_default())
     };
     let irqbalance = done.irqbalance.iter().filter(|outcome| outcome.failed());
     let channels = done.channels.iter().filter(|of| of.refused.is_some());
     let refused = done.results.iter().filter(|result| result.failed());
     let failures = irqbalance
-        .map(|outcome| because("irqbalance".into(), &outcome.detail))
-        .chain(channels.map(|of| because(format!("channels of {}", of.interface), &of.refused)))
-        .chain(refused.map(|result| because(shown(&result.path).into(), &result.detail)))
-        .chain(
-            unknown
-                .iter()
-                .map(|of| format!("{}: cannot be planned", of.interface)),
-        );
-    let fallbacks = done.results.iter();
-    let fallbacks = fallbacks.filter_map(|of| Some((of.path.clone(), of.fallback.as_ref()?)));
-    let fallbacks: BTreeMap<String, &String> = fallbacks.collect();
-    let vectors = settings.iter().filter_map(|(setting, text)| {
-        let text = fallbacks.get(&setting.path()).unwrap_or(&text);
-        Some((setting.irq()?, text.trim().to_owned()))
-    });
+        .map(|outcome| because("irqbalance", &outcome.detail))
+        .chain(channels.map(|of| because(&format!("channels of {}", of.interface), &of.refused)))
+        .chain(refused.map(|result| because(&shown(&result.path), &result.detail)));
+    let unplanned = unknown
+        .iter()
+        .map(|of| format!("{}: cannot be planned", of.interface));
     RunReport {
         paused: false,
         interfaces: done.plan.interfaces.len(),
         changed: done.tally.changed,
         failed: done.tally.failed() + unknown.len(),
-        failures: failures.take(MOST_FAILURES).collect(),
+        failures: failures.chain(unplanned).take(MOST_FAILURES).collect(),
         channels: done.channels.iter().any(|change| change.refused.is_none()),
         irqbalance: done.irqbalance.as_ref().is_some_and(|of| of.changed),
-        written: done
-            .results
-            .iter()
-            .filter(|of| of.changed())
-            .map(written)
-            .collect(),
-        vectors: vectors.collect(),
+        written,
+        vectors,
         writers: writers(&done.machine.other_tools),
     }
 }

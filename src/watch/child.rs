@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child as Process, Command, ExitStatus, Stdio};
+use std::process::{Child as Process, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use nicpin::report::run::ChangedSetting;
-use nicpin::root::sys;
+use nicpin::root::{errno_words, sys};
 
 /// Bytes of a report and of error messages that are read. 65,536 changed settings need 8 MiB.
 const MOST_OUTPUT: usize = 16 << 20;
@@ -32,21 +32,15 @@ impl Child {
         let mut command = Command::new("/proc/self/exe");
         // The watcher waits for its signals by a descriptor and blocks them.
         sys::unblock_signals(&mut command);
-        let process = command
-            .args(arguments)
-            // They are the watcher's: systemd would take the child for the service.
-            .env_remove("NOTIFY_SOCKET")
-            .env_remove("WATCHDOG_USEC")
-            .env_remove("WATCHDOG_PID")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let (output, errors) = (Vec::new(), Vec::new());
+        // They are the watcher's: systemd would take the child for the service.
+        for name in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"] {
+            command.env_remove(name);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         let child = Self {
-            process,
-            output,
-            errors,
+            process: command.args(arguments).stderr(Stdio::piped()).spawn()?,
+            output: Vec::new(),
+            errors: Vec::new(),
         };
         for stream in child.streams() {
             fcntl(stream, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -56,10 +50,8 @@ impl Child {
 
     /// The descriptors that have its output.
     pub fn streams(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let output = self.process.stdout.as_ref().map(AsFd::as_fd);
-        output
-            .into_iter()
-            .chain(self.process.stderr.as_ref().map(AsFd::as_fd))
+        let output = self.process.stdout.iter().map(AsFd::as_fd);
+        output.chain(self.process.stderr.iter().map(AsFd::as_fd))
     }
 
     /// Reads what it has written so far.
@@ -90,18 +82,33 @@ impl Child {
         self.process.wait().map(drop)
     }
 
-    /// Its end, if it has ended; otherwise itself.
-    pub fn ended(mut self) -> io::Result<Result<Ended, Self>> {
-        let Some(status) = self.process.try_wait()? else {
-            return Ok(Err(self));
-        };
-        self.read()?;
-        let Self { output, errors, .. } = self;
-        Ok(Ok(Ended {
-            status,
-            output,
-            errors,
-        }))
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.process.try_wait().map_or(true, |end| end.is_some())
+    }
+
+    /// The report of one that has ended, or the error in words.
+    pub fn report(mut self) -> Result<RunReport, String> {
+        let error = self.error();
+        if self.output.len() > MOST_OUTPUT {
+            return Err("the run wrote an endless report".to_owned());
+        }
+        let unreadable = |error| format!("the report of the run cannot be read: {error}");
+        serde_json::from_slice(&self.output)
+            .map_err(|unread| error.unwrap_or_else(|| unreadable(unread)))
+    }
+
+    /// The error message of one that has failed; `None` if it ended with a report.
+    pub fn error(&mut self) -> Option<String> {
+        let end = self.process.wait();
+        match end.and_then(|end| self.read().map(|()| end.signal())) {
+            Err(error) => return Some(errno_words(&error)),
+            Ok(Some(signal)) => return Some(format!("the run was ended by signal {signal}")),
+            Ok(None) => {}
+        }
+        let errors = String::from_utf8_lossy(&self.errors);
+        let line = errors.lines().next()?;
+        Some(line.strip_prefix("nicpin: ").unwrap_or(line).to_owned())
     }
 }
 
@@ -115,36 +122,6 @@ fn read_some(stream: &mut Option<impl io::Read>, to: &mut Vec<u8>, most: usize) 
         _ => *stream = None,
     }
     Ok(())
-}
-
-/// What a child has left.
-#[derive(Debug)]
-pub struct Ended {
-    status: ExitStatus,
-    output: Vec<u8>,
-    errors: Vec<u8>,
-}
-
-impl Ended {
-    /// Its report, or the error in words.
-    pub fn report(&self) -> Result<RunReport, String> {
-        if self.output.len() > MOST_OUTPUT {
-            return Err("the run wrote an endless report".to_owned());
-        }
-        let unreadable = |error| format!("the report of the run cannot be read: {error}");
-        serde_json::from_slice(&self.output)
-            .map_err(|error| self.error().unwrap_or_else(|| unreadable(error)))
-    }
-
-    /// The error message of a command that has failed; `None` if it ended with a report.
-    pub fn error(&self) -> Option<String> {
-        if let Some(signal) = self.status.signal() {
-            return Some(format!("the run was ended by signal {signal}"));
-        }
-        let errors = String::from_utf8_lossy(&self.errors);
-        let line = errors.lines().next()?;
-        Some(line.strip_prefix("nicpin: ").unwrap_or(line).to_owned())
-    }
 }
 
 /// What a run did, as it prints it for the watcher.

@@ -120,11 +120,21 @@ pub struct Events {
     pub count: usize,
 }
 
+impl From<Event> for Events {
+    fn from(event: Event) -> Self {
+        let first = vec![event];
+        Self { first, count: 1 }
+    }
+}
+
 impl Events {
-    pub fn add(&mut self, event: Event) {
-        self.count += 1;
-        if self.first.iter().all(|first| first.kind != event.kind) {
-            self.first.push(event);
+    pub fn extend(&mut self, more: impl Into<Self>) {
+        let Self { first, count } = more.into();
+        self.count += count;
+        for event in first {
+            if self.first.iter().all(|first| first.kind != event.kind) {
+                self.first.push(event);
+            }
         }
     }
 
@@ -139,11 +149,12 @@ impl Events {
 
     /// Whether what a run for them writes was planned before, so that another program may have changed it.
     pub fn are_of_old_plan(&self) -> bool {
-        let is_fresh_start = |event: &Event| {
-            use Kind::{Exclusive, Near, Policy, Released, Start};
-            matches!(event.kind, Start | Policy | Released | Exclusive | Near)
-        };
-        !self.first.iter().any(is_fresh_start)
+        use Kind::{Exclusive, Near, Policy, Released, Start};
+        let fresh_starts = [Start, Policy, Released, Exclusive, Near];
+        !self
+            .first
+            .iter()
+            .any(|event| fresh_starts.contains(&event.kind))
     }
 
     /// All but those of a kind.

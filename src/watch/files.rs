@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
+use std::mem::{replace, take};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
@@ -57,9 +58,6 @@ enum Watched {
 pub struct Files {
     inotify: Inotify,
     watches: BTreeMap<WatchDescriptor, Watched>,
-    run: PathBuf,
-    irqbalance: PathBuf,
-    state: PathBuf,
     /// The policy file, and the file that it is a link to.
     policy: BTreeSet<PathBuf>,
     /// The planned affinity of each IRQ.
@@ -78,18 +76,13 @@ impl Files {
     pub(super) fn open(root: &Root, policy: &str) -> io::Result<Self> {
         let top = Root::open(Path::new("/")).ok();
         let target = top.and_then(|top| top.canonical(policy).ok()?);
+        let policy = [policy.to_owned()].into_iter().chain(target);
+        // What stands for no policy does not change, and everybody writes to it.
+        let policy = policy.filter(|path| path != "/dev/null");
         let mut files = Self {
             inotify: Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?,
             watches: BTreeMap::new(),
-            run: root.outside(RUN),
-            irqbalance: root.outside(IRQBALANCE),
-            state: root.outside(STATE_DIR),
-            policy: [policy.into()]
-                .into_iter()
-                .chain(target.map(PathBuf::from))
-                // What stands for no policy does not change, and everybody writes to it.
-                .filter(|path| path.as_os_str() != "/dev/null")
-                .collect(),
+            policy: policy.map(PathBuf::from).collect(),
             planned: BTreeMap::new(),
             exclusive: (CpuSet::new(), None),
             programs: BTreeSet::new(),
@@ -99,8 +92,8 @@ impl Files {
         for file in files.policy.clone() {
             file.parent().map(|above| files.watch(above)).transpose()?;
         }
-        files.watch(&files.state.clone())?;
-        files.watch_irqbalance()?;
+        files.watch(&root.outside(STATE_DIR))?;
+        files.watch_irqbalance(root)?;
         files.look_at_cgroups(root)?;
         Ok(files)
     }
@@ -124,39 +117,33 @@ impl Files {
         )
     }
 
-    /// Watches these files in place of all of the kind that `is_old` says.
+    /// Watches these files in place of all that `is_old` is true of.
     fn replace(
         &mut self,
-        is_old: fn(&Watched) -> bool,
-        mut new: impl Iterator<Item = (PathBuf, AddWatchFlags, Watched)>,
+        is_old: impl Fn(&Watched) -> bool,
+        new: impl IntoIterator<Item = (PathBuf, AddWatchFlags, Watched)>,
     ) -> nix::Result<()> {
-        let watches = std::mem::take(&mut self.watches).into_iter();
+        let watches = take(&mut self.watches).into_iter();
         let (old, others): (BTreeMap<_, _>, _) = watches.partition(|(_, of)| is_old(of));
         self.watches = others;
+        let mut new = new.into_iter();
         let added = new.try_for_each(|(path, flags, of)| self.add(&path, flags, of).map(drop));
-        for watch in old
-            .into_keys()
-            .filter(|watch| !self.watches.contains_key(watch))
-        {
-            // The file may be gone, and its watch with it.
-            let _ = self.inotify.rm_watch(watch);
+        for watch in old.into_keys() {
+            if !self.watches.contains_key(&watch) {
+                // The file may be gone, and its watch with it.
+                let _ = self.inotify.rm_watch(watch);
+            }
         }
         added
     }
 
     /// Watches irqbalance's directory, or else the one above it until it exists.
-    fn watch_irqbalance(&mut self) -> io::Result<()> {
-        let (run, irqbalance) = (self.run.clone(), self.irqbalance.clone());
+    fn watch_irqbalance(&mut self, root: &Root) -> io::Result<()> {
+        let (run, irqbalance) = (root.outside(RUN), root.outside(IRQBALANCE));
         // Again after the one above: it may have been made since the first look, and nobody would say so.
-        let is_there = self.watch(&irqbalance)? || self.watch(&run)? && self.watch(&irqbalance)?;
-        if !is_there {
-            return Ok(());
-        }
-        let above = Watched::Directory(run);
-        let mut watches = self.watches.iter();
-        if let Some((&watch, _)) = watches.find(|(_, of)| **of == above) {
-            self.watches.remove(&watch);
-            self.inotify.rm_watch(watch)?;
+        if self.watch(&irqbalance)? || self.watch(&run)? && self.watch(&irqbalance)? {
+            let above = Watched::Directory(run);
+            self.replace(|watched| *watched == above, [])?;
         }
         Ok(())
     }
@@ -260,17 +247,17 @@ impl Files {
         if is_gone {
             self.watches.remove(&event.wd);
         }
-        if is_gone && directory == self.irqbalance
-            || is_new && file.as_ref() == Some(&self.irqbalance)
-        {
-            self.watch_irqbalance()?;
+        let irqbalance = root.outside(IRQBALANCE);
+        let is_of_irqbalance = directory == irqbalance;
+        if is_gone && is_of_irqbalance || is_new && file.as_ref() == Some(&irqbalance) {
+            self.watch_irqbalance(root)?;
             // It may have been made again, and may have made its socket, before it was watched.
             woken.events.extend(irqbalance_has_started(root));
         }
         let Some((file, name)) = file.zip(event.name.as_deref()) else {
             return Ok(());
         };
-        if directory == self.irqbalance && is_new && is_socket(name) {
+        if is_of_irqbalance && is_new && is_socket(name) {
             woken.events.push(Event::of(Kind::Irqbalance));
         }
         woken.state |= RELEASES.iter().any(|path| file == root.outside(path));
@@ -294,7 +281,7 @@ impl Files {
         let mut found = look(&self.programs);
         for _ in 0..TRIES {
             self.watch_cgroups(root, &found.0, &found.1)?;
-            let before = std::mem::replace(&mut found, look(&self.programs));
+            let before = replace(&mut found, look(&self.programs));
             if found == before {
                 break;
             }
@@ -314,29 +301,32 @@ impl Files {
         let slices = units.iter().flat_map(|unit| &unit.slices);
         let cgroups = units.iter().flat_map(|unit| &unit.cgroup);
         let parents = found.parents.iter().chain(slices.clone());
-        let files_of = |cgroups: &mut dyn Iterator<Item = &String>, files: &[&str]| {
-            let pairs = cgroups.cartesian_product(files);
-            pairs
-                .map(|(cgroup, file)| format!("{cgroup}/{file}"))
-                .collect_vec()
+        let directories = parents
+            .clone()
+            .map(|path| (root.outside(path), NAMES, Watched::Cgroup));
+        let mut all = directories.collect_vec();
+        let mut files = |cgroup: &String, files: &[&str], watched: &Watched| {
+            all.extend(files.iter().map(|file| {
+                let path = root.outside(&format!("{cgroup}/{file}"));
+                (path, AddWatchFlags::IN_MODIFY, watched.clone())
+            }));
         };
-        let files = [
-            files_of(&mut parents.clone(), &[CONTROLLERS]),
-            files_of(&mut found.cgroups.iter(), &PARTITION_FILES),
-            // A slice limits the units below it.
-            files_of(&mut slices.chain(cgroups.clone()), &[CPUS]),
-            files_of(&mut cgroups.clone(), &["cgroup.events"]),
-        ];
-        let files = files.into_iter().flatten();
-        let states = files_of(&mut found.cgroups.iter(), &[cgroups::PARTITION]);
-        let all = (parents.map(|directory| (directory.clone(), NAMES, Watched::Cgroup)))
-            .chain(files.map(|file| (file, AddWatchFlags::IN_MODIFY, Watched::Cgroup)))
-            .chain(
-                states
-                    .into_iter()
-                    .map(|file| (file, AddWatchFlags::IN_MODIFY, Watched::Partition)),
-            )
-            .map(|(path, flags, of)| (root.outside(&path), flags, of));
+        for parent in parents {
+            files(parent, &[CONTROLLERS], &Watched::Cgroup);
+        }
+        for cgroup in &found.cgroups {
+            files(cgroup, &PARTITION_FILES, &Watched::Cgroup);
+        }
+        // A slice limits the units below it.
+        for slice in slices {
+            files(slice, &[CPUS], &Watched::Cgroup);
+        }
+        for cgroup in cgroups {
+            files(cgroup, &[CPUS, "cgroup.events"], &Watched::Cgroup);
+        }
+        for cgroup in &found.cgroups {
+            files(cgroup, &[cgroups::PARTITION], &Watched::Partition);
+        }
         let is_old = |watched: &_| matches!(watched, Watched::Cgroup | Watched::Partition);
         let added = self.replace(is_old, all);
         self.is_full = added == Err(Errno::ENOSPC);

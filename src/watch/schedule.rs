@@ -1,7 +1,10 @@
 //! When to run: quiet after the last event, a budget of CPU time, a periodic check, and another try after a failure.
 //! Pure: the time is passed in, as the duration since any fixed moment.
 
+use std::mem::take;
 use std::time::Duration;
+
+use crate::watch::event::{Event, Events, Kind};
 
 /// A run waits until this long after the last event, and at most so long after the first one.
 const QUIET: Duration = Duration::from_millis(200);
@@ -16,53 +19,35 @@ pub(super) const PERIOD: Duration = Duration::from_secs(300);
 /// Before another try after a failure; doubles up to [`PERIOD`].
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 
-/// When the next run starts.
-#[derive(Debug, Clone)]
+/// When the next run starts, and for what.
+#[derive(Debug, Clone, Default)]
 pub struct Schedule {
-    /// The first and the last event since the last run started.
-    events: Option<(Duration, Duration)>,
-    /// Whether to run without waiting for anything.
-    at_once: bool,
+    /// What came since the last run started, and when the first and the last of it came.
+    events: Events,
+    came: Option<(Duration, Duration)>,
+    /// Whether to run without waiting for anything: neither for quiet nor for the budget.
+    pub at_once: bool,
     /// When the runs of the last minute began, and the CPU time that they took.
     runs: Vec<(Duration, Duration)>,
-    check_at: Duration,
+    /// The time of the periodic check.
+    pub check_at: Duration,
     retry_at: Option<Duration>,
+    /// How long before the next try, but the first one.
     retry: Duration,
-}
-
-/// Why a run is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Demand {
-    Events,
-    Periodic,
-    Retry,
 }
 
 impl Schedule {
     pub fn new(now: Duration) -> Self {
         Self {
-            events: None,
-            at_once: false,
-            runs: Vec::new(),
             check_at: now + PERIOD,
-            retry_at: None,
             retry: FIRST_RETRY,
+            ..Self::default()
         }
     }
 
-    pub fn event(&mut self, now: Duration) {
-        self.events.get_or_insert((now, now)).1 = now;
-    }
-
-    /// Somebody asked for a run: it waits neither for quiet nor for the budget.
-    pub fn at_once(&mut self, now: Duration) {
-        self.event(now);
-        self.at_once = true;
-    }
-
-    /// The time of the periodic check.
-    pub fn next_check(&self) -> Duration {
-        self.check_at
+    pub fn add(&mut self, events: impl Into<Events>, now: Duration) {
+        self.came.get_or_insert((now, now)).1 = now;
+        self.events.extend(events);
     }
 
     /// When the next run is due.
@@ -70,7 +55,7 @@ impl Schedule {
         if self.at_once {
             return Duration::ZERO;
         }
-        let for_events = self.events.map(|(first, last)| {
+        let for_events = self.came.map(|(first, last)| {
             let quiet = (last + QUIET).min(first + LONGEST);
             let since = quiet.saturating_sub(MINUTE);
             let lately = self.runs.iter().filter(|(began, _)| *began > since);
@@ -85,21 +70,26 @@ impl Schedule {
         due.fold(self.check_at, Duration::min)
     }
 
-    /// Begins a run if one is due.
-    pub fn begin(&mut self, now: Duration) -> Option<Demand> {
+    /// Begins a run if one is due, and returns what it is for.
+    pub fn begin(&mut self, now: Duration) -> Option<Events> {
         if now < self.due() {
             return None;
         }
-        let demand = match &self.events {
-            Some(_) => Demand::Events,
-            None if self.retry_at.is_some_and(|at| at <= now) => Demand::Retry,
-            None => Demand::Periodic,
-        };
-        (self.events, self.at_once, self.retry_at) = (None, false, None);
+        let mut events = take(&mut self.events);
+        if self.came.take().is_none() {
+            let is_retry = self.retry_at.is_some_and(|at| at <= now);
+            let kind = if is_retry {
+                Kind::Retry
+            } else {
+                Kind::Periodic
+            };
+            events = Event::of(kind).into();
+        }
+        (self.at_once, self.retry_at) = (false, None);
         self.check_at = now + PERIOD;
         self.runs.retain(|(began, _)| *began + MINUTE >= now);
         self.runs.push((now, Duration::ZERO));
-        Some(demand)
+        Some(events)
     }
 
     /// Ends a run, which took this much CPU time. `again`: it has to be tried again.
@@ -107,12 +97,12 @@ impl Schedule {
         if let Some((_, of_run)) = self.runs.last_mut() {
             *of_run += cost;
         }
-        if again {
-            self.retry_at = Some(now + self.retry);
-            self.retry = PERIOD.min(2 * self.retry);
+        self.retry_at = again.then(|| now + self.retry);
+        self.retry = if again {
+            PERIOD.min(2 * self.retry)
         } else {
-            self.retry = FIRST_RETRY;
-        }
+            FIRST_RETRY
+        };
     }
 }
 
@@ -137,7 +127,7 @@ mod tests {
                 .unwrap()
                 .max(free_at);
             match events.next_if(|&event| event <= due) {
-                Some(event) => schedule.event(ms(event)),
+                Some(event) => schedule.add(Event::of(Kind::Link), ms(event)),
                 None if due > end => return runs,
                 None => {
                     assert!(schedule.begin(ms(due)).is_some());
@@ -180,21 +170,22 @@ mod tests {
     #[test]
     fn a_request_waits_for_nothing() {
         let mut schedule = Schedule::new(ms(0));
-        schedule.event(ms(0));
-        assert_eq!(schedule.begin(ms(3000)), Some(Demand::Events));
+        let link = Events::from(Event::of(Kind::Link));
+        schedule.add(link.clone(), ms(0));
+        assert_eq!(schedule.begin(ms(3000)), Some(link.clone()));
         schedule.end(ms(7000), ms(4000), false);
-        schedule.event(ms(4000));
+        schedule.add(link.clone(), ms(4000));
         assert_eq!(schedule.begin(ms(4900)), None);
-        schedule.at_once(ms(4900));
-        assert_eq!(schedule.begin(ms(4900)), Some(Demand::Events));
-        assert!(schedule.events.is_none());
+        schedule.at_once = true;
+        assert_eq!(schedule.begin(ms(4900)), Some(link));
+        assert!(schedule.came.is_none() && schedule.events.is_empty());
     }
 
     #[test]
     fn failures_are_tried_again_less_and_less_often() {
         let mut schedule = Schedule::new(ms(0));
         let mut now = ms(0);
-        schedule.at_once(now);
+        schedule.at_once = true;
         let mut waits = Vec::new();
         for _ in 0..11 {
             schedule.begin(now).unwrap();
@@ -203,10 +194,13 @@ mod tests {
             now = schedule.due();
         }
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
-        assert_eq!(schedule.begin(now), Some(Demand::Retry));
+        assert_eq!(schedule.begin(now), Some(Event::of(Kind::Retry).into()));
         schedule.end(now, ms(40), false);
         assert_eq!(schedule.due(), now + PERIOD);
-        assert_eq!(schedule.begin(now + PERIOD), Some(Demand::Periodic));
+        assert_eq!(
+            schedule.begin(now + PERIOD),
+            Some(Event::of(Kind::Periodic).into())
+        );
     }
 
     /// What holds for any events and any length of a run.

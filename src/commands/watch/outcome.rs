@@ -22,7 +22,7 @@ impl Loop<'_> {
     pub fn after(&mut self, during: Events, report: Option<&RunReport>, follows_up: bool) -> bool {
         let mut during = during.without(Kind::Affinity);
         if let Some(event) = self.sources.files.moved(self.root) {
-            during.add(event);
+            during.extend(event);
         }
         if during.is_empty() {
             return false;
@@ -30,8 +30,7 @@ impl Loop<'_> {
         self.follows_up = report.is_some_and(|of| during.may_be_own(of.channels, of.irqbalance));
         let again = self.follows_up && follows_up;
         if !again {
-            self.schedule.event(self.start.elapsed());
-            self.events = during;
+            self.schedule.add(during, self.start.elapsed());
         }
         again
     }
@@ -56,8 +55,8 @@ impl Loop<'_> {
                 run.failure = report.failures.first().cloned();
                 self.interfaces = report.interfaces;
                 self.log_run(&run, &report);
-                self.state.restores +=
-                    u64::from(run.changed > 0 && is_of_old_plan && !self.args.observe);
+                let is_restore = run.changed > 0 && is_of_old_plan && !self.args.observe;
+                self.state.restores += u64::from(is_restore);
                 self.fight(is_of_old_plan, &report, now);
                 self.guard(&report, now);
             }
@@ -143,13 +142,12 @@ impl Loop<'_> {
             ];
             journal::log(self.root, Priority::Warning, &text, &fields);
         }
-        let left = self
-            .contended
-            .left_alone(now)
-            .map(|(setting, until)| LeftAlone {
-                setting: setting.clone(),
-                until: seconds_since_1970() + until.saturating_sub(now).as_secs(),
-            });
+        let wall = seconds_since_1970();
+        let left = self.contended.left_alone(now);
+        let left = left.map(|(setting, until)| LeftAlone {
+            setting: setting.clone(),
+            until: wall + until.saturating_sub(now).as_secs(),
+        });
         self.state.left_alone = left.collect();
         self.state.contended = self.contended.count;
     }
