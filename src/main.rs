@@ -8,6 +8,7 @@ mod screen;
 mod start;
 mod watch;
 
+use std::env::args_os;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -31,7 +32,7 @@ fn program() -> ExitCode {
         // For the script of a shell, which shows no messages.
         Err(_) => return Exit::Failed.into(),
     }
-    let args: Vec<OsString> = std::env::args_os().collect();
+    let args: Vec<OsString> = args_os().collect();
     let json = command_line::wants_json(&args);
     let cli = match Cli::of(args) {
         Ok(cli) => cli,

@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::Builder;
+use std::thread::spawn;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -65,7 +66,7 @@ const ENDING: [Signal; 2] = [Signal::SIGINT, Signal::SIGTERM];
 fn catch(then: impl FnOnce(Signal) + Send + 'static) -> Result<()> {
     let signals: SigSet = not_ignored(&ENDING).collect();
     signals.thread_block()?;
-    std::thread::spawn(move || {
+    spawn(move || {
         let Ok(signal) = signals.wait() else { return };
         then(signal);
         // The next signal finds this thread.

@@ -1,7 +1,10 @@
 //! `nicpin apply`: write the plan, read it back, report what changed.
 
 use std::io::Read as _;
+use std::io::stdin;
+use std::path::absolute;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
@@ -197,7 +200,7 @@ fn prove(
         if left.is_zero() || cut_short {
             return Ok((proof.finish(root)?, cut_short));
         }
-        std::thread::sleep(POLL_INTERVAL.min(left));
+        sleep(POLL_INTERVAL.min(left));
         if proof.look(root)? {
             return Ok((proof.finish(root)?, false));
         }
@@ -211,11 +214,11 @@ fn read_stored(path: &Path) -> Result<Plan> {
     let (mut name, mut text) = (path.display().to_string(), String::new());
     if name == "-" {
         name = "standard input".into();
-        let read = std::io::stdin().take(MAX_PLAN).read_to_string(&mut text);
+        let read = stdin().take(MAX_PLAN).read_to_string(&mut text);
         read.with_context(|| name.clone())?;
     } else {
         // A path from the command line is not below --root.
-        let absolute = std::path::absolute(path).with_context(|| name.clone())?;
+        let absolute = absolute(path).with_context(|| name.clone())?;
         text = Root::open("/".as_ref())?.read(&absolute.to_string_lossy())?;
     }
     stored::parse(&text).map_err(|error| anyhow!("{name}: {error}"))

@@ -3,8 +3,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt as _;
+use std::panic::resume_unwind;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::scope;
+use std::thread::spawn;
 use std::time::{Duration, Instant};
 use std::{env, io};
 
@@ -38,7 +41,7 @@ pub fn run(
     builder.args(args).stdout(Stdio::from(io::stderr()));
     as_of_caller(&mut builder);
     let began = Instant::now();
-    let started = std::thread::scope(|scope| {
+    let started = scope(|scope| {
         let spawn = || -> Result<Child> {
             bind()?;
             let child = builder.spawn();
@@ -46,11 +49,11 @@ pub fn run(
         };
         scope.spawn(spawn).join()
     });
-    let mut child = started.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    let mut child = started.unwrap_or_else(|panic| resume_unwind(panic))?;
     let process = Pid::from_raw(i32::try_from(child.id())?);
     let (send, end) = channel();
     // A thread that only waits measures the end exactly, whatever the caller does meanwhile.
-    std::thread::spawn(move || {
+    spawn(move || {
         let status = child.wait();
         // The receiver may be gone.
         let _ = send.send((status, began.elapsed()));

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::commands::args::{General, ReportArgs, memory_binding};
 use crate::commands::child::{self, CommandError};
-use crate::commands::inputs::{UsageError, plan_beside_all, read_host};
+use crate::commands::inputs::{plan_beside_all, read_host, usage};
 use crate::commands::output;
 use crate::commands::sampling::{Progress, STEP, Sampler, children_cpu};
 use crate::screen;
@@ -83,7 +83,7 @@ pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> 
     let (bindings, subjects) = bindings(&machine, &policy, args)?;
     ensure!(
         root.is_real(),
-        UsageError::new("the command would run on this machine, not on the one that --root names")
+        usage("the command would run on this machine, not on the one that --root names")
     );
     // Before the runs, which may take long.
     for file in args.export_json.iter().chain(&args.export_markdown) {

@@ -4,8 +4,11 @@
 //! of its terminal and of its login. If the apply ends before it has reported that it finished, the watcher restores
 //! the settings at once.
 
+use std::io::stderr;
+use std::io::stdin;
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _};
 use std::os::fd::AsFd as _;
+use std::path::absolute;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -62,8 +65,7 @@ pub struct Watcher(ChildStdin);
 impl Watcher {
     /// Starts the process, and returns when it is ready.
     pub fn start(cli: &General, seconds: u64) -> Result<Self> {
-        let root =
-            std::path::absolute(&cli.root).with_context(|| cli.root.display().to_string())?;
+        let root = absolute(&cli.root).with_context(|| cli.root.display().to_string())?;
         // The running program, even if its file was replaced or removed.
         let child = Command::new("/proc/self/exe")
             .args(["await-confirm", &seconds.to_string(), "--root"])
@@ -113,7 +115,7 @@ pub fn watch(cli: &General, args: &AwaitConfirmArgs) -> Result<Exit> {
     let watch = watch?;
     let mut message = String::new();
     // The pipe was closed without the message: the apply was killed.
-    let finished = std::io::stdin().read_to_string(&mut message).is_ok() && message == FINISHED;
+    let finished = stdin().read_to_string(&mut message).is_ok() && message == FINISHED;
     let end = Instant::now() + Duration::from_secs(if finished { args.seconds } else { 0 });
     loop {
         let left = end.saturating_duration_since(Instant::now());
@@ -175,7 +177,7 @@ pub fn ask(
     exit: Exit,
     out: &mut String,
 ) -> Result<Exit> {
-    let stdin = std::io::stdin();
+    let stdin = stdin();
     if !stdin.is_terminal() || stopped().is_some() {
         return Ok(exit);
     }
@@ -191,7 +193,7 @@ pub fn ask(
     }
     // A closed standard error loses the question only.
     let question = "nicpin: press Enter to keep the settings";
-    let _ = writeln!(std::io::stderr(), "{question}");
+    let _ = writeln!(stderr(), "{question}");
     let (mut listening, mut ended) = (true, TrialEnd::InTime);
     // The watcher may have to wait for another nicpin before it restores.
     let late = Instant::now() + Duration::from_secs(seconds) + GRACE;

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::commands::args::{General, TargetArgs};
-use crate::commands::inputs::{Purpose, UsageError, read_and_plan};
+use crate::commands::inputs::{Purpose, read_and_plan, usage};
 use crate::commands::output;
 use crate::draw::Picture;
 use crate::screen;
@@ -50,7 +50,7 @@ pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
         .and_then(|path| path.extension()?.to_str());
     if let (Some(path), Some(kind @ ("png" | "pdf" | "ps" | "eps"))) = (&args.output, extension) {
         let path = path.display();
-        bail!(UsageError::new(format!(
+        bail!(usage(format!(
             "{path}: the picture is an SVG; `nicpin draw | rsvg-convert -f {kind} -o {path}` makes this of it \
              (Debian: librsvg2-bin)"
         )));

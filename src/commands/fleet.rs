@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
@@ -12,8 +14,9 @@ use clap::Args;
 use crate::commands::args::{General, ReportArgs, TargetArgs};
 use crate::commands::inputs::{Purpose, read_to_judge};
 use crate::commands::output;
-use crate::fleet::inputs::{Input, inputs};
-use crate::fleet::{Host, Tally};
+use crate::fleet::documents::Input;
+use crate::fleet::inputs::inputs;
+use crate::fleet::{Host, ReadHost, Tally};
 use crate::screen;
 use nicpin::apply;
 use nicpin::report::exit::Exit;
@@ -77,7 +80,7 @@ fn read(cli: &General, args: &FleetArgs) -> Tally {
         for worker in workers {
             match worker.join() {
                 Ok(tally) => all.merge(tally),
-                Err(panic) => std::panic::resume_unwind(panic),
+                Err(panic) => resume_unwind(panic),
             }
         }
         all.fail_unread(printed);
@@ -94,31 +97,30 @@ fn add(cli: &General, input: Input, tally: &mut Tally) {
             line: error,
         } => tally.fail(&source, &error),
         Input::Document(document) => {
-            let source = &document.source;
+            let source = document.source;
             let file = match source.rsplit_once(':') {
                 Some((file, _)) if document.alone => stem(Path::new(file)),
                 _ => source.clone(),
             };
-            let printed = document.host.as_ref();
-            match guarded(|| Host::parse(&document.text)) {
-                Err(error) => tally.fail(printed.unwrap_or(source), &error),
-                Ok(hosts) => {
-                    for (named, host) in hosts {
-                        let name = printed.or(named.as_ref()).unwrap_or(&file);
-                        match host {
-                            Ok(host) => tally.add(name, host),
-                            Err(error) => tally.fail(name, &error),
-                        }
-                    }
+            let read = guarded(|| Host::parse(&document.text));
+            for (named, host) in read.unwrap_or_else(|panic| vec![(None, Err(panic))]) {
+                let name = document.host.clone().or(named);
+                match host {
+                    Ok(host) => tally.add(&name.unwrap_or_else(|| file.clone()), host),
+                    Err(error) => tally.fail(&name.unwrap_or_else(|| source.clone()), &error),
                 }
             }
         }
         Input::Machine(path) => {
-            let source = path.display().to_string();
-            match guarded(|| machine(cli, &path).map_err(|error| format!("{error:#}"))) {
-                Ok((host, named)) => tally.add(&named.unwrap_or_else(|| stem(&path)), host),
+            let read = guarded(|| machine(cli, &path)).and_then(|read| {
+                let (named, host) = read.map_err(|error| format!("{error:#}"))?;
+                Ok((named, host?))
+            });
+            match read {
+                Ok((named, host)) => tally.add(&named.unwrap_or_else(|| stem(&path)), host),
                 // Most errors begin with the path.
                 Err(error) => {
+                    let source = path.display().to_string();
                     let rest = error.strip_prefix(&format!("{source}: ")).unwrap_or(&error);
                     tally.fail(&source, rest);
                 }
@@ -128,23 +130,20 @@ fn add(cli: &General, input: Input, tally: &mut Tally) {
 }
 
 /// What a host makes nicpin do must not end the report about the others.
-fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    std::panic::catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err("nicpin failed while it read this; please report it".to_owned()))
+fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(read))
+        .map_err(|_| "nicpin failed while it read this; please report it".to_owned())
 }
 
 /// Checks a copy of a machine.
-fn machine(cli: &General, path: &Path) -> Result<(Host, Option<String>)> {
+fn machine(cli: &General, path: &Path) -> Result<ReadHost> {
     let root = Root::open(path)?;
     ensure!(
         !root.is_real(),
         "is this machine, not a copy of one; fix: use the output of `nicpin check --json`"
     );
-    let all = TargetArgs::default();
-    let (machine, plan) = read_to_judge(Purpose::Look, cli, &root, &all)?;
-    let check = apply::check(&root, &machine, &plan, false);
-    let (name, host) = Host::of(&check);
-    Ok((host, name))
+    let (machine, plan) = read_to_judge(Purpose::Look, cli, &root, &TargetArgs::default())?;
+    Ok(Host::of(&apply::check(&root, &machine, &plan, false)))
 }
 
 /// The name of a file without the extensions of captures and JSON.
@@ -166,8 +165,8 @@ mod tests {
 
     #[test]
     fn a_host_that_makes_nicpin_panic_is_an_error() {
-        assert_eq!(guarded(|| Ok::<_, String>(1)), Ok(1));
-        let failed = guarded(|| -> Result<(), String> { panic!("dev_port") });
+        assert_eq!(guarded(|| 1), Ok(1));
+        let failed: Result<(), String> = guarded(|| panic!("dev_port"));
         assert!(failed.unwrap_err().starts_with("nicpin failed"));
     }
 }

@@ -1,13 +1,14 @@
 //! `nicpin flow`: the queue, IRQ and CPU that a flow will arrive on, before its first packet.
 
 use std::io::Read as _;
+use std::io::stdin;
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 
 use crate::commands::args::{General, ReportArgs};
-use crate::commands::inputs::UsageError;
+use crate::commands::inputs::usage;
 use crate::commands::output;
 use crate::screen;
 use nicpin::flow::{Flow, Protocol, Through, connections, parse_end};
@@ -66,7 +67,7 @@ pub fn run(cli: &General, args: &FlowArgs, out: &mut String) -> Result<Exit> {
             let online = &machine.topology.online;
             ensure!(
                 online.contains(cpu),
-                UsageError::new(format!(
+                usage(format!(
                     "--to-cpu {cpu}: not an online CPU of this machine ({online})"
                 ))
             );
@@ -84,41 +85,38 @@ fn asked(args: &FlowArgs) -> Result<Vec<Option<Flow>>> {
     if args.source == "-" {
         ensure!(
             args.destination.is_none() && to_cpu.is_none() && !args.udp && !args.fragments,
-            UsageError::new(
+            usage(
                 "`-` reads connections from standard input: it takes no DST, --to-cpu, --udp or --fragments"
             )
         );
         let mut text = String::new();
-        let read = std::io::stdin().take(MOST + 1).read_to_string(&mut text);
+        let read = stdin().take(MOST + 1).read_to_string(&mut text);
         let read = read.context("standard input")? as u64;
         ensure!(read <= MOST, "standard input: more than {} MiB", MOST >> 20);
-        let found = connections(&text).map_err(|(line, error)| {
-            UsageError::new(format!("standard input, line {line}: {error}"))
-        })?;
+        let found = connections(&text)
+            .map_err(|(line, error)| usage(format!("standard input, line {line}: {error}")))?;
         return Ok(found);
     }
     let missing = "DST is missing: the address and port of this machine that it goes to";
     let destination = args.destination.as_ref();
-    let destination = destination.ok_or_else(|| UsageError::new(missing))?;
-    let end = |text: &str| parse_end(text).map_err(|error| UsageError::new(error.to_string()));
+    let destination = destination.ok_or_else(|| usage(missing))?;
+    let end = |text: &str| parse_end(text).map_err(|error| usage(error.to_string()));
     let ((source, port), (destination, to)) = (end(&args.source)?, end(destination)?);
     ensure!(
         source.is_ipv4() == destination.is_ipv4(),
-        UsageError::new("SRC and DST are not both IPv4 or both IPv6")
+        usage("SRC and DST are not both IPv4 or both IPv6")
     );
     ensure!(
         !args.fragments || port.is_none() && to.is_none() && to_cpu.is_none(),
-        UsageError::new("--fragments have no ports: SRC and DST take none")
+        usage("--fragments have no ports: SRC and DST take none")
     );
     ensure!(
         to_cpu.is_none() || port.is_none(),
-        UsageError::new("--to-cpu looks for source ports: SRC takes none")
+        usage("--to-cpu looks for source ports: SRC takes none")
     );
     let any = (args.fragments || to_cpu.is_some()).then_some(0);
     let (Some(port), Some(to)) = (port.or(any), to.or(args.fragments.then_some(0))) else {
-        bail!(UsageError::new(
-            "SRC and DST need a port, such as 10.0.0.1:5201"
-        ));
+        bail!(usage("SRC and DST need a port, such as 10.0.0.1:5201"));
     };
     let protocol = if args.udp {
         Protocol::Udp

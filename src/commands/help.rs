@@ -1,7 +1,5 @@
 //! What `--help` and the manual pages say of a command beside its options: one table.
 
-use std::fmt::Write as _;
-
 /// The exit code of a command line that is refused; the same for all commands.
 pub const USAGE: (u8, &str) = (64, "usage error");
 
@@ -33,23 +31,30 @@ pub fn after(command: &str) -> String {
     if !help.codes.is_empty() {
         text += "\n\nExit codes:";
         for (code, means) in help.codes.iter().chain([&USAGE]) {
-            let _ = write!(text, "\n  {code:<4} {means}");
+            text += &format!("\n  {code:<4} {means}");
         }
     }
     if !help.more.is_empty() {
-        let _ = write!(text, "\n\n{}", help.more);
+        text = text + "\n\n" + help.more;
     }
-    let _ = write!(text, "\n\nExamples:{}", help.examples);
+    text = text + "\n\nExamples:" + help.examples;
     text.trim_start().to_owned()
 }
+
+const NONE: Help = Help {
+    command: "",
+    text: "",
+    codes: &[],
+    more: "",
+    examples: "",
+};
 
 const HELP: &[Help] = &[
     Help {
         command: "nicpin",
-        text: "",
         codes: &[(0, "in the planned state"), (1, "it could not be reached, or could not be determined"), (2, "check: differs from the plan; plan, apply with --detailed-exitcode: something changes")],
         more: "run and measure end with the status of the command that they run, or with 126 or 127 if it cannot be
-started. check --format nagios ends with the codes of monitoring plugins, 0 to 3.",
+started; check --format nagios with that of a monitoring plugin, 0 to 3.",
         examples: "
   nicpin                             do interrupts arrive on the interfaces' own nodes
   nicpin plan                        what would be written, and why; needs no root
@@ -58,14 +63,13 @@ started. check --format nagios ends with the codes of monitoring plugins, 0 to 3
   sudo nicpin restore                restore the settings from before the first apply
   nicpin plan --help                 options and examples of a command
   nicpin help states                 a topic: states, selectors or policy",
+        ..NONE
     },
     Help {
         command: "status",
-        text: "The worst interface comes first; `nicpin help states` has the states.
-
-Details, of interfaces that are named or with -v, are for each vector the affinity (where
-the kernel may deliver the interrupt), the effective CPU (where it delivers it) and the
-planned CPU.",
+        text: "The worst interface comes first; `nicpin help states` has the states. Interfaces that are
+named, and all with -v, are shown in detail: for each vector its affinity (where the
+kernel may deliver the interrupt), effective CPU (where it does) and planned CPU.",
         codes: &[(0, "the state was determined, good or bad"), (1, "it could not be determined")],
         more: "For an exit code that depends on the state, use `check`.",
         examples: "
@@ -77,9 +81,7 @@ planned CPU.",
     },
     Help {
         command: "plan",
-        text: "",
         codes: &[(0, "planned"), (1, "the machine cannot be read or planned"), (2, "with --detailed-exitcode: something would be changed")],
-        more: "",
         examples: "
   nicpin plan                        all interfaces, as a table
   nicpin plan --masks eth2           also each file with its mask in hex
@@ -87,14 +89,14 @@ planned CPU.",
   nicpin plan --explain eth2         the reason for each setting
   nicpin plan --workers eth2         the CPUs that are left for applications
   nicpin plan --root fixtures/dl980  another machine, from its files",
+        ..NONE
     },
     Help {
         command: "apply",
-        text: "Privileges of a user other than root: CAP_DAC_OVERRIDE for /proc/irq and /run/nicpin,
-which belong to root; CAP_NET_ADMIN for RPS, RFS, XPS and channels. plan, check and
-capture need none.",
+        text: "Users other than root need CAP_DAC_OVERRIDE, for the files of root in /proc/irq and
+/run/nicpin, and CAP_NET_ADMIN, for RPS, RFS, XPS and channels. plan, check and capture
+need neither.",
         codes: &[(0, "in the planned state, changed or not"), (1, "it could not be reached"), (2, "with --detailed-exitcode: reached, and something was changed")],
-        more: "",
         examples: "
   nicpin apply                       all interfaces; a second run writes nothing
   nicpin apply --dry-run eth2        what that would write
@@ -103,20 +105,21 @@ capture need none.",
   nicpin plan --format json > p.json; nicpin apply --plan p.json
   nicpin apply --atomic --prove 3    all or nothing; then report where interrupts arrive
   nicpin apply --try 60 eth2         restore after 60 s unless `nicpin confirm` or Enter comes",
+        ..NONE
     },
     Help {
         command: "check",
-        text: "--format prometheus prints metrics for node_exporter's textfile collector. With --output
-the file is complete at any moment, with mode 0644, and keeps the time of the last success
-while the machine is not in the planned state. docs/monitoring.md has the metrics and
+        text: "--format prometheus prints metrics for node_exporter's textfile collector. The file of
+--output is complete at any moment, has mode 0644, and keeps the time of the last success
+while the machine is not in the planned state. docs/monitoring.md has the metrics,
 dist/prometheus the rules for alerts.
 
 --format nagios prints the line of a monitoring plugin, with performance data. Ranges are
-those of plugins: 95: alerts below 95. Critical are the states isolated, remote and
-drifted; a warning is any other difference.",
+those of plugins: 95: alerts below 95. The states isolated, remote and drifted are
+critical; any other difference is a warning.",
         codes: &[(0, "in the planned state"), (1, "it could not be determined"), (2, "the machine differs from the plan")],
-        more: "With --format nagios those of a plugin: 0 OK, 1 warning, 2 critical, 3 unknown (the state could
-not be determined). No other command or format ends with 3.",
+        more: "With --format nagios, and nowhere else: 0 OK, 1 warning, 2 critical, 3 unknown (the state could not be
+determined).",
         examples: "
   nicpin check || nicpin apply       apply again what something else has changed
   nicpin check -q eth2               for scripts: the exit code only
@@ -125,36 +128,35 @@ not be determined). No other command or format ends with 3.",
     },
     Help {
         command: "restore",
-        text: "Restores the affinity (smp_affinity). The kernel moves an interrupt only when its
+        text: "The affinity (smp_affinity) is restored. The kernel moves an interrupt only when its
 effective CPU is not in the new affinity: a vector may stay on its present CPU.",
         codes: &[(0, "restored, but for settings that no longer exist"), (1, "a setting could not be restored")],
-        more: "",
         examples: "
   nicpin restore                     restore the settings from before the first apply
   nicpin restore --format json       for provisioning: see `changed` in the output",
+        ..NONE
     },
     Help {
         command: "confirm",
-        text: "",
         codes: &[(0, "the settings stay"), (1, "there was nothing to confirm, or they could not be kept")],
-        more: "",
         examples: "
   nicpin confirm                     keep what `apply --try` has set
   nicpin apply --try 60 < /dev/null && ping -c 3 192.0.2.1 && nicpin confirm
                                      in a script, without a terminal",
+        ..NONE
     },
     Help {
         command: "watch",
-        text: "Applies once, then waits for what undoes affinity: interfaces that are opened, closed,
+        text: "Applies once, and again after what undoes affinity: interfaces that are opened, closed,
 added or removed, ethtool -L, drivers, CPUs that go offline and online, resume, a restart
-of irqbalance, a changed policy file. After 200 ms without a further event (2 s at most)
-it applies as a child process, and every 5 minutes. Runs that take more than 5 % of a core
-over a minute are 2 s apart. Links that are virtual cause no run.
+of irqbalance, a changed policy file. It waits for 200 ms without a further event (2 s at
+most), applies as a child process, and does so every 5 minutes without one. Runs that take
+more than 5 % of a core over a minute are 2 s apart. Virtual links cause no run.
 
 A setting to which the same value is restored three times in ten minutes, without an event
 of the kernel in between, is not restored for an hour, then two, four and so on, with a
-warning. While `apply --try` waits for its confirmation, and after `nicpin restore` until
-the next `nicpin apply`, nothing is written. `nicpin status` shows the last five runs.
+warning. Nothing is written while `apply --try` waits for its confirmation, and from
+`nicpin restore` to the next `nicpin apply`. `nicpin status` shows the last five runs.
 
 SIGHUP: read the policy file again. SIGUSR1: run at once. SIGTERM: end; settings stay.",
         codes: &[(0, "ended by SIGTERM or SIGINT"), (1, "it could not begin to watch, or another watcher runs")],
@@ -166,14 +168,12 @@ SIGHUP: read the policy file again. SIGUSR1: run at once. SIGTERM: end; settings
     },
     Help {
         command: "measure",
-        text: "CPU times are those of /proc/stat, in ticks of 10 ms: short samples are coarse. An
-interface without a device (veth0, lo) has counters but no node and no vectors; it is
-measured only if it is named. CMD's standard output goes to standard error, so that
-standard output holds the report only.
+        text: "CPU times are in the ticks of /proc/stat, 10 ms: short samples are coarse. An interface
+without a device (veth0, lo) has counters but no node and no vectors; it is measured if it
+is named. CMD's standard output goes to standard error: standard output has the report only.
 
-With --format json each sample is one line, an object of the schema nicpin.measure/1.
-With CMD and --seconds there is one every N seconds, then one of the whole run, in which
-`whole` is true.
+With --format json each sample is one line, an object of the schema nicpin.measure/1. With
+CMD and --seconds there is one every N seconds, then one of the whole run, with `whole`.
 
 Ctrl-C ends the measurement with the report so far.",
         codes: &[(0, "measured"), (1, "could not be measured")],
@@ -188,15 +188,14 @@ and the number of the signal that killed it.",
     Help {
         command: "compare",
         text: "Near is the interface's own node, far the node with the greatest distance from it; CMD
-gets CPUs and memory there as with `nicpin run`. Interrupts are not moved: apply first, or
-compare before and after. Gbit/s is the sum of received and sent, from the interface's
-counters; CPU time of the machine and of softirqs is that of all CPUs, other work
-included. CMD's standard output goes to standard error. Each figure has its median, mean,
+gets CPUs and memory there as with `nicpin run`, and its standard output goes to standard
+error. Interrupts are not moved: apply first, or compare before and after. Gbit/s is the
+sum of received and sent, from the interface's counters; CPU time of the machine and of
+softirqs is that of all CPUs, other work included. Each figure has its median, mean,
 standard deviation, minimum and maximum, and the ratio of the means with its standard
-deviation. The order is near, far, far, near, near and so on: what changes with time weighs
-on both. Ctrl-C ends the comparison with the report of the runs that have ended.",
+deviation. The order is near, far, far, near, near and so on: what changes with time
+weighs on both. Ctrl-C ends the comparison with the report of the runs that have ended.",
         codes: &[(0, "compared"), (1, "could not be compared (such as without a far node), CMD failed, or interrupted"), (126, "CMD cannot be executed"), (127, "there is no such command")],
-        more: "",
         examples: "
   nicpin compare eth2 -- iperf3 -c server            five runs on each node, in turn
   nicpin compare --runs 10 eth2 -- iperf3 -c server -R
@@ -204,6 +203,7 @@ on both. Ctrl-C ends the comparison with the report of the runs that have ended.
   nicpin compare --near 0 --far 1 veth0 -- ./client  an interface without a node
   nicpin compare --export-markdown t.md eth2 -- ./client   also the table, for a report
   nicpin compare --format json eth2 -- ./client      each run, for programs",
+        ..NONE
     },
     Help {
         command: "capture",
@@ -211,23 +211,22 @@ on both. Ctrl-C ends the comparison with the report of the runs that have ended.
 hardware or IP addresses or GUIDs (others are in their places), host name, serial numbers,
 processes, comments of configuration files or places of irqbalance's scripts. It does hold
 the names of interfaces, of tuned profiles and of .link files, the policy with its
-patterns of names, PCI ids and the kernel's release: a class of hardware needs the last
-two. All counts in /proc/interrupts are 0: no plan depends on them, and the same machine
-gives the same bytes. What is left out or renamed is listed on standard error.",
-        codes: &[],
-        more: "",
+patterns of names, and, as a class of hardware needs them, PCI ids and the kernel's
+release. All counts in /proc/interrupts are 0, as no plan depends on them: the same
+machine gives the same bytes. What is left out or renamed is listed on standard error.",
         examples: "
   nicpin capture -o machine.tar.gz              to attach to a bug report
   nicpin capture --redact-names -o m.tar.gz     without names that the site gave
   nicpin plan --root machine.tar.gz             the plan of that machine, on any other
   ssh machine nicpin capture > machine.tar.gz   without a file on the machine
   mkdir machine; tar -C machine -xzf machine.tar.gz   to read it, or to make a fixture",
+        ..NONE
     },
     Help {
         command: "run",
-        text: "CMD replaces nicpin (exec), so signals reach CMD and the exit status is CMD's. CMD gets
-the CPUs of the node to which the plan sends no interrupts if they are at least half of its
-CPUs, else all of them; isolated CPUs only if --cpus names them.",
+        text: "CMD replaces nicpin (exec): it gets all signals, and the exit status is CMD's. It runs on
+the CPUs of the node to which the plan sends no interrupts if they are at least half of
+its CPUs, else on all of them; on isolated CPUs only if --cpus names them.",
         codes: &[(1, "the interface has no such node"), (126, "CMD cannot be executed"), (127, "there is no such command")],
         more: "Otherwise the status is CMD's.",
         examples: "
@@ -247,61 +246,56 @@ does not report; captures hold no counts.
 node reads a buffer in the memory of the second, in order. GB/s are 10^9 bytes per
 second, the sum of all threads. The buffer is eight times the L3 caches of the node, at
 least 64 MiB and at most 1 GiB or a quarter of the free memory. Measure on an idle
-machine: other work lowers the figures, and is slowed down by the measurement.",
-        codes: &[],
-        more: "",
+machine: other work lowers the figures, and is slowed down.",
         examples: "
   nicpin nodes                          nodes, memory, distances, interfaces
   nicpin nodes --bandwidth              and the rate at which each node reads the others' memory
   nicpin nodes --format json            for programs
   nicpin nodes --root fixtures/dl980    another machine, from its files",
+        ..NONE
     },
     Help {
         command: "fleet",
         text: "FILE is the output of `nicpin check --json` or `nicpin plan --json`, of one host or of
 many, a capture (`nicpin capture`), a tree of a machine, a directory of these, - for a
-stream on standard input, or @LIST for a file with one path a line. Lines may begin with
-the name of their host, as clush and pdsh print them (`h1: {`). The name of a host is that
-one, else the host name in its JSON, else the name of the file. A capture is checked with
-the policy in it.
+stream on standard input, or @LIST for a file with one path a line. A host has the name
+that its lines begin with, as clush and pdsh print them (`h1: {`), else the host name in
+its JSON, else the name of the file. A capture is checked with the policy in it.
 
 Hosts are grouped by hardware class, by plan and by the reason why they are not as
-planned. Hosts of an odd class or with an odd plan are named with what differs. Hosts are
+planned; those of an odd class or with an odd plan are named with what differs. Hosts are
 lists that `nodeset -f` takes. A file that cannot be read is named, and the rest goes on.",
         codes: &[(0, "all hosts are as planned"), (1, "the state of a host could not be determined, or something could not be read"), (2, "some hosts differ from their plan")],
-        more: "",
         examples: "
   clush -w @all nicpin check --json | nicpin fleet -
   nicpin fleet captures/                         all captures of a directory
   nicpin fleet --json @hosts.list                for programs
   nicpin fleet fixtures/dl980 fixtures/x460 -v   also the hosts of each class",
+        ..NONE
     },
     Help {
         command: "flow",
         text: "SRC and DST are the ends of a flow as its packets arrive: DST is this machine. The answer
 follows the device's ntuple filters, its RSS hash, key and table, the affinity of the
-queue's IRQ, NAPI threads and RPS, as they are now. What cannot be known is named, and the
-exit code is 1; nothing is guessed.
+queue's IRQ, NAPI threads and RPS, as they are now. What cannot be known is named, never
+guessed, and the exit code is 1.
 
 With `-` connections are read from standard input as `ss -tinH` prints them; those of this
-machine with itself are left out. A VLAN stands for the interface below it, and a bond for
-each of its ports: which of them a packet arrives on is the sender's choice, or the
-switch's. Of what a tunnel carries, the card sees the packets around it: ask about those.",
-        codes: &[],
-        more: "",
+machine with itself are left out. A VLAN stands for the interface below it, a bond for
+each of its ports: the sender or the switch chooses which a packet arrives on. Of what a
+tunnel carries, the card sees the packets around it: ask about those.",
         examples: "
   nicpin flow eth2 10.0.0.1:5201 10.0.0.2:40001       queue, IRQ and CPU of one flow
   nicpin flow eth2 10.0.0.1 10.0.0.2:5201 --to-cpu 9  source ports that arrive on CPU 9
   ss -tinH | nicpin flow eth2 -                       how all connections spread
   nicpin flow --udp bond0 10.0.0.1:53 10.0.0.2:53     each port of a bond",
+        ..NONE
     },
     Help {
         command: "draw",
         text: "The picture follows the viewer's light or dark colours. Each interface has a letter, and
 each CPU is labelled with its queues: A3 is queue 3 of interface A. Point at a CPU to see
 all of its queues.",
-        codes: &[],
-        more: "",
         examples: "
   nicpin draw -o machine.svg                  this machine, for a browser
   nicpin draw eth2 > eth2.svg                 one interface
@@ -309,29 +303,28 @@ all of its queues.",
   nicpin draw --planned --no-lines            as planned, without lines
   nicpin draw --irq-cores 2 -o two.svg        with other options
   rsvg-convert -o machine.png machine.svg     an image of it, or with -f pdf a page",
+        ..NONE
     },
     Help {
         command: "completions",
         text: "The script is made from the same definitions as --help.",
-        codes: &[],
-        more: "",
         examples: "
   nicpin completions bash > /etc/bash_completion.d/nicpin
   nicpin completions zsh > /usr/local/share/zsh/site-functions/_nicpin
   nicpin completions fish > /etc/fish/completions/nicpin.fish",
+        ..NONE
     },
     Help {
         command: "man",
-        text: "Pages are made from the same definitions as --help. The page of a command is nicpin-COMMAND(8), that of a
-topic nicpin-TOPIC(7).",
-        codes: &[],
-        more: "",
+        text: "Pages are made from the same definitions as --help: nicpin-COMMAND(8) for each command and
+nicpin-TOPIC(7) for each topic.",
         examples: "
   nicpin man | man -l -                          the page of nicpin
   nicpin man plan | man -l -                     the page of nicpin plan
   nicpin man nicpin.toml | man -l -              the page of the policy file
   nicpin man states | man -l -                   the page of a topic
   nicpin man --into /usr/local/share/man         all pages, in man5, man7 and man8",
+        ..NONE
     },
     Help {
         command: "irqbalance-policy",
@@ -339,22 +332,19 @@ topic nicpin-TOPIC(7).",
 directory of programs: install dist/irqbalance/nicpin-irqbalance-policy, name it in
 irqbalance's arguments (`nicpin plan` prints the line, and the file of this distribution
 that it belongs in), and restart irqbalance. The exit code is 0 whether a line is printed
-or not; the script exits with 1 where none is, which means no policy to irqbalance.",
-        codes: &[],
-        more: "",
+or not; that of the script is 1 where none is, which means no policy to irqbalance.",
         examples: "
   nicpin irqbalance-policy /sys/bus/pci/devices/0000:3b:00.0 71    as irqbalance runs it
   IRQBALANCE_ARGS=\"--policyscript=/usr/lib/nicpin/nicpin-irqbalance-policy\"",
+        ..NONE
     },
     Help {
         command: "help",
-        text: "",
-        codes: &[],
-        more: "",
         examples: "
   nicpin help plan         options and examples of a command
   nicpin help states       what the states mean
   nicpin help selectors    how to name interfaces
   nicpin help policy       the settings of /etc/nicpin.toml",
+        ..NONE
     },
 ];

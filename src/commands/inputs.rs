@@ -1,6 +1,7 @@
 //! What commands are given: the root, the policy, and the machine with its plan.
 
 use std::collections::BTreeMap;
+use std::path::absolute;
 use std::slice;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -21,10 +22,8 @@ use nicpin::root::{FileError, Root};
 #[error("{0}")]
 pub struct UsageError(String);
 
-impl UsageError {
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
+pub fn usage(text: impl Into<String>) -> UsageError {
+    UsageError(text.into())
 }
 
 /// Default policy file, below the root.
@@ -66,7 +65,7 @@ pub fn read_policy(
     let (of, name, path) = match &cli.config {
         None => (root, root.outside(CONFIG), CONFIG.into()),
         Some(path) => {
-            let absolute = std::path::absolute(path).with_context(|| path.display().to_string())?;
+            let absolute = absolute(path).with_context(|| path.display().to_string())?;
             (&top, path.clone(), absolute.to_string_lossy().into_owned())
         }
     };

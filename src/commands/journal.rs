@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::process;
 use std::time::Duration;
 use std::{env, io};
 
@@ -34,7 +35,7 @@ pub fn send(root: &Root, priority: Priority, message: &str) {
     let line = format!(
         "<{}>nicpin[{}]: {}",
         DAEMON | priority as u8,
-        std::process::id(),
+        process::id(),
         one_line(message)
     );
     if !send_to(root, SOCKET, &line) && root.is_real() {
@@ -106,7 +107,7 @@ impl Manager {
             Ok(socket)
         };
         let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
-        let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+        let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(process::id()));
         let watchdog = number("WATCHDOG_USEC").filter(|_| is_ours);
         Self {
             socket: connect().ok(),

@@ -1,6 +1,8 @@
 //! `nicpin man` and `nicpin help`: pages about nicpin and its commands, made from the definitions of the command line and
 //! the table of what `--help` says beside them, and about topics.
 
+use std::mem::replace;
+use std::mem::take;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -11,7 +13,7 @@ use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 use itertools::Itertools as _;
 
 use crate::commands::help::{Help, USAGE};
-use crate::commands::inputs::UsageError;
+use crate::commands::inputs::{UsageError, usage};
 use crate::commands::output;
 use crate::commands::topics::{Page, Part, topics};
 use crate::screen;
@@ -76,7 +78,7 @@ fn no_page(word: &str, pages: &[Page]) -> UsageError {
         .iter()
         .filter_map(|page| page.about.as_ref())
         .join(", ");
-    UsageError::new(format!(
+    usage(format!(
         "there is no page about `{word}`; there are pages about {about}"
     ))
 }
@@ -86,7 +88,7 @@ fn shown(topic: &Page) -> screen::page::Page {
     let mut page = screen::page::Page::default();
     let mut is_text = false;
     for part in &topic.parts {
-        let follows_text = std::mem::replace(&mut is_text, matches!(part, Part::Text(_)));
+        let follows_text = replace(&mut is_text, matches!(part, Part::Text(_)));
         let mut item = |indent, word: &Inline, means: &String| {
             let (Inline::Bold(word) | Inline::Italic(word) | Inline::Roman(word)) = word else {
                 return;
@@ -273,7 +275,7 @@ fn source(page: &Page, pages: &[Page]) -> String {
             Part::Heading(heading) => _ = roff.control("SH", [&*heading.to_uppercase()]),
             Part::Text(paragraphs) => {
                 for paragraph in paragraphs.split("\n\n").filter(|text| !text.is_empty()) {
-                    if !std::mem::take(&mut is_after_heading) {
+                    if !take(&mut is_after_heading) {
                         roff.control("PP", []);
                     }
                     lines(&mut roff, paragraph);
@@ -290,7 +292,7 @@ fn source(page: &Page, pages: &[Page]) -> String {
                 roff.control("fi", []);
             }
             Part::Roff(source) => {
-                text += &std::mem::take(&mut roff).render();
+                text += &take(&mut roff).render();
                 text += source;
             }
         }

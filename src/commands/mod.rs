@@ -38,7 +38,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::args::General;
 use crate::commands::child::CommandError;
-use crate::commands::inputs::UsageError;
+use crate::commands::inputs::{UsageError, usage};
 use crate::screen;
 use nicpin::machine::SelectError;
 use nicpin::plan::binding::BindingError;
@@ -202,7 +202,7 @@ fn misspelt(error: anyhow::Error) -> anyhow::Error {
         return error;
     };
     match command_line::nearest_command(&defined(), selector) {
-        Some(command) => UsageError::new(format!(
+        Some(command) => usage(format!(
             "`{selector}` is neither a command nor an interface; did you mean `nicpin {command}`?"
         ))
         .into(),

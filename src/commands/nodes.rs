@@ -5,7 +5,7 @@ use clap::Args;
 
 use crate::commands::args::{General, ReportArgs};
 use crate::commands::bandwidth::BandwidthTest;
-use crate::commands::inputs::{UsageError, read_host};
+use crate::commands::inputs::{read_host, usage};
 use crate::commands::output;
 use crate::commands::sampling::Progress;
 use crate::screen;
@@ -31,7 +31,7 @@ pub fn run(cli: &General, args: &NodesArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     ensure!(
         !args.bandwidth || root.is_real(),
-        UsageError::new("--bandwidth measures this machine, not the one that --root names")
+        usage("--bandwidth measures this machine, not the one that --root names")
     );
     let wants = Wants {
         memory: true,

@@ -1,11 +1,16 @@
 //! What commands write: reports in the requested format, messages, and files that the user names, which are not below
 //! --root. All that a person reads is printed here, without control characters that others could have put into it.
 
+use std::fs::create_dir;
+use std::fs::remove_file;
+use std::fs::rename;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::mem::take;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::process;
 
 use anyhow::{Result, bail};
 use nix::errno::Errno;
@@ -70,7 +75,7 @@ pub fn print(mut bytes: &[u8]) -> Result<bool> {
 
 /// Prints what a command has to say before it goes on; `false` if the reader closed the pipe.
 pub fn print_now(out: &mut String) -> Result<bool> {
-    print(printable(&std::mem::take(out)).as_bytes())
+    print(printable(&take(out)).as_bytes())
 }
 
 /// An error if [`write_file`] would find something in its way.
@@ -106,7 +111,7 @@ pub fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// A directory for files; it may be there already.
 pub fn make_directory(path: &Path) -> Result<()> {
-    match std::fs::create_dir(path) {
+    match create_dir(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => failed(path, &error),
         _ => Ok(()),
     }
@@ -157,15 +162,15 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
         let _ = remove_left(&above.into(), &format!("{name}."), ".new");
     }
     let mut name = name.to_owned();
-    name.push(format!(".{}.new", std::process::id()));
+    name.push(format!(".{}.new", process::id()));
     let new = path.with_file_name(name);
     let mut file = File::create_new(&new)?;
     let written = file
         .write_all(bytes)
         .and_then(|()| permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions)))
-        .and_then(|()| std::fs::rename(&new, path));
+        .and_then(|()| rename(&new, path));
     // The error of the write is reported, not that of the removal.
-    written.inspect_err(|_| _ = std::fs::remove_file(&new))
+    written.inspect_err(|_| _ = remove_file(&new))
 }
 
 /// Prints a message as one line to standard error; a closed one loses the message only.

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
 use crate::commands::args::{Format, FormatArgs, General, TargetArgs};
-use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_live_interfaces};
+use crate::commands::inputs::{Purpose, read_and_plan, require_live_interfaces, usage};
 use crate::commands::output::screen;
 use crate::screen::{self, plan::Detail};
 use nicpin::plan::{Note, Plan};
@@ -68,7 +68,7 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, target, wants)?;
     let format = args.format.get();
     if let (PlanFormat::Sh, Some(change)) = (format, plan.channels.first()) {
-        bail!(UsageError::new(format!(
+        bail!(usage(format!(
             "the plan changes the channels of {}, and the IRQ numbers change with them: a script could write to another \
              device; fix: run `nicpin apply` with the same options, or keep the channels with --channels keep",
             change.interface

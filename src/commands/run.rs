@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::commands::args::{General, memory_binding};
 use crate::commands::child::CommandError;
-use crate::commands::inputs::{UsageError, plan_beside_all, read_host};
+use crate::commands::inputs::{plan_beside_all, read_host, usage};
 use crate::commands::output::{say, screen};
 use crate::screen;
 use crate::start::as_of_caller;
@@ -60,7 +60,7 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     ensure!(
         root.is_real() || args.dry_run,
-        UsageError::new(
+        usage(
             "the command would run on this machine, not on the one that --root names; --dry-run prints its CPUs"
         )
     );

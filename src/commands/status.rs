@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::commands::args::{General, ReportArgs, TargetArgs, seconds};
-use crate::commands::inputs::{Purpose, UsageError, read_and_plan, require_live_interfaces};
+use crate::commands::inputs::{Purpose, read_and_plan, require_live_interfaces, usage};
 use crate::commands::output;
 use crate::commands::sampling::Sampler;
 use crate::screen::status::Detail;
@@ -55,7 +55,7 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let time = args.seconds.unwrap_or(usual);
     ensure!(
         time.is_zero() || !root.is_capture(),
-        UsageError::new("--seconds has no effect: a capture has no counters")
+        usage("--seconds has no effect: a capture has no counters")
     );
     let delta = if time.is_zero() || wanted.irqs.is_empty() {
         None

@@ -2,10 +2,15 @@
 
 mod outcome;
 
+use std::env::args_os;
 use std::ffi::OsString;
 use std::io;
+use std::mem::replace;
+use std::mem::take;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
+use std::path::absolute;
+use std::process;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -63,11 +68,11 @@ pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
         Err(error) => return Err(error),
     };
     let path = cli.config.clone().unwrap_or_else(|| root.outside(CONFIG));
-    let path = std::path::absolute(&path).with_context(|| path.display().to_string())?;
+    let path = absolute(&path).with_context(|| path.display().to_string())?;
     let path = path.to_string_lossy().into_owned();
     let (policy, text) = valid_policy(cli, args, &root)?;
     let sources = Sources::open(&root, &path).context("cannot wait for events")?;
-    let pid = i32::try_from(std::process::id()).unwrap_or_default();
+    let pid = i32::try_from(process::id()).unwrap_or_default();
     let state = Watcher {
         pid,
         started: state::start_of(pid).unwrap_or_default(),
@@ -197,7 +202,7 @@ impl Loop<'_> {
             let time = self.time_to_sleep();
             let children = self.run.iter().map(|run| &run.child).chain(&self.metrics);
             let streams: Vec<BorrowedFd<'_>> = children.flat_map(Child::streams).collect();
-            if streams.is_empty() && !std::mem::replace(&mut self.has_slept, true) {
+            if streams.is_empty() && !replace(&mut self.has_slept, true) {
                 sys::unmap_program();
             }
             let woken = self.sources.wait(self.root, time, &streams)?;
@@ -313,7 +318,7 @@ impl Loop<'_> {
         let left_alone = self.contended.left_alone(now);
         let leave = left_alone.flat_map(|(setting, _)| ["--leave", &setting.name]);
         let started = self.child(leave);
-        let follows_up = std::mem::take(&mut self.follows_up);
+        let follows_up = take(&mut self.follows_up);
         let is_of_old_plan = events.are_of_old_plan();
         let shown = WatcherRun {
             at: wall(),
@@ -351,7 +356,7 @@ impl Loop<'_> {
             arguments.extend(["--config".into(), copy.into()]);
         }
         arguments.push("--".into());
-        arguments.extend(std::env::args_os().skip(1));
+        arguments.extend(args_os().skip(1));
         Child::start(&arguments)
     }
 

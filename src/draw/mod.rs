@@ -3,7 +3,7 @@
 
 mod svg;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use itertools::Itertools as _;
 
@@ -47,6 +47,7 @@ pub struct Picture {
 }
 
 /// A node.
+#[derive(Default)]
 struct Panel {
     name: String,
     /// Its package and its memory.
@@ -139,29 +140,26 @@ impl Picture {
 fn panels(machine: &Machine, plan: &Plan) -> Vec<Panel> {
     let topology = &machine.topology;
     let on = |node: Option<u32>| {
-        plan.interfaces
-            .iter()
-            .map(|interface| &interface.name)
-            .map(|name| home(machine, plan, name))
-            .positions(|home| home == node)
-            .collect_vec()
+        let names = plan.interfaces.iter().map(|interface| &interface.name);
+        let homes = names.map(|name| home(machine, plan, name));
+        homes.positions(|home| home == node).collect_vec()
     };
     let panel = |(&id, node): (&u32, &Node)| {
-        let has_package = topology.packages.len() > 1 && !node.cpus.is_empty();
-        let package = topology
-            .packages
-            .iter()
-            .position(|package| node.cpus.is_subset(package))
-            .filter(|_| has_package);
-        let package = package.map(|package| format!("package {package}"));
+        let mut packages = topology.packages.iter();
+        let package = packages.position(|package| node.cpus.is_subset(package));
+        let package = package.filter(|_| topology.packages.len() > 1 && !node.cpus.is_empty());
         let memory = machine.memory.get(&id).map(|&memory| match memory {
             0 => "no memory".to_owned(),
             kib => size(Some(kib)),
         });
-        let no_cpus = node.cpus.is_empty().then(|| "no CPUs".to_owned());
+        let about = [
+            package.map(|package| format!("package {package}")),
+            memory,
+            node.cpus.is_empty().then(|| "no CPUs".to_owned()),
+        ];
         Panel {
             name: format!("node {id}"),
-            about: [package, memory, no_cpus].iter().flatten().join(", "),
+            about: about.iter().flatten().join(", "),
             neighbours: counts(&neighbours(machine, Some(id))),
             groups: groups(topology, &node.cpus),
             cards: on(Some(id)),
@@ -169,32 +167,25 @@ fn panels(machine: &Machine, plan: &Plan) -> Vec<Panel> {
     };
     let unknown = Panel {
         name: "node unknown".to_owned(),
-        about: String::new(),
-        neighbours: String::new(),
-        groups: Vec::new(),
         cards: on(None),
+        ..Panel::default()
     };
     let unknown = Some(unknown).filter(|panel| !panel.cards.is_empty());
     topology.nodes.iter().map(panel).chain(unknown).collect()
 }
 
 fn groups(topology: &Topology, cpus: &CpuSet) -> Vec<(bool, Vec<CpuSet>)> {
-    let mut left = cpus.clone();
-    let mut groups = Vec::new();
-    for (is_l3, cpus) in topology
-        .l3_domains
-        .iter()
-        .map(|domain| (true, domain))
-        .chain([(false, cpus)])
-    {
+    let (mut left, mut groups) = (cpus.clone(), Vec::new());
+    let domains = topology.l3_domains.iter().map(|domain| (true, domain));
+    for (is_l3, cpus) in domains.chain([(false, cpus)]) {
         let cpus = cpus.intersection(&left);
         left = left.difference(&cpus);
-        let cores = topology
+        let mut cores = topology
             .cores
             .iter()
             .map(|core| core.intersection(&cpus))
-            .filter(|core| !core.is_empty())
             .collect_vec();
+        cores.retain(|core| !core.is_empty());
         if !cores.is_empty() {
             groups.push((is_l3, cores));
         }
@@ -203,17 +194,21 @@ fn groups(topology: &Topology, cpus: &CpuSet) -> Vec<(bool, Vec<CpuSet>)> {
 }
 
 fn card((at, interface): (usize, &PlannedInterface)) -> Card {
-    let queues: BTreeSet<u32> = active(interface)
-        .filter_map(|vector| vector.queue)
-        .collect();
+    let queues = active(interface).filter_map(|vector| vector.queue);
+    let queues: BTreeSet<u32> = queues.collect();
     let what = [
         interface.driver.clone(),
         interface.speed_mbps.map(speed),
         Some(interface.link.clone()).filter(|link| link != "up"),
         Some(interface.device.clone()).filter(|device| !device.is_empty()),
     ];
+    // A to Z, then AA, BB and so on.
+    let letter = ('A'..='Z')
+        .cycle()
+        .nth(at)
+        .map_or(String::new(), String::from);
     Card {
-        key: key(at),
+        key: letter.repeat(at / 26 + 1),
         name: interface.name.clone(),
         size: match queues.len() {
             0 => "no queue with a vector".to_owned(),
@@ -224,16 +219,6 @@ fn card((at, interface): (usize, &PlannedInterface)) -> Card {
     }
 }
 
-/// A to Z, then AA, AB and so on.
-fn key(at: usize) -> String {
-    let before = if at < 26 {
-        String::new()
-    } else {
-        key(at / 26 - 1)
-    };
-    before + &('A'..='Z').nth(at % 26).map_or(String::new(), String::from)
-}
-
 fn active(interface: &PlannedInterface) -> impl Iterator<Item = &PlannedVector> {
     interface.vectors.iter().filter(|vector| vector.is_active())
 }
@@ -241,12 +226,8 @@ fn active(interface: &PlannedInterface) -> impl Iterator<Item = &PlannedVector> 
 /// The effective CPUs of a vector, if the kernel reports them.
 fn now(vector: &PlannedVector) -> CpuSet {
     let single = Some(&vector.affinity).filter(|cpus| cpus.len() == 1);
-    vector
-        .effective
-        .as_ref()
-        .or(single)
-        .cloned()
-        .unwrap_or_default()
+    let cpus = vector.effective.as_ref().or(single);
+    cpus.cloned().unwrap_or_default()
 }
 
 /// The planned CPUs of a vector; the effective ones of a vector that is left unchanged.
@@ -258,51 +239,55 @@ fn marks(topology: &Topology, plan: &Plan, cpus: fn(&PlannedVector) -> CpuSet) -
     let mut marks = BTreeSet::new();
     for (card, interface) in plan.interfaces.iter().enumerate() {
         for vector in active(interface) {
-            let (Some(queue), role) = (vector.queue, vector.role) else {
-                continue;
-            };
             let own = vector.node.or(interface.local_node());
             let near = own.map(|own| topology.cpus_near(own));
-            marks.extend(cpus(vector).iter().map(|cpu| Mark {
-                cpu,
-                card,
-                queue,
-                role,
-                remote: near.as_ref().is_some_and(|near| !near.contains(cpu)),
-            }));
+            for (cpu, queue) in cpus(vector).iter().zip(vector.queue.into_iter().cycle()) {
+                marks.insert(Mark {
+                    cpu,
+                    card,
+                    queue,
+                    role: vector.role,
+                    remote: near.as_ref().is_some_and(|near| !near.contains(cpu)),
+                });
+            }
         }
     }
     marks
 }
 
 fn words(score: &Score) -> String {
-    let local = score.local.map(|local| {
-        let percent = (local * 100.0).floor();
-        format!("{percent:.0}% of the queue vectors on the local node")
-    });
+    let percent = score.local.map(|local| (local * 100.0).floor());
+    let local =
+        percent.map(|percent| format!("{percent:.0}% of the queue vectors on the local node"));
     let most = count(score.max_vectors_per_core, "queue");
-    let isolated =
-        (score.on_isolated > 0).then(|| format!("{} on isolated CPUs", score.on_isolated));
-    [local, Some(format!("at most {most} on a core")), isolated]
-        .iter()
-        .flatten()
-        .join(", ")
+    let isolated = Some(score.on_isolated).filter(|isolated| *isolated > 0);
+    let parts = [
+        local,
+        Some(format!("at most {most} on a core")),
+        isolated.map(|isolated| format!("{isolated} on isolated CPUs")),
+    ];
+    parts.iter().flatten().join(", ")
 }
 
 /// The queues of an interface on one CPU, in short: `3` for a queue, `3r` or `3t` for one of its vectors when the other is
 /// on another CPU.
 fn labels(marks: &[&Mark]) -> Vec<String> {
-    let mut roles: BTreeMap<u32, BTreeSet<Role>> = BTreeMap::new();
-    for mark in marks {
-        roles.entry(mark.queue).or_default().insert(mark.role);
-    }
-    roles
-        .into_iter()
-        .map(|(queue, roles)| match roles.into_iter().exactly_one() {
-            Ok(Role::Rx) => format!("{queue}r"),
-            Ok(Role::Tx) => format!("{queue}t"),
-            _ => queue.to_string(),
-        })
+    // In order: by queue.
+    let of_queue = |marks: &[&Mark]| {
+        let role = match marks {
+            [mark] => mark.role,
+            _ => Role::Combined,
+        };
+        let letter = match role {
+            Role::Rx => "r",
+            Role::Tx => "t",
+            _ => "",
+        };
+        format!("{}{letter}", marks[0].queue)
+    };
+    marks
+        .chunk_by(|a, b| a.queue == b.queue)
+        .map(of_queue)
         .collect()
 }
 

@@ -113,53 +113,41 @@ impl Picture {
             r#"<path class="line s c0" d="M0 5H36"/><path class="line remote s c0" d="M0 13H36"/>"#;
         let remote = bare(if self.is_map { "core" } else { "k c0" });
         let remote = remote + &bare(if self.is_map { "far" } else { "away" });
-        let all = [
-            (
-                self.is_map,
-                scale.0,
-                "queues on a core, in one of these colours",
-            ),
-            (
-                self.is_map,
-                dots.0,
-                "the queues of an interface, each in the colour of the core that takes it;",
-            ),
-            (self.is_map, String::new(), "point at a CPU to see which"),
-            (
-                !self.is_map,
-                sign("k c0", "label on", "A3"),
-                "a CPU that takes queue 3 of interface A (r, t: only its receive or transmit vector;",
-            ),
-            (
-                !self.is_map,
-                String::new(),
-                "\u{d7}6: six queues, point at the CPU to see which);",
-            ),
-            (
-                !self.is_map,
-                String::new(),
-                "CPUs in one frame are one core, those in a box marked L3 share that cache",
-            ),
-            (
-                self.lines,
-                line.to_owned(),
-                "from a queue to the CPU that takes it; dashed: on another node",
-            ),
-            (
-                true,
-                remote,
-                "takes a queue of an interface on another node",
-            ),
-            (
-                true,
-                bare("cpu isolated"),
-                "isolated, nohz_full or in an exclusive cpuset partition; point at the CPU to see which",
-            ),
-        ];
-        all.into_iter()
-            .filter(|(is_shown, ..)| *is_shown)
-            .map(|(_, sign, words)| (sign, words))
-            .collect()
+        let mut legend = if self.is_map {
+            vec![
+                (scale.0, "queues on a core, in one of these colours"),
+                (
+                    dots.0,
+                    "the queues of an interface, each in the colour of the core that takes it;",
+                ),
+                (String::new(), "point at a CPU to see which"),
+            ]
+        } else {
+            vec![
+                (
+                    sign("k c0", "label on", "A3"),
+                    "a CPU that takes queue 3 of interface A (r, t: only its receive or transmit vector;",
+                ),
+                (
+                    String::new(),
+                    "\u{d7}6: six queues, point at the CPU to see which);",
+                ),
+                (
+                    String::new(),
+                    "CPUs in one frame are one core, those in a box marked L3 share that cache",
+                ),
+            ]
+        };
+        if self.lines {
+            let words = "from a queue to the CPU that takes it; dashed: on another node";
+            legend.push((line.to_owned(), words));
+        }
+        legend.push((remote, "takes a queue of an interface on another node"));
+        legend.push((
+            bare("cpu isolated"),
+            "isolated, nohz_full or in an exclusive cpuset partition; point at the CPU to see which",
+        ));
+        legend
     }
 }
 
@@ -193,17 +181,16 @@ impl<'a> Drawing<'a> {
             heat: BTreeMap::new(),
         };
         let panels = &picture.panels;
-        let cores = panels.iter().map(widest_row);
-        let texts = panels.iter().map(|panel| width("", 0, &panel.neighbours));
-        let cards = picture.cards.iter().map(|card| {
-            width(&format!("{} {} ", card.key, card.name), 13, &card.size)
-                .max(width("", 0, &card.what))
-                + 20
-        });
-        let inner = cores
-            .chain(texts)
-            .chain(cards)
-            .fold(NARROWEST.1, usize::max);
+        let mut inner = NARROWEST.1;
+        for panel in panels {
+            let text = width("", 0, &panel.neighbours);
+            inner = inner.max(widest_row(panel)).max(text);
+        }
+        for card in &picture.cards {
+            let name = format!("{} {} ", card.key, card.name);
+            let text = width(&name, 13, &card.size).max(width("", 0, &card.what));
+            inner = inner.max(text + 20);
+        }
         let step = inner + 2 * PANEL_PAD + MARGIN;
         // As few rows as have room for them, filled evenly.
         let count = panels.len().max(1);
@@ -311,26 +298,17 @@ impl<'a> Drawing<'a> {
         let mut title = format!("CPU {cpu}");
         title += when(isolated, ", isolated or nohz_full");
         title += when(exclusive, ", in an exclusive cpuset partition");
-        let cards = marks
-            .chunk_by(|a, b| a.card == b.card)
-            .map(|of| (of[0].card, labels(of)))
-            .collect_vec();
+        let by_card = marks.chunk_by(|a, b| a.card == b.card);
+        let cards = by_card.map(|of| (of[0].card, labels(of))).collect_vec();
         for (card, queues) in &cards {
-            title += &format!(
-                "; {} queues {}",
-                picture.cards[*card].name,
-                queues.join(", ")
-            );
+            let name = &picture.cards[*card].name;
+            title += &format!("; {name} queues {}", queues.join(", "));
         }
         out.0 += &format!("<g><title>{}</title>", escaped(&title));
-        let is_map = picture.is_map;
         let excluded = when(isolated || exclusive, "isolated");
-        out.rect(
-            [x, y, w, h],
-            &joined(" ", ["cpu", when(is_map, "bare"), excluded]),
-            3,
-        );
-        if !is_map {
+        let class = joined(" ", ["cpu", when(picture.is_map, "bare"), excluded]);
+        out.rect([x, y, w, h], &class, 3);
+        if !picture.is_map {
             let share = w / cards.len().max(1);
             for (at, (card, _)) in cards.iter().enumerate() {
                 // The next one covers the rest.
@@ -343,13 +321,14 @@ impl<'a> Drawing<'a> {
             let class = joined(" ", ["number", when(!cards.is_empty(), "on")]);
             out.text((x + w / 2, y + 12), &class, &cpu.to_string(), "");
             // `A3`, `A3,7`, `A3 B7`, or only how many if there is no room for that.
-            let cards = cards.iter();
-            let queues: usize = cards.clone().map(|(_, queues)| queues.len()).sum();
-            let mut all =
-                cards.map(|(card, of)| format!("{}{}", picture.cards[*card].key, of.join(",")));
-            let label = Some(all.join(" "))
-                .filter(|label| label.len() <= 5)
-                .unwrap_or(format!("\u{d7}{queues}"));
+            let of_card = |(card, of): &(usize, Vec<String>)| {
+                format!("{}{}", picture.cards[*card].key, of.join(","))
+            };
+            let mut label = cards.iter().map(of_card).join(" ");
+            if label.len() > 5 {
+                let queues: usize = cards.iter().map(|(_, queues)| queues.len()).sum();
+                label = format!("\u{d7}{queues}");
+            }
             out.text((x + w / 2, y + 24), "label on", &label, "");
         }
         out.0 += "</g>\n";
@@ -371,21 +350,18 @@ impl<'a> Drawing<'a> {
             let x = x + GROUP_PAD + step / 2 + dot % in_row * step;
             let y = y + GROUP_PAD + dot / in_row * DOTS.0;
             let heat = self.heat.get(&(at, queue)).copied().unwrap_or(0);
-            let hot = format!("h{} dot", level(heat));
             let class = if picture.is_map {
-                hot
+                format!("h{} dot", level(heat))
             } else {
                 format!("k c{colour}")
             };
             self.above.dot((x, y), &class);
-            let marks = self
-                .marks
-                .iter()
-                .filter(|mark| (mark.card, mark.queue) == (at, queue));
-            for mark in marks.filter(|_| picture.lines) {
-                let Some((to_x, to_y)) = self.ends.get(&mark.cpu) else {
-                    continue;
-                };
+            for mark in self.marks.iter().filter(|_| picture.lines) {
+                let end = self
+                    .ends
+                    .get(&mark.cpu)
+                    .filter(|_| (mark.card, mark.queue) == (at, queue));
+                let Some((to_x, to_y)) = end else { continue };
                 let (middle, remote) = ((y + to_y) / 2, when(mark.remote, " remote"));
                 self.below.0 += &format!(
                     r#"<path class="line s c{colour}{remote}" d="M{x} {y}C{x} {middle} {to_x} {middle} {to_x} {to_y}"/>

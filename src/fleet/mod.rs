@@ -1,16 +1,19 @@
 //! `nicpin fleet`: many machines at once, from their captures, plans and checks: classes of hardware, their plans, and why hosts are not as planned. Hosts are added one by one
 //! and only counted: the names are the only thing that grows with their number, beside what differs.
 
-pub mod host;
+pub mod documents;
+mod host;
 pub mod inputs;
+mod shape;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use host::one_line;
-pub use host::{Cause, Deviation, Host, Outcome, Shape};
+pub use host::{Cause, Host, Outcome, ReadHost};
 use itertools::Itertools as _;
 use serde::Serialize;
+pub use shape::{Deviation, Shape};
 
 use nicpin::machine::interface::natural;
 use nicpin::report::check::CheckState;
@@ -54,11 +57,9 @@ pub struct Failed {
 impl Tally {
     pub fn add(&mut self, name: &str, host: Host) {
         let name = one_line(name).replace(|c: char| c.is_whitespace() || c == ',', "_");
-        self.plan((host.class, host.hash), host.shape)
-            .names
-            .entry(host.outcome)
-            .or_default()
-            .push(name.into());
+        let plan = self.plan((host.class, host.hash), host.shape);
+        let names = plan.names.entry(host.outcome).or_default();
+        names.push(name.into());
     }
 
     fn plan(&mut self, plan: (String, String), shape: Shape) -> &mut PlanTally {
@@ -168,44 +169,37 @@ pub struct PlanGroup<'a> {
 
 impl Tally {
     pub fn report(&self) -> Fleet<'_> {
-        let outcomes = || self.plans.values().flat_map(|plan| &plan.names);
-        let of = |verdict| -> usize {
-            outcomes()
-                .filter(|(outcome, _)| outcome.verdict == verdict)
-                .map(|(_, names)| names.len())
-                .sum()
-        };
+        let (mut planned, mut differ, mut undetermined) = (0, 0, 0);
         let mut drift: BTreeMap<_, Vec<&str>> = BTreeMap::new();
-        for (outcome, names) in outcomes() {
+        for (outcome, names) in self.plans.values().flat_map(|plan| &plan.names) {
+            *match outcome.verdict {
+                CheckState::Same => &mut planned,
+                CheckState::Differs => &mut differ,
+                CheckState::CouldNotBeDetermined => &mut undetermined,
+            } += names.len();
             for cause in &outcome.causes {
-                drift
-                    .entry((Reverse(outcome.state), cause))
-                    .or_default()
-                    .extend(names.iter().map(|name| &**name));
+                let hosts = drift.entry((Reverse(outcome.state), cause)).or_default();
+                hosts.extend(names.iter().map(|name| &**name));
             }
         }
-        let mut drift = drift
+        let drift = drift
             .into_iter()
             .map(|((Reverse(state), cause), hosts)| Drift {
                 state,
                 cause,
                 count: hosts.len(),
                 hosts: sorted(hosts),
-            })
-            .collect_vec();
-        drift.sort_by_key(|group| Reverse((group.state, group.count)));
-        let repeated = self
-            .names()
-            .sorted_unstable()
-            .dedup_with_count()
-            .filter(|(times, _)| *times > 1);
+            });
+        let by_count = |group: &Drift<'_>| Reverse((group.state, group.count));
+        let repeated = self.names().sorted_unstable().dedup_with_count();
+        let repeated = repeated.filter(|(times, _)| *times > 1);
         Fleet {
             schema: "nicpin.fleet/1",
             hosts: self.names().count(),
-            planned: of(CheckState::Same),
-            differ: of(CheckState::Differs),
-            undetermined: of(CheckState::CouldNotBeDetermined),
-            drift,
+            planned,
+            differ,
+            undetermined,
+            drift: drift.sorted_by_key(by_count).collect(),
             classes: self.classes(),
             repeated: sorted(repeated.map(|(_, name)| name).collect()),
             failed: self.failed.iter().cloned().sorted().collect(),
@@ -222,10 +216,8 @@ impl Tally {
                 deviations: Vec::new(),
                 hosts,
             };
-            by_class
-                .entry(class)
-                .or_default()
-                .push((&plan.shape, group));
+            let plans = by_class.entry(class).or_default();
+            plans.push((&plan.shape, group));
         }
         let mut classes = Vec::new();
         for (class, mut plans) in by_class {
@@ -246,13 +238,11 @@ impl Tally {
         classes.sort_by_key(|class| Reverse(class.count));
         for at in 1..classes.len() {
             let machine = classes[at].machine;
-            let nearest = classes[..at.min(MOST_COMPARED)]
-                .iter()
-                .map(|other| (other.class, machine.deviations(other.machine)))
-                .min_by_key(|(_, deviations)| deviations.len());
-            if let Some((like, deviations)) = nearest.filter(|(_, found)| is_alike(machine, found))
-            {
-                (classes[at].like, classes[at].deviations) = (Some(like), deviations);
+            let others = classes[..at.min(MOST_COMPARED)].iter();
+            let others = others.map(|other| (other.class, machine.deviations(other.machine)));
+            let nearest = others.min_by_key(|(_, deviations)| deviations.len());
+            if let Some((like, found)) = nearest.filter(|(_, found)| is_alike(machine, found)) {
+                (classes[at].like, classes[at].deviations) = (Some(like), found);
             }
         }
         classes

@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child as Process, Command, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -76,7 +77,7 @@ impl Child {
             if self.process.try_wait()?.is_some() {
                 return Ok(());
             }
-            std::thread::sleep(Duration::from_millis(10));
+            sleep(Duration::from_millis(10));
         }
         self.process.kill()?;
         self.process.wait().map(drop)

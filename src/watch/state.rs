@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process;
 
 use anyhow::{Result, bail};
 use procfs::FromRead as _;
@@ -58,7 +59,7 @@ impl Lock {
             bail!("another nicpin watch (pid {pid}) is already running");
         }
         // For people to read.
-        let _ = (file.set_len(0)).and_then(|()| writeln!(file, "{}", std::process::id()));
+        let _ = (file.set_len(0)).and_then(|()| writeln!(file, "{}", process::id()));
         Ok(Self(file))
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::fleet::inputs::{Documents, Input};
+use crate::fleet::documents::{Documents, Input};
 use crate::fleet::{Host, Tally};
 use crate::screen;
 use crate::screen::page::Screen;
@@ -251,7 +251,7 @@ fn fleet(text: &str) {
         let Input::Document(document) = printed else {
             return;
         };
-        for (name, host) in Host::parse(&document.text).unwrap_or_default() {
+        for (name, host) in Host::parse(&document.text) {
             let Ok(host) = host else { continue };
             tally.add(
                 name.or(document.host.clone()).as_deref().unwrap_or("h"),

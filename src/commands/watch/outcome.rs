@@ -1,6 +1,7 @@
 //! What follows from the result of a run: messages, settings that are left unchanged, and events that it has caused itself.
 
 use std::collections::BTreeSet;
+use std::mem::replace;
 use std::time::Duration;
 
 use itertools::Itertools as _;
@@ -45,7 +46,7 @@ impl Loop<'_> {
     ) {
         let now = self.now();
         let spent = children_cpu().unwrap_or_default();
-        let cost = spent.saturating_sub(std::mem::replace(&mut self.spent, spent));
+        let cost = spent.saturating_sub(replace(&mut self.spent, spent));
         let failed = report.as_ref().map_or(true, |report| report.failed > 0);
         self.schedule.end(now, cost, again || failed);
         match report {

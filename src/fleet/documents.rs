@@ -1,0 +1,370 @@
+//! JSON documents in a stream, with or without the names of hosts before each line, as clush and pdsh print them. Only one
+//! document of each host is in memory at a time.
+
+use std::collections::BTreeMap;
+use std::mem::{replace, take};
+use std::path::PathBuf;
+
+use serde::de::IgnoredAny;
+
+/// The most bytes of all documents of a stream that have begun and not ended, and of a line.
+pub(super) const MOST: usize = 64 << 20;
+/// How often a closing brace without indentation, with which the documents of nicpin end, is taken for the end at once.
+const TRIES: usize = 16;
+/// Something to be read, or that could not be.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A capture, or a tree with the files of a machine.
+    Machine(PathBuf),
+    Document(Document),
+    /// Something else than JSON that a host printed.
+    Text {
+        host: String,
+        line: String,
+    },
+    /// What cannot be read, a document that does not end, or something else than JSON without the name of a host.
+    Failed {
+        source: String,
+        error: String,
+    },
+}
+
+/// A JSON document of a host.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Where it begins: the file with the number of the line.
+    pub source: String,
+    /// The host by the name before its lines.
+    pub host: Option<String>,
+    /// Whether it is the only one of its file.
+    pub alone: bool,
+    pub text: String,
+}
+
+/// Splits a stream into JSON documents: one a line, or over many lines as nicpin prints them, one after the other or in a
+/// list, and each line with or without the name of its host, as clush and pdsh print them (`host: line`). The lines of
+/// different hosts may alternate.
+pub struct Documents<'a> {
+    source: &'a str,
+    lines: usize,
+    /// The documents that have begun, by host.
+    open: BTreeMap<Option<String>, Open>,
+    /// The bytes of these.
+    bytes: usize,
+    /// The first complete document, until it is known whether there are more.
+    first: Option<Document>,
+    /// Whether a document was complete, and whether a line that is no JSON was reported.
+    found: bool,
+    reported: bool,
+    give: &'a mut dyn FnMut(Input),
+}
+
+/// A document that has begun.
+#[derive(Default)]
+struct Open {
+    line: usize,
+    text: String,
+    /// The bytes at which it was not complete, and how often a brace at the begin of a line was not its end.
+    incomplete: usize,
+    tries: usize,
+}
+
+impl<'a> Documents<'a> {
+    pub fn new(source: &'a str, give: &'a mut dyn FnMut(Input)) -> Self {
+        Self {
+            source,
+            lines: 0,
+            open: BTreeMap::new(),
+            bytes: 0,
+            first: None,
+            found: false,
+            reported: false,
+            give,
+        }
+    }
+
+    /// Takes the next line.
+    pub fn line(&mut self, line: &str) {
+        self.lines += 1;
+        let (host, text) = split(line.trim_end_matches(['\n', '\r']));
+        let host = host.map(str::to_owned);
+        let mut open = self.open.remove(&host).unwrap_or_default();
+        self.bytes -= open.text.len();
+        // Only the first line of a document begins with a brace.
+        if text.starts_with('{') && !open.text.is_empty() {
+            self.read(host.clone(), take(&mut open), true);
+        }
+        let is_first = open.text.is_empty();
+        if is_first {
+            open.line = self.lines;
+        }
+        open.text += text;
+        open.text += "\n";
+        // Reading it at each brace would take forever; that there are twice as many bytes bounds what is read in vain.
+        let is_twice = open.text.len() >= 2 * open.incomplete;
+        let ends = text.trim_end() == "}" && open.tries < TRIES;
+        open.tries += usize::from(ends);
+        if is_first || ends || is_twice && text.trim_start().starts_with('}') {
+            self.read(host, open, false);
+        } else {
+            self.keep(host, open);
+        }
+    }
+
+    fn keep(&mut self, host: Option<String>, open: Open) {
+        if self.bytes + open.text.len() > MOST {
+            let error = format!("more than {MOST} bytes of documents that do not end");
+            return self.fail(host, open.line, &error);
+        }
+        self.bytes += open.text.len();
+        self.open.insert(host, open);
+    }
+
+    /// Gives the documents in what a host has printed. What is incomplete waits for more lines, unless it is all.
+    fn read(&mut self, host: Option<String>, mut open: Open, is_all: bool) {
+        loop {
+            let rest = open
+                .text
+                .trim_start_matches(|c: char| c.is_whitespace() || "[],".contains(c));
+            open.text.drain(..open.text.len() - rest.len());
+            if !open.text.starts_with('{') {
+                for line in open.text.lines() {
+                    self.other(host.as_deref(), line);
+                }
+                return;
+            }
+            let mut values =
+                serde_json::Deserializer::from_str(&open.text).into_iter::<IgnoredAny>();
+            match values.next() {
+                Some(Ok(_)) => {
+                    let end = values.byte_offset();
+                    let text = open.text.drain(..end).collect();
+                    self.complete(host.clone(), open.line, text);
+                    open.line = self.lines;
+                }
+                Some(Err(error)) if !error.is_eof() => {
+                    return self.fail(host, open.line, &error.to_string());
+                }
+                _ if is_all => return self.fail(host, open.line, "the JSON document does not end"),
+                _ => {
+                    open.incomplete = open.text.len();
+                    return self.keep(host, open);
+                }
+            }
+        }
+    }
+
+    /// The stream has ended.
+    pub fn end(mut self) {
+        let is_empty = self.open.is_empty() && !self.reported;
+        while let Some((host, open)) = self.open.pop_first() {
+            self.read(host, open, true);
+        }
+        if let Some(mut only) = self.first.take() {
+            only.alone = true;
+            (self.give)(Input::Document(only));
+        }
+        if !self.found && is_empty {
+            let source = Some(self.source.to_owned());
+            self.fail(source, 0, "holds no JSON of nicpin");
+        }
+    }
+
+    fn complete(&mut self, host: Option<String>, line: usize, text: String) {
+        let document = Document {
+            source: format!("{}:{line}", self.source),
+            host,
+            alone: false,
+            text,
+        };
+        if !replace(&mut self.found, true) {
+            self.first = Some(document);
+            return;
+        }
+        for document in self.first.take().into_iter().chain([document]) {
+            (self.give)(Input::Document(document));
+        }
+    }
+
+    fn fail(&mut self, host: Option<String>, line: usize, error: &str) {
+        let source = host.unwrap_or_else(|| format!("{}:{line}", self.source));
+        let error = error.to_owned();
+        (self.give)(Input::Failed { source, error });
+    }
+
+    /// A line that belongs to no document.
+    fn other(&mut self, host: Option<&str>, line: &str) {
+        let (host, line) = match (host, line.split_once(": ")) {
+            // What clush says of the hosts themselves: 1 and 2 are exit codes of check.
+            (
+                Some("clush"),
+                None | Some((_, "exited with exit code 1" | "exited with exit code 2")),
+            ) => return,
+            (Some("clush"), Some((host, line))) => (Some(host), line),
+            (host, _) => (host, line),
+        };
+        if let Some(host) = host {
+            let (host, line) = (host.to_owned(), line.to_owned());
+            (self.give)(Input::Text { host, line });
+        } else if !replace(&mut self.reported, true) {
+            self.fail(None, self.lines, &format!("is no JSON of nicpin: {line}"));
+        }
+    }
+}
+
+/// The name of the host before a line, if there is one, and the rest.
+fn split(line: &str) -> (Option<&str>, &str) {
+    let is_letter = |c: char| c.is_alphanumeric() || "._-:@%".contains(c);
+    // A host without output has an empty line.
+    match line
+        .split_once(": ")
+        .or_else(|| Some((line.strip_suffix(':')?, "")))
+    {
+        Some((name, rest)) if !name.is_empty() && name.chars().all(is_letter) => (Some(name), rest),
+        _ => (None, line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(lines: &[&str]) -> Vec<Input> {
+        let mut found = Vec::new();
+        let mut give = |printed| found.push(printed);
+        let mut documents = Documents::new("f", &mut give);
+        for line in lines {
+            documents.line(line);
+        }
+        documents.end();
+        found
+    }
+
+    fn document(source: &str, host: Option<&str>, alone: bool, text: &str) -> Input {
+        let (source, host, text) = (source.to_owned(), host.map(str::to_owned), text.to_owned());
+        Input::Document(Document {
+            source,
+            host,
+            alone,
+            text,
+        })
+    }
+
+    #[test]
+    fn documents_of_one_and_of_many_lines() {
+        assert_eq!(
+            printed(&["{\"a\": 1}\n"]),
+            [document("f:1", None, true, "{\"a\": 1}")]
+        );
+        let many = printed(&[
+            "{",
+            "  \"a\": \"}\\\"{\"",
+            "}",
+            "{\"b\": [{}]} {}",
+            "[{}, {}]",
+        ]);
+        let one = |line, text| document(line, None, false, text);
+        assert_eq!(
+            many,
+            [
+                one("f:1", "{\n  \"a\": \"}\\\"{\"\n}"),
+                one("f:4", "{\"b\": [{}]}"),
+                one("f:4", "{}"),
+                one("f:5", "{}"),
+                one("f:5", "{}")
+            ]
+        );
+    }
+
+    #[test]
+    fn lines_of_hosts_alternate() {
+        let found = printed(&[
+            "h1: {",
+            "h2: {",
+            "h1:   \"a\": 1",
+            "h2: }",
+            "h1: }",
+            "h3: {}",
+        ]);
+        let of = |line, host, text| document(line, Some(host), false, text);
+        assert_eq!(
+            found,
+            [
+                of("f:2", "h2", "{\n}"),
+                of("f:1", "h1", "{\n  \"a\": 1\n}"),
+                of("f:6", "h3", "{}")
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_document_is_named_and_the_rest_goes_on() {
+        let text = |host: &str, line: &str| Input::Text {
+            host: host.to_owned(),
+            line: line.to_owned(),
+        };
+        let failed = |source: &str, error: &str| Input::Failed {
+            source: source.to_owned(),
+            error: error.to_owned(),
+        };
+        let found = printed(&[
+            "h1: ssh: connect to host h1 port 22: Connection refused",
+            "clush: h[2-3] (2): exited with exit code 2",
+            "clush: h1: exited with exit code 255",
+            "h4: {\"a\": ",
+            "h4: {}",
+            "what",
+            "what again",
+            "{\"b\": 1",
+        ]);
+        assert_eq!(
+            found,
+            [
+                text("h1", "ssh: connect to host h1 port 22: Connection refused"),
+                text("h1", "exited with exit code 255"),
+                failed("h4", "the JSON document does not end"),
+                failed("f:6", "is no JSON of nicpin: what"),
+                failed("f:8", "the JSON document does not end"),
+                document("f:5", Some("h4"), true, "{}"),
+            ]
+        );
+        assert_eq!(printed(&[]), [failed("f", "holds no JSON of nicpin")]);
+    }
+
+    /// Each closing brace could be the end of a document: that it is not is found a few times only.
+    #[test]
+    fn a_document_that_seems_to_end_at_each_line_takes_no_time() {
+        let mut lines = vec!["{\"a\": {"];
+        for _ in 0..100_000 {
+            lines.extend(["}", ",\"b\": {"]);
+        }
+        lines.extend(["}", "}"]);
+        let found = printed(&lines);
+        assert!(
+            matches!(&found[..], [Input::Document(one)] if one.alone && one.text.len() > 100_000)
+        );
+    }
+
+    #[test]
+    fn documents_that_do_not_end_have_a_bound() {
+        let long = format!("{{\"a\": \"{}\",", "x".repeat(MOST / 3));
+        let found = printed(&[
+            "h1: {",
+            &format!("h2: {long}"),
+            &format!("h3: {long}"),
+            &format!("h4: {long}"),
+            "h1: }",
+        ]);
+        let failed: Vec<_> = found
+            .iter()
+            .filter_map(|one| match one {
+                Input::Failed { source, .. } => Some(source.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(failed, ["h4", "h2", "h3"]);
+        assert!(
+            matches!(&found[..], [.., Input::Document(one)] if one.host.as_deref() == Some("h1"))
+        );
+    }
+}

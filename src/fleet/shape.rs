@@ -1,0 +1,250 @@
+//! What a machine is made of, and how two machines differ in what a plan depends on.
+
+use std::collections::BTreeMap;
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use nicpin::cpuset::CpuSet;
+use nicpin::plan::HostSummary;
+use nicpin::report::interface::InterfaceSummary;
+
+/// What a machine is made of, as far as a plan depends on it: CPUs, nodes and interfaces.
+#[derive(Serialize)]
+pub struct Shape {
+    #[serde(flatten)]
+    pub host: HostSummary,
+    /// By name.
+    pub interfaces: Vec<ShapeInterface>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct ShapeInterface {
+    pub name: String,
+    pub driver: Option<String>,
+    pub pci_id: Option<String>,
+    pub device: String,
+    pub node: Option<u32>,
+    pub candidates: CpuSet,
+    #[serde(deserialize_with = "count")]
+    pub rx_queues: usize,
+    #[serde(deserialize_with = "count")]
+    pub tx_queues: usize,
+}
+
+impl From<&InterfaceSummary> for ShapeInterface {
+    fn from(one: &InterfaceSummary) -> Self {
+        Self {
+            name: one.name.clone(),
+            driver: one.driver.clone(),
+            pci_id: one.pci_id.clone(),
+            device: one.device.clone(),
+            node: one.node,
+            candidates: one.candidates.clone(),
+            rx_queues: one.rx_queues,
+            tx_queues: one.tx_queues,
+        }
+    }
+}
+
+/// A number, or the length of a list.
+pub(super) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected a number or a list")]
+    enum Count {
+        Number(usize),
+        List(Vec<IgnoredAny>),
+    }
+    Ok(match Count::deserialize(from)? {
+        Count::Number(number) => number,
+        Count::List(list) => list.len(),
+    })
+}
+
+/// Something in which a machine differs from an ordinary one.
+#[derive(Serialize)]
+pub struct Deviation {
+    /// A fixed identifier, for programs.
+    pub code: &'static str,
+    /// The interface; absent for the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// What differs, in words, with the name of the interface.
+    pub text: String,
+}
+
+impl Shape {
+    /// How this machine differs from an ordinary one of its kind.
+    pub fn deviations(&self, ordinary: &Self) -> Vec<Deviation> {
+        let mut found = Vec::new();
+        of_machine(&self.host, &ordinary.host, &mut |code, text| {
+            let interface = None;
+            found.push(Deviation {
+                code,
+                interface,
+                text,
+            });
+        });
+        of_interfaces(
+            &self.interfaces,
+            &ordinary.interfaces,
+            &mut |one, code, text| {
+                found.push(Deviation {
+                    code,
+                    interface: Some(one.name.clone()),
+                    text: format!("{} {text}", one.name),
+                });
+            },
+        );
+        found
+    }
+}
+
+fn of_machine(
+    this: &HostSummary,
+    ordinary: &HostSummary,
+    add: &mut dyn FnMut(&'static str, String),
+) {
+    let both = [this, ordinary];
+    let [(cpus, cores), (other_cpus, other_cores)] =
+        both.map(|host| (host.online.len(), host.cores));
+    if (cpus, cores) != (other_cpus, other_cores) {
+        let has_smt = |cpus, cores| cpus > cores && cores > 0;
+        let (code, smt) = match (has_smt(cpus, cores), has_smt(other_cpus, other_cores)) {
+            (false, true) => ("smt", "SMT is off: "),
+            (true, false) => ("smt", "SMT is on: "),
+            _ => ("cpus", ""),
+        };
+        add(
+            code,
+            format!("{smt}{cpus} CPUs on {cores} cores, not {other_cpus} on {other_cores}"),
+        );
+    }
+    let [possible, others] = both.map(|host| host.possible);
+    if possible != others {
+        add(
+            "possible",
+            format!("{possible} possible CPUs, not {others}"),
+        );
+    }
+    let isolated = both.map(|host| &host.isolated);
+    let nohz_full = both.map(|host| &host.nohz_full);
+    for (code, what, [this, ordinary]) in [
+        ("isolated", "isolated", isolated),
+        ("nohz-full", "nohz_full", nohz_full),
+    ] {
+        if this != ordinary {
+            add(
+                code,
+                format!("{what} CPUs {}, not {}", list(this), list(ordinary)),
+            );
+        }
+    }
+    for there in &ordinary.nodes {
+        let id = there.node;
+        match this.nodes.iter().find(|node| node.node == id) {
+            None => add("node-missing", format!("node {id} is missing")),
+            Some(node) if node.without_memory && !there.without_memory => {
+                add("node-without-memory", format!("node {id} has no memory"));
+            }
+            // Other numbers of CPUs are reported for the whole machine.
+            Some(node) if node.cpus != there.cpus && cpus == other_cpus => {
+                let (cpus, others) = (list(&node.cpus), list(&there.cpus));
+                add(
+                    "node-cpus",
+                    format!("node {id} has CPUs {cpus}, not {others}"),
+                );
+            }
+            Some(_) => {}
+        }
+    }
+    for node in this.nodes.iter().map(|node| node.node) {
+        if ordinary.nodes.iter().all(|there| there.node != node) {
+            add("node-added", format!("node {node} is additional"));
+        }
+    }
+}
+
+/// What two interfaces have in common.
+type Key = fn(&ShapeInterface) -> (&str, &str);
+
+/// Interfaces are the same by name, else by slot, else by what they are.
+fn of_interfaces(
+    this: &[ShapeInterface],
+    ordinary: &[ShapeInterface],
+    add: &mut dyn FnMut(&ShapeInterface, &'static str, &str),
+) {
+    let mut left: Vec<_> = this.iter().collect();
+    let mut missing: Vec<_> = ordinary.iter().collect();
+    let mut pairs = Vec::new();
+    let keys: [Key; 3] = [
+        |one| (&one.name, ""),
+        |one| (&one.device, ""),
+        |one| (or_none(one.pci_id.as_ref()), or_none(one.driver.as_ref())),
+    ];
+    for key in keys {
+        let mut by_key: BTreeMap<_, Vec<&ShapeInterface>> = BTreeMap::new();
+        for one in left.into_iter().rev() {
+            by_key.entry(key(one)).or_default().push(one);
+        }
+        missing.retain(|there| {
+            let one = by_key.get_mut(&key(there)).and_then(Vec::pop);
+            pairs.extend(one.map(|one| (one, *there)));
+            one.is_none()
+        });
+        left = by_key.into_values().flatten().collect();
+        left.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+    for (this, there) in pairs {
+        if this.name != there.name {
+            add(this, "name", &format!("is named {} elsewhere", there.name));
+        }
+        for ((code, has, own), (.., other)) in facts(this).into_iter().zip(facts(there)) {
+            // The candidates of another node are other CPUs anyway.
+            if own != other && (code != "candidates" || this.node == there.node) {
+                add(this, code, &format!("{has} {own}, not {other}"));
+            }
+        }
+    }
+    for (interfaces, code, is) in [
+        (missing, "interface-missing", "missing"),
+        (left, "interface-added", "additional"),
+    ] {
+        for one in interfaces {
+            let what = one.driver.as_ref().or(one.pci_id.as_ref());
+            let what = what.unwrap_or(&one.device);
+            add(one, code, &format!("({what}) is {is}"));
+        }
+    }
+}
+
+/// What may be another one: its code, and the words before it.
+fn facts(of: &ShapeInterface) -> [(&'static str, &'static str, String); 6] {
+    let node = of.node.map(|node| format!("node {node}"));
+    let (rx, tx) = (of.rx_queues, of.tx_queues);
+    let queues = format!("{rx} receive and {tx} transmit queues");
+    [
+        ("driver", "has driver", or_none(of.driver.as_ref()).into()),
+        (
+            "pci-id",
+            "is PCI device",
+            or_none(of.pci_id.as_ref()).into(),
+        ),
+        ("node", "is on", node.unwrap_or("no known node".into())),
+        ("slot", "is", of.device.clone()),
+        ("queues", "has", queues),
+        ("candidates", "has candidate CPUs", list(&of.candidates)),
+    ]
+}
+
+fn or_none(text: Option<&String>) -> &str {
+    text.map_or("none", String::as_str)
+}
+
+fn list(cpus: &CpuSet) -> String {
+    if cpus.is_empty() {
+        "none".to_owned()
+    } else {
+        cpus.to_string()
+    }
+}
