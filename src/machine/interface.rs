@@ -168,8 +168,7 @@ impl Interface {
     /// Whether the device is an SR-IOV virtual function. Inside a virtual machine only the driver's name shows it:
     /// `iavf`, `ixgbevf`.
     pub fn is_virtual_function(&self) -> bool {
-        let mut driver = self.driver.iter();
-        self.device.parent.is_some() || driver.any(|name| name.ends_with("vf"))
+        self.device.parent.is_some() || self.driver.iter().any(|name| name.ends_with("vf"))
     }
 
     /// Whether a queue vector has no queue in use: drivers keep vectors beyond the active queues. Queues of sharing
@@ -262,8 +261,7 @@ impl Role {
 
     /// With its queue, if there is one: `rx 3`, `control`.
     pub(crate) fn with_queue(self, queue: Option<u32>) -> String {
-        let number = queue.map(|queue| format!(" {queue}"));
-        self.name().to_owned() + &number.unwrap_or_default()
+        self.name().to_owned() + &queue.map(|queue| format!(" {queue}")).unwrap_or_default()
     }
 
     /// Whether it is for packets of the interface.
@@ -365,18 +363,23 @@ impl fmt::Display for PcieLink {
 
 /// `0000:82:00.0`: domain of four or more hex digits, bus, device, function.
 pub(crate) fn is_pci_address(name: &str) -> bool {
-    let shape = name.replace(|c: char| c.is_ascii_hexdigit(), "0");
-    (12..=16).contains(&name.len()) && shape.trim_start_matches('0') == ":00:00.0"
+    (12..=16).contains(&name.len())
+        && name
+            .replace(|c: char| c.is_ascii_hexdigit(), "0")
+            .trim_start_matches('0')
+            == ":00:00.0"
 }
 
 /// A key that sorts `eth2` before `eth10`: texts and numbers in turn.
 pub fn natural(name: &str) -> Vec<(String, u64)> {
-    let parts = name.chars().chunk_by(char::is_ascii_digit);
     let mut key = Vec::new();
-    for (is_number, part) in &parts {
+    for (is_number, part) in &name.chars().chunk_by(char::is_ascii_digit) {
         let part: String = part.collect();
-        let number = part.parse().unwrap_or(0);
-        key.push((if is_number { String::new() } else { part }, number));
+        key.push(if is_number {
+            (String::new(), part.parse().unwrap_or(0))
+        } else {
+            (part, 0)
+        });
     }
     key
 }

@@ -5,7 +5,6 @@ pub mod channels;
 pub mod interface;
 pub mod netdev;
 pub mod others;
-pub mod program;
 pub mod rx_hash;
 pub mod sample;
 pub mod selection;
@@ -20,8 +19,7 @@ pub use interface::{
     Device, Interface, NapiThread, PcieLink, Polling, Role, RxQueue, Sharer, Source, Stacked,
     TxQueue, UnknownVector, Vector, VmbusChannel,
 };
-pub use others::{Neighbour, NeighbourKind, OtherTools, Others};
-pub use program::{Program, ProgramCpus};
+pub use others::{Neighbour, NeighbourKind, OtherTools, Others, Program, ProgramCpus};
 pub use rx_hash::Rss;
 pub use sample::{CountRow, Counts};
 pub use selection::{SelectError, Selection};

@@ -133,8 +133,12 @@ impl Netdev {
     /// The IRQ of a queue, where it is reported.
     #[doc(hidden)]
     pub fn irq_of(&self, direction: Direction, id: u32) -> Option<u32> {
-        let is_it = |queue: &&NetdevQueue| queue.direction == direction && queue.id == id;
-        self.napi_of(self.queues.iter().find(is_it)?)?.irq
+        self.napi_of(
+            self.queues
+                .iter()
+                .find(|queue| queue.direction == direction && queue.id == id)?,
+        )?
+        .irq
     }
 
     /// The receive queues whose packets somebody takes in place of the kernel's stack.
@@ -148,9 +152,12 @@ impl Netdev {
     /// Whether a queue may get no interrupt although packets arrive: somebody else takes them, a thread polls it all the
     /// time, or interrupts are off while a program polls.
     pub(crate) fn may_be_silent(&self, id: u32) -> bool {
-        let polled = |napi: &Napi| napi.busy_polls || napi.irq_suspend_timeout > 0;
         self.queues.iter().any(|queue| {
-            queue.id == id && (queue.user.is_some() || self.napi_of(queue).is_some_and(polled))
+            queue.id == id
+                && (queue.user.is_some()
+                    || self
+                        .napi_of(queue)
+                        .is_some_and(|napi| napi.busy_polls || napi.irq_suspend_timeout > 0))
         })
     }
 

@@ -1,8 +1,15 @@
 //! What is on a machine beside interfaces with a device: what else a selector can name (virtual interfaces, RDMA devices,
 //! and network cards without an interface), which nicpin does not plan and messages explain; devices whose traffic shares
-//! a node's memory and its links; and other tools that set the affinity of interrupts.
+//! a node's memory and its links; other tools that set the affinity of interrupts; programs that a policy names, sockets,
+//! and where their programs run.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+use crate::cpuset::CpuSet;
 
 /// All that a selector can name beside interfaces with a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -62,10 +69,9 @@ impl Others {
     /// What has this name, and why there is nothing to plan for it; `None` for an unknown name.
     #[doc(hidden)]
     pub fn explain(&self, name: &str) -> Option<String> {
-        let rdma = || self.rdma.iter().find(|rdma| rdma.name == name);
         let what = match self.named(name) {
             Some(Virtual { kind, .. }) => format!("{kind}: it has no device and no vectors"),
-            None => match &rdma()?.device {
+            None => match &self.rdma.iter().find(|rdma| rdma.name == name)?.device {
                 Some(device) => {
                     format!("an RDMA device on {device}, which has no network interface")
                 }
@@ -135,8 +141,10 @@ impl NeighbourKind {
             ("0b40", Self::Accelerator),
             ("0108", Self::Nvme),
         ];
-        let mut kinds = kinds.into_iter().filter(|_| class.len() == 6);
-        let (_, kind) = kinds.find(|(prefix, _)| class.starts_with(prefix))?;
+        let (_, kind) = kinds
+            .into_iter()
+            .filter(|_| class.len() == 6)
+            .find(|(prefix, _)| class.starts_with(prefix))?;
         (kind != Self::Gpu || !CONTROLLERS.contains(&vendor.trim())).then_some(kind)
     }
 
@@ -199,3 +207,90 @@ pub struct Arguments {
 
 /// Where packages install the policy script with which irqbalance asks nicpin.
 pub const SCRIPT_PATH: &str = "/usr/lib/nicpin/nicpin-irqbalance-policy";
+
+/// A program that interrupts are to be near.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Program {
+    /// The process with this number.
+    Pid(u32),
+    /// All processes of a systemd unit, with the end of its name: `nginx.service`.
+    Unit(String),
+}
+
+impl Program {
+    /// The name of the unit, if it is one.
+    pub fn unit(&self) -> Option<&str> {
+        match self {
+            Self::Pid(_) => None,
+            Self::Unit(name) => Some(name),
+        }
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pid(pid) => write!(f, "pid:{pid}"),
+            Self::Unit(name) => write!(f, "unit:{name}"),
+        }
+    }
+}
+
+impl FromStr for Program {
+    type Err = ();
+
+    /// Reads `pid:N` or `unit:NAME`; as with systemctl, a name without an end is that of a service.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        if let Some(pid) = text.strip_prefix("pid:") {
+            return pid
+                .parse()
+                .ok()
+                .filter(|&pid| pid > 0)
+                .map(Self::Pid)
+                .ok_or(());
+        }
+        // The characters of unit names (systemd.unit(5)).
+        let name = text.strip_prefix("unit:").ok_or(())?;
+        if !(1..=255).contains(&name.len())
+            || !name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c))
+        {
+            return Err(());
+        }
+        let end = if [".service", ".scope", ".slice"]
+            .into_iter()
+            .any(|end| name.ends_with(end))
+        {
+            ""
+        } else {
+            ".service"
+        };
+        Ok(Self::Unit(format!("{name}{end}")))
+    }
+}
+
+/// Where a program may run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramCpus {
+    /// The CPUs to plan by: those that its threads may use, or those that they might use at an earlier apply.
+    pub cpus: CpuSet,
+    /// Those that its threads may use; `None` where it does not run.
+    pub now: Option<CpuSet>,
+}
+
+/// A TCP connection, or a UDP socket that is connected, as the kernel lists them (`sock_diag`,
+/// `include/uapi/linux/inet_diag.h`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectedSocket {
+    /// Of UDP, otherwise of TCP.
+    pub udp: bool,
+    /// IPv4 in IPv6 is IPv4.
+    pub local: SocketAddr,
+    pub peer: SocketAddr,
+    /// The interface to which it is bound, else that which has the local address.
+    pub interface: Option<String>,
+    /// The node of the processes that have it open: of the CPUs that they may use, else of the CPU where their first
+    /// thread last ran. `None` if they are on several, or hidden from this user.
+    pub node: Option<u32>,
+}

@@ -77,8 +77,9 @@ impl Rss {
 
     /// Whether it is the kernel's default for this number of queues (`ethtool_rxfh_indir_default`).
     pub fn is_default(&self) -> bool {
-        let mut entries = (0..).zip(&self.table);
-        entries.all(|(at, queue): (u32, _)| at.checked_rem(self.queues) == Some(*queue))
+        (0..)
+            .zip(&self.table)
+            .all(|(at, queue): (u32, _)| at.checked_rem(self.queues) == Some(*queue))
     }
 
     /// Whether two tables mean the same: they are equal, or both the default of their number of queues.
@@ -95,9 +96,13 @@ impl Rss {
     /// Whether it sends flows to exactly these queues, evenly: their numbers of entries differ by at most one.
     pub fn is_spread_over(&self, queues: &QueueSet) -> bool {
         let counts = self.table.iter().sorted().dedup_with_count().collect_vec();
-        let most_and_least = counts.iter().map(|(count, _)| count).minmax().into_option();
         counts.iter().map(|(_, queue)| *queue).eq(queues.iter())
-            && most_and_least.is_none_or(|(least, most)| most - least <= 1)
+            && counts
+                .iter()
+                .map(|(count, _)| count)
+                .minmax()
+                .into_option()
+                .is_none_or(|(least, most)| most - least <= 1)
     }
 
     /// The same table with its entries dealt to these queues in turn.
@@ -162,13 +167,16 @@ impl Key {
 
     /// Parses pairs of hex digits with colons between them; empty text is no key.
     pub fn parse(text: &str) -> Option<Self> {
-        let pairs = text.trim().split(':').filter(|pair| !pair.is_empty());
-        let byte = |pair: &str| {
-            u8::from_str_radix(pair, 16)
-                .ok()
-                .filter(|_| pair.len() == 2)
-        };
-        let bytes: Vec<u8> = pairs.map(byte).collect::<Option<_>>()?;
+        let bytes: Vec<u8> = text
+            .trim()
+            .split(':')
+            .filter(|pair| !pair.is_empty())
+            .map(|pair| {
+                u8::from_str_radix(pair, 16)
+                    .ok()
+                    .filter(|_| pair.len() == 2)
+            })
+            .collect::<Option<_>>()?;
         (bytes.len() <= Self::MAX).then_some(Self(bytes))
     }
 
@@ -255,18 +263,19 @@ impl Filter {
     pub fn parse(spec: &[u8; Self::SIZE], context: u32) -> Self {
         let u32_at = |at: usize| u32::from_ne_bytes(bytes(spec, at));
         let (flow_type, location) = (u32_at(0), u32_at(160));
-        let cookie = u64::from_ne_bytes(bytes(spec, 152));
         let (values, masks) = (&spec[4..56], &spec[76..128]);
         let is_any = |bytes: &[u8]| bytes.iter().any(|&byte| byte != 0);
         let kind = flow_type & !(WITH_MORE | WITH_CONTEXT);
-        let extended = flow_type & WITH_MORE != 0;
         let mut filter = Self {
             location,
             kinds: kinds(kind, values, masks),
             addresses: [(0, 0); 2],
             ports: [(0, 0); 2],
-            compares_more: extended && is_any(&spec[128..148]),
-            to: target(cookie, (flow_type & WITH_CONTEXT != 0).then_some(context)),
+            compares_more: (flow_type & WITH_MORE != 0) && is_any(&spec[128..148]),
+            to: target(
+                u64::from_ne_bytes(bytes(spec, 152)),
+                (flow_type & WITH_CONTEXT != 0).then_some(context),
+            ),
         };
         // Bytes of an address; after addresses and ports, the type of service, and the version of IP.
         let (width, more) = match kind {
@@ -300,21 +309,23 @@ fn bytes<const N: usize>(of: &[u8], at: usize) -> [u8; N] {
 /// The kinds of flows that a filter of this type matches.
 fn kinds(kind: u32, values: &[u8], masks: &[u8]) -> Vec<FlowKind> {
     let same = |at: usize, wanted: u8| (wanted ^ values[at]) & masks[at] == 0;
-    let is_matched = |(of, number): &(FlowKind, u32)| {
-        let is_v4 = matches!(of, FlowKind::Tcp4 | FlowKind::Udp4);
-        let is_tcp = matches!(of, FlowKind::Tcp4 | FlowKind::Tcp6);
-        let protocol = if is_tcp { 6 } else { 17 };
-        let [high, low] = if is_v4 { [0x08, 0x00] } else { [0x86, 0xdd] };
-        match kind {
-            IPV4_USER => is_v4 && same(14, protocol),
-            IPV6_USER => !is_v4 && same(37, protocol),
-            ETHER => same(12, high) && same(13, low),
-            _ => *number == kind,
-        }
-    };
     FlowKind::ALL
         .into_iter()
-        .filter(is_matched)
+        .filter(|(of, number)| {
+            let is_v4 = matches!(of, FlowKind::Tcp4 | FlowKind::Udp4);
+            let protocol = if matches!(of, FlowKind::Tcp4 | FlowKind::Tcp6) {
+                6
+            } else {
+                17
+            };
+            let [high, low] = if is_v4 { [0x08, 0x00] } else { [0x86, 0xdd] };
+            match kind {
+                IPV4_USER => is_v4 && same(14, protocol),
+                IPV6_USER => !is_v4 && same(37, protocol),
+                ETHER => same(12, high) && same(13, low),
+                _ => *number == kind,
+            }
+        })
         .map(|(kind, _)| kind)
         .collect()
 }

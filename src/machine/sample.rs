@@ -177,8 +177,9 @@ impl Delta {
         let mut cpus: BTreeMap<u32, CpuCounts> = BTreeMap::new();
         // A CPU that is offline at either end still has rows in /proc/softirqs.
         let is_online = |cpu: &u32| {
-            let mut both = [&from.times, &to.times].into_iter();
-            both.all(|times| times.is_empty() || times.contains_key(cpu))
+            [&from.times, &to.times]
+                .into_iter()
+                .all(|times| times.is_empty() || times.contains_key(cpu))
         };
         for (was, now) in [
             (&from.times, &to.times),
@@ -198,8 +199,13 @@ impl Delta {
         let runs = |(&pid, now): (&u32, &ThreadCounts)| {
             // A smaller count is that of another thread with this process id.
             let runs = (now.switches).saturating_sub(from.threads.get(&pid)?.switches);
-            let on = CpuSet::single(now.cpu);
-            (runs > 0).then_some((pid, ThreadGrowth { runs, on }))
+            (runs > 0).then_some((
+                pid,
+                ThreadGrowth {
+                    runs,
+                    on: CpuSet::single(now.cpu),
+                },
+            ))
         };
         Self {
             elapsed: to.at.saturating_sub(from.at),
@@ -304,8 +310,11 @@ fn compare<K: Ord + Clone, V, G>(
         .dedup()
         .cloned()
         .partition_map(|key| {
-            let both = from.get(&key).zip(to.get(&key));
-            match both.and_then(|(was, now)| grown(was, now)) {
+            match from
+                .get(&key)
+                .zip(to.get(&key))
+                .and_then(|(was, now)| grown(was, now))
+            {
                 Some(grown) => Either::Left((key, grown)),
                 None => Either::Right(key),
             }
@@ -315,9 +324,8 @@ fn compare<K: Ord + Clone, V, G>(
 /// How much a counter grew, which may have wrapped at 32 bits. More than half of their range is taken for a counter that
 /// began anew: at two million interrupts a second that would be a quarter of an hour between two samples.
 fn growth(was: u64, now: u64) -> Option<u64> {
-    let wrapped = || {
+    now.checked_sub(was).or_else(|| {
         let grown = u32::try_from(now).ok()?.wrapping_sub(was.try_into().ok()?);
         (grown < 1 << 31).then_some(grown.into())
-    };
-    now.checked_sub(was).or_else(wrapped)
+    })
 }

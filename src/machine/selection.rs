@@ -147,8 +147,11 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
 /// `0000:3b:00.0`.
 fn pci_address(selector: &str) -> Option<String> {
     let address = selector.strip_prefix("pci:").unwrap_or(selector);
-    let is_short = address.matches(':').count() == 1;
-    let domain = if is_short { "0000:" } else { "" };
+    let domain = if address.matches(':').count() == 1 {
+        "0000:"
+    } else {
+        ""
+    };
     Some(format!("{domain}{address}")).filter(|full| is_pci_address(full))
 }
 
@@ -237,10 +240,9 @@ impl Machine {
     /// The interface that wraps packets in others, among that of this name and those below it.
     pub(crate) fn tunnel(&self, name: &str) -> Option<String> {
         let wraps = |name: &&str| {
-            let stacked = self.stacked(name).and_then(|one| one.kind.as_deref());
-            let alone = || self.others.named(name)?.devtype.as_deref();
-            stacked
-                .or_else(alone)
+            self.stacked(name)
+                .and_then(|one| one.kind.as_deref())
+                .or_else(|| self.others.named(name)?.devtype.as_deref())
                 .is_some_and(|kind| WRAPPING.contains(&kind))
         };
         self.and_below(name).find(wraps).map(str::to_owned)
@@ -278,18 +280,22 @@ pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
             .dedup()
             .collect();
     }
-    let stacked = machine
-        .stacked
-        .iter()
-        .filter(|one| machine.below(&one.name).next().is_some());
-    let rdma = machine
-        .others
-        .rdma
-        .iter()
-        .filter(|rdma| machine.of_rdma(rdma).next().is_some());
     named
-        .chain(stacked.map(|one| one.name.clone()))
-        .chain(rdma.map(|one| one.name.clone()))
+        .chain(
+            machine
+                .stacked
+                .iter()
+                .filter(|one| machine.below(&one.name).next().is_some())
+                .map(|one| one.name.clone()),
+        )
+        .chain(
+            machine
+                .others
+                .rdma
+                .iter()
+                .filter(|rdma| machine.of_rdma(rdma).next().is_some())
+                .map(|one| one.name.clone()),
+        )
         .sorted()
         .dedup()
         .collect()
@@ -325,8 +331,12 @@ fn nearest(machine: &Machine, selector: &str) -> String {
         _ => ("", selector),
     };
     let likeness = |name: &String| {
-        let bare = name.strip_prefix(kind).unwrap_or(name);
-        strsim::jaro_winkler(bare.trim_start_matches(':'), typed)
+        strsim::jaro_winkler(
+            name.strip_prefix(kind)
+                .unwrap_or(name)
+                .trim_start_matches(':'),
+            typed,
+        )
     };
     let mut names = selectors(machine, kind);
     names.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)).then_with(|| a.cmp(b)));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::MaskFile;
 use crate::machine::wording::word;
-use crate::machine::{Interface, Machine, NapiThread, Rss};
+use crate::machine::{Interface, Machine, Rss};
 
 /// The size of the global RFS table.
 pub const FLOW_ENTRIES: &str = "/proc/sys/net/core/rps_sock_flow_entries";
@@ -105,12 +105,11 @@ impl Interface {
         use SettingValue::{Count, Mask, On, Table};
         let mut all = Vec::new();
         let mut add = |kind, number, value: Option<SettingValue<'a>>| {
-            let owner = Some(self);
             all.extend(value.map(|value| Setting {
                 kind,
                 number,
                 value,
-                owner,
+                owner: Some(self),
             }));
         };
         for of in &self.vectors {
@@ -218,22 +217,24 @@ fn vector_key(interface: &Interface, irq: u32) -> String {
 /// Role and queue of the vector that wakes the thread. A thread of an unknown queue has its position among those of the
 /// interface.
 fn thread_key(interface: &Interface, pid: u32) -> String {
-    let queue_of = |thread: &NapiThread| {
-        let vector = interface.vector_of(thread)?;
-        (vector.queue).map(|_| vector.role.with_queue(vector.queue))
-    };
     let queue = interface
         .threads
         .iter()
         .find(|thread| thread.pid == pid)
-        .and_then(queue_of);
+        .and_then(|thread| {
+            let vector = interface.vector_of(thread)?;
+            (vector.queue).map(|_| vector.role.with_queue(vector.queue))
+        });
     let position = || {
-        let position = interface
-            .threads
-            .iter()
-            .filter(|other| other.woken_by.is_none())
-            .position(|other| other.pid == pid);
-        format!("#{}", position.unwrap_or_default())
+        format!(
+            "#{}",
+            interface
+                .threads
+                .iter()
+                .filter(|other| other.woken_by.is_none())
+                .position(|other| other.pid == pid)
+                .unwrap_or_default()
+        )
     };
     format!("napi-thread {}", queue.unwrap_or_else(position))
 }

@@ -89,18 +89,10 @@ impl Topology {
 
     /// The node of a device, of the nodes that have usable CPUs.
     pub fn home(&self, device: &Device, usable: &CpuSet) -> Home {
-        let home = |nodes: NodeSet, source| {
-            let cpus = CpuSet::union_of(
-                nodes
-                    .iter()
-                    .filter_map(|id| self.nodes.get(&id))
-                    .map(|node| node.cpus.intersection(usable)),
-            );
-            Home {
-                nodes,
-                source,
-                cpus,
-            }
+        let home = |nodes: NodeSet, source| Home {
+            cpus: self.cpus_of(&nodes).intersection(usable),
+            nodes,
+            source,
         };
         if let Some(own) = device.node.filter(|own| self.nodes.contains_key(own)) {
             let nodes = self.nearest_with(own, |node| node.cpus.intersects(usable));
@@ -111,25 +103,29 @@ impl Topology {
                 return home(nodes, NodeSource::Nearest);
             }
         }
-        let with_cpus = self.nodes.iter().filter(|(_, node)| !node.cpus.is_empty());
-        if let Ok((&only, node)) = with_cpus.exactly_one() {
+        if let Ok((&only, node)) = self
+            .nodes
+            .iter()
+            .filter(|(_, node)| !node.cpus.is_empty())
+            .exactly_one()
+        {
             if node.cpus.intersects(usable) {
                 return home(NodeSet::single(only), NodeSource::SingleNode);
             }
         }
         // When the node is unknown, `local_cpulist` holds all CPUs.
         match &device.local_cpus {
-            Some(local) if !self.online.is_subset(local) && local.intersects(usable) => {
-                let node = self
+            Some(local) if !self.online.is_subset(local) && local.intersects(usable) => Home {
+                nodes: self
                     .nodes
                     .iter()
-                    .find(|(_, node)| local.is_subset(&node.cpus));
-                Home {
-                    nodes: node.map(|(&id, _)| id).into_iter().collect(),
-                    source: NodeSource::LocalCpulist,
-                    cpus: local.intersection(usable),
-                }
-            }
+                    .find(|(_, node)| local.is_subset(&node.cpus))
+                    .map(|(&id, _)| id)
+                    .into_iter()
+                    .collect(),
+                source: NodeSource::LocalCpulist,
+                cpus: local.intersection(usable),
+            },
             _ => Home {
                 nodes: NodeSet::new(),
                 source: NodeSource::Unknown,
@@ -140,10 +136,15 @@ impl Topology {
 
     /// The online CPUs of a node; of the nodes nearest to it, where it has none.
     pub fn cpus_near(&self, node: u32) -> CpuSet {
+        self.cpus_of(&self.nearest_with(node, |node| !node.cpus.is_empty()))
+    }
+
+    fn cpus_of(&self, nodes: &NodeSet) -> CpuSet {
         CpuSet::union_of(
-            self.nearest_with(node, |node| !node.cpus.is_empty())
+            nodes
                 .iter()
-                .map(|id| &self.nodes[&id].cpus),
+                .filter_map(|id| self.nodes.get(&id))
+                .map(|node| &node.cpus),
         )
     }
 
@@ -154,12 +155,11 @@ impl Topology {
         if holds(&own) {
             return NodeSet::single(own);
         }
-        let others: Vec<u32> = self.nearest_nodes(own).into_iter().filter(holds).collect();
-        let distance = |other: &u32| self.distance(own, *other);
-        let least = others.first().map(distance);
-        others
+        self.nearest_nodes(own)
             .into_iter()
-            .filter(|other| Some(distance(other)) == least)
+            .filter(holds)
+            .min_set_by_key(|&other| self.distance(own, other))
+            .into_iter()
             .collect()
     }
 }
@@ -237,8 +237,7 @@ impl Pages {
             let count = count.trim().parse::<u64>().ok();
             counts.extend(count.map(|count| (name, count)));
         }
-        let counts = MapDeserializer::<_, value::Error>::new(counts.into_iter());
-        Self::deserialize(counts).ok()
+        Self::deserialize(MapDeserializer::<_, value::Error>::new(counts.into_iter())).ok()
     }
 }
 

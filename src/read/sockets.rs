@@ -14,8 +14,8 @@ use procfs::process::Stat;
 
 use crate::cpuset::CpuSet;
 use crate::machine::Topology;
-use crate::machine::program::ConnectedSocket;
-use crate::read::files::{Result, line_of, read_best_effort, read_names, read_number};
+use crate::machine::others::ConnectedSocket;
+use crate::read::files::{Result, line_of, number, read_best_effort};
 use crate::read::netlink::Client;
 use crate::root::{Root, is_absent};
 
@@ -26,36 +26,27 @@ const ESTABLISHED: u32 = 1;
 /// All connected sockets; `None` where the kernel does not list them.
 pub fn connected_sockets(root: &Root, topology: &Topology) -> Result<Option<Vec<ConnectedSocket>>> {
     root.answer(RECORDED, || {
-        let listed = list()?;
-        let names = names(root)?;
-        let addresses = addresses()?;
-        let nodes = nodes(
-            root,
-            topology,
-            &listed.iter().map(|socket| socket.inode).collect(),
-        )?;
-        let socket = |listed: Listed| {
-            let bound = names.get(&listed.bound);
-            ConnectedSocket {
-                interface: bound
-                    .or_else(|| names.get(addresses.get(&listed.local.ip())?))
-                    .cloned(),
-                udp: listed.udp,
-                local: listed.local,
-                peer: listed.peer,
-                node: nodes.get(&listed.inode).copied().flatten(),
-            }
-        };
-        Ok(Some(listed.into_iter().map(socket).collect()))
+        let (mut listed, names, addresses) = (list()?, names(root)?, addresses()?);
+        let nodes = nodes(root, topology, &listed.iter().map(|of| of.inode).collect())?;
+        for Listed {
+            socket,
+            bound,
+            inode,
+        } in &mut listed
+        {
+            let by_address = || names.get(addresses.get(&socket.local.ip())?);
+            socket.interface = names.get(bound).or_else(by_address).cloned();
+            socket.node = nodes.get(inode).copied().flatten();
+        }
+        Ok(Some(listed.into_iter().map(|of| of.socket).collect()))
     })
 }
 
 /// A socket as it is listed.
 #[derive(Debug, PartialEq)]
 struct Listed {
-    udp: bool,
-    local: SocketAddr,
-    peer: SocketAddr,
+    /// Without interface and node.
+    socket: ConnectedSocket,
     /// The interface to which it is bound, or 0.
     bound: u32,
     inode: u32,
@@ -75,8 +66,10 @@ fn list() -> io::Result<Vec<Listed>> {
             [family, protocol].map(|number| u8::try_from(number).unwrap_or(0));
         request.states = 1 << ESTABLISHED;
         let udp = protocol == IPPROTO_UDP;
-        let request = inet_diag::Request::new().op_tcp_diag_dump(&request);
-        match client.request(&request, |(socket, _)| listed(&socket, udp)) {
+        match client.request(
+            &inet_diag::Request::new().op_tcp_diag_dump(&request),
+            |(socket, _)| listed(&socket, udp),
+        ) {
             Ok(found) => all.extend(found),
             // A kernel without IPv6, or without the answer about UDP.
             Err(error) if is_absent(&error) && (udp || family == AF_INET6) => {}
@@ -86,44 +79,51 @@ fn list() -> io::Result<Vec<Listed>> {
     Ok(all)
 }
 
-fn listed(socket: &Msg, udp: bool) -> Option<Listed> {
-    let id = &socket.sockid;
-    let address = |bytes: [u8; 16]| match i32::from(socket.family) {
+fn listed(message: &Msg, udp: bool) -> Option<Listed> {
+    let id = &message.sockid;
+    let address = |bytes: [u8; 16]| match i32::from(message.family) {
         AF_INET => Some(IpAddr::V4(Ipv4Addr::from(*bytes.first_chunk::<4>()?))),
         AF_INET6 => Some(IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()),
         _ => None,
     };
     Some(Listed {
-        udp,
-        local: SocketAddr::new(address(id.src)?, id.sport()),
-        peer: SocketAddr::new(address(id.dst)?, id.dport()),
+        socket: ConnectedSocket {
+            udp,
+            local: SocketAddr::new(address(id.src)?, id.sport()),
+            peer: SocketAddr::new(address(id.dst)?, id.dport()),
+            interface: None,
+            node: None,
+        },
         bound: id.r#if,
-        inode: socket.inode,
+        inode: message.inode,
     })
 }
 
 /// The interface of each local address, by index.
 fn addresses() -> io::Result<BTreeMap<IpAddr, u32>> {
-    let request = rt_addr::Request::new().op_getaddr_dump(&Ifaddrmsg::new());
-    let addresses =
-        Client::connect(SockProtocol::NetlinkRoute)?.request(&request, |(header, address)| {
-            // On a point-to-point link the address is the peer's.
-            Some((
-                address
-                    .get_local()
-                    .or_else(|_| address.get_address())
-                    .ok()?,
-                header.ifa_index,
-            ))
-        })?;
-    Ok(addresses.into_iter().collect())
+    Ok(Client::connect(SockProtocol::NetlinkRoute)?
+        .request(
+            &rt_addr::Request::new().op_getaddr_dump(&Ifaddrmsg::new()),
+            |(header, address)| {
+                // On a point-to-point link the address is the peer's.
+                Some((
+                    address
+                        .get_local()
+                        .or_else(|_| address.get_address())
+                        .ok()?,
+                    header.ifa_index,
+                ))
+            },
+        )?
+        .into_iter()
+        .collect())
 }
 
 /// The names of interfaces by index.
 fn names(root: &Root) -> Result<BTreeMap<u32, String>> {
     let mut names = BTreeMap::new();
-    for name in read_names(root, "/sys/class/net")? {
-        let index = read_number(root, &format!("/sys/class/net/{name}/ifindex"))?;
+    for name in root.read_names("/sys/class/net")? {
+        let index = root.read_as(&format!("/sys/class/net/{name}/ifindex"), number)?;
         names.extend(index.map(|index| (index, name)));
     }
     Ok(names)
@@ -136,20 +136,21 @@ fn nodes(
     inodes: &BTreeSet<u32>,
 ) -> Result<BTreeMap<u32, Option<u32>>> {
     let mut nodes = BTreeMap::new();
-    let mut processes = read_names(root, "/proc")?;
-    processes.retain(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
-    for process in processes {
+    for process in root.read_names("/proc")? {
+        if process.contains(|c: char| !c.is_ascii_digit()) {
+            continue;
+        }
         let path = format!("/proc/{process}/fd");
         // Another user's process, or one that has ended.
         let Ok(Some(files)) = root.list(&path) else {
             continue;
         };
-        let owned = files
+        let mut here = None;
+        for inode in files
             .iter()
             .filter_map(|file| inode(&root.link_name(&format!("{path}/{file}")).ok()??))
-            .filter(|inode| inodes.contains(inode));
-        let mut here = None;
-        for inode in owned {
+            .filter(|inode| inodes.contains(inode))
+        {
             let here = *here.get_or_insert_with(|| node(root, topology, &process));
             let known = nodes.entry(inode).or_insert(here);
             *known = known.filter(|_| *known == here);
@@ -199,9 +200,13 @@ mod tests {
         socket.sockid.dst[..4].copy_from_slice(&[10, 0, 0, 1]);
         socket.inode = 7;
         let expected = |local: &str, peer: &str| Listed {
-            udp: false,
-            local: local.parse().unwrap(),
-            peer: peer.parse().unwrap(),
+            socket: ConnectedSocket {
+                udp: false,
+                local: local.parse().unwrap(),
+                peer: peer.parse().unwrap(),
+                interface: None,
+                node: None,
+            },
             bound: 0,
             inode: 7,
         };

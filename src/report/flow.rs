@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::flow::{Arrival, Flow, Missing, Protocol, Through, arrivals, ports_to};
 use crate::machine::Machine;
-use crate::machine::program::ConnectedSocket;
+use crate::machine::others::ConnectedSocket;
 use crate::report::exit::Exit;
 
 /// The name and version of the JSON form.

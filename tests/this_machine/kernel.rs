@@ -7,7 +7,7 @@ use crate::bandwidth::BandwidthTest;
 use nicpin::cpuset::{CpuSet, NodeSet};
 use nicpin::machine::Machine;
 use nicpin::machine::netdev::Netdev;
-use nicpin::machine::program::ConnectedSocket;
+use nicpin::machine::others::ConnectedSocket;
 use nicpin::read::netlink::Client;
 use nicpin::read::{self, Wants};
 use nicpin::root::Root;
