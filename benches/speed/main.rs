@@ -196,7 +196,11 @@ impl Tree {
         let recorded = root.recorded();
         let below = |path: &String| dir.path().join(&path[1..]);
         let bare = Bare {
-            files: recorded.files.keys().map(below).collect(),
+            files: recorded
+                .files
+                .iter()
+                .filter_map(|(path, file)| file.as_ref().map(|_| below(path)))
+                .collect(),
             directories: recorded.lists.keys().map(below).collect(),
         };
         let list = tempfile::NamedTempFile::new().unwrap();

@@ -147,25 +147,32 @@ fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<(), CaptureError> {
 /// The tree of what was read through a recording root.
 fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
     let mut tree = Tree::default();
-    let mut paths: Vec<&String> = record.paths.iter().collect();
+    let mut paths: Vec<(&String, &bool)> = record.paths.iter().collect();
     // Processes are nobody's business.
     let is_process = |path: &str| {
         let below = path.strip_prefix("/proc/");
         below.is_some_and(|below| below.starts_with(|c: char| c.is_ascii_digit()))
     };
-    paths.retain(|path| !is_process(path) && !record.answers.contains_key(*path) && *path != ABOUT);
+    paths.retain(|(path, _)| {
+        !is_process(path) && !record.answers.contains_key(*path) && *path != ABOUT
+    });
     // Files that were read come first, with their content; then paths that were only looked up.
-    paths.sort_by_key(|path| !record.files.contains_key(*path));
-    for path in paths {
-        let Some((place, mode)) = walk(root, &mut tree, path, record.opened.contains(path))? else {
+    let read = |path: &String| record.files.get(path).map(Option::as_ref);
+    paths.sort_by_key(|(path, _)| !matches!(read(path), Some(Some(_))));
+    for (path, opened) in paths {
+        let Some((place, mode)) = walk(root, &mut tree, path, *opened)? else {
             continue;
         };
-        if tree.entry(&place).is_some() || record.unread.contains(path) {
+        let mut seen = match read(path) {
+            Some(Some(file)) => file.clone(),
+            Some(None) => continue,
+            None => TreeFile {
+                mode,
+                ..TreeFile::default()
+            },
+        };
+        if tree.entry(&place).is_some() {
             continue;
-        }
-        let mut seen = record.files.get(path).cloned().unwrap_or_default();
-        if !record.files.contains_key(path) {
-            seen.mode = mode;
         }
         let bare = match path.as_str() {
             INTERRUPTS => Some(without_counts(&seen.text)),

@@ -18,7 +18,7 @@ use nix::errno::Errno;
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Program, ProgramCpus};
-use crate::read::files::{Result, line_of, read_as, read_list, read_names};
+use crate::read::files::{Result, line_of};
 use crate::root::{FileError, Root};
 
 /// The root cgroup.
@@ -59,24 +59,28 @@ pub fn partitions(root: &Root) -> Result<Partitions> {
             found.cut |= names.len() > names_left;
             for name in names.into_iter().take(names_left) {
                 names_left -= 1;
-                let cgroup = format!("{parent}/{name}");
-                let state = format!("{cgroup}/{PARTITION}");
-                let expected = "is not the state of a partition";
-                let is_partition = read_as(root, &state, |text| is_valid(text).ok_or(expected))?;
+                let cgroup = root.dir(format!("{parent}/{name}"));
+                let is_partition = cgroup.read_as(PARTITION, |text| {
+                    is_valid(text).ok_or("is not the state of a partition")
+                })?;
                 // Absent below a file, and where the cgroup above does not give cpusets to its children.
                 let Some(is_partition) = is_partition else {
                     continue;
                 };
-                let given = read_list(root, &format!("{cgroup}/{EXCLUSIVE}"))?.unwrap_or_default();
+                let cpus = |file| -> Result<CpuSet> {
+                    Ok(cgroup
+                        .read_as(file, CpuSet::parse_list)?
+                        .unwrap_or_default())
+                };
+                let given = cpus(EXCLUSIVE)?;
                 if is_partition {
-                    let effective = read_list(root, &format!("{cgroup}/{EFFECTIVE}"))?;
                     found.cpus.add(&given);
-                    found.cpus.add(&effective.unwrap_or_default());
+                    found.cpus.add(&cpus(EFFECTIVE)?);
                 }
                 if is_partition || !given.is_empty() {
-                    level.push(cgroup.clone());
+                    level.push(cgroup.path.clone());
                 }
-                found.cgroups.push(cgroup);
+                found.cgroups.push(cgroup.path);
             }
             found.parents.push(parent);
         }
@@ -89,14 +93,12 @@ pub fn partitions(root: &Root) -> Result<Partitions> {
 /// exclusive)`.
 fn is_valid(state: &str) -> Option<bool> {
     let state = state.trim();
-    let invalid = ["member", "root ", "isolated "];
-    match state {
-        "root" | "isolated" => Some(true),
-        _ => invalid
-            .iter()
-            .any(|start| state.starts_with(start))
-            .then_some(false),
-    }
+    let is_valid = ["root", "isolated"].contains(&state);
+    (is_valid
+        || ["member", "root ", "isolated "]
+            .into_iter()
+            .any(|start| state.starts_with(start)))
+    .then_some(is_valid)
 }
 
 /// Where these programs may run. One that does not run is absent.
@@ -121,8 +123,8 @@ fn cpus(root: &Root, program: &Program) -> Result<CpuSet> {
     for pid in processes {
         let tasks = format!("/proc/{pid}/task");
         // Processes and threads may end meanwhile, and 0 stands for one of another namespace.
-        for thread in read_names(root, &tasks)? {
-            let own = read_as(root, &format!("{tasks}/{thread}/status"), |status| {
+        for thread in root.read_names(&tasks)? {
+            let own = root.read_as(&format!("{tasks}/{thread}/status"), |status| {
                 line_of(status, "Cpus_allowed_list:")
                     .map(CpuSet::parse_list)
                     .and_then(Result::ok)
@@ -176,7 +178,7 @@ fn processes(root: &Root, cgroup: Option<String>) -> Result<Vec<u32>> {
     let mut level = Vec::from_iter(cgroup);
     while let Some(cgroup) = level.pop() {
         let threaded = Some(Errno::EOPNOTSUPP as i32);
-        let pids = read_as(root, &format!("{cgroup}/cgroup.procs"), |text| {
+        let pids = root.read_as(&format!("{cgroup}/cgroup.procs"), |text| {
             let pids: Result<Vec<u32>, _> = text.lines().map(str::parse).collect();
             pids.map_err(|_| "has a line that is no process")
         });
@@ -191,8 +193,8 @@ fn processes(root: &Root, cgroup: Option<String>) -> Result<Vec<u32>> {
         looked_at += 1;
         if looked_at < MOST {
             level.extend(
-                read_names(root, &cgroup)?
-                    .iter()
+                root.read_names(&cgroup)?
+                    .into_iter()
                     .map(|name| format!("{cgroup}/{name}")),
             );
         }

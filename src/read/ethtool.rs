@@ -7,16 +7,17 @@
 //! An ioctl is about the interface of a name in the network namespace of this process, and so is netlink; `/sys` shows
 //! the interfaces of the namespace in which it was mounted. `is_same` tells them apart.
 
-use std::collections::BTreeMap;
 use std::io;
+use std::iter::once;
 
 use nix::errno::Errno;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::rx_hash::{Filter, FilterTarget, FlowKind, Key, RssContext, RxHash};
 use crate::machine::setting::ethtool_file as file;
 use crate::machine::{Channels, Rss};
-use crate::read::files::{Result, name_in, name_of, read_as, read_text};
+use crate::read::files::{Result, name_in};
 use crate::read::others::bus_device;
 use crate::root::sys::ethtool as ioctls;
 use crate::root::{Root, is_absent};
@@ -66,6 +67,16 @@ fn reported<T>(answer: nix::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
+/// The same; in a tree, the one that was recorded.
+fn asked<T: Serialize + DeserializeOwned>(
+    root: &Root,
+    interface: &str,
+    of: &str,
+    ask: impl FnOnce() -> nix::Result<T>,
+) -> Result<Option<T>> {
+    root.answer(&file(interface, of), || reported(ask()))
+}
+
 /// Whether ioctls and netlink are about the interface that `/sys` has under this name: it has the same index, and the
 /// same bus address or hardware address. A tree has recorded answers, and a file if there were none for this reason.
 pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool> {
@@ -73,24 +84,21 @@ pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool> {
     if !root.is_real() {
         return Ok(!root.is_there(&path)?);
     }
-    let directory = format!("/sys/class/net/{interface}");
-    let shown = |file: &str| -> Result<String> {
-        Ok(read_text(root, &format!("{directory}/{file}"))?
-            .trim()
-            .to_ascii_lowercase())
-    };
+    let net = root.dir(format!("/sys/class/net/{interface}"));
+    let shown =
+        |file: &str| -> Result<String> { Ok(net.read_text(file)?.trim().to_ascii_lowercase()) };
     let unread = |error| root.io_error(&path, error);
     let same = match reported(ioctls::get_identity(interface)).map_err(unread)? {
         Some((index, address)) if shown("ifindex")? == index.to_string() => {
-            let driver = reported(ioctls::get_driver(interface)).map_err(unread)?;
-            let device = bus_device(root, &directory)?;
-            let is_device = |bus: &str| device.is_some_and(|device| name_of(&device) == bus);
-            driver.is_some_and(|[_, _, bus]| is_device(&bus))
+            let device = bus_device(&net)?;
+            reported(ioctls::get_driver(interface))
+                .map_err(unread)?
+                .is_some_and(|[_, _, bus]| device.is_some_and(|device| device.name() == bus))
                 || shown("address")? == address.map(|byte| format!("{byte:02x}")).join(":")
         }
         _ => false,
     };
-    if !same && root.is_there(&directory)? {
+    if !same && root.is_there(&net.path)? {
         root.remember(&path, String::new);
     }
     Ok(same)
@@ -98,9 +106,9 @@ pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool> {
 
 /// The versions of an interface's driver and firmware, where the driver reports them.
 pub(crate) fn versions(root: &Root, interface: &str) -> Result<(Option<String>, Option<String>)> {
-    let driver = root.answer(&file(interface, "driver"), || {
-        Ok(reported(ioctls::get_driver(interface))?
-            .map(|[version, firmware, _]| Driver { version, firmware }))
+    let driver = asked(root, interface, "driver", || {
+        let [version, firmware, _] = ioctls::get_driver(interface)?;
+        Ok(Driver { version, firmware })
     })?;
     let shown = |text: &str| {
         let text = name_in(text);
@@ -114,9 +122,10 @@ pub(crate) fn versions(root: &Root, interface: &str) -> Result<(Option<String>, 
 /// The fastest link mode that the driver of an interface supports, in Mbit/s. `None` if it lists none, as drivers of
 /// virtual machines, or if the kernel has no names for them (before Linux 5.6).
 pub(crate) fn fastest_mode(root: &Root, interface: &str) -> Result<Option<u32>> {
-    let modes = root.answer(&file(interface, "link-modes"), || {
-        let supported = reported(ioctls::get_link_modes(interface))?;
-        Ok(supported.map(|supported| LinkModes { supported }))
+    let modes = asked(root, interface, "link-modes", || {
+        Ok(LinkModes {
+            supported: ioctls::get_link_modes(interface)?,
+        })
     })?;
     // What else has a bit among them, such as `Autoneg` and `FIBRE`, has no speed.
     Ok(modes
@@ -128,11 +137,11 @@ pub(crate) fn fastest_mode(root: &Root, interface: &str) -> Result<Option<u32>> 
 
 /// The channels of an interface, and whether the driver was asked; a tree made by hand has no answer.
 pub(crate) fn channels(root: &Root, interface: &str) -> Result<(Option<Channels>, bool)> {
-    let answer = root.answer(&file(interface, "channels"), || {
+    // A driver that is not ready may have channels.
+    let answer = asked(root, interface, "channels", || {
         match ioctls::get_channels(interface) {
-            // A driver that is not ready may have channels.
-            Err(Errno::EBUSY | Errno::EAGAIN | Errno::ENETDOWN) => Ok(None),
-            numbers => Ok(Some(reported(numbers)?.map(Channels::from_numbers))),
+            Err(errno) if is_absent(&errno.into()) => Ok(None),
+            numbers => Ok(Some(Channels::from_numbers(numbers?))),
         }
     })?;
     Ok((answer.flatten(), answer.is_some()))
@@ -140,23 +149,26 @@ pub(crate) fn channels(root: &Root, interface: &str) -> Result<(Option<Channels>
 
 /// Sets the channels of an interface. Needs `CAP_NET_ADMIN`; takes the link down for a moment with most drivers.
 pub(crate) fn set_channels(root: &Root, interface: &str, channels: &Channels) -> io::Result<()> {
-    let set = || ioctls::set_channels(interface, channels.to_numbers());
-    change(root, interface, &file(interface, "channels"), set, || {
-        Ok(channels)
-    })
+    change(
+        root,
+        interface,
+        "channels",
+        || ioctls::set_channels(interface, channels.to_numbers()),
+        || Ok(channels),
+    )
 }
 
-/// Changes an interface by `set`; in a tree the recorded answer at this path changes, and nothing else. Refuses to change
-/// an interface of another network namespace than that of `/sys`.
+/// Changes an interface by `set`; in a tree the recorded answer changes, and nothing else. Refuses to change an interface
+/// of another network namespace than that of `/sys`.
 fn change<T: Serialize>(
     root: &Root,
     interface: &str,
-    path: &str,
+    of: &str,
     set: impl FnOnce() -> nix::Result<()>,
     recorded: impl FnOnce() -> Result<T>,
 ) -> io::Result<()> {
     if !root.is_real() {
-        return root.write_answer(path, &recorded()?);
+        return root.write_answer(&file(interface, of), &recorded()?);
     }
     if is_same(root, interface)? {
         return Ok(set()?);
@@ -169,71 +181,80 @@ fn change<T: Serialize>(
 
 /// The RSS indirection table of an interface.
 pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>> {
-    let path = file(interface, "rss");
-    let answer = root.answer(&path, || {
-        let recorded = reported(ioctls::get_rss(interface))?.map(|(table, queues, function)| {
-            let rss = Rss {
-                table,
-                queues,
-                function,
-            };
-            let table = rss.to_setting();
-            RecordedRss { function, table }
-        });
+    let answer = asked(root, interface, "rss", || {
+        let (table, queues, function) = ioctls::get_rss(interface)?;
+        let table = Rss {
+            table,
+            queues,
+            function,
+        }
+        .to_setting();
         // One that nicpin could not write again stays as it is.
-        Ok(recorded.filter(|recorded| Rss::parse(&recorded.table).is_some()))
+        Rss::parse(&table).ok_or(Errno::EOPNOTSUPP)?;
+        Ok(RecordedRss { function, table })
     })?;
-    let parse = |RecordedRss { function, table }| {
-        let rss = Rss::parse(&table).map(|rss| Rss { function, ..rss });
-        let expected = "not an RSS table; expected `queues 4, entries 128, table 0 1 2 3`";
-        rss.ok_or_else(|| root.content_error(&path, expected))
+    let Some(RecordedRss { function, table }) = answer else {
+        return Ok(None);
     };
-    answer.map(parse).transpose()
+    let rss = Rss::parse(&table).ok_or_else(|| {
+        root.content_error(
+            &file(interface, "rss"),
+            "not an RSS table; expected `queues 4, entries 128, table 0 1 2 3`",
+        )
+    })?;
+    Ok(Some(Rss { function, ..rss }))
 }
 
 /// Sets the RSS indirection table of an interface; one that is the kernel's default becomes that again, which follows
 /// later changes of channels. Hash function and key stay as they are. Needs `CAP_NET_ADMIN`.
 pub(crate) fn set_rss(root: &Root, interface: &str, rss: &Rss) -> io::Result<()> {
-    let set = || {
-        let is_default = rss.is_default();
-        ioctls::set_rss(interface, if is_default { &[] } else { &rss.table })
-    };
-    change(root, interface, &file(interface, "rss"), set, || {
-        let now = self::rss(root, interface)?;
-        Ok(RecordedRss {
-            function: now.map_or(0, |now| now.function),
-            table: rss.to_setting(),
-        })
-    })
+    change(
+        root,
+        interface,
+        "rss",
+        || ioctls::set_rss(interface, if rss.is_default() { &[] } else { &rss.table }),
+        || {
+            let now = self::rss(root, interface)?;
+            Ok(RecordedRss {
+                function: now.map_or(0, |now| now.function),
+                table: rss.to_setting(),
+            })
+        },
+    )
 }
 
 /// Whether ntuple filters are on; `None` where they cannot be turned on and off.
 pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>> {
-    let answer = root.answer(&file(interface, "features"), || {
-        Ok(
-            reported(ioctls::get_feature(interface, NTUPLE))?.map(|(on, changeable)| Features {
-                ntuple: changeable.then_some(on),
-            }),
-        )
+    let features = asked(root, interface, "features", || {
+        let (on, changeable) = ioctls::get_feature(interface, NTUPLE)?;
+        Ok(Features {
+            ntuple: changeable.then_some(on),
+        })
     })?;
-    Ok(answer.and_then(|features| features.ntuple))
+    Ok(features.and_then(|features| features.ntuple))
 }
 
 /// Turns ntuple filters on or off. Needs `CAP_NET_ADMIN`.
 pub(crate) fn set_ntuple(root: &Root, interface: &str, on: bool) -> io::Result<()> {
-    let set = || ioctls::set_feature(interface, NTUPLE, on);
-    let ntuple = Some(on);
-    let path = file(interface, "features");
-    change(root, interface, &path, set, || Ok(Features { ntuple }))
+    change(
+        root,
+        interface,
+        "features",
+        || ioctls::set_feature(interface, NTUPLE, on),
+        || Ok(Features { ntuple: Some(on) }),
+    )
 }
 
 /// What decides on the receive queue of a flow; `None` in a tree without a recorded answer.
 pub(crate) fn rx_hash(root: &Root, interface: &str) -> Result<Option<RxHash>> {
     let mut found = RxHash::default();
     if root.is_real() {
-        let key = |text: &str| Key::parse(text).ok_or("is not a key");
-        found.system_key = read_as(root, SYSTEM_KEY, key)?.unwrap_or_default();
-        found.release = release(&read_text(root, RELEASE)?);
+        found.system_key = root
+            .read_as(SYSTEM_KEY, |text: &str| {
+                Key::parse(text).ok_or("is not a key")
+            })?
+            .unwrap_or_default();
+        found.release = release(&root.read_text(RELEASE)?);
     }
     root.answer(&file(interface, "rx-hash"), || {
         Ok(Some(ask(interface, found)))
@@ -263,31 +284,22 @@ fn ask(interface: &str, found: RxHash) -> RxHash {
         FilterTarget::Context { context, .. } => Some(context),
         _ => None,
     });
-    let mut contexts = BTreeMap::new();
-    for number in [0].into_iter().chain(named) {
-        contexts.extend(
-            ioctls::get_context(interface, number)
-                .ok()
-                .filter(|(.., table)| !table.is_empty())
-                .map(|(function, transform, key, table)| {
-                    (
-                        number,
-                        RssContext {
-                            function,
-                            transform,
-                            key: Key(key),
-                            table,
-                        },
-                    )
-                }),
-        );
-    }
-    let fields = |&(kind, number): &(FlowKind, u32)| {
-        Some((kind, ioctls::get_fields(interface, number).ok()?))
+    let context = |number| {
+        let (function, transform, key, table) = ioctls::get_context(interface, number).ok()?;
+        let context = RssContext {
+            function,
+            transform,
+            key: Key(key),
+            table,
+        };
+        (!context.table.is_empty()).then_some((number, context))
     };
     RxHash {
-        contexts,
-        fields: FlowKind::ALL.iter().filter_map(fields).collect(),
+        contexts: once(0).chain(named).filter_map(context).collect(),
+        fields: FlowKind::ALL
+            .iter()
+            .filter_map(|&(kind, number)| Some((kind, ioctls::get_fields(interface, number).ok()?)))
+            .collect(),
         to_stack: ioctls::gives_hash(interface).ok(),
         filter_count,
         filters,

@@ -1,5 +1,5 @@
-//! Files that hold one value: a number, a name, CPUs. `None` where the file is absent. And reading again what was torn: the
-//! kernel prints some files without the lock under which it changes their content.
+//! Directories and their files that hold one value: a number, a name, CPUs. `None` where a file is absent. And reading
+//! again what was torn: the kernel prints some files without the lock under which it changes their content.
 
 use std::fmt::Display;
 use std::io;
@@ -19,80 +19,116 @@ const MAX_NAME: usize = 200;
 /// How often a file is read at most.
 const TRIES: usize = 5;
 
-/// What the text of a file means; `None` if it is absent. An error of `parse` says what is wrong with the text.
-pub(crate) fn read_as<T, E: Display>(
-    root: &Root,
-    path: &str,
-    parse: impl FnOnce(&str) -> Result<T, E>,
-) -> Result<Option<T>> {
-    root.parse_opt(path, |text| {
-        parse(text).map_err(|error| root.content_error(path, error.to_string()))
-    })
+/// A directory, whose files are known by their names.
+#[derive(Debug, Clone)]
+pub(crate) struct Dir<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) path: String,
 }
 
-/// The text of a file; empty if it is absent.
-pub(crate) fn read_text(root: &Root, path: &str) -> Result<String> {
-    Ok(root.read_opt(path)?.unwrap_or_default())
-}
-
-/// The names in a directory; none if it is absent.
-pub(crate) fn read_names(root: &Root, path: &str) -> Result<Vec<String>> {
-    Ok(root.list(path)?.unwrap_or_default())
-}
-
-/// The node in a file such as `numa_node`; `None` for -1 (`NUMA_NO_NODE`), which is never node 0, and if the file is absent.
-pub(crate) fn read_node(root: &Root, path: &str) -> Result<Option<u32>> {
-    Ok(read_as(root, path, |text| match text.trim() {
-        "-1" => Ok(None),
-        text => match numbered(text, "", MAX_NODES) {
-            None => Err(format!("`{}` is not a node", shown(text))),
-            node => Ok(node),
-        },
-    })?
-    .flatten())
-}
-
-/// A file that holds one number; `None` if it is absent. An error if the number is larger than the kernel's type for it.
-pub(crate) fn read_number<T: FromStr>(root: &Root, path: &str) -> Result<Option<T>> {
-    read_as(root, path, |text| {
-        let text = text.trim();
-        let reason = |_| {
-            format!(
-                "`{}` is not a number that the kernel has there",
-                shown(text)
-            )
-        };
-        text.parse().map_err(reason)
-    })
-}
-
-/// A CPU list file; `None` if it is absent.
-pub(crate) fn read_list(root: &Root, path: &str) -> Result<Option<CpuSet>> {
-    read_as(root, path, CpuSet::parse_list)
-}
-
-/// The CPUs in a file that has two forms, a list and on all kernels a mask; `None` if both are absent.
-pub(crate) fn read_cpus(
-    root: &Root,
-    directory: &str,
-    [list, mask]: [&str; 2],
-) -> Result<Option<CpuSet>> {
-    match read_list(root, &format!("{directory}/{list}"))? {
-        None => {
-            let mask = format!("{directory}/{mask}");
-            read_as(root, &mask, CpuSet::parse_kernel_mask)
+impl Root {
+    pub(crate) fn dir(&self, path: impl Into<String>) -> Dir<'_> {
+        Dir {
+            root: self,
+            path: path.into(),
         }
-        cpus => Ok(cpus),
+    }
+
+    /// The names in a directory; none if it is absent.
+    pub(crate) fn read_names(&self, path: &str) -> Result<Vec<String>> {
+        Ok(self.list(path)?.unwrap_or_default())
+    }
+
+    /// The text of a file; empty if it is absent.
+    pub(crate) fn read_text(&self, path: &str) -> Result<String> {
+        Ok(self.read_opt(path)?.unwrap_or_default())
     }
 }
 
+impl Dir<'_> {
+    /// The path of a file in it.
+    pub(crate) fn file(&self, name: &str) -> String {
+        format!("{}/{name}", self.path)
+    }
+
+    /// A directory in it.
+    pub(crate) fn dir(&self, name: &str) -> Self {
+        self.root.dir(self.file(name))
+    }
+
+    /// The directory that it is in.
+    pub(crate) fn above(&self) -> Self {
+        let above = self.path.rsplit_once('/');
+        self.root.dir(above.map_or("", |(above, _)| above))
+    }
+
+    /// Its own name.
+    pub(crate) fn name(&self) -> &str {
+        name_of(&self.path)
+    }
+
+    /// As [`Root::read_as`].
+    pub(crate) fn read_as<T, E: Display>(
+        &self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<Option<T>> {
+        self.root.read_as(&self.file(name), parse)
+    }
+
+    /// As [`Root::read_text`].
+    pub(crate) fn read_text(&self, name: &str) -> Result<String> {
+        self.root.read_text(&self.file(name))
+    }
+
+    /// The CPUs in a file that has two forms, a list and on all kernels a mask; `None` if both are absent.
+    pub(crate) fn read_cpus(&self, [list, mask]: [&str; 2]) -> Result<Option<CpuSet>> {
+        match self.read_as(list, CpuSet::parse_list)? {
+            None => self.read_as(mask, CpuSet::parse_kernel_mask),
+            cpus => Ok(cpus),
+        }
+    }
+
+    /// As [`Root::is_there`].
+    pub(crate) fn is_there(&self, name: &str) -> Result<bool> {
+        self.root.is_there(&self.file(name))
+    }
+
+    /// As [`Root::link_name`].
+    pub(crate) fn link_name(&self, name: &str) -> Result<Option<String>> {
+        self.root.link_name(&self.file(name))
+    }
+
+    /// Where a link leads.
+    pub(crate) fn canonical(&self, name: &str) -> Result<Option<Self>> {
+        let path = self.root.canonical(&self.file(name))?;
+        Ok(path.map(|path| self.root.dir(path)))
+    }
+}
+
+/// The node in a file such as `numa_node`; `None` for -1 (`NUMA_NO_NODE`), which is never node 0.
+pub(crate) fn node(text: &str) -> Result<Option<u32>, String> {
+    match text.trim() {
+        "-1" => Ok(None),
+        text => numbered(text, "", MAX_NODES)
+            .map(Some)
+            .ok_or_else(|| format!("`{}` is not a node", shown(text))),
+    }
+}
+
+/// A number alone. An error if it is larger than the kernel's type for it.
+pub(crate) fn number<T: FromStr>(text: &str) -> Result<T, String> {
+    let text = text.trim();
+    let expected = "is not a number that the kernel has there";
+    text.parse()
+        .map_err(|_| format!("`{}` {expected}", shown(text)))
+}
+
 /// The effective CPUs of the IRQ with this directory; `None` if the kernel does not report them.
-pub(crate) fn read_effective(root: &Root, path: &str) -> Result<Option<CpuSet>> {
-    let effective = read_cpus(
-        root,
-        path,
-        ["effective_affinity_list", "effective_affinity"],
-    )?;
+pub(crate) fn read_effective(root: &Root, irq: &str) -> Result<Option<CpuSet>> {
+    let effective = root
+        .dir(irq)
+        .read_cpus(["effective_affinity_list", "effective_affinity"])?;
     // An empty effective mask means that the IRQ was never started.
     Ok(effective.filter(|cpus| !cpus.is_empty()))
 }

@@ -14,11 +14,10 @@ use std::str::FromStr;
 
 use bstr::ByteSlice as _;
 use bstr::io::BufReadExt as _;
-use itertools::Itertools as _;
 
-use crate::cpuset::MAX_CPUS;
+use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::machine::{CountRow, Counts};
-use crate::read::files::{Result, again_while, name_in, numbered, read_as, read_list};
+use crate::read::files::{Result, again_while, name_in, numbered};
 use crate::root::{FileError, Root};
 
 /// The counts and handlers of all IRQs.
@@ -40,16 +39,16 @@ pub struct Handlers<'a> {
 
 impl<'a> Handlers<'a> {
     pub fn new(root: &'a Root) -> Self {
-        let listed = OnceCell::new();
-        Self { root, listed }
+        Self {
+            root,
+            listed: OnceCell::new(),
+        }
     }
 
     /// The names of an IRQ's handlers, as the drivers gave them; empty for an IRQ without a handler.
     pub fn of(&self, irq: u32) -> Result<Vec<String>> {
-        let path = format!("{IRQS}/{irq}/actions");
-        let parse = |text: &str| Ok(names(text.lines().next().unwrap_or_default(), ","));
-        match self.root.parse_opt(&path, parse)? {
-            Some(names) => Ok(names),
+        match self.root.read_opt(&format!("{IRQS}/{irq}/actions"))? {
+            Some(actions) => Ok(names(actions.lines().next().unwrap_or_default(), ",")),
             None => Ok(self.listed()?.get(&irq).cloned().unwrap_or_default()),
         }
     }
@@ -74,28 +73,29 @@ pub fn counts(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
 pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
     let mut found = Counts::default();
     for &irq in irqs {
-        let path = format!("{IRQS}/{irq}/per_cpu_count");
+        let files = root.dir(format!("{IRQS}/{irq}"));
         let parse =
             |text: &str| numbers(text.trim_end().split(',')).ok_or("is not a list of counts");
-        let Some(counts) = read_as(root, &path, parse)? else {
+        let Some(counts) = files.read_as("per_cpu_count", parse)? else {
             continue;
         };
         if found.cpus.is_empty() {
-            found.cpus = match read_list(root, POSSIBLE)? {
+            found.cpus = match root.read_as(POSSIBLE, CpuSet::parse_list)? {
                 Some(possible) => possible.iter().collect(),
                 None => (0..).take(counts.len()).collect(),
             };
         }
         let expected = found.cpus.len();
         if counts.len() != expected {
-            let reason = format!("has {} counts for {expected} possible CPUs", counts.len());
-            return Err(root.content_error(&path, reason));
+            return Err(root.content_error(
+                &files.file("per_cpu_count"),
+                format!("has {} counts for {expected} possible CPUs", counts.len()),
+            ));
         }
-        let mut whose = Vec::new();
+        let mut whose = String::new();
         for name in ["chip_name", "hwirq", "actions"] {
-            whose.extend(root.read_opt(&format!("{IRQS}/{irq}/{name}"))?);
+            whose += &files.read_text(name)?;
         }
-        let whose = whose.iter().map(|text| text.trim_end()).join(" ");
         found.rows.insert(irq, CountRow { counts, whose });
     }
     if found.rows.is_empty() {
@@ -107,20 +107,10 @@ pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
 /// Reads `/proc/interrupts`, again if it was torn: the kernel prints it without holding CPU hotplug off. A copy can not
 /// get better.
 fn untorn<T>(root: &Root, read: impl Fn(&mut dyn Read) -> io::Result<T>) -> Result<T> {
-    let reason = |read: &Result<T>| match read {
-        Err(FileError::Io { answer, .. }) if answer.kind() == ErrorKind::InvalidData => {
-            Some(answer.to_string())
-        }
-        _ => None,
-    };
-    let read = again_while(
-        |read| root.is_real() && reason(read).is_some(),
+    again_while(
+        |read| root.is_real() && matches!(read, Err(FileError::Content { .. })),
         || root.read_in_parts(INTERRUPTS, &read),
-    );
-    match reason(&read) {
-        Some(reason) => Err(root.content_error(INTERRUPTS, reason)),
-        None => read,
-    }
+    )
 }
 
 /// Reads the handlers of all IRQs. A text that the kernel does not print is invalid data.
@@ -140,14 +130,15 @@ pub fn parse(source: &mut dyn Read) -> io::Result<Interrupts> {
 pub fn read_counts(source: &mut dyn Read, irqs: &BTreeSet<u32>) -> io::Result<Counts> {
     let mut rows = BTreeMap::new();
     let cpus = read_rows(source, &|irq| irqs.contains(&irq), |irq, counts, tail| {
-        let counts = counts
-            .to_str()
-            .ok()
-            .and_then(|counts| numbers(counts.split_ascii_whitespace()));
-        let counts =
-            counts.ok_or("has a row with something else than counts in it; fix: run again")?;
-        let whose = tail.trim().to_owned();
-        rows.insert(irq, CountRow { counts, whose });
+        let counts = numbers(counts.to_str().unwrap_or("?").split_ascii_whitespace())
+            .ok_or("has a row with something else than counts in it; fix: run again")?;
+        rows.insert(
+            irq,
+            CountRow {
+                counts,
+                whose: tail.trim().to_owned(),
+            },
+        );
         Ok(())
     })?;
     Ok(Counts { cpus, rows })
@@ -161,13 +152,13 @@ fn read_rows(
     mut each: impl FnMut(u32, &[u8], &str) -> Result<(), &'static str>,
 ) -> io::Result<Vec<u32>> {
     let invalid = |reason: String| io::Error::new(ErrorKind::InvalidData, reason);
-    let mut source = BufReader::with_capacity(1 << 18, source);
     let (mut cpus, mut has_row, mut number) = (Vec::new(), false, 0);
-    source.for_byte_line_with_terminator(|line| {
+    BufReader::with_capacity(1 << 18, source).for_byte_line_with_terminator(|line| {
         number += 1;
         let Some(line) = line.strip_suffix(b"\n") else {
-            let fix = "fix: run again, or copy /proc again if it is a copy";
-            return Err(invalid(format!("ends within line {number}; {fix}")));
+            return Err(invalid(format!(
+                "ends within line {number}; fix: run again, or copy /proc again if it is a copy"
+            )));
         };
         if number == 1 {
             cpus = columns(&line.to_str_lossy()).collect();
@@ -189,10 +180,10 @@ fn read_rows(
         };
         let (found, length) = skip_counts(rest, cpus.len());
         if found < cpus.len() {
-            let why = "a CPU changed state while the file was read; fix: run again";
-            let expected = cpus.len();
             return Err(invalid(format!(
-                "line {number} has {found} counts for {expected} CPUs; {why}"
+                "line {number} has {found} counts for {} CPUs; a CPU changed state while the file was read; \
+                 fix: run again",
+                cpus.len()
             )));
         }
         let (counts, tail) = rest.split_at(length);
@@ -236,13 +227,14 @@ fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
     let columns = bytes.get(..cpus * COLUMN).unwrap_or_default();
     let last = columns.rchunks(COLUMN).next().unwrap_or_default();
     let last = last.trim_ascii_start();
-    let blanks = columns
-        .iter()
-        .step_by(COLUMN)
-        .filter(|&&first| first == b' ');
     if !last.is_empty()
         && last.iter().all(u8::is_ascii_digit)
-        && blanks.count() == cpus
+        && columns
+            .iter()
+            .step_by(COLUMN)
+            .filter(|&&first| first == b' ')
+            .count()
+            == cpus
         && is_end(columns.len())
     {
         return (cpus, columns.len());
@@ -273,11 +265,14 @@ pub fn without_counts(text: &str) -> String {
         };
         let (counts, tail) = rest.split_at(skip_counts(rest.as_bytes(), cpus).1);
         // The last digit of each stays as a zero.
-        let ends = counts.chars().skip(1).chain([' ']);
-        let zeros = counts.chars().zip(ends).map(|pair| match pair {
-            (' ', _) | (_, '0'..='9') => ' ',
-            _ => '0',
-        });
+        let zeros =
+            counts
+                .chars()
+                .zip(counts.chars().skip(1).chain([' ']))
+                .map(|pair| match pair {
+                    (' ', _) | (_, '0'..='9') => ' ',
+                    _ => '0',
+                });
         format!("{label}:{}{tail}", zeros.collect::<String>())
     };
     text.split_inclusive('\n').map(row).collect()
@@ -310,8 +305,10 @@ fn is_trigger(text: &str) -> bool {
     let Some((chip, "edge" | "fasteoi" | "level")) = text.rsplit_once('-') else {
         return false;
     };
-    let chips = ["APIC", "MSI", "MSIX", "PIC"];
-    chip.bytes().all(|byte| byte.is_ascii_digit()) || chips.iter().any(|end| chip.ends_with(end))
+    chip.bytes().all(|byte| byte.is_ascii_digit())
+        || ["APIC", "MSI", "MSIX", "PIC"]
+            .iter()
+            .any(|end| chip.ends_with(end))
 }
 
 #[cfg(test)]

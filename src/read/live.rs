@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cpuset::CpuSet;
 use crate::machine::setting::{FLOW_ENTRIES, IRQ_FILES};
 use crate::machine::{Interface, Machine};
-use crate::read::files::{Result, line_of, read_as, read_names, read_number, read_text};
+use crate::read::files::{Result, line_of, number};
 use crate::read::interrupts::{Handlers, INTERRUPTS, IRQS};
 use crate::read::{
     Queues, Wants, cgroups, ethtool, interfaces, netlink, others, threads, tools, topology, vectors,
@@ -51,8 +51,7 @@ pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine> {
     }
     if !interfaces.is_empty() && !machine.without_proc {
         let mut client = netlink::open(root)?;
-        let here = interfaces.iter_mut().filter(|of| !of.in_other_namespace);
-        for interface in here {
+        for interface in interfaces.iter_mut().filter(|of| !of.in_other_namespace) {
             let (name, polling) = (&interface.name, &mut interface.polling);
             if wants.flows {
                 interface.rx_hash = ethtool::rx_hash(root, name)?;
@@ -77,7 +76,7 @@ pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine> {
     });
     cards.retain(|card| interfaces.iter().all(|of| of.name != card.address));
     machine.without_irqs = !machine.without_proc && without_irqs(root, interfaces)?;
-    machine.flow_entries = read_number(root, FLOW_ENTRIES)?;
+    machine.flow_entries = root.read_as(FLOW_ENTRIES, number)?;
     (machine.others.rdma, machine.others.cards) = (rdma, cards);
     Ok(machine)
 }
@@ -97,18 +96,20 @@ pub fn read_queue_settings(
 
 /// The host name; `None` where the machine reports none, as in a capture that does not identify it.
 pub fn host_name(root: &Root) -> Result<Option<String>> {
-    let name = match line_of(&read_text(root, ABOUT)?, "host ") {
+    let name = match line_of(&root.read_text(ABOUT)?, "host ") {
         Some(captured) => captured.to_owned(),
-        None => read_text(root, "/proc/sys/kernel/hostname")?,
+        None => root.read_text("/proc/sys/kernel/hostname")?,
     };
     Ok(Some(name.trim().to_owned()).filter(|name| !name.is_empty()))
 }
 
 /// Whether sockets poll by default.
 fn sockets_poll(root: &Root) -> Result<bool> {
-    let is_set = |name: &str| -> Result<bool> {
-        let value: Option<u32> = read_number(root, &format!("/proc/sys/net/core/{name}"))?;
-        Ok(value.is_some_and(|value| value > 0))
+    let core = root.dir("/proc/sys/net/core");
+    let is_set = |name| {
+        Ok(core
+            .read_as(name, number::<u32>)?
+            .is_some_and(|value| value > 0))
     };
     Ok(is_set("busy_read")? || is_set("busy_poll")?)
 }
@@ -118,16 +119,20 @@ fn without_irqs(root: &Root, interfaces: &[Interface]) -> Result<bool> {
     if interfaces.iter().any(|of| !of.vectors.is_empty()) {
         return Ok(false);
     }
-    let is_irq = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
-    let names = read_names(root, IRQ_FILES)?;
-    Ok(!names.iter().any(is_irq) && (root.is_there(INTERRUPTS)? || root.is_there(IRQS)?))
+    Ok(!root
+        .read_names(IRQ_FILES)?
+        .iter()
+        .any(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        && (root.is_there(INTERRUPTS)? || root.is_there(IRQS)?))
 }
 
 fn hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>> {
     let mut hints = BTreeMap::new();
     for vector in interfaces.iter().flat_map(|interface| &interface.vectors) {
-        let path = format!("{IRQ_FILES}/{}/affinity_hint", vector.irq);
-        let hint = read_as(root, &path, CpuSet::parse_kernel_mask)?;
+        let hint = root.read_as(
+            &format!("{IRQ_FILES}/{}/affinity_hint", vector.irq),
+            CpuSet::parse_kernel_mask,
+        )?;
         // An all-zero mask is not a hint.
         hints.extend(
             hint.filter(|cpus| !cpus.is_empty())

@@ -72,21 +72,18 @@ pub(crate) struct DriverPatterns(Vec<&'static Row>);
 impl DriverPatterns {
     /// That of a driver, as [`classify`] takes it.
     pub(crate) fn of(driver: Option<&str>) -> Self {
-        let is_own = |drivers: &str| drivers.split(' ').any(|name| Some(name) == driver);
         let mut rows: Vec<&Row> = TABLE
             .iter()
-            .filter(|(drivers, _)| is_own(drivers))
+            .filter(|(drivers, _)| drivers.split(' ').any(|name| Some(name) == driver))
             .flat_map(|(_, rows)| *rows)
             .collect();
         if rows.is_empty() {
             for (drivers, of_drivers) in TABLE {
                 // Names may begin with their driver's name. Sub-functions share their parents' names.
-                let telling = |row: &&Row| !row.text.starts_with('{') && *drivers != "mlx5_core.sf";
-                rows.extend(
-                    of_drivers
-                        .iter()
-                        .filter(|row| *drivers == OTHERS || telling(row)),
-                );
+                let others = *drivers == OTHERS;
+                let telling =
+                    |row: &&Row| others || !row.text.starts_with('{') && *drivers != "mlx5_core.sf";
+                rows.extend(of_drivers.iter().filter(telling));
             }
         }
         Self(rows)

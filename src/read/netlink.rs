@@ -28,7 +28,7 @@ use nix::sys::socket::{
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
 use crate::machine::netdev::{Direction, Napi, Netdev, NetdevQueue, QueueUser};
-use crate::read::files::{Result, read_number};
+use crate::read::files::{Result, number};
 use crate::root::{Root, is_absent};
 
 /// Where a tree keeps answers of the family `netdev`.
@@ -52,8 +52,14 @@ pub(crate) fn altnames(root: &Root) -> Result<BTreeMap<String, Vec<String>>> {
                 Client::connect(SockProtocol::NetlinkRoute)?.request(&request, |(_, link)| {
                     let text = |name: &CStr| name.to_string_lossy().into_owned();
                     // An attribute that is absent.
-                    let others = link.get_prop_list().ok()?.get_alt_ifname();
-                    Some((text(link.get_ifname().ok()?), others.map(text).collect()))
+                    Some((
+                        text(link.get_ifname().ok()?),
+                        link.get_prop_list()
+                            .ok()?
+                            .get_alt_ifname()
+                            .map(text)
+                            .collect(),
+                    ))
                 })?;
             let links: BTreeMap<_, _> = links.into_iter().collect();
             Ok((!links.is_empty()).then_some(links))
@@ -77,7 +83,7 @@ pub(crate) fn netdev(
     threaded: bool,
 ) -> Result<Option<Netdev>> {
     let index = match &client {
-        Some(_) => read_number(root, &format!("/sys/class/net/{interface}/ifindex"))?,
+        Some(_) => root.read_as(&format!("/sys/class/net/{interface}/ifindex"), number)?,
         None => None,
     };
     let answer = root
@@ -176,16 +182,19 @@ impl Client {
             Protocol::Raw { request_type, .. } => request_type,
             Protocol::Generic(_) => self.family,
         };
-        let flags = request.flags() | REQUEST;
-        let message = message(family, flags, self.sequence, request.payload());
+        let message = message(
+            family,
+            request.flags() | REQUEST,
+            self.sequence,
+            request.payload(),
+        );
         let socket = self.socket.as_raw_fd();
         send(socket, &message, MsgFlags::empty())?;
         let (mut buffer, mut facts) = (vec![0; LONGEST], Vec::new());
         loop {
             let length = recv(socket, &mut buffer, MsgFlags::MSG_TRUNC)?;
-            let bytes = buffer.get(..length).ok_or_else(torn)?;
             let each = |payload: &[u8]| facts.extend(read(R::decode_reply(payload)));
-            if take(bytes, self.sequence, each)? {
+            if take(buffer.get(..length).ok_or_else(torn)?, self.sequence, each)? {
                 return Ok(facts);
             }
         }
@@ -202,14 +211,18 @@ fn or_none<T>(answer: io::Result<Vec<T>>) -> io::Result<Vec<T>> {
 
 /// A message of netlink (`struct nlmsghdr` and what follows), as it is sent.
 fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
-    let header = Nlmsghdr {
-        len: u32::try_from(Nlmsghdr::len() + payload.len()).unwrap_or(u32::MAX),
-        r#type: kind,
-        flags,
-        seq: sequence,
-        pid: 0,
-    };
-    [header.as_slice(), payload].concat()
+    [
+        Nlmsghdr {
+            len: u32::try_from(Nlmsghdr::len() + payload.len()).unwrap_or(u32::MAX),
+            r#type: kind,
+            flags,
+            seq: sequence,
+            pid: 0,
+        }
+        .as_slice(),
+        payload,
+    ]
+    .concat()
 }
 
 /// Passes on the messages of a datagram that answer the request; returns whether the answer ends with it.
@@ -258,22 +271,20 @@ fn torn() -> io::Error {
 }
 
 fn queue(reply: &netdev::IterableQueue, ifindex: u32) -> Option<NetdevQueue> {
-    let direction = match QueueType::from_value(reply.get_type().ok()?.into())? {
-        QueueType::Rx => Direction::Rx,
-        QueueType::Tx => Direction::Tx,
-    };
-    let user = if reply.get_xsk().is_ok() {
-        Some(QueueUser::AfXdp)
-    } else if reply.get_io_uring().is_ok() {
-        Some(QueueUser::IoUring)
-    } else {
-        reply.get_dmabuf().ok().map(|_| QueueUser::DeviceMemory)
-    };
     (reply.get_ifindex().ok()? == ifindex).then_some(NetdevQueue {
-        direction,
+        direction: match QueueType::from_value(reply.get_type().ok()?.into())? {
+            QueueType::Rx => Direction::Rx,
+            QueueType::Tx => Direction::Tx,
+        },
         id: reply.get_id().ok()?,
         napi: reply.get_napi_id().ok(),
-        user,
+        user: if reply.get_xsk().is_ok() {
+            Some(QueueUser::AfXdp)
+        } else if reply.get_io_uring().is_ok() {
+            Some(QueueUser::IoUring)
+        } else {
+            reply.get_dmabuf().ok().map(|_| QueueUser::DeviceMemory)
+        },
     })
 }
 
@@ -281,11 +292,13 @@ fn napi(reply: &netdev::IterableNapi, ifindex: u32, threaded: bool) -> Option<Na
     // Linux 6.8 to 6.16 keep the thread, and report it, when NAPI is no longer threaded; later ones report for each
     // instance whether it is.
     let own = reply.get_threaded().ok();
-    let threaded = own.map_or(threaded, |own| own != 0);
     (reply.get_ifindex().ok()? == ifindex).then_some(Napi {
         id: reply.get_id().ok()?,
         irq: reply.get_irq().ok(),
-        pid: reply.get_pid().ok().filter(|_| threaded),
+        pid: reply
+            .get_pid()
+            .ok()
+            .filter(|_| own.map_or(threaded, |own| own != 0)),
         busy_polls: own == Some(NapiThreaded::BusyPoll as u32),
         defer_hard_irqs: reply.get_defer_hard_irqs().unwrap_or(0),
         gro_flush_timeout: reply.get_gro_flush_timeout().unwrap_or(0),

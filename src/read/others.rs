@@ -5,7 +5,7 @@
 use crate::machine::Interface;
 use crate::machine::interface::is_pci_address;
 use crate::machine::others::{Neighbour, NeighbourKind, Rdma, UnusedFunction};
-use crate::read::files::{Result, line_of, name_in, name_of, read_names, read_node, read_text};
+use crate::read::files::{Dir, Result, line_of, name_in, node};
 use crate::root::Root;
 
 pub(crate) const PCI: &str = "/sys/bus/pci/devices";
@@ -15,21 +15,20 @@ const MAX_FUNCTIONS: usize = 65_536;
 /// The only line of `uevent` that is read.
 const DEVTYPE: &str = "DEVTYPE=";
 
-/// Where the bus device behind a network interface or RDMA device is; `None` without a device. Its `device` leads to
-/// the PCI function itself, or to a child of it (virtio, an auxiliary device) that has neither `msi_irqs` nor `numa_node`.
-pub(crate) fn bus_device(root: &Root, path: &str) -> Result<Option<String>> {
-    let link = root.canonical(&format!("{path}/device"))?;
-    link.map(|link| bus_device_above(root, link)).transpose()
+/// The bus device behind a network interface or RDMA device; `None` without a device. Its `device` leads to the PCI
+/// function itself, or to a child of it (virtio, an auxiliary device) that has neither `msi_irqs` nor `numa_node`.
+pub(crate) fn bus_device<'a>(of: &Dir<'a>) -> Result<Option<Dir<'a>>> {
+    of.canonical("device")?.map(bus_device_above).transpose()
 }
 
 /// The same, for where `device` leads.
-pub(crate) fn bus_device_above(root: &Root, link: String) -> Result<String> {
-    let mut above = link.as_str();
-    while above.len() > "/sys/devices".len() {
-        if is_pci_address(name_of(above)) || root.is_there(&format!("{above}/msi_irqs"))? {
-            return Ok(above.to_owned());
+pub(crate) fn bus_device_above(link: Dir<'_>) -> Result<Dir<'_>> {
+    let mut above = link.clone();
+    while above.path.len() > "/sys/devices".len() {
+        if is_pci_address(above.name()) || above.is_there("msi_irqs")? {
+            return Ok(above);
         }
-        above = above.rsplit_once('/').map_or("", |(parent, _)| parent);
+        above = above.above();
     }
     Ok(link)
 }
@@ -37,10 +36,12 @@ pub(crate) fn bus_device_above(root: &Root, link: String) -> Result<String> {
 /// The machine's RDMA devices.
 pub(crate) fn rdma(root: &Root) -> Result<Vec<Rdma>> {
     let mut rdma = Vec::new();
-    for name in read_names(root, RDMA)? {
-        let device =
-            bus_device(root, &format!("{RDMA}/{name}"))?.map(|path| name_of(&path).to_owned());
-        rdma.push(Rdma { name, device });
+    for name in root.read_names(RDMA)? {
+        let device = bus_device(&root.dir(format!("{RDMA}/{name}")))?;
+        rdma.push(Rdma {
+            name,
+            device: device.map(|device| device.name().to_owned()),
+        });
     }
     Ok(rdma)
 }
@@ -48,18 +49,20 @@ pub(crate) fn rdma(root: &Root) -> Result<Vec<Rdma>> {
 /// What a device is by its PCI class, in hex; empty off PCI. `0x02` begins the classes of network controllers, InfiniBand
 /// (`0x0207`) among them.
 pub fn class(root: &Root, device: &str) -> Result<String> {
-    read_text(root, &format!("{device}/class"))
+    root.dir(device).read_text("class")
 }
 
 /// PCI functions of the network class without an interface here.
 pub(crate) fn cards(root: &Root, interfaces: &[Interface]) -> Result<Vec<UnusedFunction>> {
     let mut cards = Vec::new();
-    for address in read_names(root, PCI)? {
+    for address in root.read_names(PCI)? {
         let path = format!("{PCI}/{address}");
         let is_used = interfaces.iter().any(|of| of.device.address == address);
         if !is_used && class(root, &path)?.starts_with("0x02") {
-            let driver = root.link_name(&format!("{path}/driver"))?;
-            cards.push(UnusedFunction { address, driver });
+            cards.push(UnusedFunction {
+                address,
+                driver: root.dir(path).link_name("driver")?,
+            });
         }
     }
     Ok(cards)
@@ -68,30 +71,30 @@ pub(crate) fn cards(root: &Root, interfaces: &[Interface]) -> Result<Vec<UnusedF
 /// The neighbours, by kind and name. Virtual functions do not count: they are their physical function's.
 pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>> {
     let mut found = Vec::new();
-    for name in read_names(root, PCI)?.into_iter().take(MAX_FUNCTIONS) {
-        let path = format!("{PCI}/{name}");
-        let class = class(root, &path)?;
+    for name in root.read_names(PCI)?.into_iter().take(MAX_FUNCTIONS) {
+        let device = root.dir(format!("{PCI}/{name}"));
+        let class = device.read_text("class")?;
         // The vendor decides only on displays.
         let vendor = if class.starts_with("0x03") {
-            read_text(root, &format!("{path}/vendor"))?
+            device.read_text("vendor")?
         } else {
             String::new()
         };
-        found.extend(NeighbourKind::of(&class, &vendor).map(|kind| (kind, name, path)));
+        found.extend(NeighbourKind::of(&class, &vendor).map(|kind| (kind, name, device)));
     }
-    for name in read_names(root, RDMA)? {
+    for name in root.read_names(RDMA)? {
         // A software device has none.
-        let path = bus_device(root, &format!("{RDMA}/{name}"))?;
-        found.extend(path.map(|path| (NeighbourKind::Rdma, name, path)));
+        let device = bus_device(&root.dir(format!("{RDMA}/{name}")))?;
+        found.extend(device.map(|device| (NeighbourKind::Rdma, name, device)));
     }
     let mut neighbours = Vec::new();
-    for (kind, name, path) in found {
-        if root.link_name(&format!("{path}/physfn"))?.is_none() {
+    for (kind, name, device) in found {
+        if device.link_name("physfn")?.is_none() {
             neighbours.push(Neighbour {
                 kind,
                 name,
-                node: read_node(root, &format!("{path}/numa_node"))?,
-                driver: root.link_name(&format!("{path}/driver"))?,
+                node: device.read_as("numa_node", node)?.flatten(),
+                driver: device.link_name("driver")?,
             });
         }
     }
@@ -100,10 +103,9 @@ pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>> {
 }
 
 /// What an interface without a device is, by its files.
-pub(crate) fn kind(root: &Root, path: &str, devtype: Option<&str>) -> Result<String> {
-    let read = |file: &str| read_text(root, &format!("{path}/{file}"));
+pub(crate) fn kind(net: &Dir, devtype: Option<&str>) -> Result<String> {
     // ARPHRD_LOOPBACK.
-    if read("type")?.trim() == "772" {
+    if net.read_text("type")?.trim() == "772" {
         return Ok("the loopback interface".to_owned());
     }
     for (file, kind) in [
@@ -111,31 +113,31 @@ pub(crate) fn kind(root: &Root, path: &str, devtype: Option<&str>) -> Result<Str
         ("bridge", "a bridge without ports"),
         ("bonding", "a bond without members"),
     ] {
-        if root.is_there(&format!("{path}/{file}"))? {
+        if net.is_there(file)? {
             return Ok(kind.to_owned());
         }
     }
     if let Some(kind) = devtype {
         return Ok(format!("a virtual interface ({kind})"));
     }
-    let is_own = read("ifindex")? == read("iflink")?;
-    let kinds = [
-        "a veth or a tunnel",
-        "a virtual interface (dummy or the like)",
-    ];
-    Ok(kinds[usize::from(is_own)].to_owned())
+    let kind = if net.read_text("ifindex")? == net.read_text("iflink")? {
+        "a virtual interface (dummy or the like)"
+    } else {
+        "a veth or a tunnel"
+    };
+    Ok(kind.to_owned())
 }
 
 /// The kernel's word for the kind of an interface; absent for some.
-pub(crate) fn devtype(root: &Root, path: &str) -> Result<Option<String>> {
-    let uevent = read_text(root, &format!("{path}/uevent"))?;
-    Ok(line_of(&uevent, DEVTYPE).map(|kind| name_in(kind).to_owned()))
+pub(crate) fn devtype(net: &Dir) -> Result<Option<String>> {
+    Ok(line_of(&net.read_text("uevent")?, DEVTYPE).map(|kind| name_in(kind).to_owned()))
 }
 
 /// The line of a `uevent` file that is read, which is what a capture keeps of it. `None` for any other file.
 pub fn bare(path: &str, text: &str) -> Option<String> {
-    let kept = text
-        .split_inclusive('\n')
-        .filter(|line| line.starts_with(DEVTYPE));
-    path.ends_with("/uevent").then(|| kept.collect())
+    path.ends_with("/uevent").then(|| {
+        text.split_inclusive('\n')
+            .filter(|line| line.starts_with(DEVTYPE))
+            .collect()
+    })
 }

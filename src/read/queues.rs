@@ -24,106 +24,96 @@ pub(crate) struct NamedVector<'a> {
     pub(crate) placed: Option<VectorUse>,
 }
 
-/// The role and queue of a vector.
+/// What a vector serves, and how that was determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VectorUse {
-    pub(crate) role: Role,
-    /// As in [`Vector`](crate::machine::Vector).
-    pub(crate) queue: Option<u32>,
-    /// The source of role and queue.
+    /// Role and queue, as in [`Vector`](crate::machine::Vector).
+    pub(crate) serves: (Role, Option<u32>),
     pub(crate) source: Source,
 }
 
-/// Vectors of one role whose numbers count the same thing.
-#[derive(Default)]
-struct Peers {
-    /// Number and IRQ of each, ascending.
-    numbers: Vec<(u32, u32)>,
-    /// Whether numbers are missing or occur twice, so that only the order of IRQs counts: then they count from 0.
-    by_order: bool,
+impl VectorUse {
+    /// `rx 3`, `control`.
+    fn shown(self) -> String {
+        let (role, queue) = self.serves;
+        role.with_queue(queue)
+    }
 }
 
 /// Determines the use of each vector of one interface with `rx` receive and `tx` transmit queues by its name. `found` is in
 /// the order of the MSI-X entries, which is that of the IRQs.
 pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, tx: usize) {
-    let numbered = |wanted: Numbering| {
-        found
-            .iter()
-            .filter(|one| one.named.numbering == wanted)
-            .count()
-    };
-    let (plain, of_tg3) = (numbered(Plain), numbered(Tg3));
+    let count = |is: &dyn Fn(&ActionName) -> bool| found.iter().filter(|of| is(&of.named)).count();
+    let plain = count(&|of| of.numbering == Plain);
     if plain > 1 && plain == found.len() {
-        let placed = all_alike(driver, plain, rx, tx);
-        for (one, (role, queue)) in found.iter_mut().zip(placed) {
-            let source = Source::Order;
+        for (one, serves) in found.iter_mut().zip(all_alike(driver, plain, rx, tx)) {
             one.placed = Some(VectorUse {
-                role,
-                queue,
-                source,
+                serves,
+                source: Source::Order,
             });
         }
         return;
     }
-    let mut groups: BTreeMap<(Role, Numbering), Peers> = BTreeMap::new();
+    // Vectors of one role whose numbers count the same thing: number and IRQ of each, ascending.
+    let mut groups: BTreeMap<_, Vec<(Option<u32>, u32)>> = BTreeMap::new();
     for NamedVector { irq, named, .. } in &*found {
-        let peers = groups.entry((named.role, named.numbering)).or_default();
-        peers.numbers.push((named.number.unwrap_or(u32::MAX), *irq));
+        groups
+            .entry((named.role, named.numbering))
+            .or_default()
+            .push((named.number, *irq));
     }
-    for Peers { numbers, by_order } in groups.values_mut() {
-        numbers.sort_unstable();
-        let twice = numbers.windows(2).any(|pair| pair[0].0 == pair[1].0);
-        *by_order = twice || numbers.last().is_some_and(|last| last.0 == u32::MAX);
-        if *by_order {
-            numbers.sort_unstable_by_key(|&(_, irq)| irq);
-            for (rank, (number, _)) in (0..).zip(numbers) {
-                *number = rank;
+    for peers in groups.values_mut() {
+        peers.sort_unstable();
+        // Where numbers are missing or occur twice, only the order of IRQs counts.
+        if peers.iter().any(|(number, _)| number.is_none())
+            || peers.windows(2).any(|pair| pair[0].0 == pair[1].0)
+        {
+            for (number, _) in peers.iter_mut() {
+                *number = None;
             }
+            peers.sort_unstable();
         }
     }
-    let data = found.iter().filter(|one| one.named.role.is_queue()).count();
-    let several_tx = tx > 1;
-    let tg3 = |number: u32| match number.checked_sub(1) {
-        // Vector 0 takes link events, and transmits while there is one transmit queue.
-        None if data > of_tg3 => (Control, None),
-        None if of_tg3 == 1 => (Combined, Some(0)),
-        None if several_tx => (Control, None),
-        None => (Tx, Some(0)),
-        Some(queue) if several_tx => (Combined, Some(queue)),
-        Some(queue) => (Rx, Some(queue)),
-    };
-    let is_counted = |by: Numbering| !matches!(by, Numbering::None | Shared | Plain);
+    let data = count(&|of| of.role.is_queue());
+    let of_tg3 = count(&|of| of.numbering == Tg3);
     let place = |NamedVector { irq, named, .. }: &NamedVector| {
-        let Peers { numbers, by_order } = groups.get(&(named.role, named.numbering))?;
-        let rank = numbers.iter().position(|(_, of)| of == irq)?;
-        let (number, role) = (numbers[rank].0, named.role);
-        let mut source = Source::Name;
-        if *by_order && is_counted(named.numbering) {
-            source = Source::Order;
-        }
-        let (role, queue) = match named.numbering {
+        let (role, numbering) = (named.role, named.numbering);
+        let peers = groups.get(&(role, numbering))?;
+        let (rank, (number, _)) = (0..).zip(peers).find(|(_, peer)| peer.1 == *irq)?;
+        let is_counted = !matches!(numbering, Numbering::None | Shared | Plain);
+        let source = match number {
+            None if is_counted => Source::Order,
+            _ => Source::Name,
+        };
+        let number = number.unwrap_or(rank);
+        let serves = match numbering {
             Numbering::None => (Control, None),
             Shared => (role, Some(0)),
             Plain if data > plain => (Control, None),
             Plain if plain == 1 => (Combined, Some(0)),
             Plain => return None,
             Numbering::Queue | Mlx4 => (role, Some(number)),
-            Rank => (role, Some(u32::try_from(rank).ok()?)),
+            Rank => (role, Some(rank)),
             // The first half of the blocks transmits, the second receives.
             TxThenRx => {
-                let end = numbers.last()?.0.checked_add(1)?;
-                match number.checked_sub(end / 2) {
+                let last = peers.last()?.0;
+                match number.checked_sub(
+                    u32::try_from(last.map_or(peers.len(), |last| last as usize + 1) / 2).ok()?,
+                ) {
                     None => (Tx, Some(number)),
                     receives => (Rx, receives),
                 }
             }
-            Tg3 => tg3(number),
+            Tg3 => match number.checked_sub(1) {
+                // Vector 0 takes link events, and transmits while there is one transmit queue.
+                None if data > of_tg3 => (Control, None),
+                None if of_tg3 == 1 => (Combined, Some(0)),
+                None if tx > 1 => (Control, None),
+                None => (Tx, Some(0)),
+                queue => (if tx > 1 { Combined } else { Rx }, queue),
+            },
         };
-        Some(VectorUse {
-            role,
-            queue,
-            source,
-        })
+        Some(VectorUse { serves, source })
     };
     for one in found {
         one.placed = place(one);
@@ -183,11 +173,11 @@ pub(crate) fn settle(
         if let Some(placed) = placed {
             // e1000e has one NAPI instance for its receive and its transmit vector, and reports it for one of them.
             if let Some(other) = other_half(placed, known, &named, reported) {
-                known.role = placed.role;
+                known.serves = placed.serves;
                 halves.push(other);
             }
-            if (placed.role, placed.queue) != (known.role, known.queue) {
-                let [netlink, by_name] = [known, placed].map(|of| of.role.with_queue(of.queue));
+            if placed.serves != known.serves {
+                let [netlink, by_name] = [known, placed].map(VectorUse::shown);
                 interface.contradictions.push(format!(
                     "IRQ {irq} ({name}) is {netlink} by netlink and {by_name} by its name"
                 ));
@@ -204,9 +194,7 @@ pub(crate) fn settle(
             continue;
         };
         // Vectors that netlink does not report: control, idle, XDP.
-        let other = placed
-            .queue
-            .and_then(|queue| owner(placed.role, queue, reported));
+        let other = owner(placed.serves, reported);
         if let Some(other) = other.filter(|_| !halves.contains(&irq)) {
             // Whether the name alone shows that this is a data vector of the interface, and its queue. Others are a
             // function's, of which another interface or RDMA may have some.
@@ -218,7 +206,7 @@ pub(crate) fn settle(
             } else {
                 "unchanged"
             };
-            let by_name = placed.role.with_queue(placed.queue);
+            let by_name = placed.shown();
             interface.contradictions.push(format!(
                 "IRQ {irq} ({action}) is {by_name} by its name, which is IRQ {other} by netlink; it is {what}"
             ));
@@ -239,20 +227,17 @@ fn other_half(
     named: &BTreeMap<u32, NamedVector>,
     reported: &Reported,
 ) -> Option<u32> {
-    let other = match placed.role {
+    let (role, queue) = placed.serves;
+    let other = match role {
         Rx => Tx,
         Tx => Rx,
         _ => return None,
     };
-    if (known.role, known.queue) != (Combined, placed.queue) {
-        return None;
-    }
-    let is_other = |of: VectorUse| (of.role, of.queue) == (other, placed.queue);
-    let (&irq, _) = named
-        .iter()
-        .filter(|(irq, _)| !reported.contains_key(irq))
-        .find(|(_, of)| of.placed.is_some_and(is_other))?;
-    Some(irq)
+    let is_other = |(irq, of): &(&u32, &NamedVector)| {
+        of.placed.map(|placed| placed.serves) == Some((other, queue)) && !reported.contains_key(irq)
+    };
+    let (&irq, _) = named.iter().find(is_other)?;
+    (known.serves == (Combined, queue)).then_some(irq)
 }
 
 /// A vector's use by the queues on its IRQ: the lowest stands for those that share it. A driver that reports
@@ -263,27 +248,24 @@ fn by_netlink(
     reported: &Reported,
 ) -> Option<VectorUse> {
     let both = queues.rx.intersection(&queues.tx).min();
-    let (mut role, queue) = match (both, queues.rx.first(), queues.tx.first()) {
-        (Some(&both), ..) => (Combined, both),
-        (None, Some(&rx), _) => (Rx, rx),
-        (None, None, Some(&tx)) => (Tx, tx),
+    let (role, queue, other) = match (both, queues.rx.first(), queues.tx.first()) {
+        (Some(both), ..) => (Combined, both, Combined),
+        (None, Some(rx), _) => (Rx, rx, Tx),
+        (None, None, Some(tx)) => (Tx, tx, Rx),
         (None, None, None) => return None,
     };
-    let other = if role == Rx { Tx } else { Rx };
-    if named.map(|named| (named.role, named.queue)) == Some((Combined, Some(queue)))
-        && owner(other, queue, reported).is_none()
-    {
-        role = Combined;
-    }
+    let (queue, whole) = (Some(*queue), (Combined, Some(*queue)));
+    let is_whole = named.is_some_and(|named| named.serves == whole)
+        && owner((other, queue), reported).is_none();
     Some(VectorUse {
-        role,
-        queue: Some(queue),
+        serves: if is_whole { whole } else { (role, queue) },
         source: Source::Netlink,
     })
 }
 
 /// The IRQ that has a queue by netlink, in a direction of this role.
-fn owner(role: Role, queue: u32, reported: &Reported) -> Option<u32> {
+fn owner((role, queue): (Role, Option<u32>), reported: &Reported) -> Option<u32> {
+    let queue = queue?;
     let rx = reported.iter().find(|(_, of)| of.rx.contains(&queue));
     let tx = reported.iter().find(|(_, of)| of.tx.contains(&queue));
     let owner = match role {
@@ -318,21 +300,9 @@ mod tests {
             .collect();
         let text = |placed: Option<VectorUse>| match placed {
             None => "?".to_owned(),
-            Some(VectorUse {
-                role: Role::Control,
-                ..
-            }) => "control".to_owned(),
-            Some(VectorUse {
-                role,
-                queue,
-                source,
-            }) => {
-                let order = if source == Source::Order {
-                    " by order"
-                } else {
-                    ""
-                };
-                format!("{role:?} {}{order}", queue.unwrap()).to_lowercase()
+            Some(placed) => {
+                let is_by_order = placed.source == Source::Order;
+                placed.shown() + if is_by_order { " by order" } else { "" }
             }
         };
         place(None, &mut found, 1, 1 + usize::from(several_tx));
@@ -367,10 +337,7 @@ mod tests {
                 .filter_map(|one| one.placed)
                 .map(|placed| {
                     assert_eq!(placed.source, Source::Order);
-                    let role = format!("{:?}", placed.role).to_lowercase();
-                    placed
-                        .queue
-                        .map_or(role.clone(), |queue| format!("{role} {queue}"))
+                    placed.shown()
                 })
                 .collect();
             assert_eq!(
@@ -522,13 +489,7 @@ mod tests {
         let vectors = settle(&mut interface, &found, &reported, action).unwrap();
         let mut lines: Vec<String> = vectors
             .iter()
-            .map(|(irq, _, placed)| {
-                format!(
-                    "{irq} {} {:?}",
-                    placed.role.with_queue(placed.queue),
-                    placed.source
-                )
-            })
+            .map(|(irq, _, placed)| format!("{irq} {} {:?}", placed.shown(), placed.source))
             .collect();
         lines.sort();
         lines.extend(

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::cpuset::MAX_CPUS;
 use crate::machine::Counts;
 use crate::machine::sample::{CounterSelection, Counters, CpuCounts, InterfaceCounts, Sample};
-use crate::read::files::{Result, numbered, read_as, read_number};
+use crate::read::files::{Result, number, numbered};
 use crate::read::interrupts::{columns, counts, numbers};
 use crate::read::threads;
 use crate::root::Root;
@@ -45,13 +45,11 @@ pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<
 
 /// An interface's counters; `None` if it is absent.
 fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>> {
-    let path = format!("/sys/class/net/{name}");
+    let net = root.dir(format!("/sys/class/net/{name}"));
+    let statistics = net.dir("statistics");
     // They may be absent in a tree.
-    let count = |name: &str| -> Result<u64> {
-        let file = format!("{path}/statistics/{name}");
-        Ok(read_number(root, &file)?.unwrap_or_default())
-    };
-    let index = read_number(root, &format!("{path}/ifindex"))?.unwrap_or_default();
+    let count = |name| -> Result<u64> { Ok(statistics.read_as(name, number)?.unwrap_or_default()) };
+    let index = net.read_as("ifindex", number)?.unwrap_or_default();
     let values = InterfaceCounts {
         rx_bytes: count("rx_bytes")?,
         tx_bytes: count("tx_bytes")?,
@@ -60,7 +58,9 @@ fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>> {
         rx_dropped: count("rx_dropped")?.saturating_add(count("rx_missed_errors")?),
         tx_dropped: count("tx_dropped")?,
     };
-    Ok(root.is_there(&path)?.then_some(Counters { index, values }))
+    Ok(root
+        .is_there(&net.path)?
+        .then_some(Counters { index, values }))
 }
 
 /// The counters of each CPU; `None` where a line that is needed is not as the kernel prints it.
@@ -72,8 +72,11 @@ fn counters(
     path: &str,
     parse: impl Fn(&str) -> ByCpu,
 ) -> Result<BTreeMap<u32, CpuCounts>> {
-    let expected = "does not hold counters as the kernel prints them";
-    Ok(read_as(root, path, |text| parse(text).ok_or(expected))?.unwrap_or_default())
+    Ok(root
+        .read_as(path, |text| {
+            parse(text).ok_or("does not hold counters as the kernel prints them")
+        })?
+        .unwrap_or_default())
 }
 
 fn times(stat: &str) -> ByCpu {
@@ -83,11 +86,12 @@ fn times(stat: &str) -> ByCpu {
         let [user, nice, system, _idle, _iowait, irq, softirq, ..] = ticks[..] else {
             return None;
         };
-        let work = [user, nice, system, irq, softirq];
         Some((
             numbered(cpu, "", MAX_CPUS)?,
             CpuCounts {
-                busy: work.into_iter().fold(0, u64::saturating_add),
+                busy: [user, nice, system, irq, softirq]
+                    .into_iter()
+                    .fold(0, u64::saturating_add),
                 irq,
                 softirq,
                 ..CpuCounts::default()

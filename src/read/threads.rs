@@ -13,11 +13,11 @@ use procfs::process::{Stat, StatFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
-use crate::machine::netdev::Direction;
+use crate::machine::netdev::{Direction, NetdevQueue};
 use crate::machine::sample::ThreadCounts;
 use crate::machine::setting::thread_of;
 use crate::machine::{Interface, MaskFile, NapiThread, Role, Source, Vector};
-use crate::read::files::{Result, line_of, read_text};
+use crate::read::files::{Result, line_of};
 use crate::read::tools::stat_of;
 use crate::root::{Root, sys};
 
@@ -76,13 +76,13 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
             affinity,
         } in found.into_iter().flatten()
         {
-            let affinity = MaskFile::parse(&affinity);
             threads.push(NapiThread {
                 pid,
                 napi: Some(napi).filter(|&id| id != 0),
                 woken_by: None,
                 busy_polls: napis().any(|napi| napi.pid == Some(pid) && napi.busy_polls),
-                affinity: affinity.map_err(|error| root.content_error(&file, error.to_string()))?,
+                affinity: MaskFile::parse(&affinity)
+                    .map_err(|error| root.content_error(&file, error.to_string()))?,
             });
         }
         threads.sort_by_key(|thread| (thread.napi.is_none(), thread.napi, thread.pid));
@@ -101,10 +101,10 @@ fn queue_vectors(interface: &Interface) -> impl Iterator<Item = &Vector> {
 
 /// Whether these threads are those of all queue vectors, as netlink reports.
 fn wake_all(interface: &Interface, threads: &[(u32, u32)]) -> bool {
-    let woken = threads
+    let woken: Vec<u32> = threads
         .iter()
-        .filter_map(|&(_, napi)| reported_irq(interface, napi));
-    let woken: Vec<u32> = woken.collect();
+        .filter_map(|&(_, napi)| reported_irq(interface, napi))
+        .collect();
     queue_vectors(interface).all(|vector| woken.contains(&vector.irq))
 }
 
@@ -115,8 +115,8 @@ fn all_named(root: &Root) -> Result<Vec<(String, u32, u32)>> {
     if !stat_of(root, 2)?.is_some_and(|stat| is_kernel_thread(&stat) && stat.comm == "kthreadd") {
         return Ok(all);
     }
-    for pid in read_text(root, KERNEL_THREADS)?.split_ascii_whitespace() {
-        let name = read_text(root, &format!("/proc/{pid}/comm"))?;
+    for pid in root.read_text(KERNEL_THREADS)?.split_ascii_whitespace() {
+        let name = root.read_text(&format!("/proc/{pid}/comm"))?;
         // Before Linux 5.17 the name has at most 15 bytes, and may end within the number.
         let napi = || {
             let (interface, napi) = name.trim_end().strip_prefix("napi/")?.rsplit_once('-')?;
@@ -145,21 +145,21 @@ pub(crate) fn counts(root: &Root, pid: u32) -> Result<Option<ThreadCounts>> {
     };
     let of = |name: &str| line_of(&status, name)?.parse::<u64>().ok();
     let counts = || {
-        let switches = of("voluntary_ctxt_switches:")?;
         Some(ThreadCounts {
-            switches: switches.saturating_add(of("nonvoluntary_ctxt_switches:")?),
+            switches: of("voluntary_ctxt_switches:")?
+                .saturating_add(of("nonvoluntary_ctxt_switches:")?),
             cpu: u32::try_from(stat.processor?).ok()?,
         })
     };
-    counts()
-        .map(Some)
-        .ok_or_else(|| root.content_error(&path, "has no counts of a thread"))
+    Ok(Some(counts().ok_or_else(|| {
+        root.content_error(&path, "has no counts of a thread")
+    })?))
 }
 
 /// The CPUs of a NAPI thread. `sched_getaffinity(2)` leaves out those that are offline, which a restore could then not
 /// restore.
 fn live_affinity(root: &Root, pid: u32) -> Result<Option<String>> {
-    let status = read_text(root, &format!("/proc/{pid}/status"))?;
+    let status = root.read_text(&format!("/proc/{pid}/status"))?;
     let thread = stat_of(root, pid)?.filter(is_napi_thread);
     Ok(line_of(&status, "Cpus_allowed:")
         .filter(|_| thread.is_some())
@@ -194,23 +194,22 @@ fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
     if queue_vectors(interface).any(|vector| own == Some(vector.irq)) {
         return own;
     }
+    let vector = |queue: &NetdevQueue| {
+        let other = match queue.direction {
+            Direction::Rx => Role::Tx,
+            Direction::Tx => Role::Rx,
+        };
+        queue_vectors(interface).find(|of| of.queue == Some(queue.id) && of.role != other)
+    };
     // Receive queues come first.
-    answer
-        .queues
-        .iter()
-        .filter(|queue| queue.napi == Some(napi))
-        .find_map(|queue| {
-            let role = match queue.direction {
-                Direction::Rx => Role::Rx,
-                Direction::Tx => Role::Tx,
-            };
-            let is_role = |of: Role| of == role || of == Role::Combined;
-            Some(
-                queue_vectors(interface)
-                    .find(|of| of.queue == Some(queue.id) && is_role(of.role))?
-                    .irq,
-            )
-        })
+    Some(
+        answer
+            .queues
+            .iter()
+            .filter(|queue| queue.napi == Some(napi))
+            .find_map(vector)?
+            .irq,
+    )
 }
 
 /// The mask of a thread by its directory, `/proc/PID`; `None` if it has ended.
@@ -237,13 +236,8 @@ pub(crate) fn set_affinity(
     let pid = thread_of(directory).ok_or(Errno::ESRCH)?;
     if !root.is_real() {
         let mut threads = recorded(root, interface)?;
-        mask.clone_into(
-            &mut threads
-                .iter_mut()
-                .find(|thread| thread.pid == pid)
-                .ok_or(Errno::ENOENT)?
-                .affinity,
-        );
+        let thread = threads.iter_mut().find(|thread| thread.pid == pid);
+        mask.clone_into(&mut thread.ok_or(Errno::ENOENT)?.affinity);
         return root.write_answer(&recorded_file(interface), &threads);
     }
     let cpus = CpuSet::parse_kernel_mask(mask).map_err(io::Error::other)?;

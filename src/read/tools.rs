@@ -7,6 +7,7 @@ mod process;
 
 use std::collections::BTreeSet;
 
+use itertools::Itertools as _;
 pub(in crate::read) use process::stat_of;
 
 use crate::machine::OtherTools;
@@ -52,13 +53,16 @@ pub(crate) fn find(root: &Root) -> OtherTools {
     };
     let mut others = Vec::from_iter(tuned(root));
     others.extend(links(root));
-    for (name, writes) in SCRIPTS {
-        for directory in ["/usr/bin", "/usr/sbin"] {
-            let path = format!("{directory}/{name}");
-            if root.exists(&path) {
-                let writes = writes.to_owned();
-                others.push(OtherTool::CloudScript { path, writes });
-            }
+    for ((name, writes), directory) in SCRIPTS
+        .into_iter()
+        .cartesian_product(["/usr/bin", "/usr/sbin"])
+    {
+        let path = format!("{directory}/{name}");
+        if root.exists(&path) {
+            others.push(OtherTool::CloudScript {
+                path,
+                writes: writes.to_owned(),
+            });
         }
     }
     OtherTools {
@@ -71,8 +75,10 @@ pub(crate) fn find(root: &Root) -> OtherTools {
 /// tuned, if it runs and its active profile moves interrupts.
 fn tuned(root: &Root) -> Option<OtherTool> {
     let active = read_best_effort(root, ACTIVE_PROFILE)?;
-    let found = process::find(root, "tuned", |traces| traces.in_file(root, TUNED_PID_FILE));
-    if !matches!(found, Ok(Some(_))) {
+    if !matches!(
+        process::find(root, "tuned", |traces| traces.in_file(root, TUNED_PID_FILE)),
+        Ok(Some(_))
+    ) {
         return None;
     }
     let mut left: Vec<String> = active.split_whitespace().rev().map(str::to_owned).collect();
@@ -82,24 +88,24 @@ fn tuned(root: &Root) -> Option<OtherTool> {
         if profile.contains('/') || !seen.insert(profile.clone()) {
             continue;
         }
-        let mut files = PROFILES
-            .iter()
-            .map(|above| format!("{above}/{profile}/tuned.conf"));
-        let Some(text) = files.find_map(|file| read_best_effort(root, &file)) else {
+        let read = |above| read_best_effort(root, &format!("{above}/{profile}/tuned.conf"));
+        let Some(text) = PROFILES.into_iter().find_map(read) else {
             continue;
         };
-        let is_irq_unit = |line: &str| line.trim() == "[irq]" || value(line, "type") == Some("irq");
-        let isolates = |line| value(line, "isolated_cores").is_some_and(|cores| !cores.is_empty());
-        let setting = if text.lines().any(isolates) {
+        let has_irq_unit = || {
+            text.lines().any(|line| line.trim() == "[irq]")
+                || values(&text, "type").any(|plugin| plugin == "irq")
+        };
+        let setting = if values(&text, "isolated_cores").any(|cores| !cores.is_empty()) {
             "isolated_cores"
-        } else if text.lines().any(is_irq_unit) {
+        } else if has_irq_unit() {
             "the plugin irq"
         } else {
-            let included = text
-                .lines()
-                .filter_map(|line| value(line, "include"))
-                .flat_map(|names| names.split([' ', ',', ';']));
-            left.extend(included.map(str::to_owned));
+            left.extend(
+                values(&text, "include")
+                    .flat_map(|names| names.split([' ', ',', ';']))
+                    .map(str::to_owned),
+            );
             continue;
         };
         return Some(OtherTool::Tuned {
@@ -111,10 +117,11 @@ fn tuned(root: &Root) -> Option<OtherTool> {
     None
 }
 
-/// The value that a line of an INI file gives a name.
-fn value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    let (key, value) = line.split_once('=')?;
-    (key.trim() == name).then_some(value.trim())
+/// The values that the lines of an INI file give a name.
+fn values<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .filter_map(move |(key, value)| (key.trim() == name).then_some(value.trim()))
 }
 
 /// The `.link` files and drop-ins with which systemd-udevd sets vectors.
@@ -127,7 +134,7 @@ fn links(root: &Root) -> Vec<OtherTool> {
                 let mut added = names(&format!("{directory}/{name}"));
                 added.retain(|added| added.strip_suffix(".conf").is_some());
                 added
-                    .into_iter()
+                    .iter()
                     .map(|added| format!("{name}/{added}"))
                     .collect()
             } else if name.strip_suffix(".link").is_some() {
@@ -138,14 +145,13 @@ fn links(root: &Root) -> Vec<OtherTool> {
             for file in files.into_iter().filter(|file| seen.insert(file.clone())) {
                 let path = format!("{directory}/{file}");
                 let text = read_best_effort(root, &path).unwrap_or_default();
-                let mut values = text.lines().rev();
-                let value = values.find_map(|line| value(line, "IRQAffinityPolicy"));
+                let value = values(&text, "IRQAffinityPolicy").last();
                 // A word; what follows it is somebody's comment.
-                if let Some(policy) = value.and_then(|value| value.split_ascii_whitespace().next())
-                {
-                    let policy = policy.to_owned();
-                    links.push(OtherTool::LinkFile { path, policy });
-                }
+                let policy = value.and_then(|value| value.split_ascii_whitespace().next());
+                links.extend(policy.map(|policy| OtherTool::LinkFile {
+                    path,
+                    policy: policy.to_owned(),
+                }));
             }
         }
     }

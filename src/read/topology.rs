@@ -11,9 +11,7 @@ use std::collections::BTreeMap;
 use crate::cpuset::{CpuSet, MAX_CPUS, shown};
 use crate::machine::topology::{NodeUsage, Pages};
 use crate::machine::{Node, Topology};
-use crate::read::files::{
-    MAX_NODES, Result, numbered, read_as, read_cpus, read_list, read_names, read_number, read_text,
-};
+use crate::read::files::{Dir, MAX_NODES, Result, number, numbered};
 use crate::read::interrupts::{INTERRUPTS, columns};
 use crate::root::Root;
 
@@ -23,82 +21,97 @@ const NODE: &str = "/sys/devices/system/node";
 /// Reads the topology.
 pub fn read(root: &Root) -> Result<Topology> {
     let online = read_online(root)?;
-    let possible = cpus_in(root, &format!("{CPU}/possible"))?.union(&online);
-    let isolated = cpus_in(root, &format!("{CPU}/isolated"))?
-        .union(&cpus_in(root, "/sys/fs/cgroup/cpuset.cpus.isolated")?);
-    let nohz_full = cpus_in(root, &format!("{CPU}/nohz_full"))?;
+    let all = root.dir(CPU);
     let cores = groups(&online, |cpu| {
         Ok(shared(root, cpu, ["thread_siblings", "core_cpus"])?
             .unwrap_or_else(|| CpuSet::single(cpu)))
     })?;
     Ok(Topology {
-        possible: possible.last().map_or(0, |last| last + 1),
+        possible: cpus(&all, "possible")?
+            .union(&online)
+            .last()
+            .map_or(0, |last| last + 1),
         rps_filter: rps_filter(root)?.intersection(&online),
-        isolated: isolated.intersection(&online),
+        isolated: cpus(&all, "isolated")?
+            .union(&cpus(&root.dir("/sys/fs/cgroup"), "cpuset.cpus.isolated")?)
+            .intersection(&online),
         exclusive: CpuSet::new(),
         exclusive_cut: false,
-        nohz_full: nohz_full.intersection(&online),
+        nohz_full: cpus(&all, "nohz_full")?.intersection(&online),
         l3_domains: groups(&online, |cpu| l3_domain(root, cpu))?,
         packages: packages(root, &online)?,
         speed_classes: speed_classes(root, &online, &cores)?,
         cores,
-        nodes: read_nodes(root, &online)?,
+        nodes: read_nodes(&root.dir(NODE), &online)?,
         online,
     })
 }
 
 /// See [`Topology::rps_filter`].
 pub(crate) fn rps_filter(root: &Root) -> Result<CpuSet> {
-    let mut nohz_full = cpus_in(root, &format!("{CPU}/nohz_full"))?;
+    let all = root.dir(CPU);
+    let mut nohz_full = cpus(&all, "nohz_full")?;
     if !nohz_full.is_empty() {
         nohz_full.insert(0);
     }
-    Ok(cpus_in(root, &format!("{CPU}/isolated"))?.union(&nohz_full))
+    Ok(cpus(&all, "isolated")?.union(&nohz_full))
 }
 
-/// The CPUs in a list file; none if it is absent.
-fn cpus_in(root: &Root, path: &str) -> Result<CpuSet> {
-    Ok(read_list(root, path)?.unwrap_or_default())
+/// The CPUs or nodes in a list file; none if it is absent.
+fn cpus(directory: &Dir, file: &str) -> Result<CpuSet> {
+    Ok(directory
+        .read_as(file, CpuSet::parse_list)?
+        .unwrap_or_default())
 }
 
 /// The online CPUs, from the file or, on kernels and trees without it, from the CPUs' own directories.
 pub(crate) fn read_online(root: &Root) -> Result<CpuSet> {
-    let path = format!("{CPU}/online");
-    if let Some(online) = read_list(root, &path)? {
+    let all = root.dir(CPU);
+    if let Some(online) = all.read_as("online", CpuSet::parse_list)? {
         if online.is_empty() {
-            return Err(
-                root.content_error(&path, "lists no online CPU; is /sys an incomplete copy?")
-            );
+            return Err(root.content_error(
+                &all.file("online"),
+                "lists no online CPU; is /sys an incomplete copy?",
+            ));
         }
         return Ok(online);
     }
     let mut online = CpuSet::new();
-    for name in read_names(root, CPU)? {
+    for name in root.read_names(CPU)? {
         if let Some(cpu) = numbered(&name, "cpu", MAX_CPUS) {
-            if read_number(root, &format!("{CPU}/{name}/online"))? != Some(0_u8) {
+            if all.dir(&name).read_as("online", number)? != Some(0_u8) {
                 online.insert(cpu);
             }
         }
     }
     if online.is_empty() {
         // A dump without the CPUs' directories may still have a complete header of `/proc/interrupts`.
-        let interrupts = read_text(root, INTERRUPTS)?;
-        let header = interrupts.split_once('\n').map(|(header, _)| header);
-        online = columns(header.unwrap_or_default()).collect();
+        let interrupts = root.read_text(INTERRUPTS)?;
+        online = columns(
+            interrupts
+                .split_once('\n')
+                .map(|(header, _)| header)
+                .unwrap_or_default(),
+        )
+        .collect();
     }
     if online.is_empty() {
         // The error of reading the file itself names the path and the fix.
-        root.read(&path)?;
+        root.read(&all.file("online"))?;
     }
     Ok(online)
+}
+
+fn cpu_dir<'a>(root: &'a Root, cpu: u32, name: &str) -> Dir<'a> {
+    root.dir(format!("{CPU}/cpu{cpu}/{name}"))
 }
 
 /// The CPUs that share something with this one, by the first of two files that there is: kernels before 5.3 have only the
 /// first name, which still exists in 6.18.
 fn shared(root: &Root, cpu: u32, names: [&str; 2]) -> Result<Option<CpuSet>> {
-    let topology = format!("{CPU}/cpu{cpu}/topology");
+    let topology = cpu_dir(root, cpu, "topology");
     for name in names {
-        let cpus = read_cpus(root, &topology, [&format!("{name}_list"), name])?;
+        let cpus = topology.read_cpus([&format!("{name}_list"), name])?;
         if cpus.is_some() {
             return Ok(cpus);
         }
@@ -107,30 +120,26 @@ fn shared(root: &Root, cpu: u32, names: [&str; 2]) -> Result<Option<CpuSet>> {
 }
 
 fn packages(root: &Root, online: &CpuSet) -> Result<Vec<CpuSet>> {
-    let package = |cpu| shared(root, cpu, ["core_siblings", "package_cpus"]);
-    // If the files are absent for one CPU, they are absent for all.
-    match online.first() {
-        Some(first) if package(first)?.is_some() => {
-            groups(online, |cpu| Ok(package(cpu)?.unwrap_or_default()))
-        }
-        _ => Ok(Vec::new()),
-    }
+    groups(online, |cpu| {
+        Ok(shared(root, cpu, ["core_siblings", "package_cpus"])?.unwrap_or_default())
+    })
 }
 
 /// Kinds of cores by the PMUs of hybrid x86, or by `cpu_capacity` (arm64, and newer hybrid x86), which is 1024
 /// for the fastest.
 fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<CpuSet>> {
     let mut classes: BTreeMap<Reverse<u32>, CpuSet> = BTreeMap::new();
-    if let Some(slow) = read_list(root, "/sys/devices/cpu_atom/cpus")? {
+    let slow = root.read_as("/sys/devices/cpu_atom/cpus", CpuSet::parse_list)?;
+    if let Some(slow) = slow {
         classes.insert(Reverse(1), online.difference(&slow));
         classes.insert(Reverse(0), online.intersection(&slow));
         classes.retain(|_, cpus| !cpus.is_empty());
     } else {
         for core in cores {
             let Some(first) = core.first() else { continue };
-            let capacity = read_number(root, &format!("{CPU}/cpu{first}/cpu_capacity"))?;
+            let file = format!("{CPU}/cpu{first}/cpu_capacity");
             // If the file is absent for one core, it is absent for all.
-            let Some(capacity) = capacity else {
+            let Some(capacity) = root.read_as(&file, number)? else {
                 return Ok(Vec::new());
             };
             classes.entry(Reverse(capacity)).or_default().add(core);
@@ -144,22 +153,15 @@ fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<C
 
 /// The CPUs that share this CPU's cache of level 3, whatever its index; empty without one.
 fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet> {
-    let cache = format!("{CPU}/cpu{cpu}/cache");
-    // It is index3 on nearly every machine; else all are listed.
-    for listed in [false, true] {
-        let names = if listed {
-            read_names(root, &cache)?
-        } else {
-            vec!["index3".to_owned()]
-        };
-        for name in names.iter().filter(|name| name.starts_with("index")) {
-            let index = format!("{cache}/{name}");
-            if read_number(root, &format!("{index}/level"))? == Some(3_u8) {
-                return Ok(
-                    read_cpus(root, &index, ["shared_cpu_list", "shared_cpu_map"])?
-                        .unwrap_or_default(),
-                );
-            }
+    let cache = cpu_dir(root, cpu, "cache");
+    // It is the last one on nearly every machine.
+    let names = root.read_names(&cache.path)?;
+    for name in names.iter().rev().filter(|name| name.starts_with("index")) {
+        let index = cache.dir(name);
+        if index.read_as("level", number)? == Some(3_u8) {
+            return Ok(index
+                .read_cpus(["shared_cpu_list", "shared_cpu_map"])?
+                .unwrap_or_default());
         }
     }
     Ok(CpuSet::new())
@@ -167,13 +169,11 @@ fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet> {
 
 /// The size of a CPU's cache of level 3 in bytes, if reported (`size`: `32768K`).
 pub fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>> {
-    let size = |text: &str| {
-        let kib: u64 = text.trim().strip_suffix('K')?.parse().ok()?;
-        Some(kib.saturating_mul(1024))
-    };
-    let path = format!("{CPU}/cpu{cpu}/cache/index3/size");
-    read_as(root, &path, |text| {
-        size(text).ok_or("is not a size such as `32768K`")
+    cpu_dir(root, cpu, "cache/index3").read_as("size", |text| {
+        let kib = text.trim().strip_suffix('K');
+        kib.and_then(|kib| kib.parse::<u64>().ok())
+            .map(|kib| kib.saturating_mul(1024))
+            .ok_or("is not a size such as `32768K`")
     })
 }
 
@@ -190,43 +190,45 @@ fn groups(cpus: &CpuSet, group_of: impl Fn(u32) -> Result<CpuSet>) -> Result<Vec
     Ok(groups)
 }
 
-fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
+fn read_nodes(all: &Dir, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
     let mut nodes = BTreeMap::new();
     // Kernels before 2.6.24 do not report it.
-    let with_memory = cpus_in(root, &format!("{NODE}/has_memory"))?;
-    for name in read_names(root, NODE)? {
+    let with_memory = cpus(all, "has_memory")?;
+    for name in all.root.read_names(&all.path)? {
         let Some(id) = numbered(&name, "node", MAX_NODES) else {
             continue;
         };
         // Kernels before 2.6.25 print only the mask.
-        let cpus = read_cpus(root, &format!("{NODE}/{name}"), ["cpulist", "cpumap"])?;
         nodes.insert(
             id,
             Node {
-                cpus: cpus.unwrap_or_default().intersection(online),
+                cpus: all
+                    .dir(&name)
+                    .read_cpus(["cpulist", "cpumap"])?
+                    .unwrap_or_default()
+                    .intersection(online),
                 without_memory: !with_memory.is_empty() && !with_memory.contains(id),
                 distances: BTreeMap::new(),
             },
         );
     }
     if nodes.is_empty() {
-        let cpus = online.clone();
         return Ok(BTreeMap::from([(
             0,
             Node {
-                cpus,
+                cpus: online.clone(),
                 ..Node::default()
             },
         )]));
     }
     // Column k of a distance file is the k-th online node, not node k; in some dumps it is the k-th possible one.
-    let possible = cpus_in(root, &format!("{NODE}/possible"))?.iter().collect();
-    let mut online: Vec<u32> = cpus_in(root, &format!("{NODE}/online"))?.iter().collect();
+    let possible = cpus(all, "possible")?.iter().collect();
+    let mut online: Vec<u32> = cpus(all, "online")?.iter().collect();
     if online.is_empty() {
         online.extend(nodes.keys());
     }
     for (id, node) in &mut nodes {
-        let path = format!("{NODE}/node{id}/distance");
+        let file = format!("node{id}/distance");
         // The kernel keeps a distance in a byte.
         let distance = |word: &str| {
             let expected = "expected numbers up to 255 such as `10 21`";
@@ -235,17 +237,24 @@ fn read_nodes(root: &Root, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
         };
         let parse =
             |text: &str| -> Result<Vec<u8>, _> { text.split_whitespace().map(distance).collect() };
-        let Some(distances) = read_as(root, &path, parse)? else {
+        let Some(distances) = all.read_as(&file, parse)? else {
             continue;
         };
-        let mut known = [&online, &possible].into_iter();
-        let Some(columns) = known.find(|ids| ids.len() == distances.len()) else {
+        let Some(columns) = [&online, &possible]
+            .into_iter()
+            .find(|ids| ids.len() == distances.len())
+        else {
             let (found, nodes) = (distances.len(), online.len());
-            let reason = format!("has {found} distances for {nodes} nodes");
-            return Err(root.content_error(&path, reason));
+            return Err(all.root.content_error(
+                &all.file(&file),
+                format!("has {found} distances for {nodes} nodes"),
+            ));
         };
-        let distances = distances.into_iter().map(u32::from);
-        node.distances = columns.iter().copied().zip(distances).collect();
+        node.distances = columns
+            .iter()
+            .copied()
+            .zip(distances.into_iter().map(u32::from))
+            .collect();
     }
     Ok(nodes)
 }
@@ -262,19 +271,19 @@ pub(crate) fn memory(root: &Root, topology: &Topology) -> Result<BTreeMap<u32, u
 /// Reads the usage of a node's memory, which is another at every look and so no part of a
 /// [`Machine`](crate::machine::Machine); empty for a node without memory, and in a capture.
 pub fn memory_usage(root: &Root, node: u32) -> Result<NodeUsage> {
-    let expected = "not a list of page counts such as `numa_hit 12`";
-    let path = format!("{NODE}/node{node}/numastat");
     Ok(NodeUsage {
-        pages: read_as(root, &path, |text| Pages::parse(text).ok_or(expected))?,
+        pages: root.read_as(&format!("{NODE}/node{node}/numastat"), |text| {
+            Pages::parse(text).ok_or("not a list of page counts such as `numa_hit 12`")
+        })?,
         free_kib: meminfo(root, node)?.and_then(|(_, free)| free),
     })
 }
 
 /// A node's memory in KiB, and how much of it is free where that is reported.
 fn meminfo(root: &Root, node: u32) -> Result<Option<(u64, Option<u64>)>> {
-    let expected = "has no line such as `Node 0 MemTotal: 16384 kB`";
-    let path = format!("{NODE}/node{node}/meminfo");
-    read_as(root, &path, |text| parse_meminfo(text).ok_or(expected))
+    root.read_as(&format!("{NODE}/node{node}/meminfo"), |text| {
+        parse_meminfo(text).ok_or("has no line such as `Node 0 MemTotal: 16384 kB`")
+    })
 }
 
 /// Parses lines such as `Node 0 MemTotal:       16384 kB`.
@@ -305,9 +314,11 @@ fn is_line(line: &str, name: &str) -> bool {
 /// for any other file.
 pub fn bare(path: &str, text: &str) -> Option<String> {
     let node = path.strip_prefix(NODE)?;
-    let lines = text.split_inclusive('\n');
-    (node.starts_with("/node") && node.ends_with("/meminfo"))
-        .then(|| lines.filter(|line| is_line(line, "MemTotal")).collect())
+    (node.starts_with("/node") && node.ends_with("/meminfo")).then(|| {
+        text.split_inclusive('\n')
+            .filter(|line| is_line(line, "MemTotal"))
+            .collect()
+    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use itertools::Itertools as _;
 use crate::machine::netdev::Netdev;
 use crate::machine::others::Rdma;
 use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
-use crate::read::files::{Result, read_affinity, read_effective, read_node};
+use crate::read::files::{Result, node as numa_node, read_affinity, read_effective};
 use crate::read::interrupts::Handlers;
 use crate::read::names::{ActionName, DriverPatterns, Numbering};
 use crate::read::queues::{NamedVector, Reported, VectorUse, place, settle};
@@ -53,10 +53,13 @@ pub(crate) fn read(
     }
     for (device, mut ports) in devices {
         ports.sort_by_key(|port| port.interface.port);
-        let has_rdma = rdma
-            .iter()
-            .any(|rdma| rdma.device.as_ref() == Some(&device));
-        read_device(root, handlers, &mut ports, has_rdma)?;
+        read_device(
+            root,
+            handlers,
+            &mut ports,
+            rdma.iter()
+                .any(|rdma| rdma.device.as_ref() == Some(&device)),
+        )?;
     }
     Ok(())
 }
@@ -81,8 +84,10 @@ fn read_device(
             }
             None if !ports.iter().any(is_reported) => {
                 let (irq, action) = (*irq, actions.join(", "));
-                let unknown = &mut ports[0].interface.unknown_vectors;
-                unknown.push(UnknownVector { irq, action });
+                ports[0]
+                    .interface
+                    .unknown_vectors
+                    .push(UnknownVector { irq, action });
             }
             _ => {}
         }
@@ -96,7 +101,7 @@ fn read_device(
         let (rx, tx) = (interface.rx_queues.len(), interface.tx_queues.len());
         place(interface.driver.as_deref(), &mut named, rx, tx);
         for (irq, action, placed) in settle(interface, &named, &port.reported, action)? {
-            if placed.role.is_queue() {
+            if placed.serves.0.is_queue() {
                 port.queue_names.push(action.clone());
             }
             match read_vector(root, interface, irq, &action, placed)? {
@@ -118,13 +123,19 @@ fn read_device(
             {
                 vector.role = Role::Rdma;
                 // Of mlx4, counted over all ports.
-                let before = pools.each.unwrap_or(0) * interface.port;
-                vector.queue = vector.queue.map(|queue| queue + before);
+                vector.queue = vector
+                    .queue
+                    .map(|queue| queue + pools.each.unwrap_or(0) * interface.port);
             }
         }
         vectors.sort_by_key(|v| {
-            let role = (!v.role.is_queue(), v.role == Role::Control);
-            (role, v.queue, v.role, v.irq)
+            (
+                !v.role.is_queue(),
+                v.role == Role::Control,
+                v.queue,
+                v.role,
+                v.irq,
+            )
         });
         interface.vectors = vectors;
     }
@@ -169,8 +180,7 @@ fn share(ports: &mut [Port]) {
         };
         let owner = &mut *ports[owner].interface;
         owner.sharing.push(sharer);
-        let name = owner.name.clone();
-        ports[at].interface.shares_vectors_of = Some(name);
+        ports[at].interface.shares_vectors_of = Some(owner.name.clone());
     }
 }
 
@@ -182,26 +192,26 @@ fn understand<'a>(
     irq: u32,
     actions: &'a [String],
 ) -> Option<(usize, NamedVector<'a>)> {
-    let candidates =
-        actions
-            .iter()
-            .cartesian_product(0..ports.len())
-            .filter_map(|(action, port)| {
-                let named = ports[port].patterns.classify(action)?;
-                let mut owner = owner(ports, port, &named)?;
-                let placed = None;
-                let mut vector = NamedVector {
+    actions
+        .iter()
+        .cartesian_product(0..ports.len())
+        .filter_map(|(action, port)| {
+            let mut named = ports[port].patterns.classify(action)?;
+            let mut owner = owner(ports, port, &named)?;
+            if named.numbering == Numbering::Mlx4 {
+                owner = pools.find(&mut named, ports).unwrap_or(owner);
+            }
+            Some((
+                owner,
+                NamedVector {
                     irq,
                     action,
                     named,
-                    placed,
-                };
-                if named.numbering == Numbering::Mlx4 {
-                    owner = pools.find(&mut vector.named, ports).unwrap_or(owner);
-                }
-                Some((owner, vector))
-            });
-    candidates.min_by_key(|(_, vector)| !vector.named.role.is_queue())
+                    placed: None,
+                },
+            ))
+        })
+        .min_by_key(|(_, vector)| !vector.named.role.is_queue())
 }
 
 /// The device's IRQs that have a handler, and the handlers' names.
@@ -277,21 +287,22 @@ fn read_vector(
     let node = if irqs.is_empty() || irqs.contains(&irq) {
         None
     } else {
-        read_node(root, &format!("{path}/node"))?
+        root.read_as(&format!("{path}/node"), numa_node)?.flatten()
     };
     let file = format!("{path}/smp_affinity");
     let Some(TreeFile { mode, text }) = read_affinity(root, &file)? else {
         return Ok(None);
     };
-    let affinity = MaskFile::parse(&text);
+    let (role, queue) = placed.serves;
     Ok(Some(Vector {
         irq,
         action: action.to_owned(),
-        role: placed.role,
-        queue: placed.queue,
+        role,
+        queue,
         source: placed.source,
         node,
-        affinity: affinity.map_err(|error| root.content_error(&file, error.to_string()))?,
+        affinity: MaskFile::parse(&text)
+            .map_err(|error| root.content_error(&file, error.to_string()))?,
         effective: read_effective(root, &path)?,
         movable: mode & 0o200 != 0,
     }))
@@ -318,12 +329,14 @@ impl Pools {
             return Ok(Self::default());
         }
         // The type of a port, whether it is Ethernet or InfiniBand.
-        let second = root.read_opt(&format!("/sys/class/net/{}/device/mlx4_port2", first.name))?;
         let ports = ports
             .iter()
             .map(|port| port.interface.port as usize)
             .max()
-            .max(second.map(|_| 1))
+            .max(
+                root.read_opt(&format!("/sys/class/net/{}/device/mlx4_port2", first.name))?
+                    .map(|_| 1),
+            )
             .unwrap_or(0)
             + 1;
         // One vector is for asynchronous events.

@@ -67,10 +67,9 @@ impl Tree {
         let about = tree.file(ABOUT).ok();
         let kind = about.map(|about| about.text.lines().next().unwrap_or_default());
         match kind.filter(|kind| *kind != SCHEMA) {
-            Some(kind) => {
-                let kind = kind.chars().take(SHOWN).collect();
-                Err(ArchiveError::Unsupported(kind))
-            }
+            Some(kind) => Err(ArchiveError::Unsupported(
+                kind.chars().take(SHOWN).collect(),
+            )),
             None => Ok(tree),
         }
     }
@@ -137,10 +136,11 @@ impl Tree {
 
     /// The archive: the same bytes for the same tree.
     pub fn pack(&self) -> io::Result<Vec<u8>> {
-        let gzip = GzBuilder::new()
-            .mtime(0)
-            .write(Vec::new(), Compression::best());
-        let mut archive = tar::Builder::new(gzip);
+        let mut archive = tar::Builder::new(
+            GzBuilder::new()
+                .mtime(0)
+                .write(Vec::new(), Compression::best()),
+        );
         for (path, entry) in self.iter() {
             let path = &path[1..];
             let mut header = Header::new_gnu();

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
@@ -14,10 +15,10 @@ use nix::sys::stat::{self, Mode, SFlag};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::root::error::{self, FileError, errno_of};
 use crate::root::faults::{Faults, FileAccess, FileAction, InjectedAnswer};
 use crate::root::regular::{AT_ONCE, check_readable, kind, read_whole};
 use crate::root::tree::{Entry, Tree, TreeFile, resolve};
+use crate::root::{FileError, errno_of, is_absent};
 
 /// The directory or capture below which the machine is read and written.
 #[derive(Debug)]
@@ -41,14 +42,11 @@ enum Backing {
 /// a moment later.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// All paths that were accessed, existing or not.
-    pub paths: BTreeSet<String>,
-    /// The opened paths among them, where a link in the last component was followed.
-    pub opened: BTreeSet<String>,
-    /// The files, as they were read last.
-    pub files: BTreeMap<String, TreeFile>,
-    /// The files that could not be read.
-    pub unread: BTreeSet<String>,
+    /// All paths that were accessed, existing or not, and whether each was opened, so that a link in its last component
+    /// was followed.
+    pub paths: BTreeMap<String, bool>,
+    /// The files, as they were read last; `None` for one that could not be read.
+    pub files: BTreeMap<String, Option<TreeFile>>,
     /// The files and directories that this user may not read.
     pub refused: BTreeSet<String>,
     /// The names in each listed directory.
@@ -61,28 +59,27 @@ pub struct Recorded {
 impl Root {
     /// Opens a root: a directory or a capture. `/` (by whatever name) is the live machine.
     pub fn open(path: &Path) -> Result<Self, FileError> {
-        let failed = |answer: io::Error| FileError::Io {
+        let failed = |errno: Errno| FileError::Io {
             path: path.to_owned(),
-            answer,
+            answer: errno.into(),
         };
-        let open = |flags| {
-            let opened = fcntl::open(path, flags | OFlag::O_CLOEXEC, Mode::empty());
-            opened.map_err(|errno| failed(errno.into()))
-        };
+        let open =
+            |flags| fcntl::open(path, flags | OFlag::O_CLOEXEC, Mode::empty()).map_err(failed);
         let top = open(OFlag::O_PATH)?;
-        let stat = stat::fstat(&top).map_err(|errno| failed(errno.into()))?;
+        let stat = stat::fstat(&top).map_err(failed)?;
         match kind(&stat) {
             SFlag::S_IFDIR => {}
             SFlag::S_IFREG | SFlag::S_IFIFO => {
-                let capture = File::from(open(OFlag::O_RDONLY)?);
-                return Self::read_capture(path, &mut io::BufReader::new(capture));
+                return Self::read_capture(path, &mut File::from(open(OFlag::O_RDONLY)?));
             }
-            _ => return Err(failed(Errno::ENOTDIR.into())),
+            _ => return Err(failed(Errno::ENOTDIR)),
         }
         let real = stat::stat("/")
             .is_ok_and(|slash| (slash.st_dev, slash.st_ino) == (stat.st_dev, stat.st_ino));
-        let base = if real { Path::new("/") } else { path };
-        Ok(Self::over(base, Backing::Directory { top, real }))
+        Ok(Self::over(
+            if real { Path::new("/") } else { path },
+            Backing::Directory { top, real },
+        ))
     }
 
     fn over(base: &Path, backing: Backing) -> Self {
@@ -147,10 +144,7 @@ impl Root {
     }
 
     fn note_opened(&self, path: &str) {
-        self.note(|record| {
-            record.paths.insert(path.to_owned());
-            record.opened.insert(path.to_owned());
-        });
+        self.note(|record| _ = record.paths.insert(path.to_owned(), true));
     }
 }
 
@@ -162,28 +156,27 @@ impl Root {
         path: &str,
         ask: impl FnOnce() -> io::Result<Option<T>>,
     ) -> Result<Option<T>, FileError> {
-        if self.is_real() {
-            let answer = match ask() {
-                Err(error) if error::is_absent(&error) => None,
-                answer => answer.map_err(|answer| FileError::Io {
-                    path: path.trim_start_matches("/nicpin/").into(),
-                    answer,
-                })?,
-            };
-            if let Some(answer) = &answer {
-                self.remember(path, || to_json(answer));
-            }
-            return Ok(answer);
+        if !self.is_real() {
+            return self.recorded_answer(path);
         }
-        self.recorded_answer(path)
+        let answer = match ask() {
+            Err(error) if is_absent(&error) => None,
+            answer => answer.map_err(|answer| FileError::Io {
+                path: path.trim_start_matches("/nicpin/").into(),
+                answer,
+            })?,
+        };
+        if let Some(answer) = &answer {
+            self.remember(path, || to_json(answer));
+        }
+        Ok(answer)
     }
 
     fn recorded_answer<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, FileError> {
-        self.parse_opt(path, |text| {
-            serde_json::from_str(text).map_err(|error| {
-                let fix = "fix: capture the machine again with this version of nicpin";
-                self.content_error(path, format!("not a recorded answer: {error}; {fix}"))
-            })
+        self.read_as(path, |text| {
+            let fix = "fix: capture the machine again with this version of nicpin";
+            serde_json::from_str(text)
+                .map_err(|error| format!("not a recorded answer: {error}; {fix}"))
         })
     }
 
@@ -247,6 +240,15 @@ impl Root {
         }
     }
 
+    /// The kernel's answer about a file.
+    pub(super) fn about<T>(
+        &self,
+        path: &str,
+        answer: Result<T, impl Into<io::Error>>,
+    ) -> Result<T, FileError> {
+        answer.map_err(|error| self.io_error(path, error))
+    }
+
     /// An error about a file's content.
     pub fn content_error(&self, path: &str, reason: impl Into<String>) -> FileError {
         FileError::Content {
@@ -257,25 +259,26 @@ impl Root {
 
     /// Reads a whole file.
     pub fn read(&self, path: &str) -> Result<String, FileError> {
-        let file = self.read_file(path);
-        file.map(|file| file.text.to_string())
-            .map_err(|error| self.io_error(path, error))
+        Ok(self.about(path, self.read_file(path))?.text.to_string())
     }
 
     /// Reads a whole file; `None` if it is absent or has no value: a queue that was removed, `speed` of a link that is
     /// down (EINVAL), `xps_cpus` of a single queue (ENOENT on read).
     pub fn read_opt(&self, path: &str) -> Result<Option<String>, FileError> {
-        self.parse_opt(path, |text| Ok(text.to_owned()))
+        let file = self.read_opt_file(path)?;
+        Ok(file.map(|file| file.text.to_string()))
     }
 
-    /// Parses a file's text; `None` as for [`Root::read_opt`].
-    pub(crate) fn parse_opt<T>(
+    /// What the text of a file means; `None` as for [`Root::read_opt`]. An error of `parse` says what is wrong with the text.
+    pub(crate) fn read_as<T, E: Display>(
         &self,
         path: &str,
-        parse: impl FnOnce(&str) -> Result<T, FileError>,
+        parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<Option<T>, FileError> {
         let file = self.read_opt_file(path)?;
-        file.map(|file| parse(&file.text)).transpose()
+        file.map(|file| parse(&file.text))
+            .transpose()
+            .map_err(|error| self.content_error(path, error.to_string()))
     }
 
     /// As [`Root::read_opt`], with the file's permission bits.
@@ -285,7 +288,7 @@ impl Root {
 
     /// `None` instead of the error of a file that is absent, or that a recording leaves out since the user may not read it.
     /// EIO and ENXIO mean that only if the file was removed meanwhile (`fs/proc/inode.c`): they are also the answers of a
-    /// failing disk, and of a socket in its place.
+    /// failing disk, and of a socket in its place. So does ENOTDIR, which is also the answer of a file that is listed.
     fn unless_absent<T>(
         &self,
         path: &str,
@@ -296,8 +299,8 @@ impl Root {
             Err(error) => error.into(),
         };
         let is_absent = match errno_of(&error) {
-            Some(Errno::EIO | Errno::ENXIO) => !self.exists(path),
-            _ => error::is_absent(&error),
+            Some(Errno::EIO | Errno::ENXIO | Errno::ENOTDIR) => !self.exists(path),
+            _ => is_absent(&error),
         };
         if !is_absent {
             if self.record.is_none() || error.kind() != io::ErrorKind::PermissionDenied {
@@ -308,13 +311,14 @@ impl Root {
         Ok(None)
     }
 
-    /// Reads a file as a stream, for `/proc/interrupts`, which is larger than all other files together.
+    /// Reads a file as a stream, for `/proc/interrupts`, which is larger than all other files together. Invalid data is an
+    /// error about its content.
     pub(crate) fn read_in_parts<T>(
         &self,
         path: &str,
         read: impl FnOnce(&mut dyn io::Read) -> io::Result<T>,
     ) -> Result<T, FileError> {
-        let result = if self.record.is_some() || self.is_capture() {
+        let read = if self.record.is_some() || self.is_capture() {
             self.read_file(path)
                 .and_then(|file| read(&mut file.text.as_bytes()))
         } else {
@@ -323,15 +327,21 @@ impl Root {
                 read(&mut file)
             })
         };
-        result.map_err(|error| self.io_error(path, error))
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(self.content_error(path, error.to_string()))
+            }
+            read => self.about(path, read),
+        }
     }
 
     /// The names in a directory, sorted; `None` if it is absent. ENOTDIR for a file.
     pub fn list(&self, path: &str) -> Result<Option<Vec<String>>, FileError> {
-        let names = self.names(path);
-        if names == Err(Errno::ENOTDIR) && self.exists(path) {
-            return Err(self.io_error(path, Errno::ENOTDIR));
-        }
+        self.note_opened(path);
+        let names = match &self.backing {
+            Backing::Capture(tree) => tree.list(path),
+            Backing::Directory { .. } => self.names(path),
+        };
         if let Ok(names) = &names {
             self.note(|record| _ = record.lists.insert(path.to_owned(), names.clone()));
         }
@@ -339,15 +349,14 @@ impl Root {
     }
 
     fn names(&self, path: &str) -> Result<Vec<String>, Errno> {
-        self.note_opened(path);
-        if let Backing::Capture(tree) = &self.backing {
-            return tree.list(path);
-        }
         let mut dir = Dir::from_fd(self.open_at(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?)?;
         // A control character, which an interface may have in its name, could be taken for the end of a line.
         let names = dir.iter().map(|entry| {
-            let name = entry?.file_name().to_string_lossy().into_owned();
-            Ok(name.replace(char::is_control, "\u{fffd}"))
+            Ok(entry?
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+                .replace(char::is_control, "\u{fffd}"))
         });
         let mut names = names.collect::<Result<Vec<String>, Errno>>()?;
         names.retain(|name| name != "." && name != "..");
@@ -378,8 +387,8 @@ impl Root {
         if let Backing::Capture(tree) = &self.backing {
             return tree.entry(path).map(Entry::without_names);
         }
-        let file = self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?;
-        let stat = stat::fstat(&file).ok()?;
+        let stat =
+            stat::fstat(&self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?).ok()?;
         match kind(&stat) {
             SFlag::S_IFDIR => Some(Entry::Directory(BTreeSet::new())),
             SFlag::S_IFLNK => self.target(path).map(Entry::Link),
@@ -393,26 +402,28 @@ impl Root {
     /// The last component of a link's target: the driver's name for a device's `driver`. `None` if it is absent; an error
     /// if it cannot be read, or is no link.
     pub(crate) fn link_name(&self, path: &str) -> Result<Option<String>, FileError> {
-        let Some(target) = self.read_link(path) else {
-            if self.is_there(path)? {
-                return Err(self.content_error(path, "is not a symbolic link with a name"));
+        match self.read_link(path) {
+            Some(target) => Ok(target
+                .rsplit('/')
+                .next()
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)),
+            None if self.is_there(path)? => {
+                Err(self.content_error(path, "is not a symbolic link with a name"))
             }
-            return Ok(None);
-        };
-        let name = target.rsplit('/').next().filter(|name| !name.is_empty());
-        Ok(name.map(str::to_owned))
+            None => Ok(None),
+        }
     }
 
     /// The path without links, `.` and `..`; `None` if it does not exist.
     #[doc(hidden)]
     pub fn canonical(&self, path: &str) -> Result<Option<String>, FileError> {
         let found = resolve(path, |path, _| Ok::<_, Errno>(self.read_link(path)));
-        let found = found.and_then(|path| self.find(&path).map(|()| path));
-        self.unless_absent(path, found)
+        self.unless_absent(path, found.and_then(|path| self.find(&path).map(|()| path)))
     }
 
     fn read_link(&self, path: &str) -> Option<String> {
-        self.note(|record| _ = record.paths.insert(path.to_owned()));
+        self.note(|record| _ = record.paths.entry(path.to_owned()).or_default());
         self.target(path)
     }
 
@@ -421,8 +432,13 @@ impl Root {
         if let Backing::Capture(tree) = &self.backing {
             return tree.read_link(path);
         }
-        let link = self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?;
-        let target = fcntl::readlinkat(&link, "").ok()?.into_string().ok()?;
+        let target = fcntl::readlinkat(
+            &self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?,
+            "",
+        )
+        .ok()?
+        .into_string()
+        .ok()?;
         (!target.contains(char::is_control)).then_some(target)
     }
 
@@ -431,8 +447,11 @@ impl Root {
         if !self.faults.ask(FileAction::Write, path, value)? {
             return Ok(());
         }
-        let mut file = self.open_to_write(path, value.len())?;
-        if file.write(value.as_bytes())? == value.len() {
+        if self
+            .open_to_write(path, value.len())?
+            .write(value.as_bytes())?
+            == value.len()
+        {
             Ok(())
         } else {
             Err(io::ErrorKind::WriteZero.into())
@@ -453,19 +472,14 @@ impl Root {
             Backing::Capture(tree) => tree.file(path).cloned().map_err(io::Error::from),
             Backing::Directory { .. } => self.open_to_read(path).and_then(|file| {
                 let (mode, bytes) = read_whole(&file, path)?;
-                let text = String::from_utf8_lossy(&bytes).into();
-                Ok(TreeFile { mode, text })
+                Ok(TreeFile {
+                    mode,
+                    text: String::from_utf8_lossy(&bytes).into(),
+                })
             }),
         };
-        self.note(|record| {
-            record.files.remove(path);
-            record.unread.remove(path);
-            if let Ok(file) = &file {
-                record.files.insert(path.to_owned(), file.clone());
-            } else {
-                record.unread.insert(path.to_owned());
-            }
-        });
+        let read = file.as_ref().ok().cloned();
+        self.note(|record| _ = record.files.insert(path.to_owned(), read));
         file
     }
 

@@ -5,7 +5,6 @@
 //! them and never lead out of the root. An absent file is `None`, not an error.
 
 pub mod archive;
-mod error;
 pub mod faults;
 mod files;
 mod open;
@@ -14,7 +13,80 @@ pub mod sys;
 pub mod tree;
 mod trusted;
 
-pub use error::{FileError, errno_words};
-pub(crate) use error::{errno_of, is_absent};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno::{
+    self, EACCES, EAFNOSUPPORT, EINVAL, EISDIR, ENODEV, ENOENT, ENOTDIR, EOPNOTSUPP, EPERM,
+    EPROTONOSUPPORT, ESRCH, ESTALE,
+};
+
 pub use files::{Recorded, Root};
 pub use trusted::remove_left;
+
+/// A file of the machine that could not be read, or does not hold what it should.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The kernel's error, with the path and what to do.
+    #[error("{}: {}{}", path.display(), errno_words(answer), fix(path, answer))]
+    Io {
+        /// The path, the root included.
+        path: PathBuf,
+        answer: io::Error,
+    },
+    /// The file does not hold what it should.
+    #[error("{}: {reason}", path.display())]
+    Content {
+        /// The path, the root included.
+        path: PathBuf,
+        /// What the file holds, what was expected and what to do.
+        reason: String,
+    },
+}
+
+/// Whether the error means that there is nothing to read: ENOENT and ENOTDIR from open(2); ENODEV, and ESRCH of a process,
+/// if it was removed while its file was open; EINVAL and EOPNOTSUPP from attributes without a value; EPROTONOSUPPORT and
+/// EAFNOSUPPORT from a kernel without such sockets. Everything else is evidence that could not be read.
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    errno_of(error).is_some_and(|errno| {
+        [
+            ENOENT,
+            ENOTDIR,
+            ENODEV,
+            ESRCH,
+            EINVAL,
+            EOPNOTSUPP,
+            EPROTONOSUPPORT,
+            EAFNOSUPPORT,
+        ]
+        .contains(&errno)
+    })
+}
+
+/// The kernel's number of an error.
+pub(crate) fn errno_of(error: &io::Error) -> Option<Errno> {
+    error.raw_os_error().map(Errno::from_raw)
+}
+
+/// The kernel's error in words and with its name: `permission denied (EACCES)`.
+pub fn errno_words(error: &io::Error) -> String {
+    match errno_of(error) {
+        Some(errno) => format!("{} ({errno:?})", errno.desc().to_lowercase()),
+        None => error.to_string(),
+    }
+}
+
+fn fix(path: &Path, error: &io::Error) -> &'static str {
+    let is_kernel_file = path.iter().any(|part| part == "proc" || part == "sys");
+    match errno_of(error) {
+        Some(EACCES | EPERM) => "; fix: run as root, or as a user who may read it",
+        Some(ENOENT) if is_kernel_file => {
+            "; fix: mount /proc and /sys, or name the root of a machine that has them"
+        }
+        Some(ENOENT) => "; fix: name an existing file or directory",
+        Some(EISDIR) => "; fix: name a file, not a directory",
+        Some(ENOTDIR) if !is_kernel_file => "; fix: name a directory or a capture with --root",
+        Some(ESTALE) => "; the interface was renamed meanwhile; fix: run again",
+        _ => "",
+    }
+}

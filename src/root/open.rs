@@ -20,8 +20,8 @@ impl Root {
         let pinned = self.pinned.borrow();
         let below = pinned.iter().find_map(|(pinned, directory)| {
             let rest = path.strip_prefix(pinned.as_str())?;
-            let is_below = rest.is_empty() || rest.starts_with('/');
-            is_below.then(|| (directory, rest.trim_start_matches('/')))
+            (rest.is_empty() || rest.starts_with('/'))
+                .then(|| (directory, rest.trim_start_matches('/')))
         });
         match below.map(|(directory, rest)| open_below(directory, rest, flags)) {
             // A tree may have links where the kernel has none.
@@ -41,8 +41,13 @@ impl Root {
         if self.is_real() {
             return fcntl::openat(top, below, flags, Mode::empty());
         }
-        let resolve = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS;
-        match fcntl::openat2(top, below, OpenHow::new().flags(flags).resolve(resolve)) {
+        match fcntl::openat2(
+            top,
+            below,
+            OpenHow::new()
+                .flags(flags)
+                .resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS),
+        ) {
             // Kernels before 5.6 and some sandboxes have no openat2. EAGAIN: something on the system was renamed while
             // `..` was followed.
             Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => {
@@ -63,8 +68,9 @@ impl Root {
         let mut added: Vec<String> = paths.into_iter().map(Into::into).collect();
         added.retain(|path| !self.pinned.borrow().contains_key(path));
         let open = |path: &String| Some((path.clone(), self.open_by_path(path, DIRECTORY).ok()?));
-        let opened = added.iter().filter_map(open);
-        self.pinned.borrow_mut().extend(opened);
+        self.pinned
+            .borrow_mut()
+            .extend(added.iter().filter_map(open));
         let result = work();
         self.pinned
             .borrow_mut()
@@ -101,8 +107,14 @@ impl Root {
         let top = self.top()?;
         let open = |passed: &[(String, OwnedFd)], path: &str, flags| {
             let (above, name) = path.rsplit_once('/').unwrap_or(("", "."));
-            let above = passed.iter().rfind(|(passed, _)| passed == above);
-            open_component(above.map_or(top, |(_, directory)| directory), name, flags)
+            open_component(
+                passed
+                    .iter()
+                    .rfind(|(passed, _)| passed == above)
+                    .map_or(top, |(_, directory)| directory),
+                name,
+                flags,
+            )
         };
         let found = resolve(path, |path, last| {
             let file = open(passed, path, OFlag::O_PATH)?;
@@ -112,8 +124,9 @@ impl Root {
             }
             let target = is_link.then(|| fcntl::readlinkat(&file, "")).transpose()?;
             passed.push((path.to_owned(), file));
-            let target = target.map(|target| target.into_string().map_err(|_| Errno::EILSEQ));
-            target.transpose()
+            target
+                .map(|target| target.into_string().map_err(|_| Errno::EILSEQ))
+                .transpose()
         })?;
         open(passed, &found, flags)
     }
@@ -122,9 +135,8 @@ impl Root {
     pub(super) fn open_to_write(&self, path: &str, length: usize) -> io::Result<File> {
         let file = File::from(self.open_at(path, OFlag::O_WRONLY | AT_ONCE)?);
         if !self.is_real() {
-            let stat = check_writable(&file)?;
             // In a copy, the end of a longer text would be left behind the new one.
-            if usize::try_from(stat.st_size).is_ok_and(|now| now > length) {
+            if usize::try_from(check_writable(&file)?.st_size).is_ok_and(|now| now > length) {
                 file.set_len(0)?;
             }
         }

@@ -17,10 +17,16 @@ pub(super) fn open_component(
     name: &str,
     flags: OFlag,
 ) -> Result<OwnedFd, Errno> {
-    let is_new = flags.contains(OFlag::O_CREAT);
-    let mode = Mode::from_bits_truncate(if is_new { 0o600 } else { 0 });
-    let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    fcntl::openat(directory, name, flags, mode)
+    fcntl::openat(
+        directory,
+        name,
+        flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
+        Mode::from_bits_truncate(if flags.contains(OFlag::O_CREAT) {
+            0o600
+        } else {
+            0
+        }),
+    )
 }
 
 pub(super) fn kind(stat: &FileStat) -> SFlag {
@@ -54,10 +60,9 @@ pub(super) fn check_writable(file: &File) -> io::Result<FileStat> {
 /// 8,192 CPUs has 40 kB; the record and the plan of 4,096 queues have a few MB, and `/proc/interrupts` has 40 MB with as
 /// many CPUs.
 pub(super) fn check_readable(file: &File, path: &str) -> io::Result<(u32, u64)> {
-    let has_one_value = path.starts_with("/sys/") || path.starts_with("/proc/irq/");
     let limit = match path {
         "/proc/interrupts" => 256 << 20,
-        _ if has_one_value => 1 << 20,
+        _ if path.starts_with("/sys/") || path.starts_with("/proc/irq/") => 1 << 20,
         _ => 64 << 20,
     };
     let stat = check_regular(file)?;
@@ -69,9 +74,9 @@ fn check_size(bytes: u64, limit: u64) -> io::Result<()> {
     if bytes <= limit {
         return Ok(());
     }
-    let limit = limit >> 20;
     Err(io::Error::other(format!(
-        "is larger than {limit} MiB; is it the right file?"
+        "is larger than {} MiB; is it the right file?",
+        limit >> 20
     )))
 }
 

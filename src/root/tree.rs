@@ -81,9 +81,14 @@ impl Tree {
 
     /// As readlink(2).
     pub(crate) fn read_link(&self, path: &str) -> Option<String> {
-        let look = |path: &str, last: bool| Ok::<_, Errno>(self.link(path).filter(|_| !last));
-        self.link(path)
-            .or_else(|| self.link(&resolve(path, look).ok()?))
+        self.link(path).or_else(|| {
+            self.link(
+                &resolve(path, |path: &str, last: bool| {
+                    Ok::<_, Errno>(self.link(path).filter(|_| !last))
+                })
+                .ok()?,
+            )
+        })
     }
 
     /// The entry that a path leads to, with the errors of open(2).
@@ -97,16 +102,20 @@ impl Tree {
                 if let Some(entry) = self.entries.get(&path[..end]) {
                     break entry;
                 }
-                let above = path.as_bytes()[..end].rfind_byte(b'/');
-                end = above.ok_or(Errno::ENOENT)?;
+                end = path.as_bytes()[..end]
+                    .rfind_byte(b'/')
+                    .ok_or(Errno::ENOENT)?;
             };
             let rest = &path[end..];
-            let is_odd = |name| ["", ".", ".."].contains(&name);
             path = match found {
                 Entry::Link(_) if rest.matches('/').count() > MAX_NAMES => break,
                 Entry::Link(target) => (beside(&path[..end], target) + rest).into(),
                 _ if rest.is_empty() => return Ok(found),
-                _ if rest.split('/').skip(1).any(is_odd) => {
+                _ if rest
+                    .split('/')
+                    .skip(1)
+                    .any(|name| ["", ".", ".."].contains(&name)) =>
+                {
                     resolve(&path, |path, _| Ok::<_, Errno>(self.link(path)))?.into()
                 }
                 Entry::Directory(_) => return Err(Errno::ENOENT),
@@ -146,10 +155,11 @@ impl Default for Tree {
 impl Tree {
     /// All entries below the top, directories before their content.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
-        let entries = self.entries.iter();
-        let entries = entries.map(|(path, entry)| (path.as_str(), entry));
-        let below = entries.filter(|(path, _)| !path.is_empty());
-        below.sorted_unstable_by_key(|(path, _)| *path)
+        self.entries
+            .iter()
+            .map(|(path, entry)| (path.as_str(), entry))
+            .filter(|(path, _)| !path.is_empty())
+            .sorted_unstable_by_key(|(path, _)| *path)
     }
 
     /// Adds a directory and its parents.
@@ -175,16 +185,14 @@ impl Tree {
             }
             Entry::Link(target) => target,
         };
-        let is_link = matches!(entry, Entry::Link(_));
         if name.len() > MAX_NAME {
             return Err("has a name longer than 255 bytes");
         }
-        if has_control(name) || is_link && has_control(text) {
+        if has_control(name) || matches!(entry, Entry::Link(_)) && has_control(text) {
             return Err("has a control character in its name");
         }
         // A name has a byte and more.
-        let may_be_deep = path.len() > 2 * MAX_DEPTH;
-        if may_be_deep && path.matches('/').count() > MAX_DEPTH {
+        if path.len() > 2 * MAX_DEPTH && path.matches('/').count() > MAX_DEPTH {
             return Err("is below more than 64 directories");
         }
         let size = path.len() + name.len() + text.len() + ENTRY_SIZE;
@@ -218,8 +226,7 @@ impl Tree {
 
 /// Whether a text has control characters: most have ASCII letters only.
 fn has_control(text: &str) -> bool {
-    let is_odd = |byte| !(b' '..=b'~').contains(&byte);
-    text.bytes().any(is_odd) && text.contains(char::is_control)
+    text.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) && text.contains(char::is_control)
 }
 
 /// The target of a link as a path from the top; the path of the link has no others on the way.
@@ -244,8 +251,10 @@ pub fn resolve<E: From<Errno>>(
     mut look: impl FnMut(&str, bool) -> Result<Option<String>, E>,
 ) -> Result<String, E> {
     let names = |path: &str| -> Vec<String> {
-        let names = path.rsplit('/').filter(|name| !["", "."].contains(name));
-        names.map(str::to_owned).collect()
+        path.rsplit('/')
+            .filter(|name| !["", "."].contains(name))
+            .map(str::to_owned)
+            .collect()
     };
     let (mut rest, mut done, mut links) = (names(path), String::new(), 0);
     while let Some(name) = rest.pop() {

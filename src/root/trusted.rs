@@ -15,7 +15,7 @@ use nix::sys::signal::kill;
 use nix::sys::stat::{self, FchmodatFlags, Mode, SFlag};
 use nix::unistd::{self, Pid, UnlinkatFlags};
 
-use crate::root::error::FileError;
+use crate::root::FileError;
 use crate::root::faults::FileAction;
 use crate::root::files::Root;
 use crate::root::regular::{AT_ONCE, check_writable, kind, open_component, read_whole};
@@ -47,8 +47,9 @@ impl Root {
 
     /// The inode of a file of the live machine; `None` in a tree, where it means nothing.
     pub(crate) fn inode(&self, path: &str) -> Option<u64> {
-        let open = || self.open_at(path, OFlag::O_PATH).ok();
-        let file = self.is_real().then(open)??;
+        let file = self
+            .is_real()
+            .then(|| self.open_at(path, OFlag::O_PATH).ok())??;
         Some(stat::fstat(&file).ok()?.st_ino)
     }
 
@@ -58,19 +59,27 @@ impl Root {
         else {
             return Ok(None);
         };
-        let read = read_whole(&file.into(), path).and_then(|(_, bytes)| {
-            String::from_utf8(bytes).map_err(|_| io::Error::other("is not UTF-8 text"))
-        });
-        self.about(path, read).map(Some)
+        self.about(
+            path,
+            read_whole(&file.into(), path).and_then(|(_, bytes)| {
+                String::from_utf8(bytes).map_err(|_| io::Error::other("is not UTF-8 text"))
+            }),
+        )
+        .map(Some)
     }
 
     /// Creates a directory for state files and its parents, with mode 0755. An error if other users can write it.
     fn make_state_dir(&self, path: &str) -> Result<(), FileError> {
-        let parents = path.match_indices('/').skip(1).map(|(end, _)| end);
-        for end in parents.chain([path.len()]) {
+        for end in path
+            .match_indices('/')
+            .skip(1)
+            .map(|(end, _)| end)
+            .chain([path.len()])
+        {
             let made = &path[..end];
-            let ask = || self.faults.ask(FileAction::MakeDir, made, "");
-            if self.exists(made) || !self.about(path, ask())? {
+            if self.exists(made)
+                || !self.about(path, self.faults.ask(FileAction::MakeDir, made, ""))?
+            {
                 continue;
             }
             let (directory, name) = self.open_parent(made, OFlag::empty())?;
@@ -83,8 +92,8 @@ impl Root {
             };
             self.about(path, done)?;
         }
-        let inside = format!("{path}/");
-        self.open_parent(&inside, OFlag::O_NOFOLLOW).map(drop)
+        self.open_parent(&format!("{path}/"), OFlag::O_NOFOLLOW)
+            .map(drop)
     }
 
     /// Opens a state file, creating it and its directory if needed, with mode 0600.
@@ -92,8 +101,10 @@ impl Root {
         self.make_state_dir(path.rsplit_once('/').map_or("", |(above, _)| above))?;
         self.ask(FileAction::WriteState, path)?;
         let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
-        let flags = OFlag::O_RDWR | OFlag::O_CREAT | AT_ONCE;
-        let file = File::from(self.about(path, open_component(&directory, name, flags))?);
+        let file = File::from(self.about(
+            path,
+            open_component(&directory, name, OFlag::O_RDWR | OFlag::O_CREAT | AT_ONCE),
+        )?);
         self.check(path, &file, false)?;
         self.about(path, check_writable(&file))?;
         // Whoever can open it can hold a lock on it. Earlier versions created it with mode 0644.
@@ -109,8 +120,11 @@ impl Root {
         self.about(path, remove_left(&directory, &format!(".{name}."), ""))?;
         let write = || -> io::Result<()> {
             if self.faults.ask(FileAction::WriteState, path, "")? {
-                let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
-                let mut file = File::from(open_component(&directory, &beside, flags)?);
+                let mut file = File::from(open_component(
+                    &directory,
+                    &beside,
+                    OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL,
+                )?);
                 file.write_all(text.as_bytes())?;
                 file.set_permissions(Permissions::from_mode(0o644))?;
                 file.sync_all()?;
@@ -120,13 +134,14 @@ impl Root {
             }
             Ok(())
         };
-        let written = write().inspect_err(|_| {
-            // The error of the write is reported, not that of the removal.
-            let _ = remove(&directory, beside.as_str());
-        });
         self.about(
             path,
-            written.and_then(|()| File::from(directory).sync_all()),
+            write()
+                .inspect_err(|_| {
+                    // The error of the write is reported, not that of the removal.
+                    let _ = remove(&directory, beside.as_str());
+                })
+                .and_then(|()| File::from(directory).sync_all()),
         )
     }
 
@@ -150,15 +165,6 @@ impl Root {
         self.about(path, self.faults.ask(action, path, ""))
     }
 
-    /// An answer of the kernel about a path.
-    fn about<T>(
-        &self,
-        path: &str,
-        answer: Result<T, impl Into<io::Error>>,
-    ) -> Result<T, FileError> {
-        answer.map_err(|error| self.io_error(path, error))
-    }
-
     /// Opens the directory of a state file, and gives the file's name in it.
     fn open_parent<'p>(
         &self,
@@ -166,8 +172,10 @@ impl Root {
         flags: OFlag,
     ) -> Result<(OwnedFd, &'p str), FileError> {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | flags;
-        Ok((self.open_trusted(above, flags)?, name))
+        Ok((
+            self.open_trusted(above, OFlag::O_RDONLY | OFlag::O_DIRECTORY | flags)?,
+            name,
+        ))
     }
 
     /// Opens a file or directory. An error if others can write it, or replace it or anything on the way to it below the
@@ -189,8 +197,10 @@ impl Root {
     /// of others; that is enough for directories of files whose owner is checked.
     fn check(&self, path: &str, file: &impl AsFd, sticky_is_enough: bool) -> Result<(), FileError> {
         let refuse = |reason: String, fix: &str| {
-            let reason = format!("{reason}, so nicpin does not trust it; {fix}");
-            Err(self.content_error(path, reason))
+            Err(self.content_error(
+                path,
+                format!("{reason}, so nicpin does not trust it; {fix}"),
+            ))
         };
         let stat = self.about(path, stat::fstat(file))?;
         let (kind, mode) = (kind(&stat), stat.st_mode & 0o7777);
@@ -204,8 +214,10 @@ impl Root {
             groups.push(top.st_gid);
         }
         if !users.contains(&stat.st_uid) {
-            let owner = format!("is owned by user {}", stat.st_uid);
-            return refuse(owner, "chown it to root");
+            return refuse(
+                format!("is owned by user {}", stat.st_uid),
+                "chown it to root",
+            );
         }
         let is_directory = kind == SFlag::S_IFDIR;
         // The mode of a link means nothing.
@@ -213,20 +225,24 @@ impl Root {
             return Ok(());
         }
         if mode & OTHERS != 0 {
-            let who = format!("is writable by everybody (mode {mode:04o})");
-            return refuse(who, "chmod go-w it");
+            return refuse(
+                format!("is writable by everybody (mode {mode:04o})"),
+                "chmod go-w it",
+            );
         }
         if mode & GROUP == 0 {
             return Ok(());
         }
         if !groups.contains(&stat.st_gid) {
-            let who = format!("is writable by group {} (mode {mode:04o})", stat.st_gid);
-            return refuse(who, "chmod g-w it");
+            return refuse(
+                format!("is writable by group {} (mode {mode:04o})", stat.st_gid),
+                "chmod g-w it",
+            );
         }
         // With an ACL, the group's bits are the mask: what any entry of the ACL can allow.
         let writers = if is_directory {
-            let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
-            open_component(file, ".", flags).and_then(|opened| acl_writers(&opened))
+            open_component(file, ".", OFlag::O_RDONLY | OFlag::O_DIRECTORY)
+                .and_then(|opened| acl_writers(&opened))
         } else {
             acl_writers(file)
         };
@@ -264,13 +280,19 @@ fn remove(directory: &OwnedFd, name: &(impl nix::NixPath + ?Sized)) -> Result<()
 /// in its middle that has ended.
 pub fn remove_left(directory: &OwnedFd, before: &str, after: &str) -> io::Result<()> {
     let has_ended = |name: &CString| {
-        let name = name.to_str().ok()?;
-        let pid = name.strip_prefix(before)?.strip_suffix(after)?;
-        let pid = pid.parse().ok().filter(|pid| *pid > 0)?;
-        Some(kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH))
+        let pid = name
+            .to_str()
+            .ok()?
+            .strip_prefix(before)?
+            .strip_suffix(after)?;
+        Some(
+            kill(
+                Pid::from_raw(pid.parse().ok().filter(|pid| *pid > 0)?),
+                None,
+            ) == Err(Errno::ESRCH),
+        )
     };
-    let mut names = Dir::openat(directory, ".", OFlag::O_RDONLY, Mode::empty())?;
-    let mut left: Vec<CString> = names
+    let mut left: Vec<CString> = Dir::openat(directory, ".", OFlag::O_RDONLY, Mode::empty())?
         .iter()
         .filter_map(|entry| Some(entry.ok()?.file_name().to_owned()))
         .collect();

@@ -157,7 +157,7 @@ fn a_tree_holds_only_what_is_read() {
         let host = nicpin::read::machine(&root, Wants::EVERYTHING)
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!host.interfaces.is_empty(), "{name} has no interface");
-        let asked = root.recorded().paths;
+        let asked: Vec<String> = root.recorded().paths.into_keys().collect();
         let read: BTreeSet<String> = asked
             .iter()
             .filter_map(|path| root.canonical(path).unwrap())

@@ -52,8 +52,9 @@ fn evidence(machine: &Copy) -> Vec<String> {
         ..Wants::default()
     };
     read::machine(&root, wants).unwrap();
-    let files = root.recorded().files.into_keys();
+    let files = root.recorded().files.into_iter();
     let kinds: BTreeMap<String, String> = files
+        .filter_map(|(path, file)| file.map(|_| path))
         .map(|path| (path.replace(|c: char| c.is_ascii_digit(), ""), path))
         .collect();
     kinds.into_values().collect()

@@ -12,12 +12,15 @@ pub(super) fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Opt
     let (literal, tail) = if let Some(tail) = pattern.strip_prefix("{way}") {
         (way, tail)
     } else {
-        let place = pattern.bytes().position(|byte| byte == b'{');
-        pattern.split_at(place.unwrap_or(pattern.len()))
+        pattern.split_at(
+            pattern
+                .bytes()
+                .position(|byte| byte == b'{')
+                .unwrap_or(pattern.len()),
+        )
     };
     if !literal.is_empty() {
-        let most = if cut { rest.len() } else { usize::MAX };
-        let length = literal.len().min(most);
+        let length = literal.len().min(if cut { rest.len() } else { usize::MAX });
         let (text, rest) = rest.split_at_checked(length)?;
         if !text.eq_ignore_ascii_case(&literal[..length]) {
             return None;
@@ -40,8 +43,7 @@ pub(super) fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Opt
         .map(|len| if cut { len } else { least + most - len })
         .find_map(|len| {
             let (text, rest) = rest.split_at_checked(len)?;
-            let all = cut && rest.is_empty() && !tail.is_empty();
-            if all || part == "pci" && !text.contains(':') {
+            if cut && rest.is_empty() && !tail.is_empty() || part == "pci" && !text.contains(':') {
                 return None;
             }
             // Drivers keep a number in 16 bits.
@@ -65,10 +67,10 @@ fn span(placeholder: &str, rest: &str) -> (usize, usize) {
     let run = |of: fn(&u8) -> bool| rest.bytes().take_while(of).count();
     match placeholder {
         // What the kernel takes for a name; alias names of old kernels hold a colon.
-        "if" => {
-            let name = run(|byte| !byte.is_ascii_whitespace() && *byte != b'/');
-            (1, name.min(15))
-        }
+        "if" => (
+            1,
+            run(|byte| !byte.is_ascii_whitespace() && *byte != b'/').min(15),
+        ),
         "n" => {
             let digits = run(u8::is_ascii_digit);
             (digits.max(1), digits)

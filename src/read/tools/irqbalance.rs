@@ -46,17 +46,16 @@ pub(crate) fn find(root: &Root) -> Found {
     process::find(root, NAME, |traces| {
         traces.in_file(root, PID_FILE);
         for directory in DIRECTORIES {
-            let names = traces
-                .read(directory, root.list(directory))
-                .into_iter()
-                .flatten();
-            traces
-                .pids
-                .extend(names.filter_map(|name| pid_of_socket(&name)));
+            let names = traces.read(directory, root.list(directory));
+            traces.pids.extend(
+                names
+                    .iter()
+                    .flatten()
+                    .filter_map(|name| pid_of_socket(name)),
+            );
         }
         if traces.pids.is_empty() {
-            let names = traces.read(UNIX_SOCKETS, sockets(root));
-            let names: Vec<_> = names.into_iter().flatten().collect();
+            let names = traces.read(UNIX_SOCKETS, sockets(root)).unwrap_or_default();
             traces
                 .pids
                 .extend(names.iter().filter_map(|name| pid_of_socket(name)));
@@ -73,15 +72,13 @@ pub(crate) fn find(root: &Root) -> Found {
 /// The names of root's listening sockets without a file that may be irqbalance's. [`UNIX_SOCKETS`] lists every socket of
 /// every process and knows no owner: it is read where the kernel has no answer to a request for those that listen.
 fn sockets(root: &Root) -> Result<Option<Vec<String>>> {
-    let listed = || {
-        root.parse_opt(UNIX_SOCKETS, |text| {
-            Ok(text.lines().filter_map(socket_in).collect())
-        })
-    };
-    if !root.is_real() {
-        return listed();
+    if root.is_real() {
+        if let Ok(names) = listening() {
+            return Ok(Some(names));
+        }
     }
-    listening().map_or_else(|_| listed(), |names| Ok(Some(names)))
+    let text = root.read_opt(UNIX_SOCKETS)?;
+    Ok(text.map(|text| text.lines().filter_map(socket_in).collect()))
 }
 
 fn listening() -> io::Result<Vec<String>> {
@@ -91,9 +88,10 @@ fn listening() -> io::Result<Vec<String>> {
     request.udiag_show = ShowFlags::Name as u32 | ShowFlags::Uid as u32;
     let request = Request::new().op_unix_diag_dump(&request);
     Client::connect(SockProtocol::NetlinkSockDiag)?.request(&request, |(_, reply)| {
-        let name = String::from_utf8_lossy(reply.get_name().ok()?).replace('\0', "@");
         // The owner is known since Linux 5.3.
-        (reply.get_uid().unwrap_or_default() == 0).then(|| socket_in(&name))?
+        (reply.get_uid().unwrap_or_default() == 0).then(|| {
+            socket_in(&String::from_utf8_lossy(reply.get_name().ok()?).replace('\0', "@"))
+        })?
     })
 }
 
@@ -102,8 +100,9 @@ pub(crate) fn version(root: &Root) -> Option<String> {
     PROGRAMS.iter().find_map(|path| {
         let program = read_best_effort(root, path)?;
         let (_, after) = program.split_once("irqbalance version ")?;
-        let is_end = |c: char| !c.is_ascii_alphanumeric() && !"._-+~".contains(c);
-        let version = after.split(is_end).next()?;
+        let version = after
+            .split(|c: char| !c.is_ascii_alphanumeric() && !"._-+~".contains(c))
+            .next()?;
         (1..=LONGEST_VERSION)
             .contains(&version.len())
             .then(|| version.to_owned())
@@ -130,52 +129,43 @@ fn is_empty(name: &str) -> bool {
 }
 
 pub(super) fn read(root: &Root, pid: i32) -> Irqbalance {
-    let mut irqbalance = Irqbalance {
-        pid,
-        ..Irqbalance::default()
-    };
-    let found = FILES
-        .into_iter()
-        .find_map(|(file, usual)| Some((file, usual, read_best_effort(root, file)?)));
-    let Some((file, usual, text)) = found else {
-        return irqbalance;
+    let read = |(file, usual)| Some((file, usual, read_best_effort(root, file)?));
+    let Some((file, usual, text)) = FILES.into_iter().find_map(read) else {
+        return Irqbalance {
+            pid,
+            ..Irqbalance::default()
+        };
     };
     let variable = variable(&text).unwrap_or(usual);
-    let script = text
+    let policy_script = text
         .lines()
         .rev()
         .find_map(|line| policy_script(line, variable));
-    irqbalance.uses_policy_script = script.as_ref().is_some_and(|script| {
-        name_of(script) == SCRIPT && root.exists(script)
-            || root.exists(&format!("{script}/{SCRIPT}"))
-    });
-    irqbalance.policy_script = script;
-    irqbalance.arguments = Some(Arguments {
-        file: file.to_owned(),
-        variable: variable.to_owned(),
-    });
-    irqbalance
+    Irqbalance {
+        pid,
+        uses_policy_script: policy_script.as_ref().is_some_and(|script| {
+            name_of(script) == SCRIPT && root.exists(script)
+                || root.exists(&format!("{script}/{SCRIPT}"))
+        }),
+        policy_script,
+        arguments: Some(Arguments {
+            file: file.to_owned(),
+            variable: variable.to_owned(),
+        }),
+    }
 }
 
 /// The variable for arguments in a file: one that is set, else one in a comment.
 fn variable(text: &str) -> Option<&'static str> {
-    let shown = |line: &str| set_in(uncommented(line));
-    let mut lines = text.lines();
-    lines
-        .clone()
-        .find_map(set_in)
-        .or_else(|| lines.find_map(shown))
-}
-
-fn uncommented(line: &str) -> &str {
-    line.trim_start_matches(['#', ' '])
-}
-
-/// The variable that a line sets.
-fn set_in(line: &str) -> Option<&'static str> {
-    VARIABLES
-        .into_iter()
-        .find(|name| assigned(line, name).is_some())
+    let set_in = |line: &str| {
+        VARIABLES
+            .into_iter()
+            .find(|name| assigned(line, name).is_some())
+    };
+    text.lines().find_map(set_in).or_else(|| {
+        text.lines()
+            .find_map(|line| set_in(line.trim_start_matches(['#', ' '])))
+    })
 }
 
 /// The value that a line gives a variable.
@@ -190,12 +180,14 @@ fn assigned<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 
 /// The policy script in the arguments of a line.
 fn policy_script(line: &str, variable: &str) -> Option<String> {
-    let is_end = |c: char| c.is_whitespace() || c == '"' || c == '\'';
-    let mut words = assigned(line, variable)?.split(is_end);
+    let mut words =
+        assigned(line, variable)?.split(|c: char| c.is_whitespace() || c == '"' || c == '\'');
     let mut script = None;
     while let Some(word) = words.next() {
-        let long = word.strip_prefix("--policyscript=");
-        script = match long.or_else(|| word.strip_prefix("-l")) {
+        script = match word
+            .strip_prefix("--policyscript=")
+            .or_else(|| word.strip_prefix("-l"))
+        {
             Some("") => words.next(),
             Some(path) => Some(path),
             None if word == "--policyscript" => words.next(),

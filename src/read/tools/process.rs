@@ -6,7 +6,7 @@ use std::fmt;
 use procfs::FromRead as _;
 use procfs::process::Stat;
 
-use crate::read::files::{Result, line_of, read_as, read_names};
+use crate::read::files::{Result, line_of};
 use crate::root::Root;
 use crate::root::tree::ABOUT;
 
@@ -36,8 +36,9 @@ pub(super) fn started(root: &Root, pid: i32, name: &str) -> Result<Option<u64>> 
 
 /// What the kernel says of a process; `None` if it has ended.
 pub(in crate::read) fn stat_of(root: &Root, pid: impl fmt::Display) -> Result<Option<Stat>> {
-    let path = format!("/proc/{pid}/stat");
-    read_as(root, &path, |text| Stat::from_read(text.as_bytes()))
+    root.read_as(&format!("/proc/{pid}/stat"), |text| {
+        Stat::from_read(text.as_bytes())
+    })
 }
 
 /// What leads to the processes that may be a tool's.
@@ -60,10 +61,10 @@ impl Traces {
     /// Adds the process ids in a file, one a line.
     pub(super) fn in_file(&mut self, root: &Root, path: &str) {
         let text = self.read(path, root.read_opt(path)).unwrap_or_default();
-        let pids = text
-            .lines()
-            .filter_map(|line| line.trim().parse::<i32>().ok());
-        self.pids.extend(pids);
+        self.pids.extend(
+            text.lines()
+                .filter_map(|line| line.trim().parse::<i32>().ok()),
+        );
     }
 }
 
@@ -100,22 +101,19 @@ pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) ->
     if running.is_none() && !root.is_real() && root.exists(ABOUT) {
         running = traces.read("/proc", walk(root, name));
     }
-    let hidden = hidden.map(|pid| format!("/proc/{pid}")).or(traces.unread);
-    match hidden {
+    match hidden.map(|pid| format!("/proc/{pid}")).or(traces.unread) {
         Some(path) if running.is_none() => Err(path),
         _ => Ok(running),
     }
 }
 
 /// The oldest process of root with this name among all of `/proc`.
-pub(super) fn walk(root: &Root, name: &str) -> Result<Option<i32>> {
+pub(super) fn walk(root: &Root, tool: &str) -> Result<Option<i32>> {
     let mut found = Vec::new();
     // Others are files that are no process's.
-    let pids = read_names(root, "/proc")?
-        .into_iter()
-        .filter_map(|entry| entry.parse().ok());
-    for pid in pids {
-        found.extend(started(root, pid, name)?.map(|started| (started, pid)));
+    let names = root.read_names("/proc")?.into_iter();
+    for pid in names.filter_map(|name| name.parse().ok()) {
+        found.extend(started(root, pid, tool)?.map(|started| (started, pid)));
     }
     Ok(found.into_iter().min().map(|(_, pid)| pid))
 }

@@ -93,10 +93,20 @@ pub(crate) fn set_rss(interface: &str, table: &[u32]) -> Result<(), Errno> {
         return Err(EINVAL);
     }
     let [_, transform, rest @ ..] = now[4].to_ne_bytes();
-    let functions = u32::from_ne_bytes([0, transform, rest[0], rest[1]]);
-    let header = [0, size, 0, functions, now[5]].into_iter();
-    let command = header.chain(table.iter().copied());
-    ethtool(interface, ETHTOOL_SRSSH, command).map(drop)
+    ethtool(
+        interface,
+        ETHTOOL_SRSSH,
+        [
+            0,
+            size,
+            0,
+            u32::from_ne_bytes([0, transform, rest[0], rest[1]]),
+            now[5],
+        ]
+        .into_iter()
+        .chain(table.iter().copied()),
+    )
+    .map(drop)
 }
 
 /// An RSS context: function, transformation, key, table. The error is EOPNOTSUPP where the driver has none.
@@ -190,13 +200,20 @@ fn feature_bit(interface: &str, name: &str) -> Result<(usize, u32), Errno> {
 pub(crate) fn get_link_modes(interface: &str) -> Result<Vec<String>, Errno> {
     // Asked for masks of no words, the kernel answers how many they have, negative.
     let [.., words] = ethtool(interface, ETHTOOL_GLINKSETTINGS, [])?[3].to_ne_bytes();
-    let words = i8::from_ne_bytes([words]).unsigned_abs();
-    let sizes = u32::from_ne_bytes([0, 0, 0, words]);
-    let settings = ethtool(interface, ETHTOOL_GLINKSETTINGS, [0, 0, sizes])?;
+    let settings = ethtool(
+        interface,
+        ETHTOOL_GLINKSETTINGS,
+        [
+            0,
+            0,
+            u32::from_ne_bytes([0, 0, 0, i8::from_ne_bytes([words]).unsigned_abs()]),
+        ],
+    )?;
     // The supported modes, those advertised, and those of the link partner.
     let supported = &settings[12..][..words.into()];
-    let names = names(interface, LINK_MODES)?.into_iter().enumerate();
-    Ok(names
+    Ok(names(interface, LINK_MODES)?
+        .into_iter()
+        .enumerate()
         .filter(|(bit, _)| has_bit(supported, *bit))
         .map(|(_, name)| name)
         .collect())
@@ -212,8 +229,11 @@ fn names(interface: &str, set: u32) -> Result<Vec<String>, Errno> {
     if info[2 + LOW] == 0 || count > MAX_NAMES {
         return Err(EOPNOTSUPP);
     }
-    let strings = ethtool(interface, ETHTOOL_GSTRINGS, [set, info[4]])?;
-    Ok(strings[3..].chunks(8).take(count).map(text).collect())
+    Ok(ethtool(interface, ETHTOOL_GSTRINGS, [set, info[4]])?[3..]
+        .chunks(8)
+        .take(count)
+        .map(text)
+        .collect())
 }
 
 fn has_bit(words: &[u32], bit: usize) -> bool {
@@ -227,8 +247,13 @@ fn bytes(words: &[u32]) -> impl Iterator<Item = u8> {
 
 /// A text of 32 bytes, which ends with a zero, unless it fills them.
 fn text(words: &[u32]) -> String {
-    let text = bytes(words).take(32).take_while(|&byte| byte != 0);
-    String::from_utf8_lossy(&text.collect::<Vec<u8>>()).into_owned()
+    String::from_utf8_lossy(
+        &bytes(words)
+            .take(32)
+            .take_while(|&byte| byte != 0)
+            .collect::<Vec<u8>>(),
+    )
+    .into_owned()
 }
 
 /// The index of an interface, and the first six bytes of its hardware address.

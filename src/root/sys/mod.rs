@@ -107,8 +107,7 @@ static IGNORED_PIPES: AtomicBool = AtomicBool::new(false);
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = {
     extern "C" fn ask() {
-        let ignored = is_ignored(Signal::SIGPIPE) == Ok(true);
-        IGNORED_PIPES.store(ignored, Ordering::Relaxed);
+        IGNORED_PIPES.store(is_ignored(Signal::SIGPIPE) == Ok(true), Ordering::Relaxed);
     }
     ask
 };
@@ -128,11 +127,13 @@ pub fn take_over_signals() -> io::Result<Inherited> {
     let blocked = SigSet::thread_get_mask()?;
     let mut ignored = Vec::new();
     for signal in Signal::iterator() {
-        let is_ignored = match signal {
-            Signal::SIGPIPE => IGNORED_PIPES.load(Ordering::Relaxed),
-            signal => is_ignored(signal)?,
-        };
-        ignored.extend(is_ignored.then_some(signal));
+        ignored.extend(
+            match signal {
+                Signal::SIGPIPE => IGNORED_PIPES.load(Ordering::Relaxed),
+                signal => is_ignored(signal)?,
+            }
+            .then_some(signal),
+        );
     }
     set_action(Signal::SIGCHLD, SigHandler::SigDfl)?;
     set_action(Signal::SIGXFSZ, SigHandler::SigIgn)?;
@@ -151,10 +152,9 @@ impl Inherited {
         let this = self.clone();
         let give = move || {
             for signal in [Signal::SIGCHLD, Signal::SIGPIPE, Signal::SIGXFSZ] {
-                let is_ignored = this.ignores(signal);
                 set_action(
                     signal,
-                    if is_ignored {
+                    if this.ignores(signal) {
                         SigHandler::SigIgn
                     } else {
                         SigHandler::SigDfl
@@ -183,9 +183,8 @@ pub fn close_from(first: u32) -> io::Result<()> {
 /// Lets a command start without blocked signals, which it would inherit. Unblocking them on a thread that starts it would
 /// let a signal end this process at that moment.
 pub fn unblock_signals(command: &mut Command) {
-    let unblock = || Ok(SigSet::empty().thread_set_mask()?);
     // SAFETY: it only calls sigemptyset(3) and pthread_sigmask(3), which allocate nothing and take no lock.
-    unsafe { command.pre_exec(unblock) };
+    unsafe { command.pre_exec(|| Ok(SigSet::empty().thread_set_mask()?)) };
 }
 
 /// Unmaps the pages of this program's file that nobody can have written: its code and constants. They stay in the page
@@ -309,11 +308,14 @@ fn words(numbers: &CpuSet, bits: u32) -> Vec<c_ulong> {
 }
 
 fn set(words: &[c_ulong]) -> CpuSet {
-    let bits = (0..).zip(words).flat_map(|(index, &word)| {
-        let set = (0..c_ulong::BITS).filter(move |bit| word >> bit & 1 == 1);
-        set.map(move |bit| index * c_ulong::BITS + bit)
-    });
-    bits.collect()
+    (0..)
+        .zip(words)
+        .flat_map(|(index, &word)| {
+            (0..c_ulong::BITS)
+                .filter(move |bit| word >> bit & 1 == 1)
+                .map(move |bit| index * c_ulong::BITS + bit)
+        })
+        .collect()
 }
 
 /// The users and groups that the POSIX ACL of an open file names and lets write it; none where it has no ACL
@@ -332,18 +334,22 @@ pub(crate) fn acl_writers(file: &impl AsFd) -> Result<Vec<(&'static str, u32)>, 
         length => usize::try_from(length?).unwrap_or_default(),
     };
     // After a version of four bytes: tag, permissions, id.
-    let entries = bytes.get(4..length).unwrap_or_default().chunks_exact(8);
-    let writers = entries.filter_map(|entry| {
-        let [tag, permissions] = [0, 2].map(|at| u16::from_le_bytes([entry[at], entry[at + 1]]));
-        let id = u32::from_le_bytes(entry[4..].try_into().ok()?);
-        let who = match tag {
-            0x02 => "user",
-            0x08 => "group",
-            _ => return None,
-        };
-        (permissions & WRITE != 0).then_some((who, id))
-    });
-    Ok(writers.collect())
+    Ok(bytes
+        .get(4..length)
+        .unwrap_or_default()
+        .chunks_exact(8)
+        .filter_map(|entry| {
+            let [tag, permissions] =
+                [0, 2].map(|at| u16::from_le_bytes([entry[at], entry[at + 1]]));
+            let who = match tag {
+                0x02 => "user",
+                0x08 => "group",
+                _ => return None,
+            };
+            (permissions & WRITE != 0)
+                .then_some((who, u32::from_le_bytes(entry[4..].try_into().ok()?)))
+        })
+        .collect())
 }
 
 sockopt_impl!(
@@ -373,9 +379,12 @@ pub fn filter_netlink(socket: &impl AsFd, types: &[u16]) -> io::Result<()> {
         libc::BPF_RET | libc::BPF_K,
     );
     // The type is in the order of this machine (`struct nlmsghdr`), and the filter reads it in that of networks.
-    let tests = types.iter().enumerate();
-    let tests = tests.map(|(at, kind)| step(test, types.len() - at, u16::to_be(*kind).into()));
-    let steps = once(step(load, 0, 4)).chain(tests);
+    let steps = once(step(load, 0, 4)).chain(
+        types
+            .iter()
+            .enumerate()
+            .map(|(at, kind)| step(test, types.len() - at, u16::to_be(*kind).into())),
+    );
     let steps = steps.chain([step(end, 0, 0), step(end, 0, u32::MAX)]);
     let mut steps: Vec<_> = steps.try_collect().map_err(io::Error::other)?;
     // The kernel reads as many steps as this says, which live until the end of this function.
