@@ -55,12 +55,12 @@ pub(crate) fn find(root: &Root) -> Found {
             );
         }
         if traces.pids.is_empty() {
-            let names = traces.read(UNIX_SOCKETS, sockets(root)).unwrap_or_default();
-            traces
-                .pids
-                .extend(names.iter().filter_map(|name| pid_of_socket(name)));
+            let names = traces.read(UNIX_SOCKETS, sockets(root));
+            let mut names = names.iter().flatten();
+            let pids = names.clone().filter_map(|name| pid_of_socket(name));
+            traces.pids.extend(pids);
             // Nothing else leads from such a socket to its process.
-            if names.iter().any(|name| is_empty(name)) {
+            if names.any(|name| is_empty(name)) {
                 let found = traces.read("/proc", process::walk(root, NAME));
                 traces.pids.extend(found);
             }
@@ -72,13 +72,14 @@ pub(crate) fn find(root: &Root) -> Found {
 /// The names of root's listening sockets without a file that may be irqbalance's. [`UNIX_SOCKETS`] lists every socket of
 /// every process and knows no owner: it is read where the kernel has no answer to a request for those that listen.
 fn sockets(root: &Root) -> Result<Option<Vec<String>>> {
-    if root.is_real() {
-        if let Ok(names) = listening() {
-            return Ok(Some(names));
-        }
+    let listed = || {
+        let text = root.read_opt(UNIX_SOCKETS)?;
+        Ok(text.map(|text| text.lines().filter_map(socket_in).collect()))
+    };
+    if !root.is_real() {
+        return listed();
     }
-    let text = root.read_opt(UNIX_SOCKETS)?;
-    Ok(text.map(|text| text.lines().filter_map(socket_in).collect()))
+    listening().map_or_else(|_| listed(), |names| Ok(Some(names)))
 }
 
 fn listening() -> io::Result<Vec<String>> {
