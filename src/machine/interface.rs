@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use Role::{Combined, Control, Rdma, Rx, Tx};
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
@@ -178,10 +179,10 @@ impl Interface {
         let rx = self.rx_queues.len() + shared(|other| other.rx);
         let tx = self.tx_queues.len() + shared(|other| other.tx);
         let queues = match vector.role {
-            Role::Rdma | Role::Control => return false,
-            Role::Combined => rx.max(tx),
-            Role::Rx => rx,
-            Role::Tx => tx,
+            Rdma | Control => return false,
+            Combined => rx.max(tx),
+            Rx => rx,
+            Tx => tx,
         };
         // Without a `queues` directory the queues are unknown, and no vector counts as idle.
         rx + tx > 0 && vector.queue.is_some_and(|queue| queue as usize >= queues)

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use Direction::{Rx, Tx};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::channels::queue_number;
@@ -122,8 +123,8 @@ impl Netdev {
             if let Some(irq) = self.napi_of(queue).and_then(|napi| napi.irq) {
                 let of_irq = found.entry(irq).or_default();
                 match queue.direction {
-                    Direction::Rx => of_irq.rx.insert(queue.id),
-                    Direction::Tx => of_irq.tx.insert(queue.id),
+                    Rx => of_irq.rx.insert(queue.id),
+                    Tx => of_irq.tx.insert(queue.id),
                 };
             }
         }
@@ -145,7 +146,7 @@ impl Netdev {
     pub(crate) fn taken(&self) -> impl Iterator<Item = (u32, QueueUser)> {
         self.queues
             .iter()
-            .filter(|queue| queue.direction == Direction::Rx)
+            .filter(|queue| queue.direction == Rx)
             .filter_map(|queue| Some((queue.id, queue.user?)))
     }
 

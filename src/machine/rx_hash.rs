@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::iter::repeat_n;
 
+use FilterTarget::{Context, Dropped, Function, Queue};
+use FlowKind::{Tcp4, Tcp6, Udp4};
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
@@ -312,12 +314,8 @@ fn kinds(kind: u32, values: &[u8], masks: &[u8]) -> Vec<FlowKind> {
     FlowKind::ALL
         .into_iter()
         .filter(|(of, number)| {
-            let is_v4 = matches!(of, FlowKind::Tcp4 | FlowKind::Udp4);
-            let protocol = if matches!(of, FlowKind::Tcp4 | FlowKind::Tcp6) {
-                6
-            } else {
-                17
-            };
+            let is_v4 = matches!(of, Tcp4 | Udp4);
+            let protocol = if matches!(of, Tcp4 | Tcp6) { 6 } else { 17 };
             let [high, low] = if is_v4 { [0x08, 0x00] } else { [0x86, 0xdd] };
             match kind {
                 IPV4_USER => is_v4 && same(14, protocol),
@@ -335,13 +333,13 @@ fn target(cookie: u64, context: Option<u32>) -> FilterTarget {
     let [queue, function] = [cookie & 0xffff_ffff, cookie >> 32 & 0xff]
         .map(|number| u32::try_from(number).unwrap_or(0));
     match (cookie, context) {
-        (u64::MAX, _) => FilterTarget::Dropped,
-        _ if function > 0 => FilterTarget::Function(function - 1),
-        (_, Some(context)) => FilterTarget::Context {
+        (u64::MAX, _) => Dropped,
+        _ if function > 0 => Function(function - 1),
+        (_, Some(context)) => Context {
             context,
             base: queue,
         },
-        _ => FilterTarget::Queue(queue),
+        _ => Queue(queue),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use SelectError::{Malformed, NoDevice, Nothing};
 use glob::Pattern;
 use itertools::Itertools as _;
 
@@ -77,7 +78,7 @@ impl Selection {
             if found.is_empty() {
                 match nothing(machine, selector.clone()) {
                     error if !if_present => return Err(error),
-                    SelectError::NoDevice { selector, what } => {
+                    NoDevice { selector, what } => {
                         selection.reasons.insert(selector, what);
                     }
                     _ => {}
@@ -102,7 +103,7 @@ impl Selection {
 type Selected = (String, Option<String>);
 
 fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectError> {
-    let malformed = |reason| SelectError::Malformed {
+    let malformed = |reason| Malformed {
         selector: selector.to_owned(),
         reason,
     };
@@ -308,7 +309,7 @@ fn nothing(machine: &Machine, selector: String) -> SelectError {
         None => machine.others.explain(&selector),
     };
     if let Some(what) = what {
-        return SelectError::NoDevice { selector, what };
+        return NoDevice { selector, what };
     }
     let candidates = match machine.stacked(&selector) {
         Some(Stacked { lowers, .. }) => {
@@ -317,7 +318,7 @@ fn nothing(machine: &Machine, selector: String) -> SelectError {
         }
         None => nearest(machine, &selector),
     };
-    SelectError::Nothing {
+    Nothing {
         selector,
         candidates,
     }

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use SettingValue::{Count, Mask, On, Table};
+use WriteKind::{NapiThread, Ntuple, Rps, RpsFlow, Sysctl, Vector, Xps, XpsRxqs};
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::MaskFile;
@@ -102,7 +104,6 @@ pub enum SettingValue<'a> {
 impl Interface {
     /// All its settings.
     pub(crate) fn settings<'a>(&'a self) -> impl Iterator<Item = Setting<'a>> {
-        use SettingValue::{Count, Mask, On, Table};
         let mut all = Vec::new();
         let mut add = |kind, number, value: Option<SettingValue<'a>>| {
             all.extend(value.map(|value| Setting {
@@ -113,21 +114,21 @@ impl Interface {
             }));
         };
         for of in &self.vectors {
-            add(WriteKind::Vector, of.irq, Some(Mask(&of.affinity)));
+            add(Vector, of.irq, Some(Mask(&of.affinity)));
         }
         add(WriteKind::Rss, 0, self.rss.as_ref().map(Table));
         for of in &self.threads {
-            add(WriteKind::NapiThread, of.pid, Some(Mask(&of.affinity)));
+            add(NapiThread, of.pid, Some(Mask(&of.affinity)));
         }
         for rx in &self.rx_queues {
-            add(WriteKind::Rps, rx.index, rx.rps_cpus.as_ref().map(Mask));
-            add(WriteKind::RpsFlow, rx.index, rx.rps_flow_cnt.map(Count));
+            add(Rps, rx.index, rx.rps_cpus.as_ref().map(Mask));
+            add(RpsFlow, rx.index, rx.rps_flow_cnt.map(Count));
         }
         for tx in &self.tx_queues {
-            add(WriteKind::Xps, tx.index, tx.xps_cpus.as_ref().map(Mask));
-            add(WriteKind::XpsRxqs, tx.index, tx.xps_rxqs.as_ref().map(Mask));
+            add(Xps, tx.index, tx.xps_cpus.as_ref().map(Mask));
+            add(XpsRxqs, tx.index, tx.xps_rxqs.as_ref().map(Mask));
         }
-        add(WriteKind::Ntuple, 0, self.ntuple.map(On));
+        add(Ntuple, 0, self.ntuple.map(On));
         all.into_iter()
     }
 
@@ -141,9 +142,9 @@ impl Machine {
     /// The settings of the whole machine.
     pub(crate) fn own_settings(&self) -> impl Iterator<Item = Setting<'_>> {
         self.flow_entries.into_iter().map(|entries| Setting {
-            kind: WriteKind::Sysctl,
+            kind: Sysctl,
             number: 0,
-            value: SettingValue::Count(entries),
+            value: Count(entries),
             owner: None,
         })
     }
@@ -171,16 +172,16 @@ impl<'a> Setting<'a> {
     /// The text of its file.
     pub fn text(&self) -> Arc<str> {
         match self.value {
-            SettingValue::Mask(file) => Arc::clone(&file.text),
-            SettingValue::Count(count) => count.to_string().into(),
-            SettingValue::Table(table) => table.to_setting().into(),
-            SettingValue::On(on) => on_or_off(on).into(),
+            Mask(file) => Arc::clone(&file.text),
+            Count(count) => count.to_string().into(),
+            Table(table) => table.to_setting().into(),
+            On(on) => on_or_off(on).into(),
         }
     }
 
     /// The IRQ of a vector.
     pub fn irq(&self) -> Option<u32> {
-        (self.kind == WriteKind::Vector).then_some(self.number)
+        (self.kind == Vector).then_some(self.number)
     }
 
     /// Its key in the record, which outlives IRQ numbers and names: `DEVICE port N rx-0 rps_cpus`.
@@ -191,8 +192,8 @@ impl<'a> Setting<'a> {
         let number = self.number;
         let key = match (self.kind, self.kind.of_queue()) {
             (_, Some((way, file))) => format!("{way}-{number} {file}"),
-            (WriteKind::Vector, _) => vector_key(interface, number),
-            (WriteKind::NapiThread, _) => thread_key(interface, number),
+            (Vector, _) => vector_key(interface, number),
+            (NapiThread, _) => thread_key(interface, number),
             (WriteKind::Rss, _) => "rss".to_owned(),
             _ => "ntuple".to_owned(),
         };

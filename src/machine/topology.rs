@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use NodeSource::{LocalCpulist, Nearest, NumaNode, SingleNode, Unknown};
 use itertools::Itertools as _;
 use serde::de::value::{self, MapDeserializer};
 use serde::{Deserialize, Serialize};
@@ -97,10 +98,10 @@ impl Topology {
         if let Some(own) = device.node.filter(|own| self.nodes.contains_key(own)) {
             let nodes = self.nearest_with(own, |node| node.cpus.intersects(usable));
             if nodes.contains(own) {
-                return home(nodes, NodeSource::NumaNode);
+                return home(nodes, NumaNode);
             }
             if !nodes.is_empty() {
-                return home(nodes, NodeSource::Nearest);
+                return home(nodes, Nearest);
             }
         }
         if let Ok((&only, node)) = self
@@ -110,7 +111,7 @@ impl Topology {
             .exactly_one()
         {
             if node.cpus.intersects(usable) {
-                return home(NodeSet::single(only), NodeSource::SingleNode);
+                return home(NodeSet::single(only), SingleNode);
             }
         }
         // When the node is unknown, `local_cpulist` holds all CPUs.
@@ -123,12 +124,12 @@ impl Topology {
                     .map(|(&id, _)| id)
                     .into_iter()
                     .collect(),
-                source: NodeSource::LocalCpulist,
+                source: LocalCpulist,
                 cpus: local.intersection(usable),
             },
             _ => Home {
                 nodes: NodeSet::new(),
-                source: NodeSource::Unknown,
+                source: Unknown,
                 cpus: usable.clone(),
             },
         }

@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::mem::take;
 use std::path::Path;
 
 use nix::errno::Errno;
@@ -52,7 +53,7 @@ pub fn partitions(root: &Root) -> Result<Partitions> {
     let mut found = Partitions::default();
     let (mut names_left, mut level) = (MOST, vec![CGROUPS.to_owned()]);
     for _ in 0..MAX_DEPTH {
-        for parent in std::mem::take(&mut level) {
+        for parent in take(&mut level) {
             let Some(names) = root.list(&parent)? else {
                 continue;
             };

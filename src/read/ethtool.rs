@@ -10,7 +10,7 @@
 use std::io;
 use std::iter::once;
 
-use nix::errno::Errno;
+use nix::errno::Errno::{EAGAIN, EBUSY, ENETDOWN, EOPNOTSUPP};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,9 @@ const SYSTEM_KEY: &str = "/proc/sys/net/core/netdev_rss_key";
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
 /// The feature of ntuple filters, by the kernel's name (`netdev_features_strings`); ethtool calls it `ntuple`.
 const NTUPLE: &str = "rx-ntuple-filter";
+
+/// The feature by which the device's hash is given to the stack; `receive-hashing` of ethtool.
+const RX_HASH: &str = "rx-hashing";
 
 /// The recorded form of an RSS indirection table.
 #[derive(Serialize, Deserialize)]
@@ -61,7 +64,7 @@ struct Features {
 fn reported<T>(answer: nix::Result<T>) -> io::Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
-        Err(Errno::EBUSY | Errno::EAGAIN | Errno::ENETDOWN) => Ok(None),
+        Err(EBUSY | EAGAIN | ENETDOWN) => Ok(None),
         Err(errno) if is_absent(&errno.into()) => Ok(None),
         Err(errno) => Err(errno.into()),
     }
@@ -190,7 +193,7 @@ pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>> {
         }
         .to_setting();
         // One that nicpin could not write again stays as it is.
-        Rss::parse(&table).ok_or(Errno::EOPNOTSUPP)?;
+        Rss::parse(&table).ok_or(EOPNOTSUPP)?;
         Ok(RecordedRss { function, table })
     })?;
     let Some(RecordedRss { function, table }) = answer else {
@@ -269,7 +272,7 @@ fn release(text: &str) -> Option<(u32, u32)> {
 
 fn ask(interface: &str, found: RxHash) -> RxHash {
     let filters = match ioctls::get_filters(interface) {
-        Err(Errno::EOPNOTSUPP) => Some(Vec::new()),
+        Err(EOPNOTSUPP) => Some(Vec::new()),
         filters => filters.ok(),
     };
     let filter_count = filters
@@ -300,7 +303,9 @@ fn ask(interface: &str, found: RxHash) -> RxHash {
             .iter()
             .filter_map(|&(kind, number)| Some((kind, ioctls::get_fields(interface, number).ok()?)))
             .collect(),
-        to_stack: ioctls::gives_hash(interface).ok(),
+        to_stack: ioctls::get_feature(interface, RX_HASH)
+            .ok()
+            .map(|(on, _)| on),
         filter_count,
         filters,
         ..found

@@ -6,7 +6,7 @@
 
 mod pattern;
 
-use Numbering::{Mlx4, Plain, Rank, Shared, Tg3, TxThenRx};
+use Numbering::{Mlx4, Plain, Queue, Rank, Shared, Tg3, TxThenRx};
 use Role::{Combined, Control, Rdma, Rx, Tx};
 use pattern::{Fit, fit};
 
@@ -140,29 +140,29 @@ const fn row(text: &'static str, ways: Ways, numbering: Numbering) -> Row {
 /// With `{way}`: a vector that receives, sends, or both.
 const fn all(text: &'static str) -> Row {
     let ways = &[("TxRx", Combined), ("rx", Rx), ("tx", Tx)];
-    row(text, ways, Numbering::Queue)
+    row(text, ways, Queue)
 }
 
 /// With `{way}`: a vector that receives, or one that sends.
 const fn each(text: &'static str) -> Row {
-    row(text, &[("rx", Rx), ("tx", Tx)], Numbering::Queue)
+    row(text, &[("rx", Rx), ("tx", Tx)], Queue)
 }
 
 const fn both(text: &'static str) -> Row {
-    row(text, &[("", Combined)], Numbering::Queue)
+    row(text, &[("", Combined)], Queue)
 }
 
 const fn rx(text: &'static str) -> Row {
-    row(text, &[("", Rx)], Numbering::Queue)
+    row(text, &[("", Rx)], Queue)
 }
 
 const fn tx(text: &'static str) -> Row {
-    row(text, &[("", Tx)], Numbering::Queue)
+    row(text, &[("", Tx)], Queue)
 }
 
 /// A vector for RDMA completions.
 const fn rdma(text: &'static str) -> Row {
-    row(text, &[("", Rdma)], Numbering::Queue)
+    row(text, &[("", Rdma)], Queue)
 }
 
 const fn ctl(text: &'static str) -> Row {

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use netlink_bindings::builtin::Nlmsghdr;
@@ -27,7 +27,8 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
-use crate::machine::netdev::{Direction, Napi, Netdev, NetdevQueue, QueueUser};
+use crate::machine::netdev::QueueUser::{AfXdp, DeviceMemory, IoUring};
+use crate::machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
 use crate::read::files::{Result, number};
 use crate::root::{Root, is_absent};
 
@@ -267,7 +268,7 @@ pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = io::Result<(Nlmsghdr, 
 }
 
 fn torn() -> io::Error {
-    io::ErrorKind::InvalidData.into()
+    ErrorKind::InvalidData.into()
 }
 
 fn queue(reply: &netdev::IterableQueue, ifindex: u32) -> Option<NetdevQueue> {
@@ -279,11 +280,11 @@ fn queue(reply: &netdev::IterableQueue, ifindex: u32) -> Option<NetdevQueue> {
         id: reply.get_id().ok()?,
         napi: reply.get_napi_id().ok(),
         user: if reply.get_xsk().is_ok() {
-            Some(QueueUser::AfXdp)
+            Some(AfXdp)
         } else if reply.get_io_uring().is_ok() {
-            Some(QueueUser::IoUring)
+            Some(IoUring)
         } else {
-            reply.get_dmabuf().ok().map(|_| QueueUser::DeviceMemory)
+            reply.get_dmabuf().ok().map(|_| DeviceMemory)
         },
     })
 }

@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 
 use crate::machine::Role::{self, Combined, Control, Rdma, Rx, Tx};
+use crate::machine::Source::{self, Name, Netlink, Order};
 use crate::machine::netdev::IrqQueues;
-use crate::machine::{Interface, Source, UnknownVector};
+use crate::machine::{Interface, UnknownVector};
 use crate::read::files::Result;
 use crate::read::names::ActionName;
-use crate::read::names::Numbering::{self, Mlx4, Plain, Rank, Shared, Tg3, TxThenRx};
+use crate::read::names::Numbering::{self, Mlx4, Plain, Queue, Rank, Shared, Tg3, TxThenRx};
 
 /// A vector with a known name, before its queue is determined.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +50,7 @@ pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, 
         for (one, serves) in found.iter_mut().zip(all_alike(driver, plain, rx, tx)) {
             one.placed = Some(VectorUse {
                 serves,
-                source: Source::Order,
+                source: Order,
             });
         }
         return;
@@ -82,8 +83,8 @@ pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, 
         let (rank, (number, _)) = (0..).zip(peers).find(|(_, peer)| peer.1 == *irq)?;
         let is_counted = !matches!(numbering, Numbering::None | Shared | Plain);
         let source = match number {
-            None if is_counted => Source::Order,
-            _ => Source::Name,
+            None if is_counted => Order,
+            _ => Name,
         };
         let number = number.unwrap_or(rank);
         let serves = match numbering {
@@ -92,7 +93,7 @@ pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, 
             Plain if data > plain => (Control, None),
             Plain if plain == 1 => (Combined, Some(0)),
             Plain => return None,
-            Numbering::Queue | Mlx4 => (role, Some(number)),
+            Queue | Mlx4 => (role, Some(number)),
             Rank => (role, Some(rank)),
             // The first half of the blocks transmits, the second receives.
             TxThenRx => {
@@ -199,8 +200,8 @@ pub(crate) fn settle(
             // Whether the name alone shows that this is a data vector of the interface, and its queue. Others are a
             // function's, of which another interface or RDMA may have some.
             let stays = named.interface.is_some()
-                && matches!(named.numbering, Numbering::Queue | Rank)
-                && placed.source == Source::Name;
+                && matches!(named.numbering, Queue | Rank)
+                && placed.source == Name;
             let what = if stays {
                 "placed with that queue"
             } else {
@@ -259,7 +260,7 @@ fn by_netlink(
         && owner((other, queue), reported).is_none();
     Some(VectorUse {
         serves: if is_whole { whole } else { (role, queue) },
-        source: Source::Netlink,
+        source: Netlink,
     })
 }
 

@@ -8,7 +8,7 @@
 
 use std::io;
 
-use nix::errno::Errno;
+use nix::errno::Errno::{ENOENT, ESRCH};
 use procfs::process::{Stat, StatFlags};
 use serde::{Deserialize, Serialize};
 
@@ -233,18 +233,16 @@ pub(crate) fn set_affinity(
     directory: &str,
     mask: &str,
 ) -> io::Result<()> {
-    let pid = thread_of(directory).ok_or(Errno::ESRCH)?;
+    let pid = thread_of(directory).ok_or(ESRCH)?;
     if !root.is_real() {
         let mut threads = recorded(root, interface)?;
         let thread = threads.iter_mut().find(|thread| thread.pid == pid);
-        mask.clone_into(&mut thread.ok_or(Errno::ENOENT)?.affinity);
+        mask.clone_into(&mut thread.ok_or(ENOENT)?.affinity);
         return root.write_answer(&recorded_file(interface), &threads);
     }
     let cpus = CpuSet::parse_kernel_mask(mask).map_err(io::Error::other)?;
     // Its id may be that of another process by now.
-    stat_of(root, pid)?
-        .filter(is_napi_thread)
-        .ok_or(Errno::ESRCH)?;
+    stat_of(root, pid)?.filter(is_napi_thread).ok_or(ESRCH)?;
     sys::set_affinity_of(pid, &cpus)
 }
 

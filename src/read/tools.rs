@@ -11,7 +11,7 @@ use itertools::Itertools as _;
 pub(in crate::read) use process::stat_of;
 
 use crate::machine::OtherTools;
-use crate::machine::others::OtherTool;
+use crate::machine::others::OtherTool::{self, CloudScript, LinkFile, Tuned};
 use crate::read::files::{name_in, read_best_effort};
 use crate::root::Root;
 
@@ -59,7 +59,7 @@ pub(crate) fn find(root: &Root) -> OtherTools {
     {
         let path = format!("{directory}/{name}");
         if root.exists(&path) {
-            others.push(OtherTool::CloudScript {
+            others.push(CloudScript {
                 path,
                 writes: writes.to_owned(),
             });
@@ -108,7 +108,7 @@ fn tuned(root: &Root) -> Option<OtherTool> {
             );
             continue;
         };
-        return Some(OtherTool::Tuned {
+        return Some(Tuned {
             active: name_in(&active).to_owned(),
             profile,
             setting: setting.to_owned(),
@@ -148,7 +148,7 @@ fn links(root: &Root) -> Vec<OtherTool> {
                 let value = values(&text, "IRQAffinityPolicy").last();
                 // A word; what follows it is somebody's comment.
                 let policy = value.and_then(|value| value.split_ascii_whitespace().next());
-                links.extend(policy.map(|policy| OtherTool::LinkFile {
+                links.extend(policy.map(|policy| LinkFile {
                     path,
                     policy: policy.to_owned(),
                 }));

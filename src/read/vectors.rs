@@ -6,6 +6,7 @@
 //! for a few drivers, from the order of the vectors. A vector without any of these is listed as unknown and left unchanged.
 
 use std::collections::BTreeMap;
+use std::mem::take;
 
 use itertools::Itertools as _;
 
@@ -14,7 +15,8 @@ use crate::machine::others::Rdma;
 use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
 use crate::read::files::{Result, node as numa_node, read_affinity, read_effective};
 use crate::read::interrupts::Handlers;
-use crate::read::names::{ActionName, DriverPatterns, Numbering};
+use crate::read::names::Numbering::{self, Mlx4, Plain, Queue};
+use crate::read::names::{ActionName, DriverPatterns};
 use crate::read::queues::{NamedVector, Reported, VectorUse, place, settle};
 use crate::root::Root;
 use crate::root::tree::TreeFile;
@@ -114,7 +116,7 @@ fn read_device(
     }
     share(ports);
     for Port { interface, .. } in ports {
-        let mut vectors = std::mem::take(&mut interface.vectors);
+        let mut vectors = take(&mut interface.vectors);
         // Both drivers use a vector for a queue and for RDMA; RDMA alone uses those beyond the queues.
         if has_rdma && matches!(interface.driver.as_deref(), Some("mlx4_en" | "mlx5_core")) {
             for vector in vectors
@@ -198,7 +200,7 @@ fn understand<'a>(
         .filter_map(|(action, port)| {
             let mut named = ports[port].patterns.classify(action)?;
             let mut owner = owner(ports, port, &named)?;
-            if named.numbering == Numbering::Mlx4 {
+            if named.numbering == Mlx4 {
                 owner = pools.find(&mut named, ports).unwrap_or(owner);
             }
             Some((
@@ -266,7 +268,7 @@ fn owner(ports: &[Port], port: usize, named: &ActionName<'_>) -> Option<usize> {
     // A name that is only a word is not enough: drivers that use the bare interface name follow renames.
     let renamed = ports.len() == 1
         && !ports[port].interface.device.irqs.is_empty()
-        && named.numbering != Numbering::Plain;
+        && named.numbering != Plain;
     ports
         .iter()
         .position(|port| port.interface.name == name)
@@ -358,7 +360,7 @@ impl Pools {
             .position(|port| port.interface.port == index / each);
         match port {
             Some(_) => vector.number = Some(index % each),
-            None if self.rdma => (vector.role, vector.numbering) = (Role::Rdma, Numbering::Queue),
+            None if self.rdma => (vector.role, vector.numbering) = (Role::Rdma, Queue),
             None => (vector.role, vector.numbering) = (Role::Control, Numbering::None),
         }
         port

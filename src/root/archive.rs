@@ -1,13 +1,15 @@
 //! The file format of a capture: a [`Tree`] as a tar archive compressed with gzip. What belongs into the tree is not
 //! decided here.
 
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::str;
 
+use ArchiveError::{Invalid, NotCapture, TooLarge, Unsupported};
 use bstr::{ByteSlice as _, ByteVec as _};
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
-use tar::{EntryType, Header};
+use tar::EntryType::{Directory, Regular, Symlink, XGlobalHeader};
+use tar::Header;
 
 use crate::root::tree::{ABOUT, Entry, MAX_SIZE, TOO_MUCH, Tree, TreeFile};
 
@@ -50,7 +52,7 @@ impl Tree {
         let mut magic = Vec::new();
         archive.take(2).read_to_end(&mut magic)?;
         if magic != [0x1f, 0x8b] {
-            return Err(ArchiveError::NotCapture("it is not compressed with gzip"));
+            return Err(NotCapture("it is not compressed with gzip"));
         }
         // tar reads headers of 512 bytes.
         let mut unpacked = BufReader::new(GzDecoder::new(magic.chain(archive))).take(limit);
@@ -61,15 +63,13 @@ impl Tree {
         });
         // An archive that is cut off at the limit also looks damaged.
         if unpacked.limit() == 0 {
-            return Err(ArchiveError::TooLarge);
+            return Err(TooLarge);
         }
         let tree = tree?;
         let about = tree.file(ABOUT).ok();
         let kind = about.map(|about| about.text.lines().next().unwrap_or_default());
         match kind.filter(|kind| *kind != SCHEMA) {
-            Some(kind) => Err(ArchiveError::Unsupported(
-                kind.chars().take(SHOWN).collect(),
-            )),
+            Some(kind) => Err(Unsupported(kind.chars().take(SHOWN).collect())),
             None => Ok(tree),
         }
     }
@@ -80,22 +80,22 @@ impl Tree {
         for entry in archive.entries_with_seek()? {
             let mut entry = entry?;
             // The first entry of `git archive`.
-            if entry.header().entry_type() == EntryType::XGlobalHeader {
+            if entry.header().entry_type() == XGlobalHeader {
                 continue;
             }
             let name = entry.path_bytes().into_owned();
-            let added = match tree_path(&name) {
-                Ok(path) if path.is_empty() => Ok(()),
-                Ok(path) => tree.add_entry(&path, &mut entry)?,
-                Err(reason) => Err(reason),
-            };
-            added.map_err(|reason| ArchiveError::Invalid {
+            let invalid = |reason| Invalid {
                 entry: name.chars().take(SHOWN).collect(),
                 reason,
-            })?;
+            };
+            let path = tree_path(&name).map_err(invalid)?;
+            if !path.is_empty() {
+                let added = tree.add_entry(&path, &mut entry)?;
+                added.map_err(invalid)?;
+            }
         }
         if matches!(tree.entry(""), Some(Entry::Directory(names)) if names.is_empty()) {
-            Err(ArchiveError::NotCapture("it is empty"))
+            Err(NotCapture("it is empty"))
         } else {
             Ok(tree)
         }
@@ -108,9 +108,9 @@ impl Tree {
         entry: &mut tar::Entry<'_, impl Read>,
     ) -> Result<Result<(), &'static str>, ArchiveError> {
         let added = match entry.header().entry_type() {
-            EntryType::Directory => return Ok(self.add_directory(path)),
-            EntryType::Regular if entry.size() > MAX_SIZE as u64 => Err(TOO_MUCH),
-            EntryType::Regular => {
+            Directory => return Ok(self.add_directory(path)),
+            Regular if entry.size() > MAX_SIZE as u64 => Err(TOO_MUCH),
+            Regular => {
                 let mut bytes = vec![0; usize::try_from(entry.size()).unwrap_or(MAX_SIZE)];
                 entry.read_exact(&mut bytes)?;
                 let mode = entry.header().mode()? & 0o7777;
@@ -125,7 +125,7 @@ impl Tree {
                     })
                 })
             }
-            EntryType::Symlink => match entry.link_name_bytes().unwrap_or_default() {
+            Symlink => match entry.link_name_bytes().unwrap_or_default() {
                 target if target.len() > PATH_MAX => Err(TOO_LONG),
                 target => Ok(Entry::Link(String::from_utf8_lossy(&target).into_owned())),
             },
@@ -142,31 +142,27 @@ impl Tree {
                 .write(Vec::new(), Compression::best()),
         );
         for (path, entry) in self.iter() {
-            let path = &path[1..];
+            let (kind, mode, size) = match entry {
+                // A user who unpacks the archive can remove it again.
+                Entry::Directory(_) => (Directory, 0o755, 0),
+                Entry::File(file) => (Regular, file.mode, file.text.len()),
+                Entry::Link(_) => (Symlink, 0o777, 0),
+            };
             let mut header = Header::new_gnu();
             header.set_mtime(0);
             header.set_uid(0);
             header.set_gid(0);
-            header.set_size(0);
+            header.set_entry_type(kind);
+            header.set_mode(mode);
+            header.set_size(size as u64);
+            let path = &path[1..];
             match entry {
                 Entry::Directory(_) => {
-                    header.set_entry_type(EntryType::Directory);
-                    // A user who unpacks the archive can remove it again.
-                    header.set_mode(0o755);
-                    archive.append_data(&mut header, format!("{path}/"), io::empty())?;
+                    archive.append_data(&mut header, format!("{path}/"), io::empty())
                 }
-                Entry::File(TreeFile { mode, text }) => {
-                    header.set_entry_type(EntryType::Regular);
-                    header.set_mode(*mode);
-                    header.set_size(text.len() as u64);
-                    archive.append_data(&mut header, path, text.as_bytes())?;
-                }
-                Entry::Link(target) => {
-                    header.set_entry_type(EntryType::Symlink);
-                    header.set_mode(0o777);
-                    archive.append_link(&mut header, path, target)?;
-                }
-            }
+                Entry::File(file) => archive.append_data(&mut header, path, file.text.as_bytes()),
+                Entry::Link(target) => archive.append_link(&mut header, path, target),
+            }?;
         }
         archive.into_inner()?.finish()
     }
@@ -190,13 +186,13 @@ impl<R: Read> Read for Forward<R> {
 impl<R: BufRead> Seek for Forward<R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let SeekFrom::Current(skip) = to else {
-            return Err(io::ErrorKind::Unsupported.into());
+            return Err(ErrorKind::Unsupported.into());
         };
         let mut skip = usize::try_from(skip).map_err(io::Error::other)?;
         while skip > 0 {
             let here = self.bytes.fill_buf()?.len().min(skip);
             if here == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+                return Err(ErrorKind::UnexpectedEof.into());
             }
             self.bytes.consume(here);
             self.at += here as u64;

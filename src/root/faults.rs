@@ -4,6 +4,7 @@
 
 use std::{fmt, io};
 
+use InjectedAnswer::{Done, Lost};
 use nix::errno::Errno;
 
 /// An access to one file below the root.
@@ -64,8 +65,8 @@ impl Faults {
                 value,
             })
         }) {
-            None | Some(InjectedAnswer::Done) => Ok(true),
-            Some(InjectedAnswer::Lost) => Ok(false),
+            None | Some(Done) => Ok(true),
+            Some(Lost) => Ok(false),
             Some(InjectedAnswer::Errno(errno)) => Err(Errno::from_raw(errno).into()),
         }
     }

@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, ErrorKind, Write as _};
+use std::mem::take;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use nix::dir::Dir;
-use nix::errno::Errno;
+use nix::errno::Errno::{self, EIO, ENOTDIR, ENXIO, EROFS};
 use nix::fcntl::{self, OFlag};
 use nix::sys::stat::{self, Mode, SFlag};
 use serde::Serialize;
@@ -72,7 +73,7 @@ impl Root {
             SFlag::S_IFREG | SFlag::S_IFIFO => {
                 return Self::read_capture(path, &mut File::from(open(OFlag::O_RDONLY)?));
             }
-            _ => return Err(failed(Errno::ENOTDIR)),
+            _ => return Err(failed(ENOTDIR)),
         }
         let real = stat::stat("/")
             .is_ok_and(|slash| (slash.st_dev, slash.st_ino) == (stat.st_dev, stat.st_ino));
@@ -195,7 +196,7 @@ impl Root {
         let before = self.recorded();
         let found = find();
         self.note(|record| {
-            let refused = std::mem::take(&mut record.refused);
+            let refused = take(&mut record.refused);
             *record = Recorded { refused, ..before };
         });
         self.remember(path, || to_json(&found));
@@ -219,7 +220,14 @@ impl Root {
 
     /// Whether this is a capture, which can only be read.
     pub fn is_capture(&self) -> bool {
-        matches!(self.backing, Backing::Capture(_))
+        self.tree().is_some()
+    }
+
+    fn tree(&self) -> Option<&Tree> {
+        match &self.backing {
+            Backing::Capture(tree) => Some(tree),
+            Backing::Directory { .. } => None,
+        }
     }
 
     /// The root directory or the capture itself.
@@ -299,11 +307,11 @@ impl Root {
             Err(error) => error.into(),
         };
         let is_absent = match errno_of(&error) {
-            Some(Errno::EIO | Errno::ENXIO | Errno::ENOTDIR) => !self.exists(path),
+            Some(EIO | ENXIO | ENOTDIR) => !self.exists(path),
             _ => is_absent(&error),
         };
         if !is_absent {
-            if self.record.is_none() || error.kind() != io::ErrorKind::PermissionDenied {
+            if self.record.is_none() || error.kind() != ErrorKind::PermissionDenied {
                 return Err(self.io_error(path, error));
             }
             self.note(|record| _ = record.refused.insert(path.to_owned()));
@@ -328,7 +336,7 @@ impl Root {
             })
         };
         match read {
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
                 Err(self.content_error(path, error.to_string()))
             }
             read => self.about(path, read),
@@ -338,9 +346,9 @@ impl Root {
     /// The names in a directory, sorted; `None` if it is absent. ENOTDIR for a file.
     pub fn list(&self, path: &str) -> Result<Option<Vec<String>>, FileError> {
         self.note_opened(path);
-        let names = match &self.backing {
-            Backing::Capture(tree) => tree.list(path),
-            Backing::Directory { .. } => self.names(path),
+        let names = match self.tree() {
+            Some(tree) => tree.list(path),
+            None => self.names(path),
         };
         if let Ok(names) = &names {
             self.note(|record| _ = record.lists.insert(path.to_owned(), names.clone()));
@@ -376,15 +384,15 @@ impl Root {
 
     fn find(&self, path: &str) -> Result<(), Errno> {
         self.note_opened(path);
-        match &self.backing {
-            Backing::Capture(tree) => tree.get(path).map(drop),
-            Backing::Directory { .. } => self.open_at(path, OFlag::O_PATH).map(drop),
+        match self.tree() {
+            Some(tree) => tree.get(path).map(drop),
+            None => self.open_at(path, OFlag::O_PATH).map(drop),
         }
     }
 
     /// The entry at a path, a directory without its names; links are not followed and nothing is recorded.
     pub fn look(&self, path: &str) -> Option<Entry> {
-        if let Backing::Capture(tree) = &self.backing {
+        if let Some(tree) = self.tree() {
             return tree.entry(path).map(Entry::without_names);
         }
         let stat =
@@ -429,7 +437,7 @@ impl Root {
 
     /// The target of a link.
     fn target(&self, path: &str) -> Option<String> {
-        if let Backing::Capture(tree) = &self.backing {
+        if let Some(tree) = self.tree() {
             return tree.read_link(path);
         }
         let target = fcntl::readlinkat(
@@ -454,7 +462,7 @@ impl Root {
         {
             Ok(())
         } else {
-            Err(io::ErrorKind::WriteZero.into())
+            Err(ErrorKind::WriteZero.into())
         }
     }
 
@@ -468,9 +476,9 @@ impl Root {
     /// Reads a file and records it.
     fn read_file(&self, path: &str) -> io::Result<TreeFile> {
         self.note_opened(path);
-        let file = match &self.backing {
-            Backing::Capture(tree) => tree.file(path).cloned().map_err(io::Error::from),
-            Backing::Directory { .. } => self.open_to_read(path).and_then(|file| {
+        let file = match self.tree() {
+            Some(tree) => tree.file(path).cloned().map_err(io::Error::from),
+            None => self.open_to_read(path).and_then(|file| {
                 let (mode, bytes) = read_whole(&file, path)?;
                 Ok(TreeFile {
                     mode,
@@ -492,7 +500,7 @@ impl Root {
     pub(super) fn top(&self) -> Result<&OwnedFd, Errno> {
         match &self.backing {
             Backing::Directory { top, .. } => Ok(top),
-            Backing::Capture(_) => Err(Errno::EROFS),
+            Backing::Capture(_) => Err(EROFS),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use nix::errno::Errno;
+use nix::errno::Errno::{self, EAGAIN, EILSEQ, ELOOP, ENOSYS, ENOTDIR, EPERM};
 use nix::fcntl::{self, OFlag, OpenHow, ResolveFlag};
 use nix::sys::stat::{self, Mode, SFlag};
 
@@ -25,7 +25,7 @@ impl Root {
         });
         match below.map(|(directory, rest)| open_below(directory, rest, flags)) {
             // A tree may have links where the kernel has none.
-            Some(Err(Errno::ELOOP | Errno::ENOTDIR)) if !self.is_real() => {}
+            Some(Err(ELOOP | ENOTDIR)) if !self.is_real() => {}
             Some(opened) => return opened,
             None => {}
         }
@@ -50,9 +50,7 @@ impl Root {
         ) {
             // Kernels before 5.6 and some sandboxes have no openat2. EAGAIN: something on the system was renamed while
             // `..` was followed.
-            Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => {
-                self.walk(path, flags, &mut Vec::new())
-            }
+            Err(ENOSYS | EPERM | EAGAIN) => self.walk(path, flags, &mut Vec::new()),
             result => result,
         }
     }
@@ -125,7 +123,7 @@ impl Root {
             let target = is_link.then(|| fcntl::readlinkat(&file, "")).transpose()?;
             passed.push((path.to_owned(), file));
             target
-                .map(|target| target.into_string().map_err(|_| Errno::EILSEQ))
+                .map(|target| target.into_string().map_err(|_| EILSEQ))
                 .transpose()
         })?;
         open(passed, &found, flags)

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use Entry::{Directory, File, Link};
 use bstr::ByteSlice as _;
 use foldhash::fast::RandomState;
 use itertools::Itertools as _;
-use nix::errno::Errno;
+use nix::errno::Errno::{self, EISDIR, ELOOP, ENOENT, ENOTDIR};
 
 /// The file that makes a tree a capture.
 pub const ABOUT: &str = "/nicpin/capture";
@@ -74,7 +75,7 @@ impl Tree {
     /// The target of the link at a path without links before its last name.
     pub fn link(&self, path: &str) -> Option<String> {
         match self.entries.get(path) {
-            Some(Entry::Link(target)) => Some(target.clone()),
+            Some(Link(target)) => Some(target.clone()),
             _ => None,
         }
     }
@@ -102,14 +103,12 @@ impl Tree {
                 if let Some(entry) = self.entries.get(&path[..end]) {
                     break entry;
                 }
-                end = path.as_bytes()[..end]
-                    .rfind_byte(b'/')
-                    .ok_or(Errno::ENOENT)?;
+                end = path.as_bytes()[..end].rfind_byte(b'/').ok_or(ENOENT)?;
             };
             let rest = &path[end..];
             path = match found {
-                Entry::Link(_) if rest.matches('/').count() > MAX_NAMES => break,
-                Entry::Link(target) => (beside(&path[..end], target) + rest).into(),
+                Link(_) if rest.matches('/').count() > MAX_NAMES => break,
+                Link(target) => (beside(&path[..end], target) + rest).into(),
                 _ if rest.is_empty() => return Ok(found),
                 _ if rest
                     .split('/')
@@ -118,26 +117,26 @@ impl Tree {
                 {
                     resolve(&path, |path, _| Ok::<_, Errno>(self.link(path)))?.into()
                 }
-                Entry::Directory(_) => return Err(Errno::ENOENT),
-                Entry::File(_) => return Err(Errno::ENOTDIR),
+                Directory(_) => return Err(ENOENT),
+                File(_) => return Err(ENOTDIR),
             };
         }
-        Err(Errno::ELOOP)
+        Err(ELOOP)
     }
 
     pub fn file(&self, path: &str) -> Result<&TreeFile, Errno> {
         match self.get(path)? {
-            Entry::File(file) => Ok(file),
-            Entry::Directory(_) => Err(Errno::EISDIR),
-            Entry::Link(_) => Err(Errno::ELOOP),
+            File(file) => Ok(file),
+            Directory(_) => Err(EISDIR),
+            Link(_) => Err(ELOOP),
         }
     }
 
     /// The names in a directory, sorted.
     pub fn list(&self, path: &str) -> Result<Vec<String>, Errno> {
         match self.get(path)? {
-            Entry::Directory(names) => Ok(names.iter().cloned().collect()),
-            _ => Err(Errno::ENOTDIR),
+            Directory(names) => Ok(names.iter().cloned().collect()),
+            _ => Err(ENOTDIR),
         }
     }
 }
@@ -145,7 +144,7 @@ impl Tree {
 impl Default for Tree {
     fn default() -> Self {
         Self {
-            entries: HashMap::from_iter([(String::new(), Entry::Directory(BTreeSet::new()))]),
+            entries: HashMap::from_iter([(String::new(), Directory(BTreeSet::new()))]),
             size: 0,
         }
     }
@@ -165,9 +164,9 @@ impl Tree {
     /// Adds a directory and its parents.
     pub fn add_directory(&mut self, path: &str) -> Result<(), &'static str> {
         match self.entries.get(path) {
-            Some(Entry::Directory(_)) => Ok(()),
+            Some(Directory(_)) => Ok(()),
             Some(_) => Err("occurs twice"),
-            None => self.add(path, Entry::Directory(BTreeSet::new())),
+            None => self.add(path, Directory(BTreeSet::new())),
         }
     }
 
@@ -178,17 +177,17 @@ impl Tree {
         };
         let (above, name) = (&path[..slash], &path[slash + 1..]);
         let text = match &entry {
-            Entry::Directory(_) => "",
-            Entry::File(file) => &file.text,
-            Entry::Link(target) if target.split('/').count() > MAX_NAMES => {
+            Directory(_) => "",
+            File(file) => &file.text,
+            Link(target) if target.split('/').count() > MAX_NAMES => {
                 return Err("is a link through more directories than any machine has");
             }
-            Entry::Link(target) => target,
+            Link(target) => target,
         };
         if name.len() > MAX_NAME {
             return Err("has a name longer than 255 bytes");
         }
-        if has_control(name) || matches!(entry, Entry::Link(_)) && has_control(text) {
+        if has_control(name) || matches!(entry, Link(_)) && has_control(text) {
             return Err("has a control character in its name");
         }
         // A name has a byte and more.
@@ -204,7 +203,7 @@ impl Tree {
                 self.add_directory(above)?;
                 return self.add(path, entry);
             }
-            Some(Entry::Directory(names)) => {
+            Some(Directory(names)) => {
                 if !names.insert(name.to_owned()) {
                     return Err("occurs twice");
                 }
@@ -218,7 +217,7 @@ impl Tree {
 
     /// Adds to the end of a file, if it exists.
     pub fn append(&mut self, path: &str, more: &str) {
-        if let Some(Entry::File(file)) = self.entries.get_mut(path) {
+        if let Some(File(file)) = self.entries.get_mut(path) {
             file.text = format!("{}{more}", file.text).into();
         }
     }
@@ -271,7 +270,7 @@ pub fn resolve<E: From<Errno>>(
         rest.extend(names(&target));
         links += 1;
         if links > MAX_LINKS || rest.len() > MAX_NAMES {
-            return Err(Errno::ELOOP.into());
+            return Err(ELOOP.into());
         }
     }
     Ok(done)

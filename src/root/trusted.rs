@@ -4,19 +4,19 @@
 
 use std::ffi::CString;
 use std::fs::{File, Permissions};
-use std::io::{self, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 
 use nix::dir::Dir;
-use nix::errno::Errno;
+use nix::errno::Errno::{self, EEXIST, ENOENT, ESRCH};
 use nix::fcntl::{self, OFlag};
 use nix::sys::signal::kill;
 use nix::sys::stat::{self, FchmodatFlags, Mode, SFlag};
 use nix::unistd::{self, Pid, UnlinkatFlags};
 
 use crate::root::FileError;
-use crate::root::faults::FileAction;
+use crate::root::faults::FileAction::{self, MakeDir, Read, RemoveState, ReplaceState, WriteState};
 use crate::root::files::Root;
 use crate::root::regular::{AT_ONCE, check_writable, kind, open_component, read_whole};
 use crate::root::sys::acl_writers;
@@ -54,7 +54,7 @@ impl Root {
     }
 
     fn read_checked(&self, path: &str, flags: OFlag) -> Result<Option<String>, FileError> {
-        self.ask(FileAction::Read, path)?;
+        self.ask(Read, path)?;
         let Some(file) = existing(self.open_trusted(path, OFlag::O_RDONLY | AT_ONCE | flags))?
         else {
             return Ok(None);
@@ -77,9 +77,7 @@ impl Root {
             .chain([path.len()])
         {
             let made = &path[..end];
-            if self.exists(made)
-                || !self.about(path, self.faults.ask(FileAction::MakeDir, made, ""))?
-            {
+            if self.exists(made) || !self.about(path, self.faults.ask(MakeDir, made, ""))? {
                 continue;
             }
             let (directory, name) = self.open_parent(made, OFlag::empty())?;
@@ -87,7 +85,7 @@ impl Root {
             let done = match stat::mkdirat(&directory, name, readable) {
                 // Whatever the umask: others may read the record.
                 Ok(()) => stat::fchmodat(&directory, name, readable, FchmodatFlags::FollowSymlink),
-                Err(Errno::EEXIST) => Ok(()),
+                Err(EEXIST) => Ok(()),
                 failed => failed,
             };
             self.about(path, done)?;
@@ -99,7 +97,7 @@ impl Root {
     /// Opens a state file, creating it and its directory if needed, with mode 0600.
     pub fn open_state(&self, path: &str) -> Result<File, FileError> {
         self.make_state_dir(path.rsplit_once('/').map_or("", |(above, _)| above))?;
-        self.ask(FileAction::WriteState, path)?;
+        self.ask(WriteState, path)?;
         let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
         let file = File::from(self.about(
             path,
@@ -119,7 +117,7 @@ impl Root {
         let beside = format!(".{name}.{}", std::process::id());
         self.about(path, remove_left(&directory, &format!(".{name}."), ""))?;
         let write = || -> io::Result<()> {
-            if self.faults.ask(FileAction::WriteState, path, "")? {
+            if self.faults.ask(WriteState, path, "")? {
                 let mut file = File::from(open_component(
                     &directory,
                     &beside,
@@ -129,7 +127,7 @@ impl Root {
                 file.set_permissions(Permissions::from_mode(0o644))?;
                 file.sync_all()?;
             }
-            if self.faults.ask(FileAction::ReplaceState, path, "")? {
+            if self.faults.ask(ReplaceState, path, "")? {
                 fcntl::renameat(&directory, beside.as_str(), &directory, name)?;
             }
             Ok(())
@@ -147,14 +145,14 @@ impl Root {
 
     /// Removes a state file, if it exists.
     pub(crate) fn remove_state(&self, path: &str) -> Result<(), FileError> {
-        if !self.ask(FileAction::RemoveState, path)? {
+        if !self.ask(RemoveState, path)? {
             return Ok(());
         }
         let Some((directory, name)) = existing(self.open_parent(path, OFlag::O_NOFOLLOW))? else {
             return Ok(());
         };
         match remove(&directory, name) {
-            Err(Errno::ENOENT) => Ok(()),
+            Err(ENOENT) => Ok(()),
             Err(errno) => Err(self.io_error(path, errno)),
             Ok(()) => self.about(path, File::from(directory).sync_all()),
         }
@@ -196,12 +194,6 @@ impl Root {
     /// directory of a tree, with their groups. In a directory with the sticky bit, such as /tmp, they cannot replace files
     /// of others; that is enough for directories of files whose owner is checked.
     fn check(&self, path: &str, file: &impl AsFd, sticky_is_enough: bool) -> Result<(), FileError> {
-        let refuse = |reason: String, fix: &str| {
-            Err(self.content_error(
-                path,
-                format!("{reason}, so nicpin does not trust it; {fix}"),
-            ))
-        };
         let stat = self.about(path, stat::fstat(file))?;
         let (kind, mode) = (kind(&stat), stat.st_mode & 0o7777);
         let (mut users, mut groups) = (
@@ -213,50 +205,41 @@ impl Root {
             users.push(top.st_uid);
             groups.push(top.st_gid);
         }
-        if !users.contains(&stat.st_uid) {
-            return refuse(
-                format!("is owned by user {}", stat.st_uid),
-                "chown it to root",
-            );
-        }
         let is_directory = kind == SFlag::S_IFDIR;
+        let (reason, fix) = if !users.contains(&stat.st_uid) {
+            let owner = format!("is owned by user {}", stat.st_uid);
+            (owner, "chown it to root")
         // The mode of a link means nothing.
-        if kind == SFlag::S_IFLNK || is_directory && sticky_is_enough && mode & STICKY != 0 {
+        } else if kind == SFlag::S_IFLNK || is_directory && sticky_is_enough && mode & STICKY != 0 {
             return Ok(());
-        }
-        if mode & OTHERS != 0 {
-            return refuse(
-                format!("is writable by everybody (mode {mode:04o})"),
-                "chmod go-w it",
-            );
-        }
-        if mode & GROUP == 0 {
+        } else if mode & OTHERS != 0 {
+            let who = format!("is writable by everybody (mode {mode:04o})");
+            (who, "chmod go-w it")
+        } else if mode & GROUP == 0 {
             return Ok(());
-        }
-        if !groups.contains(&stat.st_gid) {
-            return refuse(
-                format!("is writable by group {} (mode {mode:04o})", stat.st_gid),
-                "chmod g-w it",
-            );
-        }
-        // With an ACL, the group's bits are the mask: what any entry of the ACL can allow.
-        let writers = if is_directory {
-            open_component(file, ".", OFlag::O_RDONLY | OFlag::O_DIRECTORY)
-                .and_then(|opened| acl_writers(&opened))
+        } else if !groups.contains(&stat.st_gid) {
+            let who = format!("is writable by group {} (mode {mode:04o})", stat.st_gid);
+            (who, "chmod g-w it")
         } else {
-            acl_writers(file)
+            // With an ACL, the group's bits are the mask: what any entry of the ACL can allow.
+            let writers = if is_directory {
+                open_component(file, ".", OFlag::O_RDONLY | OFlag::O_DIRECTORY)
+                    .and_then(|opened| acl_writers(&opened))
+            } else {
+                acl_writers(file)
+            };
+            let is_other = |(who, id): &(&str, u32)| match *who {
+                "user" => !users.contains(id),
+                _ => !groups.contains(id),
+            };
+            let Some((who, id)) = self.about(path, writers)?.into_iter().find(is_other) else {
+                return Ok(());
+            };
+            let who = format!("is writable by {who} {id} (POSIX ACL)");
+            (who, "setfacl -b it")
         };
-        let is_other = |(who, id): &(&str, u32)| {
-            let trusted = if *who == "user" { &users } else { &groups };
-            !trusted.contains(id)
-        };
-        match self.about(path, writers)?.into_iter().find(is_other) {
-            Some((who, id)) => refuse(
-                format!("is writable by {who} {id} (POSIX ACL)"),
-                "setfacl -b it",
-            ),
-            None => Ok(()),
-        }
+        let reason = format!("{reason}, so nicpin does not trust it; {fix}");
+        Err(self.content_error(path, reason))
     }
 }
 
@@ -264,7 +247,7 @@ impl Root {
 fn existing<T>(opened: Result<T, FileError>) -> Result<Option<T>, FileError> {
     match opened {
         Err(FileError::Io { answer, .. })
-            if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&answer.kind()) =>
+            if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&answer.kind()) =>
         {
             Ok(None)
         }
@@ -289,7 +272,7 @@ pub fn remove_left(directory: &OwnedFd, before: &str, after: &str) -> io::Result
             kill(
                 Pid::from_raw(pid.parse().ok().filter(|pid| *pid > 0)?),
                 None,
-            ) == Err(Errno::ESRCH),
+            ) == Err(ESRCH),
         )
     };
     let mut left: Vec<CString> = Dir::openat(directory, ".", OFlag::O_RDONLY, Mode::empty())?

@@ -3,16 +3,19 @@
 //!
 //! A command and its answer are one structure of that header, here as words of 32 bits.
 
+use std::array::from_fn;
 use std::iter::once;
+use std::mem::zeroed;
 use std::os::fd::AsRawFd as _;
 
+use nix::Result;
 use nix::errno::Errno::{self, E2BIG, EINVAL, ENODEV, EOPNOTSUPP};
-use nix::libc;
+use nix::libc::{self, Ioctl, c_char, ifreq};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
-const SIOCGIFHWADDR: libc::Ioctl = 0x8927;
-const SIOCGIFINDEX: libc::Ioctl = 0x8933;
-const SIOCETHTOOL: libc::Ioctl = 0x8946;
+const SIOCGIFHWADDR: Ioctl = 0x8927;
+const SIOCGIFINDEX: Ioctl = 0x8933;
+const SIOCETHTOOL: Ioctl = 0x8946;
 const ETHTOOL_GDRVINFO: u32 = 3;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GRXFH: u32 = 0x29;
@@ -58,24 +61,24 @@ const RULES: usize = 46;
 const LOCATIONS: usize = 47;
 
 /// Version of the driver, version of the firmware, and address of the device on its bus; each may be empty.
-pub(crate) fn get_driver(interface: &str) -> Result<[String; 3], Errno> {
+pub(crate) fn get_driver(interface: &str) -> Result<[String; 3]> {
     let info = ethtool(interface, ETHTOOL_GDRVINFO, [])?;
     Ok([9, 17, 25].map(|at| text(&info[at..])))
 }
 
 /// The maximum numbers of receive, transmit, other and combined channels, then the current numbers.
-pub(crate) fn get_channels(interface: &str) -> Result<[u32; 8], Errno> {
+pub(crate) fn get_channels(interface: &str) -> Result<[u32; 8]> {
     let channels = ethtool(interface, ETHTOOL_GCHANNELS, [])?;
-    Ok(std::array::from_fn(|at| channels[1 + at]))
+    Ok(from_fn(|at| channels[1 + at]))
 }
 
-pub(crate) fn set_channels(interface: &str, numbers: [u32; 8]) -> Result<(), Errno> {
+pub(crate) fn set_channels(interface: &str, numbers: [u32; 8]) -> Result<()> {
     ethtool(interface, ETHTOOL_SCHANNELS, numbers).map(drop)
 }
 
 /// The RSS indirection table of context 0, the number of receive queues that it can name, and the hash function. The
 /// error is EOPNOTSUPP where there is no table.
-pub(crate) fn get_rss(interface: &str) -> Result<(Vec<u32>, u32, u8), Errno> {
+pub(crate) fn get_rss(interface: &str) -> Result<(Vec<u32>, u32, u8)> {
     let (function, _, _, table) = get_context(interface, 0)?;
     if table.is_empty() {
         return Err(EOPNOTSUPP);
@@ -86,7 +89,7 @@ pub(crate) fn get_rss(interface: &str) -> Result<(Vec<u32>, u32, u8), Errno> {
 
 /// Sets the RSS indirection table of context 0; an empty one stands for the default. Function, key and transformation
 /// of the input stay.
-pub(crate) fn set_rss(interface: &str, table: &[u32]) -> Result<(), Errno> {
+pub(crate) fn set_rss(interface: &str, table: &[u32]) -> Result<()> {
     let now = ethtool(interface, ETHTOOL_GRSSH, [])?;
     let size = u32::try_from(table.len()).unwrap_or(u32::MAX);
     if size > now[2] || table.len() > MAX_RSS_ENTRIES {
@@ -110,10 +113,7 @@ pub(crate) fn set_rss(interface: &str, table: &[u32]) -> Result<(), Errno> {
 }
 
 /// An RSS context: function, transformation, key, table. The error is EOPNOTSUPP where the driver has none.
-pub(crate) fn get_context(
-    interface: &str,
-    context: u32,
-) -> Result<(u8, u8, Vec<u8>, Vec<u32>), Errno> {
+pub(crate) fn get_context(interface: &str, context: u32) -> Result<(u8, u8, Vec<u8>, Vec<u32>)> {
     let sizes = ethtool(interface, ETHTOOL_GRSSH, [context])?;
     let (entries, key) = (sizes[2] as usize, sizes[3] as usize);
     if entries > MAX_RSS_ENTRIES || key > MAX_KEY {
@@ -131,17 +131,12 @@ pub(crate) fn get_context(
 }
 
 /// The fields that the device hashes of a type of flow (`RXH_*`).
-pub(crate) fn get_fields(interface: &str, flow_type: u32) -> Result<u32, Errno> {
+pub(crate) fn get_fields(interface: &str, flow_type: u32) -> Result<u32> {
     Ok(ethtool(interface, ETHTOOL_GRXFH, [flow_type])?[DATA])
 }
 
-/// Whether the device's hash is given to the stack.
-pub(crate) fn gives_hash(interface: &str) -> Result<bool, Errno> {
-    Ok(get_feature(interface, "rx-hashing")?.0)
-}
-
 /// The ntuple filters: each as the kernel has it, with its RSS context.
-pub(crate) fn get_filters(interface: &str) -> Result<Vec<([u8; 168], u32)>, Errno> {
+pub(crate) fn get_filters(interface: &str) -> Result<Vec<([u8; 168], u32)>> {
     let with = |command, at: usize, number| {
         let mut words = [0; RULES];
         words[at - 1] = number;
@@ -166,7 +161,7 @@ pub(crate) fn get_filters(interface: &str) -> Result<Vec<([u8; 168], u32)>, Errn
 }
 
 /// A feature of an interface, such as `rx-ntuple-filter`: whether it is on, and whether it can be changed.
-pub(crate) fn get_feature(interface: &str, name: &str) -> Result<(bool, bool), Errno> {
+pub(crate) fn get_feature(interface: &str, name: &str) -> Result<(bool, bool)> {
     let (bit, words) = feature_bit(interface, name)?;
     let features = ethtool(interface, ETHTOOL_GFEATURES, [words])?;
     // Whether it can be changed, is requested, is on, can never be changed.
@@ -175,7 +170,7 @@ pub(crate) fn get_feature(interface: &str, name: &str) -> Result<(bool, bool), E
 }
 
 /// Turns a feature on or off. The kernel may answer without doing so, if the driver cannot.
-pub(crate) fn set_feature(interface: &str, name: &str, on: bool) -> Result<(), Errno> {
+pub(crate) fn set_feature(interface: &str, name: &str, on: bool) -> Result<()> {
     let (bit, words) = feature_bit(interface, name)?;
     let mut command = [0; 1 + 2 * FEATURE_WORDS];
     command[0] = words;
@@ -186,7 +181,7 @@ pub(crate) fn set_feature(interface: &str, name: &str, on: bool) -> Result<(), E
 }
 
 /// The bit of a feature in this kernel, and how many words its features take.
-fn feature_bit(interface: &str, name: &str) -> Result<(usize, u32), Errno> {
+fn feature_bit(interface: &str, name: &str) -> Result<(usize, u32)> {
     let names = names(interface, FEATURES)?;
     let words = names.len().div_ceil(32);
     let bit = names.iter().position(|known| known == name);
@@ -197,7 +192,7 @@ fn feature_bit(interface: &str, name: &str) -> Result<(usize, u32), Errno> {
 }
 
 /// The link modes that the driver supports, by the kernel's names: `10000baseT/Full`, and what else has a bit among them.
-pub(crate) fn get_link_modes(interface: &str) -> Result<Vec<String>, Errno> {
+pub(crate) fn get_link_modes(interface: &str) -> Result<Vec<String>> {
     // Asked for masks of no words, the kernel answers how many they have, negative.
     let [.., words] = ethtool(interface, ETHTOOL_GLINKSETTINGS, [])?[3].to_ne_bytes();
     let settings = ethtool(
@@ -220,7 +215,7 @@ pub(crate) fn get_link_modes(interface: &str) -> Result<Vec<String>, Errno> {
 }
 
 /// The names of a set.
-fn names(interface: &str, set: u32) -> Result<Vec<String>, Errno> {
+fn names(interface: &str, set: u32) -> Result<Vec<String>> {
     // A bit for each set; the kernel answers those that there are, and a count for each.
     let mut sets = [0; 3];
     sets[1 + LOW] = 1 << set;
@@ -257,7 +252,7 @@ fn text(words: &[u32]) -> String {
 }
 
 /// The index of an interface, and the first six bytes of its hardware address.
-pub(crate) fn get_identity(interface: &str) -> Result<(i32, [u8; 6]), Errno> {
+pub(crate) fn get_identity(interface: &str) -> Result<(i32, [u8; 6])> {
     let mut request = named_request(interface)?;
     ioctl(SIOCGIFINDEX, &mut request)?;
     // SAFETY: the kernel has just written this field.
@@ -265,10 +260,7 @@ pub(crate) fn get_identity(interface: &str) -> Result<(i32, [u8; 6]), Errno> {
     ioctl(SIOCGIFHWADDR, &mut request)?;
     // SAFETY: the kernel has just written this field.
     let address = unsafe { request.ifr_ifru.ifru_hwaddr };
-    Ok((
-        index,
-        std::array::from_fn(|at| address.sa_data[at].to_ne_bytes()[0]),
-    ))
+    Ok((index, from_fn(|at| address.sa_data[at].to_ne_bytes()[0])))
 }
 
 /// Performs a command, and gives its structure with the kernel's answer; the words that are not given are 0.
@@ -276,7 +268,7 @@ fn ethtool(
     interface: &str,
     command: u32,
     given: impl IntoIterator<Item = u32>,
-) -> Result<Vec<u32>, Errno> {
+) -> Result<Vec<u32>> {
     let mut words: Vec<u32> = once(command).chain(given).collect();
     words.resize(WORDS, 0);
     let mut request = named_request(interface)?;
@@ -286,7 +278,7 @@ fn ethtool(
 }
 
 /// One of the three ioctls above.
-fn ioctl(code: libc::Ioctl, request: &mut libc::ifreq) -> Result<(), Errno> {
+fn ioctl(code: Ioctl, request: &mut ifreq) -> Result<()> {
     // Any kind of socket takes these ioctls; this one needs neither IPv4 nor a sandbox that allows it.
     let (unix, datagram) = (AddressFamily::Unix, SockType::Datagram);
     let socket = socket(unix, datagram, SockFlag::SOCK_CLOEXEC, None)?;
@@ -296,14 +288,14 @@ fn ioctl(code: libc::Ioctl, request: &mut libc::ifreq) -> Result<(), Errno> {
     Errno::result(unsafe { libc::ioctl(socket.as_raw_fd(), code, &raw mut *request) }).map(drop)
 }
 
-fn named_request(interface: &str) -> Result<libc::ifreq, Errno> {
+fn named_request(interface: &str) -> Result<ifreq> {
     // SAFETY: an ifreq is plain old data, for which all zeros is a valid value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let mut request: ifreq = unsafe { zeroed() };
     if interface.len() >= request.ifr_name.len() {
         return Err(ENODEV);
     }
     for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-        *to = libc::c_char::from_ne_bytes([from]);
+        *to = c_char::from_ne_bytes([from]);
     }
     Ok(request)
 }

@@ -5,18 +5,29 @@
 pub(crate) mod ethtool;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::iter::once;
+use std::mem::zeroed;
 use std::num::TryFromIntError;
 use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::ptr::{from_ref, null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use itertools::Itertools as _;
-use nix::errno::{Errno, ErrnoSentinel};
-use nix::libc::{self, MPOL_BIND, MPOL_LOCAL, MPOL_PREFERRED, c_int, c_ulong};
-use nix::sys::signal::{self, SigHandler, SigSet, Signal};
+use nix::errno::Errno::{self, ENODATA, EOPNOTSUPP};
+use nix::errno::ErrnoSentinel;
+use nix::libc::{
+    self, BPF_ABS, BPF_H, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, LOCK_EX, LOCK_NB, LOCK_UN,
+    MADV_DONTNEED, MADV_NOHUGEPAGE, MPOL_BIND, MPOL_LOCAL, MPOL_PREFERRED, NETLINK_ADD_MEMBERSHIP,
+    PF_W, PT_LOAD, SIG_IGN, SO_ATTACH_FILTER, SOL_NETLINK, SOL_SOCKET, SYS_close_range,
+    SYS_get_mempolicy, SYS_mbind, SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_set_mempolicy,
+    c_int, c_ulong, c_void, dl_phdr_info, sock_filter, sock_fprog,
+};
+use nix::sys::signal::SigHandler::{self, SigDfl, SigIgn};
+use nix::sys::signal::Signal::{self, SIGCHLD, SIGPIPE, SIGXFSZ};
+use nix::sys::signal::{self, SigSet};
 use nix::sys::socket::setsockopt;
 use nix::{setsockopt_impl, sockopt_impl};
 
@@ -55,15 +66,15 @@ const MPOL_MF_MOVE: u32 = 2;
 /// Takes the lock of a file (`flock(2)`) for as long as a descriptor of this opening is left: `false` if another opening has
 /// it. `File::try_lock` needs Rust 1.89.
 pub fn try_lock(file: &File) -> io::Result<bool> {
-    match lock(file, libc::LOCK_EX | libc::LOCK_NB) {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+    match lock(file, LOCK_EX | LOCK_NB) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
         answer => answer.map(|()| true),
     }
 }
 
 /// Releases the lock of a file.
 pub fn unlock(file: &File) -> io::Result<()> {
-    lock(file, libc::LOCK_UN)
+    lock(file, LOCK_UN)
 }
 
 fn lock(file: &File, operation: c_int) -> io::Result<()> {
@@ -87,7 +98,7 @@ pub(crate) fn set_affinity_of(thread: u32, cpus: &CpuSet) -> io::Result<()> {
     let mask = words(cpus, MAX_CPUS);
     let size = size_of_val(&*mask);
     // SAFETY: the kernel reads as many bytes of `mask` as the size argument says, which are all.
-    done(unsafe { libc::syscall(libc::SYS_sched_setaffinity, thread, size, mask.as_ptr()) })
+    done(unsafe { libc::syscall(SYS_sched_setaffinity, thread, size, mask.as_ptr()) })
 }
 
 /// What this process got from its caller, as far as it changes it for itself (`signal(7)`).
@@ -107,18 +118,18 @@ static IGNORED_PIPES: AtomicBool = AtomicBool::new(false);
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = {
     extern "C" fn ask() {
-        IGNORED_PIPES.store(is_ignored(Signal::SIGPIPE) == Ok(true), Ordering::Relaxed);
+        IGNORED_PIPES.store(is_ignored(SIGPIPE) == Ok(true), Ordering::Relaxed);
     }
     ask
 };
 
 fn is_ignored(signal: Signal) -> nix::Result<bool> {
     // SAFETY: zeros are a valid `sigaction`, and the kernel writes one.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    let mut action: libc::sigaction = unsafe { zeroed() };
     // SAFETY: no action is set, and `action` lives as long as the call.
-    let asked = unsafe { libc::sigaction(signal as c_int, std::ptr::null(), &raw mut action) };
+    let asked = unsafe { libc::sigaction(signal as c_int, null(), &raw mut action) };
     Errno::result(asked)?;
-    Ok(action.sa_sigaction == libc::SIG_IGN)
+    Ok(action.sa_sigaction == SIG_IGN)
 }
 
 /// Takes the signals as a program needs them, whatever the caller has left: none blocked, the ends of children are
@@ -129,14 +140,14 @@ pub fn take_over_signals() -> io::Result<Inherited> {
     for signal in Signal::iterator() {
         ignored.extend(
             match signal {
-                Signal::SIGPIPE => IGNORED_PIPES.load(Ordering::Relaxed),
+                SIGPIPE => IGNORED_PIPES.load(Ordering::Relaxed),
                 signal => is_ignored(signal)?,
             }
             .then_some(signal),
         );
     }
-    set_action(Signal::SIGCHLD, SigHandler::SigDfl)?;
-    set_action(Signal::SIGXFSZ, SigHandler::SigIgn)?;
+    set_action(SIGCHLD, SigDfl)?;
+    set_action(SIGXFSZ, SigIgn)?;
     SigSet::empty().thread_set_mask()?;
     Ok(Inherited { ignored, blocked })
 }
@@ -151,15 +162,8 @@ impl Inherited {
     pub fn give_to(&self, command: &mut Command) {
         let this = self.clone();
         let give = move || {
-            for signal in [Signal::SIGCHLD, Signal::SIGPIPE, Signal::SIGXFSZ] {
-                set_action(
-                    signal,
-                    if this.ignores(signal) {
-                        SigHandler::SigIgn
-                    } else {
-                        SigHandler::SigDfl
-                    },
-                )?;
+            for signal in [SIGCHLD, SIGPIPE, SIGXFSZ] {
+                set_action(signal, if this.ignores(signal) { SigIgn } else { SigDfl })?;
             }
             Ok(this.blocked.thread_set_mask()?)
         };
@@ -177,7 +181,7 @@ fn set_action(signal: Signal, handler: SigHandler) -> nix::Result<()> {
 /// where nothing of this process is open yet.
 pub fn close_from(first: u32) -> io::Result<()> {
     // SAFETY: nothing in this process owns a descriptor that is closed here, as the caller promises.
-    done(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) })
+    done(unsafe { libc::syscall(SYS_close_range, first, u32::MAX, 0) })
 }
 
 /// Lets a command start without blocked signals, which it would inherit. Unblocking them on a thread that starts it would
@@ -192,9 +196,9 @@ pub fn unblock_signals(command: &mut Command) {
 /// sleeps for minutes.
 pub fn unmap_program() {
     unsafe extern "C" fn unmap(
-        program: *mut libc::dl_phdr_info,
+        program: *mut dl_phdr_info,
         _size: usize,
-        _data: *mut libc::c_void,
+        _data: *mut c_void,
     ) -> c_int {
         // SAFETY: dl_iterate_phdr(3) passes a valid structure, whose segments are those of a loaded file.
         let (base, segments) = unsafe {
@@ -205,7 +209,7 @@ pub fn unmap_program() {
             )
         };
         for segment in segments {
-            if segment.p_type != libc::PT_LOAD || segment.p_flags & libc::PF_W != 0 {
+            if segment.p_type != PT_LOAD || segment.p_flags & PF_W != 0 {
                 continue;
             }
             let (Ok(start), Ok(length)) = (
@@ -217,7 +221,7 @@ pub fn unmap_program() {
             let end = (start + length) / PAGE * PAGE;
             let start = start.next_multiple_of(PAGE);
             // Otherwise 2 MiB may come back at once.
-            for advice in [libc::MADV_NOHUGEPAGE, libc::MADV_DONTNEED] {
+            for advice in [MADV_NOHUGEPAGE, MADV_DONTNEED] {
                 // SAFETY: a segment without write permission is a private mapping of the file, so that its pages read the
                 // same when they are mapped again. The first and the last page may belong to another segment, too.
                 let _ =
@@ -227,7 +231,7 @@ pub fn unmap_program() {
         1 // The program is the first one; no library.
     }
     // SAFETY: `unmap` takes no data, and allocates nothing.
-    unsafe { libc::dl_iterate_phdr(Some(unmap), std::ptr::null_mut()) };
+    unsafe { libc::dl_iterate_phdr(Some(unmap), null_mut()) };
 }
 
 /// The CPUs that the calling thread may run on (`sched_getaffinity(2)`).
@@ -235,7 +239,7 @@ pub fn affinity() -> io::Result<CpuSet> {
     let mut mask = words(&CpuSet::new(), MAX_CPUS);
     let (size, mask_at) = (size_of_val(&*mask), mask.as_mut_ptr());
     // SAFETY: the kernel writes at most as many bytes into `mask` as the size argument says, which are all.
-    done(unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size, mask_at) })?;
+    done(unsafe { libc::syscall(SYS_sched_getaffinity, 0, size, mask_at) })?;
     Ok(set(&mask))
 }
 
@@ -251,25 +255,25 @@ pub fn set_memory_policy(policy: MemoryPolicy<'_>) -> io::Result<()> {
     };
     let mask = words(nodes, NODE_BITS);
     // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them.
-    done(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), MAX_NODE) })
+    done(unsafe { libc::syscall(SYS_set_mempolicy, mode, mask.as_ptr(), MAX_NODE) })
 }
 
 /// The nodes that the calling thread's cpuset allows memory of.
 pub fn allowed_nodes() -> io::Result<NodeSet> {
-    Ok(get_mempolicy(std::ptr::null::<()>(), MPOL_F_MEMS_ALLOWED)?.1)
+    Ok(get_mempolicy(null::<()>(), MPOL_F_MEMS_ALLOWED)?.1)
 }
 
 /// The node of the page that holds a value.
 pub fn node_of<T>(value: &T) -> io::Result<u32> {
-    let (node, _) = get_mempolicy(std::ptr::from_ref(value), MPOL_F_NODE | MPOL_F_ADDR)?;
-    u32::try_from(node).map_err(|_| io::ErrorKind::InvalidData.into())
+    let (node, _) = get_mempolicy(from_ref(value), MPOL_F_NODE | MPOL_F_ADDR)?;
+    u32::try_from(node).map_err(|_| ErrorKind::InvalidData.into())
 }
 
 /// What `get_mempolicy(2)` answers: a mode or node, and nodes.
 fn get_mempolicy<T>(at: *const T, flags: c_ulong) -> io::Result<(c_int, NodeSet)> {
     let mut mask = words(&NodeSet::new(), NODE_BITS);
     let (mut mode, mask_at): (c_int, _) = (0, mask.as_mut_ptr());
-    let (call, mode_at) = (libc::SYS_get_mempolicy, &raw mut mode);
+    let (call, mode_at) = (SYS_get_mempolicy, &raw mut mode);
     // SAFETY: the kernel writes an int to `mode` and at most `NODE_BITS` bits into `mask`. It only looks up the page of the
     // address.
     done(unsafe { libc::syscall(call, mode_at, mask_at, MAX_NODE, at, flags) })?;
@@ -286,10 +290,10 @@ pub fn pages_of(node: u32, bytes: usize) -> io::Result<Vec<Page>> {
     let mut pages = Vec::new();
     pages
         .try_reserve_exact(count)
-        .map_err(|_| io::ErrorKind::OutOfMemory)?;
+        .map_err(|_| ErrorKind::OutOfMemory)?;
     let mask = words(&NodeSet::single(node), NODE_BITS);
     let (at, mask_at) = (pages.as_ptr(), mask.as_ptr());
-    let (call, bind, moves) = (libc::SYS_mbind, MPOL_BIND, MPOL_MF_MOVE);
+    let (call, bind, moves) = (SYS_mbind, MPOL_BIND, MPOL_MF_MOVE);
     // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them; the policy changes nothing in the
     // pages, which are whole ones of this vector.
     done(unsafe { libc::syscall(call, at, count * PAGE, bind, mask_at, MAX_NODE, moves) })?;
@@ -330,7 +334,7 @@ pub(crate) fn acl_writers(file: &impl AsFd) -> Result<Vec<(&'static str, u32)>, 
     // are all.
     let length = unsafe { libc::fgetxattr(file, name, at, bytes.len()) };
     let length = match Errno::result(length) {
-        Err(Errno::ENODATA | Errno::EOPNOTSUPP) => return Ok(Vec::new()),
+        Err(ENODATA | EOPNOTSUPP) => return Ok(Vec::new()),
         length => usize::try_from(length?).unwrap_or_default(),
     };
     // After a version of four bytes: tag, permissions, id.
@@ -355,28 +359,28 @@ pub(crate) fn acl_writers(file: &impl AsFd) -> Result<Vec<(&'static str, u32)>, 
 sockopt_impl!(
     AttachFilter,
     SetOnly,
-    libc::SOL_SOCKET,
-    libc::SO_ATTACH_FILTER,
-    libc::sock_fprog
+    SOL_SOCKET,
+    SO_ATTACH_FILTER,
+    sock_fprog
 );
 sockopt_impl!(
     AddMembership,
     SetOnly,
-    libc::SOL_NETLINK,
-    libc::NETLINK_ADD_MEMBERSHIP,
+    SOL_NETLINK,
+    NETLINK_ADD_MEMBERSHIP,
     u32
 );
 
 /// Has the kernel drop what is sent to a netlink socket and is of none of these types, by the first message of a datagram.
 pub fn filter_netlink(socket: &impl AsFd, types: &[u16]) -> io::Result<()> {
-    let step = |code: u32, jt: usize, k: u32| -> Result<libc::sock_filter, TryFromIntError> {
+    let step = |code: u32, jt: usize, k: u32| -> Result<sock_filter, TryFromIntError> {
         let (code, jt, jf) = (code.try_into()?, jt.try_into()?, 0);
-        Ok(libc::sock_filter { code, jt, jf, k })
+        Ok(sock_filter { code, jt, jf, k })
     };
     let (load, test, end) = (
-        libc::BPF_LD | libc::BPF_H | libc::BPF_ABS,
-        libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
-        libc::BPF_RET | libc::BPF_K,
+        BPF_LD | BPF_H | BPF_ABS,
+        BPF_JMP | BPF_JEQ | BPF_K,
+        BPF_RET | BPF_K,
     );
     // The type is in the order of this machine (`struct nlmsghdr`), and the filter reads it in that of networks.
     let steps = once(step(load, 0, 4)).chain(
@@ -388,7 +392,7 @@ pub fn filter_netlink(socket: &impl AsFd, types: &[u16]) -> io::Result<()> {
     let steps = steps.chain([step(end, 0, 0), step(end, 0, u32::MAX)]);
     let mut steps: Vec<_> = steps.try_collect().map_err(io::Error::other)?;
     // The kernel reads as many steps as this says, which live until the end of this function.
-    let program = libc::sock_fprog {
+    let program = sock_fprog {
         len: u16::try_from(steps.len()).map_err(io::Error::other)?,
         filter: steps.as_mut_ptr(),
     };
