@@ -61,6 +61,16 @@ impl Topology {
         self.isolated.union(&self.nohz_full)
     }
 
+    /// The cores that have some of these CPUs.
+    pub(crate) fn cores_with<'a>(&'a self, cpus: &'a CpuSet) -> impl Iterator<Item = &'a CpuSet> {
+        self.cores.iter().filter(|core| core.intersects(cpus))
+    }
+
+    /// All CPUs of those cores.
+    pub(crate) fn whole_cores(&self, cpus: &CpuSet) -> CpuSet {
+        CpuSet::union_of(self.cores_with(cpus))
+    }
+
     /// The node of a CPU.
     pub fn node_of(&self, cpu: u32) -> Option<u32> {
         self.nodes

@@ -13,11 +13,11 @@ use crate::plan::data::{
 use crate::plan::hash::{class, hash};
 use crate::plan::note::Note;
 use crate::plan::place::Locations;
-use crate::plan::steering::Rps;
+use crate::plan::rps::{self, Rps};
 use crate::plan::threads::Threads;
 use crate::plan::work::{Work, works};
 use crate::plan::write::writes;
-use crate::plan::{channels, notes, rss, score, steering};
+use crate::plan::{channels, notes, rss, score, xps};
 use crate::policy::{IRQBALANCE, Policy, RDMA, RFS, Rdma, Rfs, SCOPE, Scope};
 
 /// What the plan of one interface takes from all that take part, chosen or not.
@@ -37,37 +37,26 @@ struct Context<'a> {
 pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let locations = &Locations::new(&machine.topology);
     let works = works(machine, locations, policy, selection);
-    let mut loaded = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus));
-    for rdma in works.iter().filter_map(Work::rdma_cpus) {
-        loaded.add(&rdma);
-    }
-    let (threads, rps) = (
-        Threads::new(&works, &loaded),
-        steering::rps(&works, &loaded),
-    );
-    let taken = CpuSet::union_of(rps.values().flat_map(Rps::cpus));
-    let taken = loaded.union(&threads.cpus).union(&taken);
-    let cores = machine.topology.cores.iter();
+    let rdma = CpuSet::union_of(works.iter().filter_map(Work::rdma_cpus));
+    let loaded = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus)).union(&rdma);
+    let (threads, rps) = (Threads::new(&works, &loaded), rps::rps(&works, &loaded));
+    let taken = CpuSet::union_of(rps.values().map(Rps::cpus));
+    let taken = taken.union(&loaded).union(&threads.cpus);
+    let topology = &machine.topology;
+    let queues = works.iter().map(|work| work.interface.rx_queues.len());
     let context = Context {
         selection,
         threads,
         rps,
-        worker_cores: CpuSet::union_of(cores.filter(|core| !core.intersects(&taken))),
-        flow_queues: works
-            .iter()
-            .map(|work| work.interface.rx_queues.len())
-            .sum(),
+        worker_cores: topology.online.difference(&topology.whole_cores(&taken)),
+        flow_queues: queues.sum(),
     };
     let chosen = |work: &&Work<'_>| selection.names.contains(&work.interface.name);
     let chosen = works.iter().filter(chosen);
-    let interfaces = chosen
-        .clone()
-        .map(|work| context.interface(work))
-        .collect_vec();
-    let is_chosen = chosen
-        .clone()
-        .any(|work| work.choice.get(&RFS) != Rfs::Keep);
-    let entries = steering::flow_table(&works).filter(|_| is_chosen);
+    let interfaces = chosen.clone().map(|work| context.interface(work));
+    let interfaces = interfaces.collect_vec();
+    let is_on = |work: &Work<'_>| work.choice.get(&RFS) != Rfs::Keep;
+    let entries = rps::flow_table(&works).filter(|_| chosen.clone().any(is_on));
     let entries = entries.map(|entries| (entries, "one flow table for all interfaces"));
     let (writes, unchanged) = writes(machine, wanted(&interfaces), entries);
     let summary = summary(machine);
@@ -140,7 +129,7 @@ impl Context<'_> {
             node_source: candidates.source,
             unused_node: unused_node(work),
             candidates: candidates.cpus.clone(),
-            candidate_cores: work.locations.cores_in(&candidates.cpus),
+            candidate_cores: topology.cores_with(&candidates.cpus).count(),
             near: candidates.near_to.clone(),
             left_out: candidates.left_out.clone(),
             exclusive,
@@ -152,9 +141,9 @@ impl Context<'_> {
             rules: work.choice.rules.clone(),
             vectors: interface.vectors.iter().map(|v| vector(work, v)).collect(),
             rx_queues,
-            tx_queues: steering::tx(work),
+            tx_queues: xps::plan(work),
             rss,
-            ntuple: steering::ntuple(work),
+            ntuple: rps::ntuple(work),
             threads,
             notes,
         }

@@ -135,12 +135,12 @@ fn near_program(
     let Some((own, now)) = known else {
         return (cpus, None);
     };
-    let within = |sets: &[CpuSet]| CpuSet::union_of(sets.iter().filter(|set| set.intersects(&own)));
     let mut there = cpus.clone();
     if !topology.l3_domains.is_empty() {
-        there = within(&topology.l3_domains).intersection(&cpus);
+        let domains = topology.l3_domains.iter();
+        there = CpuSet::union_of(domains.filter(|l3| l3.intersects(&own))).intersection(&cpus);
     }
-    let mut left = [within(&topology.cores), own.clone(), CpuSet::new()]
+    let mut left = [topology.whole_cores(&own), own.clone(), CpuSet::new()]
         .into_iter()
         .map(|own| there.difference(&own));
     let taken = left.find(|left| !left.is_empty());
@@ -227,13 +227,7 @@ fn widened(
     queues: usize,
     notes: &mut Vec<Note>,
 ) -> Vec<CpuSet> {
-    let cores = |cpus: &CpuSet| {
-        topology
-            .cores
-            .iter()
-            .filter(|core| core.intersects(cpus))
-            .count()
-    };
+    let cores = |cpus: &CpuSet| topology.cores_with(cpus).count();
     let mut tiers = vec![home.cpus.clone()];
     let Some(package) = topology
         .packages

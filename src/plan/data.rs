@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
@@ -58,26 +57,15 @@ impl Plan {
     /// Those of `cpus` on whose cores nothing of the planned interfaces lands: no queue, RDMA vector, polling thread or
     /// RPS work.
     pub fn without_network(&self, topology: &Topology, cpus: &CpuSet) -> CpuSet {
-        let taken = self
-            .interfaces
-            .iter()
-            .map(|interface| {
-                let rdma = interface
-                    .vectors
-                    .iter()
-                    .filter(|v| v.role == Role::Rdma)
-                    .filter_map(|vector| vector.cpus.as_ref());
-                let threads = interface.threads.iter().filter_map(|one| one.cpus.as_ref());
-                let rps = interface
-                    .rx_queues
-                    .iter()
-                    .filter_map(|rx| rx.rps_cpus.as_ref());
-                CpuSet::union_of(rdma.chain(threads).chain(rps)).union(&interface.irq_cpus)
-            })
-            .collect_vec();
-        let taken = CpuSet::union_of(&taken);
-        let cores = topology.cores.iter().filter(|core| core.intersects(&taken));
-        cpus.difference(&CpuSet::union_of(cores))
+        let taken = self.interfaces.iter().flat_map(|interface| {
+            let rdma = interface.vectors.iter().filter(|v| v.role == Role::Rdma);
+            let rdma = rdma.filter_map(|vector| vector.cpus.as_ref());
+            let threads = interface.threads.iter().filter_map(|of| of.cpus.as_ref());
+            let rps = interface.rx_queues.iter();
+            let rps = rps.filter_map(|rx| rx.rps_cpus.as_ref());
+            rdma.chain(threads).chain(rps).chain([&interface.irq_cpus])
+        });
+        cpus.difference(&topology.whole_cores(&CpuSet::union_of(taken)))
     }
 }
 

@@ -11,14 +11,15 @@ pub mod note;
 mod notes;
 mod objective;
 mod place;
+mod rps;
 mod rss;
 mod score;
 mod spread;
-mod steering;
 pub mod stored;
 mod threads;
 mod work;
 mod write;
+mod xps;
 
 pub use build::plan;
 pub use data::{

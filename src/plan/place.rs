@@ -1,7 +1,5 @@
 //! Where CPUs are: core, L3 domain and node of each.
 
-use std::collections::BTreeMap;
-
 use crate::cpuset::CpuSet;
 use crate::machine::Topology;
 
@@ -15,8 +13,6 @@ pub(crate) struct Locations<'a> {
     pub(crate) cores: usize,
     /// The CPUs of each L3 domain.
     pub(crate) domain_sizes: Vec<usize>,
-    /// The cores of each node, as indices into the topology's.
-    pub(crate) nodes: BTreeMap<Option<u32>, Vec<usize>>,
 }
 
 /// Core, L3 domain and node of a CPU.
@@ -29,6 +25,24 @@ pub(crate) struct CpuLocation {
     pub(crate) node: Option<u32>,
     /// Index of its speed class; 0 is the fastest.
     pub(crate) class: usize,
+}
+
+impl CpuLocation {
+    /// The steps to a CPU on another node.
+    pub(crate) const FAR: usize = 3;
+
+    /// How far another CPU is: 0 on the same core, 1 in the same L3 domain, 2 on the same node.
+    pub(crate) fn steps(self, to: Self) -> usize {
+        if self.core == to.core {
+            0
+        } else if self.node != to.node {
+            Self::FAR
+        } else if self.domain == to.domain {
+            1
+        } else {
+            2
+        }
+    }
 }
 
 impl<'a> Locations<'a> {
@@ -63,29 +77,12 @@ impl<'a> Locations<'a> {
         for place in by_cpu.iter().flatten() {
             domain_sizes[place.domain] += 1;
         }
-        let mut nodes: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-        for (core, cpus) in topology.cores.iter().enumerate() {
-            let first = cpus.first().and_then(|cpu| *by_cpu.get(cpu as usize)?);
-            if let Some(place) = first {
-                nodes.entry(place.node).or_default().push(core);
-            }
-        }
         Self {
             topology,
             by_cpu,
             cores: topology.cores.len().max(1),
             domain_sizes,
-            nodes,
         }
-    }
-
-    /// The number of cores with a CPU in the set.
-    pub(crate) fn cores_in(&self, cpus: &CpuSet) -> usize {
-        let mut has_cpu = vec![false; self.cores];
-        for place in cpus.iter().filter_map(|cpu| self.of(cpu)) {
-            has_cpu[place.core] = true;
-        }
-        has_cpu.into_iter().filter(|has| *has).count()
     }
 
     /// The location of a CPU; `None` when it is not online.
@@ -103,5 +100,28 @@ impl<'a> Locations<'a> {
         let before = self.topology.nodes.len();
         let domain = self.of(cpu)?.domain.checked_sub(before)?;
         self.topology.l3_domains.get(domain)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::machine::Node;
+
+    /// Two nodes of four cores, two threads each: CPUs n and n+8 are siblings, node 0 has 0-3 and 8-11.
+    pub(crate) fn two_nodes() -> Topology {
+        let set = |text: &str| CpuSet::parse_list(text).unwrap();
+        let node = |cpus: &str| Node {
+            cpus: set(cpus),
+            ..Node::default()
+        };
+        Topology {
+            online: set("0-15"),
+            possible: 16,
+            cores: (0..8).map(|n| [n, n + 8].into_iter().collect()).collect(),
+            l3_domains: ["0-1,8-9", "2-3,10-11", "4-7,12-15"].map(set).to_vec(),
+            nodes: [(0, node("0-3,8-11")), (1, node("4-7,12-15"))].into(),
+            ..Topology::default()
+        }
     }
 }

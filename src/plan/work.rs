@@ -168,7 +168,7 @@ impl<'a> Work<'a> {
         if self.choice.get(&SIBLINGS) {
             cpus.len()
         } else {
-            self.locations.cores_in(cpus)
+            self.machine.topology.cores_with(cpus).count()
         }
     }
 

@@ -1,0 +1,368 @@
+//! RPS and RFS of each receive queue, by the policy. RPS makes up for missing hardware receive queues
+//! (`Documentation/networking/scaling.rst`).
+
+use std::collections::BTreeMap;
+
+use itertools::Itertools as _;
+
+use crate::cpuset::CpuSet;
+use crate::machine::wording::count;
+use crate::machine::{Role, RxQueue, Topology};
+use crate::plan::data::PlannedRxQueue;
+use crate::plan::note::{Note, UsedFor};
+use crate::plan::place::Locations;
+use crate::plan::work::Work;
+use crate::plan::{candidates, channels};
+use crate::policy::{self, AVOID_CPU0, EXCLUDE, RFS, RPS, Rfs};
+
+/// On machines with at most this many CPUs RPS stays off: to hand a packet to another CPU costs both CPUs more than is
+/// gained.
+const TINY: usize = 4;
+
+/// The most CPUs of a receive queue's RPS set: more cost more in messages between CPUs than they take off one.
+const MOST: usize = 8;
+
+/// RPS of an interface.
+pub(crate) struct Rps {
+    /// Of each receive queue; `None`: left unchanged.
+    sets: Option<Vec<Set>>,
+    why: String,
+    note: Option<Note>,
+}
+
+/// The CPUs to which a receive queue sends packets.
+#[derive(Debug, Clone, Default)]
+struct Set {
+    cpus: CpuSet,
+    /// Those that it can be given, one for each core; of several, as many as `most`.
+    scope: Vec<u32>,
+    most: usize,
+}
+
+/// RPS of all interfaces that take part, by their order. Interfaces and queues get different CPUs before any is shared.
+/// `loaded`: CPUs that take a queue or an RDMA vector.
+pub(crate) fn rps(works: &[Work<'_>], loaded: &CpuSet) -> BTreeMap<usize, Rps> {
+    let has_rdma = works.iter().any(|work| work.rdma_cpus().is_some());
+    // As the placement, by properties of the hardware only.
+    let in_order = works.iter().sorted_by_key(|work| {
+        let interface = work.interface;
+        (&interface.device.address, interface.port, work.order)
+    });
+    let mut all = in_order
+        .map(|work| (work.order, Rps::new(work, loaded, has_rdma)))
+        .collect_vec();
+    if let Some(work) = works.first() {
+        let sets = all.iter_mut().flat_map(|(_, rps)| &mut rps.sets).flatten();
+        deal(work.locations, &mut sets.collect_vec());
+    }
+    all.into_iter().collect()
+}
+
+impl Rps {
+    fn new(work: &Work<'_>, loaded: &CpuSet, has_rdma: bool) -> Self {
+        let queues = work.interface.rx_queues.len();
+        let everywhere = |cpus| {
+            let set = Set {
+                cpus,
+                ..Set::default()
+            };
+            Some(vec![set; queues])
+        };
+        let (sets, why, note) = match work.choice.get(&RPS) {
+            _ if !work.has_placed_queues() => (None, "unchanged: no queue IRQ is placed", None),
+            policy::Rps::Off => (everywhere(CpuSet::new()), "off by the policy", None),
+            policy::Rps::Cpus(wanted) => {
+                let cpus = wanted
+                    .intersection(&work.machine.topology.online)
+                    .difference(&work.choice.get(&EXCLUDE));
+                let why = if cpus.is_empty() {
+                    "off: no CPU that the policy names can be used"
+                } else {
+                    "given by the policy"
+                };
+                let note = candidates::not_all(&wanted, &cpus, UsedFor::Rps);
+                (everywhere(cpus), why, note)
+            }
+            policy::Rps::Auto => match automatic(work, loaded, has_rdma) {
+                Ok((sets, why)) => (Some(sets), why, None),
+                Err((why, note)) => {
+                    let (sets, why) = (everywhere(CpuSet::new()), format!("off: {why}"));
+                    return Self { sets, why, note };
+                }
+            },
+        };
+        let why = why.to_owned();
+        Self { sets, why, note }
+    }
+
+    /// All CPUs to which packets are sent.
+    pub(crate) fn cpus(&self) -> CpuSet {
+        CpuSet::union_of(self.sets.iter().flatten().map(|set| &set.cpus))
+    }
+
+    /// The plan for the receive queues, and notes about RPS. `flow_queues`: receive queues over which a flow table is
+    /// sized.
+    pub(crate) fn plan(
+        &self,
+        work: &Work<'_>,
+        flow_queues: usize,
+    ) -> (Vec<PlannedRxQueue>, Vec<Note>) {
+        // RFS, like RPS, is left unchanged on interfaces without queue vectors.
+        let entries = flow_entries(work.choice.get(&RFS)).filter(|_| work.has_placed_queues());
+        let share = entries.map(|entries| flow_share(entries, flow_queues));
+        let is_on = !self.cpus().is_empty();
+        let mut removed = CpuSet::new();
+        let plan = |(at, queue): (usize, &RxQueue)| {
+            let rps_cpus = self.sets.as_ref().map(|sets| {
+                let wanted = &sets[at].cpus;
+                let kept = as_the_kernel_keeps(&work.machine.topology, queue, wanted);
+                removed.add(&wanted.difference(&kept));
+                kept
+            });
+            let why = match &rps_cpus {
+                Some(cpus) if is_on && cpus.is_empty() => "off: too few idle cores",
+                _ => &self.why,
+            };
+            PlannedRxQueue {
+                queue: queue.index,
+                rps_cpus,
+                rps_flow_cnt: share.filter(|_| queue.rps_flow_cnt.is_some()),
+                why: why.into(),
+            }
+        };
+        let queues = work.interface.rx_queues.iter().enumerate();
+        let plans = queues.map(plan).collect();
+        let removed = (!removed.is_empty()).then_some(Note::RpsFiltered { cpus: removed });
+        (plans, self.note.iter().cloned().chain(removed).collect())
+    }
+}
+
+/// RPS in place of receive queues that the device cannot have: the candidate cores on which no queue of any interface
+/// lands; else why it is off.
+fn automatic(
+    work: &Work<'_>,
+    loaded: &CpuSet,
+    has_rdma: bool,
+) -> Result<(Vec<Set>, &'static str), (String, Option<Note>)> {
+    let (interface, locations) = (work.interface, work.locations);
+    let topology = &work.machine.topology;
+    let (name, queues) = (interface.name.clone(), interface.rx_queues.len());
+    let off = |why: &str, note| Err((why.to_owned(), note));
+    // RPS stays on the local node where the vectors were widened to others.
+    let candidates = work.candidates.tiers.first();
+    let candidates = candidates.unwrap_or(&work.candidates.cpus);
+    let mut free = candidates.difference(&topology.whole_cores(loaded));
+    if free.is_empty() {
+        let rdma = if has_rdma { " or an RDMA IRQ" } else { "" };
+        return Err((format!("every core already has a queue{rdma}"), None));
+    }
+    let cpus = topology.online.len();
+    if cpus <= TINY {
+        let others = topology.online.difference(&work.irq_cpus);
+        let note = (cpus > 1 && !others.is_empty()).then_some(Note::TinyMachine {
+            interface: name,
+            queues,
+            cpus,
+            others,
+        });
+        return off("the machine is too small to gain from it", note);
+    }
+    if interface.is_virtual_function() {
+        return off("the device is an SR-IOV virtual function", None);
+    }
+    match interface.channels {
+        Some(channels) if channels.max_receiving() > channels.receiving() => {
+            // Only if its share of the cores takes more.
+            let advised = channels::advised(work);
+            let advised = advised.filter(|&advised| advised > channels.receiving());
+            let note = advised.map(|advised| Note::MoreQueuesPossible {
+                interface: name,
+                queues,
+                cores: work.core_count(&work.candidates.cpus),
+                channels,
+                advised,
+            });
+            return off("the device can have more queues", note);
+        }
+        None if !has_one_queue(work) => {
+            return off(
+                "the number of queues that the device can have is unknown",
+                None,
+            );
+        }
+        _ => {}
+    }
+    // A queue's packets go to two cores or more, and all of them to no fewer than they come from.
+    let needed = queues.max(2);
+    let cores_in = |cpus: &CpuSet| topology.cores_with(cpus).count();
+    let mut why = "to idle cores: the device has no more queues";
+    let others = free.difference(&topology.whole_cores(&CpuSet::single(0)));
+    let has_choice = others != free && cores_in(&others) >= needed;
+    if work.choice.get(&AVOID_CPU0) && has_choice {
+        free = others;
+        why = "to idle cores (not CPU 0's): the device has no more queues";
+    }
+    let cores = cores_in(&free);
+    if cores < needed {
+        let queues = count(queues, "queue");
+        return Err((format!("too few idle cores: {cores} for {queues}"), None));
+    }
+    let free = topology
+        .cores
+        .iter()
+        .filter_map(|core| core.intersection(&free).first())
+        .collect_vec();
+    let is_slow = interface.supported_mbps.is_some_and(|mbps| mbps <= 1000);
+    let most = if is_slow { MOST / 2 } else { MOST };
+    let set = |queue: &RxQueue| {
+        let interrupted = work
+            .receiver(queue.index)
+            .and_then(|vector| work.target(vector))
+            .unwrap_or_else(|| work.cpu_of(Role::Rx, queue.index).into_iter().collect());
+        Set::near(locations, &free, &interrupted, most)
+    };
+    Ok((interface.rx_queues.iter().map(set).collect(), why))
+}
+
+/// The wanted RPS CPUs of a queue, less those that the kernel removes. Whether it removes the boot CPU shows only in the
+/// file.
+fn as_the_kernel_keeps(topology: &Topology, queue: &RxQueue, wanted: &CpuSet) -> CpuSet {
+    let filter = &topology.rps_filter;
+    let kept = wanted.difference(&filter.intersection(&topology.isolated_or_nohz()));
+    let now = queue.rps_cpus.as_ref().map(|now| &now.cpus);
+    let as_now = now.filter(|now| {
+        !now.is_empty() && now.is_subset(&kept) && kept.difference(now).is_subset(filter)
+    });
+    as_now.unwrap_or(&kept).clone()
+}
+
+/// Whether the device has one queue by nature: its driver supports no other number (the kernel then refuses to read
+/// `xps_cpus`, `netif_is_multiqueue`), or it has one interrupt, as with `INTx`.
+fn has_one_queue(work: &Work<'_>) -> bool {
+    let interface = work.interface;
+    let is_single = || interface.device.irqs.len() == 1;
+    interface.rx_queues.len() == 1
+        && matches!(&interface.tx_queues[..], [tx] if tx.xps_cpus.is_none() || is_single())
+}
+
+impl Set {
+    /// To be given those of some free cores, each by a CPU, that are in an L3 domain of interrupted CPUs if there are two
+    /// of them, else those on their nodes.
+    fn near(locations: &Locations<'_>, free: &[u32], interrupted: &CpuSet, most: usize) -> Self {
+        let own = interrupted.iter().filter_map(|cpu| locations.of(cpu));
+        let own = own.collect_vec();
+        let within = |steps| -> Vec<u32> {
+            let is_near = |cpu: &u32| {
+                let there = locations.of(*cpu);
+                let near =
+                    |there| own.is_empty() || own.iter().any(|own| own.steps(there) <= steps);
+                there.is_some_and(near)
+            };
+            free.iter().copied().filter(is_near).collect()
+        };
+        let mut scope = within(1);
+        if scope.len() < 2 {
+            scope = within(2);
+        }
+        Self {
+            cpus: CpuSet::new(),
+            scope,
+            most,
+        }
+    }
+}
+
+/// Deals cores to receive queues: to each in turn the first of those that the fewest have, two to each, and then what no
+/// queue has.
+fn deal(locations: &Locations<'_>, sets: &mut [&mut Set]) {
+    let mut taken = vec![0_usize; locations.cores];
+    let core = |cpu: u32| locations.of(cpu).map_or(0, |place| place.core);
+    for size in 0..MOST {
+        for set in &mut *sets {
+            if size >= set.most || set.scope.len() < 2 {
+                continue;
+            }
+            let others = set.scope.iter().filter(|cpu| !set.cpus.contains(**cpu));
+            if let Some(&cpu) = others.min_by_key(|&&cpu| (taken[core(cpu)], cpu)) {
+                if size < 2 || taken[core(cpu)] == 0 {
+                    taken[core(cpu)] += 1;
+                    set.cpus.insert(cpu);
+                }
+            }
+        }
+    }
+}
+
+/// Whether ntuple filters are to be on: with RFS, where the driver steers its flows in hardware. `None`: left unchanged.
+pub(crate) fn ntuple(work: &Work<'_>) -> Option<bool> {
+    let has_rfs = matches!(work.choice.get(&RFS), Rfs::Entries(_)) && work.has_placed_queues();
+    work.interface.ntuple.and(has_rfs.then_some(true))
+}
+
+/// The number of entries in the flow table, from the settings of all interfaces: the largest number; 0 when all are off.
+/// `None`: left unchanged.
+pub(crate) fn flow_table(works: &[Work<'_>]) -> Option<u32> {
+    let wanted = works.iter().map(|work| flow_entries(work.choice.get(&RFS)));
+    let is_kept = wanted.clone().contains(&None);
+    wanted.max()?.filter(|&entries| entries > 0 || !is_kept)
+}
+
+/// The number of entries as the kernel rounds it: up to a power of two. `None`: left unchanged.
+fn flow_entries(rfs: Rfs) -> Option<u32> {
+    match rfs {
+        Rfs::Entries(entries) => Some(entries.next_power_of_two()),
+        Rfs::Off => Some(0),
+        Rfs::Keep => None,
+    }
+}
+
+/// The `rps_flow_cnt` of each of `queues` receive queues for a flow table of `entries`: the largest power of two that
+/// fits, because the kernel rounds up.
+fn flow_share(entries: u32, queues: usize) -> u32 {
+    let share = entries / u32::try_from(queues.max(1)).unwrap_or(u32::MAX);
+    match entries {
+        0 => 0,
+        _ => 1 << share.max(1).ilog2(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::place::tests::two_nodes;
+
+    #[test]
+    fn rps_deals_free_cores_two_to_each_queue_and_then_the_rest() {
+        let topology = two_nodes();
+        let locations = Locations::new(&topology);
+        let set = |text: &str| CpuSet::parse_list(text).unwrap();
+        let rps = |free: &str, interrupted: &[&str]| {
+            let first = |core: &CpuSet| core.intersection(&set(free)).first();
+            let free: Vec<u32> = topology.cores.iter().filter_map(first).collect();
+            let wish = |cpus: &&str| Set::near(&locations, &free, &set(cpus), MOST);
+            let mut sets: Vec<Set> = interrupted.iter().map(wish).collect();
+            deal(&locations, &mut sets.iter_mut().collect_vec());
+            sets.iter().map(|set| set.cpus.to_string()).collect_vec()
+        };
+        // Within the L3 domain of node 1, a thread of each core; without two cores there, on the node.
+        assert_eq!(rps("0-3,5-11,13-15", &["4"]), ["5-7"]);
+        assert_eq!(rps("0,2-3,8,10-11", &["1"]), ["0,2-3"]);
+        assert_eq!(rps("2-3,10-11", &["0", "1"]), ["2-3", "2-3"]);
+        assert_eq!(rps("5-7", &["4", "12"]), ["5,7", "5-6"]);
+        assert_eq!(rps("3,11", &["2"]), [""]);
+        // Nothing is known of the queue.
+        assert_eq!(rps("1,4-5", &[""]), ["1,4-5"]);
+    }
+
+    #[test]
+    fn flow_shares_never_add_up_to_more_than_the_table() {
+        for (entries, queues, expected) in [
+            (32768, 16, 2048),
+            (32768, 12, 2048),
+            (32768, 1, 32768),
+            (4, 8, 1),
+        ] {
+            assert_eq!(flow_share(entries, queues), expected, "{entries}/{queues}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! XPS of each transmit queue, by the policy: the online CPUs are divided among them by where completions arrive
+//! (`Documentation/networking/scaling.rst`).
+
+use std::collections::BTreeMap;
+
+use itertools::Itertools as _;
+
+use crate::cpuset::CpuSet;
+use crate::machine::{Role, TxQueue};
+use crate::plan::data::PlannedTxQueue;
+use crate::plan::place::{CpuLocation, Locations};
+use crate::plan::work::Work;
+use crate::policy::{XPS, Xps};
+
+/// The plan for the transmit queues.
+pub(crate) fn plan(work: &Work<'_>) -> Vec<PlannedTxQueue> {
+    let (rx_queues, queues) = (&work.interface.rx_queues, &work.interface.tx_queues);
+    let is_placed = work.has_placed_queues();
+    let policy = work.choice.get(&XPS);
+    let (shares, why) = match policy {
+        _ if !is_placed => (None, "unchanged: no queue IRQ is placed"),
+        Xps::Keep => (None, "kept by the policy"),
+        Xps::Off => (Some(vec![CpuSet::new(); queues.len()]), "off by the policy"),
+        Xps::Auto | Xps::ReceiveQueues => {
+            let completions = queues.iter().map(|tx| work.cpu_of(Role::Tx, tx.index));
+            match completions.collect::<Option<Vec<u32>>>() {
+                Some(cpus) => (
+                    Some(shares(work.locations, &cpus)),
+                    "nearest to the queue's CPU",
+                ),
+                None => (None, "its completion vector is unknown"),
+            }
+        }
+    };
+    let plan = |(at, tx): (usize, &TxQueue)| {
+        // The file xps_cpus does not exist when there is a single transmit queue.
+        let exists = tx.xps_cpus.is_some();
+        let xps_cpus = shares
+            .as_ref()
+            .filter(|_| exists)
+            .map(|shares| shares[at].clone());
+        let why = match &xps_cpus {
+            _ if !exists => "nothing to steer: it is the only transmit queue",
+            Some(cpus) if cpus.is_empty() && policy != Xps::Off => "more transmit queues than CPUs",
+            _ => why,
+        };
+        let receives = || {
+            let numbers = rx_queues.iter().map(|rx| rx.index);
+            numbers
+                .filter(|rx| *rx as usize % queues.len() == tx.index as usize)
+                .collect()
+        };
+        let by_rxqs = policy == Xps::ReceiveQueues && is_placed && exists;
+        PlannedTxQueue {
+            queue: tx.index,
+            xps_cpus,
+            xps_rxqs: (by_rxqs && tx.xps_rxqs.is_some()).then(receives),
+            why: why.into(),
+        }
+    };
+    queues.iter().enumerate().map(plan).collect()
+}
+
+/// Divides the online CPUs among transmit queues; queue k completes on CPU `completions[k]`. Each CPU is in exactly one
+/// set of the result. On nodes with completions, the CPUs of a core go to the nearest queue, of equally near ones to the
+/// one with the fewest CPUs; the CPUs of other nodes are divided evenly, each queue's share in one piece.
+fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
+    let mut shares: Vec<Vec<u32>> = vec![Vec::new(); completions.len()];
+    let at = completions
+        .iter()
+        .map(|&cpu| locations.of(cpu))
+        .collect_vec();
+    let nearest = locations.topology.cores.iter().filter_map(|core| {
+        let first = core.first()?;
+        let here = locations.of(first)?;
+        let steps = |queue: &usize| at[*queue].map_or(CpuLocation::FAR, |there| here.steps(there));
+        let queues = (0..at.len()).min_set_by_key(steps);
+        Some((steps(queues.first()?), first, core, queues, here.node))
+    });
+    let mut give = |queues: &[usize], cpus: &CpuSet| {
+        if let Some(&queue) = queues.iter().min_by_key(|&&queue| shares[queue].len()) {
+            shares[queue].extend(cpus.iter());
+        }
+    };
+    let mut far: BTreeMap<Option<u32>, Vec<u32>> = BTreeMap::new();
+    // Cores with completions come first, so that their CPUs count when the others are divided.
+    for (steps, _, core, queues, node) in
+        nearest.sorted_by_key(|&(steps, first, ..)| (steps, first))
+    {
+        match steps {
+            // Each thread of a core with completions may have its own queue.
+            0 => {
+                for cpu in core.iter() {
+                    let own = queues
+                        .iter()
+                        .copied()
+                        .filter(|&queue| completions[queue] == cpu)
+                        .collect_vec();
+                    give(
+                        if own.is_empty() { &queues } else { &own },
+                        &CpuSet::single(cpu),
+                    );
+                }
+            }
+            CpuLocation::FAR => far.entry(node).or_default().extend(core.iter()),
+            _ => give(&queues, core),
+        }
+    }
+    for cpus in far.values() {
+        deal(cpus, &mut shares);
+    }
+    shares.into_iter().map(CpuSet::from_iter).collect()
+}
+
+/// Divides CPUs in consecutive pieces so that the shares become as even as possible.
+fn deal(cpus: &[u32], shares: &mut [Vec<u32>]) {
+    let mut sizes = shares.iter().map(Vec::len).collect_vec();
+    let mut left = cpus.len();
+    while let (1.., Some(&lowest)) = (left, sizes.iter().min()) {
+        for size in sizes.iter_mut().filter(|size| **size == lowest).take(left) {
+            *size += 1;
+            left -= 1;
+        }
+    }
+    let mut cpus = cpus.iter();
+    for (share, size) in shares.iter_mut().zip(sizes) {
+        share.extend(cpus.by_ref().take(size - share.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::place::tests::two_nodes;
+
+    fn shown(shares: &[CpuSet]) -> Vec<String> {
+        shares.iter().map(CpuSet::to_string).collect()
+    }
+
+    #[test]
+    fn xps_follows_completions_and_parts_all_cpus() {
+        let topology = two_nodes();
+        let locations = Locations::new(&topology);
+        let four = shares(&locations, &[1, 2, 3, 0]);
+        assert_eq!(
+            shown(&four),
+            ["1,4,9,12", "2,5,10,13", "3,6,11,14", "0,7-8,15"]
+        );
+        // Queues on both L3 domains of node 0: each takes its own domain, and half of node 1.
+        assert_eq!(
+            shown(&shares(&locations, &[1, 2])),
+            ["0-1,4-5,8-9,12-13", "2-3,6-7,10-11,14-15"]
+        );
+        assert_eq!(shown(&shares(&locations, &[5])), ["0-15"]);
+        assert!(shares(&locations, &[]).is_empty());
+    }
+}
