@@ -83,13 +83,7 @@ impl Rps {
                 let note = candidates::not_all(&wanted, &cpus, UsedFor::Rps);
                 (everywhere(cpus), why, note)
             }
-            policy::Rps::Auto => match automatic(work, loaded, has_rdma) {
-                Ok((sets, why)) => (Some(sets), why, None),
-                Err((why, note)) => {
-                    let (sets, why) = (everywhere(CpuSet::new()), format!("off: {why}"));
-                    return Self { sets, why, note };
-                }
-            },
+            policy::Rps::Auto => return automatic(work, loaded, has_rdma),
         };
         let why = why.to_owned();
         Self { sets, why, note }
@@ -139,22 +133,22 @@ impl Rps {
 
 /// RPS in place of receive queues that the device cannot have: the candidate cores on which no queue of any interface
 /// lands; else why it is off.
-fn automatic(
-    work: &Work<'_>,
-    loaded: &CpuSet,
-    has_rdma: bool,
-) -> Result<(Vec<Set>, &'static str), (String, Option<Note>)> {
+fn automatic(work: &Work<'_>, loaded: &CpuSet, has_rdma: bool) -> Rps {
     let (interface, locations) = (work.interface, work.locations);
     let topology = &work.machine.topology;
     let (name, queues) = (interface.name.clone(), interface.rx_queues.len());
-    let off = |why: &str, note| Err((why.to_owned(), note));
+    let off = |why: &str, note| Rps {
+        sets: Some(vec![Set::default(); queues]),
+        why: format!("off: {why}"),
+        note,
+    };
     // RPS stays on the local node where the vectors were widened to others.
     let candidates = work.candidates.tiers.first();
     let candidates = candidates.unwrap_or(&work.candidates.cpus);
     let mut free = candidates.difference(&topology.whole_cores(loaded));
     if free.is_empty() {
         let rdma = if has_rdma { " or an RDMA IRQ" } else { "" };
-        return Err((format!("every core already has a queue{rdma}"), None));
+        return off(&format!("every core already has a queue{rdma}"), None);
     }
     let cpus = topology.online.len();
     if cpus <= TINY {
@@ -205,7 +199,7 @@ fn automatic(
     let cores = cores_in(&free);
     if cores < needed {
         let queues = count(queues, "queue");
-        return Err((format!("too few idle cores: {cores} for {queues}"), None));
+        return off(&format!("too few idle cores: {cores} for {queues}"), None);
     }
     let free = topology
         .cores
@@ -221,7 +215,11 @@ fn automatic(
             .unwrap_or_else(|| work.cpu_of(Role::Rx, queue.index).into_iter().collect());
         Set::near(locations, &free, &interrupted, most)
     };
-    Ok((interface.rx_queues.iter().map(set).collect(), why))
+    Rps {
+        sets: Some(interface.rx_queues.iter().map(set).collect()),
+        why: why.to_owned(),
+        note: None,
+    }
 }
 
 /// The wanted RPS CPUs of a queue, less those that the kernel removes. Whether it removes the boot CPU shows only in the
