@@ -42,13 +42,11 @@ fn by_key<'a>(settings: impl Iterator<Item = Setting<'a>>) -> Texts {
 }
 
 /// What a plan wants, by interface, kind and number.
-fn wanted<'a>(plan: &'a Plan) -> BTreeMap<(&'a str, WriteKind, u32), Target<'a>> {
-    let of = |interface: &'a PlannedInterface| {
-        let name = interface.name.as_str();
-        let wanted = interface.wanted();
-        wanted.map(move |one| ((name, one.kind, one.number), one.target))
-    };
-    plan.interfaces.iter().flat_map(of).collect()
+fn wanted(plan: &Plan) -> BTreeMap<(&str, WriteKind, u32), Target<'_>> {
+    let wanted = plan.interfaces.iter().flat_map(PlannedInterface::wanted);
+    wanted
+        .map(|one| ((one.interface, one.kind, one.number), one.target))
+        .collect()
 }
 
 fn id<'a>(setting: &Setting<'a>) -> (&'a str, WriteKind, u32) {

@@ -8,7 +8,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::{Machine, NodeSource, Role, Selection, Vector};
 use crate::plan::candidates::exclusive;
 use crate::plan::data::{
-    DecidedBy, HostSummary, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA, wanted,
+    DecidedBy, HostSummary, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA,
 };
 use crate::plan::hash::{class, hash};
 use crate::plan::note::Note;
@@ -58,7 +58,8 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let is_on = |work: &Work<'_>| work.choice.get(&RFS) != Rfs::Keep;
     let entries = rps::flow_table(&works).filter(|_| chosen.clone().any(is_on));
     let entries = entries.map(|entries| (entries, "one flow table for all interfaces"));
-    let (writes, unchanged) = writes(machine, wanted(&interfaces), entries);
+    let wanted = interfaces.iter().flat_map(PlannedInterface::wanted);
+    let (writes, unchanged) = writes(machine, wanted, entries);
     let summary = summary(machine);
     let mut plan = Plan {
         schema: SCHEMA.to_owned(),

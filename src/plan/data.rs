@@ -328,64 +328,43 @@ pub struct PlannedThread {
     pub why: Arc<str>,
 }
 
-/// What a plan wants of the settings of each interface.
-pub(crate) fn wanted(interfaces: &[PlannedInterface]) -> impl Iterator<Item = (&str, Planned<'_>)> {
-    interfaces.iter().flat_map(|interface| {
-        interface
-            .wanted()
-            .map(|planned| (&*interface.name, planned))
-    })
-}
-
 impl PlannedInterface {
     /// The settings that the plan has an opinion about.
     #[doc(hidden)]
     pub fn wanted<'a>(&'a self) -> impl Iterator<Item = Planned<'a>> {
+        use WriteKind::{NapiThread, Ntuple, Rps, RpsFlow, Rss, Vector, Xps, XpsRxqs};
+        let mut all = Vec::new();
+        let mut add = |kind, number, target: Option<Target<'a>>, why: &'a str| {
+            all.extend(target.map(|target| Planned {
+                interface: &self.name,
+                kind,
+                number,
+                target,
+                why,
+            }));
+        };
         let cpus = |cpus: &'a Option<CpuSet>| cpus.as_ref().map(Target::Cpus);
-        let (vectors, threads) = (self.vectors.iter(), self.threads.iter());
-        let vectors = vectors.map(move |of| (WriteKind::Vector, of.irq, cpus(&of.cpus), &*of.why));
-        let threads =
-            threads.map(move |of| (WriteKind::NapiThread, of.pid, cpus(&of.cpus), &*of.why));
-        let rss = self.rss.iter().map(|rss| {
-            let queues = rss.queues.as_ref().map(Target::Spread);
-            (WriteKind::Rss, 0, queues, &*rss.why)
-        });
-        let rx = self.rx_queues.iter().flat_map(move |rx| {
-            let (rps, flows) = (cpus(&rx.rps_cpus), rx.rps_flow_cnt.map(Target::Count));
-            let share = "its share of the flow table";
-            [
-                (WriteKind::Rps, rx.queue, rps, &*rx.why),
-                (WriteKind::RpsFlow, rx.queue, flows, share),
-            ]
-        });
-        let tx = self.tx_queues.iter().flat_map(move |tx| {
-            let (xps, rxqs) = (cpus(&tx.xps_cpus), cpus(&tx.xps_rxqs));
-            [
-                (WriteKind::Xps, tx.queue, xps, &*tx.why),
-                (
-                    WriteKind::XpsRxqs,
-                    tx.queue,
-                    rxqs,
-                    "flows of this receive queue",
-                ),
-            ]
-        });
-        let ntuple = self.ntuple.map(Target::On);
-        let ntuple = (WriteKind::Ntuple, 0, ntuple, "accelerated RFS");
-        vectors
-            .chain(rss)
-            .chain(threads)
-            .chain(rx)
-            .chain(tx)
-            .chain([ntuple])
-            .filter_map(|(kind, number, target, why)| {
-                Some(Planned {
-                    kind,
-                    number,
-                    target: target?,
-                    why,
-                })
-            })
+        for of in &self.vectors {
+            add(Vector, of.irq, cpus(&of.cpus), &of.why);
+        }
+        if let Some(of) = &self.rss {
+            add(Rss, 0, of.queues.as_ref().map(Target::Spread), &of.why);
+        }
+        for of in &self.threads {
+            add(NapiThread, of.pid, cpus(&of.cpus), &of.why);
+        }
+        for of in &self.rx_queues {
+            let flows = of.rps_flow_cnt.map(Target::Count);
+            add(Rps, of.queue, cpus(&of.rps_cpus), &of.why);
+            add(RpsFlow, of.queue, flows, "its share of the flow table");
+        }
+        for of in &self.tx_queues {
+            let rxqs = cpus(&of.xps_rxqs);
+            add(Xps, of.queue, cpus(&of.xps_cpus), &of.why);
+            add(XpsRxqs, of.queue, rxqs, "flows of this receive queue");
+        }
+        add(Ntuple, 0, self.ntuple.map(Target::On), "accelerated RFS");
+        all.into_iter()
     }
 
     /// The planned CPUs of vectors, threads and queues.

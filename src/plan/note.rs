@@ -1,7 +1,6 @@
 //! Notes of plans and reports: what a person should know, as data. Decisions match on the variant; the text is for
 //! people.
 
-pub mod advice;
 mod text;
 
 use itertools::Itertools as _;

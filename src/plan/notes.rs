@@ -1,9 +1,10 @@
-//! The notes of a plan.
-
-use std::collections::BTreeSet;
+//! The notes of a plan, and what to do about each.
 
 use itertools::Itertools as _;
 
+use crate::machine::others::{Arguments, SCRIPT_PATH};
+use crate::machine::setting::queue_file;
+use crate::machine::wording::{selector, word};
 use crate::machine::{Machine, NodeSource, Rss, Selection, Vector};
 use crate::plan::candidates::exclusive;
 use crate::plan::channels;
@@ -269,13 +270,14 @@ pub(crate) fn add_irqbalance(machine: &Machine, action: Balancer, plan: &mut Pla
     let Some(running) = machine.other_tools.irqbalance.clone() else {
         return;
     };
-    let planned = plan
-        .interfaces
-        .iter()
-        .flat_map(|one| &one.vectors)
-        .filter(|vector| vector.cpus.is_some());
+    let vectors = plan.interfaces.iter().flat_map(|one| &one.vectors);
+    let planned = vectors.filter(|vector| vector.cpus.is_some());
     // An IRQ that two interfaces share is listed with both.
-    let irqs: BTreeSet<u32> = planned.map(|vector| vector.irq).collect();
+    let irqs = planned
+        .map(|vector| vector.irq)
+        .sorted()
+        .dedup()
+        .collect_vec();
     let (pid, lasts) = (running.pid, running.uses_policy_script);
     plan.notes.push(Note::IrqbalanceRunning {
         pid,
@@ -289,7 +291,139 @@ pub(crate) fn add_irqbalance(machine: &Machine, action: Balancer, plan: &mut Pla
     plan.irqbalance = Some(IrqbalancePlan {
         pid,
         action,
-        irqs: irqs.into_iter().collect(),
+        irqs,
         lasts,
     });
+}
+
+/// What follows from a note: a command, or a sentence where no command does it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advice {
+    pub text: String,
+    /// Whether it is only what one may also do, and repairs nothing.
+    pub optional: bool,
+}
+
+impl Note {
+    /// What to do about it.
+    pub fn advice(&self) -> Option<Advice> {
+        let command = self.command();
+        let optional = match self {
+            Self::RssBeyondCandidates { .. } | Self::ChannelsDiffer { .. } => false,
+            Self::VmbusChannels { .. } => true,
+            _ => command.is_some(),
+        };
+        let text = match command {
+            Some((command, interface)) => format!("{command} {}", selector(interface)),
+            None => self.deed()?,
+        };
+        Some(Advice { text, optional })
+    }
+
+    /// The `nicpin` command that follows, without its last argument, and that argument: an interface. Interfaces with
+    /// the same command can be given together.
+    pub fn command(&self) -> Option<(String, &str)> {
+        let (options, interface) = match self {
+            Self::QueuesExceedCores {
+                interface,
+                irq_cores: Some(cores),
+                ..
+            } => (format!("--irq-cores {cores} --rss candidates"), interface),
+            Self::RssBeyondCandidates {
+                interface,
+                avoidable: true,
+                ..
+            } => ("--rss candidates".to_owned(), interface),
+            Self::QueuesExceedCores {
+                interface,
+                advised: Some(channels),
+                ..
+            }
+            | Self::MoreQueuesPossible {
+                interface,
+                advised: channels,
+                ..
+            }
+            | Self::ChannelsDiffer {
+                interface,
+                wanted: channels,
+                ..
+            } => (format!("--channels {channels}"), interface),
+            Self::TinyMachine {
+                interface, others, ..
+            } => (format!("--rps {others}"), interface),
+            Self::VectorsShared {
+                owner,
+                planned: false,
+            } => return Some(("nicpin plan".to_owned(), owner)),
+            _ => return None,
+        };
+        Some((format!("nicpin apply {options}"), interface))
+    }
+
+    /// What to do where no command of nicpin does it.
+    fn deed(&self) -> Option<String> {
+        Some(match self {
+            Self::VmbusChannels { device, .. } => {
+                let file = format!("/sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu");
+                format!("echo CPU > {}", word(&file))
+            }
+            Self::VectorsUnreadable {
+                missing: Some(_), ..
+            } => "mount it, or include it in the copy".into(),
+            Self::VectorsUnreadable { .. } => "run again, or include them in the copy".into(),
+            Self::VectorsVanished { .. } => "run again".into(),
+            Self::XpsRxqsSet { interface, queues } => {
+                let file = |queue: &u32| queue_file(interface, "tx", *queue, "xps_rxqs");
+                let files = queues.iter().map(|queue| word(&file(queue)).into_owned());
+                let to = if queues.len() == 1 { ">" } else { "| tee" };
+                format!("echo 0 {to} {}", files.format(" "))
+            }
+            Self::ThreadedNapi { placed: true, .. } => return None,
+            Self::ThreadedNapi {
+                interface, pids, ..
+            } => match pids.first() {
+                Some(pid) => format!("taskset -pc CPU {pid}"),
+                None => {
+                    let file = format!("/sys/class/net/{interface}/threaded");
+                    format!("echo 0 > {}", word(&file))
+                }
+            },
+            Self::IrqbalanceUnknown { .. } => "run as root".into(),
+            Self::CloudScript { .. } => {
+                "run nicpin apply after it; nicpin check reports whether it has run since".into()
+            }
+            Self::TunedRunning { .. } => {
+                "run nicpin apply after tuned: After=tuned.service in its unit".into()
+            }
+            Self::LinkIrqAffinity { .. } => {
+                "remove the line, or run nicpin apply after such events".into()
+            }
+            Self::IrqbalanceRunning {
+                action,
+                lasts,
+                irqs,
+                left_alone,
+                policy_script,
+                arguments,
+                ..
+            } => match (action, policy_script, arguments) {
+                (Balancer::Stop, ..) => "systemctl disable irqbalance".into(),
+                (Balancer::Ignore, ..) if *left_alone > 0 && left_alone == irqs => return None,
+                (Balancer::Ignore | Balancer::Refuse, ..) => "nicpin apply --irqbalance ban".into(),
+                // A ban by IRQ number would apply to another IRQ after a reboot.
+                (Balancer::Ban, ..) if *lasts => return None,
+                (Balancer::Ban, Some(script), _) => {
+                    format!("call nicpin irqbalance-policy in {script}, as {SCRIPT_PATH} does")
+                }
+                (Balancer::Ban, None, Some(Arguments { file, variable })) => {
+                    format!("{variable}=\"--policyscript={SCRIPT_PATH}\" in {file}")
+                }
+                (Balancer::Ban, None, None) => {
+                    format!("add --policyscript={SCRIPT_PATH} to the arguments of its service")
+                }
+            },
+            _ => return None,
+        })
+    }
 }

@@ -61,8 +61,9 @@ struct Core {
 /// The queues on each core, and those that are arranged.
 pub(crate) struct Spread<'a> {
     locations: &'a Locations<'a>,
-    /// The core of each CPU.
-    of_cpu: Vec<Option<usize>>,
+    /// The CPUs each of which counts as a core.
+    apart: CpuSet,
+    /// By the first CPU of each core; empty at other CPUs.
     cores: Vec<Core>,
     sets: Vec<Set>,
     queues: Vec<Queue>,
@@ -74,40 +75,34 @@ pub(crate) struct Spread<'a> {
 
 impl<'a> Spread<'a> {
     /// `apart`: the CPUs each of which counts as a core.
-    pub(crate) fn new(locations: &'a Locations<'a>, apart: &CpuSet) -> Self {
+    pub(crate) fn new(locations: &'a Locations<'a>, apart: CpuSet) -> Self {
         let online = &locations.topology.online;
         let end = online.last().map_or(0, |last| last as usize + 1);
-        let mut of_cpu = vec![None; end];
-        let mut cores: Vec<Core> = Vec::new();
-        for cpu in online.iter() {
-            let first = locations.core_of(cpu).and_then(CpuSet::first);
-            let first = first.filter(|&first| first < cpu && !apart.contains(cpu));
-            let core = first
-                .and_then(|first| of_cpu[first as usize])
-                .unwrap_or(cores.len());
-            if core == cores.len() {
-                cores.push(Core {
-                    place: locations.of(cpu).unwrap_or_default(),
-                    ..Core::default()
-                });
-            }
-            cores[core].cpus.push(cpu);
-            of_cpu[cpu as usize] = Some(core);
-        }
-        Self {
+        let mut spread = Self {
             locations,
-            of_cpu,
-            cores,
+            apart,
+            cores: Vec::new(),
             sets: Vec::new(),
             queues: Vec::new(),
             in_domain: vec![0; locations.domain_sizes.len()],
             on_cpu: vec![0; end],
             last: None,
+        };
+        spread.cores.resize_with(end, Core::default);
+        for cpu in online.iter() {
+            if let (Some(core), Some(place)) = (spread.core(cpu), locations.of(cpu)) {
+                spread.cores[core].cpus.push(cpu);
+                spread.cores[core].place = place;
+            }
         }
+        spread
     }
 
     fn core(&self, cpu: u32) -> Option<usize> {
-        *self.of_cpu.get(cpu as usize)?
+        self.locations.of(cpu)?;
+        let core = self.locations.core_of(cpu);
+        let core = core.filter(|_| !self.apart.contains(cpu));
+        Some(core.and_then(CpuSet::first).unwrap_or(cpu) as usize)
     }
 
     /// The number of a set of candidates.
@@ -193,15 +188,13 @@ impl<'a> Spread<'a> {
 
     /// The best core of a set of those with fewer than `most` queues.
     fn best(&self, set: usize, most: usize) -> Option<usize> {
-        let fits = self.sets[set]
-            .cores
-            .iter()
-            .copied()
-            .filter(|&core| self.cores[core].queues < most);
-        let load = |core: usize| (self.cores[core].load, self.cores[core].queues);
-        let rank = |core| self.rank(set, core);
-        // Ranks are compared, and found, of those alone that are equally loaded.
-        fits.min_by(|&a, &b| (load(a).cmp(&load(b))).then_with(|| rank(a).cmp(&rank(b))))
+        let cores = self.sets[set].cores.iter().copied();
+        cores
+            .filter(|&core| self.cores[core].queues < most)
+            .min_by_key(|&core| {
+                let Core { load, queues, .. } = self.cores[core];
+                (load, queues, self.rank(set, core))
+            })
     }
 
     /// Places one queue more, of no weight, on a core with the fewest, and returns its CPU.

@@ -13,7 +13,7 @@ use crate::machine::setting::FLOW_ENTRIES;
 use crate::machine::{Interface, Machine, Vector, WriteKind};
 use crate::plan::build::summary;
 use crate::plan::data::{
-    HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA, wanted,
+    HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA,
 };
 use crate::plan::hash::{class, hash};
 use crate::plan::notes::add_irqbalance;
@@ -73,12 +73,12 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
             change.interface
         )));
     }
-    let mut targets = Targets::new();
-    for (interface, planned) in wanted(&plan.interfaces) {
-        let path = planned.kind.path(interface, planned.number);
-        let setting = (interface, planned.kind, path);
-        targets.entry(setting).or_insert(planned.target);
-    }
+    let wanted = plan.interfaces.iter().flat_map(PlannedInterface::wanted);
+    let with_path = wanted.map(|one| {
+        let path = one.kind.path(one.interface, one.number);
+        ((one.interface, one.kind, path), one.target)
+    });
+    let targets = with_path.collect();
     for write in &plan.writes {
         if let Some(why) = contradiction(&plan, &targets, write) {
             let path = &write.path;
@@ -143,7 +143,8 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
         .iter()
         .find(|w| w.kind == WriteKind::Sysctl)
         .and_then(|write| Some((write.value.parse().ok()?, &*write.why)));
-    let (writes, unchanged) = writes(machine, wanted(&interfaces), entries);
+    let wanted = interfaces.iter().flat_map(PlannedInterface::wanted);
+    let (writes, unchanged) = writes(machine, wanted, entries);
     let mut plan = Plan {
         hash: hash(&host, &interfaces),
         class: class(machine),

@@ -316,7 +316,7 @@ enum How {
 fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
     let apart = works.iter().filter(|work| work.choice.get(&SIBLINGS));
     let apart = CpuSet::union_of(apart.map(|work| &work.candidates.cpus));
-    let mut spread = Spread::new(locations, &apart);
+    let mut spread = Spread::new(locations, apart);
     // The queues on each core and L3 domain that come before one.
     let mut on_core = vec![0; locations.cores];
     let mut on_l3 = vec![0; locations.domain_sizes.len()];

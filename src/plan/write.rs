@@ -1,8 +1,8 @@
 //! What a plan wants of each setting, and the writes that this takes on the machine as it is.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, MaskWidth, QueueSet};
@@ -29,6 +29,8 @@ pub struct Write {
 /// The plan for a setting.
 #[derive(Debug, Clone, Copy)]
 pub struct Planned<'a> {
+    /// Empty for a setting of the whole machine.
+    pub interface: &'a str,
     pub kind: WriteKind,
     /// As in [`Setting`](crate::machine::Setting).
     pub number: u32,
@@ -97,25 +99,25 @@ impl Target<'_> {
 /// Settings that the machine does not have are left out. `flow_entries`: the size of its flow table, and the reason.
 pub(crate) fn writes<'a>(
     machine: &'a Machine,
-    wanted: impl Iterator<Item = (&'a str, Planned<'a>)>,
+    wanted: impl Iterator<Item = Planned<'a>>,
     flow_entries: Option<(u32, &'a str)>,
 ) -> (Vec<Write>, usize) {
-    let key = |setting: &Setting<'a>| (setting.kind, setting.number, setting.interface());
-    let now = machine.settings().sorted_by_key(key).collect_vec();
+    let now = machine.settings();
+    let now = now.map(|now| ((now.interface(), now.kind, now.number), now));
+    let now: BTreeMap<_, Setting<'_>> = now.collect();
     let flow_table = flow_entries.map(|(entries, why)| Planned {
+        interface: "",
         kind: WriteKind::Sysctl,
         number: 0,
         target: Target::Count(entries),
         why,
     });
     let (mut writes, mut unchanged) = (Vec::new(), 0);
-    let [mut owner, mut reason] = [""; 2].map(Arc::from);
-    for (interface, planned) in wanted.chain(flow_table.map(|table| ("", table))) {
-        let wanted = (planned.kind, planned.number, interface);
-        let Ok(at) = now.binary_search_by_key(&wanted, key) else {
+    for planned in wanted.chain(flow_table) {
+        let id = (planned.interface, planned.kind, planned.number);
+        let Some(setting) = now.get(&id) else {
             continue;
         };
-        let setting = now[at];
         let possible = machine.topology.possible;
         match planned.target.to_write(setting.value, possible) {
             None => unchanged += 1,
@@ -124,19 +126,11 @@ pub(crate) fn writes<'a>(
                 path: setting.path(),
                 value,
                 current: setting.text(),
-                interface: again(&mut owner, interface),
-                why: again(&mut reason, planned.why),
+                interface: planned.interface.into(),
+                why: planned.why.into(),
             }),
         }
     }
     writes.sort_by_key(|write| write.kind);
     (writes, unchanged)
-}
-
-/// A text; the last one, where it is the same again.
-fn again(last: &mut Arc<str>, text: &str) -> Arc<str> {
-    if **last != *text {
-        *last = text.into();
-    }
-    Arc::clone(last)
 }

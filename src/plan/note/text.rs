@@ -15,15 +15,12 @@ use crate::policy::Balancer;
 pub(super) const FLAP: &str = "a change takes the link down for a moment";
 
 pub(super) fn cpus_unusable(wanted: &CpuSet, missing: &CpuSet, for_rps: bool) -> String {
-    let list = wanted.short();
-    if wanted == missing && !for_rps {
+    let (list, missing) = (wanted.short(), missing.short());
+    if list == missing && !for_rps {
         return format!("unchanged: none of the policy's CPUs ({list}) can be used");
     }
     let rps = if for_rps { " for RPS" } else { "" };
-    format!(
-        "CPUs {} of the policy's CPUs{rps} ({list}) are absent, offline or excluded",
-        missing.short()
-    )
+    format!("CPUs {missing} of the policy's CPUs{rps} ({list}) are absent, offline or excluded")
 }
 
 /// What became of the wish that interrupts are near a program.
@@ -48,10 +45,10 @@ pub(super) fn near(
     now: Option<&CpuSet>,
     found: Found,
 ) -> String {
-    let name = program.unwrap_or("a program");
-    let of = match program {
-        Some(program) => format!("{program}, which may use CPUs {}", cpus.short()),
-        None => format!("CPUs {}", cpus.short()),
+    let list = cpus.short();
+    let (name, of) = match program {
+        Some(program) => (program, format!("{program}, which may use CPUs {list}")),
+        None => ("a program", format!("CPUs {list}")),
     };
     let text = match found {
         Found::There => format!("near {of}"),
@@ -110,19 +107,21 @@ pub(super) fn queues_exceed_cores(
 }
 
 pub(super) fn not_planned(down: &[String], functions: &[UnusedFunction]) -> String {
+    let mut parts = Vec::new();
+    if !down.is_empty() {
+        parts.push(format!("{} (down, no IRQs requested)", few(down)));
+    }
     let by_driver = functions
         .iter()
-        .map(|function| (&function.driver, &function.address))
+        .map(|of| (&of.driver, &of.address))
         .into_group_map();
-    let of_driver = |(driver, addresses): (&Option<String>, Vec<&String>)| match driver {
-        Some(driver) => format!("{} (driver {driver}, no interface here)", few(addresses)),
-        None => format!("{} (no driver)", few(addresses)),
-    };
-    (!down.is_empty())
-        .then(|| format!("{} (down, no IRQs requested)", few(down)))
-        .into_iter()
-        .chain(by_driver.into_iter().sorted().map(of_driver))
-        .join(", ")
+    for (driver, addresses) in by_driver.into_iter().sorted() {
+        parts.push(match driver {
+            Some(driver) => format!("{} (driver {driver}, no interface here)", few(addresses)),
+            None => format!("{} (no driver)", few(addresses)),
+        });
+    }
+    parts.join(", ")
 }
 
 /// What irqbalance does to the planned IRQs, and what apply does about it.
@@ -167,13 +166,14 @@ pub(super) fn channels(requested: Option<u32>) -> String {
 }
 
 pub(super) fn vmbus(channels: &[VmbusChannel]) -> String {
-    if channels.is_empty() {
-        return "unknown".to_owned();
-    }
-    channels
+    let mut list = channels
         .iter()
-        .map(|one| format!("{} -> {}", one.id, one.cpu))
-        .join(", ")
+        .map(|one| format!("{} -> {}", one.id, one.cpu));
+    if channels.is_empty() {
+        "unknown".to_owned()
+    } else {
+        list.join(", ")
+    }
 }
 
 pub(super) fn named(vectors: &[UnknownVector]) -> String {
