@@ -137,25 +137,13 @@ impl CpuSet {
 
     /// The mask as the kernel prints and accepts it at `width`; `None` when a CPU does not fit.
     pub fn to_mask(&self, width: MaskWidth) -> Option<String> {
-        if !self.fits(width) {
-            return None;
-        }
-        let digits = width.digits as usize;
-        // Nearly all digits of a wide mask are 0.
-        let mut mask = "00000000,".repeat(digits.div_ceil(8)).into_bytes();
-        mask.pop();
-        mask.drain(..(8 - digits % 8) % 8);
-        let last = mask.len() - 1;
-        for (index, mut word) in self.used_words() {
-            while word != 0 {
-                let digit = word.trailing_zeros() / 4;
-                let place = (index * 16 + digit) as usize;
-                let value = word >> (digit * 4) & 0xf;
-                mask[last - place - place / 8] = b"0123456789abcdef"[value as usize];
-                word ^= value << (digit * 4);
-            }
-        }
-        String::from_utf8(mask).ok()
+        let group = |at: u32| {
+            let word = self.0.get(at as usize / 2).copied().unwrap_or(0);
+            let digits = (width.digits - at * 8).min(8) as usize;
+            format!("{:0digits$x}", word >> (at % 2 * 32) & 0xffff_ffff)
+        };
+        let groups = (0..width.digits.div_ceil(8)).rev();
+        self.fits(width).then(|| groups.map(group).join(","))
     }
 }
 

@@ -194,11 +194,9 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
     let topology = &machine.topology;
     let (near, _) = near(machine, selector, interfaces)?;
     // The device's node, even if it has no CPU.
-    let from = machine
-        .interfaces
-        .iter()
-        .find(|read| interfaces.iter().any(|planned| planned.name == read.name))
-        .and_then(|interface| interface.device.node)
+    let from = interfaces
+        .first()
+        .and_then(|first| machine.interface(&first.name)?.device.node)
         .filter(|node| topology.nodes.contains_key(node))
         .or(near.first())
         .unwrap_or_default();

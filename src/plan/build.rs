@@ -17,8 +17,8 @@ use crate::plan::rps::{self, Rps};
 use crate::plan::threads::Threads;
 use crate::plan::work::{Work, works};
 use crate::plan::write::writes;
-use crate::plan::{channels, notes, rss, score, xps};
-use crate::policy::{IRQBALANCE, Policy, RDMA, RFS, Rdma, Rfs, SCOPE, Scope};
+use crate::plan::{device, notes, score, xps};
+use crate::policy::{IRQBALANCE, KEEP_RDMA, Policy, RFS, Rfs, SCOPE, Scope};
 
 /// What the plan of one interface takes from all that take part, chosen or not.
 struct Context<'a> {
@@ -68,7 +68,7 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
         score: score::score(machine, locations, &interfaces, true),
         score_now: score::score(machine, locations, &interfaces, false),
         host: summary,
-        channels: chosen.filter_map(channels::change).collect(),
+        channels: chosen.filter_map(device::channels).collect(),
         interfaces,
         writes,
         unchanged,
@@ -106,7 +106,7 @@ impl Context<'_> {
         let (interface, topology) = (work.interface, &work.machine.topology);
         let candidates = &work.candidates;
         let (rx_queues, about_rps) = self.rps[&work.order].plan(work, self.flow_queues);
-        let (rss, rss_note) = rss::plan(work);
+        let (rss, rss_note) = device::rss(work);
         let (threads, threads_note) = self.threads.of(work);
         let mut notes = candidates.notes.clone();
         notes.extend(notes::of_interface(work, self.selection, rss.as_ref()));
@@ -206,7 +206,7 @@ fn why(work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
                     "control IRQ; moved off a CPU of an exclusive cpuset partition"
                 }
             }
-            (Role::Rdma, None) if work.choice.get(&RDMA) == Rdma::Keep => "kept by the policy",
+            (Role::Rdma, None) if work.choice.get(&KEEP_RDMA) => "kept by the policy",
             (_, None) => "no usable CPU",
             (_, Some(cpus)) => return placed(work, vector, cpus),
         }

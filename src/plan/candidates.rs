@@ -10,8 +10,8 @@ use crate::machine::{Interface, Machine, Program, Topology};
 use crate::plan::data::{LeftOut, PlannedNear};
 use crate::plan::note::{Found, Note, UsedFor};
 use crate::policy::{
-    AVOID_CPU0, AVOID_EXCLUSIVE, Choice, Domains, EXCLUDE, GROUP, Group, IRQ_CORES, L3, NEAR, Near,
-    PER, Per, SCOPE, Scope, WIDEN, Widen,
+    AVOID_CPU0, AVOID_EXCLUSIVE, Choice, EXCLUDE, GROUP, Group, IRQ_CORES, NEAR, Near, ONE_PER_L3,
+    PACK_L3, SCOPE, Scope, WIDEN,
 };
 
 /// An interface's node and candidate CPUs.
@@ -69,9 +69,9 @@ pub(crate) fn candidates(
         if let Some(wanted) = choice.get(&NEAR) {
             (cpus, near_to) = near_program(machine, wanted, cpus, &mut notes);
         }
-        match (choice.get(&IRQ_CORES), choice.get(&PER)) {
-            (None, Per::Core) => cpus,
-            (most, per) => first_cores(topology, &cpus, most, per, choice),
+        match (choice.get(&IRQ_CORES), choice.get(&ONE_PER_L3)) {
+            (None, false) => cpus,
+            _ => first_cores(topology, &cpus, choice),
         }
     };
     if tiers.len() < 2 {
@@ -112,15 +112,13 @@ fn near_program(
     notes: &mut Vec<Note>,
 ) -> (CpuSet, Option<PlannedNear>) {
     let topology = &machine.topology;
-    let mut program = None;
-    let known = match wanted {
-        Near::Cpus(own) => Some((own.clone(), Some(own))),
+    let (own, now, program) = match wanted {
+        Near::Cpus(own) => (own.clone(), Some(own), None),
         Near::Program(wanted) => {
-            program = Some(wanted.to_string());
-            let known = machine.programs.get(&wanted);
-            if known.is_none() {
+            let program = Some(wanted.to_string());
+            let Some(known) = machine.programs.get(&wanted) else {
                 notes.push(Note::Near {
-                    program: program.clone(),
+                    program,
                     cpus: CpuSet::new(),
                     now: None,
                     found: match wanted {
@@ -128,12 +126,10 @@ fn near_program(
                         Program::Unit(_) => Found::NotRunning,
                     },
                 });
-            }
-            known.map(|known| (known.cpus.clone(), known.now.clone()))
+                return (cpus, None);
+            };
+            (known.cpus.clone(), known.now.clone(), program)
         }
-    };
-    let Some((own, now)) = known else {
-        return (cpus, None);
     };
     let mut there = cpus.clone();
     if !topology.l3_domains.is_empty() {
@@ -204,7 +200,7 @@ fn scoped(
         }
         Scope::Local | Scope::Hint | Scope::Cpus(_) => {
             let node = home.nodes.first();
-            return match node.filter(|_| choice.get(&WIDEN) == Widen::Package) {
+            return match node.filter(|_| choice.get(&WIDEN)) {
                 Some(node) => widened(topology, node, home, usable, queues, notes),
                 None => vec![home.cpus.clone()],
             };
@@ -367,43 +363,32 @@ fn of_home(topology: &Topology, interface: &Interface, home: &Home, notes: &mut 
 
 /// At most `most` cores of each node, distributed over the node's L3 domains or of as few as possible, or one core of each; fast cores
 /// first, the core of CPU 0 last.
-fn first_cores(
-    topology: &Topology,
-    cpus: &CpuSet,
-    most: Option<usize>,
-    per: Per,
-    choice: &Choice,
-) -> CpuSet {
-    let (avoid_cpu0, packs) = (choice.get(&AVOID_CPU0), choice.get(&L3) == Domains::Pack);
-    let place =
-        |groups: &[CpuSet], core: &CpuSet| groups.iter().position(|group| group.intersects(core));
+fn first_cores(topology: &Topology, cpus: &CpuSet, choice: &Choice) -> CpuSet {
+    let (avoid_cpu0, packs) = (choice.get(&AVOID_CPU0), choice.get(&PACK_L3));
+    let one_per_l3 = choice.get(&ONE_PER_L3);
+    let most = choice.get(&IRQ_CORES).unwrap_or(usize::MAX);
     let mut chosen = CpuSet::new();
     for node in topology.nodes.values() {
         let own = cpus.intersection(&node.cpus);
-        let ranked = topology
-            .cores
-            .iter()
-            .map(|core| core.intersection(&own))
-            .filter(|core| !core.is_empty())
-            .map(|core| {
-                let class = place(&topology.speed_classes, &core).unwrap_or(0);
-                let last = avoid_cpu0 && core.contains(0);
-                (last, class, place(&topology.l3_domains, &core), core)
-            });
         let mut in_domain: BTreeMap<_, usize> = BTreeMap::new();
-        let turns = ranked
-            .sorted_by_key(|(last, class, domain, core)| (*last, *class, *domain, core.first()))
-            .map(|(last, class, domain, core)| {
-                let turns = in_domain.entry(domain).or_default();
-                *turns += 1;
-                (*turns, (last, class, domain, core))
-            })
-            .filter(|(turn, _)| per == Per::Core || *turn == 1);
-        // The k-th core of every domain comes before the k+1-th of any.
-        let ordered = turns.sorted_by_key(|(turn, (last, class, ..))| {
-            (*last, *class, if packs { 0 } else { *turn })
+        let ranked = topology.cores_with(&own).map(|core| {
+            let core = core.intersection(&own);
+            let place = |of: &[CpuSet]| of.iter().position(|group| group.intersects(&core));
+            let class = place(&topology.speed_classes).unwrap_or(0);
+            let rank = (avoid_cpu0 && core.contains(0), class);
+            (rank, place(&topology.l3_domains), core)
         });
-        for (_, (.., core)) in ordered.take(most.unwrap_or(usize::MAX)) {
+        // The k-th core of every domain comes before the k+1-th of any.
+        let ordered = ranked
+            .sorted_by_key(|(rank, domain, core)| (*rank, *domain, core.first()))
+            .map(|(rank, domain, core)| {
+                let turn = in_domain.entry(domain).or_default();
+                *turn += 1;
+                (rank, *turn, core)
+            })
+            .filter(|(_, turn, _)| !one_per_l3 || *turn == 1)
+            .sorted_by_key(|(rank, turn, _)| (*rank, if packs { 0 } else { *turn }));
+        for (.., core) in ordered.take(most) {
             chosen.add(&core);
         }
     }

@@ -4,15 +4,14 @@
 pub mod binding;
 mod build;
 mod candidates;
-mod channels;
 mod data;
+mod device;
 mod hash;
 pub mod note;
 mod notes;
 mod objective;
 mod place;
 mod rps;
-mod rss;
 mod score;
 mod spread;
 pub mod stored;

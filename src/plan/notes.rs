@@ -7,8 +7,8 @@ use crate::machine::setting::queue_file;
 use crate::machine::wording::{selector, word};
 use crate::machine::{Machine, NodeSource, Rss, Selection, Vector};
 use crate::plan::candidates::exclusive;
-use crate::plan::channels;
 use crate::plan::data::{IrqbalancePlan, Plan, PlannedRss};
+use crate::plan::device::advised_channels;
 use crate::plan::note::{NoVectors, Note};
 use crate::plan::work::Work;
 use crate::policy::{Balancer, CHANNELS, ChannelCount, IRQ_CORES, Policy, SCOPE, Scope, XPS, Xps};
@@ -178,7 +178,7 @@ fn too_many_queues(work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
         queues,
         cores,
         node: work.candidates.node.filter(holds_all),
-        advised: channels::advised(work).filter(|&advised| (advised as usize) < queues),
+        advised: advised_channels(work).filter(|&advised| (advised as usize) < queues),
         fixed: interface.channels_fixed,
         irq_cores: work.choice.get(&IRQ_CORES).filter(|_| can_reach_fewer),
     })
@@ -382,13 +382,15 @@ impl Note {
             Self::ThreadedNapi { placed: true, .. } => return None,
             Self::ThreadedNapi {
                 interface, pids, ..
-            } => match pids.first() {
-                Some(pid) => format!("taskset -pc CPU {pid}"),
-                None => {
-                    let file = format!("/sys/class/net/{interface}/threaded");
-                    format!("echo 0 > {}", word(&file))
-                }
-            },
+            } => pids.first().map_or_else(
+                || {
+                    format!(
+                        "echo 0 > {}",
+                        word(&format!("/sys/class/net/{interface}/threaded"))
+                    )
+                },
+                |pid| format!("taskset -pc CPU {pid}"),
+            ),
             Self::IrqbalanceUnknown { .. } => "run as root".into(),
             Self::CloudScript { .. } => {
                 "run nicpin apply after it; nicpin check reports whether it has run since".into()

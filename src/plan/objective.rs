@@ -108,19 +108,17 @@ pub(crate) fn weights(machine: &Machine) -> Vec<u64> {
             .map(|v| v.queue);
         *queues += active.collect::<BTreeSet<_>>().len() as u64;
     }
-    // The ports of a card are functions of one slot, or ports of one function.
-    let card = |function: &str| function.split('.').next().unwrap_or(function).to_owned();
-    let mut on_card: BTreeMap<String, u64> = BTreeMap::new();
-    for (function, _) in ports.keys() {
-        *on_card.entry(card(function)).or_default() += 1;
-    }
     machine
         .interfaces
         .iter()
         .map(|interface| {
             let port = port(interface);
             let [supported, pcie, speed, queues] = ports[&port];
-            let carries = [supported, pcie / on_card[&card(&port.0)], speed]
+            // The ports of a card are functions of one slot, or ports of one function.
+            let slot = port.0.split('.').next();
+            let is_on_card = |other: &&(String, u32)| other.0.split('.').next() == slot;
+            let on_card = ports.keys().filter(is_on_card).count() as u64;
+            let carries = [supported, pcie / on_card, speed]
                 .into_iter()
                 .find(|&mbps| mbps > 0)
                 .unwrap_or(1);

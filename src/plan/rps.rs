@@ -12,7 +12,7 @@ use crate::plan::data::PlannedRxQueue;
 use crate::plan::note::{Note, UsedFor};
 use crate::plan::place::Locations;
 use crate::plan::work::Work;
-use crate::plan::{candidates, channels};
+use crate::plan::{candidates, device};
 use crate::policy::{self, AVOID_CPU0, EXCLUDE, RFS, RPS, Rfs};
 
 /// On machines with at most this many CPUs RPS stays off: to hand a packet to another CPU costs both CPUs more than is
@@ -167,7 +167,7 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, has_rdma: bool) -> Rps {
     match interface.channels {
         Some(channels) if channels.max_receiving() > channels.receiving() => {
             // Only if its share of the cores takes more.
-            let advised = channels::advised(work);
+            let advised = device::advised_channels(work);
             let advised = advised.filter(|&advised| advised > channels.receiving());
             let note = advised.map(|advised| Note::MoreQueuesPossible {
                 interface: name,

@@ -13,7 +13,7 @@ use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
 use crate::plan::place::{CpuLocation, Locations};
-use crate::policy::{AVOID_CPU0, Choice, Domains, L3};
+use crate::policy::{AVOID_CPU0, Choice, PACK_L3};
 
 mod arrange;
 
@@ -107,7 +107,7 @@ impl<'a> Spread<'a> {
 
     /// The number of a set of candidates.
     pub(crate) fn set(&mut self, cpus: &CpuSet, tiers: &[CpuSet], choice: &Choice) -> usize {
-        let (avoid_cpu0, packs) = (choice.get(&AVOID_CPU0), choice.get(&L3) == Domains::Pack);
+        let (avoid_cpu0, packs) = (choice.get(&AVOID_CPU0), choice.get(&PACK_L3));
         if let Some(known) = self.sets.iter().position(|set| {
             set.cpus == *cpus
                 && set.tiers == tiers

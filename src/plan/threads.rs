@@ -12,7 +12,7 @@ use crate::plan::candidates::exclusive;
 use crate::plan::data::PlannedThread;
 use crate::plan::note::Note;
 use crate::plan::work::Work;
-use crate::policy::{EXCLUDE, NAPI_THREADS, NapiThreads};
+use crate::policy::{EXCLUDE, KEEP_NAPI_THREADS};
 
 /// The planned CPUs of all threads.
 #[derive(Debug, Default)]
@@ -88,9 +88,8 @@ impl Threads {
             .iter()
             .filter(|work| !work.interface.threads.is_empty());
         // As RPS, not without a placed queue.
-        let (planned, others): (Vec<&Work<'_>>, Vec<_>) = with_threads.partition(|work| {
-            work.choice.get(&NAPI_THREADS) == NapiThreads::Follow && work.has_placed_queues()
-        });
+        let (planned, others): (Vec<&Work<'_>>, Vec<_>) = with_threads
+            .partition(|work| !work.choice.get(&KEEP_NAPI_THREADS) && work.has_placed_queues());
         for thread in others.iter().flat_map(|work| &work.interface.threads) {
             if thread.affinity.cpus.len() == 1 {
                 taken.add(&thread.affinity.cpus);

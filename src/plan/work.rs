@@ -16,7 +16,7 @@ use crate::plan::objective::weights;
 use crate::plan::place::Locations;
 use crate::plan::spread::{Queue, Spread};
 use crate::policy::{
-    Choice, EXCLUDE, GROUP, Group, Policy, RDMA, Rdma, SCOPE, SIBLINGS, SKIP, Scope,
+    Choice, EXCLUDE, GROUP, Group, KEEP_RDMA, Policy, SCOPE, SIBLINGS, SKIP, Scope,
 };
 
 /// An interface while it is planned.
@@ -236,7 +236,7 @@ impl<'a> Work<'a> {
                 vectors.as_slice(),
             )
         });
-        let keeps_rdma = self.skip || self.choice.get(&RDMA) == Rdma::Keep;
+        let keeps_rdma = self.skip || self.choice.get(&KEEP_RDMA);
         let rdma = self.rdma.chunks(1).map(move |vector| {
             let stays = keeps_rdma || !vector[0].movable;
             (

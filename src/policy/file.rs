@@ -11,9 +11,8 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use crate::cpuset::CpuSet;
 use crate::policy::setting::{Entry, Value};
-use crate::policy::settings::{Settings, named};
 use crate::policy::table::SETTINGS;
-use crate::policy::{CONDITIONS, Condition, Policy, Rule};
+use crate::policy::{CONDITIONS, Condition, Policy, Rule, Settings, named};
 
 /// An error in a policy file, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -18,8 +18,8 @@ pub static SETTINGS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         NEAR.entry(),
         EXCLUDE.entry(),
         IRQ_CORES.entry(),
-        PER.entry(),
-        L3.entry(),
+        ONE_PER_L3.entry(),
+        PACK_L3.entry(),
         WIDEN.entry(),
         SIBLINGS.entry(),
         AVOID_CPU0.entry(),
@@ -28,8 +28,8 @@ pub static SETTINGS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         XPS.entry(),
         RFS.entry(),
         RSS.entry(),
-        RDMA.entry(),
-        NAPI_THREADS.entry(),
+        KEEP_RDMA.entry(),
+        KEEP_NAPI_THREADS.entry(),
         CHANNELS.entry(),
         GROUP.entry(),
         SKIP.entry(),
@@ -115,43 +115,25 @@ pub static IRQ_CORES: Setting<Option<usize>> = Setting::new(
     |value| value.number().map(|cores| Some(cores as usize)),
 );
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Per {
-    Core,
-    L3,
-}
-
-pub static PER: Setting<Per> = Setting::new(
+pub static ONE_PER_L3: Setting<bool> = Setting::new(
     "per",
     "Which cores take queue vectors",
     &[
-        ("core", Per::Core, "every one"),
-        ("l3", Per::L3, "one of each L3 domain"),
+        ("core", false, "every one"),
+        ("l3", true, "one of each L3 domain"),
     ],
 );
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Domains {
-    Spread,
-    Pack,
-}
+pub static PACK_L3: Setting<bool> = Setting::new("l3", "Which L3 domains take queue vectors, where that changes nothing else", &[("spread", false, "all of them, evenly"), ("pack", true, "as few as possible")]).note("Pack leaves whole domains to applications; spread gives each application's domain some queues.");
 
-pub static L3: Setting<Domains> = Setting::new("l3", "Which L3 domains take queue vectors, where that changes nothing else", &[("spread", Domains::Spread, "all of them, evenly"), ("pack", Domains::Pack, "as few as possible")]).note("Pack leaves whole domains to applications; spread gives each application's domain some queues.");
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Widen {
-    Never,
-    Package,
-}
-
-pub static WIDEN: Setting<Widen> = Setting::new(
+pub static WIDEN: Setting<bool> = Setting::new(
     "widen",
     "What happens when there are more queues than cores on the node",
     &[
-        ("never", Widen::Never, "queues share the node's cores"),
+        ("never", false, "queues share the node's cores"),
         (
             "package",
-            Widen::Package,
+            true,
             "queues also use the nearest nodes of the same package (sub-NUMA clustering, NPS)",
         ),
     ],
@@ -276,41 +258,25 @@ pub static RSS: Setting<RssQueues> = Setting::new(
     |value| value.number().map(RssQueues::First),
 );
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rdma {
-    Spread,
-    Keep,
-}
-
-pub static RDMA: Setting<Rdma> = Setting::new(
+pub static KEEP_RDMA: Setting<bool> = Setting::new(
     "rdma",
     "Vectors that signal RDMA completions",
     &[
-        (
-            "spread",
-            Rdma::Spread,
-            "as queue vectors, after all of them",
-        ),
-        ("keep", Rdma::Keep, "leave unchanged"),
+        ("spread", false, "as queue vectors, after all of them"),
+        ("keep", true, "leave unchanged"),
     ],
 );
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NapiThreads {
-    Follow,
-    Keep,
-}
-
-pub static NAPI_THREADS: Setting<NapiThreads> = Setting::new(
+pub static KEEP_NAPI_THREADS: Setting<bool> = Setting::new(
     "napi-threads",
     "Threads that poll the queues, where NAPI is threaded",
     &[
         (
             "follow",
-            NapiThreads::Follow,
+            false,
             "each on a free SMT sibling of the CPU that its queue interrupts, else on that CPU",
         ),
-        ("keep", NapiThreads::Keep, "leave unchanged"),
+        ("keep", true, "leave unchanged"),
     ],
 )
 .note("Whether it is threaded stays as it is.");
