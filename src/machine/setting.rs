@@ -15,6 +15,9 @@ use crate::machine::{Interface, Machine, Rss};
 /// The size of the global RFS table.
 pub const FLOW_ENTRIES: &str = "/proc/sys/net/core/rps_sock_flow_entries";
 
+/// The directory with a directory for each network interface.
+pub const NET: &str = "/sys/class/net";
+
 /// The directory with a directory for each IRQ.
 pub const IRQ_FILES: &str = "/proc/irq";
 
@@ -255,12 +258,12 @@ pub(crate) fn ethtool_file(interface: &str, of: &str) -> String {
 
 /// The directory with a directory for each queue of an interface.
 pub fn queue_files(interface: &str) -> String {
-    format!("/sys/class/net/{interface}/queues")
+    format!("{NET}/{interface}/queues")
 }
 
 /// A file of a queue; `way` is `rx` or `tx`.
 pub fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String {
-    format!("/sys/class/net/{interface}/queues/{way}-{queue}/{file}")
+    format!("{NET}/{interface}/queues/{way}-{queue}/{file}")
 }
 
 /// What a person acts on for a setting: its file, or in words or by a command what has no file.

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::rx_hash::{Filter, FilterTarget, FlowKind, Key, RssContext, RxHash};
-use crate::machine::setting::ethtool_file as file;
+use crate::machine::setting::{NET, ethtool_file as file};
 use crate::machine::{Channels, Rss};
 use crate::read::files::{Result, name_in};
 use crate::read::others::bus_device;
@@ -87,7 +87,7 @@ pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool> {
     if !root.is_real() {
         return Ok(!root.is_there(&path)?);
     }
-    let net = root.dir(format!("/sys/class/net/{interface}"));
+    let net = root.dir(format!("{NET}/{interface}"));
     let shown =
         |file: &str| -> Result<String> { Ok(net.read_text(file)?.trim().to_ascii_lowercase()) };
     let unread = |error| root.io_error(&path, error);

@@ -11,7 +11,7 @@ use crate::cpuset::{CpuSet, MAX_CPUS, shown};
 use crate::machine::channels::MAX_QUEUES;
 use crate::machine::interface::{is_pci_address, natural};
 use crate::machine::others::Virtual;
-use crate::machine::setting::queue_files;
+use crate::machine::setting::{NET, queue_files};
 use crate::machine::{
     Device, Interface, Machine, MaskFile, PcieLink, Polling, RxQueue, Stacked, TxQueue,
     VmbusChannel,
@@ -21,7 +21,6 @@ use crate::read::others::{self, PCI, bus_device_above};
 use crate::read::{Queues, Wants, ethtool};
 use crate::root::Root;
 
-const NET: &str = "/sys/class/net";
 /// The limit of interfaces with a device: sixteen times the 256 functions of a PCI bus.
 const MAX_INTERFACES: usize = 4096;
 

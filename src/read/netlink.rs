@@ -29,6 +29,7 @@ use nix::sys::time::{TimeVal, TimeValLike as _};
 
 use crate::machine::netdev::QueueUser::{AfXdp, DeviceMemory, IoUring};
 use crate::machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
+use crate::machine::setting::NET;
 use crate::read::files::{Result, number};
 use crate::root::{Root, is_absent};
 
@@ -84,7 +85,7 @@ pub(crate) fn netdev(
     threaded: bool,
 ) -> Result<Option<Netdev>> {
     let index = match &client {
-        Some(_) => root.read_as(&format!("/sys/class/net/{interface}/ifindex"), number)?,
+        Some(_) => root.read_as(&format!("{NET}/{interface}/ifindex"), number)?,
         None => None,
     };
     let answer = root

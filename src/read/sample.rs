@@ -6,6 +6,7 @@ use std::time::Instant;
 use crate::cpuset::MAX_CPUS;
 use crate::machine::Counts;
 use crate::machine::sample::{CounterSelection, Counters, CpuCounts, InterfaceCounts, Sample};
+use crate::machine::setting::NET;
 use crate::read::files::{Result, number, numbered};
 use crate::read::interrupts::{columns, counts, numbers};
 use crate::read::threads;
@@ -45,7 +46,7 @@ pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<
 
 /// An interface's counters; `None` if it is absent.
 fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>> {
-    let net = root.dir(format!("/sys/class/net/{name}"));
+    let net = root.dir(format!("{NET}/{name}"));
     let statistics = net.dir("statistics");
     // They may be absent in a tree.
     let count = |name| -> Result<u64> { Ok(statistics.read_as(name, number)?.unwrap_or_default()) };

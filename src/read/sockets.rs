@@ -15,6 +15,7 @@ use procfs::process::Stat;
 use crate::cpuset::CpuSet;
 use crate::machine::Topology;
 use crate::machine::others::ConnectedSocket;
+use crate::machine::setting::NET;
 use crate::read::files::{Result, line_of, number, read_best_effort};
 use crate::read::netlink::Client;
 use crate::root::{Root, is_absent};
@@ -122,8 +123,8 @@ fn addresses() -> io::Result<BTreeMap<IpAddr, u32>> {
 /// The names of interfaces by index.
 fn names(root: &Root) -> Result<BTreeMap<u32, String>> {
     let mut names = BTreeMap::new();
-    for name in root.read_names("/sys/class/net")? {
-        let index = root.read_as(&format!("/sys/class/net/{name}/ifindex"), number)?;
+    for name in root.read_names(NET)? {
+        let index = root.read_as(&format!("{NET}/{name}/ifindex"), number)?;
         names.extend(index.map(|index| (index, name)));
     }
     Ok(names)

@@ -12,6 +12,7 @@ use itertools::Itertools as _;
 
 use crate::machine::netdev::Netdev;
 use crate::machine::others::Rdma;
+use crate::machine::setting::{IRQ_FILES, NET, affinity_file};
 use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
 use crate::read::files::{Result, node as numa_node, read_affinity, read_effective};
 use crate::read::interrupts::Handlers;
@@ -283,7 +284,7 @@ fn read_vector(
     action: &str,
     placed: VectorUse,
 ) -> Result<Option<Vector>> {
-    let path = format!("/proc/irq/{irq}");
+    let path = format!("{IRQ_FILES}/{irq}");
     // An interface may have two PCI functions, one on each node.
     let irqs = &interface.device.irqs;
     let node = if irqs.is_empty() || irqs.contains(&irq) {
@@ -291,7 +292,7 @@ fn read_vector(
     } else {
         root.read_as(&format!("{path}/node"), numa_node)?.flatten()
     };
-    let file = format!("{path}/smp_affinity");
+    let file = affinity_file(irq);
     let Some(TreeFile { mode, text }) = read_affinity(root, &file)? else {
         return Ok(None);
     };
@@ -336,7 +337,7 @@ impl Pools {
             .map(|port| port.interface.port as usize)
             .max()
             .max(
-                root.read_opt(&format!("/sys/class/net/{}/device/mlx4_port2", first.name))?
+                root.read_opt(&format!("{NET}/{}/device/mlx4_port2", first.name))?
                     .map(|_| 1),
             )
             .unwrap_or(0)
