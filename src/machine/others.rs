@@ -250,22 +250,14 @@ impl FromStr for Program {
                 .ok_or(());
         }
         // The characters of unit names (systemd.unit(5)).
+        let is_part = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
         let name = text.strip_prefix("unit:").ok_or(())?;
-        if !(1..=255).contains(&name.len())
-            || !name
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c))
-        {
+        if !(1..=255).contains(&name.len()) || !name.chars().all(is_part) {
             return Err(());
         }
-        let end = if [".service", ".scope", ".slice"]
-            .into_iter()
-            .any(|end| name.ends_with(end))
-        {
-            ""
-        } else {
-            ".service"
-        };
+        let mut ends = [".service", ".scope", ".slice"].into_iter();
+        let has_end = ends.any(|end| name.ends_with(end));
+        let end = if has_end { "" } else { ".service" };
         Ok(Self::Unit(format!("{name}{end}")))
     }
 }

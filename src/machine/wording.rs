@@ -26,11 +26,8 @@ pub fn selector(name: &str) -> Cow<'_, str> {
 
 /// The text as a shell takes it for one word: an interface may be named with nearly any character.
 pub fn word(text: &str) -> Cow<'_, str> {
-    if !text.is_empty()
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "/_.-:@".contains(c))
-    {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/_.-:@".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
         Cow::Borrowed(text)
     } else {
         Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))

@@ -119,11 +119,9 @@ fn without_irqs(root: &Root, interfaces: &[Interface]) -> Result<bool> {
     if interfaces.iter().any(|of| !of.vectors.is_empty()) {
         return Ok(false);
     }
-    Ok(!root
-        .read_names(IRQ_FILES)?
-        .iter()
-        .any(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-        && (root.is_there(INTERRUPTS)? || root.is_there(IRQS)?))
+    let is_irq = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
+    let has_irqs = root.read_names(IRQ_FILES)?.iter().any(is_irq);
+    Ok(!has_irqs && (root.is_there(INTERRUPTS)? || root.is_there(IRQS)?))
 }
 
 fn hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>> {

@@ -213,18 +213,14 @@ fn or_none<T>(answer: io::Result<Vec<T>>) -> io::Result<Vec<T>> {
 
 /// A message of netlink (`struct nlmsghdr` and what follows), as it is sent.
 fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
-    [
-        Nlmsghdr {
-            len: u32::try_from(Nlmsghdr::len() + payload.len()).unwrap_or(u32::MAX),
-            r#type: kind,
-            flags,
-            seq: sequence,
-            pid: 0,
-        }
-        .as_slice(),
-        payload,
-    ]
-    .concat()
+    let header = Nlmsghdr {
+        len: u32::try_from(Nlmsghdr::len() + payload.len()).unwrap_or(u32::MAX),
+        r#type: kind,
+        flags,
+        seq: sequence,
+        pid: 0,
+    };
+    [header.as_slice(), payload].concat()
 }
 
 /// Passes on the messages of a datagram that answer the request; returns whether the answer ends with it.

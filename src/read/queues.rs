@@ -98,9 +98,8 @@ pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, 
             // The first half of the blocks transmits, the second receives.
             TxThenRx => {
                 let last = peers.last()?.0;
-                match number.checked_sub(
-                    u32::try_from(last.map_or(peers.len(), |last| last as usize + 1) / 2).ok()?,
-                ) {
+                let blocks = last.map_or(peers.len(), |last| last as usize + 1);
+                match number.checked_sub(u32::try_from(blocks / 2).ok()?) {
                     None => (Tx, Some(number)),
                     receives => (Rx, receives),
                 }

@@ -58,13 +58,12 @@ impl fmt::Debug for Faults {
 impl Faults {
     /// Whether an access is to be done. `value` is the text of [`FileAction::Write`].
     pub(super) fn ask(&self, action: FileAction, path: &str, value: &str) -> io::Result<bool> {
-        match self.0.as_ref().map(|answer| {
-            answer(FileAccess {
-                action,
-                path,
-                value,
-            })
-        }) {
+        let access = FileAccess {
+            action,
+            path,
+            value,
+        };
+        match self.0.as_ref().map(|answer| answer(access)) {
             None | Some(Done) => Ok(true),
             Some(Lost) => Ok(false),
             Some(InjectedAnswer::Errno(errno)) => Err(Errno::from_raw(errno).into()),

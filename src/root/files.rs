@@ -440,13 +440,8 @@ impl Root {
         if let Some(tree) = self.tree() {
             return tree.read_link(path);
         }
-        let target = fcntl::readlinkat(
-            &self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?,
-            "",
-        )
-        .ok()?
-        .into_string()
-        .ok()?;
+        let link = self.open_at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).ok()?;
+        let target = fcntl::readlinkat(&link, "").ok()?.into_string().ok()?;
         (!target.contains(char::is_control)).then_some(target)
     }
 
@@ -455,11 +450,8 @@ impl Root {
         if !self.faults.ask(FileAction::Write, path, value)? {
             return Ok(());
         }
-        if self
-            .open_to_write(path, value.len())?
-            .write(value.as_bytes())?
-            == value.len()
-        {
+        let mut file = self.open_to_write(path, value.len())?;
+        if file.write(value.as_bytes())? == value.len() {
             Ok(())
         } else {
             Err(ErrorKind::WriteZero.into())

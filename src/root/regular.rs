@@ -17,16 +17,13 @@ pub(super) fn open_component(
     name: &str,
     flags: OFlag,
 ) -> Result<OwnedFd, Errno> {
-    fcntl::openat(
-        directory,
-        name,
-        flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
-        Mode::from_bits_truncate(if flags.contains(OFlag::O_CREAT) {
-            0o600
-        } else {
-            0
-        }),
-    )
+    let mode = if flags.contains(OFlag::O_CREAT) {
+        0o600
+    } else {
+        0
+    };
+    let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    fcntl::openat(directory, name, flags, Mode::from_bits_truncate(mode))
 }
 
 pub(super) fn kind(stat: &FileStat) -> SFlag {

@@ -263,17 +263,10 @@ fn remove(directory: &OwnedFd, name: &(impl nix::NixPath + ?Sized)) -> Result<()
 /// in its middle that has ended.
 pub fn remove_left(directory: &OwnedFd, before: &str, after: &str) -> io::Result<()> {
     let has_ended = |name: &CString| {
-        let pid = name
-            .to_str()
-            .ok()?
-            .strip_prefix(before)?
-            .strip_suffix(after)?;
-        Some(
-            kill(
-                Pid::from_raw(pid.parse().ok().filter(|pid| *pid > 0)?),
-                None,
-            ) == Err(ESRCH),
-        )
+        let name = name.to_str().ok()?;
+        let pid = name.strip_prefix(before)?.strip_suffix(after)?;
+        let pid = pid.parse().ok().filter(|pid| *pid > 0)?;
+        Some(kill(Pid::from_raw(pid), None) == Err(ESRCH))
     };
     let mut left: Vec<CString> = Dir::openat(directory, ".", OFlag::O_RDONLY, Mode::empty())?
         .iter()

@@ -96,18 +96,12 @@ pub(crate) fn set_rss(interface: &str, table: &[u32]) -> Result<()> {
         return Err(EINVAL);
     }
     let [_, transform, rest @ ..] = now[4].to_ne_bytes();
+    let functions = u32::from_ne_bytes([0, transform, rest[0], rest[1]]);
+    let header = [0, size, 0, functions, now[5]].into_iter();
     ethtool(
         interface,
         ETHTOOL_SRSSH,
-        [
-            0,
-            size,
-            0,
-            u32::from_ne_bytes([0, transform, rest[0], rest[1]]),
-            now[5],
-        ]
-        .into_iter()
-        .chain(table.iter().copied()),
+        header.chain(table.iter().copied()),
     )
     .map(drop)
 }
@@ -195,15 +189,9 @@ fn feature_bit(interface: &str, name: &str) -> Result<(usize, u32)> {
 pub(crate) fn get_link_modes(interface: &str) -> Result<Vec<String>> {
     // Asked for masks of no words, the kernel answers how many they have, negative.
     let [.., words] = ethtool(interface, ETHTOOL_GLINKSETTINGS, [])?[3].to_ne_bytes();
-    let settings = ethtool(
-        interface,
-        ETHTOOL_GLINKSETTINGS,
-        [
-            0,
-            0,
-            u32::from_ne_bytes([0, 0, 0, i8::from_ne_bytes([words]).unsigned_abs()]),
-        ],
-    )?;
+    let words = i8::from_ne_bytes([words]).unsigned_abs();
+    let sizes = u32::from_ne_bytes([0, 0, 0, words]);
+    let settings = ethtool(interface, ETHTOOL_GLINKSETTINGS, [0, 0, sizes])?;
     // The supported modes, those advertised, and those of the link partner.
     let supported = &settings[12..][..words.into()];
     Ok(names(interface, LINK_MODES)?
