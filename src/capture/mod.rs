@@ -3,6 +3,7 @@
 //! It is made from the record of one reading, not by reading again, and is checked by reading it back. It is the
 //! same, byte for byte, as long as the machine is. `redact.rs` removes what could identify the machine.
 
+mod identity;
 mod redact;
 
 use std::path::Path;
@@ -13,6 +14,7 @@ use nix::errno::Errno;
 use nicpin::read::interrupts::{INTERRUPTS, without_counts};
 use nicpin::read::{Wants, others, topology};
 use nicpin::root::archive::SCHEMA;
+use nicpin::root::tree::Entry::{Directory, File, Link};
 use nicpin::root::tree::{ABOUT, Entry, Tree, TreeFile, resolve};
 use nicpin::root::{FileError, Recorded, Root};
 
@@ -103,7 +105,7 @@ impl Capture {
 
     /// Removes what could identify the machine. `names`: also the names of interfaces and of the host.
     pub fn redact(&mut self, names: bool) -> Result<(), FileError> {
-        self.tree = redact::redact(&self.tree, &self.root, names, &mut self.redacted)?;
+        (self.tree, self.redacted) = redact::redact(&self.tree, &self.root, names)?;
         Ok(())
     }
 
@@ -124,16 +126,15 @@ impl Capture {
 
     /// The number of files and links.
     pub fn files(&self) -> usize {
-        self.tree
-            .iter()
-            .filter(|(_, entry)| !matches!(entry, Entry::Directory(_)))
+        let all = self.tree.iter();
+        all.filter(|(_, entry)| !matches!(entry, Directory(_)))
             .count()
     }
 }
 
 fn file(mode: u32, text: String) -> Entry {
     let text = text.into();
-    Entry::File(TreeFile { mode, text })
+    File(TreeFile { mode, text })
 }
 
 fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<(), CaptureError> {
@@ -179,7 +180,7 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
             path => topology::bare(path, &seen.text).or_else(|| others::bare(path, &seen.text)),
         };
         seen.text = bare.map_or(seen.text, Into::into);
-        add(&mut tree, &place, Entry::File(seen))?;
+        add(&mut tree, &place, File(seen))?;
     }
     for (path, names) in &record.lists {
         // Whether the names are facts themselves, without being opened.
@@ -209,13 +210,13 @@ fn walk(
     let place = resolve(path, |path, last| {
         let known = tree.entry(path).map(Entry::without_names);
         let is_new = known.is_none();
-        let known = known.filter(|entry| !matches!(entry, Entry::File(_)));
+        let known = known.filter(|entry| !matches!(entry, File(_)));
         match known.or_else(|| root.look(path)) {
-            Some(entry @ Entry::Directory(_)) if is_new => add(tree, path, entry)?,
-            Some(Entry::Link(target)) => {
+            Some(entry @ Directory(_)) if is_new => add(tree, path, entry)?,
+            Some(Link(target)) => {
                 if is_new {
                     let above = path.rsplit_once('/').map_or("", |(above, _)| above);
-                    add(tree, path, Entry::Link(inside(above, &target)))?;
+                    add(tree, path, Link(inside(above, &target)))?;
                 }
                 return Ok((follow || !last).then_some(target));
             }
@@ -228,7 +229,7 @@ fn walk(
         place => place?,
     };
     match root.look(&place) {
-        Some(Entry::File(file)) => Ok(Some((place, file.mode))),
+        Some(File(file)) => Ok(Some((place, file.mode))),
         _ => Ok(None),
     }
 }

@@ -1,25 +1,30 @@
-//! Removes what could identify a machine: hardware and IP addresses, GUIDs, host names, serial numbers, comments, and
-//! the places of a site's scripts; on request also the names that a site gives.
+//! Removes what could identify a machine: hardware and IP addresses, GUIDs, host names, serial numbers, comments, the names
+//! of cgroups, and the places of a site's scripts; on request also the names that a site gives to interfaces and its host.
 //!
 //! Reading a machine does not open most of the files that hold them. This is a second safeguard: files about identity
 //! are left out even if they were read, and addresses are replaced in names and texts (`identity.rs`).
 
-mod identity;
-mod names;
+use std::collections::{BTreeMap, BTreeSet};
 
-use identity::StandIns;
-use names::{Cgroups, Names};
-
+use crate::capture::identity::StandIns;
 use nicpin::machine::OtherTools;
+use nicpin::machine::interface::natural;
 use nicpin::policy::without_comments;
+use nicpin::read::cgroups::CGROUPS;
+use nicpin::read::interrupts::INTERRUPTS;
 use nicpin::read::netlink::ALTNAMES;
 use nicpin::read::tools::RECORDED;
-use nicpin::root::tree::{Entry, Tree, TreeFile};
+use nicpin::root::tree::Entry::{Directory, File, Link};
+use nicpin::root::tree::{Tree, TreeFile};
 use nicpin::root::{FileError, Root};
 
 const NET: &str = "/sys/class/net";
+/// The directories that hold a file or directory for each interface, beside those named `net`.
+const BY_INTERFACE: [&str; 3] = ["/nicpin/ethtool", "/nicpin/netlink", "/nicpin/threads"];
+/// The kernel's `IFNAMSIZ`, without the NUL.
+const MAX_NAME: usize = 15;
 /// Where a site keeps its policy.
-pub(super) const POLICY: &str = "/etc/nicpin.toml";
+pub const POLICY: &str = "/etc/nicpin.toml";
 /// The policy script of irqbalance in a capture.
 const SCRIPT_PLACE: &str = "/left-out/policyscript";
 
@@ -48,28 +53,20 @@ const IDENTITY: [&str; 20] = [
 ];
 
 /// Removes from a tree what could identify the machine. `root` is that machine; `names`: also the names of interfaces and
-/// of the host. Adds to `changes` what was changed, a line each, for the user and not for the capture.
-pub(super) fn redact(
-    tree: &Tree,
-    root: &Root,
-    names: bool,
-    changes: &mut Vec<String>,
-) -> Result<Tree, FileError> {
-    let names = if names {
-        Names::of(tree, root)?
-    } else {
-        Names::default()
-    };
-    let cgroups = Cgroups::of(tree);
-    if let Some(last) = cgroups.renamed() {
+/// of the host. Also returns what was changed, a line each, for the user and not for the capture.
+pub fn redact(tree: &Tree, root: &Root, names: bool) -> Result<(Tree, Vec<String>), FileError> {
+    let names = Names::of(tree, root, names)?;
+    let mut changes = Vec::new();
+    if names.cgroups.iter().any(|(name, other)| name != other) {
+        let last = names.cgroups.len();
         changes.push(format!(
             "cgroups are cgroup0001 to cgroup{last:04} in the capture"
         ));
     }
     let texts = tree.iter().flat_map(|(path, entry)| match entry {
-        Entry::Directory(_) => [path, ""],
-        Entry::Link(target) => [path, target],
-        Entry::File(file) => [path, &file.text],
+        Directory(_) => [path, ""],
+        Link(target) => [path, target],
+        File(file) => [path, &file.text],
     });
     let own = addresses(root)?.into_iter().map(|(_, address)| address);
     let stand_ins = StandIns::of(texts, own);
@@ -77,15 +74,15 @@ pub(super) fn redact(
     for (path, entry) in tree.iter() {
         let (above, name) = path.rsplit_once('/').unwrap_or_default();
         let left_out = |why: &str| format!("{path} is left out: {why}");
-        let is_named = path == ALTNAMES && names.are_replaced();
-        if is_named || IDENTITY.contains(&name) && !matches!(entry, Entry::Directory(_)) {
+        let is_named = path == ALTNAMES && !names.interfaces.is_empty();
+        if is_named || IDENTITY.contains(&name) && !matches!(entry, Directory(_)) {
             changes.push(left_out("it can identify the machine"));
             continue;
         }
         let hidden = match entry {
-            Entry::Directory(_) => entry.without_names(),
-            Entry::Link(target) => Entry::Link(stand_ins.hide(&names.in_path(target))),
-            Entry::File(file) => {
+            Directory(_) => entry.without_names(),
+            Link(target) => Link(stand_ins.hide(&names.in_path(target))),
+            File(file) => {
                 let mut text = file.text.clone();
                 if path == POLICY {
                     let Some(bare) = without_comments(&text) else {
@@ -98,7 +95,7 @@ pub(super) fn redact(
                     };
                     text = bare.into();
                 } else if path == RECORDED {
-                    text = without_script(&text, changes).map_or(text, Into::into);
+                    text = without_script(&text, &mut changes).map_or(text, Into::into);
                 }
                 let shown = names.in_text(path, &text);
                 let hidden = stand_ins.hide(&shown);
@@ -110,10 +107,10 @@ pub(super) fn redact(
                 if *hidden != *text {
                     text = hidden.into();
                 }
-                Entry::File(TreeFile { text, ..*file })
+                File(TreeFile { text, ..*file })
             }
         };
-        let renamed = names.in_path(&cgroups.in_path(path));
+        let renamed = names.in_path(path);
         let place = stand_ins.hide(&renamed);
         if place != renamed && above == NET {
             let new = place.rsplit('/').next().unwrap_or_default();
@@ -125,11 +122,11 @@ pub(super) fn redact(
             root.content_error(path, format!("{reason} when renamed; fix: use --identify"))
         })?;
     }
-    Ok(redacted)
+    Ok((redacted, changes))
 }
 
 /// The hardware address of each interface that has one.
-pub(super) fn addresses(root: &Root) -> Result<Vec<(String, String)>, FileError> {
+pub fn addresses(root: &Root) -> Result<Vec<(String, String)>, FileError> {
     let mut addresses = Vec::new();
     for name in root.list(NET)?.unwrap_or_default() {
         let address = root.read_opt(&format!("{NET}/{name}/address"))?;
@@ -158,4 +155,137 @@ fn without_script(found: &str, changes: &mut Vec<String>) -> Option<String> {
         "irqbalance's policy script is {SCRIPT_PLACE} in the capture"
     ));
     serde_json::to_string(&tools).ok()
+}
+
+/// The names that a site gives, and what replaces them: the same name everywhere, in the same order, so that the capture
+/// of a capture is the same.
+struct Names {
+    /// None if these stay.
+    interfaces: BTreeMap<String, String>,
+    /// The host's name, and what it begins with before the domain.
+    host: BTreeSet<String>,
+    /// Those of containers, services and users.
+    cgroups: BTreeMap<String, String>,
+}
+
+impl Names {
+    /// Of a machine; `all`: also of its interfaces and host.
+    fn of(tree: &Tree, root: &Root, all: bool) -> Result<Self, FileError> {
+        let mut interfaces = tree.list(NET).unwrap_or_default();
+        interfaces.sort_by_key(|name| natural(name));
+        interfaces.retain(|_| all);
+        let host = root.read_opt("/proc/sys/kernel/hostname")?;
+        let host = host.filter(|_| all).unwrap_or_default();
+        let host = host.trim();
+        let short = host.split('.').next().unwrap_or_default();
+        let hosts = [host, short].into_iter();
+        let directories = tree
+            .iter()
+            .filter(|(_, entry)| matches!(entry, Directory(_)));
+        let below = directories.filter_map(|(path, _)| below_cgroups(path));
+        let cgroups: BTreeSet<&str> = below.flat_map(|path| path.split('/')).collect();
+        let cgroups = (1..).zip(cgroups);
+        Ok(Self {
+            interfaces: (0..)
+                .zip(interfaces)
+                .map(|(number, name)| (name, format!("if{number}")))
+                .collect(),
+            // A name of one or two letters is in other words, too.
+            host: hosts
+                .filter(|name| name.len() > 2)
+                .map(str::to_owned)
+                .collect(),
+            cgroups: cgroups
+                .map(|(number, name)| (name.to_owned(), format!("cgroup{number:04}")))
+                .collect(),
+        })
+    }
+
+    /// A path, or the target of a link.
+    fn in_path(&self, path: &str) -> String {
+        let (mut done, mut above) = (String::new(), "");
+        for (at, name) in path.split('/').enumerate() {
+            let of_interfaces = above == "net" || BY_INTERFACE.contains(&&*done);
+            let mut relations = ["lower_", "upper_"].into_iter();
+            let relation = relations.find(|relation| name.starts_with(relation));
+            let before = relation.unwrap_or_default();
+            let own = &name[before.len()..];
+            let is_cgroup = done.starts_with(CGROUPS) && below_cgroups(path).is_some();
+            let shown = match self.interfaces.get(own) {
+                _ if is_cgroup => self.cgroups.get(own),
+                shown => shown.filter(|_| of_interfaces || relation.is_some()),
+            };
+            let slash = if at > 0 { "/" } else { "" };
+            done =
+                done + slash + before + &shown.map_or_else(|| self.without_host(own), Clone::clone);
+            above = name;
+        }
+        done
+    }
+
+    /// The text of a file: handlers have the names of their interfaces.
+    fn in_text(&self, path: &str, text: &str) -> String {
+        if self.interfaces.is_empty() {
+            return text.to_owned();
+        }
+        match path {
+            INTERRUPTS => {
+                let line = |line: &str| match line.rsplit_once("  ") {
+                    Some((counts, names)) => format!("{counts}  {}", self.in_words(names)),
+                    None => line.to_owned(),
+                };
+                text.split_inclusive('\n').map(line).collect()
+            }
+            _ if path.ends_with("/actions") => self.in_words(text),
+            _ if path == RECORDED || path.starts_with("/etc/") => self.without_host(text),
+            _ => text.to_owned(),
+        }
+    }
+
+    /// A policy without comments; `None` if it has a pattern for names, which would match none of the others.
+    fn in_policy(&self, policy: &str) -> Option<String> {
+        if self.interfaces.is_empty() {
+            return Some(policy.to_owned());
+        }
+        let line = |line: &str| match line.split_once('=') {
+            Some((key, value)) if key.trim() == "name" => {
+                let other = self.interfaces.get(value.trim().trim_matches('"'))?;
+                Some(format!("{key}= \"{other}\"\n"))
+            }
+            _ if line.contains("name") => None,
+            _ => Some(line.to_owned()),
+        };
+        policy.split_inclusive('\n').map(line).collect()
+    }
+
+    /// Replaces each interface that is a word, or the part of one before or after a hyphen or the like.
+    fn in_words(&self, text: &str) -> String {
+        let (mut done, mut at) = (String::new(), 0);
+        while at < text.len() {
+            let rest = &text[at..];
+            let is_start = !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
+            let ends = (1..=MAX_NAME.min(rest.len()))
+                .rev()
+                .filter(|&end| rest.is_char_boundary(end));
+            let named = ends.filter(|_| is_start).find_map(|end| {
+                let is_end = !rest[end..].starts_with(|c: char| c.is_ascii_alphanumeric());
+                Some((end, self.interfaces.get(&rest[..end]).filter(|_| is_end)?))
+            });
+            let length = rest.chars().next().map_or(1, char::len_utf8);
+            let (length, shown) =
+                named.map_or((length, &rest[..length]), |(end, other)| (end, other));
+            done.push_str(shown);
+            at += length;
+        }
+        done
+    }
+
+    fn without_host(&self, text: &str) -> String {
+        let hosts = self.host.iter().rev();
+        hosts.fold(text.to_owned(), |text, host| text.replace(host, "host"))
+    }
+}
+
+fn below_cgroups(path: &str) -> Option<&str> {
+    path.strip_prefix(CGROUPS)?.strip_prefix('/')
 }

@@ -5,6 +5,10 @@ use itertools::Itertools as _;
 
 use nicpin::policy::{CONDITIONS, POLICY, RULES, SETTINGS};
 use nicpin::report::interface::InterfaceState as State;
+use nicpin::report::interface::InterfaceState::{
+    Crowded, Drifted, Equivalent, Isolated, Pending, Remote, Unknown, Unproven, Unsupported,
+    Untuned,
+};
 
 /// A page of the manual.
 pub struct Page {
@@ -69,53 +73,49 @@ pub fn topics() -> [Page; 3] {
 
 /// What each state means, and the exit code of `check` for it, worst first.
 pub const STATES: [(State, &str, &str); 11] = [
+    (Unknown, "something that it needs could not be read", "1"),
     (
-        State::Unknown,
-        "something that it needs could not be read",
-        "1",
-    ),
-    (
-        State::Isolated,
+        Isolated,
         "IRQs are on isolated CPUs, and the plan moves them off these",
         "2",
     ),
     (
-        State::Remote,
+        Remote,
         "queue IRQs are on another node, and the plan moves them to the local one",
         "2",
     ),
     (
-        State::Drifted,
+        Drifted,
         "something changed what apply had set, and a measure is worse for it",
         "2",
     ),
     (
-        State::Crowded,
+        Crowded,
         "the busiest core with one of its queues has at least twice as many as the busiest would have as planned",
         "2",
     ),
     (
-        State::Untuned,
+        Untuned,
         "settings differ, and the plan makes a measure better",
         "2",
     ),
     (
-        State::Pending,
+        Pending,
         "as planned; the kernel moves IRQs at their next interrupt",
         "0",
     ),
     (
-        State::Equivalent,
+        Equivalent,
         "settings differ, and the plan makes nothing better. `apply` and `watch` still restore the exact plan",
         "0, with `--exact` 2",
     ),
     (
-        State::Unproven,
+        Unproven,
         "as planned; no interrupt was seen. `check`, trees and captures watch none",
         "0",
     ),
     (
-        State::Unsupported,
+        Unsupported,
         "nothing can be placed: its IRQs are kernel-managed, it has no queue IRQs, or their names are not recognized. \
          Left out of every count; selected by name, the last two are `unknown`",
         "0",

@@ -23,6 +23,7 @@ use crate::commands::inputs::{CONFIG, Purpose, open_to_write, read_policy};
 use crate::commands::journal::{self, Manager, Priority};
 use crate::commands::sampling::seconds_since_1970 as wall;
 use crate::screen;
+use crate::watch::Kind::{Released, Request, Start};
 use crate::watch::state::{self, Lock};
 use crate::watch::{Child, ContendedSettings, Event, Events, Kind, Schedule, Sources};
 use nicpin::policy::Policy;
@@ -193,7 +194,7 @@ impl Loop<'_> {
     }
 
     fn work(mut self) -> Result<Exit> {
-        self.happened(Event::of(Kind::Start));
+        self.happened(Event::of(Start));
         self.state.waits_for = state::blocked(self.root);
         self.watch_partitions();
         self.show();
@@ -229,7 +230,7 @@ impl Loop<'_> {
                     }
                     Signal::SIGUSR1 => {
                         self.schedule.at_once = true;
-                        self.happened(Event::of(Kind::Request));
+                        self.happened(Event::of(Request));
                     }
                     Signal::SIGTERM | Signal::SIGINT => return self.end(),
                     _ => self.reap(),
@@ -399,7 +400,7 @@ impl Loop<'_> {
             (Some(why), _) if self.run.is_none() => self.wait_for(why),
             (None, Some(_)) => {
                 self.state.waits_for = None;
-                self.happened(Event::of(Kind::Released));
+                self.happened(Event::of(Released));
                 self.show();
             }
             _ => {}

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::de::IgnoredAny;
 
 /// The most bytes of all documents of a stream that have begun and not ended, and of a line.
-pub(super) const MOST: usize = 64 << 20;
+pub const MOST: usize = 64 << 20;
 /// How often a closing brace without indentation, with which the documents of nicpin end, is taken for the end at once.
 const TRIES: usize = 16;
 /// Something to be read, or that could not be.

@@ -243,7 +243,7 @@ impl Document {
 const LONGEST: usize = 200;
 
 /// A text of a host as one line without control characters, so that it can print no line of another one.
-pub(super) fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     let letters = text.chars().take(LONGEST);
     let is_odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     letters.map(|c| if is_odd(c) { '?' } else { c }).collect()

@@ -48,7 +48,7 @@ impl From<&InterfaceSummary> for ShapeInterface {
 }
 
 /// A number, or the length of a list.
-pub(super) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+pub fn count<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected a number or a list")]
     enum Count {

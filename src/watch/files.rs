@@ -12,7 +12,8 @@ use itertools::Itertools as _;
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 
-use crate::watch::event::{Event, Kind, Woken};
+use crate::watch::event::Kind::{Affinity, Exclusive, Irqbalance, Lost, Near, Policy};
+use crate::watch::event::{Event, Woken};
 use crate::watch::state::RELEASES;
 use nicpin::apply::STATE_DIR;
 use nicpin::cpuset::CpuSet;
@@ -68,12 +69,12 @@ pub struct Files {
     programs: BTreeSet<Program>,
     near: BTreeMap<Program, ProgramCpus>,
     /// Whether the user has no watches left for cgroups (`fs.inotify.max_user_watches`).
-    pub(super) is_full: bool,
+    pub is_full: bool,
 }
 
 impl Files {
     /// `policy`: the policy file, not below the root. What does not exist is not watched.
-    pub(super) fn open(root: &Root, policy: &str) -> io::Result<Self> {
+    pub fn open(root: &Root, policy: &str) -> io::Result<Self> {
         let top = Root::open(Path::new("/")).ok();
         let target = top.and_then(|top| top.canonical(policy).ok()?);
         let policy = [policy.to_owned()].into_iter().chain(target);
@@ -164,7 +165,7 @@ impl Files {
         Ok(self.replace(|watched| matches!(watched, Watched::Vector(_)), files)?)
     }
 
-    pub(super) fn read(&mut self, root: &Root, woken: &mut Woken) -> io::Result<()> {
+    pub fn read(&mut self, root: &Root, woken: &mut Woken) -> io::Result<()> {
         let (mut written, mut cgroups, mut partitions) = (BTreeSet::new(), false, false);
         loop {
             let events = match self.inotify.read_events() {
@@ -173,7 +174,7 @@ impl Files {
             };
             for event in events {
                 if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
-                    woken.events.push(Event::of(Kind::Lost));
+                    woken.events.push(Event::of(Lost));
                     (woken.state, cgroups) = (true, true);
                 }
                 match self.watches.get(&event.wd).cloned() {
@@ -199,11 +200,11 @@ impl Files {
                 if cpus.is_empty() {
                     "none".clone_into(&mut cpus);
                 }
-                woken.events.push(Event::new(Kind::Exclusive, cpus));
+                woken.events.push(Event::new(Exclusive, cpus));
             }
             let programs = self.programs.iter();
             let moved = programs.filter(|program| self.near.get(program) != near.get(program));
-            let event = |program: &Program| Event::new(Kind::Near, program.to_string());
+            let event = |program: &Program| Event::new(Near, program.to_string());
             woken.events.extend(moved.map(event));
         }
         Ok(())
@@ -258,11 +259,11 @@ impl Files {
             return Ok(());
         };
         if is_of_irqbalance && is_new && is_socket(name) {
-            woken.events.push(Event::of(Kind::Irqbalance));
+            woken.events.push(Event::of(Irqbalance));
         }
         woken.state |= RELEASES.iter().any(|path| file == root.outside(path));
         if self.policy.contains(&file) {
-            woken.events.push(Event::of(Kind::Policy));
+            woken.events.push(Event::of(Policy));
         }
         Ok(())
     }
@@ -335,14 +336,14 @@ impl Files {
 }
 
 fn moved_event(irq: u32) -> Event {
-    Event::new(Kind::Affinity, irq.to_string())
+    Event::new(Affinity, irq.to_string())
 }
 
 /// The event if irqbalance has made a socket already. Until it has, there is nobody to ask.
 fn irqbalance_has_started(root: &Root) -> Option<Event> {
     let names = root.list(IRQBALANCE).ok().flatten().unwrap_or_default();
     let mut names = names.iter().map(OsStr::new);
-    names.any(is_socket).then(|| Event::of(Kind::Irqbalance))
+    names.any(is_socket).then(|| Event::of(Irqbalance))
 }
 
 fn is_socket(name: &OsStr) -> bool {

@@ -7,7 +7,8 @@ use std::io;
 use netlink_bindings::rt_link::OpGetlinkDump;
 use netlink_bindings::utils::IterableChunks;
 
-use crate::watch::event::{Event, Kind};
+use crate::watch::event::Event;
+use crate::watch::event::Kind::{Added, Bind, Cpu, Device};
 use nicpin::read::netlink::messages;
 
 /// `RTM_NEWLINK`, `RTM_DELLINK` (`include/uapi/linux/rtnetlink.h`).
@@ -16,7 +17,7 @@ const AF_UNSPEC: u8 = 0;
 const ARPHRD_LOOPBACK: u16 = 772;
 
 /// The names of the interfaces with hardware that a datagram of rtnetlink is about.
-pub(super) fn links(datagram: &[u8]) -> io::Result<Vec<String>> {
+pub fn links(datagram: &[u8]) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for message in messages(datagram) {
         let (header, payload) = message?;
@@ -38,10 +39,10 @@ pub(super) fn links(datagram: &[u8]) -> io::Result<Vec<String>> {
 }
 
 /// `RTM_NEWQDISC`, `RTM_DELQDISC`.
-pub(super) const QDISC_MESSAGES: [u16; 2] = [36, 37];
+pub const QDISC_MESSAGES: [u16; 2] = [36, 37];
 
 /// The indexes of the interfaces of whose queueing disciplines a datagram of rtnetlink is about (`struct tcmsg`).
-pub(super) fn qdiscs(datagram: &[u8]) -> io::Result<Vec<u32>> {
+pub fn qdiscs(datagram: &[u8]) -> io::Result<Vec<u32>> {
     let mut indexes = Vec::new();
     for message in messages(datagram) {
         let (header, payload) = message?;
@@ -65,7 +66,7 @@ const HEADER: u16 = 1;
 const DEVICE_NAME: u16 = 2;
 
 /// The names of the interfaces whose channels, rings, private flags or RSS a datagram of ethtool's group `monitor` is about.
-pub(super) fn channels(datagram: &[u8]) -> io::Result<Vec<String>> {
+pub fn channels(datagram: &[u8]) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for message in messages(datagram) {
         let (_, payload) = message?;
@@ -82,8 +83,8 @@ pub(super) fn channels(datagram: &[u8]) -> io::Result<Vec<String>> {
 }
 
 /// Reads a uevent of the kernel: `ACTION@DEVPATH`, then `KEY=VALUE`, with a NUL after each. `None` for those that are no
-/// reason to look at the machine. A driver that was bound ([`Kind::Bind`]) is about the device's path below `/sys`.
-pub(super) fn uevent(datagram: &[u8]) -> Option<Event> {
+/// reason to look at the machine. A driver that was bound ([`Bind`]) is about the device's path below `/sys`.
+pub fn uevent(datagram: &[u8]) -> Option<Event> {
     let text = String::from_utf8_lossy(datagram);
     let mut fields = text.split('\0');
     let (action, path) = fields.next()?.split_once('@')?;
@@ -92,14 +93,14 @@ pub(super) fn uevent(datagram: &[u8]) -> Option<Event> {
     let last = names.next().unwrap_or_default();
     let (kind, about) = match subsystem {
         Some("net" | "queues") if path.starts_with("/devices/virtual/") => return None,
-        Some("net") if action == "add" => (Kind::Added, last),
-        Some("net") => (Kind::Device, last),
+        Some("net") if action == "add" => (Added, last),
+        Some("net") => (Device, last),
         // /devices/pci0000:80/0000:82:00.0/net/eth2/queues/rx-0
-        Some("queues") => (Kind::Device, names.nth(1).unwrap_or_default()),
+        Some("queues") => (Device, names.nth(1).unwrap_or_default()),
         Some("cpu") if ["online", "offline", "add", "remove"].contains(&action) => {
-            (Kind::Cpu, last.trim_start_matches("cpu"))
+            (Cpu, last.trim_start_matches("cpu"))
         }
-        _ if action == "bind" => (Kind::Bind, path),
+        _ if action == "bind" => (Bind, path),
         _ => return None,
     };
     Some(Event::new(kind, about))
@@ -126,6 +127,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::watch::event::Kind;
 
     fn attribute(kind: u16, payload: &[u8]) -> Vec<u8> {
         let length = u16::try_from(4 + payload.len()).unwrap();

@@ -17,6 +17,7 @@ use nix::sys::time::{TimeSpec, TimeValLike as _};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use crate::start::not_ignored;
+use crate::watch::event::Kind::{Bind, Channels, Link, Lost, Qdisc, Resume};
 use crate::watch::event::{Event, Kind, Woken};
 use crate::watch::files::Files;
 use crate::watch::messages;
@@ -64,7 +65,7 @@ const GROUPS: [(&str, SockProtocol, Option<u32>, Read); 4] = [
         "changes of links (rtnetlink)",
         SockProtocol::NetlinkRoute,
         Some(1),
-        |_, bytes| Ok(named(Kind::Link, messages::links(bytes)?)),
+        |_, bytes| Ok(named(Link, messages::links(bytes)?)),
     ),
     (
         "devices and CPUs (uevents)",
@@ -79,7 +80,7 @@ const GROUPS: [(&str, SockProtocol, Option<u32>, Read); 4] = [
         "changes of channels (ethtool netlink, Linux 5.6 or later)",
         SockProtocol::NetlinkGeneric,
         None,
-        |_, bytes| Ok(named(Kind::Channels, messages::channels(bytes)?)),
+        |_, bytes| Ok(named(Channels, messages::channels(bytes)?)),
     ),
     (
         "queueing disciplines (rtnetlink)",
@@ -88,7 +89,7 @@ const GROUPS: [(&str, SockProtocol, Option<u32>, Read); 4] = [
         |root, bytes| {
             let indexes = messages::qdiscs(bytes)?.into_iter();
             let hardware = indexes.filter_map(|index| with_device(root, index));
-            Ok(named(Kind::Qdisc, hardware.collect()))
+            Ok(named(Qdisc, hardware.collect()))
         },
     ),
 ];
@@ -167,7 +168,7 @@ impl Sources {
             woken.signals.extend(signal);
         }
         if self.clock.wait() != Err(Errno::EAGAIN) {
-            woken.events.push(Event::of(Kind::Resume));
+            woken.events.push(Event::of(Resume));
             self.arm_clock()?;
         }
         self.files.read(root, &mut woken)?;
@@ -181,10 +182,10 @@ impl Sources {
                             .events
                             .extend(match bytes.map(|bytes| read(root, bytes)) {
                                 Some(Ok(events)) => events,
-                                _ => vec![Event::of(Kind::Lost)],
+                                _ => vec![Event::of(Lost)],
                             });
                     }
-                    Err(Errno::ENOBUFS) => woken.events.push(Event::of(Kind::Lost)),
+                    Err(Errno::ENOBUFS) => woken.events.push(Event::of(Lost)),
                     Err(Errno::EINTR) => {}
                     Err(Errno::EAGAIN) => break,
                     Err(errno) => return Err(errno.into()),
@@ -222,7 +223,7 @@ fn with_device(root: &Root, index: u32) -> Option<String> {
 /// The event, about the name of a device to which a driver was bound; `None` if that has no interfaces.
 fn of_interfaces(root: &Root, event: Event) -> Option<Event> {
     let Event {
-        kind: Kind::Bind,
+        kind: Bind,
         about: path,
     } = &event
     else {
@@ -230,7 +231,7 @@ fn of_interfaces(root: &Root, event: Event) -> Option<Event> {
     };
     let name = path.rsplit('/').next()?;
     root.exists(&format!("/sys{path}/net"))
-        .then(|| Event::new(Kind::Bind, name))
+        .then(|| Event::new(Bind, name))
 }
 
 #[cfg(test)]

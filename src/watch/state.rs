@@ -33,7 +33,7 @@ pub const PAUSE: StateFile = StateFile {
 };
 
 /// The state files whose change may start or end a pause.
-pub(super) const RELEASES: [&str; 2] = ["/run/nicpin/try.json", PAUSE.path];
+pub const RELEASES: [&str; 2] = ["/run/nicpin/try.json", PAUSE.path];
 const LOCK: &str = "/run/nicpin/watch.lock";
 const POLICY: &str = "/run/nicpin/watch-policy.toml";
 

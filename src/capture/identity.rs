@@ -8,61 +8,57 @@ use std::sync::LazyLock;
 
 use regex_lite::Regex;
 
+use Kind::{Digits, Ip, Own};
+
 /// What ends most addresses.
 const END: &str = r"(?:[^\da-z]|$)";
 
-/// An address from the start of a word on is the only group of a pattern; what is behind it ends it. The first flag:
-/// whether each such address gets other digits of its own, and not zeros as one of nobody's. The second: whether digits
-/// without a letter are a number, unless they are known as an address.
-const PATTERNS: [(&str, &str, bool, bool); 8] = [
+/// An address from the start of a word on is the only group of a pattern; what is behind it ends it. The flag: whether
+/// digits without a letter are a number, unless they are known as an address.
+const PATTERNS: [(&str, &str, Kind, bool); 8] = [
     (
         r"([\da-f]{2}(?::[\da-f]{2}){5,}|[\da-f]{2}(?:-[\da-f]{2}){5,})",
         END,
-        false,
+        Digits,
         false,
     ),
     (
         r"([\da-f]{2}(?:\.[\da-f]{2}){5}|[\da-f]{4}(?:\.[\da-f]{4}){2})",
         END,
-        false,
+        Digits,
         true,
     ),
     // f8b3781a-1e82-4818-a1c3-63d806ec15bb
     (
         r"([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})",
         END,
-        true,
+        Own,
         false,
     ),
     // The second half of an IPv6 address in a name: fe80--9a03-9bff-fea1-b2c3
     (
         r"([\da-f]{4}-[\da-f]{2}ff-fe[\da-f]{2}-[\da-f]{4})",
         END,
-        false,
+        Digits,
         false,
     ),
     // The GUID of an InfiniBand device; more groups are an IPv6 address.
     (
         r"([\da-f]{4}(?::[\da-f]{4}){3})",
         r"(?:[^\da-z:]|:[^\da-f]|:?$)",
-        false,
+        Digits,
         false,
     ),
     // Names that systemd makes of an address (`systemd.net-naming-scheme(7)`), which a driver may have cut off.
-    (
-        r"(?:enx|ibx|slx|wlx|wwx|ethx)([\da-f]{6,})",
-        "",
-        true,
-        false,
-    ),
+    (r"(?:enx|ibx|slx|wlx|wwx|ethx)([\da-f]{6,})", "", Own, false),
     // After any letters: tap98039ba1b2c3
     (
         r"[\da-z]*?[g-z]([\da-f]{16}|[\da-f]{12})",
         r"(?:[^\da-f]|$)",
-        true,
+        Own,
         false,
     ),
-    (r"([\da-f]{12}|[\da-f]{16}|[\da-f]{32})", END, true, true),
+    (r"([\da-f]{12}|[\da-f]{16}|[\da-f]{32})", END, Own, true),
 ];
 
 /// As many bytes of a text are looked at for one address, which is more than the longest has.
@@ -70,10 +66,10 @@ const LONGEST: usize = 64;
 /// As many digits of an address name it after a letter, where a name is too short for all.
 const LEAST_DIGITS: usize = 8;
 
-static REGEXES: LazyLock<Vec<(Regex, bool, bool)>> = LazyLock::new(|| {
-    let regex = |(pattern, end, own_digits, or_number)| {
+static REGEXES: LazyLock<Vec<(Regex, Kind, bool)>> = LazyLock::new(|| {
+    let regex = |(pattern, end, kind, or_number)| {
         let regex = Regex::new(&format!("^(?i:{pattern}{end})")).ok()?;
-        Some((regex, own_digits, or_number))
+        Some((regex, kind, or_number))
     };
     PATTERNS.into_iter().filter_map(regex).collect()
 });
@@ -88,14 +84,14 @@ static NAMED_IP: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// What was found in the texts of a machine, and what replaces it: the same everywhere, so that a handler still has the
 /// name of its interface. Hex digits in lower case, and as many that replace them.
 #[derive(Debug, Default)]
-pub(super) struct StandIns(BTreeMap<String, String>);
+pub struct StandIns(BTreeMap<String, String>);
 
 /// An address in a text.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// Hex digits, with what separates them, that get others of their own.
     Own,
-    /// Hex digits that get others if they are known as an address.
+    /// Hex digits that get others if they are known as an address, and zeros as one of nobody.
     Digits,
     /// An IP address, and what replaces it.
     Ip(&'static str),
@@ -103,19 +99,15 @@ enum Kind {
 
 impl StandIns {
     /// Of everything that the texts have, and of these hardware addresses.
-    pub(super) fn of<'a>(
+    pub fn of<'a>(
         texts: impl Iterator<Item = &'a str>,
         addresses: impl IntoIterator<Item = String>,
     ) -> Self {
-        let mut found: BTreeSet<String> = addresses
-            .into_iter()
-            .map(|address| bare(&address))
-            .filter(|digits| is_mixed(digits))
-            .collect();
+        let addresses = addresses.into_iter().map(|address| bare(&address));
+        let mut found: BTreeSet<String> = addresses.filter(|digits| is_mixed(digits)).collect();
         for text in texts {
-            let own = find_all(text, |_| false)
-                .into_iter()
-                .filter(|(_, kind)| *kind == Kind::Own);
+            let all = find_all(text, |_| false).into_iter();
+            let own = all.filter(|(_, kind)| *kind == Own);
             found.extend(own.map(|(place, _)| bare(&text[place])));
         }
         let mut digits = BTreeMap::new();
@@ -137,13 +129,13 @@ impl StandIns {
     }
 
     /// The text with everything replaced that could identify the machine.
-    pub(super) fn hide(&self, text: &str) -> String {
+    pub fn hide(&self, text: &str) -> String {
         let (mut hidden, mut plain) = (String::with_capacity(text.len()), 0);
         for (place, kind) in find_all(text, |digits| self.known(&bare(digits)).is_some()) {
             hidden.push_str(&text[plain..place.start]);
             plain = place.end;
             let address = &text[place];
-            if let Kind::Ip(other) = kind {
+            if let Ip(other) = kind {
                 hidden.push_str(other);
                 continue;
             }
@@ -167,17 +159,13 @@ impl StandIns {
 
 /// The hex digits in lower case.
 fn bare(text: &str) -> String {
-    text.chars()
-        .filter(char::is_ascii_hexdigit)
-        .map(|c| c.to_ascii_lowercase())
-        .collect()
+    let digits = text.chars().filter(char::is_ascii_hexdigit);
+    digits.collect::<String>().to_ascii_lowercase()
 }
 
 /// Whether the digits are not all the same, as those of no address and of the broadcast address are.
 fn is_mixed(digits: &str) -> bool {
-    digits
-        .bytes()
-        .any(|digit| !digits.starts_with(char::from(digit)))
+    digits.chars().any(|digit| !digits.starts_with(digit))
 }
 
 /// The addresses in a text, in order. `known`: whether digits are those of an address.
@@ -186,16 +174,14 @@ fn find_all(text: &str, known: impl Fn(&str) -> bool) -> Vec<(Range<usize>, Kind
     while at < text.len() {
         let rest = &text[at..];
         let word = rest.bytes().take_while(u8::is_ascii_alphanumeric).count();
-        let found = if word > 0 || rest.starts_with("::") {
-            find(rest, word, &known)
+        let begins = word > 0 || rest.starts_with("::");
+        if let Some((place, kind)) = begins.then(|| find(rest, word, &known)).flatten() {
+            all.push((at + place.start..at + place.end, kind));
+            at += place.end;
         } else {
-            None
-        };
-        // A word as a whole, or a character between words.
-        let step = word.max(rest.chars().next().map_or(1, char::len_utf8));
-        let end = found.as_ref().map_or(step, |(place, _)| place.end);
-        all.extend(found.map(|(place, kind)| (at + place.start..at + place.end, kind)));
-        at += end;
+            // A word as a whole, or a character between words.
+            at += word.max(rest.chars().next().map_or(1, char::len_utf8));
+        }
     }
     all
 }
@@ -208,15 +194,14 @@ fn find(text: &str, word: usize, known: &impl Fn(&str) -> bool) -> Option<(Range
     if text.len() < 6 && !text.contains("::") {
         return None;
     }
-    for (regex, own_digits, or_number) in &*REGEXES {
+    for (regex, kind, or_number) in &*REGEXES {
         let Some(address) = regex.captures(text).and_then(|found| found.get(1)) else {
             continue;
         };
         let digits = address.as_str();
         let is_number = *or_number && !digits.contains(|c: char| c.is_ascii_alphabetic());
-        if (is_mixed(digits) || !own_digits) && (!is_number || known(digits)) {
-            let kind = if *own_digits { Kind::Own } else { Kind::Digits };
-            return Some((address.range(), kind));
+        if (is_mixed(digits) || *kind == Digits) && (!is_number || known(digits)) {
+            return Some((address.range(), *kind));
         }
     }
     // An IP address after letters: ip-10-1-2-3, ip10_1_2_3, host10.1.2.3
@@ -224,17 +209,17 @@ fn find(text: &str, word: usize, known: &impl Fn(&str) -> bool) -> Option<(Range
     if let Some(address) = named.and_then(|found| found.get(1).or_else(|| found.get(2))) {
         let mut numbers = address.as_str().split(['.', '-', '_']);
         if numbers.all(|number| number.parse::<u8>().is_ok()) {
-            return Some((address.range(), Kind::Ip("0.0.0.0")));
+            return Some((address.range(), Ip("0.0.0.0")));
         }
     }
     let run = text.split('-').next().unwrap_or_default();
     let whole = run.trim_end_matches(['.', ':']);
     if whole.parse::<Ipv4Addr>().is_ok() {
-        return Some((0..whole.len(), Kind::Ip("0.0.0.0")));
+        return Some((0..whole.len(), Ip("0.0.0.0")));
     }
     let is_address = |text: &&str| *text != "::" && text.parse::<Ipv6Addr>().is_ok();
     if let Some(address) = [whole, run].into_iter().find(is_address) {
-        return Some((0..address.len(), Kind::Ip("::")));
+        return Some((0..address.len(), Ip("::")));
     }
     // The digits of a known address anywhere, whatever is between them: cafe98039ba1b2c3, vnic98.03.9b.a1.b2.c3,
     // vlan98_03_9b_a1_b2_c3, and veth98039ba1b2c, which was cut off
@@ -244,7 +229,7 @@ fn find(text: &str, word: usize, known: &impl Fn(&str) -> bool) -> Option<(Range
             _ => 12,
         };
         let address = first_digits(&text[at..], least)?;
-        known(address).then_some((at..at + address.len(), Kind::Own))
+        known(address).then_some((at..at + address.len(), Own))
     })
 }
 
