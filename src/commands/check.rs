@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
+use self::CheckFormat::{Json, Nagios, Prometheus};
 use crate::commands::args::{Format, FormatArgs, General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_to_judge};
 use crate::commands::output;
@@ -71,7 +72,7 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
         if args.exact { check.exact() } else { check }
     });
     let format = args.format.get();
-    if let CheckFormat::Nagios = format {
+    if let Nagios = format {
         let thresholds = Thresholds {
             warning: args.warning,
             critical: args.critical,
@@ -84,9 +85,9 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     }
     let check = checked?;
     *out += &match (format, &args.output) {
-        (CheckFormat::Json, _) => screen::json(&check)?,
-        (CheckFormat::Prometheus, None) => metrics(cli, &check, None)?,
-        (CheckFormat::Prometheus, Some(file)) => {
+        (Json, _) => screen::json(&check)?,
+        (Prometheus, None) => metrics(cli, &check, None)?,
+        (Prometheus, Some(file)) => {
             publish(cli, &check, file)?;
             String::new()
         }

@@ -13,7 +13,8 @@ use std::{env, io};
 
 use anyhow::{Context as _, Result};
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal::{SIGKILL, SIGTERM};
+use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
 use crate::start::{Interrupts, as_of_caller};
@@ -64,10 +65,8 @@ pub fn run(
             let since = interrupted.get_or_insert_with(Instant::now).elapsed();
             // The terminal sends SIGINT to the command, too. It may have ended meanwhile.
             let _ = match since {
-                since if since >= 2 * GRACE => kill(process, Signal::SIGKILL),
-                since if since >= GRACE || signal == Signal::SIGTERM => {
-                    kill(process, Signal::SIGTERM)
-                }
+                since if since >= 2 * GRACE => kill(process, SIGKILL),
+                since if since >= GRACE || signal == SIGTERM => kill(process, SIGTERM),
                 _ => Ok(()),
             };
         }

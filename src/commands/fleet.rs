@@ -15,6 +15,7 @@ use crate::commands::args::{General, ReportArgs, TargetArgs};
 use crate::commands::inputs::{Purpose, read_to_judge};
 use crate::commands::output;
 use crate::fleet::documents::Input;
+use crate::fleet::documents::Input::{Document, Failed, Machine, Text};
 use crate::fleet::inputs::inputs;
 use crate::fleet::{Host, ReadHost, Tally};
 use crate::screen;
@@ -91,12 +92,12 @@ fn read(cli: &General, args: &FleetArgs) -> Tally {
 /// Reads one input. Whatever is wrong with it, the others are read.
 fn add(cli: &General, input: Input, tally: &mut Tally) {
     match input {
-        Input::Failed { source, error }
-        | Input::Text {
+        Failed { source, error }
+        | Text {
             host: source,
             line: error,
         } => tally.fail(&source, &error),
-        Input::Document(document) => {
+        Document(document) => {
             let source = document.source;
             let file = match source.rsplit_once(':') {
                 Some((file, _)) if document.alone => stem(Path::new(file)),
@@ -111,7 +112,7 @@ fn add(cli: &General, input: Input, tally: &mut Tally) {
                 }
             }
         }
-        Input::Machine(path) => {
+        Machine(path) => {
             let read = guarded(|| machine(cli, &path)).and_then(|read| {
                 let (named, host) = read.map_err(|error| format!("{error:#}"))?;
                 Ok((named, host?))

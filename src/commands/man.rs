@@ -15,6 +15,7 @@ use itertools::Itertools as _;
 use crate::commands::help::{Help, USAGE};
 use crate::commands::inputs::{UsageError, usage};
 use crate::commands::output;
+use crate::commands::topics::Part::{Example, Heading, Item, Text, Value};
 use crate::commands::topics::{Page, Part, topics};
 use crate::screen;
 use nicpin::report::exit::Exit;
@@ -88,7 +89,7 @@ fn shown(topic: &Page) -> screen::page::Page {
     let mut page = screen::page::Page::default();
     let mut is_text = false;
     for part in &topic.parts {
-        let follows_text = replace(&mut is_text, matches!(part, Part::Text(_)));
+        let follows_text = replace(&mut is_text, matches!(part, Text(_)));
         let mut item = |indent, word: &Inline, means: &String| {
             let (Inline::Bold(word) | Inline::Italic(word) | Inline::Roman(word)) = word else {
                 return;
@@ -96,11 +97,11 @@ fn shown(topic: &Page) -> screen::page::Page {
             page.table(indent, [vec![format!("{word:<14}"), means.clone()]]);
         };
         match part {
-            Part::Heading(heading) => {
+            Heading(heading) => {
                 page.line("");
                 page.line(*heading);
             }
-            Part::Text(text) => {
+            Text(text) => {
                 for (at, paragraph) in text.trim_end().split("\n\n").enumerate() {
                     if at > 0 || follows_text {
                         page.line("");
@@ -108,9 +109,9 @@ fn shown(topic: &Page) -> screen::page::Page {
                     page.text(paragraph.replace('\n', " "));
                 }
             }
-            Part::Item(word, means) => item(2, word, means),
-            Part::Value(word, means) => item(4, word, means),
-            Part::Example(lines) | Part::Roff(lines) => lines
+            Item(word, means) => item(2, word, means),
+            Value(word, means) => item(4, word, means),
+            Example(lines) | Part::Roff(lines) => lines
                 .lines()
                 .for_each(|line| page.line(format!("  {line}"))),
         }
@@ -165,12 +166,12 @@ fn of_command(command: &Command) -> Result<Page> {
         Some(DESCRIPTION).filter(|_| is_main),
         help.map(|help| help.text),
     ];
-    let mut parts = vec![Part::Text(format!("{what}."))];
+    let mut parts = vec![Text(format!("{what}."))];
     parts.extend(
         description
             .into_iter()
             .flatten()
-            .map(|text| Part::Text(text.into())),
+            .map(|text| Text(text.into())),
     );
     let arguments = command.get_positionals().filter(|arg| !arg.is_hide_set());
     let arguments = arguments.map(|arg| {
@@ -179,11 +180,11 @@ fn of_command(command: &Command) -> Result<Page> {
             .map_or(arg.get_id().as_str(), |names| &names[0]);
         let help = arg.get_long_help().or(arg.get_help());
         let help = help.map(ToString::to_string).unwrap_or_default();
-        Part::Item(italic(name), format!("{help}."))
+        Item(italic(name), format!("{help}."))
     });
     let mut arguments = arguments.peekable();
     if arguments.peek().is_some() {
-        parts.push(Part::Heading("ARGUMENTS"));
+        parts.push(Heading("ARGUMENTS"));
         parts.extend(arguments);
     }
     // Arguments have a section of their own, before the options.
@@ -201,20 +202,19 @@ fn of_command(command: &Command) -> Result<Page> {
     let codes = codes.iter().chain([&USAGE]);
     parts.extend([
         Part::Roff(String::from_utf8(options)?),
-        Part::Heading("EXIT STATUS"),
+        Heading("EXIT STATUS"),
     ]);
-    parts
-        .extend(codes.map(|(code, means)| Part::Item(bold(code.to_string()), format!("{means}."))));
-    parts.extend(help.map(|help| Part::Text(help.more.into())));
+    parts.extend(codes.map(|(code, means)| Item(bold(code.to_string()), format!("{means}."))));
+    parts.extend(help.map(|help| Text(help.more.into())));
     if !["completions", "help", "man"].contains(&word) {
-        parts.push(Part::Heading("FILES"));
-        parts.extend(FILES.map(|(file, what)| Part::Item(roman(file), what.into())));
+        parts.push(Heading("FILES"));
+        parts.extend(FILES.map(|(file, what)| Item(roman(file), what.into())));
     }
     if let Some(help) = help {
         let lines = help.examples.trim_start_matches('\n').lines();
         let lines = lines.map(|line| line.strip_prefix("  ").unwrap_or(line));
-        parts.push(Part::Heading("EXAMPLES"));
-        parts.push(Part::Example(lines.collect_vec().join("\n")));
+        parts.push(Heading("EXAMPLES"));
+        parts.push(Example(lines.collect_vec().join("\n")));
     }
     let (first, rest) = what.split_at(1);
     Ok(Page {
@@ -267,13 +267,13 @@ fn source(page: &Page, pages: &[Page]) -> String {
     roff.control("SH", ["DESCRIPTION"]);
     let (mut is_value, mut is_after_heading) = (false, true);
     for part in &page.parts {
-        if is_value != matches!(part, Part::Value(..)) {
+        if is_value != matches!(part, Value(..)) {
             is_value = !is_value;
             roff.control(if is_value { "RS" } else { "RE" }, []);
         }
         match part {
-            Part::Heading(heading) => _ = roff.control("SH", [&*heading.to_uppercase()]),
-            Part::Text(paragraphs) => {
+            Heading(heading) => _ = roff.control("SH", [&*heading.to_uppercase()]),
+            Text(paragraphs) => {
                 for paragraph in paragraphs.split("\n\n").filter(|text| !text.is_empty()) {
                     if !take(&mut is_after_heading) {
                         roff.control("PP", []);
@@ -281,12 +281,12 @@ fn source(page: &Page, pages: &[Page]) -> String {
                     lines(&mut roff, paragraph);
                 }
             }
-            Part::Item(word, means) | Part::Value(word, means) => {
+            Item(word, means) | Value(word, means) => {
                 roff.control("TP", [])
                     .text([word.clone()])
                     .text([roman(means)]);
             }
-            Part::Example(text) => {
+            Example(text) => {
                 roff.control("nf", []);
                 lines(&mut roff, text);
                 roff.control("fi", []);
@@ -296,7 +296,7 @@ fn source(page: &Page, pages: &[Page]) -> String {
                 text += source;
             }
         }
-        is_after_heading = matches!(part, Part::Heading(_));
+        is_after_heading = matches!(part, Heading(_));
     }
     let all = pages
         .iter()

@@ -36,6 +36,10 @@ use std::ffi::OsString;
 use anyhow::{Result, bail};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use self::Command::{
+    Apply, AwaitConfirm, Capture, Check, Compare, Completions, Confirm, Draw, Fleet, Flow, Help,
+    IrqbalancePolicy, Man, Measure, Nodes, Plan, Restore, Run, Status, Watch, WatchRun,
+};
 use crate::commands::args::General;
 use crate::commands::child::CommandError;
 use crate::commands::inputs::{UsageError, usage};
@@ -113,7 +117,6 @@ pub enum Command {
 impl Command {
     /// Whether the output is a report, which `--quiet` leaves out, and not a document that was asked for.
     pub fn reports(&self) -> bool {
-        use Command::{Completions, Draw, Help, IrqbalancePolicy, Man};
         !matches!(
             self,
             Completions(_) | Draw(_) | Help(_) | IrqbalancePolicy(_) | Man(_)
@@ -154,7 +157,7 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
     let result = dispatch(cli, out);
     match screen::printable(out) {
         // It has colours, and makes its text printable before.
-        Cow::Owned(printable) if !matches!(cli.command, Command::Status(_)) => *out = printable,
+        Cow::Owned(printable) if !matches!(cli.command, Status(_)) => *out = printable,
         _ => {}
     }
     result
@@ -163,30 +166,30 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
 fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
     let general = &cli.general;
     match &cli.command {
-        Command::Status(args) => status::run(general, args, out).map_err(misspelt),
-        Command::Plan(args) => plan::run(general, args, out),
-        Command::Apply(args) => apply::run(general, args, out),
-        Command::Check(args) => check::run(general, args, out),
-        Command::Restore(args) => restore::run(general, args, out),
-        Command::Confirm(args) => confirm::run(general, args, out),
-        Command::Watch(args) => watch::run(general, args),
-        Command::Measure(args) => measure::run(general, args, out),
-        Command::Compare(args) => compare::run(general, args, out),
-        Command::Capture(args) => capture::run(general, args, out),
-        Command::Run(args) => run::run(general, args, out),
-        Command::Completions(args) => completions::run(args, out),
-        Command::Draw(args) => draw::run(general, args, out),
-        Command::Flow(args) => flow::run(general, args, out),
-        Command::Fleet(args) => fleet::run(general, args, out),
-        Command::Man(args) => man::run(defined(), args, out),
-        Command::Help(args) => man::help(defined(), args, out),
-        Command::Nodes(args) => nodes::run(general, args, out),
-        Command::IrqbalancePolicy(args) => irqbalance_policy::run(general, args, out),
-        Command::AwaitConfirm(args) => confirm::watch(general, args),
-        Command::WatchRun(args) => {
+        Status(args) => status::run(general, args, out).map_err(misspelt),
+        Plan(args) => plan::run(general, args, out),
+        Apply(args) => apply::run(general, args, out),
+        Check(args) => check::run(general, args, out),
+        Restore(args) => restore::run(general, args, out),
+        Confirm(args) => confirm::run(general, args, out),
+        Watch(args) => watch::run(general, args),
+        Measure(args) => measure::run(general, args, out),
+        Compare(args) => compare::run(general, args, out),
+        Capture(args) => capture::run(general, args, out),
+        Run(args) => run::run(general, args, out),
+        Completions(args) => completions::run(args, out),
+        Draw(args) => draw::run(general, args, out),
+        Flow(args) => flow::run(general, args, out),
+        Fleet(args) => fleet::run(general, args, out),
+        Man(args) => man::run(defined(), args, out),
+        Help(args) => man::help(defined(), args, out),
+        Nodes(args) => nodes::run(general, args, out),
+        IrqbalancePolicy(args) => irqbalance_policy::run(general, args, out),
+        AwaitConfirm(args) => confirm::watch(general, args),
+        WatchRun(args) => {
             let words = ["nicpin".into()].into_iter().chain(args.watcher.clone());
             let mut watcher = Cli::of(words)?;
-            let Command::Watch(of) = &watcher.command else {
+            let Watch(of) = &watcher.command else {
                 bail!("a run of nicpin watch is started by nicpin watch");
             };
             // A copy of a policy whose file is not valid any more.

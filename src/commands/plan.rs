@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
+use self::PlanFormat::{Json, Sh, Table};
 use crate::commands::args::{Format, FormatArgs, General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan, require_live_interfaces, usage};
 use crate::commands::output::screen;
@@ -67,7 +68,7 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     let target = &args.target;
     let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, target, wants)?;
     let format = args.format.get();
-    if let (PlanFormat::Sh, Some(change)) = (format, plan.channels.first()) {
+    if let (Sh, Some(change)) = (format, plan.channels.first()) {
         bail!(usage(format!(
             "the plan changes the channels of {}, and the IRQ numbers change with them: a script could write to another \
              device; fix: run `nicpin apply` with the same options, or keep the channels with --channels keep",
@@ -76,8 +77,8 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     }
     require_live_interfaces(&root, target)?;
     *out = match format {
-        PlanFormat::Table if args.workers => screen::shell::workers(&machine, &plan).show(screen()),
-        PlanFormat::Table => {
+        Table if args.workers => screen::shell::workers(&machine, &plan).show(screen()),
+        Table => {
             let detail = match args.explain {
                 true => Detail::Reasons,
                 false if args.all || cli.verbose => Detail::Queues,
@@ -85,9 +86,9 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
             };
             screen::plan::plan(&plan, detail, args.masks, &cli.apply).show(screen())
         }
-        PlanFormat::Json if args.explain => screen::json(&screen::plan::Explained::new(&plan))?,
-        PlanFormat::Json => screen::json(&plan)?,
-        PlanFormat::Sh => screen::shell::script(&plan),
+        Json if args.explain => screen::json(&screen::plan::Explained::new(&plan))?,
+        Json => screen::json(&plan)?,
+        Sh => screen::shell::script(&plan),
     };
     Ok(exit(&plan, target.is_given(), args.detailed_exitcode))
 }

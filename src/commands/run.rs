@@ -15,7 +15,8 @@ use crate::screen;
 use crate::start::as_of_caller;
 use nicpin::apply;
 use nicpin::cpuset::CpuSet;
-use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding, NodeChoice};
+use nicpin::plan::binding::NodeChoice::{Far, Near, Node};
+use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding};
 use nicpin::policy::possible_cpus;
 use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
@@ -75,9 +76,9 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
     }
     let wish = BindingRequest {
         place: match args.node {
-            Some(node) => NodeChoice::Node(node),
-            None if args.far => NodeChoice::Far,
-            None => NodeChoice::Near,
+            Some(node) => Node(node),
+            None if args.far => Far,
+            None => Near,
         },
         cpus: args.cpus.clone(),
         memory: args.memory,

@@ -3,6 +3,7 @@
 use clap_mangen::roff::{Inline, bold};
 use itertools::Itertools as _;
 
+use self::Part::{Example, Heading, Item, Text, Value};
 use nicpin::policy::{CONDITIONS, POLICY, RULES, SETTINGS};
 use nicpin::report::interface::InterfaceState as State;
 use nicpin::report::interface::InterfaceState::{
@@ -129,7 +130,7 @@ pub const STATES: [(State, &str, &str); 11] = [
 
 fn states() -> Vec<Part> {
     let item = |(state, means, code): (State, &str, &str)| {
-        Part::Item(
+        Item(
             bold(state.name()),
             format!("{means}. check ends with {code}."),
         )
@@ -138,10 +139,7 @@ fn states() -> Vec<Part> {
 Each interface has one state, the same in status, check, JSON and metrics. Something is wrong only where the plan
 makes something better: a measure of the plan or of steering, over the interface's own queues and the cores that they
 are on. Unknown, isolated, remote and drifted are alarming; crowded and untuned can wait.";
-    let mut parts = vec![
-        Part::Text(text.into()),
-        Part::Heading("States, worst first"),
-    ];
+    let mut parts = vec![Text(text.into()), Heading("States, worst first")];
     parts.extend(STATES.map(item));
     parts
 }
@@ -175,12 +173,12 @@ physical interfaces that are up or have queue IRQs. A selector that matches noth
             "a bond, team, VLAN, bridge or macvlan: the physical interfaces below it",
         ),
     ];
-    let item = |(form, means): (&str, &str)| Part::Item(bold(form), format!("{means}."));
+    let item = |(form, means): (&str, &str)| Item(bold(form), format!("{means}."));
     let examples =
         "nicpin status eth2\nnicpin plan 'ens*' driver:ice\nnicpin check --if-present bond0";
-    let mut parts = vec![Part::Text(text.into()), Part::Heading("Forms")];
+    let mut parts = vec![Text(text.into()), Heading("Forms")];
     parts.extend(forms.map(item));
-    parts.extend([Part::Heading("Examples"), Part::Example(examples.into())]);
+    parts.extend([Heading("Examples"), Example(examples.into())]);
     parts
 }
 
@@ -193,30 +191,30 @@ replace.";
 
 fn policy() -> Vec<Part> {
     let mut parts = [ABOUT_POLICY, POLICY]
-        .map(|text| Part::Text(text.into()))
+        .map(|text| Text(text.into()))
         .into_iter()
         .collect_vec();
     for (title, for_interfaces) in [
         ("Settings of interfaces", true),
         ("Settings of the machine", false),
     ] {
-        parts.push(Part::Heading(title));
+        parts.push(Heading(title));
         let entries = SETTINGS.iter();
         for entry in entries.filter(|entry| entry.is_for_interfaces() == for_interfaces) {
             let help = format!("{}. {}", entry.help, entry.note);
-            parts.push(Part::Item(bold(entry.key), help.trim_end().into()));
+            parts.push(Item(bold(entry.key), help.trim_end().into()));
             for (at, (value, means)) in entry.in_file().into_iter().enumerate() {
                 let default = if at == 0 { " (the default)" } else { "" };
-                parts.push(Part::Value(bold(value), means + default));
+                parts.push(Value(bold(value), means + default));
             }
         }
     }
-    parts.push(Part::Heading("Conditions of a rule"));
-    parts.extend(CONDITIONS.map(|(name, what)| Part::Item(bold(name), what.into())));
+    parts.push(Heading("Conditions of a rule"));
+    parts.extend(CONDITIONS.map(|(name, what)| Item(bold(name), what.into())));
     let lines = RULES.lines();
     let example = lines
         .map(|line| line.trim_start_matches(['#', ' ']))
         .join("\n");
-    parts.extend([Part::Heading("Examples"), Part::Example(example)]);
+    parts.extend([Heading("Examples"), Example(example)]);
     parts
 }

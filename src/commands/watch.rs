@@ -16,11 +16,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use nix::sys::signal::Signal;
+use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGUSR1};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::commands::args::{General, TargetArgs};
 use crate::commands::inputs::{CONFIG, Purpose, open_to_write, read_policy};
-use crate::commands::journal::{self, Manager, Priority};
+use crate::commands::journal::Priority::{Info, Notice, Warning};
+use crate::commands::journal::{self, Manager};
 use crate::commands::sampling::seconds_since_1970 as wall;
 use crate::screen;
 use crate::watch::Kind::{Released, Request, Start};
@@ -63,7 +65,7 @@ pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
         // An observer needs no privilege; without this file `nicpin status` does not show it.
         Err(error) if args.observe => {
             let text = format!("{error}; nicpin status will not show this");
-            journal::log(&root, Priority::Info, &text, &[]);
+            journal::log(&root, Info, &text, &[]);
             None
         }
         Err(error) => return Err(error),
@@ -190,7 +192,7 @@ impl Loop<'_> {
     }
 
     fn warn(&self, text: &str) {
-        journal::log(self.root, Priority::Warning, text, &[]);
+        journal::log(self.root, Warning, text, &[]);
     }
 
     fn work(mut self) -> Result<Exit> {
@@ -219,7 +221,7 @@ impl Loop<'_> {
             }
             for signal in woken.signals {
                 match signal {
-                    Signal::SIGHUP => {
+                    SIGHUP => {
                         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
                         let now = now.unwrap_or_default().as_micros();
                         self.manager
@@ -228,18 +230,18 @@ impl Loop<'_> {
                         self.refresh_policy();
                         self.show();
                     }
-                    Signal::SIGUSR1 => {
+                    SIGUSR1 => {
                         self.schedule.at_once = true;
                         self.happened(Event::of(Request));
                     }
-                    Signal::SIGTERM | Signal::SIGINT => return self.end(),
+                    SIGTERM | SIGINT => return self.end(),
                     _ => self.reap(),
                 }
             }
             let now = self.now();
             if let Some(run) = self.run.as_mut().filter(|run| now >= run.limit.0) {
                 run.child.signal(run.limit.1);
-                run.limit = (now + GRACE, Signal::SIGKILL);
+                run.limit = (now + GRACE, SIGKILL);
             }
             self.manager.alive(now);
         }
@@ -269,7 +271,7 @@ impl Loop<'_> {
             Ok((policy, text)) => {
                 if text != last.text || last.error.is_some() {
                     let text = format!("{}: the policy is in force", last.path);
-                    report(Priority::Notice, &text);
+                    report(Notice, &text);
                 }
                 (last.text, last.policy) = (text, policy);
                 (last.copy, last.error) = (None, None);
@@ -278,7 +280,7 @@ impl Loop<'_> {
                 let error = format!("{error:#}");
                 if last.error.as_ref() != Some(&error) {
                     let text = format!("{error}; the policy before stays in force");
-                    report(Priority::Warning, &text);
+                    report(Warning, &text);
                     last.error = Some(error);
                 }
                 if last.copy.is_none() {
@@ -336,7 +338,7 @@ impl Loop<'_> {
                     is_of_old_plan,
                     during: Events::default(),
                     follows_up,
-                    limit: (now + LONGEST_RUN, Signal::SIGTERM),
+                    limit: (now + LONGEST_RUN, SIGTERM),
                 });
             }
             Err(error) => {
@@ -388,7 +390,7 @@ impl Loop<'_> {
     fn wait_for(&mut self, why: WaitsFor) {
         if self.state.waits_for.replace(why) != Some(why) {
             let text = screen::status::waits_for(why);
-            journal::log(self.root, Priority::Notice, text, &[]);
+            journal::log(self.root, Notice, text, &[]);
             self.show();
         }
     }
@@ -423,11 +425,8 @@ impl Loop<'_> {
     fn end(self) -> Result<Exit> {
         self.manager.send("STOPPING=1");
         if let Some(run) = self.run {
-            run.child.signal(if self.args.observe {
-                Signal::SIGKILL
-            } else {
-                Signal::SIGTERM
-            });
+            run.child
+                .signal(if self.args.observe { SIGKILL } else { SIGTERM });
             run.child.wait(GRACE)?;
         }
         if self.lock.is_some() {

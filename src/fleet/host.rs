@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::fleet::shape::{Shape, ShapeInterface, count};
 use nicpin::plan::{self, HostSummary};
+use nicpin::report::check::CheckState::{CouldNotBeDetermined, Differs, Same};
 use nicpin::report::check::{self, Check, CheckState};
 use nicpin::report::difference::Reason;
 use nicpin::report::interface::InterfaceState;
@@ -184,8 +185,8 @@ impl Document {
     /// The host and its name, with each text as [`one_line`].
     fn host(mut self) -> ReadHost {
         let verdict = self.verdict.unwrap_or(match (self.writes, self.channels) {
-            (0, 0) => CheckState::Same,
-            _ => CheckState::Differs,
+            (0, 0) => Same,
+            _ => Differs,
         });
         let causes = self.causes(verdict);
         for one in &mut self.interfaces {
@@ -214,7 +215,7 @@ impl Document {
 
     fn causes(&self, verdict: CheckState) -> Vec<Cause> {
         let mut causes: BTreeSet<&str> = BTreeSet::new();
-        if verdict != CheckState::Same {
+        if verdict != Same {
             causes.extend(self.differs.iter().map(|one| one.reason.name()));
             if self.verdict.is_none() && self.writes > 0 {
                 causes.insert("not-known");
@@ -223,8 +224,8 @@ impl Document {
             }
         }
         match verdict {
-            CheckState::CouldNotBeDetermined => _ = causes.insert("could-not-be-determined"),
-            CheckState::Differs if causes.is_empty() => _ = causes.insert("cannot-be-moved"),
+            CouldNotBeDetermined => _ = causes.insert("could-not-be-determined"),
+            Differs if causes.is_empty() => _ = causes.insert("cannot-be-moved"),
             _ => {}
         }
         let causes = causes.into_iter().map(|reason| {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use nix::libc::{O_NOCTTY, O_NONBLOCK};
 
+use crate::fleet::documents::Input::{Failed, Machine, Text};
 use crate::fleet::documents::{Documents, Input, MOST};
 use crate::fleet::host::one_line;
 use nicpin::root::errno_words;
@@ -28,7 +29,7 @@ pub fn inputs(arguments: &[PathBuf], give: &mut dyn FnMut(Input)) -> BTreeMap<St
     let mut printed = BTreeMap::new();
     let mut inputs = Inputs {
         give: &mut |input| match input {
-            Input::Text { host, line } => {
+            Text { host, line } => {
                 if printed.len() < MOST_HOSTS {
                     printed.entry(host).or_insert_with(|| one_line(&line));
                 }
@@ -62,7 +63,7 @@ struct Inputs<'a> {
 impl Inputs<'_> {
     fn or_fail(&mut self, source: &Path, read: io::Result<()>) {
         if let Err(error) = read {
-            (self.give)(Input::Failed {
+            (self.give)(Failed {
                 source: source.display().to_string(),
                 error: errno_words(&error),
             });
@@ -93,14 +94,14 @@ impl Inputs<'_> {
         if !path.is_dir() {
             let mut file = open(path)?;
             if file.fill_buf()?.starts_with(&GZIP) {
-                (self.give)(Input::Machine(path.to_owned()));
+                (self.give)(Machine(path.to_owned()));
             } else {
                 self.documents(&path.display().to_string(), &mut file);
             }
             return Ok(());
         }
         if ["sys", "proc"].iter().any(|top| path.join(top).is_dir()) {
-            (self.give)(Input::Machine(path.to_owned()));
+            (self.give)(Machine(path.to_owned()));
             return Ok(());
         }
         if depth >= DEPTH {
@@ -136,7 +137,7 @@ impl Inputs<'_> {
             }
         };
         let source = source.to_owned();
-        (self.give)(Input::Failed { source, error });
+        (self.give)(Failed { source, error });
     }
 }
 

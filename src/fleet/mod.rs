@@ -16,7 +16,7 @@ use serde::Serialize;
 pub use shape::{Deviation, Shape};
 
 use nicpin::machine::interface::natural;
-use nicpin::report::check::CheckState;
+use nicpin::report::check::CheckState::{CouldNotBeDetermined, Differs, Same};
 use nicpin::report::exit::Exit;
 use nicpin::report::interface::InterfaceState;
 
@@ -173,9 +173,9 @@ impl Tally {
         let mut drift: BTreeMap<_, Vec<&str>> = BTreeMap::new();
         for (outcome, names) in self.plans.values().flat_map(|plan| &plan.names) {
             *match outcome.verdict {
-                CheckState::Same => &mut planned,
-                CheckState::Differs => &mut differ,
-                CheckState::CouldNotBeDetermined => &mut undetermined,
+                Same => &mut planned,
+                Differs => &mut differ,
+                CouldNotBeDetermined => &mut undetermined,
             } += names.len();
             for cause in &outcome.causes {
                 let hosts = drift.entry((Reverse(outcome.state), cause)).or_default();

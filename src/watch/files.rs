@@ -12,6 +12,7 @@ use itertools::Itertools as _;
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 
+use self::Watched::{Cgroup, Directory, Partition, Vector};
 use crate::watch::event::Kind::{Affinity, Exclusive, Irqbalance, Lost, Near, Policy};
 use crate::watch::event::{Event, Woken};
 use crate::watch::state::RELEASES;
@@ -111,11 +112,7 @@ impl Files {
 
     /// Watches a directory; `false` if it does not exist.
     fn watch(&mut self, directory: &Path) -> nix::Result<bool> {
-        self.add(
-            directory,
-            NAMES_AND_WRITES,
-            Watched::Directory(directory.to_owned()),
-        )
+        self.add(directory, NAMES_AND_WRITES, Directory(directory.to_owned()))
     }
 
     /// Watches these files in place of all that `is_old` is true of.
@@ -143,7 +140,7 @@ impl Files {
         let (run, irqbalance) = (root.outside(RUN), root.outside(IRQBALANCE));
         // Again after the one above: it may have been made since the first look, and nobody would say so.
         if self.watch(&irqbalance)? || self.watch(&run)? && self.watch(&irqbalance)? {
-            let above = Watched::Directory(run);
+            let above = Directory(run);
             self.replace(|watched| *watched == above, [])?;
         }
         Ok(())
@@ -159,10 +156,10 @@ impl Files {
         let files = irqs.into_iter().flat_map(|irq| {
             ["_list", ""].map(|end| {
                 let file = root.outside(&(affinity_file(irq) + end));
-                (file, AddWatchFlags::IN_MODIFY, Watched::Vector(irq))
+                (file, AddWatchFlags::IN_MODIFY, Vector(irq))
             })
         });
-        Ok(self.replace(|watched| matches!(watched, Watched::Vector(_)), files)?)
+        Ok(self.replace(|watched| matches!(watched, Vector(_)), files)?)
     }
 
     pub fn read(&mut self, root: &Root, woken: &mut Woken) -> io::Result<()> {
@@ -178,10 +175,10 @@ impl Files {
                     (woken.state, cgroups) = (true, true);
                 }
                 match self.watches.get(&event.wd).cloned() {
-                    Some(Watched::Vector(irq)) => _ = written.insert(irq),
-                    Some(Watched::Cgroup) => cgroups = true,
-                    Some(Watched::Partition) => (cgroups, partitions) = (true, true),
-                    Some(Watched::Directory(directory)) => {
+                    Some(Vector(irq)) => _ = written.insert(irq),
+                    Some(Cgroup) => cgroups = true,
+                    Some(Partition) => (cgroups, partitions) = (true, true),
+                    Some(Directory(directory)) => {
                         self.directory_event(root, &directory, &event, woken)?;
                     }
                     None => {}
@@ -304,7 +301,7 @@ impl Files {
         let parents = found.parents.iter().chain(slices.clone());
         let directories = parents
             .clone()
-            .map(|path| (root.outside(path), NAMES, Watched::Cgroup));
+            .map(|path| (root.outside(path), NAMES, Cgroup));
         let mut all = directories.collect_vec();
         let mut files = |cgroup: &String, files: &[&str], watched: &Watched| {
             all.extend(files.iter().map(|file| {
@@ -313,22 +310,22 @@ impl Files {
             }));
         };
         for parent in parents {
-            files(parent, &[CONTROLLERS], &Watched::Cgroup);
+            files(parent, &[CONTROLLERS], &Cgroup);
         }
         for cgroup in &found.cgroups {
-            files(cgroup, &PARTITION_FILES, &Watched::Cgroup);
+            files(cgroup, &PARTITION_FILES, &Cgroup);
         }
         // A slice limits the units below it.
         for slice in slices {
-            files(slice, &[CPUS], &Watched::Cgroup);
+            files(slice, &[CPUS], &Cgroup);
         }
         for cgroup in cgroups {
-            files(cgroup, &[CPUS, "cgroup.events"], &Watched::Cgroup);
+            files(cgroup, &[CPUS, "cgroup.events"], &Cgroup);
         }
         for cgroup in &found.cgroups {
-            files(cgroup, &[cgroups::PARTITION], &Watched::Partition);
+            files(cgroup, &[cgroups::PARTITION], &Partition);
         }
-        let is_old = |watched: &_| matches!(watched, Watched::Cgroup | Watched::Partition);
+        let is_old = |watched: &_| matches!(watched, Cgroup | Partition);
         let added = self.replace(is_old, all);
         self.is_full = added == Err(Errno::ENOSPC);
         if self.is_full { Ok(()) } else { added }

@@ -8,6 +8,7 @@ use itertools::Itertools as _;
 use nix::errno::Errno;
 use nix::net::if_::if_indextoname;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::socket::{
@@ -32,13 +33,7 @@ const AT_ONCE: usize = 256;
 const NEVER: i64 = i32::MAX as i64;
 
 /// The signals that are waited for.
-const SIGNALS: [Signal; 5] = [
-    Signal::SIGHUP,
-    Signal::SIGUSR1,
-    Signal::SIGTERM,
-    Signal::SIGINT,
-    Signal::SIGCHLD,
-];
+const SIGNALS: [Signal; 5] = [SIGHUP, SIGUSR1, SIGTERM, SIGINT, SIGCHLD];
 
 /// All sources.
 #[derive(Debug)]

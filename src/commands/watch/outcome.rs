@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use itertools::Itertools as _;
 
-use crate::commands::journal::{self, Priority};
+use crate::commands::journal;
+use crate::commands::journal::Priority::{Info, Notice, Warning};
 use crate::commands::sampling::{children_cpu, seconds_since_1970};
 use crate::commands::watch::Loop;
 use crate::screen;
@@ -64,7 +65,7 @@ impl Loop<'_> {
             Err(error) => {
                 let text = format!("{}: the run failed: {error}", run.event);
                 let fields = [("NICPIN_EVENT", run.event.as_str())];
-                journal::log(self.root, Priority::Warning, &text, &fields);
+                journal::log(self.root, Warning, &text, &fields);
                 run.error = Some(error);
             }
         }
@@ -91,9 +92,9 @@ impl Loop<'_> {
     fn log_run(&self, run: &WatcherRun, report: &RunReport) {
         let priority = match (run.failed, run.changed) {
             (0, 0) if !self.cli.verbose => return,
-            (0, 0) => Priority::Info,
-            (0, _) => Priority::Notice,
-            _ => Priority::Warning,
+            (0, 0) => Info,
+            (0, _) => Notice,
+            _ => Warning,
         };
         let observe = self.args.observe;
         let cause = screen::status::cause(run);
@@ -141,7 +142,7 @@ impl Loop<'_> {
                 ("NICPIN_INTERFACES", &setting.interface),
                 ("NICPIN_WRITERS", &report.writers.join(", ")),
             ];
-            journal::log(self.root, Priority::Warning, &text, &fields);
+            journal::log(self.root, Warning, &text, &fields);
         }
         let wall = seconds_since_1970();
         let left = self.contended.left_alone(now);
