@@ -68,8 +68,11 @@ const LEAST_DIGITS: usize = 8;
 
 static REGEXES: LazyLock<Vec<(Regex, Kind, bool)>> = LazyLock::new(|| {
     let regex = |(pattern, end, kind, or_number)| {
-        let regex = Regex::new(&format!("^(?i:{pattern}{end})")).ok()?;
-        Some((regex, kind, or_number))
+        Some((
+            Regex::new(&format!("^(?i:{pattern}{end})")).ok()?,
+            kind,
+            or_number,
+        ))
     };
     PATTERNS.into_iter().filter_map(regex).collect()
 });
@@ -77,8 +80,10 @@ static REGEXES: LazyLock<Vec<(Regex, Kind, bool)>> = LazyLock::new(|| {
 /// Four numbers after `ip`, or with dots after any letters.
 static NAMED_IP: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let (any, dotted) = (r"\d{1,3}(?:[-_.]\d{1,3}){3}", r"\d{1,3}(?:\.\d{1,3}){3}");
-    let pattern = format!(r"^(?i:ip[-_]?({any})|[a-z]+({dotted}))(?:[^\da-z._]|$)");
-    Regex::new(&pattern).ok()
+    Regex::new(&format!(
+        r"^(?i:ip[-_]?({any})|[a-z]+({dotted}))(?:[^\da-z._]|$)"
+    ))
+    .ok()
 });
 
 /// What was found in the texts of a machine, and what replaces it: the same everywhere, so that a handler still has the
@@ -103,11 +108,15 @@ impl StandIns {
         texts: impl Iterator<Item = &'a str>,
         addresses: impl IntoIterator<Item = String>,
     ) -> Self {
-        let addresses = addresses.into_iter().map(|address| bare(&address));
-        let mut found: BTreeSet<String> = addresses.filter(|digits| is_mixed(digits)).collect();
+        let mut found: BTreeSet<String> = addresses
+            .into_iter()
+            .map(|address| bare(&address))
+            .filter(|digits| is_mixed(digits))
+            .collect();
         for text in texts {
-            let all = find_all(text, |_| false).into_iter();
-            let own = all.filter(|(_, kind)| *kind == Own);
+            let own = find_all(text, |_| false)
+                .into_iter()
+                .filter(|(_, kind)| *kind == Own);
             found.extend(own.map(|(place, _)| bare(&text[place])));
         }
         let mut digits = BTreeMap::new();
@@ -140,8 +149,7 @@ impl StandIns {
                 continue;
             }
             // Zeros for an address that only a text has.
-            let digits = bare(address);
-            let mut others = self.known(&digits).unwrap_or_default().chars();
+            let mut others = self.known(&bare(address)).unwrap_or_default().chars();
             hidden.extend(address.chars().map(|c| match c {
                 ':' | '-' | '.' | '_' => c,
                 _ => others.next().unwrap_or('0'),
@@ -159,8 +167,10 @@ impl StandIns {
 
 /// The hex digits in lower case.
 fn bare(text: &str) -> String {
-    let digits = text.chars().filter(char::is_ascii_hexdigit);
-    digits.collect::<String>().to_ascii_lowercase()
+    text.chars()
+        .filter(char::is_ascii_hexdigit)
+        .collect::<String>()
+        .to_ascii_lowercase()
 }
 
 /// Whether the digits are not all the same, as those of no address and of the broadcast address are.
@@ -205,10 +215,16 @@ fn find(text: &str, word: usize, known: &impl Fn(&str) -> bool) -> Option<(Range
         }
     }
     // An IP address after letters: ip-10-1-2-3, ip10_1_2_3, host10.1.2.3
-    let named = NAMED_IP.as_ref().and_then(|regex| regex.captures(text));
-    if let Some(address) = named.and_then(|found| found.get(1).or_else(|| found.get(2))) {
-        let mut numbers = address.as_str().split(['.', '-', '_']);
-        if numbers.all(|number| number.parse::<u8>().is_ok()) {
+    if let Some(address) = NAMED_IP
+        .as_ref()
+        .and_then(|regex| regex.captures(text))
+        .and_then(|found| found.get(1).or_else(|| found.get(2)))
+    {
+        if address
+            .as_str()
+            .split(['.', '-', '_'])
+            .all(|number| number.parse::<u8>().is_ok())
+        {
             return Some((address.range(), Ip("0.0.0.0")));
         }
     }
@@ -237,8 +253,9 @@ fn find(text: &str, word: usize, known: &impl Fn(&str) -> bool) -> Option<(Range
 fn first_digits(text: &str, least: usize) -> Option<&str> {
     let is_digit = |byte: &u8| byte.is_ascii_hexdigit() || b":.-_".contains(byte);
     let run = &text[..text.bytes().take_while(is_digit).count()];
-    let digits = run.match_indices(|c: char| c.is_ascii_hexdigit());
-    let (count, (end, _)) = (1..=12).zip(digits).last()?;
+    let (count, (end, _)) = (1..=12)
+        .zip(run.match_indices(|c: char| c.is_ascii_hexdigit()))
+        .last()?;
     let begins = run.starts_with(|c: char| c.is_ascii_hexdigit());
     (begins && count >= least).then(|| &run[..=end])
 }

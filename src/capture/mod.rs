@@ -126,8 +126,9 @@ impl Capture {
 
     /// The number of files and links.
     pub fn files(&self) -> usize {
-        let all = self.tree.iter();
-        all.filter(|(_, entry)| !matches!(entry, Directory(_)))
+        self.tree
+            .iter()
+            .filter(|(_, entry)| !matches!(entry, Directory(_)))
             .count()
     }
 }
@@ -210,13 +211,21 @@ fn walk(
     let place = resolve(path, |path, last| {
         let known = tree.entry(path).map(Entry::without_names);
         let is_new = known.is_none();
-        let known = known.filter(|entry| !matches!(entry, File(_)));
-        match known.or_else(|| root.look(path)) {
+        match known
+            .filter(|entry| !matches!(entry, File(_)))
+            .or_else(|| root.look(path))
+        {
             Some(entry @ Directory(_)) if is_new => add(tree, path, entry)?,
             Some(Link(target)) => {
                 if is_new {
-                    let above = path.rsplit_once('/').map_or("", |(above, _)| above);
-                    add(tree, path, Link(inside(above, &target)))?;
+                    add(
+                        tree,
+                        path,
+                        Link(inside(
+                            path.rsplit_once('/').map_or("", |(above, _)| above),
+                            &target,
+                        )),
+                    )?;
                 }
                 return Ok((follow || !last).then_some(target));
             }

@@ -68,8 +68,10 @@ pub fn redact(tree: &Tree, root: &Root, names: bool) -> Result<(Tree, Vec<String
         Link(target) => [path, target],
         File(file) => [path, &file.text],
     });
-    let own = addresses(root)?.into_iter().map(|(_, address)| address);
-    let stand_ins = StandIns::of(texts, own);
+    let stand_ins = StandIns::of(
+        texts,
+        addresses(root)?.into_iter().map(|(_, address)| address),
+    );
     let mut redacted = Tree::default();
     for (path, entry) in tree.iter() {
         let (above, name) = path.rsplit_once('/').unwrap_or_default();
@@ -129,9 +131,10 @@ pub fn redact(tree: &Tree, root: &Root, names: bool) -> Result<(Tree, Vec<String
 pub fn addresses(root: &Root) -> Result<Vec<(String, String)>, FileError> {
     let mut addresses = Vec::new();
     for name in root.list(NET)?.unwrap_or_default() {
-        let address = root.read_opt(&format!("{NET}/{name}/address"))?;
-        let address = address.map(|address| address.trim().to_owned());
-        let address = address.filter(|address| is_hardware_address(address));
+        let address = root
+            .read_opt(&format!("{NET}/{name}/address"))?
+            .map(|address| address.trim().to_owned())
+            .filter(|address| is_hardware_address(address));
         addresses.extend(address.map(|address| (name, address)));
     }
     Ok(addresses)
@@ -175,15 +178,15 @@ impl Names {
         interfaces.sort_by_key(|name| natural(name));
         interfaces.retain(|_| all);
         let host = root.read_opt("/proc/sys/kernel/hostname")?;
-        let host = host.filter(|_| all).unwrap_or_default();
-        let host = host.trim();
+        let host = host.as_deref().filter(|_| all).unwrap_or_default().trim();
         let short = host.split('.').next().unwrap_or_default();
         let hosts = [host, short].into_iter();
-        let directories = tree
+        let cgroups: BTreeSet<&str> = tree
             .iter()
-            .filter(|(_, entry)| matches!(entry, Directory(_)));
-        let below = directories.filter_map(|(path, _)| below_cgroups(path));
-        let cgroups: BTreeSet<&str> = below.flat_map(|path| path.split('/')).collect();
+            .filter(|(_, entry)| matches!(entry, Directory(_)))
+            .filter_map(|(path, _)| below_cgroups(path))
+            .flat_map(|path| path.split('/'))
+            .collect();
         let cgroups = (1..).zip(cgroups);
         Ok(Self {
             interfaces: (0..)
@@ -281,8 +284,10 @@ impl Names {
     }
 
     fn without_host(&self, text: &str) -> String {
-        let hosts = self.host.iter().rev();
-        hosts.fold(text.to_owned(), |text, host| text.replace(host, "host"))
+        self.host
+            .iter()
+            .rev()
+            .fold(text.to_owned(), |text, host| text.replace(host, "host"))
     }
 }
 

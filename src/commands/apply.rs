@@ -124,8 +124,7 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
 
 /// The machine and its plan by the command line.
 pub fn planned(cli: &General, target: &TargetArgs, root: &Root) -> Result<(Machine, Plan)> {
-    let planned = read_to_judge(Purpose::Write, cli, root, target)?;
-    with_readable_vectors(root, planned)
+    with_readable_vectors(root, read_to_judge(Purpose::Write, cli, root, target)?)
 }
 
 fn apply(
@@ -214,8 +213,10 @@ fn read_stored(path: &Path) -> Result<Plan> {
     let (mut name, mut text) = (path.display().to_string(), String::new());
     if name == "-" {
         name = "standard input".into();
-        let read = stdin().take(MAX_PLAN).read_to_string(&mut text);
-        read.with_context(|| name.clone())?;
+        stdin()
+            .take(MAX_PLAN)
+            .read_to_string(&mut text)
+            .with_context(|| name.clone())?;
     } else {
         // A path from the command line is not below --root.
         let absolute = absolute(path).with_context(|| name.clone())?;

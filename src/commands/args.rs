@@ -180,8 +180,9 @@ impl Args for PolicyArgs {
 
     fn augment_args(command: Command) -> Command {
         let group = ArgGroup::new("PolicyArgs").multiple(true);
-        let keys = options().map(|entry| entry.key);
-        command.group(group.args(keys)).args(options().map(option))
+        command
+            .group(group.args(options().map(|entry| entry.key)))
+            .args(options().map(option))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -253,8 +254,9 @@ fn option(entry: &'static Entry) -> Arg {
 
 /// The accepted forms, each with its meaning.
 fn forms(entry: &Entry) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let forms = entry.forms.iter().map(|form| form.in_help());
-    entry.shown_words().chain(forms)
+    entry
+        .shown_words()
+        .chain(entry.forms.iter().map(|form| form.in_help()))
 }
 
 /// The help of the setting, with its values where there are several.
@@ -298,9 +300,10 @@ impl TypedValueParser for Values {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let words = self.0.shown_words();
         Some(Box::new(
-            words.map(|(word, means)| PossibleValue::new(word).help(means)),
+            self.0
+                .shown_words()
+                .map(|(word, means)| PossibleValue::new(word).help(means)),
         ))
     }
 }

@@ -49,8 +49,10 @@ impl BandwidthTest {
         };
         let memory = nodes.iter().map(|node| (node, size(node)));
         let topology = &machine.topology;
-        let readers = topology.nodes.iter();
-        let readers = readers.map(|(&id, node)| (id, readers_of(topology, &node.cpus, allowed)));
+        let readers = topology
+            .nodes
+            .iter()
+            .map(|(&id, node)| (id, readers_of(topology, &node.cpus, allowed)));
         Self {
             memory: memory.filter(|&(_, size)| size > 0).collect(),
             readers: readers.filter(|(_, cpus)| !cpus.is_empty()).collect(),
@@ -89,8 +91,9 @@ fn readers_of(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
     let allowed = cpus.intersection(allowed);
     let plain = allowed.difference(&topology.isolated_or_nohz());
     let usable = if plain.is_empty() { allowed } else { plain };
-    let cores = topology.cores.iter();
-    cores
+    topology
+        .cores
+        .iter()
         .filter_map(|core| core.intersection(&usable).first())
         .collect()
 }
@@ -99,8 +102,11 @@ fn readers_of(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
 fn buffer_on(node: u32, size: u64) -> Result<Vec<Page>> {
     let refused =
         |answer: io::Error| anyhow!("cannot get memory of node {node}: {}", errno_words(&answer));
-    let size = usize::try_from(size).map_err(|_| refused(io::ErrorKind::OutOfMemory.into()))?;
-    let buffer = sys::pages_of(node, size).map_err(refused)?;
+    let buffer = sys::pages_of(
+        node,
+        usize::try_from(size).map_err(|_| refused(io::ErrorKind::OutOfMemory.into()))?,
+    )
+    .map_err(refused)?;
     for page in [buffer.first(), buffer.get(buffer.len() / 2), buffer.last()] {
         let Some(page) = page else { continue };
         let got = sys::node_of(page).map_err(refused)?;
@@ -123,12 +129,17 @@ fn read(buffer: &[Page], cpus: &CpuSet) -> Result<u64> {
                 Ok(()) => Ok(rate(part)),
                 Err(error) => Err(anyhow!("cannot run on CPU {cpu}: {}", errno_words(&error))),
             };
-            let started = thread::Builder::new().spawn_scoped(scope, reader);
-            readers.push(started.map_err(cannot_start)?);
+            readers.push(
+                thread::Builder::new()
+                    .spawn_scoped(scope, reader)
+                    .map_err(cannot_start)?,
+            );
         }
         let lost = |_| Err(cannot_start(io::ErrorKind::Other.into()));
-        let rates = readers.into_iter();
-        rates.map(|reader| reader.join().unwrap_or_else(lost)).sum()
+        readers
+            .into_iter()
+            .map(|reader| reader.join().unwrap_or_else(lost))
+            .sum()
     })
 }
 

@@ -56,8 +56,9 @@ pub fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result<Exit> 
         print(&bytes)?;
     }
     if !cli.quiet {
-        let lines = left_out(&capture.refused).chain(capture.redacted);
-        lines.for_each(|line| say(&line));
+        left_out(&capture.refused)
+            .chain(capture.redacted)
+            .for_each(|line| say(&line));
     }
     match capture.unreadable {
         Some(error) => bail!("{error}; the capture holds only what was read before this error"),

@@ -80,8 +80,9 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
         let checked = checked.map_err(|error| format!("{error:#}"));
         let check = checked.as_ref().map_err(String::as_str);
         *out += &monitoring::line(check, thresholds);
-        let status = check.map_or(PluginStatus::Unknown, |check| thresholds.judge(check));
-        return Ok(status.into());
+        return Ok(check
+            .map_or(PluginStatus::Unknown, |check| thresholds.judge(check))
+            .into());
     }
     let check = checked?;
     *out += &match (format, &args.output) {
@@ -113,8 +114,15 @@ pub fn write_metrics(cli: &General, target: &TargetArgs, file: &Path) -> Result<
 
 /// Replaces a file with metrics. It keeps the time of the last success.
 fn publish(cli: &General, check: &Check, file: &Path) -> Result<()> {
-    let before = output::published(file).and_then(|text| last_success(&text));
-    output::publish(file, metrics(cli, check, before)?.as_bytes())
+    output::publish(
+        file,
+        metrics(
+            cli,
+            check,
+            output::published(file).and_then(|text| last_success(&text)),
+        )?
+        .as_bytes(),
+    )
 }
 
 fn metrics(cli: &General, check: &Check, last_success: Option<u64>) -> Result<String> {

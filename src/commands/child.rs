@@ -45,8 +45,9 @@ pub fn run(
     let started = scope(|scope| {
         let spawn = || -> Result<Child> {
             bind()?;
-            let child = builder.spawn();
-            Ok(child.map_err(|error| CommandError::not_started(name, &error))?)
+            Ok(builder
+                .spawn()
+                .map_err(|error| CommandError::not_started(name, &error))?)
         };
         scope.spawn(spawn).join()
     });

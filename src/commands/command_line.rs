@@ -20,8 +20,10 @@ pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> 
         if is_command || ["-h", "--help", "-V", "--version"].contains(&word.as_ref()) {
             return args;
         }
-        let mut options = command.get_arguments();
-        match options.find_map(|option| words_of(option, &word)) {
+        match command
+            .get_arguments()
+            .find_map(|option| words_of(option, &word))
+        {
             Some(words) => at += words,
             None => break,
         }
@@ -49,8 +51,11 @@ fn words_of(option: &Arg, word: &str) -> Option<usize> {
 
 /// Whether a report, and so an error, is wanted as JSON. Where the command line has mistakes, only its words can say so.
 pub fn wants_json(args: &[OsString]) -> bool {
-    let words = args.iter().map(|arg| arg.to_string_lossy());
-    let words = words.take_while(|word| word != "--").collect_vec();
+    let words = args
+        .iter()
+        .map(|arg| arg.to_string_lossy())
+        .take_while(|word| word != "--")
+        .collect_vec();
     let is_json = |word: &str| {
         let letters = word.strip_prefix('-').unwrap_or_default();
         // What follows -o is the name of a file.
@@ -71,10 +76,11 @@ pub fn nearest_command(command: &Command, word: &str) -> Option<String> {
     if let Some((_, command)) = OTHER_NAMES.iter().find(is_called) {
         return Some((*command).to_owned());
     }
-    let commands = command.get_subcommands();
-    let names = commands.flat_map(Command::get_name_and_visible_aliases);
-    let near = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
-    let (distance, name) = near.min()?;
+    let (distance, name) = command
+        .get_subcommands()
+        .flat_map(Command::get_name_and_visible_aliases)
+        .map(|name| (strsim::damerau_levenshtein(word, name), name))
+        .min()?;
     (distance <= 2 && distance * 2 < word.len()).then(|| name.to_owned())
 }
 
@@ -123,8 +129,10 @@ pub fn refuse(command: &mut Command, matches: &ArgMatches) -> Result<(), Error> 
         return Ok(());
     };
     let given = |id: &str| is_given(matches, id);
-    let format = matches.try_get_raw("format").ok().flatten();
-    let format = format
+    let format = matches
+        .try_get_raw("format")
+        .ok()
+        .flatten()
         .and_then(|mut words| words.next())
         .unwrap_or_default();
     let format = if given("json") {

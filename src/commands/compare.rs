@@ -125,8 +125,10 @@ pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> 
         ended != [0, 0],
         "interrupted before the end of the first run that counts"
     );
-    let command = args.command.iter();
-    let command = command.map(|word| word.to_string_lossy().into_owned());
+    let command = args
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned());
     let [near, far] = sides;
     let mut comparison = Comparison::new(&args.interface, command.collect(), near, far, notes);
     comparison.warmup = args.warmup;
@@ -134,8 +136,11 @@ pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> 
         output::write_file(file, screen::json(&comparison)?.as_bytes(), args.force)?;
     }
     if let Some(file) = &args.export_markdown {
-        let table = screen::measure::markdown(&comparison);
-        output::write_file(file, table.as_bytes(), args.force)?;
+        output::write_file(
+            file,
+            screen::measure::markdown(&comparison).as_bytes(),
+            args.force,
+        )?;
     }
     *out += &output::report(args.report, &comparison, screen::measure::compare)?;
     let ([near, far], wanted) = (ended, usize::from(args.runs));
@@ -173,9 +178,13 @@ fn bindings(
     let near = binding(args.near, NodeChoice::Near)?;
     let far = binding(args.far, NodeChoice::Far)?;
     let planned = plan.interfaces.iter().filter(|of| names.contains(&of.name));
-    let virtual_one = virtual_kind.map(|kind| MeasuredInterface::without_device(interface, &kind));
-    let subjects = planned.map(MeasuredInterface::planned).chain(virtual_one);
-    Ok(([near, far], subjects.collect()))
+    Ok((
+        [near, far],
+        planned
+            .map(MeasuredInterface::planned)
+            .chain(virtual_kind.map(|kind| MeasuredInterface::without_device(interface, &kind)))
+            .collect(),
+    ))
 }
 
 /// Differences between the two sides other than the distance.

@@ -64,8 +64,10 @@ pub fn answered(defined: &Command) -> Result<bool> {
     let Some(name) = env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
         return Ok(false);
     };
-    let words = env::args_os().skip_while(|word| word != "--").skip(1);
-    let words: Vec<OsString> = words.collect();
+    let words: Vec<OsString> = env::args_os()
+        .skip_while(|word| word != "--")
+        .skip(1)
+        .collect();
     let (directory, mut answer) = (env::current_dir().ok(), Vec::new());
     if name == "bash" {
         answer = for_bash(defined, words, directory.as_deref())?.into_bytes();
@@ -89,18 +91,20 @@ fn for_bash(defined: &Command, parts: Vec<OsString>, directory: Option<&Path>) -
         .last()
         .map_or(0, |word| word.len().saturating_sub(typed.len()));
     let found = complete(&mut command_of(defined, &words), words, last, directory)?;
-    let values = found
+    let mut values = found
         .iter()
-        .map(|candidate| candidate.get_value().to_string_lossy());
-    let mut values = values.filter(|value| is_plain(value)).collect_vec();
+        .map(|candidate| candidate.get_value().to_string_lossy())
+        .filter(|value| is_plain(value))
+        .collect_vec();
     // Options only after a dash, unless there is nothing else.
     if kept == 0 && typed.is_empty() && values.iter().any(|value| !value.starts_with('-')) {
         values.retain(|value| !value.starts_with('-'));
     }
-    let lines = values
+    Ok(values
         .iter()
-        .map(|value| value.get(kept..).unwrap_or(value));
-    Ok(lines.flat_map(|line| [line, "\n"]).collect())
+        .map(|value| value.get(kept..).unwrap_or(value))
+        .flat_map(|line| [line, "\n"])
+        .collect())
 }
 
 /// The words that bash has split; `typed` is the last one up to the cursor, without what is before a separator.
@@ -144,8 +148,11 @@ fn command_of(defined: &Command, words: &[OsString]) -> Command {
     // An earlier word is a selector or an option of `status`.
     let mut whole = known;
     whole.build();
-    let status = whole.find_subcommand("status").cloned();
-    status.unwrap_or(whole).name("nicpin")
+    whole
+        .find_subcommand("status")
+        .cloned()
+        .unwrap_or(whole)
+        .name("nicpin")
 }
 
 /// The value of --root.
@@ -187,8 +194,9 @@ fn with_candidates(defined: &Command, root: &Path) -> Command {
 
 /// Commands and topics that there are pages about.
 fn abouts(defined: Command) -> Vec<CompletionCandidate> {
-    let pages = pages(defined).unwrap_or_default().into_iter();
-    pages
+    pages(defined)
+        .unwrap_or_default()
+        .into_iter()
         .filter_map(|page| page.about)
         .map(CompletionCandidate::new)
         .collect()
@@ -238,10 +246,12 @@ fn is_plain(text: &str) -> bool {
 }
 
 fn nodes(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
-    let nodes = machine(root)
-        .map(|machine| machine.topology.nodes)
-        .unwrap_or_default();
-    let ids = nodes.keys().map(ToString::to_string);
-    let ids = ids.filter(|id| id.starts_with(&*typed.to_string_lossy()));
-    ids.map(CompletionCandidate::new).collect()
+    let nodes = machine(root).map(|machine| machine.topology.nodes);
+    let nodes = nodes.unwrap_or_default();
+    nodes
+        .keys()
+        .map(ToString::to_string)
+        .filter(|id| id.starts_with(&*typed.to_string_lossy()))
+        .map(CompletionCandidate::new)
+        .collect()
 }

@@ -146,11 +146,15 @@ fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
             Ok(Some(restored)) => {
                 let trial = Trial::load(root).ok().flatten();
                 if !restored.has_refused() {
-                    let text = format!("{NOT_CONFIRMED}; the settings were restored{}", but(trial));
-                    return journal::send(root, Priority::Notice, &text);
+                    return journal::send(
+                        root,
+                        Priority::Notice,
+                        &format!("{NOT_CONFIRMED}; the settings were restored{}", but(trial)),
+                    );
                 }
-                let left = trial.and_then(|trial| trial.not_restored());
-                left.unwrap_or_default()
+                trial
+                    .and_then(|trial| trial.not_restored())
+                    .unwrap_or_default()
             }
             Err(error) => error.to_string(),
         };

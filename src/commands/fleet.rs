@@ -103,8 +103,9 @@ fn add(cli: &General, input: Input, tally: &mut Tally) {
                 Some((file, _)) if document.alone => stem(Path::new(file)),
                 _ => source.clone(),
             };
-            let read = guarded(|| Host::parse(&document.text));
-            for (named, host) in read.unwrap_or_else(|panic| vec![(None, Err(panic))]) {
+            for (named, host) in guarded(|| Host::parse(&document.text))
+                .unwrap_or_else(|panic| vec![(None, Err(panic))])
+            {
                 let name = document.host.clone().or(named);
                 match host {
                     Ok(host) => tally.add(&name.unwrap_or_else(|| file.clone()), host),

@@ -98,8 +98,7 @@ fn asked(args: &FlowArgs) -> Result<Vec<Option<Flow>>> {
         return Ok(found);
     }
     let missing = "DST is missing: the address and port of this machine that it goes to";
-    let destination = args.destination.as_ref();
-    let destination = destination.ok_or_else(|| usage(missing))?;
+    let destination = args.destination.as_ref().ok_or_else(|| usage(missing))?;
     let end = |text: &str| parse_end(text).map_err(|error| usage(error.to_string()));
     let ((source, port), (destination, to)) = (end(&args.source)?, end(destination)?);
     ensure!(

@@ -116,8 +116,11 @@ fn read_machine(
     machine.programs = programs(purpose, root, &policy)?;
     // What ports can carry whose interfaces are in another network namespace decides on the weights of queues. A record
     // that cannot be read is reported where more depends on it.
-    let interfaces = machine.interfaces.iter_mut();
-    let elsewhere = interfaces.filter(|of| of.is_elsewhere()).collect_vec();
+    let elsewhere = machine
+        .interfaces
+        .iter_mut()
+        .filter(|of| of.is_elsewhere())
+        .collect_vec();
     if !elsewhere.is_empty() {
         if let Ok(record) = Record::load(root) {
             for interface in elsewhere {
@@ -143,8 +146,11 @@ fn programs(
     let record = Record::load(root)?;
     for program in wanted {
         let now = found.get(&program).and_then(|found| found.now.clone());
-        let recorded = record.near(&program).cloned();
-        if let Some(cpus) = recorded.filter(|_| now.is_none() || purpose == Purpose::Compare) {
+        if let Some(cpus) = record
+            .near(&program)
+            .cloned()
+            .filter(|_| now.is_none() || purpose == Purpose::Compare)
+        {
             found.insert(program, ProgramCpus { cpus, now });
         }
     }
@@ -253,8 +259,11 @@ pub fn plan_beside_all(
     selector: Option<&String>,
 ) -> Result<(Vec<String>, Plan)> {
     let selectors = selector.map(slice::from_ref);
-    let named = selectors.map(|selectors| Selection::new(machine, selectors, false));
-    let named = named.transpose()?.unwrap_or_default().names;
+    let named = selectors
+        .map(|selectors| Selection::new(machine, selectors, false))
+        .transpose()?
+        .unwrap_or_default()
+        .names;
     let mut all = Selection::new(machine, &[], false)?;
     all.names.extend(named.iter().cloned());
     let plan = nicpin::plan::plan(machine, policy, &all);

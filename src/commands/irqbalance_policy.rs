@@ -75,6 +75,9 @@ fn is_planned(cli: &General, root: &Root, irq: u32) -> Result<bool> {
     let mut all = TargetArgs::default();
     all.select.if_present = true;
     let (_, plan) = read_and_plan(Purpose::Compare, cli, root, &all, Wants::default())?;
-    let mut vectors = plan.interfaces.iter().flat_map(|of| &of.vectors);
-    Ok(vectors.any(|vector| vector.irq == irq && vector.cpus.is_some()))
+    Ok(plan
+        .interfaces
+        .iter()
+        .flat_map(|of| &of.vectors)
+        .any(|vector| vector.irq == irq && vector.cpus.is_some()))
 }

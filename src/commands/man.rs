@@ -43,8 +43,11 @@ pub fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
         for page in &pages {
             let directory = directory.join(format!("man{}", page.section));
             output::make_directory(&directory)?;
-            let file = directory.join(format!("{}.{}", page.name, page.section));
-            output::write_file(&file, source(page, &pages).as_bytes(), true)?;
+            output::write_file(
+                &directory.join(format!("{}.{}", page.name, page.section)),
+                source(page, &pages).as_bytes(),
+                true,
+            )?;
         }
         return Ok(Exit::Planned);
     }
@@ -67,8 +70,9 @@ pub fn help(command: Command, args: &HelpArgs, out: &mut String) -> Result<Exit>
     if let Some(word) = word.filter(|word| command.find_subcommand(word).is_none()) {
         bail!(no_page(word, &pages(command)?));
     }
-    let words = ["nicpin"].into_iter().chain(word).chain(["--help"]);
-    if let Err(help) = command.try_get_matches_from(words) {
+    if let Err(help) =
+        command.try_get_matches_from(["nicpin"].into_iter().chain(word).chain(["--help"]))
+    {
         *out += &help.to_string();
     }
     Ok(Exit::Planned)
@@ -148,8 +152,10 @@ const FILES: [(&str, &str); 2] = [
 pub fn pages(command: Command) -> Result<Vec<Page>> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
-    let shown = command.get_subcommands().filter(|of| !of.is_hide_set());
-    let of_commands = [&command].into_iter().chain(shown).map(of_command);
+    let of_commands = [&command]
+        .into_iter()
+        .chain(command.get_subcommands().filter(|of| !of.is_hide_set()))
+        .map(of_command);
     of_commands.chain(topics().map(Ok)).collect()
 }
 
@@ -173,15 +179,20 @@ fn of_command(command: &Command) -> Result<Page> {
             .flatten()
             .map(|text| Text(text.into())),
     );
-    let arguments = command.get_positionals().filter(|arg| !arg.is_hide_set());
-    let arguments = arguments.map(|arg| {
-        let name = arg
-            .get_value_names()
-            .map_or(arg.get_id().as_str(), |names| &names[0]);
-        let help = arg.get_long_help().or(arg.get_help());
-        let help = help.map(ToString::to_string).unwrap_or_default();
-        Item(italic(name), format!("{help}."))
-    });
+    let arguments = command
+        .get_positionals()
+        .filter(|arg| !arg.is_hide_set())
+        .map(|arg| {
+            let name = arg
+                .get_value_names()
+                .map_or(arg.get_id().as_str(), |names| &names[0]);
+            let help = arg
+                .get_long_help()
+                .or(arg.get_help())
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            Item(italic(name), format!("{help}."))
+        });
     let mut arguments = arguments.peekable();
     if arguments.peek().is_some() {
         parts.push(Heading("ARGUMENTS"));
@@ -211,8 +222,11 @@ fn of_command(command: &Command) -> Result<Page> {
         parts.extend(FILES.map(|(file, what)| Item(roman(file), what.into())));
     }
     if let Some(help) = help {
-        let lines = help.examples.trim_start_matches('\n').lines();
-        let lines = lines.map(|line| line.strip_prefix("  ").unwrap_or(line));
+        let lines = help
+            .examples
+            .trim_start_matches('\n')
+            .lines()
+            .map(|line| line.strip_prefix("  ").unwrap_or(line));
         parts.push(Heading("EXAMPLES"));
         parts.push(Example(lines.collect_vec().join("\n")));
     }
@@ -233,9 +247,11 @@ const YEAR_10000: u64 = 253_402_300_800;
 /// The source of a page, one of all of these. The date is that of nicpin's sources, which `dist/build` sets, so that each
 /// build gives the same bytes.
 fn source(page: &Page, pages: &[Page]) -> String {
-    let seconds = std::env::var("SOURCE_DATE_EPOCH").ok();
-    let seconds = seconds.as_deref().or(option_env!("SOURCE_DATE_EPOCH"));
-    let seconds = seconds.and_then(|seconds| seconds.parse().ok());
+    let seconds = std::env::var("SOURCE_DATE_EPOCH")
+        .ok()
+        .as_deref()
+        .or(option_env!("SOURCE_DATE_EPOCH"))
+        .and_then(|seconds| seconds.parse().ok());
     let date = seconds
         .filter(|&seconds| seconds < YEAR_10000)
         .map(|seconds| {
@@ -301,9 +317,11 @@ fn source(page: &Page, pages: &[Page]) -> String {
     let all = pages
         .iter()
         .map(|page| (page, format!("{}({})", page.name, page.section)));
-    let others = all.filter(|(other, _)| other.name != page.name);
-    let others = others.map(|(_, name)| name).join(", ");
-    roff.control("SH", ["SEE ALSO"]).text([roman(others)]);
+    roff.control("SH", ["SEE ALSO"]).text([roman(
+        all.filter(|(other, _)| other.name != page.name)
+            .map(|(_, name)| name)
+            .join(", "),
+    )]);
     text + &roff.render()
 }
 

@@ -127,8 +127,11 @@ impl Session<'_> {
     /// Where the connections of this moment arrive.
     fn connections(&self) -> Result<Option<Connections>> {
         let sockets = read::connected_sockets(self.root, &self.machine.topology)?;
-        let measured = self.subjects.iter().map(|subject| subject.name.as_str());
-        let measured = measured.collect();
+        let measured = self
+            .subjects
+            .iter()
+            .map(|subject| subject.name.as_str())
+            .collect();
         Ok(sockets.map(|sockets| Connections::new(self.machine, &measured, &sockets)))
     }
 

@@ -136,8 +136,7 @@ impl Cli {
     /// Parses arguments; the first one is the name of the program.
     pub fn of(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut command = defined();
-        let args = command_line::complete(&command, args);
-        let matches = command.try_get_matches_from_mut(args)?;
+        let matches = command.try_get_matches_from_mut(command_line::complete(&command, args))?;
         command_line::refuse(&mut command, &matches)?;
         let mut cli =
             Self::from_arg_matches(&matches).map_err(|error| error.format(&mut defined()))?;
@@ -187,8 +186,7 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
         IrqbalancePolicy(args) => irqbalance_policy::run(general, args, out),
         AwaitConfirm(args) => confirm::watch(general, args),
         WatchRun(args) => {
-            let words = ["nicpin".into()].into_iter().chain(args.watcher.clone());
-            let mut watcher = Cli::of(words)?;
+            let mut watcher = Cli::of(["nicpin".into()].into_iter().chain(args.watcher.clone()))?;
             let Watch(of) = &watcher.command else {
                 bail!("a run of nicpin watch is started by nicpin watch");
             };

@@ -40,14 +40,20 @@ pub fn run(cli: &General, args: &NodesArgs, out: &mut String) -> Result<Exit> {
         ..Wants::default()
     };
     let (machine, policy) = read_host(cli, &root, wants)?;
-    let names = machine.interfaces.iter().map(|of| of.name.clone());
     let all = Selection {
-        names: names.collect(),
+        names: machine
+            .interfaces
+            .iter()
+            .map(|of| of.name.clone())
+            .collect(),
         ..Selection::default()
     };
     let plan = nicpin::plan::plan(&machine, &policy, &all);
-    let ids = machine.topology.nodes.keys();
-    let usage = ids.map(|&node| Ok((node, topology::memory_usage(&root, node)?)));
+    let usage = machine
+        .topology
+        .nodes
+        .keys()
+        .map(|&node| Ok((node, topology::memory_usage(&root, node)?)));
     let mut nodes = Nodes::new(&machine, &plan, usage.collect::<Result<_>>()?);
     if args.bandwidth {
         nodes.bandwidth = Some(measure(&root, &machine, &nodes)?);
@@ -57,8 +63,8 @@ pub fn run(cli: &General, args: &NodesArgs, out: &mut String) -> Result<Exit> {
 }
 
 fn measure(root: &Root, machine: &Machine, nodes: &Nodes) -> Result<Vec<Rate>> {
-    let words = "the kernel or a container's seccomp profile refuses memory policies";
-    let allowed = sys::allowed_nodes().context(words)?;
+    let allowed = sys::allowed_nodes()
+        .context("the kernel or a container's seccomp profile refuses memory policies")?;
     let free = |id| {
         let node = nodes.nodes.iter().find(|node| node.node == id)?;
         node.usage.free_kib
@@ -66,15 +72,23 @@ fn measure(root: &Root, machine: &Machine, nodes: &Nodes) -> Result<Vec<Rate>> {
     // The sum of the L3 caches of the node that has most.
     let mut caches = None;
     for node in machine.topology.nodes.values() {
-        let domains = machine.topology.l3_domains.iter();
-        let domains = domains.filter(|domain| domain.intersects(&node.cpus));
+        let domains = machine
+            .topology
+            .l3_domains
+            .iter()
+            .filter(|domain| domain.intersects(&node.cpus));
         if let Some(cpu) = node.cpus.first() {
             let size = l3_size(root, cpu)?;
             caches = caches.max(size.map(|size| size.saturating_mul(domains.count() as u64)));
         }
     }
-    let with_memory = allowed.intersection(&nodes.ids());
-    let test = BandwidthTest::new(machine, &sys::affinity()?, &with_memory, free, caches);
+    let test = BandwidthTest::new(
+        machine,
+        &sys::affinity()?,
+        &allowed.intersection(&nodes.ids()),
+        free,
+        caches,
+    );
     let (pairs, mut progress) = (test.pairs(), Progress::new());
     test.run(|done| progress.say(&format!("measuring pair {} of {pairs}", done + 1)))
 }

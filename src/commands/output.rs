@@ -143,8 +143,7 @@ fn unfollowed(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
 fn write(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> Result<()> {
     let is_device = path.symlink_metadata().is_ok_and(|found| !found.is_file());
     let written = if is_device {
-        let opened = unfollowed(path, OpenOptions::new().write(true));
-        opened.and_then(|mut file| file.write_all(bytes))
+        unfollowed(path, OpenOptions::new().write(true)).and_then(|mut file| file.write_all(bytes))
     } else {
         replace(path, bytes, permissions)
     };
@@ -154,8 +153,10 @@ fn write(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> Result<
 /// Writes a new file in the same directory, and gives it the name when it is complete.
 fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
     let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
-    let above = path.parent().filter(|above| *above != Path::new(""));
-    let above = above.unwrap_or(".".as_ref());
+    let above = path
+        .parent()
+        .filter(|above| *above != Path::new(""))
+        .unwrap_or(".".as_ref());
     let above = OpenOptions::new().read(true).open(above);
     // What another run has left is in nobody's way.
     if let (Some(name), Ok(above)) = (name.to_str(), above) {
@@ -183,12 +184,15 @@ pub fn say_usage(text: &str, json: bool) {
     let text = text.strip_prefix("error: ").unwrap_or(text);
     let _ = write!(io::stderr(), "nicpin: {}", printable(text));
     if json {
-        let error = text.split("\n\nUsage: ").next().unwrap_or_default();
-        let error = error
+        let words: Vec<&str> = text
+            .split("\n\nUsage: ")
+            .next()
+            .unwrap_or_default()
             .split("\n\nFor more information")
             .next()
-            .unwrap_or_default();
-        let words: Vec<&str> = error.split_whitespace().collect();
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect();
         say_as_json(&words.join(" "), Exit::Usage as u8);
     }
 }

@@ -28,8 +28,11 @@ pub struct RestoreArgs {
 
 pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
     if args.dry_run {
-        let to_restore = apply::to_restore(&Root::open(&cli.root)?)?;
-        *out += &output::report(args.report, &to_restore, screen::applied::to_restore)?;
+        *out += &output::report(
+            args.report,
+            &apply::to_restore(&Root::open(&cli.root)?)?,
+            screen::applied::to_restore,
+        )?;
         return Ok(Exit::Planned);
     }
     let root = open_to_write(cli)?;

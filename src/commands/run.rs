@@ -101,6 +101,8 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
     }
     let mut command = Command::new(program);
     as_of_caller(&mut command);
-    let error = command.args(arguments).exec();
-    bail!(CommandError::not_started(program, &error))
+    bail!(CommandError::not_started(
+        program,
+        &command.args(arguments).exec()
+    ))
 }

@@ -39,8 +39,9 @@ pub struct StatusArgs {
 pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let watcher = watch::state::running(&root)?;
-    let avoids_exclusive = watcher.as_ref().is_some_and(|of| of.avoids_exclusive);
-    let target = &args.target.as_watched(avoids_exclusive);
+    let target = &args
+        .target
+        .as_watched(watcher.as_ref().is_some_and(|of| of.avoids_exclusive));
     let (machine, plan) = read_and_plan(Purpose::Compare, cli, &root, target, Wants::default())?;
     require_live_interfaces(&root, target)?;
     let vectors = plan.interfaces.iter().flat_map(|of| &of.vectors);
@@ -51,8 +52,9 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
         ..CounterSelection::default()
     };
     // A queue in use has some interrupts in a second.
-    let usual = Duration::from_secs(u64::from(root.is_real()));
-    let time = args.seconds.unwrap_or(usual);
+    let time = args
+        .seconds
+        .unwrap_or(Duration::from_secs(u64::from(root.is_real())));
     ensure!(
         time.is_zero() || !root.is_capture(),
         usage("--seconds has no effect: a capture has no counters")
@@ -62,16 +64,20 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     } else {
         Some(Sampler::begin(&root, wanted)?.over(time, cli.quiet, None)?)
     };
-    let daemon = plan.irqbalance.as_ref();
-    let banned = daemon.map(|running| irqbalance::banned_by_nicpin(&root, running.pid));
-    let banned = banned.unwrap_or_default();
+    let banned = plan
+        .irqbalance
+        .as_ref()
+        .map(|running| irqbalance::banned_by_nicpin(&root, running.pid))
+        .unwrap_or_default();
     let found = differences(&root, &machine, &plan);
     let unknown = apply::unknown(&root, &machine, &plan, &found, target.is_given());
     let (delta, applied) = (delta.as_ref(), Record::exists(&root));
     let mut status = Status::new(&machine, &plan, &found, &unknown, delta, applied, &banned);
     status.watcher = watcher;
-    let mut notes = unknown.iter().map(|one| &one.note);
-    let of_record = notes.find(|note| matches!(note, Note::RecordUnreadable { .. }));
+    let of_record = unknown
+        .iter()
+        .map(|one| &one.note)
+        .find(|note| matches!(note, Note::RecordUnreadable { .. }));
     status.notes.extend(of_record.cloned());
     if !args.target.policy.0.is_empty() {
         status.notes.push(Note::Options);

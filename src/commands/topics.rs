@@ -199,8 +199,10 @@ fn policy() -> Vec<Part> {
         ("Settings of the machine", false),
     ] {
         parts.push(Heading(title));
-        let entries = SETTINGS.iter();
-        for entry in entries.filter(|entry| entry.is_for_interfaces() == for_interfaces) {
+        for entry in SETTINGS
+            .iter()
+            .filter(|entry| entry.is_for_interfaces() == for_interfaces)
+        {
             let help = format!("{}. {}", entry.help, entry.note);
             parts.push(Item(bold(entry.key), help.trim_end().into()));
             for (at, (value, means)) in entry.in_file().into_iter().enumerate() {
@@ -211,10 +213,14 @@ fn policy() -> Vec<Part> {
     }
     parts.push(Heading("Conditions of a rule"));
     parts.extend(CONDITIONS.map(|(name, what)| Item(bold(name), what.into())));
-    let lines = RULES.lines();
-    let example = lines
-        .map(|line| line.trim_start_matches(['#', ' ']))
-        .join("\n");
-    parts.extend([Heading("Examples"), Example(example)]);
+    parts.extend([
+        Heading("Examples"),
+        Example(
+            RULES
+                .lines()
+                .map(|line| line.trim_start_matches(['#', ' ']))
+                .join("\n"),
+        ),
+    ]);
     parts
 }

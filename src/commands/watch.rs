@@ -64,15 +64,21 @@ pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
         Ok(lock) => Some(lock),
         // An observer needs no privilege; without this file `nicpin status` does not show it.
         Err(error) if args.observe => {
-            let text = format!("{error}; nicpin status will not show this");
-            journal::log(&root, Info, &text, &[]);
+            journal::log(
+                &root,
+                Info,
+                &format!("{error}; nicpin status will not show this"),
+                &[],
+            );
             None
         }
         Err(error) => return Err(error),
     };
     let path = cli.config.clone().unwrap_or_else(|| root.outside(CONFIG));
-    let path = absolute(&path).with_context(|| path.display().to_string())?;
-    let path = path.to_string_lossy().into_owned();
+    let path = absolute(&path)
+        .with_context(|| path.display().to_string())?
+        .to_string_lossy()
+        .into_owned();
     let (policy, text) = valid_policy(cli, args, &root)?;
     let sources = Sources::open(&root, &path).context("cannot wait for events")?;
     let pid = i32::try_from(process::id()).unwrap_or_default();
@@ -222,8 +228,10 @@ impl Loop<'_> {
             for signal in woken.signals {
                 match signal {
                     SIGHUP => {
-                        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
-                        let now = now.unwrap_or_default().as_micros();
+                        let now = clock_gettime(ClockId::CLOCK_MONOTONIC)
+                            .map(Duration::from)
+                            .unwrap_or_default()
+                            .as_micros();
                         self.manager
                             .send(&format!("RELOADING=1\nMONOTONIC_USEC={now}"));
                         self.happened(Event::of(Kind::Policy));
@@ -270,8 +278,7 @@ impl Loop<'_> {
         match valid_policy(self.cli, self.args, self.root) {
             Ok((policy, text)) => {
                 if text != last.text || last.error.is_some() {
-                    let text = format!("{}: the policy is in force", last.path);
-                    report(Notice, &text);
+                    report(Notice, &format!("{}: the policy is in force", last.path));
                 }
                 (last.text, last.policy) = (text, policy);
                 (last.copy, last.error) = (None, None);
@@ -279,14 +286,17 @@ impl Loop<'_> {
             Err(error) => {
                 let error = format!("{error:#}");
                 if last.error.as_ref() != Some(&error) {
-                    let text = format!("{error}; the policy before stays in force");
-                    report(Warning, &text);
+                    report(
+                        Warning,
+                        &format!("{error}; the policy before stays in force"),
+                    );
                     last.error = Some(error);
                 }
                 if last.copy.is_none() {
                     // Without the copy a run fails on the file, and reports it.
-                    let text = last.text.as_deref().unwrap_or_default();
-                    last.copy = state::keep_policy(self.root, text).ok();
+                    last.copy =
+                        state::keep_policy(self.root, last.text.as_deref().unwrap_or_default())
+                            .ok();
                 }
             }
         }
@@ -318,8 +328,10 @@ impl Loop<'_> {
                 "cannot wait for changes of programs' CPUs: {error}"
             ));
         }
-        let left_alone = self.contended.left_alone(now);
-        let leave = left_alone.flat_map(|(setting, _)| ["--leave", &setting.name]);
+        let leave = self
+            .contended
+            .left_alone(now)
+            .flat_map(|(setting, _)| ["--leave", &setting.name]);
         let started = self.child(leave);
         let follows_up = take(&mut self.follows_up);
         let is_of_old_plan = events.are_of_old_plan();
@@ -342,8 +354,12 @@ impl Loop<'_> {
                 });
             }
             Err(error) => {
-                let error = format!("the run cannot be started: {error}");
-                self.finished(shown, Err(error), is_of_old_plan, false);
+                self.finished(
+                    shown,
+                    Err(format!("the run cannot be started: {error}")),
+                    is_of_old_plan,
+                    false,
+                );
             }
         }
     }
@@ -377,8 +393,8 @@ impl Loop<'_> {
             self.metrics_ended(metrics.error());
         }
         if let Some(mut run) = self.run.take_if(|run| run.child.has_ended()) {
-            let milliseconds = self.now().saturating_sub(run.began).as_millis();
-            run.shown.milliseconds = u64::try_from(milliseconds).unwrap_or(u64::MAX);
+            run.shown.milliseconds =
+                u64::try_from(self.now().saturating_sub(run.began).as_millis()).unwrap_or(u64::MAX);
             let report = run.child.report();
             let again = self.after(run.during, report.as_ref().ok(), run.follows_up);
             self.finished(run.shown, report, run.is_of_old_plan, again);
@@ -389,8 +405,7 @@ impl Loop<'_> {
     /// Nothing is written until a trial or the pause of a restore has ended.
     fn wait_for(&mut self, why: WaitsFor) {
         if self.state.waits_for.replace(why) != Some(why) {
-            let text = screen::status::waits_for(why);
-            journal::log(self.root, Notice, text, &[]);
+            journal::log(self.root, Notice, screen::status::waits_for(why), &[]);
             self.show();
         }
     }

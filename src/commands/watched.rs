@@ -111,14 +111,20 @@ fn applied(
 }
 
 fn report(done: &Applied, unknown: &[Unplannable]) -> RunReport {
-    let results = done.results.iter().map(|of| (of.path.as_str(), of));
-    let results: BTreeMap<&str, &WriteResult> = results.collect();
+    let results: BTreeMap<&str, &WriteResult> = done
+        .results
+        .iter()
+        .map(|of| (of.path.as_str(), of))
+        .collect();
     let (mut written, mut vectors) = (Vec::new(), Vec::new());
     for (setting, text) in apply::planned(&done.machine, &done.plan) {
         let path = setting.path();
         let result = results.get(path.as_str());
-        let fallback = result.and_then(|of| of.fallback.as_ref());
-        let text = fallback.unwrap_or(&text).trim().to_owned();
+        let text = result
+            .and_then(|of| of.fallback.as_ref())
+            .unwrap_or(&text)
+            .trim()
+            .to_owned();
         vectors.extend(setting.irq().map(|irq| (irq, text)));
         if let Some(result) = result.filter(|of| of.changed()) {
             let (name, interface) = (setting.key(), result.interface.clone());

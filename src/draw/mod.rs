@@ -140,14 +140,19 @@ impl Picture {
 fn panels(machine: &Machine, plan: &Plan) -> Vec<Panel> {
     let topology = &machine.topology;
     let on = |node: Option<u32>| {
-        let names = plan.interfaces.iter().map(|interface| &interface.name);
-        let homes = names.map(|name| home(machine, plan, name));
-        homes.positions(|home| home == node).collect_vec()
+        plan.interfaces
+            .iter()
+            .map(|interface| &interface.name)
+            .map(|name| home(machine, plan, name))
+            .positions(|home| home == node)
+            .collect_vec()
     };
     let panel = |(&id, node): (&u32, &Node)| {
-        let mut packages = topology.packages.iter();
-        let package = packages.position(|package| node.cpus.is_subset(package));
-        let package = package.filter(|_| topology.packages.len() > 1 && !node.cpus.is_empty());
+        let package = topology
+            .packages
+            .iter()
+            .position(|package| node.cpus.is_subset(package))
+            .filter(|_| topology.packages.len() > 1 && !node.cpus.is_empty());
         let memory = machine.memory.get(&id).map(|&memory| match memory {
             0 => "no memory".to_owned(),
             kib => size(Some(kib)),
@@ -170,14 +175,22 @@ fn panels(machine: &Machine, plan: &Plan) -> Vec<Panel> {
         cards: on(None),
         ..Panel::default()
     };
-    let unknown = Some(unknown).filter(|panel| !panel.cards.is_empty());
-    topology.nodes.iter().map(panel).chain(unknown).collect()
+    topology
+        .nodes
+        .iter()
+        .map(panel)
+        .chain(Some(unknown).filter(|panel| !panel.cards.is_empty()))
+        .collect()
 }
 
 fn groups(topology: &Topology, cpus: &CpuSet) -> Vec<(bool, Vec<CpuSet>)> {
     let (mut left, mut groups) = (cpus.clone(), Vec::new());
-    let domains = topology.l3_domains.iter().map(|domain| (true, domain));
-    for (is_l3, cpus) in domains.chain([(false, cpus)]) {
+    for (is_l3, cpus) in topology
+        .l3_domains
+        .iter()
+        .map(|domain| (true, domain))
+        .chain([(false, cpus)])
+    {
         let cpus = cpus.intersection(&left);
         left = left.difference(&cpus);
         let mut cores = topology
@@ -194,8 +207,9 @@ fn groups(topology: &Topology, cpus: &CpuSet) -> Vec<(bool, Vec<CpuSet>)> {
 }
 
 fn card((at, interface): (usize, &PlannedInterface)) -> Card {
-    let queues = active(interface).filter_map(|vector| vector.queue);
-    let queues: BTreeSet<u32> = queues.collect();
+    let queues: BTreeSet<u32> = active(interface)
+        .filter_map(|vector| vector.queue)
+        .collect();
     let what = [
         interface.driver.clone(),
         interface.speed_mbps.map(speed),
@@ -226,8 +240,12 @@ fn active(interface: &PlannedInterface) -> impl Iterator<Item = &PlannedVector> 
 /// The effective CPUs of a vector, if the kernel reports them.
 fn now(vector: &PlannedVector) -> CpuSet {
     let single = Some(&vector.affinity).filter(|cpus| cpus.len() == 1);
-    let cpus = vector.effective.as_ref().or(single);
-    cpus.cloned().unwrap_or_default()
+    vector
+        .effective
+        .as_ref()
+        .or(single)
+        .cloned()
+        .unwrap_or_default()
 }
 
 /// The planned CPUs of a vector; the effective ones of a vector that is left unchanged.

@@ -55,8 +55,9 @@ impl Picture {
             .collect_vec();
         let mut size = (0, 0);
         for (scene, drawing) in &scenes {
-            let heading = width(scene.title, 16, &scene.score);
-            size.0 = size.0.max(drawing.width.max(heading) + MARGIN);
+            size.0 = size
+                .0
+                .max(drawing.width.max(width(scene.title, 16, &scene.score)) + MARGIN);
             size.1 = HEADING + drawing.height + MARGIN;
         }
         let is_beside = scenes.len() == 2 && 2 * size.0 <= WIDEST;
@@ -183,8 +184,9 @@ impl<'a> Drawing<'a> {
         let panels = &picture.panels;
         let mut inner = NARROWEST.1;
         for panel in panels {
-            let text = width("", 0, &panel.neighbours);
-            inner = inner.max(widest_row(panel)).max(text);
+            inner = inner
+                .max(widest_row(panel))
+                .max(width("", 0, &panel.neighbours));
         }
         for card in &picture.cards {
             let name = format!("{} {} ", card.key, card.name);
@@ -318,8 +320,12 @@ impl<'a> Drawing<'a> {
             if marks.iter().any(|mark| mark.remote) {
                 out.rect(within([x, y, w, h], 1), "away", 2);
             }
-            let class = joined(" ", ["number", when(!cards.is_empty(), "on")]);
-            out.text((x + w / 2, y + 12), &class, &cpu.to_string(), "");
+            out.text(
+                (x + w / 2, y + 12),
+                &joined(" ", ["number", when(!cards.is_empty(), "on")]),
+                &cpu.to_string(),
+                "",
+            );
             // `A3`, `A3,7`, `A3 B7`, or only how many if there is no room for that.
             let of_card = |(card, of): &(usize, Vec<String>)| {
                 format!("{}{}", picture.cards[*card].key, of.join(","))

@@ -113,8 +113,11 @@ impl<'a> Documents<'a> {
 
     fn keep(&mut self, host: Option<String>, open: Open) {
         if self.bytes + open.text.len() > MOST {
-            let error = format!("more than {MOST} bytes of documents that do not end");
-            return self.fail(host, open.line, &error);
+            return self.fail(
+                host,
+                open.line,
+                &format!("more than {MOST} bytes of documents that do not end"),
+            );
         }
         self.bytes += open.text.len();
         self.open.insert(host, open);
@@ -138,8 +141,7 @@ impl<'a> Documents<'a> {
             match values.next() {
                 Some(Ok(_)) => {
                     let end = values.byte_offset();
-                    let text = open.text.drain(..end).collect();
-                    self.complete(host.clone(), open.line, text);
+                    self.complete(host.clone(), open.line, open.text.drain(..end).collect());
                     open.line = self.lines;
                 }
                 Some(Err(error)) if !error.is_eof() => {
@@ -165,8 +167,7 @@ impl<'a> Documents<'a> {
             (self.give)(Input::Document(only));
         }
         if !self.found && is_empty {
-            let source = Some(self.source.to_owned());
-            self.fail(source, 0, "holds no JSON of nicpin");
+            self.fail(Some(self.source.to_owned()), 0, "holds no JSON of nicpin");
         }
     }
 

@@ -105,15 +105,17 @@ impl Inputs<'_> {
             return Ok(());
         }
         if depth >= DEPTH {
-            let error = format!("more than {DEPTH} directories deep");
-            return Err(io::Error::other(error));
+            return Err(io::Error::other(format!(
+                "more than {DEPTH} directories deep"
+            )));
         }
         let found = path.metadata()?;
         if !self.directories.insert((found.dev(), found.ino())) {
             return Ok(());
         }
-        let names = std::fs::read_dir(path)?.map(|entry| Ok(entry?.file_name()));
-        let mut names: Vec<_> = names.collect::<io::Result<_>>()?;
+        let mut names: Vec<_> = std::fs::read_dir(path)?
+            .map(|entry| Ok(entry?.file_name()))
+            .collect::<io::Result<_>>()?;
         names.retain(|name| !name.as_encoded_bytes().starts_with(b"."));
         names.sort();
         for name in names {

@@ -57,9 +57,11 @@ pub struct Failed {
 impl Tally {
     pub fn add(&mut self, name: &str, host: Host) {
         let name = one_line(name).replace(|c: char| c.is_whitespace() || c == ',', "_");
-        let plan = self.plan((host.class, host.hash), host.shape);
-        let names = plan.names.entry(host.outcome).or_default();
-        names.push(name.into());
+        self.plan((host.class, host.hash), host.shape)
+            .names
+            .entry(host.outcome)
+            .or_default()
+            .push(name.into());
     }
 
     fn plan(&mut self, plan: (String, String), shape: Shape) -> &mut PlanTally {
@@ -88,8 +90,10 @@ impl Tally {
 
     /// Adds the hosts that printed other lines, and no JSON.
     pub fn fail_unread(&mut self, mut printed: BTreeMap<String, String>) {
-        let failed = self.failed.iter().map(|failed| failed.source.as_str());
-        for name in self.names().chain(failed) {
+        for name in self
+            .names()
+            .chain(self.failed.iter().map(|failed| failed.source.as_str()))
+        {
             printed.remove(name);
         }
         for (source, error) in printed {
@@ -178,8 +182,10 @@ impl Tally {
                 CouldNotBeDetermined => &mut undetermined,
             } += names.len();
             for cause in &outcome.causes {
-                let hosts = drift.entry((Reverse(outcome.state), cause)).or_default();
-                hosts.extend(names.iter().map(|name| &**name));
+                drift
+                    .entry((Reverse(outcome.state), cause))
+                    .or_default()
+                    .extend(names.iter().map(|name| &**name));
             }
         }
         let drift = drift
@@ -191,8 +197,11 @@ impl Tally {
                 hosts: sorted(hosts),
             });
         let by_count = |group: &Drift<'_>| Reverse((group.state, group.count));
-        let repeated = self.names().sorted_unstable().dedup_with_count();
-        let repeated = repeated.filter(|(times, _)| *times > 1);
+        let repeated = self
+            .names()
+            .sorted_unstable()
+            .dedup_with_count()
+            .filter(|(times, _)| *times > 1);
         Fleet {
             schema: "nicpin.fleet/1",
             hosts: self.names().count(),
@@ -216,8 +225,10 @@ impl Tally {
                 deviations: Vec::new(),
                 hosts,
             };
-            let plans = by_class.entry(class).or_default();
-            plans.push((&plan.shape, group));
+            by_class
+                .entry(class)
+                .or_default()
+                .push((&plan.shape, group));
         }
         let mut classes = Vec::new();
         for (class, mut plans) in by_class {
@@ -238,10 +249,12 @@ impl Tally {
         classes.sort_by_key(|class| Reverse(class.count));
         for at in 1..classes.len() {
             let machine = classes[at].machine;
-            let others = classes[..at.min(MOST_COMPARED)].iter();
-            let others = others.map(|other| (other.class, machine.deviations(other.machine)));
-            let nearest = others.min_by_key(|(_, deviations)| deviations.len());
-            if let Some((like, found)) = nearest.filter(|(_, found)| is_alike(machine, found)) {
+            if let Some((like, found)) = classes[..at.min(MOST_COMPARED)]
+                .iter()
+                .map(|other| (other.class, machine.deviations(other.machine)))
+                .min_by_key(|(_, deviations)| deviations.len())
+                .filter(|(_, found)| is_alike(machine, found))
+            {
                 (classes[at].like, classes[at].deviations) = (Some(like), found);
             }
         }

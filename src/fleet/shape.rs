@@ -211,8 +211,11 @@ fn of_interfaces(
         (left, "interface-added", "additional"),
     ] {
         for one in interfaces {
-            let what = one.driver.as_ref().or(one.pci_id.as_ref());
-            let what = what.unwrap_or(&one.device);
+            let what = one
+                .driver
+                .as_ref()
+                .or(one.pci_id.as_ref())
+                .unwrap_or(&one.device);
             add(one, code, &format!("({what}) is {is}"));
         }
     }

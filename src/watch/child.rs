@@ -51,8 +51,11 @@ impl Child {
 
     /// The descriptors that have its output.
     pub fn streams(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let output = self.process.stdout.iter().map(AsFd::as_fd);
-        output.chain(self.process.stderr.iter().map(AsFd::as_fd))
+        self.process
+            .stdout
+            .iter()
+            .map(AsFd::as_fd)
+            .chain(self.process.stderr.iter().map(AsFd::as_fd))
     }
 
     /// Reads what it has written so far.

@@ -53,14 +53,16 @@ impl ContendedSettings {
         value: &str,
         now: Duration,
     ) -> Option<Duration> {
-        let history = self.settings.entry(setting.name.clone());
-        let history = history.or_insert_with(|| History {
-            setting: setting.clone(),
-            value: value.to_owned(),
-            restored: Vec::new(),
-            until: Duration::ZERO,
-            times: 0,
-        });
+        let history = self
+            .settings
+            .entry(setting.name.clone())
+            .or_insert_with(|| History {
+                setting: setting.clone(),
+                value: value.to_owned(),
+                restored: Vec::new(),
+                until: Duration::ZERO,
+                times: 0,
+            });
         history.setting.clone_from(setting);
         if history.value != value {
             value.clone_into(&mut history.value);
@@ -90,8 +92,10 @@ impl ContendedSettings {
     /// Forgets the settings that are gone, so that devices that come and go need no memory.
     pub fn forget(&mut self, now: Duration) {
         self.settings.retain(|_, history| {
-            let mut restored = history.restored.iter();
-            let is_recent = restored.any(|&then| now.saturating_sub(then) < WINDOW);
+            let is_recent = history
+                .restored
+                .iter()
+                .any(|&then| now.saturating_sub(then) < WINDOW);
             is_recent || history.times > 0 && now < history.until + FORGOTTEN
         });
     }

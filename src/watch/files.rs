@@ -77,8 +77,9 @@ impl Files {
     /// `policy`: the policy file, not below the root. What does not exist is not watched.
     pub fn open(root: &Root, policy: &str) -> io::Result<Self> {
         let top = Root::open(Path::new("/")).ok();
-        let target = top.and_then(|top| top.canonical(policy).ok()?);
-        let policy = [policy.to_owned()].into_iter().chain(target);
+        let policy = [policy.to_owned()]
+            .into_iter()
+            .chain(top.and_then(|top| top.canonical(policy).ok()?));
         // What stands for no policy does not change, and everybody writes to it.
         let policy = policy.filter(|path| path != "/dev/null");
         let mut files = Self {
@@ -121,8 +122,9 @@ impl Files {
         is_old: impl Fn(&Watched) -> bool,
         new: impl IntoIterator<Item = (PathBuf, AddWatchFlags, Watched)>,
     ) -> nix::Result<()> {
-        let watches = take(&mut self.watches).into_iter();
-        let (old, others): (BTreeMap<_, _>, _) = watches.partition(|(_, of)| is_old(of));
+        let (old, others): (BTreeMap<_, _>, _) = take(&mut self.watches)
+            .into_iter()
+            .partition(|(_, of)| is_old(of));
         self.watches = others;
         let mut new = new.into_iter();
         let added = new.try_for_each(|(path, flags, of)| self.add(&path, flags, of).map(drop));
@@ -199,8 +201,10 @@ impl Files {
                 }
                 woken.events.push(Event::new(Exclusive, cpus));
             }
-            let programs = self.programs.iter();
-            let moved = programs.filter(|program| self.near.get(program) != near.get(program));
+            let moved = self
+                .programs
+                .iter()
+                .filter(|program| self.near.get(program) != near.get(program));
             let event = |program: &Program| Event::new(Near, program.to_string());
             woken.events.extend(moved.map(event));
         }
@@ -218,15 +222,15 @@ impl Files {
 
     /// The planned vectors whose affinity is another one now. The events of a run's own writes say nothing.
     pub fn moved(&self, root: &Root) -> Option<Event> {
-        let mut irqs = self.planned.keys().copied();
-        irqs.find(|irq| self.differs(root, *irq)).map(moved_event)
+        self.planned
+            .keys()
+            .copied()
+            .find(|irq| self.differs(root, *irq))
+            .map(moved_event)
     }
 
     fn differs(&self, root: &Root, irq: u32) -> bool {
-        let now = || {
-            let text = root.read_opt(&affinity_file(irq)).ok()??;
-            CpuSet::parse_kernel_mask(&text).ok()
-        };
+        let now = || CpuSet::parse_kernel_mask(&root.read_opt(&affinity_file(irq)).ok()??).ok();
         let planned = self.planned.get(&irq);
         planned.is_some_and(|planned| now().is_some_and(|now| now != *planned))
     }
@@ -269,11 +273,13 @@ impl Files {
     /// good as absent: a run reports them.
     fn look_at_cgroups(&mut self, root: &Root) -> io::Result<()> {
         let look = |programs: &BTreeSet<Program>| {
-            let units = programs.iter().filter_map(Program::unit);
-            let places = units.map(|unit| cgroups::place(root, unit).unwrap_or_default());
             (
                 cgroups::partitions(root).unwrap_or_default(),
-                places.collect_vec(),
+                programs
+                    .iter()
+                    .filter_map(Program::unit)
+                    .map(|unit| cgroups::place(root, unit).unwrap_or_default())
+                    .collect_vec(),
             )
         };
         let mut found = look(&self.programs);
@@ -299,14 +305,17 @@ impl Files {
         let slices = units.iter().flat_map(|unit| &unit.slices);
         let cgroups = units.iter().flat_map(|unit| &unit.cgroup);
         let parents = found.parents.iter().chain(slices.clone());
-        let directories = parents
+        let mut all = parents
             .clone()
-            .map(|path| (root.outside(path), NAMES, Cgroup));
-        let mut all = directories.collect_vec();
+            .map(|path| (root.outside(path), NAMES, Cgroup))
+            .collect_vec();
         let mut files = |cgroup: &String, files: &[&str], watched: &Watched| {
             all.extend(files.iter().map(|file| {
-                let path = root.outside(&format!("{cgroup}/{file}"));
-                (path, AddWatchFlags::IN_MODIFY, watched.clone())
+                (
+                    root.outside(&format!("{cgroup}/{file}")),
+                    AddWatchFlags::IN_MODIFY,
+                    watched.clone(),
+                )
             }));
         };
         for parent in parents {

@@ -72,8 +72,8 @@ pub fn channels(datagram: &[u8]) -> io::Result<Vec<String>> {
         let (_, payload) = message?;
         let is_change = |command: &u8| CHANGES.contains(command);
         if payload.first().is_some_and(is_change) {
-            let attributes = payload.get(GENLMSGHDR..).ok_or_else(torn)?;
-            let name = attribute(attributes, HEADER).and_then(|of| attribute(of, DEVICE_NAME));
+            let name = attribute(payload.get(GENLMSGHDR..).ok_or_else(torn)?, HEADER)
+                .and_then(|of| attribute(of, DEVICE_NAME));
             names.push(word(
                 name.and_then(|name| CStr::from_bytes_until_nul(name).ok()),
             )?);
@@ -108,8 +108,7 @@ pub fn uevent(datagram: &[u8]) -> Option<Event> {
 
 /// What an attribute of a message holds.
 fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
-    let mut attributes = IterableChunks::new(bytes);
-    attributes.find_map(|(header, value)| (header.r#type == kind).then_some(value))
+    IterableChunks::new(bytes).find_map(|(header, value)| (header.r#type == kind).then_some(value))
 }
 
 /// The name that a message is about.

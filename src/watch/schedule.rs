@@ -66,8 +66,10 @@ impl Schedule {
                 _ => quiet,
             }
         });
-        let due = for_events.into_iter().chain(self.retry_at);
-        due.fold(self.check_at, Duration::min)
+        for_events
+            .into_iter()
+            .chain(self.retry_at)
+            .fold(self.check_at, Duration::min)
     }
 
     /// Begins a run if one is due, and returns what it is for.

@@ -67,8 +67,10 @@ const GROUPS: [(&str, SockProtocol, Option<u32>, Read); 4] = [
         SockProtocol::NetlinkKObjectUEvent,
         Some(1),
         |root, bytes| {
-            let event = messages::uevent(bytes).and_then(|event| of_interfaces(root, event));
-            Ok(event.into_iter().collect())
+            Ok(messages::uevent(bytes)
+                .and_then(|event| of_interfaces(root, event))
+                .into_iter()
+                .collect())
         },
     ),
     (
@@ -83,15 +85,21 @@ const GROUPS: [(&str, SockProtocol, Option<u32>, Read); 4] = [
         Some(TC_GROUP),
         |root, bytes| {
             let indexes = messages::qdiscs(bytes)?.into_iter();
-            let hardware = indexes.filter_map(|index| with_device(root, index));
-            Ok(named(Qdisc, hardware.collect()))
+            Ok(named(
+                Qdisc,
+                indexes
+                    .filter_map(|index| with_device(root, index))
+                    .collect(),
+            ))
         },
     ),
 ];
 
 fn named(kind: Kind, names: Vec<String>) -> Vec<Event> {
-    let events = names.into_iter().map(|name| Event::new(kind, name));
-    events.collect()
+    names
+        .into_iter()
+        .map(|name| Event::new(kind, name))
+        .collect()
 }
 
 impl Sources {
@@ -102,8 +110,10 @@ impl Sources {
         signals.thread_block()?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let signals = SignalFd::with_flags(&signals, flags)?;
-        let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
-        let clock = TimerFd::new(ClockId::CLOCK_REALTIME, flags)?;
+        let clock = TimerFd::new(
+            ClockId::CLOCK_REALTIME,
+            TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK,
+        )?;
         let (mut netlink, mut missing) = (Vec::new(), Vec::new());
         for (words, protocol, group, read) in GROUPS.into_iter().filter(|_| root.is_real()) {
             match open(protocol, group) {
@@ -144,12 +154,14 @@ impl Sources {
     ) -> io::Result<Woken> {
         let mut woken = Woken::default();
         // Rounded up: otherwise the end of the time would be waited for in a loop.
-        let milliseconds = time.as_nanos().div_ceil(1_000_000);
-        let time = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
+        let time =
+            PollTimeout::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(PollTimeout::MAX);
         let own = [self.signals.as_fd(), self.clock.as_fd(), self.files.as_fd()];
         let netlink = self.netlink.iter().map(|(socket, _)| socket.as_fd());
-        let fds = own.into_iter().chain(netlink).chain(output.iter().copied());
-        let mut fds = fds
+        let mut fds = own
+            .into_iter()
+            .chain(netlink)
+            .chain(output.iter().copied())
             .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
             .collect_vec();
         match poll(&mut fds, time) {
@@ -159,8 +171,9 @@ impl Sources {
         // None of them blocks: what has nothing says so.
         while let Some(signal) = self.signals.read_signal()? {
             let number = i32::try_from(signal.ssi_signo).ok();
-            let signal = number.and_then(|number| Signal::try_from(number).ok());
-            woken.signals.extend(signal);
+            woken
+                .signals
+                .extend(number.and_then(|number| Signal::try_from(number).ok()));
         }
         if self.clock.wait() != Err(Errno::EAGAIN) {
             woken.events.push(Event::of(Resume));
@@ -197,8 +210,12 @@ fn open(protocol: SockProtocol, group: Option<u32>) -> io::Result<OwnedFd> {
         Some(group) => group,
         None => Client::group(c"ethtool", c"monitor")?,
     };
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let opened = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
+    let opened = socket(
+        AddressFamily::Netlink,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+        protocol,
+    )?;
     bind(opened.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
     if group == Some(TC_GROUP) {
         // Each class and filter is sent to this group, too, and there may be thousands.
@@ -211,8 +228,8 @@ fn open(protocol: SockProtocol, group: Option<u32>) -> io::Result<OwnedFd> {
 /// The name of an interface if it has a device.
 fn with_device(root: &Root, index: u32) -> Option<String> {
     let name = if_indextoname(index).ok()?.into_string().ok()?;
-    let device = format!("/sys/class/net/{name}/device");
-    root.exists(&device).then_some(name)
+    root.exists(&format!("/sys/class/net/{name}/device"))
+        .then_some(name)
 }
 
 /// The event, about the name of a device to which a driver was bound; `None` if that has no interfaces.

@@ -54,8 +54,9 @@ impl Lock {
         };
         if !try_lock(&file).map_err(unlockable)? {
             let text = root.read_opt(LOCK).ok().flatten().unwrap_or_default();
-            let pid = Some(text.trim()).filter(|pid| !pid.is_empty());
-            let pid = pid.unwrap_or("unknown");
+            let pid = Some(text.trim())
+                .filter(|pid| !pid.is_empty())
+                .unwrap_or("unknown");
             bail!("another nicpin watch (pid {pid}) is already running");
         }
         // For people to read.

@@ -106,8 +106,11 @@ impl Loop<'_> {
             text += "; ";
             text += why;
         }
-        let written = report.written.iter();
-        let interfaces = written.map(|(setting, _)| &setting.interface).dedup();
+        let interfaces = report
+            .written
+            .iter()
+            .map(|(setting, _)| &setting.interface)
+            .dedup();
         let fields = [
             ("NICPIN_EVENT", run.event.as_str()),
             ("NICPIN_EVENTS", &run.events.to_string()),
@@ -145,11 +148,13 @@ impl Loop<'_> {
             journal::log(self.root, Warning, &text, &fields);
         }
         let wall = seconds_since_1970();
-        let left = self.contended.left_alone(now);
-        let left = left.map(|(setting, until)| LeftAlone {
-            setting: setting.clone(),
-            until: wall + until.saturating_sub(now).as_secs(),
-        });
+        let left = self
+            .contended
+            .left_alone(now)
+            .map(|(setting, until)| LeftAlone {
+                setting: setting.clone(),
+                until: wall + until.saturating_sub(now).as_secs(),
+            });
         self.state.left_alone = left.collect();
         self.state.contended = self.contended.count;
     }
@@ -159,8 +164,11 @@ impl Loop<'_> {
         if !self.args.guard {
             return;
         }
-        let left = self.contended.left_alone(now);
-        let left: BTreeSet<&str> = left.map(|(setting, _)| setting.path.as_str()).collect();
+        let left: BTreeSet<&str> = self
+            .contended
+            .left_alone(now)
+            .map(|(setting, _)| setting.path.as_str())
+            .collect();
         let mut vectors = report.vectors.clone();
         vectors.retain(|(irq, _)| !left.contains(affinity_file(*irq).as_str()));
         if let Err(error) = self.sources.files.guard(self.root, &vectors) {
