@@ -9,6 +9,7 @@ mod redact;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anyhow::{Error, Result, ensure};
 use nix::errno::Errno;
 
 use nicpin::read::interrupts::{INTERRUPTS, without_counts};
@@ -38,30 +39,21 @@ pub struct Capture {
     pub interfaces: usize,
 }
 
-/// The capture could not be made.
+/// Reading the capture gives another machine, or the record has two entries for one path.
 #[derive(Debug, thiserror::Error)]
-pub enum CaptureError {
-    /// A file that every machine has could not be read.
-    #[error(transparent)]
-    TreeFile(#[from] FileError),
-    /// Reading the capture gives another machine, or the record has two entries for one path.
-    #[error("{0}; fix: run again")]
-    Changed(String),
-    /// A path leads into a loop of links, and to no file.
-    #[error("{0}")]
-    Loop(#[from] Errno),
-}
+#[error("{0}; fix: run again")]
+struct Changed(String);
 
 impl Capture {
     /// Reads the machine below a directory or in another capture, and its policy.
-    pub fn read(path: &Path) -> Result<Self, CaptureError> {
+    pub fn read(path: &Path) -> Result<Self> {
         let mut tries = (1..TRIES).map(|_| Self::read_once(path));
         tries
-            .find(|result| !matches!(result, Err(CaptureError::Changed(_))))
+            .find(|read| !read.as_ref().is_err_and(Error::is::<Changed>))
             .unwrap_or_else(|| Self::read_once(path))
     }
 
-    fn read_once(path: &Path) -> Result<Self, CaptureError> {
+    fn read_once(path: &Path) -> Result<Self> {
         let root = Root::open_recording(path)?;
         let machine = match nicpin::read::machine(&root, Wants::EVERYTHING) {
             // A machine that nicpin cannot read is the one most worth capturing.
@@ -72,12 +64,13 @@ impl Capture {
         let record = root.recorded();
         let mut tree = build(&root, &record)?;
         let back = nicpin::read::machine(&Root::of_tree(path, tree.clone()), Wants::EVERYTHING);
-        if back.map_err(|error| error.to_string()) != machine {
-            let path = root.base().display();
-            return Err(CaptureError::Changed(format!(
+        let path = root.base().display();
+        ensure!(
+            back.map_err(|error| error.to_string()) == machine,
+            Changed(format!(
                 "{path}: the capture does not match what was read; the machine may have changed meanwhile"
-            )));
-        }
+            ))
+        );
         // The file that names the capture's format.
         let mut about = format!("{SCHEMA}\nnicpin {}\n", env!("CARGO_PKG_VERSION"));
         let of_capture = root.read_opt(ABOUT)?.unwrap_or_default();
@@ -104,13 +97,13 @@ impl Capture {
     }
 
     /// Removes what could identify the machine. `names`: also the names of interfaces and of the host.
-    pub fn redact(&mut self, names: bool) -> Result<(), FileError> {
+    pub fn redact(&mut self, names: bool) -> Result<()> {
         (self.tree, self.redacted) = redact::redact(&self.tree, &self.root, names)?;
         Ok(())
     }
 
     /// Adds the machine's identity: host name, hardware addresses and the time.
-    pub fn identify(&mut self) -> Result<(), FileError> {
+    pub fn identify(&mut self) -> Result<()> {
         let mut lines = String::new();
         if let Some(name) = self.root.read_opt("/proc/sys/kernel/hostname")? {
             lines += &format!("host {}\n", name.trim());
@@ -138,16 +131,17 @@ fn file(mode: u32, text: String) -> Entry {
     File(TreeFile { mode, text })
 }
 
-fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<(), CaptureError> {
+fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<()> {
     tree.add(path, entry).map_err(|reason| {
-        CaptureError::Changed(format!(
+        Changed(format!(
             "{path}: {reason}; it may have changed while it was read"
         ))
-    })
+    })?;
+    Ok(())
 }
 
 /// The tree of what was read through a recording root.
-fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
+fn build(root: &Root, record: &Recorded) -> Result<Tree> {
     let mut tree = Tree::default();
     let mut paths: Vec<(&String, &bool)> = record.paths.iter().collect();
     // Processes are nobody's business.
@@ -202,13 +196,8 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree, CaptureError> {
 }
 
 /// Adds the directories and links on the way to a path. Where it ends at a file, the file's place and mode.
-fn walk(
-    root: &Root,
-    tree: &mut Tree,
-    path: &str,
-    follow: bool,
-) -> Result<Option<(String, u32)>, CaptureError> {
-    let place = resolve(path, |path, last| {
+fn walk(root: &Root, tree: &mut Tree, path: &str, follow: bool) -> Result<Option<(String, u32)>> {
+    let place: Result<String> = resolve(path, |path, last| {
         let known = tree.entry(path).map(Entry::without_names);
         let is_new = known.is_none();
         match known
@@ -234,7 +223,8 @@ fn walk(
         Ok(None)
     });
     let place = match place {
-        Err(CaptureError::Loop(_)) => return Ok(None),
+        // A loop of links leads to no file.
+        Err(error) if error.is::<Errno>() => return Ok(None),
         place => place?,
     };
     match root.look(&place) {

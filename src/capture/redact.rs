@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::Result;
+
 use crate::capture::identity::StandIns;
 use nicpin::machine::OtherTools;
 use nicpin::machine::interface::natural;
@@ -14,9 +16,9 @@ use nicpin::read::cgroups::CGROUPS;
 use nicpin::read::interrupts::INTERRUPTS;
 use nicpin::read::netlink::ALTNAMES;
 use nicpin::read::tools::RECORDED;
+use nicpin::root::Root;
 use nicpin::root::tree::Entry::{Directory, File, Link};
 use nicpin::root::tree::{Tree, TreeFile};
-use nicpin::root::{FileError, Root};
 
 const NET: &str = "/sys/class/net";
 /// The directories that hold a file or directory for each interface, beside those named `net`.
@@ -54,7 +56,7 @@ const IDENTITY: [&str; 20] = [
 
 /// Removes from a tree what could identify the machine. `root` is that machine; `names`: also the names of interfaces and
 /// of the host. Also returns what was changed, a line each, for the user and not for the capture.
-pub fn redact(tree: &Tree, root: &Root, names: bool) -> Result<(Tree, Vec<String>), FileError> {
+pub fn redact(tree: &Tree, root: &Root, names: bool) -> Result<(Tree, Vec<String>)> {
     let names = Names::of(tree, root, names)?;
     let mut changes = Vec::new();
     if names.cgroups.iter().any(|(name, other)| name != other) {
@@ -128,7 +130,7 @@ pub fn redact(tree: &Tree, root: &Root, names: bool) -> Result<(Tree, Vec<String
 }
 
 /// The hardware address of each interface that has one.
-pub fn addresses(root: &Root) -> Result<Vec<(String, String)>, FileError> {
+pub fn addresses(root: &Root) -> Result<Vec<(String, String)>> {
     let mut addresses = Vec::new();
     for name in root.list(NET)?.unwrap_or_default() {
         let address = root
@@ -173,7 +175,7 @@ struct Names {
 
 impl Names {
     /// Of a machine; `all`: also of its interfaces and host.
-    fn of(tree: &Tree, root: &Root, all: bool) -> Result<Self, FileError> {
+    fn of(tree: &Tree, root: &Root, all: bool) -> Result<Self> {
         let mut interfaces = tree.list(NET).unwrap_or_default();
         interfaces.sort_by_key(|name| natural(name));
         interfaces.retain(|_| all);

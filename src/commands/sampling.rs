@@ -12,7 +12,7 @@ use crate::screen::printable;
 use crate::start::Interrupts;
 use nicpin::machine::sample::{CounterSelection, Delta, Sample};
 use nicpin::read::sample;
-use nicpin::root::{FileError, Root};
+use nicpin::root::Root;
 
 /// Interval between samples; short enough that no 32-bit counter wraps twice in it.
 pub const STEP: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ pub struct Sampler<'a> {
 }
 
 impl<'a> Sampler<'a> {
-    pub fn begin(root: &'a Root, wanted: CounterSelection) -> Result<Self, FileError> {
+    pub fn begin(root: &'a Root, wanted: CounterSelection) -> Result<Self> {
         let began = Instant::now();
         let last = sample::sample(root, &wanted, began)?;
         Ok(Self {
@@ -37,7 +37,7 @@ impl<'a> Sampler<'a> {
     }
 
     /// The delta of the counters since the last step.
-    pub fn step(&mut self) -> Result<Delta, FileError> {
+    pub fn step(&mut self) -> Result<Delta> {
         let now = sample::sample(self.root, &self.wanted, self.began)?;
         let delta = Delta::between(&self.last, &now);
         self.last = now;
@@ -51,7 +51,7 @@ impl<'a> Sampler<'a> {
         time: Duration,
         quiet: bool,
         interrupts: Option<&Interrupts>,
-    ) -> Result<Delta, FileError> {
+    ) -> Result<Delta> {
         let (end, mut delta) = (self.last.at + time, Delta::default());
         let mut progress = Progress::new();
         loop {

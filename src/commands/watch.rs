@@ -260,11 +260,14 @@ impl Loop<'_> {
         if let Some(interface) = event.explains() {
             self.contended.kernel_event(interface);
         }
-        if let Some(run) = &mut self.run {
-            run.during.extend(event);
-        } else {
-            self.schedule.add(event, self.start.elapsed());
-            self.follows_up = false;
+        match &mut self.run {
+            // Its own writes; whether others have written is looked at when it has ended.
+            Some(_) if event.kind == Kind::Affinity => {}
+            Some(run) => run.during.extend(event),
+            None => {
+                self.schedule.add(event, self.start.elapsed());
+                self.follows_up = false;
+            }
         }
     }
 

@@ -157,13 +157,6 @@ impl Events {
             .any(|event| fresh_starts.contains(&event.kind))
     }
 
-    /// All but those of a kind.
-    #[must_use]
-    pub fn without(mut self, kind: Kind) -> Self {
-        self.first.retain(|event| event.kind != kind);
-        self
-    }
-
     /// Whether a run may have caused all of them itself: `channels`, it has changed channels; `irqbalance`, it has
     /// stopped or asked irqbalance.
     pub fn may_be_own(&self, channels: bool, irqbalance: bool) -> bool {

@@ -15,7 +15,7 @@ const BUDGET: Duration = Duration::from_secs(3);
 const MINUTE: Duration = Duration::from_secs(60);
 const APART: Duration = Duration::from_secs(2);
 /// A run without an event, for what nobody announces.
-pub const PERIOD: Duration = Duration::from_secs(300);
+const PERIOD: Duration = Duration::from_secs(300);
 /// Before another try after a failure; doubles up to [`PERIOD`].
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 

@@ -11,7 +11,7 @@ use procfs::FromRead as _;
 use procfs::process::Stat;
 use serde::{Deserialize, Serialize};
 
-use nicpin::apply::{LockError, StateError, StateFile, Trial, TrialGuard};
+use nicpin::apply::{LockError, StateFile, Trial, TrialGuard};
 use nicpin::report::run::{WaitsFor, Watcher};
 use nicpin::root::sys::try_lock;
 use nicpin::root::{FileError, Root};
@@ -73,24 +73,26 @@ pub fn start_of(pid: i32) -> Option<u64> {
 }
 
 /// The watcher that runs; `None` if there is none, or this user may not see its process.
-pub fn running(root: &Root) -> Result<Option<Watcher>, StateError> {
+pub fn running(root: &Root) -> Result<Option<Watcher>> {
     let watcher: Option<Watcher> = WATCHER.load(root)?;
     Ok(watcher.filter(|watcher| start_of(watcher.pid) == Some(watcher.started)))
 }
 
 /// Pauses a running watcher until [`resume`]; `false` if none runs. Before a restore: a run that waits for the lock must
 /// find the pause.
-pub fn pause(root: &Root) -> Result<bool, StateError> {
+pub fn pause(root: &Root) -> Result<bool> {
     if running(root)?.is_none() {
         return Ok(false);
     }
-    PAUSE.save(root, &Pause {}).map(|()| true)
+    PAUSE.save(root, &Pause {})?;
+    Ok(true)
 }
 
 /// Ends the pause; `false` if there was none.
-pub fn resume(root: &Root) -> Result<bool, StateError> {
+pub fn resume(root: &Root) -> Result<bool> {
     let is_paused = PAUSE.exists(root);
-    PAUSE.remove(root).map(|()| is_paused)
+    PAUSE.remove(root)?;
+    Ok(is_paused)
 }
 
 /// Why a watcher must not write now. A trial whose process has died does not count: the next apply ends it.

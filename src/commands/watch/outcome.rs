@@ -11,7 +11,7 @@ use crate::commands::journal::Priority::{Info, Notice, Warning};
 use crate::commands::sampling::{children_cpu, seconds_since_1970};
 use crate::commands::watch::Loop;
 use crate::screen;
-use crate::watch::{Events, Kind, RunReport};
+use crate::watch::{Events, RunReport};
 use nicpin::machine::setting::{affinity_file, shown};
 use nicpin::report::run::{LeftAlone, WaitsFor, WatcherRun};
 
@@ -21,8 +21,12 @@ const LAST_RUNS: usize = 5;
 impl Loop<'_> {
     /// Decides about the events during a run. Those that it may have caused itself are followed by one run at once;
     /// `true` if these came during that one: then it is tried again like a run that failed, less and less often.
-    pub fn after(&mut self, during: Events, report: Option<&RunReport>, follows_up: bool) -> bool {
-        let mut during = during.without(Kind::Affinity);
+    pub fn after(
+        &mut self,
+        mut during: Events,
+        report: Option<&RunReport>,
+        follows_up: bool,
+    ) -> bool {
         if let Some(event) = self.sources.files.moved(self.root) {
             during.extend(event);
         }
