@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use itertools::Itertools as _;
 use nix::errno::Errno;
 
-use crate::commands::args::{General, PolicyArgs, TargetArgs};
+use crate::commands::args::{General, PolicyArgs, SelectArgs, TargetArgs};
 use nicpin::apply::Record;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
 use nicpin::plan::{Found, Note, Plan};
@@ -157,7 +157,17 @@ fn programs(
     Ok(found)
 }
 
-/// Reads the machine and plans the selected interfaces.
+/// Refuses this machine where the kernel's list of interfaces is absent.
+pub fn require_interfaces(root: &Root, select: &SelectArgs) -> Result<()> {
+    ensure!(
+        !root.is_real() || select.if_present || root.exists(INTERFACES),
+        "nothing can be planned: {INTERFACES} does not exist"
+    );
+    Ok(())
+}
+
+/// Reads the machine and plans the selected interfaces. This machine is refused where the kernel's list of interfaces is
+/// absent.
 pub fn read_and_plan(
     purpose: Purpose,
     cli: &General,
@@ -165,12 +175,13 @@ pub fn read_and_plan(
     target: &TargetArgs,
     mut wants: Wants,
 ) -> Result<(Machine, Plan)> {
+    let select = &target.select;
+    require_interfaces(root, select)?;
     // Interfaces that are not selected take part in the placement only: the settings of their queues are not needed.
     if target.is_given() {
         wants.queues = Queues::Numbers;
     }
     let (mut machine, policy) = read_machine(purpose, cli, root, &target.policy, wants)?;
-    let select = &target.select;
     let selection = Selection::new(&machine, &select.selectors, select.if_present)?;
     let is_selected = |interface: &&Interface| selection.names.contains(&interface.name);
     policy.check_options(&machine, machine.interfaces.iter().filter(is_selected))?;
@@ -240,15 +251,6 @@ pub fn read_to_judge(
     let missing = missing.join("; ");
     ensure!(missing.is_empty(), "nothing can be planned: {missing}");
     Ok((machine, plan))
-}
-
-/// Refuses to plan this machine where the kernel's list of interfaces is absent.
-pub fn require_live_interfaces(root: &Root, target: &TargetArgs) -> Result<()> {
-    ensure!(
-        !root.is_real() || target.select.if_present || root.exists(INTERFACES),
-        "nothing can be planned: {INTERFACES} does not exist"
-    );
-    Ok(())
 }
 
 /// The interfaces that a selector names, if there is one, and the plan of these and all others in use, which shows the

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::commands::args::{General, ReportArgs, SelectArgs, seconds};
 use crate::commands::child::{self, CommandError};
-use crate::commands::inputs::read_host;
+use crate::commands::inputs::{read_host, require_interfaces};
 use crate::commands::output::{print, screen};
 use crate::commands::sampling::{STEP, Sampler};
 use crate::screen;
@@ -73,6 +73,7 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
         flows: true,
         ..Wants::default()
     };
+    require_interfaces(&root, &args.select)?;
     let (machine, _) = read_host(cli, &root, wants)?;
     let (subjects, notes) = subjects(&machine, &args.select)?;
     let sampler = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;

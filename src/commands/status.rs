@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::commands::args::{General, ReportArgs, TargetArgs, seconds};
-use crate::commands::inputs::{Purpose, read_and_plan, require_live_interfaces, usage};
+use crate::commands::inputs::{Purpose, read_and_plan, usage};
 use crate::commands::output;
 use crate::commands::sampling::Sampler;
 use crate::screen::status::Detail;
@@ -43,7 +43,6 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
         .target
         .as_watched(watcher.as_ref().is_some_and(|of| of.avoids_exclusive));
     let (machine, plan) = read_and_plan(Purpose::Compare, cli, &root, target, Wants::default())?;
-    require_live_interfaces(&root, target)?;
     let vectors = plan.interfaces.iter().flat_map(|of| &of.vectors);
     let threads = plan.interfaces.iter().flat_map(|of| &of.threads);
     let wanted = CounterSelection {

@@ -216,7 +216,7 @@ pub fn a_capture_plans_as_this_machine() {
 pub fn a_machine_without_sysfs_is_not_planned() {
     let (_dir, binary) = copied_binary();
     let script = format!(
-        "mount -t tmpfs none /sys; mount -t tmpfs none /run; for command in plan status check apply; do {} $command; echo $?; done",
+        "mount -t tmpfs none /sys; mount -t tmpfs none /run; for command in plan status check apply draw measure; do {} $command; echo $?; done",
         binary.display()
     );
     let run = Command::new("unshare")
@@ -227,10 +227,10 @@ pub fn a_machine_without_sysfs_is_not_planned() {
         String::from_utf8(run.stdout).unwrap(),
         String::from_utf8(run.stderr).unwrap(),
     );
-    assert_eq!(out, "1\n1\n1\n1\n", "{errors}");
+    assert_eq!(out, "1\n".repeat(6), "{errors}");
     assert_eq!(
         errors.matches("/sys/class/net does not exist").count(),
-        4,
+        6,
         "{errors}"
     );
 }
