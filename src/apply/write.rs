@@ -325,14 +325,15 @@ fn refusal(root: &Root, kind: WriteKind, path: &str, error: &io::Error) -> (Outc
         (Vector, Some(errno @ (EPERM | EIO)))
             if root.exists(path) && (errno == EIO || !has_write_bits(root, path)) =>
         {
-            let why =
-                ": the kernel manages this vector and does not allow its affinity to be changed";
-            (Managed, why)
+            (
+                Managed,
+                ": the vector is kernel-managed and cannot be moved",
+            )
         }
-        (Xps, Some(ENOENT)) if root.exists(path) => {
-            let why = ": an interface with one transmit queue has no XPS; fix: run again";
-            (Vanished, why)
-        }
+        (Xps, Some(ENOENT)) if root.exists(path) => (
+            Vanished,
+            ": an interface with one transmit queue has no XPS; fix: run again",
+        ),
         (_, Some(ENOENT | ENODEV | ENXIO | EIO)) => {
             (Vanished, ": the file no longer exists; fix: run again")
         }
@@ -349,7 +350,7 @@ fn refused(kind: WriteKind, errno: Option<Errno>) -> &'static str {
             ": CAP_SYS_NICE is needed; fix: run as root, outside any container"
         }
         (NapiThread, Some(EINVAL)) => {
-            ": none of the CPUs is online now, or the kernel does not allow this thread to be moved"
+            ": none of the CPUs is online now, or this thread cannot be moved"
         }
         (_, Some(EACCES | EPERM)) => {
             ": CAP_NET_ADMIN is needed; fix: run as root, outside any container"

@@ -43,7 +43,7 @@ pub struct Check {
     pub channels: Vec<ChannelChange>,
     /// Requested interfaces whose state could not be determined.
     pub unknown: Vec<Unplannable>,
-    /// Vectors of queues that the kernel does not allow to move.
+    /// Kernel-managed vectors of queues, which cannot be moved.
     pub unmovable: Vec<UnmovableVector>,
     /// Other tools on the machine that set affinity: `irqbalance`, unless it leaves the planned IRQs alone for good, with
     /// its version if it may have moved something; `tuned`, `systemd-udevd` and scripts by their paths.

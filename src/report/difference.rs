@@ -99,7 +99,7 @@ pub struct Fallback {
     pub holds: String,
 }
 
-/// A vector of a queue that the kernel does not allow to move.
+/// A kernel-managed vector of a queue: it cannot be moved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnmovableVector {
     pub interface: String,

@@ -180,7 +180,7 @@ pub struct InterfaceReport {
     pub kinds: BTreeMap<WriteKind, usize>,
     #[serde(skip)]
     pub reasons: BTreeMap<Reason, usize>,
-    /// Vectors that the kernel does not allow to move.
+    /// Kernel-managed vectors, which cannot be moved.
     pub unmovable: usize,
     /// Interrupts of its vectors per second, if they were watched.
     pub per_second: Option<f64>,

@@ -40,7 +40,7 @@ pub enum Outcome {
     Pending,
     /// The file held the value before.
     Already,
-    /// The kernel manages the vector and does not allow to move it. Not a failure.
+    /// The vector is kernel-managed and cannot be moved. Not a failure.
     Managed,
     /// The kernel refused the write.
     Refused,

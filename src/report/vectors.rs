@@ -20,7 +20,7 @@ pub enum VectorState {
     AsPlanned,
     /// Nothing is planned for it.
     LeftAlone,
-    /// The kernel does not allow to move it.
+    /// It is kernel-managed and cannot be moved.
     Unmovable,
     /// The affinity is as planned; the kernel moves the vector at its next interrupt.
     Pending,

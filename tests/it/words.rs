@@ -3,9 +3,10 @@
 use std::path::Path;
 
 /// Words and phrases of earlier versions that stopped a reader, and those that stand for them.
-const NEVER: [(&str, &str); 15] = [
+const NEVER: [(&str, &str); 16] = [
     ("left alone", "unchanged"),
     ("allow to move", "cannot be moved"),
+    ("not allow", "cannot be"),
     ("carries no packets", "control IRQ"),
     ("cgroup has alone", "exclusive cpuset partition"),
     ("cgroups have alone", "exclusive cpuset partition"),

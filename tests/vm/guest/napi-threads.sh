@@ -156,7 +156,7 @@ echo "--- the kernel refuses one, and all or nothing is asked for"
 strace -f -qq -o /dev/null -e trace=sched_setaffinity -e "inject=sched_setaffinity:error=EINVAL:when=9" nicpin apply --atomic >/tmp/stdout 2>&1
 equal "apply --atomic with a refusal" 1 $?
 threads > /tmp/now; same_file "the threads after --atomic" /tmp/before /tmp/now
-contains "what was refused" "the kernel does not allow this thread to be moved" /tmp/stdout
+contains "what was refused" "or this thread cannot be moved" /tmp/stdout
 
 echo "--- kept, and no threads any more"
 expect 0 nicpin apply --napi-threads keep
