@@ -264,12 +264,12 @@ impl Filter {
     /// Takes a filter apart as the kernel gives it; `context` is the RSS context beside it.
     pub fn parse(spec: &[u8; Self::SIZE], context: u32) -> Self {
         let u32_at = |at: usize| u32::from_ne_bytes(bytes(spec, at));
-        let (flow_type, location) = (u32_at(0), u32_at(160));
+        let flow_type = u32_at(0);
         let (values, masks) = (&spec[4..56], &spec[76..128]);
         let is_any = |bytes: &[u8]| bytes.iter().any(|&byte| byte != 0);
         let kind = flow_type & !(WITH_MORE | WITH_CONTEXT);
         let mut filter = Self {
-            location,
+            location: u32_at(160),
             kinds: kinds(kind, values, masks),
             addresses: [(0, 0); 2],
             ports: [(0, 0); 2],

@@ -244,10 +244,13 @@ fn read_nodes(all: &Dir, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
             .into_iter()
             .find(|ids| ids.len() == distances.len())
         else {
-            let (found, nodes) = (distances.len(), online.len());
             return Err(all.root.content_error(
                 &all.file(&file),
-                format!("has {found} distances for {nodes} nodes"),
+                format!(
+                    "has {} distances for {} nodes",
+                    distances.len(),
+                    online.len()
+                ),
             ));
         };
         node.distances = columns

@@ -86,11 +86,10 @@ fn read_device(
                 named[owner].push(vector);
             }
             None if !ports.iter().any(is_reported) => {
-                let (irq, action) = (*irq, actions.join(", "));
-                ports[0]
-                    .interface
-                    .unknown_vectors
-                    .push(UnknownVector { irq, action });
+                ports[0].interface.unknown_vectors.push(UnknownVector {
+                    irq: *irq,
+                    action: actions.join(", "),
+                });
             }
             _ => {}
         }
@@ -101,8 +100,12 @@ fn read_device(
     };
     for (port, mut named) in ports.iter_mut().zip(named) {
         let interface = &mut *port.interface;
-        let (rx, tx) = (interface.rx_queues.len(), interface.tx_queues.len());
-        place(interface.driver.as_deref(), &mut named, rx, tx);
+        place(
+            interface.driver.as_deref(),
+            &mut named,
+            interface.rx_queues.len(),
+            interface.tx_queues.len(),
+        );
         for (irq, action, placed) in settle(interface, &named, &port.reported, action)? {
             if placed.serves.0.is_queue() {
                 port.queue_names.push(action.clone());

@@ -11,7 +11,9 @@ use std::os::fd::AsRawFd as _;
 use nix::Result;
 use nix::errno::Errno::{self, E2BIG, EINVAL, ENODEV, EOPNOTSUPP};
 use nix::libc::{self, Ioctl, c_char, ifreq};
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::sys::socket::AddressFamily::Unix;
+use nix::sys::socket::SockType::Datagram;
+use nix::sys::socket::{SockFlag, socket};
 
 const SIOCGIFHWADDR: Ioctl = 0x8927;
 const SIOCGIFINDEX: Ioctl = 0x8933;
@@ -188,8 +190,7 @@ fn feature_bit(interface: &str, name: &str) -> Result<(usize, u32)> {
 /// The link modes that the driver supports, by the kernel's names: `10000baseT/Full`, and what else has a bit among them.
 pub(crate) fn get_link_modes(interface: &str) -> Result<Vec<String>> {
     // Asked for masks of no words, the kernel answers how many they have, negative.
-    let [.., words] = ethtool(interface, ETHTOOL_GLINKSETTINGS, [])?[3].to_ne_bytes();
-    let words = i8::from_ne_bytes([words]).unsigned_abs();
+    let words = mask_words(ethtool(interface, ETHTOOL_GLINKSETTINGS, [])?[3]);
     let sizes = u32::from_ne_bytes([0, 0, 0, words]);
     let settings = ethtool(interface, ETHTOOL_GLINKSETTINGS, [0, 0, sizes])?;
     // The supported modes, those advertised, and those of the link partner.
@@ -200,6 +201,12 @@ pub(crate) fn get_link_modes(interface: &str) -> Result<Vec<String>> {
         .filter(|(bit, _)| has_bit(supported, *bit))
         .map(|(_, name)| name)
         .collect())
+}
+
+/// The number of words in the last byte of an answer, where it is negative.
+fn mask_words(answer: u32) -> u8 {
+    let [.., words] = answer.to_ne_bytes();
+    i8::from_ne_bytes([words]).unsigned_abs()
 }
 
 /// The names of a set.
@@ -268,8 +275,7 @@ fn ethtool(
 /// One of the three ioctls above.
 fn ioctl(code: Ioctl, request: &mut ifreq) -> Result<()> {
     // Any kind of socket takes these ioctls; this one needs neither IPv4 nor a sandbox that allows it.
-    let (unix, datagram) = (AddressFamily::Unix, SockType::Datagram);
-    let socket = socket(unix, datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    let socket = socket(Unix, Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     // SAFETY: the kernel reads and writes the request, and for `SIOCETHTOOL` the structure that it points to. Both live
     // until the call returns. The structures have a fixed size, or as many entries as the command says or the driver has
     // said before, which the limits above keep below `WORDS`.
@@ -291,6 +297,12 @@ fn named_request(interface: &str) -> Result<ifreq> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_negative_number_of_words_is_counted() {
+        // After `mdio_support`, `eth_tp_mdix` and `eth_tp_mdix_ctrl` of `struct ethtool_link_settings`.
+        assert_eq!(mask_words(u32::from_ne_bytes([0, 0, 0xff, 0xfc])), 4);
+    }
 
     #[test]
     fn loopback_has_no_channels() {

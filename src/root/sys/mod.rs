@@ -237,9 +237,9 @@ pub fn unmap_program() {
 /// The CPUs that the calling thread may run on (`sched_getaffinity(2)`).
 pub fn affinity() -> io::Result<CpuSet> {
     let mut mask = words(&CpuSet::new(), MAX_CPUS);
-    let (size, mask_at) = (size_of_val(&*mask), mask.as_mut_ptr());
+    let size = size_of_val(&*mask);
     // SAFETY: the kernel writes at most as many bytes into `mask` as the size argument says, which are all.
-    done(unsafe { libc::syscall(SYS_sched_getaffinity, 0, size, mask_at) })?;
+    done(unsafe { libc::syscall(SYS_sched_getaffinity, 0, size, mask.as_mut_ptr()) })?;
     Ok(set(&mask))
 }
 
@@ -272,11 +272,11 @@ pub fn node_of<T>(value: &T) -> io::Result<u32> {
 /// What `get_mempolicy(2)` answers: a mode or node, and nodes.
 fn get_mempolicy<T>(at: *const T, flags: c_ulong) -> io::Result<(c_int, NodeSet)> {
     let mut mask = words(&NodeSet::new(), NODE_BITS);
-    let (mut mode, mask_at): (c_int, _) = (0, mask.as_mut_ptr());
-    let (call, mode_at) = (SYS_get_mempolicy, &raw mut mode);
+    let (mut mode, nodes): (c_int, _) = (0, mask.as_mut_ptr());
+    let call = SYS_get_mempolicy;
     // SAFETY: the kernel writes an int to `mode` and at most `NODE_BITS` bits into `mask`. It only looks up the page of the
     // address.
-    done(unsafe { libc::syscall(call, mode_at, mask_at, MAX_NODE, at, flags) })?;
+    done(unsafe { libc::syscall(call, &raw mut mode, nodes, MAX_NODE, at, flags) })?;
     Ok((mode, set(&mask)))
 }
 
@@ -292,11 +292,20 @@ pub fn pages_of(node: u32, bytes: usize) -> io::Result<Vec<Page>> {
         .try_reserve_exact(count)
         .map_err(|_| ErrorKind::OutOfMemory)?;
     let mask = words(&NodeSet::single(node), NODE_BITS);
-    let (at, mask_at) = (pages.as_ptr(), mask.as_ptr());
-    let (call, bind, moves) = (SYS_mbind, MPOL_BIND, MPOL_MF_MOVE);
+    let (at, length, nodes) = (pages.as_ptr(), count * PAGE, mask.as_ptr());
     // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them; the policy changes nothing in the
     // pages, which are whole ones of this vector.
-    done(unsafe { libc::syscall(call, at, count * PAGE, bind, mask_at, MAX_NODE, moves) })?;
+    done(unsafe {
+        libc::syscall(
+            SYS_mbind,
+            at,
+            length,
+            MPOL_BIND,
+            nodes,
+            MAX_NODE,
+            MPOL_MF_MOVE,
+        )
+    })?;
     // The kernel allocates the pages at the first write.
     pages.resize(count, Page([1; PAGE / 8]));
     Ok(pages)
@@ -328,8 +337,8 @@ pub(crate) fn acl_writers(file: &impl AsFd) -> Result<Vec<(&'static str, u32)>, 
     const WRITE: u16 = 0x02;
     // XATTR_SIZE_MAX.
     let mut bytes = vec![0_u8; 1 << 16];
-    let (file, name) = (file.as_fd().as_raw_fd(), c"system.posix_acl_access");
-    let (name, at) = (name.as_ptr(), bytes.as_mut_ptr().cast());
+    let (file, at) = (file.as_fd().as_raw_fd(), bytes.as_mut_ptr().cast());
+    let name = c"system.posix_acl_access".as_ptr();
     // SAFETY: the name ends with a NUL, and the kernel writes at most as many bytes as the size argument says, which
     // are all.
     let length = unsafe { libc::fgetxattr(file, name, at, bytes.len()) };
@@ -374,8 +383,12 @@ sockopt_impl!(
 /// Has the kernel drop what is sent to a netlink socket and is of none of these types, by the first message of a datagram.
 pub fn filter_netlink(socket: &impl AsFd, types: &[u16]) -> io::Result<()> {
     let step = |code: u32, jt: usize, k: u32| -> Result<sock_filter, TryFromIntError> {
-        let (code, jt, jf) = (code.try_into()?, jt.try_into()?, 0);
-        Ok(sock_filter { code, jt, jf, k })
+        Ok(sock_filter {
+            code: code.try_into()?,
+            jt: jt.try_into()?,
+            jf: 0,
+            k,
+        })
     };
     let (load, test, end) = (
         BPF_LD | BPF_H | BPF_ABS,
