@@ -36,36 +36,32 @@ pub(crate) fn write_plan(
     stop: bool,
 ) -> Vec<WriteResult> {
     let mut all: Vec<WriteResult> = Vec::new();
-    let mut is_first = true;
-    for (index, write) in writes.iter().enumerate() {
-        let not_done = |left: &[Write], why: &str| -> Vec<WriteResult> {
-            let left = left.iter();
-            left.map(|write| WriteResult::not_done(write, why))
-                .collect()
-        };
+    let (mut left, mut is_first) = (writes.iter(), true);
+    let why = loop {
         if let Some(why) = stopped() {
-            all.extend(not_done(&writes[index..], &left_out(why)));
-            break;
+            break left_out(why);
         }
+        let Some(write) = left.next() else {
+            return all;
+        };
         let (mut written, errno) = write_one(root, write, fallbacks);
-        let failed = written.failed();
-        let concerns_all = errno.is_some_and(|errno| is_first && refuses_all(root, write, errno));
-        is_first &= write.kind != Vector || written.outcome == Already;
-        if concerns_all && !(failed && stop) {
-            let is_changed = all.iter().any(WriteResult::changed) || written.changed();
+        if stop && written.failed() {
+            all.push(written);
+            return all;
+        }
+        if is_first && errno.is_some_and(|errno| refuses_all(root, write, errno)) {
+            let is_changed = all.iter().any(WriteResult::changed);
             let more = if is_changed { " more" } else { "" };
-            let (path, detail) = (&write.path, written.detail.take().unwrap_or_default());
+            let (path, detail) = (&write.path, written.detail.unwrap_or_default());
             let why = format!("nothing{more} was written after {path} was refused: {detail}");
             written.detail = Some(why.clone());
             all.push(written);
-            all.extend(not_done(&writes[index + 1..], &why));
-            break;
+            break why;
         }
+        is_first &= write.kind != Vector || written.outcome == Already;
         all.push(written);
-        if failed && stop {
-            break;
-        }
-    }
+    };
+    all.extend(left.map(|write| WriteResult::not_done(write, &why)));
     all
 }
 
@@ -90,152 +86,116 @@ fn has_write_bits(root: &Root, path: &str) -> bool {
     file.is_ok_and(|file| file.is_some_and(|file| file.mode & 0o200 != 0))
 }
 
-/// Performs one write. Also returns the error of the write itself, even if a fallback succeeded.
+/// Performs one write. Also returns the kernel's error, if it refused it.
 pub(crate) fn write_one(
     root: &Root,
     write: &Write,
     fallbacks: Fallbacks<'_>,
 ) -> (WriteResult, Option<Errno>) {
-    let mut written = WriteResult::already(write);
-    let mut errno = None;
-    match read(root, write) {
-        Ok(Some(text)) => {
-            let was = written.was.insert(text.trim().to_owned());
-            if !means_same(write.kind, was, &written.value) {
-                errno = written.perform(root, write, fallbacks);
-            }
-        }
-        Ok(None) => written.judge(Vanished, "the file no longer exists; fix: run again"),
-        Err(error) => written.judge(Refused, error.to_string()),
-    }
+    let mut written = WriteResult::new(write, Already, None);
+    let failure = written.perform(root, write, fallbacks).err();
+    let errno = failure.and_then(|Failure(outcome, detail, errno)| {
+        (written.outcome, written.detail) = (outcome, Some(detail));
+        errno
+    });
     (written, errno)
 }
 
+/// What became of a write that did not succeed, why, and the kernel's error.
+struct Failure(Outcome, String, Option<Errno>);
+
+impl Failure {
+    fn refused(root: &Root, write: &Write, error: &io::Error) -> Self {
+        let (outcome, detail) = refusal(root, write.kind, &write.path, error);
+        Self(outcome, detail, errno_of(error))
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        Self(Refused, error.to_string(), None)
+    }
+}
+
 impl WriteResult {
-    fn already(write: &Write) -> Self {
+    fn new(write: &Write, outcome: Outcome, detail: Option<String>) -> Self {
         Self {
             kind: write.kind,
             path: write.path.clone(),
             value: write.value.clone(),
             interface: write.interface.to_string(),
-            outcome: Already,
+            outcome,
             was: None,
             fallback: None,
             effective: None,
-            detail: None,
+            detail,
         }
     }
 
     /// A write that was not tried.
     pub(crate) fn not_done(write: &Write, why: impl Into<String>) -> Self {
-        let mut result = Self::already(write);
-        result.judge(Refused, why);
-        result
+        Self::new(write, Refused, Some(why.into()))
     }
 
-    fn judge(&mut self, outcome: Outcome, detail: impl Into<String>) {
-        (self.outcome, self.detail) = (outcome, Some(detail.into()));
-    }
-
-    fn refuse(&mut self, root: &Root, write: &Write, error: &io::Error) {
-        let (outcome, detail) = refusal(root, write.kind, &write.path, error);
-        self.judge(outcome, detail);
-    }
-
-    fn perform(&mut self, root: &Root, write: &Write, fallbacks: Fallbacks<'_>) -> Option<Errno> {
-        let value = self.value.clone();
-        let Err(error) = write_patiently(root, write, &value) else {
-            self.read_back(root, write, &value);
-            return None;
-        };
-        let errno = errno_of(&error);
-        if write.kind == Vector && errno == Some(ENOSPC) {
-            self.write_fallback(root, write, fallbacks, &error);
-        } else {
-            self.refuse(root, write, &error);
-        }
-        errno
-    }
-
-    /// The CPU has no free interrupt vector: writes the next CPU that has one.
-    fn write_fallback(
+    fn perform(
         &mut self,
         root: &Root,
         write: &Write,
         fallbacks: Fallbacks<'_>,
-        error: &io::Error,
-    ) {
-        let words = errno_words(error);
-        let cpus = fallbacks.map(|(topology, plan)| fallback_cpus(topology, plan, write));
-        for FallbackCpu {
-            planned,
-            cpu,
-            domain,
-            mask,
-        } in cpus.into_iter().flatten()
-        {
-            let was = self.was.as_ref();
-            if !was.is_some_and(|was| means_same(write.kind, was, &mask)) {
+    ) -> Result<(), Failure> {
+        let was = read(root, write)?.trim().to_owned();
+        self.was = Some(was.clone());
+        if means_same(write.kind, &was, &write.value) {
+            return Ok(());
+        }
+        let error = match write_patiently(root, write, &write.value) {
+            Ok(()) => return self.read_back(root, write, &write.value),
+            Err(error) => error,
+        };
+        if write.kind != Vector || errno_of(&error) != Some(ENOSPC) {
+            return Err(Failure::refused(root, write, &error));
+        }
+        // The CPU has no free interrupt vector: the next one that has.
+        let words = errno_words(&error);
+        for (cpu, domain, mask) in fallback_cpus(fallbacks, write).unwrap_or_default() {
+            if !means_same(write.kind, &was, &mask) {
                 match write_patiently(root, write, &mask) {
-                    Ok(()) => self.read_back(root, write, &mask),
+                    Ok(()) => self.read_back(root, write, &mask)?,
                     Err(error) if errno_of(&error) == Some(ENOSPC) => continue,
-                    Err(error) => return self.refuse(root, write, &error),
+                    Err(error) => return Err(Failure::refused(root, write, &error)),
                 }
             }
-            if !self.failed() {
-                self.detail = Some(format!(
-                    "{words}: CPU {planned} has no free interrupt vector; CPU {cpu} of the same {domain} is used as a fallback"
-                ));
-                self.fallback = Some(mask);
-            }
-            return;
+            let planned = CpuSet::parse_kernel_mask(&write.value).unwrap_or_default();
+            self.detail = Some(format!(
+                "{words}: CPU {planned} has no free interrupt vector; CPU {cpu} of the same {domain} is used as a fallback"
+            ));
+            self.fallback = Some(mask);
+            return Ok(());
         }
-        self.judge(
-            Refused,
-            format!(
-                "{words}: no candidate CPU of the node has a free interrupt vector; fix: use fewer queues (nicpin apply \
-                 --channels N), or a wider --scope"
-            ),
+        let none = format!(
+            "{words}: no candidate CPU of the node has a free interrupt vector; fix: use fewer queues (nicpin apply \
+             --channels N), or a wider --scope"
         );
+        Err(Failure(Refused, none, None))
     }
 
-    fn read_back(&mut self, root: &Root, write: &Write, value: &str) {
-        let text = match read(root, write) {
-            Ok(Some(text)) => text,
-            Ok(None) => {
-                let why = "the file disappeared after the write; fix: run again";
-                return self.judge(Vanished, why);
-            }
-            Err(error) => return self.judge(Refused, error.to_string()),
-        };
+    fn read_back(&mut self, root: &Root, write: &Write, value: &str) -> Result<(), Failure> {
+        let text = read(root, write)?;
         if means_same(write.kind, &text, value) {
-            match effective_elsewhere(root, write, value) {
-                Ok(elsewhere) => {
-                    self.outcome = if elsewhere.is_some() {
-                        Pending
-                    } else {
-                        Changed
-                    };
-                    self.effective = elsewhere;
-                }
-                Err(error) => self.judge(Refused, error.to_string()),
-            }
-            return;
+            self.effective = effective_elsewhere(root, write, value)?;
+            self.outcome = self.effective.as_ref().map_or(Changed, |_| Pending);
+            return Ok(());
         }
-        match removed(root, write.kind, &text, value) {
-            Some(removed) if write.kind == Rps => {
-                let why = format!("the kernel removed CPUs {removed}: isolated or nohz_full");
-                self.judge(Changed, why);
-            }
-            Some(_) => self.outcome = Changed,
-            None => {
-                let held = text.trim();
-                let why = format!(
-                    "the kernel accepted the write, but the file holds {held}; fix: run again"
-                );
-                self.judge(Refused, why);
-            }
-        }
+        let removed = removed(root, write.kind, &text, value).ok_or_else(|| {
+            let held = text.trim();
+            let why =
+                format!("the kernel accepted the write, but the file holds {held}; fix: run again");
+            Failure(Refused, why, None)
+        })?;
+        self.outcome = Changed;
+        self.detail = (write.kind == Rps)
+            .then(|| format!("the kernel removed CPUs {removed}: isolated or nohz_full"));
+        Ok(())
     }
 }
 
@@ -255,14 +215,17 @@ fn removed(root: &Root, kind: WriteKind, held: &str, written: &str) -> Option<Cp
 }
 
 /// The current text of a write's setting.
-fn read(root: &Root, write: &Write) -> Result<Option<String>, FileError> {
-    match write.kind {
-        Vector => Ok(read_affinity(root, &write.path)?.map(|file| file.text.to_string())),
-        NapiThread => threads::affinity(root, &write.interface, &write.path),
-        WriteKind::Rss => Ok(ethtool::rss(root, &write.interface)?.map(|rss| rss.to_setting())),
-        Ntuple => Ok(ethtool::ntuple(root, &write.interface)?.map(|on| on_or_off(on).to_owned())),
-        _ => root.read_opt(&write.path),
-    }
+fn read(root: &Root, write: &Write) -> Result<String, Failure> {
+    let (interface, path) = (&write.interface, &write.path);
+    let text = match write.kind {
+        Vector => read_affinity(root, path)?.map(|file| file.text.to_string()),
+        NapiThread => threads::affinity(root, interface, path)?,
+        WriteKind::Rss => ethtool::rss(root, interface)?.map(|rss| rss.to_setting()),
+        Ntuple => ethtool::ntuple(root, interface)?.map(|on| on_or_off(on).to_owned()),
+        _ => root.read_opt(path)?,
+    };
+    let vanished = "the file no longer exists; fix: run again";
+    text.ok_or_else(|| Failure(Vanished, vanished.to_owned(), None))
 }
 
 /// Why a file cannot be opened to write it, and the fix; `None` if it can be, or if that may change with the file.
@@ -277,14 +240,15 @@ pub(crate) fn why_not_writable(root: &Root, kind: WriteKind, path: &str) -> Opti
 
 /// Sets a setting to a text.
 fn set(root: &Root, write: &Write, value: &str) -> io::Result<()> {
+    let (interface, path) = (&write.interface, &write.path);
     match write.kind {
-        NapiThread => threads::set_affinity(root, &write.interface, &write.path, value),
+        NapiThread => threads::set_affinity(root, interface, path, value),
         WriteKind::Rss => {
             let table = Rss::parse(value).ok_or_else(|| io::Error::other("not an RSS table"))?;
-            ethtool::set_rss(root, &write.interface, &table)
+            ethtool::set_rss(root, interface, &table)
         }
-        Ntuple => ethtool::set_ntuple(root, &write.interface, value == on_or_off(true)),
-        _ => root.write(&write.path, value),
+        Ntuple => ethtool::set_ntuple(root, interface, value == on_or_off(true)),
+        _ => root.write(path, value),
     }
 }
 
@@ -303,17 +267,16 @@ fn write_patiently(root: &Root, write: &Write, value: &str) -> io::Result<()> {
 
 /// Whether two texts of a setting mean the same: masks as sets, numbers as numbers, RSS tables as tables.
 pub(crate) fn means_same(kind: WriteKind, a: &str, b: &str) -> bool {
-    if kind.is_mask() {
-        let mask = |text| CpuSet::parse_kernel_mask(text).ok();
-        mask(a).zip(mask(b)).is_some_and(|(a, b)| a == b)
-    } else if kind == WriteKind::Rss {
-        let tables = Rss::parse(a).zip(Rss::parse(b));
-        tables.is_some_and(|(a, b)| a.means_same(&b))
-    } else if kind == Ntuple {
-        a.trim() == b.trim()
-    } else {
-        let number = |text: &str| text.trim().parse::<u64>().ok();
-        number(a).zip(number(b)).is_some_and(|(a, b)| a == b)
+    let mask = |text| CpuSet::parse_kernel_mask(text);
+    let number = |text: &str| text.trim().parse::<u64>();
+    match kind {
+        Ntuple => a.trim() == b.trim(),
+        WriteKind::Rss => {
+            let tables = Rss::parse(a).zip(Rss::parse(b));
+            tables.is_some_and(|(a, b)| a.means_same(&b))
+        }
+        kind if kind.is_mask() => mask(a).is_ok_and(|a| mask(b) == Ok(a)),
+        _ => number(a).is_ok_and(|a| number(b) == Ok(a)),
     }
 }
 
@@ -390,54 +353,39 @@ fn effective_elsewhere(
 /// What decides where a vector goes when its CPU has no free interrupt vector; `None`: it stays.
 type Fallbacks<'a> = Option<(&'a Topology, &'a Plan)>;
 
-/// A CPU for a vector that its planned CPU had no room for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct FallbackCpu {
-    /// The CPU of the plan.
-    planned: u32,
-    cpu: u32,
-    /// What both CPUs share: `L3 domain` or `node`.
-    domain: &'static str,
-    /// The text to write for `cpu`.
-    mask: String,
-}
-
 /// The CPUs to try for a vector that is planned on one CPU: those of the next core of the same L3 domain, then of the same
-/// node, among the interface's candidate CPUs. This depends on the plan and the machine alone. Empty for a mask of several
-/// CPUs: the kernel has tried all of them.
-fn fallback_cpus(topology: &Topology, plan: &Plan, write: &Write) -> Vec<FallbackCpu> {
-    let interface = plan
-        .interfaces
-        .iter()
-        .find(|of| *of.name == *write.interface);
-    let mask = CpuSet::parse_mask(&write.value).ok();
-    let mask = mask.zip(MaskWidth::of(&write.value));
-    let (Some((mask, width)), Some(interface)) = (mask, interface) else {
-        return Vec::new();
-    };
-    let (Some(planned), 1) = (mask.first(), mask.len()) else {
-        return Vec::new();
-    };
+/// node, among the interface's candidate CPUs; with what it shares with the planned one, and the text to write. This
+/// depends on the plan and the machine alone. None for a mask of several CPUs: the kernel has tried all of them.
+fn fallback_cpus(
+    fallbacks: Fallbacks<'_>,
+    write: &Write,
+) -> Option<Vec<(u32, &'static str, String)>> {
+    let (topology, plan) = fallbacks?;
+    let mut interfaces = plan.interfaces.iter();
+    let interface = interfaces.find(|of| *of.name == *write.interface)?;
+    let (mask, width) = (
+        CpuSet::parse_mask(&write.value).ok()?,
+        MaskWidth::of(&write.value)?,
+    );
+    let planned = mask.first().filter(|_| mask.len() == 1)?;
     let of = |groups: &[CpuSet], cpu| groups.iter().find(|group| group.contains(cpu)).cloned();
     let node = topology.node_of(planned);
-    let node = node.and_then(|node| topology.nodes.get(&node));
-    let node = node.map_or(&topology.online, |node| &node.cpus);
+    let node = node.map_or(topology.online.clone(), |node| topology.cpus_near(node));
     let l3 = of(&topology.l3_domains, planned).unwrap_or_default();
-    let mut cpus: Vec<u32> = interface.candidates.intersection(node).iter().collect();
-    cpus.retain(|&cpu| cpu != planned);
+    let cpus = interface.candidates.intersection(&node);
+    let mut cpus: Vec<u32> = cpus.difference(&mask).iter().collect();
     // First threads before siblings, then by number, starting after the planned CPU and wrapping around.
     cpus.sort_by_key(|&cpu| {
         let sibling = of(&topology.cores, cpu).and_then(|core| core.first()) != Some(cpu);
         (!l3.contains(cpu), sibling, cpu < planned, cpu)
     });
-    let fallback = |cpu: u32| {
-        let shares_l3 = l3.contains(cpu);
-        Some(FallbackCpu {
-            planned,
-            cpu,
-            domain: if shares_l3 { "L3 domain" } else { "node" },
-            mask: CpuSet::single(cpu).to_mask(width)?,
-        })
+    let fallback = |cpu| {
+        let domain = if l3.contains(cpu) {
+            "L3 domain"
+        } else {
+            "node"
+        };
+        Some((cpu, domain, CpuSet::single(cpu).to_mask(width)?))
     };
-    cpus.into_iter().filter_map(fallback).collect()
+    Some(cpus.into_iter().filter_map(fallback).collect())
 }
