@@ -1,6 +1,7 @@
 //! Changes an interface's channels, before any other write: queues, vectors and their masks are created and removed
 //! with them.
 
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno::{EACCES, EBUSY, EINVAL, EPERM};
@@ -35,9 +36,6 @@ pub(crate) fn change_planned_channels(
     machine: &Machine,
     plan: &Plan,
 ) -> Vec<ChannelOutcome> {
-    if plan.channels.is_empty() {
-        return Vec::new();
-    }
     let is_changed = |name: &str| plan.channels.iter().any(|change| change.interface == name);
     let planned = settings::planned(machine, plan).into_iter();
     let mut changed = planned.filter(|(setting, _)| is_changed(setting.interface()));
@@ -50,11 +48,9 @@ pub(crate) fn change_planned_channels(
     });
     let change = |change: &ChannelChange| {
         // The table is planned again for the new queues.
-        let planned = plan
-            .interfaces
-            .iter()
-            .find(|of| of.name == change.interface);
-        let table = planned.and_then(|planned| planned.rss.as_ref());
+        let table = plan
+            .interface(&change.interface)
+            .and_then(|of| of.rss.as_ref());
         let change = ChangedChannels {
             channels: change.wanted,
             resets_rss: table.is_some_and(|rss| rss.queues.is_some()),
@@ -75,8 +71,46 @@ pub(crate) fn change_planned_channels(
 impl ChangedChannels {
     /// Sets the interface's channels and waits for its queues.
     pub(crate) fn perform(mut self, root: &Root) -> ChannelOutcome {
-        self.outcome.refused = change_interface(root, &self).err();
+        self.outcome.refused = self.set(root).err();
         self.outcome
+    }
+
+    fn set(&self, root: &Root) -> Result<(), String> {
+        let (interface, wanted) = (&self.outcome.interface, self.channels);
+        if self.resets_rss {
+            reset_rss(root, interface, wanted);
+        }
+        set_channels(root, interface, &wanted).map_err(|error| {
+            let fix = match errno_of(&error) {
+                None => return error.to_string(),
+                Some(EPERM | EACCES) => "run as root",
+                Some(EINVAL) => {
+                    "the RSS table, a flow rule or XDP may use a queue that this removes; `ethtool -X INTERFACE default` resets the table"
+                }
+                Some(EBUSY) => "the device is busy; fix: run again",
+                _ => "the driver does not accept this number of channels",
+            };
+            format!("{}: {fix}", errno_words(&error))
+        })?;
+        let start = Instant::now();
+        // A tree has no driver that creates queues.
+        while root.is_real() {
+            let queues = root.list(&queue_files(interface));
+            let queues = queues.map_err(|error| error.to_string())?;
+            let queues = queues.iter().flatten();
+            let receiving = queues.filter(|name| name.starts_with("rx-")).count();
+            if receiving == wanted.receiving() as usize {
+                break;
+            }
+            if start.elapsed() > PATIENCE {
+                let seconds = PATIENCE.as_secs();
+                return Err(format!(
+                    "accepted, but the interface has {receiving} receive queues after {seconds} s"
+                ));
+            }
+            sleep(Duration::from_millis(20));
+        }
+        Ok(())
     }
 }
 
@@ -86,49 +120,8 @@ fn reset_rss(root: &Root, interface: &str, wanted: Channels) {
     let Ok(Some(rss)) = ethtool::rss(root, interface) else {
         return;
     };
-    let is_removed = |queue: &u32| *queue >= wanted.receiving();
-    if rss.reached().last().is_some_and(is_removed) {
+    if rss.reached().last() >= Some(&wanted.receiving()) {
         let default = rss.spread_over(&QueueSet::below(rss.queues));
         let _ = ethtool::set_rss(root, interface, &default);
-    }
-}
-
-fn change_interface(root: &Root, change: &ChangedChannels) -> Result<(), String> {
-    let (interface, wanted) = (&change.outcome.interface, change.channels);
-    if change.resets_rss {
-        reset_rss(root, interface, wanted);
-    }
-    set_channels(root, interface, &wanted).map_err(|error| {
-        let fix = match errno_of(&error) {
-            None => return error.to_string(),
-            Some(EPERM | EACCES) => "run as root",
-            Some(EINVAL) => {
-                "the RSS table, a flow rule or XDP may use a queue that this removes; `ethtool -X INTERFACE default` resets the table"
-            }
-            Some(EBUSY) => "the device is busy; fix: run again",
-            _ => "the driver does not accept this number of channels",
-        };
-        format!("{}: {fix}", errno_words(&error))
-    })?;
-    // A tree has no driver that creates queues.
-    if !root.is_real() {
-        return Ok(());
-    }
-    let start = Instant::now();
-    loop {
-        let queues = root.list(&queue_files(interface));
-        let queues = queues.map_err(|error| error.to_string())?;
-        let queues = queues.iter().flatten();
-        let receiving = queues.filter(|name| name.starts_with("rx-")).count();
-        if receiving == wanted.receiving() as usize {
-            return Ok(());
-        }
-        if start.elapsed() > PATIENCE {
-            let seconds = PATIENCE.as_secs();
-            return Err(format!(
-                "accepted, but the interface has {receiving} receive queues after {seconds} s"
-            ));
-        }
-        std::thread::sleep(Duration::from_millis(20));
     }
 }

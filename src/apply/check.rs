@@ -10,8 +10,11 @@ use crate::machine::{Machine, Setting};
 use crate::plan::{Note, Plan, Write};
 use crate::read::tools::irqbalance;
 use crate::report::check::Check;
+use crate::report::difference::Reason::{
+    CpuOffline, IrqRecreated, KernelRefused, MovedByOther, NotApplied, PlanChanged,
+    QueueCountChanged, Unknown,
+};
 use crate::report::difference::{Difference, Differences, Fallback, Reason, Unplannable};
-use crate::report::interface::interfaces;
 use crate::root::Root;
 
 /// Checks whether the machine is as planned; writes nothing. `requested`: whether the interfaces were selected by name
@@ -19,16 +22,9 @@ use crate::root::Root;
 pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Check {
     let found = differences(root, machine, plan);
     let unknown = unknown(root, machine, plan, &found, requested);
-    let interfaces = interfaces(machine, plan, &found, &unknown, None);
-    let mut check = Check::new(
-        plan,
-        found,
-        unknown,
-        Unplannable::left_alone(plan, requested),
-        interfaces,
-    );
+    let mut check = Check::new(machine, plan, found, unknown, requested);
     // For the question who moved a vector, and only for that.
-    let moved = |difference: &Difference| difference.reason == Reason::MovedByOther;
+    let moved = |difference: &Difference| difference.reason == MovedByOther;
     if check.differs.iter().any(moved) {
         let mut tools = check.other_tools.iter_mut();
         let name = tools.find(|tool| *tool == "irqbalance");
@@ -48,10 +44,10 @@ pub fn unknown(
     requested: bool,
 ) -> Vec<Unplannable> {
     let mut unknown = Unplannable::unknown(plan, requested);
-    let mut without = Unplannable::of(plan, |note| matches!(note, Note::NoVectors { .. }));
-    without.retain(|one| !requested && is_up(machine, &one.interface));
-    let is_unknown = |one: &&Difference| one.reason == Reason::Unknown;
-    let differ = found.differs.iter().filter(is_unknown);
+    let mut without = Unplannable::of(plan, |of, note| {
+        !requested && of.link == "up" && matches!(note, Note::NoVectors { .. })
+    });
+    let differ = found.differs.iter().filter(|one| one.reason == Unknown);
     let mut names: BTreeSet<&str> = differ.map(|one| &*one.write.interface).collect();
     if without.is_empty() && names.is_empty() {
         return unknown;
@@ -76,11 +72,6 @@ pub fn unknown(
     unknown
 }
 
-fn is_up(machine: &Machine, name: &str) -> bool {
-    let interface = machine.interface(name);
-    interface.is_some_and(|interface| interface.link == "up")
-}
-
 /// What differs from a plan and why, and the vectors that are on a fallback CPU.
 pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
     let mut found = Differences::default();
@@ -89,11 +80,9 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
     }
     // What differs does not depend on the record. Without one that can be read the reasons are unknown, and
     // `apply::unknown` says why.
-    let (record, is_read) = match Record::load(root) {
-        Ok(record) => (record, true),
-        Err(_) => (Record::default(), false),
-    };
-    let settings = settings::of_plan(machine, plan).filter(|_| !record.last_set.is_empty());
+    let (record, is_read) =
+        Record::load(root).map_or((Record::default(), false), |record| (record, true));
+    let settings = settings::of_plan(machine, plan);
     let by_path: BTreeMap<String, Setting<'_>> =
         settings.map(|setting| (setting.path(), setting)).collect();
     let set_last = |setting: &Setting<'_>| record.last_set.get(&setting.key());
@@ -107,14 +96,13 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
     for write in &plan.writes {
         let setting = by_path.get(&*write.path);
         let set = setting.and_then(set_last);
-        let planned = write.value.clone();
         let same = |text: &str, other: &str| means_same(write.kind, text, other);
-        let fallback = set.filter(|set| same(&set.value, &planned));
+        let fallback = set.filter(|set| same(&set.value, &write.value));
         let fallback = fallback.and_then(|set| set.fallback.as_ref());
         if fallback.is_some_and(|cpu| same(cpu, &write.current)) {
             found.fallbacks.push(Fallback {
                 path: write.path.clone(),
-                planned,
+                planned: write.value.clone(),
                 holds: write.current.to_string(),
             });
             continue;
@@ -127,7 +115,7 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
         let (reason, detail) = if is_read {
             reason(&record, machine, write, set, recreated)
         } else {
-            (Reason::Unknown, None)
+            (Unknown, None)
         };
         found.differs.push(Difference {
             write: write.clone(),
@@ -156,6 +144,7 @@ fn reason(
     set: Option<&LastSet>,
     recreated: Option<String>,
 ) -> (Reason, Option<String>) {
+    let because = |reason, detail: String| (reason, Some(detail));
     let interface = machine.interface(&write.interface);
     let now = interface.map(|interface| (interface.rx_queues.len(), interface.tx_queues.len()));
     let then = interface.and_then(|interface| record.queues.get(&interface.key()).copied());
@@ -163,31 +152,24 @@ fn reason(
     if let Some(((rx, tx), (then_rx, then_tx))) = changed {
         let detail =
             format!("{then_rx} rx and {then_tx} tx queues at the last apply, {rx} and {tx} now");
-        return (Reason::QueueCountChanged, Some(detail));
+        return because(QueueCountChanged, detail);
     }
     let Some(set) = set else {
-        return (Reason::NotApplied, None);
+        return (NotApplied, None);
     };
     if recreated.is_some() {
-        return (Reason::IrqRecreated, recreated);
+        return (IrqRecreated, recreated);
     }
     let held = set.fallback.as_ref().unwrap_or(&set.value);
     let offline = CpuSet::parse_kernel_mask(held).unwrap_or_default();
     let offline = offline.difference(&machine.topology.online);
-    let (reason, detail) = if write.kind.is_cpus() && !offline.is_empty() {
-        (
-            Reason::CpuOffline,
-            format!("the last apply set CPU {offline}"),
-        )
+    if write.kind.is_cpus() && !offline.is_empty() {
+        because(CpuOffline, format!("the last apply set CPU {offline}"))
     } else if means_same(write.kind, held, &write.current) {
-        (
-            Reason::PlanChanged,
-            "it is as the last apply set it".to_owned(),
-        )
-    } else if let Some(answer) = &set.refused {
-        (Reason::KernelRefused, answer.clone())
+        because(PlanChanged, "it is as the last apply set it".to_owned())
+    } else if set.refused.is_some() {
+        (KernelRefused, set.refused.clone())
     } else {
-        (Reason::MovedByOther, format!("the last apply set {held}"))
-    };
-    (reason, Some(detail))
+        because(MovedByOther, format!("the last apply set {held}"))
+    }
 }

@@ -10,8 +10,9 @@ use crate::apply::settings::{self, Texts, channels_key};
 use crate::apply::state::{StateError, StateFile};
 use crate::cpuset::CpuSet;
 use crate::machine::{Channels, Interface, Machine, Program, Rss};
-use crate::plan::Plan;
+use crate::plan::{Plan, PlannedNear};
 use crate::report::outcome::{Outcome, WriteResult};
+use crate::report::restored::Restored;
 use crate::root::Root;
 
 const FILE: StateFile = StateFile {
@@ -114,31 +115,37 @@ impl Record {
             set.irq = setting.irq().map(|irq| Irq::now(root, irq));
         }
         for planned in &plan.interfaces {
-            let near = planned.near.clone();
-            self.near
-                .extend(near.and_then(|near| Some((near.program?, near.cpus))));
-            let Some(now) = machine.interface(&planned.name) else {
-                continue;
-            };
-            let queues = (now.rx_queues.len(), now.tx_queues.len());
-            self.queues.insert(now.key(), queues);
-            let carries = now.supported_mbps;
-            self.carries
-                .extend(carries.map(|carries| (now.key(), carries)));
+            if let Some(PlannedNear {
+                program: Some(program),
+                cpus,
+            }) = &planned.near
+            {
+                self.near.insert(program.clone(), cpus.clone());
+            }
+            if let Some(now) = machine.interface(&planned.name) {
+                let queues = (now.rx_queues.len(), now.tx_queues.len());
+                self.queues.insert(now.key(), queues);
+                let carries = now.supported_mbps;
+                self.carries
+                    .extend(carries.map(|carries| (now.key(), carries)));
+            }
         }
     }
 
     fn has_first_channels(&self, interface: &Interface) -> bool {
         let first = self.first_seen.get(&channels_key(interface));
-        let first = first.and_then(|text| Channels::parse(text));
-        let both = first.zip(interface.channels);
+        let both = first
+            .and_then(|text| Channels::parse(text))
+            .zip(interface.channels);
         both.is_none_or(|(first, now)| first.difference(&now).is_empty())
     }
 
     /// Records what became of a plan's writes.
     pub fn settle(&mut self, machine: &Machine, plan: &Plan, written: &[WriteResult]) {
-        let by_path = written.iter().map(|written| (&*written.path, written));
-        let by_path: BTreeMap<&str, &WriteResult> = by_path.collect();
+        let by_path: BTreeMap<&str, &WriteResult> = written
+            .iter()
+            .map(|written| (&*written.path, written))
+            .collect();
         for (setting, _) in settings::planned(machine, plan) {
             let Some(set) = self.last_set.get_mut(&setting.key()) else {
                 continue;
@@ -165,19 +172,22 @@ impl Record {
         has_key_from(&self.last_set, &format!("{} vector ", interface.key()))
     }
 
-    /// Takes over what `then` holds about these settings: they are again as they were when the record was `then`.
-    pub(crate) fn reset_to<'a>(&mut self, keys: impl IntoIterator<Item = &'a String>, then: &Self) {
+    /// Takes over what `then` holds about those of these settings that were restored: they are again as they were when
+    /// the record was `then`.
+    pub(crate) fn reset_to<'a>(
+        &mut self,
+        keys: impl IntoIterator<Item = &'a String>,
+        restored: &Restored,
+        then: &Self,
+    ) {
         for key in keys {
-            match then.last_set.get(key) {
-                Some(set) => _ = self.last_set.insert(key.clone(), set.clone()),
-                None => _ = self.last_set.remove(key),
+            if restored.refused_keys.contains(key) {
+                continue;
             }
+            take_over(&mut self.last_set, &then.last_set, key);
             // Queues come and go with channels.
             if let Some(owner) = key.strip_suffix(" channels") {
-                self.queues.remove(owner);
-                let queues = then.queues.get(owner);
-                self.queues
-                    .extend(queues.map(|queues| (owner.to_owned(), *queues)));
+                take_over(&mut self.queues, &then.queues, owner);
             }
         }
         let set = &self.last_set;
@@ -193,6 +203,11 @@ impl Record {
             FILE.save(root, self)
         }
     }
+}
+
+fn take_over<T: Clone>(now: &mut BTreeMap<String, T>, then: &BTreeMap<String, T>, key: &str) {
+    now.remove(key);
+    now.extend(then.get(key).map(|held| (key.to_owned(), held.clone())));
 }
 
 /// Whether a key begins so.

@@ -1,6 +1,6 @@
 //! Restores settings that were read before.
 
-use std::collections::BTreeMap;
+use std::mem::take;
 
 use itertools::Itertools as _;
 use nix::errno::Errno;
@@ -11,7 +11,7 @@ use crate::apply::lock::stopped;
 use crate::apply::settings::{Texts, channels_key, rss_key};
 use crate::apply::write::{left_out, means_same, write_one};
 use crate::cpuset::{CpuSet, QueueSet};
-use crate::machine::setting::{on_or_off, queue_files};
+use crate::machine::setting::queue_files;
 use crate::machine::{Channels, Machine, Rss, Setting, SettingValue};
 use crate::plan::Write;
 use crate::read::{self, Wants};
@@ -61,9 +61,10 @@ fn restore_pinned(
     may_stop: bool,
 ) -> Result<Restored, ApplyError> {
     let mut planned = RestorePlan::new(texts, machine, why);
-    let changed = std::mem::take(&mut planned.channels);
-    let changed = changed.into_iter();
-    let mut channels: Vec<_> = changed.map(|(_, change)| change.perform(root)).collect();
+    let changed = take(&mut planned.channels).into_iter();
+    let channels = changed
+        .map(|(_, change)| change.perform(root))
+        .collect_vec();
     if !channels.is_empty() {
         planned = RestorePlan::new(texts, &read_pinned(root, texts)?, why);
     }
@@ -79,8 +80,7 @@ fn restore_pinned(
         outcome.refused_keys.extend(written.failed().then_some(key));
         outcome.results.push(written);
     }
-    channels.append(&mut outcome.channels);
-    outcome.channels = channels;
+    outcome.channels = [channels, outcome.channels].concat();
     Ok(outcome)
 }
 
@@ -145,32 +145,34 @@ struct RestorePlan {
 impl RestorePlan {
     fn new(texts: &Texts, machine: &Machine, why: &str) -> Self {
         let mut restore = Self::default();
-        let outcome = &mut restore.outcome;
-        let mut left: BTreeMap<&String, &String> = texts.iter().collect();
+        let (outcome, mut left) = (&mut restore.outcome, texts.clone());
         for setting in machine.settings() {
             let key = setting.key();
             let Some(first) = left.remove(&key) else {
                 continue;
             };
-            let (text, current) = (to_written(&setting, first), setting.text());
+            let (text, current) = (to_written(&setting, &first), setting.text());
             if (text.as_ref()).is_ok_and(|text| means_same(setting.kind, text, &current)) {
                 outcome.unchanged += 1;
                 continue;
             }
-            let write = Write {
+            let write = |value| Write {
                 kind: setting.kind,
                 path: setting.path(),
-                value: text.as_ref().unwrap_or(first).clone(),
+                value,
                 current,
                 interface: setting.interface().into(),
                 why: why.into(),
             };
-            if let Err(expected) = text {
-                let why = unusable(&key, expected);
-                outcome.results.push(WriteResult::not_done(&write, why));
-                outcome.refused_keys.insert(key);
-            } else {
-                restore.writes.push((key, write));
+            match text {
+                Ok(text) => restore.writes.push((key, write(text))),
+                Err(expected) => {
+                    let why = unusable(&key, expected);
+                    outcome
+                        .results
+                        .push(WriteResult::not_done(&write(first), why));
+                    outcome.refused_keys.insert(key);
+                }
             }
         }
         for interface in &machine.interfaces {
@@ -181,13 +183,12 @@ impl RestorePlan {
             let Some(text) = left.remove(&key) else {
                 continue;
             };
-            let resets_rss = texts.contains_key(&rss_key(interface));
             let change = |wanted, refused| ChannelOutcome {
                 interface: interface.name.clone(),
                 wanted,
                 refused,
             };
-            let Some(channels) = Channels::parse(text) else {
+            let Some(channels) = Channels::parse(&text) else {
                 let why = unusable(&key, "a number of channels");
                 let wanted = text.split_whitespace().join(" ");
                 outcome.channels.push(change(wanted, Some(why)));
@@ -201,13 +202,13 @@ impl RestorePlan {
             }
             let change = ChangedChannels {
                 channels,
-                resets_rss,
+                resets_rss: texts.contains_key(&rss_key(interface)),
                 outcome: change(wanted, None),
             };
             restore.channels.push((key, change));
         }
         restore.writes.sort_by_key(|(_, write)| write.kind);
-        outcome.absent = left.into_keys().cloned().collect();
+        outcome.absent = left.into_keys().collect();
         restore
     }
 }
@@ -218,8 +219,8 @@ fn to_written(setting: &Setting<'_>, first: &str) -> Result<String, &'static str
         SettingValue::Mask(file) => {
             let cpus = CpuSet::parse_mask(first).map_err(|_| "a CPU mask")?;
             // The kernel accepts no mask that is wider than the file is now.
-            let mask = cpus.to_mask(file.width);
-            mask.ok_or("a CPU mask that fits this machine")
+            cpus.to_mask(file.width)
+                .ok_or("a CPU mask that fits this machine")
         }
         SettingValue::Count(_) => {
             let number = first.trim().parse::<u32>().map_err(|_| "a number")?;
@@ -228,11 +229,10 @@ fn to_written(setting: &Setting<'_>, first: &str) -> Result<String, &'static str
         SettingValue::Table(now) => {
             rss_to_write(now, first).ok_or("an RSS table that fits this device")
         }
-        SettingValue::On(_) => {
-            let mut words = [false, true].map(on_or_off).into_iter();
-            let word = words.find(|word| *word == first.trim());
-            word.map(str::to_owned).ok_or("`on` or `off`")
-        }
+        SettingValue::On(_) => match first.trim() {
+            word @ ("on" | "off") => Ok(word.to_owned()),
+            _ => Err("`on` or `off`"),
+        },
     }
 }
 

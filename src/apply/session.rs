@@ -159,26 +159,22 @@ struct Session<'a> {
 impl<'a> Session<'a> {
     fn begin(root: &'a Root, options: Options) -> Result<Self, ApplyError> {
         let lock = Lock::take(root, "apply", options.wait)?;
-        let earlier = match Trial::load(root)? {
-            Some(trial) if !trial.over => {
-                if !TrialGuard::open(root)?.has_ended() {
-                    return Err(ApplyError::OnTrial {
-                        seconds: trial.seconds,
-                    });
-                }
-                // The process that watched it has died, perhaps before the first write.
-                Some(trial.restore(root)?).filter(|undone| !undone.had_nothing_to_do())
+        let mut earlier = None;
+        if let Some(trial) = Trial::load(root)?.filter(Trial::is_due) {
+            let (over, seconds) = (trial.over, trial.seconds);
+            // If it has ended, the process that watched it has died, perhaps before the first write.
+            if !over && !TrialGuard::open(root)?.has_ended() {
+                return Err(ApplyError::OnTrial { seconds });
             }
-            Some(trial) if trial.has_settings_left() => Some(trial.restore(root)?),
-            _ => None,
-        };
+            earlier =
+                Some(trial.restore(root)?).filter(|undone| over || !undone.had_nothing_to_do());
+        }
         let before = Checkpoint::load(root)?;
-        let [record, saved] = [&before.record, &before.record].map(Clone::clone);
         Ok(Self {
             root,
             options,
-            record,
-            saved,
+            record: before.record.clone(),
+            saved: before.record.clone(),
             before,
             earlier,
             _lock: lock,
@@ -196,12 +192,12 @@ impl<'a> Session<'a> {
     /// from here on any nicpin that finds the trial restores what it may have set.
     fn start_trial(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
         let Some(seconds) = self.options.trial else {
-            let Some(earlier) = Trial::load(self.root)? else {
-                return Ok(());
-            };
-            let planned = settings::planned(machine, plan).into_iter();
-            let planned = planned.map(|(setting, _)| setting.key()).collect();
-            return Ok(earlier.drop_settings(self.root, &planned)?);
+            if let Some(earlier) = Trial::load(self.root)? {
+                let planned = settings::planned(machine, plan).into_iter();
+                let planned = planned.map(|(setting, _)| setting.key()).collect();
+                earlier.drop_settings(self.root, &planned)?;
+            }
+            return Ok(());
         };
         let saved = Trial::new(seconds, self.before.clone()).save(self.root);
         if saved.is_err() {
@@ -247,7 +243,7 @@ impl<'a> Session<'a> {
             return Ok(None);
         }
         let why = "as it was before this apply";
-        let undone = self.before.restore(self.root, why)?;
+        let undone = self.before.restore(self.root, why, false)?;
         if undone.complete() && self.options.trial.is_some() {
             Trial::remove(self.root)?;
         }

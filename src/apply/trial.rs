@@ -65,39 +65,29 @@ impl Checkpoint {
         };
     }
 
-    /// Restores everything. What could not be restored stays in the record.
-    pub(crate) fn restore(&self, root: &Root, why: &str) -> Result<Restored, ApplyError> {
-        let mut restored = restore_settings(root, &self.settings, why, false)?;
-        restored.irqbalance = irqbalance::undo_since(root, &self.irqbalance);
-        if restored.complete() {
-            // If there is no room for the earlier record, the later one has all its original settings.
-            let _ = self.record.save(root);
-        } else if let Ok(record) = Record::load(root) {
-            let set: Vec<String> = record.last_set.keys().cloned().collect();
-            self.reset(root, record, &set, &restored)?;
-        }
-        Ok(restored.counted())
-    }
-
-    /// Restores the settings alone, if another apply has added to the record since.
-    fn restore_again(&self, root: &Root, why: &str) -> Result<Restored, ApplyError> {
-        let restored = restore_settings(root, &self.settings, why, false)?;
-        if let Ok(record) = Record::load(root) {
-            self.reset(root, record, self.settings.keys(), &restored)?;
-        }
-        Ok(restored.counted())
-    }
-
-    fn reset<'a>(
+    /// Restores everything; `again`: the settings alone, since another apply may have added to the record. What could not
+    /// be restored stays in the record.
+    pub(crate) fn restore(
         &self,
         root: &Root,
-        mut record: Record,
-        keys: impl IntoIterator<Item = &'a String>,
-        restored: &Restored,
-    ) -> Result<(), StateError> {
-        let is_reset = |key: &&String| !restored.refused_keys.contains(*key);
-        record.reset_to(keys.into_iter().filter(is_reset), &self.record);
-        record.save(root)
+        why: &str,
+        again: bool,
+    ) -> Result<Restored, ApplyError> {
+        let mut restored = restore_settings(root, &self.settings, why, false)?;
+        if !again {
+            restored.irqbalance = irqbalance::undo_since(root, &self.irqbalance);
+        }
+        if !again && restored.complete() {
+            // If there is no room for the earlier record, the later one has all its original settings.
+            let _ = self.record.save(root);
+        } else if let Ok(mut record) = Record::load(root) {
+            let set = record.last_set.keys().filter(|_| !again);
+            let own = self.settings.keys().filter(|_| again);
+            let set = set.chain(own).cloned().collect_vec();
+            record.reset_to(&set, &restored, &self.record);
+            record.save(root)?;
+        }
+        Ok(restored.counted())
     }
 }
 
@@ -128,8 +118,11 @@ impl Trial {
 
     /// A trial that is over, to replace one that cannot be read; `left` could not be restored.
     pub(crate) fn ended(left: Texts, restored: &Restored) -> Self {
-        let mut trial = Self::new(0, Checkpoint::default());
-        trial.before.settings = left;
+        let before = Checkpoint {
+            settings: left,
+            ..Checkpoint::default()
+        };
+        let mut trial = Self::new(0, before);
         trial.end(restored);
         trial
     }
@@ -167,9 +160,9 @@ impl Trial {
         settings.is_empty() || irqbalance_changed() || settings_changed()
     }
 
-    /// Whether the trial is over and some settings could not be restored yet.
-    pub(crate) fn has_settings_left(&self) -> bool {
-        self.over && !self.before.settings.is_empty()
+    /// Whether there is something to restore: the trial is not over, or some settings could not be restored yet.
+    pub(crate) fn is_due(&self) -> bool {
+        !self.over || !self.before.settings.is_empty()
     }
 
     /// What could not be restored when the trial was over, in words; `None` if everything was restored.
@@ -180,7 +173,7 @@ impl Trial {
         }
         let irqbalance = self.irqbalance_failed.then_some("irqbalance's banned IRQs");
         let settings = self.before.settings.keys().map(String::as_str);
-        let names: Vec<&str> = irqbalance.into_iter().chain(settings).collect();
+        let names = irqbalance.into_iter().chain(settings).collect_vec();
         let (many, first) = (names.len(), names.iter().take(NAMED).join(", "));
         let more = match many.saturating_sub(NAMED) {
             0 => String::new(),
@@ -211,16 +204,11 @@ impl Trial {
     /// Restores the settings before the apply, under the lock. Those that could not be restored stay in the trial.
     pub(crate) fn restore(mut self, root: &Root) -> Result<Restored, ApplyError> {
         let why = "as it was before apply --try";
-        let restored = if self.over {
-            self.before.restore_again(root, why)?
-        } else {
-            let restored = self.before.restore(root, why)?;
+        let restored = self.before.restore(root, why, self.over)?;
+        if !self.over {
             self.end(&restored);
-            restored
-        };
-        let left =
-            |key: &String| restored.refused_keys.contains(key) || restored.absent.contains(key);
-        self.before.settings.retain(|key, _| left(key));
+        }
+        self.before.settings.retain(|key, _| restored.is_left(key));
         self.save_end(root, &restored)?;
         Ok(restored)
     }

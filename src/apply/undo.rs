@@ -8,7 +8,6 @@ use crate::apply::lock::{Lock, TrialGuard};
 use crate::apply::record::Record;
 use crate::apply::restore_settings::{restore_settings, settings_to_restore};
 use crate::apply::settings::Texts;
-use crate::apply::state::StateError;
 use crate::apply::trial::Trial;
 use crate::report::restored::{Restored, ToRestore};
 use crate::root::Root;
@@ -25,8 +24,7 @@ pub fn restore(root: &Root, wait: Duration) -> Result<Option<Restored>, ApplyErr
     if !is_recorded() {
         return Ok(None);
     }
-    let (_, restored) = restore_original(root, || Trial::remove(root))?;
-    Ok(Some(restored))
+    restore_original(root, true).map(|(_, restored)| Some(restored))
 }
 
 /// What [`restore`] would restore; nothing is written.
@@ -48,24 +46,20 @@ pub fn to_restore(root: &Root) -> Result<ToRestore, ApplyError> {
 const BEFORE: &str = "as it was before the first apply";
 
 /// Restores the record's original settings, under the lock; also returns those that could not be restored.
-/// `end_trial` is called after that: if this process dies earlier, the process that watches a trial still ends it.
-fn restore_original(
-    root: &Root,
-    end_trial: impl FnOnce() -> Result<(), StateError>,
-) -> Result<(Texts, Restored), ApplyError> {
+/// `ends_trial`: any trial ends after that; if this process dies earlier, the process that watches it still ends it.
+fn restore_original(root: &Root, ends_trial: bool) -> Result<(Texts, Restored), ApplyError> {
     let mut record = Record::load(root)?;
-    let mut restored = restore_settings(root, &record.first_seen, BEFORE, true)?;
+    let first_seen = record.first_seen.clone();
+    let mut restored = restore_settings(root, &first_seen, BEFORE, true)?;
     restored.irqbalance = irqbalance::undo_since(root, &IrqbalanceRecord::default());
-    end_trial()?;
-    let mut left = record.first_seen.clone();
-    left.retain(|key, _| restored.refused_keys.contains(key) || restored.absent.contains(key));
+    if ends_trial {
+        Trial::remove(root)?;
+    }
+    let mut left = first_seen.clone();
+    left.retain(|key, _| restored.is_left(key));
     // What was refused may be restored later; what is absent now may come back.
     if restored.failed() {
-        let keys: Vec<String> = record.first_seen.keys().cloned().collect();
-        let others = keys
-            .iter()
-            .filter(|key| !restored.refused_keys.contains(*key));
-        record.reset_to(others, &Record::default());
+        record.reset_to(first_seen.keys(), &restored, &Record::default());
     } else {
         record = Record::default();
         record.first_seen.clone_from(&left);
@@ -80,29 +74,26 @@ fn restore_original(
 
 /// Keeps the settings of an apply with [`Options::trial`](crate::apply::Options).
 pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
-    let failed = |why: String| Err(ApplyError::Confirm(why));
-    let nothing = "there is nothing to confirm";
-    let none = format!("{nothing}: no apply --try is waiting");
+    let nothing = |why: &str| ApplyError::Confirm(format!("there is nothing to confirm: {why}"));
+    let none = || nothing("no apply --try is waiting");
     if !Lock::exists(root) && Trial::load(root)?.is_none() {
-        return failed(none);
+        return Err(none());
     }
     let _lock = Lock::take(root, "confirm", wait)?;
-    let Some(trial) = Trial::load(root)? else {
-        return failed(none);
-    };
+    let trial = Trial::load(root)?.ok_or_else(none)?;
     if trial.over {
         let left = trial.not_restored().map(|left| format!(", but {left}"));
         let late = "too late: apply --try was not confirmed in time, and the earlier settings were restored";
-        return failed(late.to_owned() + &left.unwrap_or_default());
+        return Err(ApplyError::Confirm(
+            late.to_owned() + &left.unwrap_or_default(),
+        ));
     }
     let has_set = trial.has_set_something(root);
     Trial::remove(root)?;
     if has_set {
         return Ok(());
     }
-    failed(format!(
-        "{nothing}: every setting is as it was before apply --try"
-    ))
+    Err(nothing("every setting is as it was before apply --try"))
 }
 
 /// Restores the settings before a trial that was not confirmed; `None` if it was confirmed or has ended meanwhile.
@@ -125,7 +116,7 @@ pub fn end_watched_trial(root: &Root, watch: &TrialGuard) -> Result<Option<Resto
     if !watch.is_current(root) {
         return Ok(None);
     }
-    end(root, |trial| !trial.over || trial.has_settings_left())
+    end(root, Trial::is_due)
 }
 
 fn end(root: &Root, is_due: impl FnOnce(&Trial) -> bool) -> Result<Option<Restored>, ApplyError> {
@@ -133,7 +124,7 @@ fn end(root: &Root, is_due: impl FnOnce(&Trial) -> bool) -> Result<Option<Restor
         Ok(Some(trial)) if is_due(&trial) => trial.restore(root).map(Some),
         Ok(_) => Ok(None),
         Err(_) => {
-            let (left, restored) = restore_original(root, || Ok(()))?;
+            let (left, restored) = restore_original(root, false)?;
             Trial::ended(left, &restored).save_end(root, &restored)?;
             Ok(Some(restored))
         }

@@ -361,8 +361,7 @@ fn fallback_cpus(
     write: &Write,
 ) -> Option<Vec<(u32, &'static str, String)>> {
     let (topology, plan) = fallbacks?;
-    let mut interfaces = plan.interfaces.iter();
-    let interface = interfaces.find(|of| *of.name == *write.interface)?;
+    let interface = plan.interface(&write.interface)?;
     let (mask, width) = (
         CpuSet::parse_mask(&write.value).ok()?,
         MaskWidth::of(&write.value)?,

@@ -197,7 +197,7 @@ pub fn read_and_plan(
 /// Refuses an option that this machine cannot meet for any interface. Where it can for others, or where the policy file
 /// says so, those for which it cannot are reported.
 fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
-    let unmet = Unplannable::of(plan, |note| match note {
+    let unmet = Unplannable::of(plan, |_, note| match note {
         // On nodes where the program does not run, its wish is none, unless there are no others.
         Note::Near {
             found: Found::Nowhere,

@@ -10,7 +10,6 @@ use crate::commands::output::screen;
 use crate::screen::{self, plan::Detail};
 use nicpin::plan::{Note, Plan};
 use nicpin::read::Wants;
-use nicpin::report::difference::Unplannable;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -99,8 +98,8 @@ pub fn exit(plan: &Plan, given: bool, detailed: bool) -> Exit {
         Note::VectorsUnreadable { missing, .. } => missing.is_none() && note.is_unknown(),
         note => note.is_unknown(),
     };
-    let is_failed = |note: &Note| is_unknown(note) || given && note.is_unplannable();
-    if !Unplannable::of(plan, is_failed).is_empty() {
+    let mut notes = plan.interfaces.iter().flat_map(|of| &of.notes);
+    if notes.any(|note| is_unknown(note) || given && note.is_unplannable()) {
         Exit::Failed
     } else if detailed && !(plan.writes.is_empty() && plan.channels.is_empty()) {
         Exit::Differs

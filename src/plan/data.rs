@@ -48,6 +48,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The plan for the interface of a name.
+    pub(crate) fn interface(&self, name: &str) -> Option<&PlannedInterface> {
+        self.interfaces.iter().find(|one| one.name == name)
+    }
+
     /// Those of `cpus` that take no interrupts of the planned interfaces.
     pub fn without_interrupts(&self, cpus: &CpuSet) -> CpuSet {
         let taken = self.interfaces.iter().map(|interface| &interface.irq_cpus);

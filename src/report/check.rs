@@ -7,12 +7,13 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::machine::Machine;
 use crate::plan::{ChannelChange, HostSummary, Note, Plan};
 use crate::report::difference::{
-    Difference, Differences, Fallback, Reason, UnmovableVector, Unplannable,
+    Difference, Differences, Fallback, Reason, UnmovableVector, Unplannable, counts,
 };
 use crate::report::exit::Exit;
-use crate::report::interface::{InterfaceReport, InterfaceState};
+use crate::report::interface::{InterfaceReport, InterfaceState, interfaces};
 
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.check/1";
@@ -71,18 +72,15 @@ pub enum CheckState {
 }
 
 fn other_tools(plan: &Plan) -> Vec<String> {
-    let irqbalance = plan
-        .irqbalance
-        .iter()
-        .filter(|running| !running.lasts)
-        .map(|_| "irqbalance".to_owned());
+    let irqbalance = plan.irqbalance.iter().filter(|running| !running.lasts);
     let others = plan.notes.iter().filter_map(|note| match note {
-        Note::TunedRunning { .. } => Some("tuned".to_owned()),
-        Note::LinkIrqAffinity { .. } => Some("systemd-udevd".to_owned()),
-        Note::CloudScript { path, .. } => Some(path.clone()),
+        Note::TunedRunning { .. } => Some("tuned"),
+        Note::LinkIrqAffinity { .. } => Some("systemd-udevd"),
+        Note::CloudScript { path, .. } => Some(path),
         _ => None,
     });
-    irqbalance.chain(others).collect()
+    let tools = irqbalance.map(|_| "irqbalance").chain(others);
+    tools.map(str::to_owned).collect()
 }
 
 impl Check {
@@ -94,17 +92,19 @@ impl Check {
         }
     }
 
-    /// The verdict on a plan, from the settings that differ, the interfaces that cannot be planned, and the states of
-    /// the interfaces.
+    /// The verdict on a plan, from the settings that differ, the interfaces whose state could not be determined, and the
+    /// states of the interfaces. `requested`: whether they were selected by name.
     #[doc(hidden)]
     pub fn new(
+        machine: &Machine,
         plan: &Plan,
-        Differences { differs, fallbacks }: Differences,
+        found: Differences,
         unknown: Vec<Unplannable>,
-        left_alone: Vec<Unplannable>,
-        interfaces: Vec<InterfaceReport>,
+        requested: bool,
     ) -> Self {
-        let of_machine = differs.iter().any(|one| one.write.interface.is_empty());
+        let interfaces = interfaces(machine, plan, &found, &unknown, None);
+        let Differences { differs, fallbacks } = found;
+        let of_machine = differs.iter().any(|one| one.is_of(""));
         let verdict = if !unknown.is_empty() {
             CheckState::CouldNotBeDetermined
         } else if of_machine || interfaces.iter().any(|one| one.state.differs()) {
@@ -132,7 +132,7 @@ impl Check {
             unmovable: UnmovableVector::of(plan),
             other_tools: other_tools(plan),
             notes: notes.cloned().collect(),
-            left_alone,
+            left_alone: Unplannable::left_alone(plan, requested),
         }
     }
 
@@ -143,40 +143,34 @@ impl Check {
 
     /// How many settings differ for each reason.
     pub fn reasons(&self) -> BTreeMap<Reason, usize> {
-        self.reasons_if(|_| true)
+        counts(self.differs.iter().map(|one| one.reason))
     }
 
     /// The same of one interface, or of the whole machine where the name is empty.
     pub fn reasons_of(&self, interface: &str) -> BTreeMap<Reason, usize> {
-        self.reasons_if(|one| *one.write.interface == *interface)
-    }
-
-    fn reasons_if(&self, is_meant: impl Fn(&&Difference) -> bool) -> BTreeMap<Reason, usize> {
-        let mut counts = BTreeMap::new();
-        for one in self.differs.iter().filter(is_meant) {
-            *counts.entry(one.reason).or_default() += 1;
-        }
-        counts
+        let own = self.differs.iter().filter(|one| one.is_of(interface));
+        counts(own.map(|one| one.reason))
     }
 
     /// The stricter verdict, by which vectors that cannot be moved are differences.
     #[must_use]
-    pub fn strict(mut self) -> Self {
-        self.differs_if(!self.unmovable.is_empty());
-        self
+    pub fn strict(self) -> Self {
+        let differs = !self.unmovable.is_empty();
+        self.differs_if(differs)
     }
 
     /// The stricter verdict, by which settings that are as good as planned are differences.
     #[must_use]
-    pub fn exact(mut self) -> Self {
-        self.differs_if(self.differ() > 0);
-        self
+    pub fn exact(self) -> Self {
+        let differs = self.differ() > 0;
+        self.differs_if(differs)
     }
 
-    fn differs_if(&mut self, differs: bool) {
-        if self.verdict == CheckState::Same && differs {
-            self.verdict = CheckState::Differs;
+    fn differs_if(mut self, differs: bool) -> Self {
+        if differs {
+            self.verdict = self.verdict.max(CheckState::Differs);
         }
+        self
     }
 }
 
@@ -219,26 +213,26 @@ impl FromStr for Range {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let error = || format!("`{text}` is not a range, such as `95:` for an alert below 95");
-        let number = |text: &str| {
-            text.parse::<f64>()
+        let number = |number: &str| {
+            let number = number
+                .parse()
                 .ok()
-                .filter(|number| number.is_finite())
-                .ok_or_else(error)
+                .filter(|number: &f64| number.is_finite());
+            number.ok_or_else(|| {
+                format!("`{text}` is not a range, such as `95:` for an alert below 95")
+            })
         };
-        let (inside, range) = text
-            .strip_prefix('@')
-            .map_or((false, text), |range| (true, range));
+        let range = text.strip_prefix('@');
+        let (inside, range) = (range.is_some(), range.unwrap_or(text));
         let (start, end) = range.split_once(':').unwrap_or(("0", range));
         let start = match start {
             "~" => f64::NEG_INFINITY,
             "" => 0.0,
             start => number(start)?,
         };
-        let end = if end.is_empty() && range.contains(':') {
-            f64::INFINITY
-        } else {
-            number(end)?
+        let end = match end {
+            "" if range.contains(':') => f64::INFINITY,
+            end => number(end)?,
         };
         if start > end {
             return Err(format!("`{text}`: a range starts at the smaller number"));
@@ -273,10 +267,12 @@ impl Thresholds {
     /// The status of a local share in percent.
     pub fn judge_share(&self, share: Option<f64>) -> PluginStatus {
         let alerts = |range: Option<Range>| range.zip(share).is_some_and(|(r, s)| r.alerts(s));
-        match (alerts(self.critical), alerts(self.warning)) {
-            (true, _) => PluginStatus::Critical,
-            (_, true) => PluginStatus::Warning,
-            _ => PluginStatus::Ok,
+        if alerts(self.critical) {
+            PluginStatus::Critical
+        } else if alerts(self.warning) {
+            PluginStatus::Warning
+        } else {
+            PluginStatus::Ok
         }
     }
 
@@ -287,26 +283,17 @@ impl Thresholds {
             CheckState::Differs => PluginStatus::Warning,
             CheckState::CouldNotBeDetermined => PluginStatus::Unknown,
         };
-        check
-            .interfaces
-            .iter()
-            .map(|interface| {
-                let by_share = self.judge_share(interface.local_percent());
-                match check.verdict {
-                    CheckState::Same => by_share,
-                    _ => by_share.max(of_state(interface.state)),
-                }
-            })
-            .fold(least, PluginStatus::max)
-    }
-}
-
-fn of_state(state: InterfaceState) -> PluginStatus {
-    match state {
-        InterfaceState::Unknown => PluginStatus::Unknown,
-        state if state.is_alarming() => PluginStatus::Critical,
-        InterfaceState::Crowded | InterfaceState::Untuned => PluginStatus::Warning,
-        _ => PluginStatus::Ok,
+        let each = check.interfaces.iter().map(|interface| {
+            let by_state = match interface.state {
+                _ if check.verdict == CheckState::Same => PluginStatus::Ok,
+                InterfaceState::Unknown => PluginStatus::Unknown,
+                state if state.is_alarming() => PluginStatus::Critical,
+                InterfaceState::Crowded | InterfaceState::Untuned => PluginStatus::Warning,
+                _ => PluginStatus::Ok,
+            };
+            by_state.max(self.judge_share(interface.local_percent()))
+        });
+        each.fold(least, PluginStatus::max)
     }
 }
 

@@ -121,67 +121,60 @@ impl Spread {
     /// The spread of these values; `None` without any.
     #[allow(clippy::cast_precision_loss)] // a number of runs
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut values = values.into_iter().collect_vec();
-        values.sort_by(f64::total_cmp);
-        let (min, max) = (*values.first()?, *values.last()?);
+        let values = sorted(values);
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let stddev = (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt());
         Some(Self {
+            min: *values.first()?,
+            max: *values.last()?,
             median: median(&values),
             mean,
             stddev,
-            min,
-            max,
         })
     }
 }
 
+fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    values.into_iter().sorted_by(f64::total_cmp).collect()
+}
+
 /// The median of sorted values, of which there is at least one.
 fn median(values: &[f64]) -> f64 {
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 {
-        values[middle]
-    } else {
-        f64::midpoint(values[middle - 1], values[middle])
-    }
+    let (half, last) = (values.len() / 2, values.len() - 1);
+    f64::midpoint(values[last - half], values[half])
 }
 
 /// The numbers, from 1, of the values that are far from the others: more than ten standard deviations, estimated from
 /// the median of the distances from the median, and more than a twentieth of the median. So far are none of normally
 /// distributed values; see B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers, 1993.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
-    let sorted = |mut values: Vec<f64>| {
-        values.sort_by(f64::total_cmp);
-        values
-    };
     if values.len() < 3 {
         return Vec::new();
     }
-    let middle = median(&sorted(values.to_vec()));
-    let distance = |value: &f64| (value - middle).abs();
+    let middle = median(&sorted(values.iter().copied()));
+    let distances = values.iter().map(|value| (value - middle).abs());
     // 0.6745: the distance of the quartiles of a normal distribution from its mean, in standard deviations.
-    let deviation = median(&sorted(values.iter().map(distance).collect())) / 0.6745;
-    let is_far = |value: &f64| distance(value) > (10.0 * deviation).max(middle.abs() / 20.0);
-    values
-        .iter()
-        .zip(1..)
-        .filter(|(value, _)| is_far(value))
-        .map(|(_, number)| number)
-        .collect()
+    let deviation = median(&sorted(distances.clone())) / 0.6745;
+    let least = (10.0 * deviation).max(middle.abs() / 20.0);
+    let far = distances.zip(1..).filter(|(distance, _)| *distance > least);
+    far.map(|(_, number)| number).collect()
 }
 
 type Value = fn(&ComparedRun) -> Option<f64>;
 
+const TIME: Value = |run| Some(run.wall_seconds);
+const THROUGHPUT: Value = |run| Some(run.gbit_per_second);
+
 /// The figures that are compared.
 #[allow(clippy::cast_precision_loss)] // counts beyond 2^53 are compared well enough
 const FIGURES: [(&str, Value); 9] = [
-    ("wall_seconds", |run| Some(run.wall_seconds)),
+    ("wall_seconds", TIME),
     ("cpu_seconds", |run| Some(run.cpu_seconds)),
     ("busy_cpu_seconds", |run| Some(run.busy_cpu_seconds)),
     ("softirq_cpu_seconds", |run| Some(run.softirq_cpu_seconds)),
-    ("gbit_per_second", |run| Some(run.gbit_per_second)),
+    ("gbit_per_second", THROUGHPUT),
     ("gbit_per_busy_cpu_second", |run| {
         run.gbit_per_busy_cpu_second
     }),
@@ -201,16 +194,13 @@ impl Comparison {
         far: Side,
         mut notes: Vec<Note>,
     ) -> Self {
-        let figures = FIGURES
-            .into_iter()
-            .map(|(name, value)| {
-                let of = |side: &Side| Spread::of(side.runs.iter().filter_map(value));
-                Figure::new(name, of(&near), of(&far))
-            })
-            .collect();
+        let figures = FIGURES.map(|(name, value)| {
+            let of = |side: &Side| Spread::of(side.runs.iter().filter_map(value));
+            Figure::new(name, of(&near), of(&far))
+        });
         for (place, side) in [("near", &near), ("far", &far)] {
-            for (what, value) in [("time", FIGURES[0].1), ("throughput", FIGURES[4].1)] {
-                let runs = outliers(&side.runs.iter().filter_map(value).collect::<Vec<f64>>());
+            for (what, value) in [("time", TIME), ("throughput", THROUGHPUT)] {
+                let runs = outliers(&side.runs.iter().filter_map(value).collect_vec());
                 if !runs.is_empty() {
                     notes.push(Note::Outliers {
                         side: place.to_owned(),
@@ -220,15 +210,14 @@ impl Comparison {
                 }
             }
         }
-        let interface = interface.to_owned();
         Self {
             schema: SCHEMA,
-            interface,
+            interface: interface.to_owned(),
             command,
             warmup: 0,
             near,
             far,
-            figures,
+            figures: figures.into(),
             notes,
         }
     }

@@ -1,6 +1,6 @@
 //! What differs from a plan and why, what the plan makes better or worse for each interface, and what has no plan.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::izip;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,8 @@ use crate::cpuset::CpuSet;
 use crate::machine::setting::affinity_file;
 use crate::machine::{Machine, Role};
 use crate::plan::{
-    DecidedBy, MEASURES, Note, Plan, PlannedInterface, Standing, Write, WriteKind, standings,
+    DecidedBy, MEASURES, Note, Plan, PlannedInterface, PlannedRxQueue, Standing, Write, WriteKind,
+    standings,
 };
 
 /// Why a setting differs.
@@ -81,6 +82,22 @@ pub struct Difference {
     pub detail: Option<String>,
 }
 
+impl Difference {
+    /// Whether it is of an interface, or of the whole machine where the name is empty.
+    pub(super) fn is_of(&self, interface: &str) -> bool {
+        *self.write.interface == *interface
+    }
+}
+
+/// How often there is each.
+pub(super) fn counts<T: Ord>(all: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
+    let mut counts = BTreeMap::new();
+    for one in all {
+        *counts.entry(one).or_default() += 1;
+    }
+    counts
+}
+
 /// What differs from a plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Differences {
@@ -112,16 +129,17 @@ impl UnmovableVector {
     /// Those of a plan.
     #[doc(hidden)]
     pub fn of(plan: &Plan) -> Vec<Self> {
-        plan.interfaces
-            .iter()
-            .flat_map(|one| one.vectors.iter().map(move |vector| (one, vector)))
-            .filter(|(_, vector)| !vector.movable && vector.role != Role::Control)
-            .map(|(interface, vector)| Self {
+        let mut found = Vec::new();
+        for interface in &plan.interfaces {
+            let fixed = interface.vectors.iter().filter(|vector| !vector.movable);
+            let of_queues = fixed.filter(|vector| vector.role != Role::Control);
+            found.extend(of_queues.map(|vector| Self {
                 interface: interface.name.clone(),
                 irq: vector.irq,
                 affinity: vector.affinity.clone(),
-            })
-            .collect()
+            }));
+        }
+        found
     }
 }
 
@@ -136,33 +154,33 @@ pub struct Unplannable {
 impl Unplannable {
     /// The interfaces of a plan that have a note that `matches`.
     #[doc(hidden)]
-    pub fn of(plan: &Plan, matches: impl Fn(&Note) -> bool) -> Vec<Self> {
-        plan.interfaces
-            .iter()
-            .flat_map(|one| one.notes.iter().map(move |note| (one, note)))
-            .filter(|(_, note)| matches(note))
-            .map(|(interface, note)| Self {
+    pub fn of(plan: &Plan, matches: impl Fn(&PlannedInterface, &Note) -> bool) -> Vec<Self> {
+        let mut found = Vec::new();
+        for interface in &plan.interfaces {
+            let notes = interface.notes.iter();
+            let matching = notes.filter(|note| matches(interface, note));
+            found.extend(matching.map(|note| Self {
                 interface: interface.name.clone(),
                 note: note.clone(),
-            })
-            .collect()
+            }));
+        }
+        found
     }
 
     /// Interfaces whose state cannot be determined: those selected by name that cannot be planned, and without a selection
     /// all those whose vectors cannot be read, or of which the policy wants what cannot be met.
     pub fn unknown(plan: &Plan, requested: bool) -> Vec<Self> {
-        Self::of(plan, |note| {
+        Self::of(plan, |_, note| {
             note.is_unknown() || requested && note.is_unplannable()
         })
     }
 
     /// Without a selection: interfaces that are up and whose vectors are not understood.
     pub fn left_alone(plan: &Plan, requested: bool) -> Vec<Self> {
-        let is_left = |note: &Note| matches!(note, Note::VectorsNotUnderstood { .. });
-        let mut left = Self::of(plan, |note| !requested && is_left(note));
-        let up = plan.interfaces.iter().filter(|one| one.link == "up");
-        left.retain(|one| up.clone().any(|up| up.name == one.interface));
-        left
+        Self::of(plan, |interface, note| {
+            let is_left = matches!(note, Note::VectorsNotUnderstood { .. });
+            is_left && !requested && interface.link == "up"
+        })
     }
 }
 
@@ -203,86 +221,66 @@ pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Difference]) -> 
         paths.is_empty() || !paths.contains(&*kind.path(interface, number))
     });
     let planned = standings(machine, &plan.interfaces, &|_, _, _| true);
-    let each = izip!(&plan.interfaces, now, planned).map(|(interface, now, planned)| {
-        let own = differs
-            .iter()
-            .filter(|one| *one.write.interface == *interface.name);
-        let [rps, others] = settings(machine, interface, own.copied());
-        let requested = [
-            ("receive queues with other RPS", rps, 0),
-            ("settings as requested", others, 0),
-        ];
-        let changes = measures(&now)
-            .into_iter()
-            .zip(measures(&planned))
-            .map(|((what, now), (_, planned))| (what, now, planned))
-            .chain(requested)
-            .filter(|(_, now, planned)| now != planned);
+    let gain = |(interface, now, planned): (&PlannedInterface, Standing, Standing)| {
+        let own = differs.iter().filter(|one| one.is_of(&interface.name));
+        let requested = requested(machine, interface, own.copied());
+        let measures = izip!(measures(&now), measures(&planned));
+        let changes = measures
+            .map(|((measure, now), (_, planned))| (measure, now, planned))
+            .chain(requested.map(|(measure, now)| (measure, now, 0)))
+            .filter(|(_, now, planned)| now != planned)
+            .map(|(measure, now, planned)| Change {
+                measure,
+                now,
+                planned,
+            });
         Gain {
-            changes: changes
-                .map(|(measure, now, planned)| Change {
-                    measure,
-                    now,
-                    planned,
-                })
-                .collect(),
+            changes: changes.collect(),
             busiest: [now, planned].map(|of| of.score.max_vectors_per_core),
         }
-    });
-    each.collect()
+    };
+    izip!(&plan.interfaces, now, planned).map(gain).collect()
 }
 
-fn measures(of: &Standing) -> Vec<(&'static str, u64)> {
+fn measures(of: &Standing) -> impl Iterator<Item = (&'static str, u64)> {
     let score = &of.score;
     let rdma = score.rdma.clone().unwrap_or_default();
-    let measures = MEASURES
-        .iter()
-        .map(|one| (one.what, (one.of)(score) / one.unit));
     let more = [
         ("vectors on isolated CPUs", score.on_isolated),
         ("RDMA vectors off the local node", rdma.vectors - rdma.local),
         ("RDMA vectors on the busiest core", rdma.max_per_core),
         ("CPUs without their own tx queue", of.shared_senders),
-    ]
-    .map(|(what, count)| (what, count as u64));
-    measures.chain(more).collect()
+    ];
+    MEASURES
+        .iter()
+        .map(|one| (one.what, (one.of)(score) / one.unit))
+        .chain(more.map(|(what, count)| (what, count as u64)))
 }
 
 /// Receive queues whose RPS is not as good as planned, and settings that somebody has asked for: they have no measure.
-fn settings<'a>(
+fn requested<'a>(
     machine: &Machine,
     interface: &PlannedInterface,
     differs: impl Iterator<Item = &'a Difference>,
-) -> [u64; 2] {
+) -> [(&'static str, u64); 2] {
     let read = machine.interface(&interface.name);
-    let rx = || interface.rx_queues.iter();
-    let has_rps = CpuSet::union_of(rx().filter_map(|rx| rx.rps_cpus.as_ref()));
-    let xps_is_off = interface
-        .tx_queues
-        .iter()
-        .filter_map(|tx| tx.xps_cpus.as_ref())
-        .all(CpuSet::is_empty);
+    let (rx, tx) = (interface.rx_queues.iter(), interface.tx_queues.iter());
+    let has_rps = CpuSet::union_of(rx.clone().filter_map(|rx| rx.rps_cpus.as_ref()));
+    let mut xps = tx.filter_map(|tx| tx.xps_cpus.as_ref());
+    let xps_is_off = xps.all(CpuSet::is_empty);
     // As many CPUs, of those to which the plan sends packets, are as good.
-    let as_good = rx()
-        .filter(|rx| {
-            let now = read.and_then(|read| read.rx_queues.iter().find(|now| now.index == rx.queue));
-            let now = now.and_then(|now| now.rps_cpus.as_ref());
-            rx.rps_cpus.as_ref().zip(now).is_some_and(|(wanted, now)| {
-                now.cpus != *wanted
-                    && now.cpus.len() == wanted.len()
-                    && now.cpus.is_subset(&has_rps)
-            })
-        })
-        .count() as u64;
-    let hinted: BTreeSet<_> = interface
-        .vectors
-        .iter()
-        .filter(|vector| {
-            let placement = vector.placement.as_ref();
-            placement.is_some_and(|placement| placement.decided_by == Some(DecidedBy::Hint))
-        })
-        .map(|vector| affinity_file(vector.irq))
-        .collect();
+    let is_as_good = |rx: &PlannedRxQueue| {
+        let mut queues = read?.rx_queues.iter();
+        let now = queues.find(|now| now.index == rx.queue)?;
+        let (now, wanted) = (&now.rps_cpus.as_ref()?.cpus, rx.rps_cpus.as_ref()?);
+        Some(now != wanted && now.len() == wanted.len() && now.is_subset(&has_rps))
+    };
+    let as_good = rx.filter(|rx| is_as_good(rx) == Some(true)).count() as u64;
+    let vectors = interface.vectors.iter().filter(|vector| {
+        let placement = vector.placement.as_ref();
+        placement.is_some_and(|placement| placement.decided_by == Some(DecidedBy::Hint))
+    });
+    let hinted: BTreeSet<_> = vectors.map(|vector| affinity_file(vector.irq)).collect();
     let (mut rps, mut others) = (0_u64, 0);
     for Difference { write, .. } in differs {
         match write.kind {
@@ -292,5 +290,8 @@ fn settings<'a>(
             _ => others += 1,
         }
     }
-    [rps.saturating_sub(as_good), others]
+    [
+        ("receive queues with other RPS", rps.saturating_sub(as_good)),
+        ("settings as requested", others),
+    ]
 }

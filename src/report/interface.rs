@@ -6,7 +6,7 @@
 //! packets are received: only interrupts that arrived do.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use itertools::{Itertools as _, izip};
@@ -18,7 +18,11 @@ use crate::machine::sample::Delta;
 use crate::machine::wording::selector;
 use crate::machine::{Interface, Machine, Polling};
 use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, WriteKind, standings};
-use crate::report::difference::{Change, Differences, Gain, Reason, Unplannable, gains};
+use crate::report::difference::{Change, Differences, Gain, Reason, Unplannable, counts, gains};
+use crate::report::interface::InterfaceState::{
+    Crowded, Drifted, Equivalent, Isolated, Pending, Remote, Unknown, Unproven, Unsupported,
+    Untuned,
+};
 use crate::report::vectors::{ThreadStatus, VectorState, VectorStatus};
 
 /// The state of an interface, best first. It says that something is wrong only where the plan makes something better.
@@ -234,26 +238,16 @@ pub fn interfaces(
     watched: Option<&Delta>,
 ) -> Vec<InterfaceReport> {
     let differs = found.differs.iter().collect_vec();
-    let drifted = differs
-        .iter()
-        .copied()
-        .filter(|one| one.reason.is_change_since_apply());
-    let lost = match &drifted.collect_vec()[..] {
-        [] => vec![Gain::default(); plan.interfaces.len()],
-        drifted => gains(machine, plan, drifted),
-    };
+    let mut drifted = differs.clone();
+    drifted.retain(|one| one.reason.is_change_since_apply());
+    let gain = gains(machine, plan, &differs);
+    let lost = gains(machine, plan, &drifted);
     let as_is = standings(machine, &plan.interfaces, &|_, _, _| false);
-    let reports = izip!(
-        &plan.interfaces,
-        gains(machine, plan, &differs),
-        lost,
-        as_is
-    )
-    .map(|(planned, gain, lost, as_is)| {
+    let reports = izip!(&plan.interfaces, gain, lost, as_is).map(|(planned, gain, lost, as_is)| {
         let standing = (gain, lost.is_better(), as_is.score.max_vectors_per_core);
         let mut report = report(machine, plan, planned, found, standing, watched);
         if unknown.iter().any(|one| one.interface == report.name) {
-            report.summary.state = InterfaceState::Unknown;
+            report.summary.state = Unknown;
         }
         report
     });
@@ -280,36 +274,28 @@ fn report(
         .iter()
         .map(|vector| VectorStatus::new(machine, planned, vector, &found.fallbacks, watched))
         .collect_vec();
+    let thread = |thread| ThreadStatus::new(machine, planned, thread, watched);
     let count =
         |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().filter(|row| holds(row)).count();
-    let (mut kinds, mut reasons) = (BTreeMap::new(), BTreeMap::new());
-    for one in &found.differs {
-        if *one.write.interface == *planned.name {
-            *kinds.entry(one.write.kind).or_default() += 1;
-            *reasons.entry(one.reason).or_default() += 1;
-        }
-    }
+    let own = found.differs.iter().filter(|one| one.is_of(&planned.name));
+    let kinds = counts(own.clone().map(|one| one.write.kind));
+    let reasons = counts(own.clone().map(|one| one.reason));
+    let drifted = own.clone().filter(|one| one.reason.is_change_since_apply());
+    let (differ, drifted) = (own.count(), drifted.count());
     let steering = |planned: Vec<&CpuSet>, of: [WriteKind; 2]| Steering {
         planned: planned.len(),
         on: planned.iter().filter(|cpus| !cpus.is_empty()).count(),
         differ: of.iter().filter_map(|kind| kinds.get(kind)).sum(),
     };
     let (rx, tx) = (planned.rx_queues.iter(), planned.tx_queues.iter());
-    let rx = rx.filter_map(|rx| rx.rps_cpus.as_ref()).collect();
-    let tx = tx.filter_map(|tx| tx.xps_cpus.as_ref()).collect();
-    let is_asked = plan
-        .channels
-        .iter()
-        .any(|change| change.interface == planned.name);
-    let differ = reasons.values().sum::<usize>() + usize::from(is_asked);
-    let drifted = reasons
-        .iter()
-        .filter(|(reason, _)| reason.is_change_since_apply())
-        .map(|(_, many)| many)
-        .sum();
+    let rps = rx.filter_map(|rx| rx.rps_cpus.as_ref()).collect();
+    let xps = tx.filter_map(|tx| tx.xps_cpus.as_ref()).collect();
+    let mut channels = plan.channels.iter();
+    let is_asked = channels.any(|change| change.interface == planned.name);
+    let differ = differ + usize::from(is_asked);
     // What others lost on its cores is in their rows.
     let asked = (has_lost && drifted > 0, is_asked);
-    let state = state(machine, interface, planned, &vectors, differ, &gain, asked);
+    let local = count(&|row| row.is_active() && row.local == Some(true));
     InterfaceReport {
         driver_version: interface.driver_version.clone(),
         firmware: interface.firmware.clone(),
@@ -329,19 +315,15 @@ fn report(
         per_second: watched.map(|_| vectors.iter().filter_map(|row| row.per_second).sum()),
         proven: watched.map(|_| count(&|row| row.is_active() && row.is_proven())),
         fix: (differ > 0).then(|| format!("nicpin apply {}", selector(&planned.name))),
-        rps: steering(rx, [WriteKind::Rps, WriteKind::RpsFlow]),
-        xps: steering(tx, [WriteKind::Xps, WriteKind::XpsRxqs]),
+        rps: steering(rps, [WriteKind::Rps, WriteKind::RpsFlow]),
+        xps: steering(xps, [WriteKind::Xps, WriteKind::XpsRxqs]),
         rss: planned.rss.clone(),
-        threads: planned
-            .threads
-            .iter()
-            .map(|thread| ThreadStatus::new(machine, planned, thread, watched))
-            .collect(),
+        threads: planned.threads.iter().map(thread).collect(),
         polling: interface.polling,
         notes: notes(plan, planned, interface),
         summary: InterfaceSummary {
             name: planned.name.clone(),
-            state,
+            state: state(machine, interface, planned, &vectors, differ, &gain, asked),
             driver: planned.driver.clone(),
             device: planned.device.clone(),
             pci_id: planned.pci_id.clone(),
@@ -351,10 +333,7 @@ fn report(
             rx_queues: planned.rx_queues.len(),
             tx_queues: planned.tx_queues.len(),
             queue_vectors: count(&VectorStatus::is_active),
-            local: vectors
-                .iter()
-                .any(|row| row.local.is_some())
-                .then(|| count(&|row| row.is_active() && row.local == Some(true))),
+            local: (vectors.iter().any(|row| row.local.is_some())).then_some(local),
             changes: gain.changes,
         },
         kinds,
@@ -366,60 +345,44 @@ fn report(
 /// The notes of the plan, and those about channels and about settings by which packets are not received on the vector's
 /// CPU, or not at its interrupt.
 fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<Note> {
-    let mut notes = planned
-        .notes
-        .iter()
-        .filter(|note| !matches!(note, Note::KernelManaged { .. }))
-        .cloned()
-        .collect_vec();
     let name = || planned.name.clone();
-    notes.extend(
-        plan.channels
-            .iter()
-            .filter(|change| change.interface == planned.name)
-            .map(|change| Note::ChannelsDiffer {
-                interface: name(),
-                wanted: change.wanted.receiving(),
-                why: change.why.clone(),
-            }),
-    );
-    let pids = planned
-        .threads
-        .iter()
-        .filter(|thread| thread.cpus.is_some())
-        .map(|thread| thread.pid)
-        .collect_vec();
-    notes.extend((!pids.is_empty()).then(|| Note::ThreadedNapi {
+    let is_shown = |note: &&Note| !matches!(note, Note::KernelManaged { .. });
+    let mut notes: Vec<Note> = planned.notes.iter().filter(is_shown).cloned().collect();
+    let channels = plan.channels.iter();
+    let channels = channels.filter(|change| change.interface == planned.name);
+    notes.extend(channels.map(|change| Note::ChannelsDiffer {
         interface: name(),
-        pids,
-        placed: true,
+        wanted: change.wanted.receiving(),
+        why: change.why.clone(),
     }));
+    let placed = planned.threads.iter().filter(|of| of.cpus.is_some());
+    let pids = placed.map(|thread| thread.pid).collect_vec();
+    if !pids.is_empty() {
+        notes.push(Note::ThreadedNapi {
+            interface: name(),
+            pids,
+            placed: true,
+        });
+    }
     let polling = interface.polling;
-    notes.extend(
-        polling
-            .defers_interrupts()
-            .then_some(Note::InterruptsDeferred {
-                napi_defer_hard_irqs: polling.napi_defer_hard_irqs,
-                gro_flush_timeout: polling.gro_flush_timeout,
-                irq_suspend_timeout: polling.irq_suspend_timeout,
-            }),
-    );
-    let pids = interface
-        .threads
-        .iter()
-        .filter(|thread| thread.busy_polls)
-        .map(|thread| thread.pid)
-        .collect_vec();
-    notes.extend((!pids.is_empty()).then_some(Note::BusyPolling { pids }));
+    if polling.defers_interrupts() {
+        notes.push(Note::InterruptsDeferred {
+            napi_defer_hard_irqs: polling.napi_defer_hard_irqs,
+            gro_flush_timeout: polling.gro_flush_timeout,
+            irq_suspend_timeout: polling.irq_suspend_timeout,
+        });
+    }
+    let busy = interface.threads.iter().filter(|thread| thread.busy_polls);
+    let pids = busy.map(|thread| thread.pid).collect_vec();
+    if !pids.is_empty() {
+        notes.push(Note::BusyPolling { pids });
+    }
     let mut taken: BTreeMap<QueueUser, QueueSet> = BTreeMap::new();
     for (queue, user) in interface.netdev.iter().flat_map(Netdev::taken) {
         taken.entry(user).or_default().insert(queue);
     }
-    notes.extend(
-        taken
-            .into_iter()
-            .map(|(user, queues)| Note::QueuesTaken { user, queues }),
-    );
+    let taken = taken.into_iter();
+    notes.extend(taken.map(|(user, queues)| Note::QueuesTaken { user, queues }));
     notes
 }
 
@@ -435,64 +398,50 @@ fn state(
     (has_lost, is_asked): (bool, bool),
 ) -> InterfaceState {
     let any = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().any(holds);
-    let isolated_or_exclusive = machine
-        .topology
-        .isolated_or_nohz()
-        .union(&planned.exclusive);
-    let near = planned
-        .local_node()
-        .map(|node| machine.topology.cpus_near(node));
+    let topology = &machine.topology;
+    let apart = topology.isolated_or_nohz().union(&planned.exclusive);
+    let near = planned.local_node().map(|node| topology.cpus_near(node));
     let moves = |row: &VectorStatus, fits: &dyn Fn(&CpuSet) -> bool| {
         row.state == VectorState::Differs && row.planned.as_ref().is_some_and(fits)
     };
-    let leaves_isolated = |row: &VectorStatus| {
-        row.on_isolated && moves(row, &|cpus| !cpus.intersects(&isolated_or_exclusive))
-    };
-    let comes_home = |row: &VectorStatus| {
-        let is_near = |cpus: &CpuSet| near.as_ref().is_some_and(|near| cpus.is_subset(near));
-        row.is_active() && row.local == Some(false) && moves(row, &is_near)
-    };
-    let answer = interface.netdev.as_ref();
-    let is_silent = |row: &VectorStatus| {
-        row.queue
-            .is_some_and(|queue| answer.is_some_and(|answer| answer.may_be_silent(queue)))
-    };
+    let is_near = |cpus: &CpuSet| near.as_ref().is_some_and(|near| cpus.is_subset(near));
+    let is_remote = |row: &VectorStatus| row.is_active() && row.local == Some(false);
+    let netdev = interface.netdev.as_ref();
+    let may_be_silent = |queue| netdev.is_some_and(|netdev| netdev.may_be_silent(queue));
     let [now, as_planned] = gain.busiest;
     let is_placeable = |row: &VectorStatus| {
         row.planned.is_some() || row.state == VectorState::LeftAlone && row.is_active()
     };
-    if any(&leaves_isolated) {
-        InterfaceState::Isolated
-    } else if any(&comes_home) {
-        InterfaceState::Remote
+    if any(&|row| row.on_isolated && moves(row, &|cpus| !cpus.intersects(&apart))) {
+        Isolated
+    } else if any(&|row| is_remote(row) && moves(row, &is_near)) {
+        Remote
     } else if has_lost {
-        InterfaceState::Drifted
+        Drifted
     } else if gain.is_better() && now >= 2 * as_planned.max(1) {
-        InterfaceState::Crowded
+        Crowded
     } else if gain.is_better() || is_asked {
-        InterfaceState::Untuned
+        Untuned
     } else if any(&|row| matches!(row.state, VectorState::Pending | VectorState::Elsewhere)) {
-        InterfaceState::Pending
+        Pending
     } else if differ > 0 {
-        InterfaceState::Equivalent
+        Equivalent
     } else if !any(&is_placeable) {
-        InterfaceState::Unsupported
+        Unsupported
     } else if any(&|row| row.is_active() && row.has_arrived())
-        || any(&VectorStatus::is_active) && !any(&|row| row.is_active() && !is_silent(row))
+        || any(&VectorStatus::is_active)
+            && !any(&|row| row.is_active() && !row.queue.is_some_and(may_be_silent))
     {
         InterfaceState::Ok
     } else {
-        InterfaceState::Unproven
+        Unproven
     }
 }
 
 /// The most queues of an interface on one CPU.
 fn most_queues(vectors: &[VectorStatus]) -> usize {
-    let mut on_cpu: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-    for row in vectors.iter().filter(|row| row.is_active()) {
-        if let (Some(queue), Some(cpu)) = (row.queue, row.cpu()) {
-            on_cpu.entry(cpu).or_default().insert(queue);
-        }
-    }
-    on_cpu.values().map(BTreeSet::len).max().unwrap_or(0)
+    let active = vectors.iter().filter(|row| row.is_active());
+    let queues = active.filter_map(|row| Some((row.cpu()?, row.queue?)));
+    let on_cpu = queues.unique().counts_by(|(cpu, _)| cpu);
+    on_cpu.into_values().max().unwrap_or(0)
 }

@@ -19,7 +19,7 @@ const SHORT: Duration = Duration::from_millis(100);
 pub const SCHEMA: &str = "nicpin.measure/1";
 
 /// An interface to be measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct MeasuredInterface {
     pub name: String,
     pub driver: Option<String>,
@@ -57,9 +57,9 @@ impl MeasuredInterface {
         Self {
             name: interface.name.clone(),
             driver: interface.driver.clone(),
-            kind: None,
             node,
             vectors: vectors.collect(),
+            ..Self::default()
         }
     }
 
@@ -67,10 +67,8 @@ impl MeasuredInterface {
     pub fn without_device(name: &str, kind: &str) -> Self {
         Self {
             name: name.to_owned(),
-            driver: None,
             kind: Some(kind.to_owned()),
-            node: None,
-            vectors: Vec::new(),
+            ..Self::default()
         }
     }
 

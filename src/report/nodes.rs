@@ -123,14 +123,8 @@ pub fn counts(neighbours: &[Neighbour]) -> String {
 
 /// The node of an interface: its device's node, even one without CPUs; else the node in its plan.
 pub fn home(machine: &Machine, plan: &Plan, name: &str) -> Option<u32> {
-    machine
-        .interface(name)
-        .and_then(|i| i.device.node)
+    let device = machine.interface(name).and_then(|of| of.device.node);
+    device
         .filter(|node| machine.topology.nodes.contains_key(node))
-        .or_else(|| {
-            plan.interfaces
-                .iter()
-                .find(|i| i.name == name)
-                .and_then(|i| i.node)
-        })
+        .or_else(|| plan.interface(name)?.node)
 }

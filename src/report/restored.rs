@@ -110,6 +110,11 @@ impl Restored {
         !self.refused_keys.is_empty()
     }
 
+    /// Whether a setting could not be restored, by its name in the record.
+    pub(crate) fn is_left(&self, key: &String) -> bool {
+        self.refused_keys.contains(key) || self.absent.contains(key)
+    }
+
     /// Whether there was nothing to restore.
     pub(crate) fn had_nothing_to_do(&self) -> bool {
         self.complete() && self.tally().changed == 0

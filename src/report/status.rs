@@ -7,11 +7,13 @@ use serde::Serialize;
 
 use crate::machine::Machine;
 use crate::machine::sample::Delta;
+use crate::plan::Note::{IrqbalanceRunning, IrqbalanceUnknown};
 use crate::plan::{HostSummary, Note, Plan, Score};
 use crate::policy::Balancer;
 use crate::report::difference::{Differences, Unplannable};
 use crate::report::interface::{InterfaceReport, InterfaceState, interfaces};
 use crate::report::run::Watcher;
+use crate::report::status::IrqbalanceState::{Absent, AsksNicpin, Banned, Moves, Unknown};
 
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.status/1";
@@ -94,13 +96,11 @@ impl Status {
     ) -> Self {
         let watched = watched.filter(|watched| watched.seconds() > 0.0);
         let interfaces = interfaces(machine, plan, found, unknown, watched);
-        let (about_irqbalance, mut notes): (Vec<Note>, Vec<Note>) =
-            plan.notes.iter().cloned().partition(|note| {
-                matches!(
-                    note,
-                    Note::IrqbalanceRunning { .. } | Note::IrqbalanceUnknown { .. }
-                )
-            });
+        let of_irqbalance =
+            |note: &Note| matches!(note, IrqbalanceRunning { .. } | IrqbalanceUnknown { .. });
+        let mut notes = plan.notes.clone();
+        notes.retain(|note| !of_irqbalance(note));
+        let note = plan.notes.iter().find(|note| of_irqbalance(note));
         if machine.sockets_poll {
             notes.push(Note::SocketsPoll);
         }
@@ -122,7 +122,7 @@ impl Status {
             score: plan.score.clone(),
             score_now: plan.score_now.clone(),
             interfaces,
-            irqbalance: irqbalance(plan, banned, about_irqbalance.into_iter().next()),
+            irqbalance: irqbalance(plan, banned, note.cloned()),
             notes,
             watcher: None,
         }
@@ -131,32 +131,20 @@ impl Status {
 
 /// What irqbalance does with the planned IRQs. `banned`: the IRQs that it leaves alone on request.
 fn irqbalance(plan: &Plan, banned: &BTreeSet<u32>, note: Option<Note>) -> IrqbalanceStatus {
-    let Some(running) = &plan.irqbalance else {
-        let state = if note.is_some() {
-            IrqbalanceState::Unknown
-        } else {
-            IrqbalanceState::Absent
-        };
-        return IrqbalanceStatus {
-            pid: None,
-            state,
-            irqs: 0,
-            note,
-        };
-    };
-    let state = if running.lasts {
-        IrqbalanceState::AsksNicpin
-    } else if running.irqs.iter().all(|irq| banned.contains(irq)) {
-        IrqbalanceState::Banned
-    } else {
-        IrqbalanceState::Moves {
+    let state = match &plan.irqbalance {
+        None if note.is_some() => Unknown,
+        None => Absent,
+        Some(running) if running.lasts => AsksNicpin,
+        Some(running) if running.irqs.iter().all(|irq| banned.contains(irq)) => Banned,
+        Some(running) => Moves {
             fixed_by_apply: running.action == Balancer::Ban,
-        }
+        },
     };
+    let running = plan.irqbalance.as_ref();
     IrqbalanceStatus {
-        pid: Some(running.pid),
+        pid: running.map(|running| running.pid),
         state,
-        irqs: running.irqs.len(),
+        irqs: running.map_or(0, |running| running.irqs.len()),
         note,
     }
 }

@@ -11,6 +11,9 @@ use crate::machine::setting::affinity_file;
 use crate::machine::{Machine, Role, Topology};
 use crate::plan::{PlannedInterface, PlannedThread, PlannedVector};
 use crate::report::difference::Fallback;
+use crate::report::vectors::VectorState::{
+    AsPlanned, Differs, Elsewhere, LeftAlone, Pending, Unmovable,
+};
 
 /// The state of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -73,25 +76,18 @@ impl VectorStatus {
     ) -> Self {
         let topology = &machine.topology;
         let effective = vector.effective_cpus();
-        let own = vector
-            .node
-            .or(interface.local_node())
-            .map(|node| topology.cpus_near(node));
+        let own = vector.node.or(interface.local_node());
+        let own = own.map(|node| topology.cpus_near(node));
         let on = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
         let arrived = on.map(|on| on.keys().copied().collect::<CpuSet>());
         let path = affinity_file(vector.irq);
         let on_fallback = fallbacks.iter().any(|fallback| fallback.path == path);
-        let apart = [
-            (topology.isolated_or_nohz(), "isolated"),
-            (
-                interface.exclusive.clone(),
-                "in an exclusive cpuset partition",
-            ),
-        ]
-        .iter()
-        .find(|(cpus, _)| effective.intersects(cpus))
-        .filter(|_| vector.effective.is_some())
-        .map(|(_, what)| *what);
+        let is_apart = |cpus: &CpuSet| vector.effective.is_some() && effective.intersects(cpus);
+        let apart = if is_apart(&topology.isolated_or_nohz()) {
+            Some("isolated")
+        } else {
+            is_apart(&interface.exclusive).then_some("in an exclusive cpuset partition")
+        };
         let (state, why) = judge(topology, vector, apart, on_fallback, arrived.as_ref());
         #[allow(clippy::cast_precision_loss)] // counts beyond 2^53 are no rates any more
         let per_second = |(on, watched): (&BTreeMap<u32, u64>, &Delta)| {
@@ -118,7 +114,7 @@ impl VectorStatus {
 
     /// Whether interrupts arrived, all of them where planned.
     pub fn is_proven(&self) -> bool {
-        self.state == VectorState::AsPlanned && self.has_arrived()
+        self.state == AsPlanned && self.has_arrived()
     }
 
     /// The CPU for which it counts: the effective one, or the first of the affinity where that is not reported.
@@ -154,12 +150,7 @@ fn judge(
 ) -> (VectorState, Option<String>) {
     let Some(planned) = &vector.cpus else {
         let is_left = vector.movable || vector.role == Role::Control;
-        let state = if is_left {
-            VectorState::LeftAlone
-        } else {
-            VectorState::Unmovable
-        };
-        return (state, None);
+        return (if is_left { LeftAlone } else { Unmovable }, None);
     };
     let wanted = if on_fallback {
         &vector.affinity
@@ -179,15 +170,15 @@ fn judge(
                 _ => format!("effective CPU is {}", now.short()),
             },
         };
-        (VectorState::Differs, why)
+        (Differs, why)
     } else if let Some(now) = effective.filter(|now| !now.is_subset(wanted)) {
         let why = format!("on CPU {} until its next interrupt", now.short());
-        (VectorState::Pending, why)
+        (Pending, why)
     } else if let Some(other) = elsewhere.filter(|other| !other.is_empty()) {
         let why = format!("interrupts arrived on CPU {}", other.short());
-        (VectorState::Elsewhere, why)
+        (Elsewhere, why)
     } else {
-        return (VectorState::AsPlanned, None);
+        return (AsPlanned, None);
     };
     (state, Some(why))
 }
@@ -219,18 +210,16 @@ impl ThreadStatus {
         thread: &PlannedThread,
         watched: Option<&Delta>,
     ) -> Self {
-        let own = interface
-            .local_node()
-            .map(|node| machine.topology.cpus_near(node));
-        let ran = watched
-            .map(|watched| watched.threads.get(&thread.pid).cloned())
-            .map(Option::unwrap_or_default);
+        let own = interface.local_node();
+        let own = own.map(|node| machine.topology.cpus_near(node));
+        let ran = watched.map(|watched| watched.threads.get(&thread.pid));
+        let ran = ran.map(|ran| ran.cloned().unwrap_or_default());
         let is_beside = |planned| ran.as_ref().is_some_and(|ran| !ran.on.is_subset(planned));
         let state = match &thread.cpus {
-            None => VectorState::LeftAlone,
-            Some(planned) if *planned != thread.affinity => VectorState::Differs,
-            Some(planned) if is_beside(planned) => VectorState::Elsewhere,
-            Some(_) => VectorState::AsPlanned,
+            None => LeftAlone,
+            Some(planned) if *planned != thread.affinity => Differs,
+            Some(planned) if is_beside(planned) => Elsewhere,
+            Some(_) => AsPlanned,
         };
         Self {
             pid: thread.pid,
@@ -247,6 +236,6 @@ impl ThreadStatus {
 
     /// Whether it ran, and where planned: its affinity allows no other CPU.
     pub fn is_proven(&self) -> bool {
-        self.state == VectorState::AsPlanned && self.runs.is_some_and(|runs| runs > 0)
+        self.state == AsPlanned && self.runs.is_some_and(|runs| runs > 0)
     }
 }

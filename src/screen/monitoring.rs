@@ -280,11 +280,11 @@ mod tests {
     #[test]
     fn what_is_unknown_is_not_printed_and_the_last_success_is_read_back() {
         let check = Check::new(
+            &nicpin::machine::Machine::default(),
             &nicpin::plan::Plan::default(),
             nicpin::report::difference::Differences::default(),
             vec![],
-            vec![],
-            vec![],
+            false,
         );
         let none = metrics(&check, None, None);
         for unknown in ["nicpin_interface", "nicpin_restores", LAST_SUCCESS] {

@@ -451,7 +451,7 @@ const DROPPED: [(&str, usize, &str); 21] = [
     ),
     (
         "apply/irqbalance/mod.rs",
-        4,
+        3,
         "a note; an unreadable record is something to undo; the number of a process that was started",
     ),
     (
@@ -466,7 +466,7 @@ const DROPPED: [(&str, usize, &str); 21] = [
     ),
     (
         "apply/trial.rs",
-        5,
+        4,
         "read again by the ban; a record that is not reset says the same; what cannot be read counts as changed",
     ),
     (

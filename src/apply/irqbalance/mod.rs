@@ -5,6 +5,7 @@
 mod socket;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
@@ -12,10 +13,13 @@ pub use socket::Setup;
 use socket::{Daemon, Failure, SHORT_TIMEOUT, TIMEOUT};
 
 use crate::apply::state::{StateError, StateFile};
-use crate::machine::Machine;
+use crate::machine::{Interface, Machine};
 use crate::plan::{IrqbalancePlan, Note, Plan};
 use crate::policy::Balancer;
 use crate::read::tools;
+use crate::report::outcome::IrqbalanceAction::{
+    Banned, NotRequested, Refused, Started, Stopped, Unbanned,
+};
 use crate::report::outcome::{IrqbalanceAction, IrqbalanceOutcome};
 use crate::root::Root;
 
@@ -77,40 +81,26 @@ impl IrqbalanceRecord {
     }
 
     /// Removes IRQs that belong to another device by now, and returns the banned ones among them.
-    fn remove_stale(&mut self, machine: &Machine) -> BTreeSet<u32> {
-        let interfaces = machine.interfaces.iter();
-        let now: BTreeSet<(u32, &str)> = interfaces
-            .flat_map(|of| {
-                of.vectors
-                    .iter()
-                    .map(|vector| (vector.irq, &*of.device.address))
-            })
-            .collect();
+    fn remove_stale<'a>(&mut self, machine: &'a Machine) -> BTreeSet<u32> {
+        let vectors =
+            |of: &'a Interface| (of.vectors.iter()).map(|vector| (vector.irq, &*of.device.address));
+        let now: BTreeSet<(u32, &str)> = machine.interfaces.iter().flat_map(vectors).collect();
         self.planned
             .retain(|irq, was| now.contains(&(*irq, &was.device)));
-        let stale = self.banned.iter().copied();
-        let stale = stale
-            .filter(|irq| !self.planned.contains_key(irq))
-            .collect();
-        self.banned = &self.banned - &stale;
+        let is_planned = |irq: &u32| self.planned.contains_key(irq);
+        let (banned, stale) = take(&mut self.banned).into_iter().partition(is_planned);
+        self.banned = banned;
         stale
     }
 
     /// Adds the IRQs of a plan. Those of other interfaces stay.
     fn add_plan(&mut self, plan: &Plan) {
         for interface in &plan.interfaces {
-            let vectors = interface.vectors.iter();
-            self.planned.extend(
-                vectors
-                    .filter(|vector| vector.cpus.is_some())
-                    .map(|vector| {
-                        let irq = RecordedIrq {
-                            device: interface.device.clone(),
-                            action: vector.action.clone(),
-                        };
-                        (vector.irq, irq)
-                    }),
-            );
+            for vector in interface.vectors.iter().filter(|of| of.cpus.is_some()) {
+                let (device, action) = (interface.device.clone(), vector.action.clone());
+                self.planned
+                    .insert(vector.irq, RecordedIrq { device, action });
+            }
         }
     }
 }
@@ -124,16 +114,11 @@ fn started(root: &Root, pid: i32) -> Option<(i32, u64)> {
 type Done = (IrqbalanceAction, bool, usize);
 
 fn outcome(pid: Option<i32>, irqs: usize, done: Result<Done, Failure>) -> IrqbalanceOutcome {
-    let ((done, changed, irqs), detail) = match done {
-        Ok(done) => (done, None),
-        Err(error) => {
-            let done = match error {
-                Failure::Copy => IrqbalanceAction::NotRequested,
-                _ => IrqbalanceAction::Refused,
-            };
-            ((done, false, irqs), Some(error.to_string()))
-        }
-    };
+    let detail = done.as_ref().err().map(Failure::to_string);
+    let (done, changed, irqs) = done.unwrap_or_else(|error| match error {
+        Failure::NotRequested(_) => (NotRequested, false, irqs),
+        _ => (Refused, false, irqs),
+    });
     IrqbalanceOutcome {
         pid,
         done,
@@ -159,29 +144,27 @@ pub struct RunningError {
 
 /// An error if the plan refuses to write while irqbalance runs.
 pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
-    let running = plan.irqbalance.as_ref();
-    if let Some(running) = running.filter(|running| running.action == Balancer::Refuse) {
-        let pid = running.pid;
-        return Err(RunningError {
-            who: format!("irqbalance runs (process {pid}) and would change the affinities again"),
-            fix: "stop it, or use --irqbalance ban or stop",
-        });
-    }
-    for note in &plan.notes {
-        if let Note::IrqbalanceUnknown {
+    let running = plan
+        .irqbalance
+        .iter()
+        .filter(|of| of.action == Balancer::Refuse);
+    let running = running.map(|IrqbalancePlan { pid, .. }| RunningError {
+        who: format!("irqbalance runs (process {pid}) and would change the affinities again"),
+        fix: "stop it, or use --irqbalance ban or stop",
+    });
+    let unknown = plan.notes.iter().filter_map(|note| match note {
+        Note::IrqbalanceUnknown {
             hidden,
             action: Balancer::Refuse,
-        } = note
-        {
-            return Err(RunningError {
-                who: format!(
-                    "whether irqbalance runs could not be determined, because {hidden} cannot be read"
-                ),
-                fix: "run as root, or use --irqbalance ban or ignore",
-            });
-        }
-    }
-    Ok(())
+        } => Some(RunningError {
+            who: format!(
+                "whether irqbalance runs could not be determined, because {hidden} cannot be read"
+            ),
+            fix: "run as root, or use --irqbalance ban or ignore",
+        }),
+        _ => None,
+    });
+    running.chain(unknown).next().map_or(Ok(()), Err)
 }
 
 /// Does what the plan says about irqbalance, before its writes: irqbalance could move a vector between its write and
@@ -196,30 +179,24 @@ pub fn before_writes(
     let balancer = balancer.filter(|balancer| !balancer.irqs.is_empty())?;
     let (pid, count) = (balancer.pid, balancer.irqs.len());
     let banned_before = banned_by_nicpin(root, pid);
+    let is_banned = |irq: &u32| banned_before.contains(irq);
     let done = match balancer.action {
         Balancer::Ban => {
             let time = if repeats { SHORT_TIMEOUT } else { TIMEOUT };
             let daemon = Daemon::within(time, root, pid);
-            match ban(root, machine, plan, balancer, &daemon) {
+            let changed = match ban(root, machine, plan, balancer, &daemon) {
                 // It scans the machine, or is stopped. A later apply looks whether the bans still hold.
-                Err(Failure::Silent { .. })
-                    if repeats && balancer.irqs.iter().all(|irq| banned_before.contains(irq)) =>
-                {
+                Err(Failure::Silent { .. }) if repeats && balancer.irqs.iter().all(is_banned) => {
                     Ok(false)
                 }
                 // The policy script works even where the socket does not answer.
                 Err(error) if balancer.lasts && !matches!(error, Failure::Other(_)) => {
-                    let done = Ok((IrqbalanceAction::NotRequested, false, count));
-                    let detail =
-                        format!("{error}; its policy script asks nicpin when irqbalance starts");
-                    return Some(IrqbalanceOutcome {
-                        detail: Some(detail),
-                        ..outcome(Some(pid), count, done)
-                    });
+                    let asks = "its policy script asks nicpin when irqbalance starts";
+                    Err(Failure::NotRequested(format!("{error}; {asks}")))
                 }
                 banned => banned,
-            }
-            .map(|changed| (IrqbalanceAction::Banned, changed, count))
+            };
+            changed.map(|changed| (Banned, changed, count))
         }
         Balancer::Stop => stop(root),
         Balancer::Ignore | Balancer::Refuse => return None,
@@ -239,7 +216,7 @@ pub(crate) fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     else {
         return;
     };
-    if !IrqbalanceRecord::load(root).is_ok_and(|record| record.is_of(root, *pid)) {
+    if banned_by_nicpin(root, *pid).is_empty() {
         return;
     }
     let Ok(now) = Daemon::within(TIMEOUT, root, *pid).banned() else {
@@ -287,14 +264,14 @@ fn ban(
 
 fn stop(root: &Root) -> Result<Done, Failure> {
     if !root.is_real() {
-        return Err(Failure::Copy);
+        return Err(Failure::of_copy());
     }
     let mut record = IrqbalanceRecord::load(root)?;
     record.stopped = true;
     record.save(root)?;
     systemctl(root, &["stop"])?;
     match running(root)? {
-        None => Ok((IrqbalanceAction::Stopped, true, 0)),
+        None => Ok((Stopped, true, 0)),
         Some(pid) => Err(Failure::Other(format!(
             "{UNIT} is stopped, but process {pid} still runs; stop it by hand"
         ))),
@@ -303,18 +280,10 @@ fn stop(root: &Root) -> Result<Done, Failure> {
 
 /// Undoes what was done about irqbalance since `before`; `None` where nothing was done.
 pub fn undo_since(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOutcome> {
-    let (pid, undone) = match IrqbalanceRecord::load(root) {
-        Ok(record) if record == *before => return None,
-        Ok(record) => match running(root) {
-            Ok(pid) => {
-                let undone = undo(root, &record, before, pid);
-                // It may have been started; its number is only shown.
-                (pid.or_else(|| running(root).unwrap_or(None)), undone)
-            }
-            Err(error) => (None, Err(error)),
-        },
-        Err(error) => (None, Err(error.into())),
-    };
+    let mut pid = None;
+    let undone = undo(root, before, &mut pid).transpose()?;
+    // It may have been started; its number is only shown.
+    let pid = pid.or_else(|| running(root).unwrap_or(None));
     Some(outcome(pid, 0, undone))
 }
 
@@ -331,18 +300,23 @@ pub fn has_something_to_undo(root: &Root) -> bool {
     IrqbalanceRecord::load(root).map_or(true, |record| record != IrqbalanceRecord::default())
 }
 
+/// `found`: the process id of the irqbalance that runs now.
 fn undo(
     root: &Root,
-    record: &IrqbalanceRecord,
     before: &IrqbalanceRecord,
-    pid: Option<i32>,
-) -> Result<Done, Failure> {
-    let (mut done, mut unbanned) = (IrqbalanceAction::Unbanned, 0);
-    match pid {
+    found: &mut Option<i32>,
+) -> Result<Option<Done>, Failure> {
+    let record = IrqbalanceRecord::load(root)?;
+    if record == *before {
+        return Ok(None);
+    }
+    *found = running(root)?;
+    let (mut done, mut unbanned) = (Unbanned, 0);
+    match *found {
         None if record.stopped && !before.stopped => {
             // Without waiting for it: systemd starts nothing that is ordered with nicpin's own unit while that unit stops.
             systemctl(root, &["start", "--no-block"])?;
-            done = IrqbalanceAction::Started;
+            done = Started;
         }
         Some(pid) if record.is_of(root, pid) => {
             let daemon = Daemon::within(TIMEOUT, root, pid);
@@ -362,8 +336,8 @@ fn undo(
         _ => {}
     }
     before.save(root)?;
-    let changed = unbanned > 0 || done == IrqbalanceAction::Started;
-    Ok((done, changed, unbanned))
+    let changed = unbanned > 0 || done == Started;
+    Ok(Some((done, changed, unbanned)))
 }
 
 /// systemctl at a fixed path and without environment variables, so that nobody else chooses what root runs.
@@ -388,12 +362,8 @@ fn systemctl(root: &Root, verb: &[&str]) -> Result<(), Failure> {
         return Err(Failure::Other(why));
     };
     let mut command = Command::new(program);
-    command
-        .args(verb)
-        .arg(UNIT)
-        .env_clear()
-        .stdin(Stdio::null());
-    let output = command.output();
+    let command = command.args(verb).arg(UNIT).env_clear();
+    let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| Failure::Other(format!("{program}: {error}")))?;
     if output.status.success() {
         return Ok(());

@@ -5,7 +5,10 @@
 //! machine that nicpin runs on is not contacted.
 
 use std::collections::BTreeSet;
-use std::io::{self, ErrorKind, IoSlice, Read as _};
+use std::io::ErrorKind::{
+    BrokenPipe, ConnectionReset, Interrupted, NotFound, TimedOut, WouldBlock, WriteZero,
+};
+use std::io::{self, IoSlice, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -39,7 +42,7 @@ const LONGEST_REQUEST: usize = 500;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
     /// Seconds between two balancing runs.
-    pub interval: u64,
+    interval: u64,
     /// The IRQs that were banned by arguments or on the socket. Bans by a policy script or by a banned module are not
     /// listed.
     pub banned: BTreeSet<u32>,
@@ -98,9 +101,9 @@ impl Setup {
 /// Why nothing could be done about irqbalance.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// A tree without a recorded answer.
-    #[error("this is a copy of a machine, without a running irqbalance")]
-    Copy,
+    /// No request was made, and none is needed.
+    #[error("{0}")]
+    NotRequested(String),
     /// irqbalance did not answer in time.
     #[error(
         "process {pid} did not answer within {} s: it is stopped, or scans the machine; fix: run again, or restart irqbalance",
@@ -113,6 +116,13 @@ pub(super) enum Failure {
     /// One of its service, of its record, or of the bans themselves.
     #[error("{0}")]
     Other(String),
+}
+
+impl Failure {
+    /// Of a tree without a recorded answer.
+    pub(super) fn of_copy() -> Self {
+        Self::NotRequested("this is a copy of a machine, without a running irqbalance".to_owned())
+    }
 }
 
 impl From<StateError> for Failure {
@@ -148,24 +158,28 @@ impl<'a> Daemon<'a> {
 
     /// Its answer to `setup`. An error if a request that bans the IRQs in `room_for` would be too long.
     pub(super) fn setup(&self, room_for: &BTreeSet<u32>) -> Result<Setup, Failure> {
-        if !self.root.is_real() {
-            // Only tests have it.
-            let recorded = self.root.read_opt(RECORDED).ok().flatten();
-            return self.parse(&recorded.ok_or(Failure::Copy)?);
-        }
         // irqbalance compares only the beginning of a request, so trailing blanks do no harm. If it closes the
         // connection with bytes unread, the kernel resets it: then a request of this length is too long.
         let request = format!("{:<width$}", "setup", width = ban_request(room_for).len());
-        let (text, unread) = self.ask(&request)?;
-        if text.is_empty() {
+        let (text, unread) = if self.root.is_real() {
+            self.ask(&request)?
+        } else {
+            // Only tests have it.
+            let recorded = self.root.read_opt(RECORDED).ok().flatten();
+            (recorded.ok_or_else(Failure::of_copy)?, false)
+        };
+        if self.root.is_real() && text.is_empty() {
             return Err(self.closed());
         }
-        let setup = self.parse(&text)?;
+        let Some(setup) = Setup::parse(&text) else {
+            let cut: String = text.trim().chars().take(60).collect();
+            return Err(self.no_answer(&format!("`{cut}`")));
+        };
         if unread && request.len() > LONGEST_REQUEST {
-            let (pid, count) = (self.pid, room_for.len());
-            return Err(Failure::Socket(format!(
-                "process {pid} cannot read a request with {count} IRQs ({LONGEST_REQUEST} bytes up to version 1.9.4) and \
-                 would ban only some of them; fix: use `nicpin irqbalance-policy` as its policy script, or --irqbalance stop"
+            let count = room_for.len();
+            return Err(self.failure(&format!(
+                "cannot read a request with {count} IRQs ({LONGEST_REQUEST} bytes up to version 1.9.4) and would ban only \
+                 some of them; fix: use `nicpin irqbalance-policy` as its policy script, or --irqbalance stop"
             )));
         }
         Ok(setup)
@@ -182,34 +196,28 @@ impl<'a> Daemon<'a> {
         written.map_err(|error| self.failed(&error))
     }
 
-    fn parse(&self, text: &str) -> Result<Setup, Failure> {
-        let cut = || text.trim().chars().take(60).collect::<String>();
-        Setup::parse(text).ok_or_else(|| self.no_answer(&format!("`{}`", cut())))
-    }
-
     fn ask(&self, request: &str) -> Result<(String, bool), Failure> {
         ask(&mut self.connect()?, request, self.deadline).map_err(|error| self.failed(&error))
     }
 
     fn failed(&self, error: &io::Error) -> Failure {
         match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => self.silent(),
-            ErrorKind::BrokenPipe => self.closed(),
+            WouldBlock | TimedOut => {
+                let (pid, time) = (self.pid, self.time);
+                Failure::Silent { pid, time }
+            }
+            BrokenPipe => self.closed(),
             _ => self.no_answer(&errno_words(error)),
         }
     }
 
-    fn silent(&self) -> Failure {
-        let (pid, time) = (self.pid, self.time);
-        Failure::Silent { pid, time }
+    fn failure(&self, what: &str) -> Failure {
+        Failure::Socket(format!("process {} {what}", self.pid))
     }
 
     /// The answer was not understood: the error, or the beginning of the answer.
     fn no_answer(&self, reason: &str) -> Failure {
-        let pid = self.pid;
-        Failure::Socket(format!(
-            "process {pid} does not answer as irqbalance does ({reason})"
-        ))
+        self.failure(&format!("does not answer as irqbalance does ({reason})"))
     }
 
     /// It ended, or closed the connection without an answer.
@@ -219,7 +227,7 @@ impl<'a> Daemon<'a> {
             (false, true) => "it closed the connection; fix: run again",
             (false, false) => "it closed the connection, and only root can use its socket",
         };
-        Failure::Socket(format!("process {} does not answer: {because}", self.pid))
+        self.failure(&format!("does not answer: {because}"))
     }
 
     fn has_ended(&self) -> bool {
@@ -237,7 +245,7 @@ impl<'a> Daemon<'a> {
             UnixAddr::new_abstract(name.as_bytes()),
             UnixAddr::new_abstract(&[0; 107]),
         ];
-        let (mut failure, mut answer) = (None, io::Error::from(ErrorKind::NotFound));
+        let (mut failure, mut answer) = (None, io::Error::from(NotFound));
         for address in addresses.into_iter().flatten() {
             match connected(&address, self.deadline) {
                 Ok((stream, peer)) if peer.pid() == pid && peer.uid() == 0 => return Ok(stream),
@@ -248,10 +256,8 @@ impl<'a> Daemon<'a> {
                         "the socket of process {pid} belongs to process {peer} of user {user}, which is not asked"
                     )));
                 }
-                Err(error)
-                    if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) =>
-                {
-                    failure = Some(self.silent());
+                Err(error) if matches!(error.kind(), WouldBlock | TimedOut) => {
+                    failure = Some(self.failed(&error));
                 }
                 Err(error) => answer = error,
             }
@@ -259,9 +265,9 @@ impl<'a> Daemon<'a> {
         Err(match failure {
             Some(failure) => failure,
             None if self.has_ended() => self.closed(),
-            None => Failure::Socket(format!(
-                "process {pid} has no socket ({}): it may be built without one; fix: use `nicpin irqbalance-policy` as its \
-                 policy script, or --irqbalance stop or ignore",
+            None => self.failure(&format!(
+                "has no socket ({}): it may be built without one; fix: use `nicpin irqbalance-policy` as its policy \
+                 script, or --irqbalance stop or ignore",
                 errno_words(&answer)
             )),
         })
@@ -280,12 +286,9 @@ fn connected(address: &UnixAddr, deadline: Instant) -> io::Result<(UnixStream, U
 
 /// The time until a deadline; an error if there is none.
 fn left(deadline: Instant) -> io::Result<Duration> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        Err(ErrorKind::TimedOut.into())
-    } else {
-        Ok(left)
-    }
+    let left = deadline.checked_duration_since(Instant::now());
+    left.filter(|left| !left.is_zero())
+        .ok_or_else(|| TimedOut.into())
 }
 
 fn ban_request(irqs: &BTreeSet<u32>) -> String {
@@ -305,7 +308,7 @@ fn ask(stream: &mut UnixStream, request: &str, deadline: Instant) -> io::Result<
     stream.set_write_timeout(Some(left(deadline)?))?;
     let (socket, flags) = (stream.as_raw_fd(), MsgFlags::MSG_NOSIGNAL);
     if sendmsg::<()>(socket, &bytes, &control, flags, None)? < request.len() {
-        return Err(ErrorKind::WriteZero.into());
+        return Err(WriteZero.into());
     }
     let (mut answer, mut part) = (Vec::new(), [0; 4096]);
     let unread = loop {
@@ -314,8 +317,8 @@ fn ask(stream: &mut UnixStream, request: &str, deadline: Instant) -> io::Result<
             Ok(0) => break false,
             Ok(length) => answer.extend_from_slice(part.get(..length).unwrap_or_default()),
             // What was received before remains.
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => break true,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ConnectionReset => break true,
+            Err(error) if error.kind() == Interrupted => {}
             Err(error) => return Err(error),
         }
         if answer.len() > LONGEST_ANSWER {
@@ -391,8 +394,7 @@ mod tests {
 
     #[test]
     fn a_conversation_has_an_end() {
-        let ends =
-            |error: &io::Error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+        let ends = |error: &io::Error| matches!(error.kind(), WouldBlock | TimedOut);
         let soon = || Instant::now() + Duration::from_millis(200);
         let (mut ours, _silent) = UnixStream::pair().unwrap();
         let error = ask(&mut ours, "setup", soon()).unwrap_err();
@@ -421,7 +423,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
         let daemon = Daemon::within(TIMEOUT, &root, 1);
-        assert!(matches!(daemon.setup(&set(&[])), Err(Failure::Copy)));
-        assert!(matches!(daemon.ban(&set(&[7])), Err(Failure::Copy)));
+        assert!(matches!(
+            daemon.setup(&set(&[])),
+            Err(Failure::NotRequested(_))
+        ));
+        assert!(matches!(
+            daemon.ban(&set(&[7])),
+            Err(Failure::NotRequested(_))
+        ));
     }
 }
