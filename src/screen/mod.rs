@@ -19,11 +19,12 @@ pub mod status;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::iter::once;
 use std::time::{Duration, UNIX_EPOCH};
 
 use itertools::Itertools as _;
 
-use nicpin::cpuset::{CpuSet, NumberSet};
+use nicpin::cpuset::{CpuSet, MAX_CPUS, NumberSet};
 use nicpin::machine::Role;
 use nicpin::machine::Role::{Combined, Control, Rdma, Rx, Tx};
 use nicpin::machine::setting::shown;
@@ -188,23 +189,20 @@ const LONGEST: usize = 24;
 
 /// Numbers in their order, or how many there are.
 pub(crate) fn listed(numbers: &[u32]) -> String {
-    let runs = || {
-        numbers
-            .chunk_by(|a, b| a < b)
-            .map(|run| run.iter().copied())
-    };
-    for text in [
-        runs().map(ranges).join(","),
-        runs()
-            .map(|run| Iterator::collect::<CpuSet>(run).short())
-            .join(","),
-    ] {
-        if text.len() <= LONGEST {
-            return text;
-        }
-    }
+    let runs = numbers.chunk_by(|a, b| a < b);
+    let all = runs
+        .clone()
+        .map(|run| ranges(run.iter().copied()))
+        .join(",");
+    let short = runs.map(|run| run.iter().copied().collect::<CpuSet>().short());
     let (first, last) = (or(numbers.iter().min(), ""), or(numbers.iter().max(), ""));
-    format!("{first} to {last} ({})", numbers.len())
+    // A set of CPUs holds no process ids and IRQs beyond its limit.
+    let has_all = numbers.iter().all(|&number| number < MAX_CPUS);
+    let short = has_all.then(|| short.collect_vec().join(","));
+    once(all)
+        .chain(short)
+        .find(|text| text.len() <= LONGEST)
+        .unwrap_or_else(|| format!("{first} to {last} ({})", numbers.len()))
 }
 
 /// The CPUs of several vectors, in their order where that is short.
@@ -408,6 +406,13 @@ mod tests {
         assert_eq!(listed(&even), "0-78:2");
         let many: Vec<u32> = (0..40).map(|n| n * n % 97).collect();
         assert_eq!(listed(&many), "0 to 96 (40)");
+    }
+
+    #[test]
+    fn process_ids_beyond_the_limit_of_cpus_are_listed() {
+        let pids = [20_101, 20_105, 20_112, 20_120, 20_133];
+        assert_eq!(listed(&pids), "20101 to 20133 (5)");
+        assert_eq!(listed(&pids[..3]), "20101,20105,20112");
     }
 
     proptest::proptest! {
