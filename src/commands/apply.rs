@@ -110,7 +110,7 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
     let table = |applied: &Applied| screen::applied::applied(applied, cli.verbose);
     *out += &output::report(args.report, &applied, table)?;
     if cli.quiet && applied.failed() {
-        output::say_failures(&screen::applied::failed_apply(&applied));
+        output::say_failures(&table(&applied));
     }
     let exit = applied.exit(args.detailed_exitcode);
     match args.trial {

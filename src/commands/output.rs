@@ -38,8 +38,8 @@ pub fn report<T: Serialize>(
 }
 
 /// Why a command failed, as messages: what `--quiet` does not leave out.
-pub fn say_failures(failures: &Page) {
-    failures.show(Screen::UNBROKEN).lines().for_each(say);
+pub fn say_failures(page: &Page) {
+    page.failures.iter().for_each(|failure| say(failure));
 }
 
 /// Standard output: 60 to 200 columns of its terminal. Coloured on a terminal, and not where `NO_COLOR` is set.

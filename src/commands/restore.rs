@@ -50,7 +50,7 @@ pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> 
     let table = |restored: &Restored| screen::applied::restored(restored, cli.verbose);
     *out += &output::report(args.report, &restored, table)?;
     if cli.quiet && restored.failed() {
-        output::say_failures(&screen::applied::failed_restore(&restored));
+        output::say_failures(&table(&restored));
     }
     Ok(restored.exit())
 }

@@ -5,7 +5,7 @@ use itertools::Itertools as _;
 use crate::screen::page::{Cell, Page};
 use crate::screen::status::{tone, why};
 use crate::screen::{
-    bracketed, count, cpus, is, kinds, machine_or, or, sorted, unbroken, when, with,
+    count, cpus, differ, is, machine_or, of_kind, or, sorted, unbroken, when, with, within,
 };
 use nicpin::cpuset::{CpuSet, IrqSet};
 use nicpin::machine::Rss;
@@ -14,11 +14,11 @@ use nicpin::plan::WriteKind::{Rps, RpsFlow, Vector, Xps, XpsRxqs};
 use nicpin::plan::{HostSummary, Write, WriteKind};
 use nicpin::report::check::Check;
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Differs, Same};
-use nicpin::report::difference::Reason;
 use nicpin::report::difference::Reason::{
     CpuOffline, IrqRecreated, KernelRefused, MovedByOther, NotApplied, PlanChanged,
     QueueCountChanged, Unknown,
 };
+use nicpin::report::difference::{Fallback, Reason, Unplannable};
 use nicpin::report::interface::InterfaceState::{Unsupported, Untuned};
 use nicpin::report::interface::{InterfaceReport, InterfaceState};
 
@@ -26,27 +26,29 @@ use nicpin::report::interface::{InterfaceReport, InterfaceState};
 pub fn check(check: &Check, all: bool, apply: &str) -> Page {
     let mut page = Page::default();
     page.text(verdict(check, apply));
-    let has_details = all || check.verdict != Same;
     let differs = &check.differs;
-    if !all && has_details {
-        by_interface(check, &mut page);
-    } else if all && !differs.is_empty() {
+    if all {
         let rows = differs.iter().map(|one| {
-            let on = machine_or(&one.write.interface).to_owned();
+            let on = machine_or(&one.write.interface);
             [on, setting(&one.write), difference(&check.host, &one.write)]
         });
         page.columns(0, 0..0, ["INTERFACE", "SETTING", "NOW -> PLANNED"], rows);
-    }
-    if has_details {
         reasons(check, &mut page);
+    } else if check.verdict != Same {
+        by_interface(check, &mut page);
+        reasons(check, &mut page);
+        if !differs.is_empty() {
+            let is_new = differs.iter().all(|one| one.reason == NotApplied);
+            let never = when(is_new, "Never applied since boot. ");
+            page.line(format!("{never}Each setting: nicpin check -v"));
+        }
     }
-    if !differs.is_empty() && has_details && !all {
-        let is_new = differs.iter().all(|one| one.reason == NotApplied);
-        let never = when(is_new, "Never applied since boot. ");
-        page.line(format!("{never}Each setting: nicpin check -v"));
-    }
-    for fallback in &check.fallbacks {
-        let (path, holds, planned) = (&fallback.path, &fallback.holds, &fallback.planned);
+    for Fallback {
+        path,
+        planned,
+        holds,
+    } in &check.fallbacks
+    {
         let why = "the planned CPU had no free interrupt vector";
         page.text(format!("{path}: {holds} in place of {planned}: {why}."));
     }
@@ -57,12 +59,12 @@ pub fn check(check: &Check, all: bool, apply: &str) -> Page {
         ));
     }
     for change in &check.channels {
-        let (name, command) = (&change.interface, &change.command);
-        page.text(format!("{name}: channels differ. Planned: {command}"));
+        let what = "channels differ. Planned: ";
+        page.text(format!("{}: {what}{}", change.interface, change.command));
     }
-    for one in &check.unknown {
-        let (name, note, code) = (&one.interface, &one.note, one.note.code());
-        page.text(format!("{name}: unknown: {note} ({code})."));
+    for Unplannable { interface, note } in &check.unknown {
+        let code = note.code();
+        page.text(format!("{interface}: unknown: {note} ({code})."));
     }
     page.notes([("", &*check.notes)]);
     for one in &check.left_alone {
@@ -85,9 +87,9 @@ fn verdict(check: &Check, apply: &str) -> String {
         Same if check.interfaces.is_empty() => "There is no interface to check.".to_owned(),
         Same if counted == 0 => "No interface has an IRQ that can be placed.".to_owned(),
         Same => {
-            let but = format!(", or as good: {settings} differ (--exact)");
-            let but = when(differs > 0, &but);
-            format!("{counted} of {all} {} as planned{but}.", is(counted))
+            let but = format!(", or as good: {settings} {} (--exact)", differ(differs));
+            let (are, but) = (is(counted), when(differs > 0, &but));
+            format!("{counted} of {all} {are} as planned{but}.")
         }
         Differs if differs == 0 => {
             let many = check.unmovable.len();
@@ -95,19 +97,18 @@ fn verdict(check: &Check, apply: &str) -> String {
             format!("{irqs} {are} kernel-managed and cannot be moved.")
         }
         Differs => {
-            let worst = check.state.map(InterfaceState::name);
-            let worst = bracketed(&with("worst: ", worst));
+            let worst = within(" (worst: ", check.state.map(InterfaceState::name), ")");
             let mut reasons = check.differs.iter().map(|one| one.reason);
             let is_refused =
                 reasons.all(|reason| reason == KernelRefused) && check.channels.is_empty();
             let fix = format!("Fix: {apply}");
             let refused = "The kernel refused what apply wrote.";
             let fix = if is_refused { refused } else { &fix };
-            match rows(check).count() {
-                0 => format!("{settings} of the machine differ from the plan. {fix}"),
-                1 => format!("1 of {all} differs from the plan{worst}. {fix}"),
-                many => format!("{many} of {all} differ from the plan{worst}. {fix}"),
-            }
+            let (what, many, worst) = match rows(check).count() {
+                0 => (format!("{settings} of the machine"), differs, ""),
+                many => (format!("{many} of {all}"), many, &*worst),
+            };
+            format!("{what} {} from the plan{worst}. {fix}", differ(many))
         }
         CouldNotBeDetermined => {
             let others = format!(" The others: {apply}");
@@ -119,20 +120,24 @@ fn verdict(check: &Check, apply: &str) -> String {
 
 /// The interfaces that would be better as planned; if there are none, those that are only as good.
 fn rows(check: &Check) -> impl Iterator<Item = &InterfaceReport> {
-    let is_worse = check.interfaces.iter().any(|one| one.state.differs());
-    check
-        .interfaces
-        .iter()
-        .filter(move |one| one.differ > 0 && (one.state.differs() || !is_worse))
+    let all = check.interfaces.iter();
+    let is_worse = all.clone().any(|one| one.state.differs());
+    all.filter(move |one| one.differ > 0 && (one.state.differs() || !is_worse))
 }
 
 /// A line for each interface that differs.
 fn by_interface(check: &Check, page: &mut Page) {
     let rows = rows(check).map(|one| {
-        let has_channels = check
+        let channels = check
             .channels
             .iter()
-            .any(|change| change.interface == one.name);
+            .filter(|change| change.interface == one.name);
+        let kinds = one
+            .kinds
+            .iter()
+            .map(|(&kind, &many)| of_kind(many, kind))
+            .chain(channels.map(|_| "channels".to_owned()))
+            .join(", ");
         let is_more = one.max_per_core > one.max_per_core_planned;
         let why = match one.changes.iter().find(|change| change.is_better()) {
             Some(change) if one.state == Untuned && !is_more => {
@@ -140,7 +145,6 @@ fn by_interface(check: &Check, page: &mut Page) {
             }
             _ => why(one, true),
         };
-        let kinds = kinds(&one.kinds, has_channels);
         let mut cells = [&*one.name, one.state.name(), &kinds, &why].map(Cell::from);
         cells[1].tone = tone(one.state);
         cells
@@ -148,10 +152,8 @@ fn by_interface(check: &Check, page: &mut Page) {
     let of_machine = check.reasons_of("").values().sum();
     let settings = count(of_machine, "setting");
     let of_machine = (of_machine > 0).then(|| ["machine", "-", &settings, ""].map(Cell::from));
-    let rows = rows.chain(of_machine).collect_vec();
-    if !rows.is_empty() {
-        page.columns(0, 0..0, ["INTERFACE", "STATE", "DIFFERS", "WHY"], rows);
-    }
+    let heads = ["INTERFACE", "STATE", "DIFFERS", "WHY"];
+    page.columns(0, 0..0, heads, rows.chain(of_machine));
 }
 
 /// Why settings differ that apply has set, with the interfaces and how many settings there are.
@@ -160,10 +162,15 @@ fn reasons(check: &Check, page: &mut Page) {
     for (reason, differs) in sorted(old.map(|one| (one.reason, one))) {
         let mut on = differs.iter().map(|one| &one.write.interface).dedup();
         let on = or([on.join(", ")], "the machine");
-        let detail = differs[0].detail.as_ref();
-        let detail = detail.filter(|_| differs.iter().map(|one| &one.detail).all_equal());
-        let (settings, detail) = (count(differs.len(), "setting"), with("; ", detail));
-        page.text(format!("{settings} of {on}: {}{detail}.", meaning(reason)));
+        let detail = differs[0]
+            .detail
+            .as_ref()
+            .filter(|_| differs.iter().map(|one| &one.detail).all_equal());
+        let (settings, meaning) = (count(differs.len(), "setting"), meaning(reason));
+        page.text(format!(
+            "{settings} of {on}: {meaning}{}.",
+            with("; ", detail)
+        ));
     }
 }
 

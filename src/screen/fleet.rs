@@ -3,16 +3,20 @@
 use itertools::Itertools as _;
 
 use crate::fleet::{Class, Deviation, Fleet, Shape};
-use crate::screen::{bracketed, count, sorted, when};
+use crate::screen::{bracketed, count, differ, sorted, when};
 
 /// `all`: also the hosts of each class and plan that are not odd.
 pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
     let mut out = headline(fleet) + when(!fleet.drift.is_empty(), "\n");
     for drift in &fleet.drift {
-        let state = drift.state.map_or("differs", |state| state.name());
-        let (hosts, reason) = (hosts(drift.count), drift.cause.reason);
-        let (by, names) = (bracketed(&drift.cause.by.join(", ")), list(&drift.hosts));
-        out += &format!("{state}: {hosts}, {reason}{by}\n{names}");
+        out += &format!(
+            "{}: {}, {}{}\n{}",
+            drift.state.map_or("differs", |state| state.name()),
+            hosts(drift.count),
+            drift.cause.reason,
+            bracketed([drift.cause.by.join(", ")]),
+            list(&drift.hosts)
+        );
     }
     for class in &fleet.classes {
         out += &of_class(class, all);
@@ -26,33 +30,35 @@ pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
 
 fn headline(fleet: &Fleet<'_>) -> String {
     let plans: usize = fleet.classes.iter().map(|class| class.plans.len()).sum();
-    let is_one = fleet.differ == 1;
+    let differ = differ(fleet.differ).to_owned() + " from the plan";
     let parts = [
-        (
-            fleet.differ,
-            if is_one {
-                "differs from the plan"
-            } else {
-                "differ from the plan"
-            },
-        ),
+        (fleet.differ, &*differ),
         (fleet.undetermined, "could not be determined"),
         (fleet.failed.len(), "could not be read"),
-    ];
-    let parts = parts.iter().filter(|(many, _)| *many > 0);
-    let parts = parts.map(|(many, what)| format!("; {} {what}", thousands(*many)));
+    ]
+    .into_iter()
+    .filter(|(many, _)| *many > 0)
+    .map(|(many, what)| format!("; {} {what}", thousands(many)));
     let classes = match fleet.classes.len() {
         1 => "1 class".to_owned(),
         classes => thousands(classes) + " classes",
     };
-    let (hosts, planned) = (hosts(fleet.hosts), thousands(fleet.planned));
-    let (plans, parts) = (count(plans, "plan"), parts.collect::<String>());
-    format!("{hosts}, {classes}, {plans}: {planned} as planned{parts}\n")
+    format!(
+        "{}, {classes}, {}: {} as planned{}\n",
+        hosts(fleet.hosts),
+        count(plans, "plan"),
+        thousands(fleet.planned),
+        parts.collect::<String>()
+    )
 }
 
 fn of_class(class: &Class<'_>, all: bool) -> String {
-    let (hosts, machine) = (hosts(class.count), machine(class.machine));
-    let mut out = format!("\nclass {}: {hosts}, {machine}\n", class.class);
+    let mut out = format!(
+        "\nclass {}: {}, {}\n",
+        class.class,
+        hosts(class.count),
+        machine(class.machine)
+    );
     if let Some(like) = class.like {
         let unlike = texts(&class.deviations, "other caches, distances or mask width");
         out += &format!("  unlike class {like}: {unlike}\n");
@@ -61,8 +67,8 @@ fn of_class(class: &Class<'_>, all: bool) -> String {
         if class.plans.len() > 1 {
             let why = texts(&plan.deviations, "other CPUs or queues by the policy");
             let unlike = format!(", unlike the first: {why}");
-            let (hash, hosts) = (&plan.hash, self::hosts(plan.count));
-            out += &format!("  plan {hash}: {hosts}{}\n", when(at > 0, &unlike));
+            let (hosts, unlike) = (hosts(plan.count), when(at > 0, &unlike));
+            out += &format!("  plan {}: {hosts}{unlike}\n", plan.hash);
         }
         if all || at > 0 || class.like.is_some() || class.count == 1 {
             out += &list(&plan.hosts);
@@ -93,9 +99,13 @@ fn machine(shape: &Shape) -> String {
         .take(MOST_DRIVERS)
         .map(|(driver, of)| format!("{} {driver}", of.len()))
         .chain((more > 0).then(|| format!("{more} more")));
-    let (cpus, cores) = (count(host.online.len(), "CPU"), count(host.cores, "core"));
-    let (nodes, drivers) = (count(host.nodes.len(), "node"), drivers.join(", "));
-    format!("{cpus}, {cores}, {nodes}; {drivers}")
+    format!(
+        "{}, {}, {}; {}",
+        count(host.online.len(), "CPU"),
+        count(host.cores, "core"),
+        count(host.nodes.len(), "node"),
+        drivers.join(", ")
+    )
 }
 
 fn hosts(many: usize) -> String {

@@ -34,13 +34,15 @@ pub fn flows(flows: &Flows) -> Page {
 
 /// `queue 3, IRQ 74, CPU 9 (node 1, L3 of 8-11); then RPS: CPU 10`.
 fn place(arrival: &Arrival) -> String {
-    let parts = [
-        with("ntuple filter ", arrival.filter),
-        with("queue ", arrival.queue),
-        with("IRQ ", arrival.irq),
-        with("CPU ", arrival.irq_cpu),
-    ];
-    let taken = joined(", ", parts.each_ref().map(String::as_str));
+    let taken = joined(
+        ", ",
+        [
+            &with("ntuple filter ", arrival.filter),
+            &with("queue ", arrival.queue),
+            &with("IRQ ", arrival.irq),
+            &with("CPU ", arrival.irq_cpu),
+        ],
+    );
     let around = joined(
         ", ",
         [&with("node ", arrival.node), &with("L3 of ", [&arrival.l3])],
@@ -52,9 +54,8 @@ fn place(arrival: &Arrival) -> String {
         }
         _ => String::new(),
     };
-    let known = taken + &then + &bracketed(&around);
-    let unknown = with("unknown: ", &arrival.missing);
-    joined("; then ", [&known, &unknown])
+    let known = taken + &then + &bracketed([around]);
+    joined("; then ", [&known, &with("unknown: ", &arrival.missing)])
 }
 
 fn spread(flows: &Flows, page: &mut Page) {
@@ -67,11 +68,17 @@ fn spread(flows: &Flows, page: &mut Page) {
         None => format!("{total}: none of their CPUs is known."),
     });
     let unknown = arrivals.clone().filter(|of| of.missing.is_some()).count();
-    if unknown > 0 {
-        page.line(count(unknown, "arrival") + " unknown: see below.");
-    }
-    if flows.local > 0 {
-        page.line(count(flows.local, "connection") + " of this machine with itself left out.");
+    for (many, what, then) in [
+        (unknown, "arrival", " unknown: see below."),
+        (
+            flows.local,
+            "connection",
+            " of this machine with itself left out.",
+        ),
+    ] {
+        if many > 0 {
+            page.line(count(many, what) + then);
+        }
     }
     let heads = ["INTERFACE", "QUEUE", "IRQ", "CPU", "NODE", "FLOWS"];
     let shares = flows.spread.iter().map(|share| {
@@ -100,13 +107,16 @@ fn spread(flows: &Flows, page: &mut Page) {
 }
 
 fn ports(found: &Ports) -> String {
-    let (interface, cpu, ports) = (&found.interface, found.cpu, &found.ports);
-    match &found.missing {
+    let Ports {
+        interface,
+        cpu,
+        ports,
+        missing,
+    } = found;
+    let ports = ports.iter().join(", ");
+    match missing {
         Some(missing) => format!("{interface}: unknown: {missing}"),
         None if ports.is_empty() => format!("{interface}: no source port arrives on CPU {cpu}"),
-        None => {
-            let ports = ports.iter().join(", ");
-            format!("{interface}: source ports that arrive on CPU {cpu}: {ports}")
-        }
+        None => format!("{interface}: source ports that arrive on CPU {cpu}: {ports}"),
     }
 }

@@ -2,8 +2,8 @@
 
 use itertools::Itertools as _;
 
-use crate::screen::page::{Column, FIGURES, Page};
-use crate::screen::{count, or, queue, rate, when, with};
+use crate::screen::page::{FIGURES, Page};
+use crate::screen::{count, or, queue, rate, with, within};
 use nicpin::report::compare::{Comparison, Figure, Spread};
 use nicpin::report::flow::{ArrivingConnections, Connections};
 use nicpin::report::measure::{CpuRates, InterfaceRates, MachineRates, Measure, TrafficRates};
@@ -16,32 +16,62 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
     let mut page = Page::default();
     let most = if all { usize::MAX } else { MOST_CPUS };
     page.text(machine(&measure.machine, measure.seconds));
-    let interfaces = measure.interfaces.iter();
     let share = |one: &InterfaceRates| one.local.unwrap_or(1.0);
-    let interfaces = interfaces.sorted_by(|a, b| share(a).total_cmp(&share(b)));
-    page.list(0, 2..usize::MAX, INTERFACES, interfaces.clone());
-    let rows = interfaces
+    let interfaces = measure
+        .interfaces
+        .iter()
+        .sorted_by(|a, b| share(a).total_cmp(&share(b)));
+    page.columns(
+        0,
+        2..usize::MAX,
+        [
+            "INTERFACE",
+            "NODE",
+            "RX",
+            "RX PKT/S",
+            "TX",
+            "TX PKT/S",
+            "DROPPED",
+            "IRQ/S",
+            "LOCAL",
+        ],
+        interfaces.clone().map(|one| {
+            let (of, irqs) = (&one.subject, one.vectors.first());
+            let traffic =
+                |cell: fn(&TrafficRates) -> String| or(one.traffic.as_ref().map(cell), "-");
+            [
+                of.name.clone(),
+                or(of.node, if of.kind.is_some() { "-" } else { "?" }),
+                traffic(|of| bits(of.rx_gbit_per_second)),
+                traffic(|of| rate(of.rx_packets_per_second)),
+                traffic(|of| bits(of.tx_gbit_per_second)),
+                traffic(|of| rate(of.tx_packets_per_second)),
+                traffic(|of| of.rx_dropped.saturating_add(of.tx_dropped).to_string()),
+                or(irqs.map(|_| rate(one.interrupts_per_second)), "-"),
+                or(irqs.and(one.local).map(percent), "-"),
+            ]
+        }),
+    );
+    let vectors = interfaces
         .flat_map(|one| one.vectors.iter().map(|of| (&one.subject.name, of)))
-        .filter(|(_, vector)| all || vector.interrupts > 0)
-        .map(|(name, vector)| {
-            let mut on = vector
-                .cpus
-                .iter()
-                .map(|on| format!("{}: {}", on.cpu, rate(on.per_second)));
+        .filter(|(_, vector)| all || vector.interrupts > 0);
+    page.columns(
+        0,
+        2..5,
+        ["INTERFACE", "QUEUE", "IRQ", "IRQ/S", "LOCAL", "BY CPU"],
+        vectors.map(|(name, of)| {
+            let cpus = of.cpus.iter();
             [
                 name.clone(),
-                queue(vector.vector.role, vector.vector.queue),
-                vector.vector.irq.to_string(),
-                rate(vector.per_second),
-                or(vector.local.map(percent), "-"),
-                on.join("  "),
+                queue(of.vector.role, of.vector.queue),
+                of.vector.irq.to_string(),
+                rate(of.per_second),
+                or(of.local.map(percent), "-"),
+                cpus.map(|on| format!("{}: {}", on.cpu, rate(on.per_second)))
+                    .join("  "),
             ]
-        })
-        .collect_vec();
-    if !rows.is_empty() {
-        let heads = ["INTERFACE", "QUEUE", "IRQ", "IRQ/S", "LOCAL", "BY CPU"];
-        page.columns(0, 2..5, heads, rows);
-    }
+        }),
+    );
     if let Some(connections) = measure.connections.as_ref().filter(|of| of.established > 0) {
         self::connections(&mut page, connections, most);
     }
@@ -59,60 +89,47 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
     if cpus.is_empty() {
         page.line("");
         page.line("No CPU took interrupts or packets.");
-    } else {
-        page.list(0, FIGURES, CPUS, cpus);
     }
+    page.columns(
+        0,
+        FIGURES,
+        [
+            "CPU", "NODE", "BUSY", "IN IRQ", "IRQ/S", "NET_RX/S", "NET_TX/S", "PKT/S", "RPS/S",
+            "DROPPED", "SQUEEZED",
+        ],
+        cpus.iter().map(|cpu| {
+            [
+                cpu.cpu.to_string(),
+                or(cpu.node, "-"),
+                percent(cpu.busy),
+                percent(cpu.softirq),
+                rate(cpu.interrupts_per_second),
+                rate(cpu.net_rx_per_second),
+                rate(cpu.net_tx_per_second),
+                rate(cpu.packets_per_second),
+                rate(cpu.rps_per_second),
+                cpu.dropped.to_string(),
+                cpu.squeezed.to_string(),
+            ]
+        }),
+    );
     if hidden > 0 {
         page.line(format!("{hidden} less busy CPUs: nicpin measure --all"));
     }
-    if measure.machine.loopback_packets_per_second > 0.0 {
-        let packets = rate(measure.machine.loopback_packets_per_second);
-        page.line(format!(
-            "The packets of the CPUs include {packets}/s of the loopback interface."
-        ));
-    }
+    let loopback = measure.machine.loopback_packets_per_second;
+    page.text(within(
+        "The packets of the CPUs include ",
+        (loopback > 0.0).then(|| rate(loopback)),
+        "/s of the loopback interface.",
+    ));
     page.notes([("", &*measure.notes)]);
     page
-}
-
-const INTERFACES: [Column<InterfaceRates>; 9] = [
-    ("INTERFACE", |one| one.subject.name.clone()),
-    ("NODE", |one| {
-        let of = &one.subject;
-        or(of.node, if of.kind.is_some() { "-" } else { "?" })
-    }),
-    ("RX", |one| traffic(one, |of| bits(of.rx_gbit_per_second))),
-    ("RX PKT/S", |one| {
-        traffic(one, |of| rate(of.rx_packets_per_second))
-    }),
-    ("TX", |one| traffic(one, |of| bits(of.tx_gbit_per_second))),
-    ("TX PKT/S", |one| {
-        traffic(one, |of| rate(of.tx_packets_per_second))
-    }),
-    ("DROPPED", |one| {
-        traffic(one, |of| {
-            of.rx_dropped.saturating_add(of.tx_dropped).to_string()
-        })
-    }),
-    ("IRQ/S", |one| {
-        or(
-            one.vectors.first().map(|_| rate(one.interrupts_per_second)),
-            "-",
-        )
-    }),
-    ("LOCAL", |one| {
-        or(one.vectors.first().and(one.local).map(percent), "-")
-    }),
-];
-
-fn traffic(one: &InterfaceRates, cell: fn(&TrafficRates) -> String) -> String {
-    or(one.traffic.as_ref().map(cell), "-")
 }
 
 /// The connections by the CPU that they are predicted to arrive on.
 fn connections(page: &mut Page, connections: &Connections, most: usize) {
     let total = count(connections.established, "connection");
-    let arrivals = &connections.arrivals;
+    let arrivals = &connections.arrivals[..];
     let sum = |is: fn(&&ArrivingConnections) -> bool| -> usize {
         arrivals.iter().filter(is).map(|of| of.connections).sum()
     };
@@ -122,60 +139,52 @@ fn connections(page: &mut Page, connections: &Connections, most: usize) {
     page.text(format!(
         "{total}: {near} arrive on the node of their process, {far} on another."
     ));
-    if !arrivals.is_empty() {
-        let rows = arrivals.iter().take(most);
-        page.list(2, 0..0, ARRIVALS, rows);
-    }
+    let rows = arrivals.iter().take(most).map(|of| {
+        [
+            of.interface.clone(),
+            of.cpu.to_string(),
+            or(of.node, "-"),
+            or(of.process_node, "-"),
+            of.connections.to_string(),
+        ]
+    });
+    let heads = ["INTERFACE", "CPU", "NODE", "PROCESS ON", "CONNECTIONS"];
+    page.columns(2, 0..0, heads, rows);
     if arrivals.len() > most {
         let hidden = arrivals.len() - most;
         page.line(format!("{hidden} less used CPUs: nicpin measure --all"));
     }
     for unknown in &connections.unknown {
-        let (name, number, missing) = (&unknown.interface, unknown.connections, &unknown.missing);
-        page.item("  ", format!("{name}: {number} unknown: {missing}"));
+        let (many, missing) = (unknown.connections, &unknown.missing);
+        page.item(
+            "  ",
+            format!("{}: {many} unknown: {missing}", unknown.interface),
+        );
     }
 }
 
-const ARRIVALS: [Column<ArrivingConnections>; 5] = [
-    ("INTERFACE", |of| of.interface.clone()),
-    ("CPU", |of| of.cpu.to_string()),
-    ("NODE", |of| or(of.node, "-")),
-    ("PROCESS ON", |of| or(of.process_node, "-")),
-    ("CONNECTIONS", |of| of.connections.to_string()),
-];
-
-const CPUS: [Column<CpuRates>; 11] = [
-    ("CPU", |cpu| cpu.cpu.to_string()),
-    ("NODE", |cpu| or(cpu.node, "-")),
-    ("BUSY", |cpu| percent(cpu.busy)),
-    ("IN IRQ", |cpu| percent(cpu.softirq)),
-    ("IRQ/S", |cpu| rate(cpu.interrupts_per_second)),
-    ("NET_RX/S", |cpu| rate(cpu.net_rx_per_second)),
-    ("NET_TX/S", |cpu| rate(cpu.net_tx_per_second)),
-    ("PKT/S", |cpu| rate(cpu.packets_per_second)),
-    ("RPS/S", |cpu| rate(cpu.rps_per_second)),
-    ("DROPPED", |cpu| cpu.dropped.to_string()),
-    ("SQUEEZED", |cpu| cpu.squeezed.to_string()),
-];
-
 fn machine(machine: &MachineRates, seconds: f64) -> String {
-    let [busy, in_softirqs] = [machine.busy_cpu_seconds, machine.softirq_cpu_seconds]
-        .map(|of| if seconds > 0.0 { of / seconds } else { 0.0 });
-    let (local, remote) = (machine.local_interrupts, machine.remote_interrupts);
+    let per_second = |of: f64| if seconds > 0.0 { of / seconds } else { 0.0 };
     #[allow(clippy::cast_precision_loss)] // counts beyond 2^53 are shares well enough
-    let share = percent(local as f64 / (local as f64 + remote as f64));
-    let local = format!("; {share} of the interrupts on the interfaces' own nodes");
-    let local = when(machine.local_interrupts > 0 || remote > 0, &local);
-    let costs = [
-        (machine.gbit_per_busy_cpu_second, "CPU second"),
-        (machine.gbit_per_softirq_cpu_second, "softirq CPU second"),
-    ]
-    .map(|(cost, what)| with("; ", cost.map(|cost| format!("{cost:.2} Gbit per {what}"))));
-    let (gbit, costs) = (gbit(machine.gbit_per_second), costs.concat());
-    let (dropped, squeezed) = (machine.dropped, machine.squeezed);
+    let [local, remote] = [machine.local_interrupts, machine.remote_interrupts].map(|of| of as f64);
+    let share = (local + remote > 0.0).then(|| percent(local / (local + remote)));
+    let cost =
+        |cost: Option<f64>, what| with("; ", cost.map(|cost| format!("{cost:.2} Gbit per {what}")));
     format!(
-        "In {seconds:.2} s: {gbit}{local}; {busy:.2} CPUs busy, {in_softirqs:.2} of them in interrupts and \
-         softirqs{costs}; {dropped} packets dropped, {squeezed} polls ended with work left."
+        "In {seconds:.2} s: {}{}; {:.2} CPUs busy, {:.2} of them in interrupts and softirqs{}{}; {} packets dropped, \
+         {} polls ended with work left.",
+        gbit(machine.gbit_per_second),
+        within(
+            "; ",
+            share,
+            " of the interrupts on the interfaces' own nodes"
+        ),
+        per_second(machine.busy_cpu_seconds),
+        per_second(machine.softirq_cpu_seconds),
+        cost(machine.gbit_per_busy_cpu_second, "CPU second"),
+        cost(machine.gbit_per_softirq_cpu_second, "softirq CPU second"),
+        machine.dropped,
+        machine.squeezed
     )
 }
 
@@ -205,15 +214,18 @@ fn percent(share: f64) -> String {
 pub fn compare(comparison: &Comparison) -> Page {
     let mut page = Page::default();
     page.text(what(comparison));
-    let sides = [("near", &comparison.near), ("far", &comparison.far)].map(|(name, side)| {
-        let (nodes, cpus) = (&side.nodes, side.cpus.short());
-        [
-            name.to_owned(),
-            format!("node {nodes}"),
-            format!("CPUs {cpus}"),
-        ]
-    });
-    page.table(2, sides);
+    let sides = [("near", &comparison.near), ("far", &comparison.far)];
+    page.table(
+        2,
+        sides.map(|(name, side)| {
+            let (node, cpus) = (&side.nodes, side.cpus.short());
+            [
+                name.to_owned(),
+                format!("node {node}"),
+                format!("CPUs {cpus}"),
+            ]
+        }),
+    );
     page.columns(0, 0..0, HEADER, comparison.figures.iter().flat_map(figure));
     page.notes([("", &*comparison.notes)]);
     page
@@ -248,31 +260,31 @@ const HEADER: [&str; 7] = [
 
 /// What came of it in throughput and CPU time, the command, and how often it ran.
 fn what(comparison: &Comparison) -> String {
-    let ratios = [
+    let mut ratios = [
         ("Gbit/s", "gbit_per_second"),
         ("CPU time of the machine", "busy_cpu_seconds"),
-    ];
-    let mut ratios = ratios.iter().filter_map(|(what, name)| {
+    ]
+    .iter()
+    .filter_map(|(what, name)| {
         let figure = comparison.figures.iter().find(|of| of.name == *name)?;
         Some(format!("{:.2} times the {what}", figure.far_to_near?))
     });
-    let (ratios, interface) = (ratios.join(", "), &comparison.interface);
-    let verdict = format!("Far from {interface}: {ratios}. ");
-    let verdict = when(!ratios.is_empty(), &verdict);
+    let verdict = format!("Far from {}: ", comparison.interface);
     let (near, far) = (comparison.near.runs.len(), comparison.far.runs.len());
-    let (runs, far) = (
+    let runs = if near == far {
+        "each".to_owned()
+    } else {
+        format!("near, {far} far")
+    };
+    let warmup = (comparison.warmup > 0).then_some(comparison.warmup);
+    format!(
+        "{}Ran {} near and far, {} {}{}, in alternating order.",
+        within(&verdict, [ratios.join(", ")], ". "),
+        comparison.command.join(" "),
         count(near, "run"),
-        if near == far {
-            "each"
-        } else {
-            &format!("near, {far} far")
-        },
-    );
-    let warmup = Some(comparison.warmup)
-        .filter(|&warmup| warmup > 0)
-        .map(|runs| format!(" after {runs} to warm up"));
-    let (command, warmup) = (comparison.command.join(" "), with("", warmup));
-    format!("{verdict}Ran {command} near and far, {runs} {far}{warmup}, in alternating order.")
+        runs,
+        within(" after ", warmup, " to warm up")
+    )
 }
 
 /// Two rows, near and far.
@@ -288,33 +300,26 @@ fn figure(figure: &Figure) -> [[String; 7]; 2] {
         "remote_interrupts" => ("interrupts remote", 0),
         other => (other, 0),
     };
-    let by = |deviation: Option<f64>, digits| {
-        with(
-            " ± ",
-            deviation.map(|deviation| format!("{deviation:.digits$}")),
-        )
+    let number = |number: Option<f64>, digits| number.map(|number| format!("{number:.digits$}"));
+    let mean = |mean, deviation, digits| {
+        or(number(mean, digits), "-") + &with(" ± ", number(deviation, digits))
     };
     let row = |name: &str, side: &str, spread: Option<Spread>, ratio: String| {
-        let cell = |of: fn(Spread) -> f64| {
-            or(spread.map(|spread| format!("{:.digits$}", of(spread))), "-")
-        };
-        let deviation = by(spread.and_then(|spread| spread.stddev), digits);
+        let cell = |of: fn(Spread) -> f64| or(number(spread.map(of), digits), "-");
+        let deviation = spread.and_then(|spread| spread.stddev);
         [
             name.to_owned(),
             side.to_owned(),
             cell(|spread| spread.median),
-            cell(|spread| spread.mean) + &deviation,
+            mean(spread.map(|spread| spread.mean), deviation, digits),
             cell(|spread| spread.min),
             cell(|spread| spread.max),
             ratio,
         ]
     };
-    let deviation = by(figure.far_to_near_stddev, 2);
-    let ratio = figure
-        .far_to_near
-        .map(|ratio| format!("{ratio:.2}{deviation}"));
+    let ratio = mean(figure.far_to_near, figure.far_to_near_stddev, 2);
     [
         row(name, "near", figure.near, String::new()),
-        row("", "far", figure.far, or(ratio, "-")),
+        row("", "far", figure.far, ratio),
     ]
 }

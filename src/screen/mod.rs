@@ -17,7 +17,7 @@ pub mod shell;
 pub mod status;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+
 use std::fmt::Display;
 use std::iter::once;
 use std::time::{Duration, UNIX_EPOCH};
@@ -100,19 +100,24 @@ pub(crate) fn or(value: impl IntoIterator<Item: Display>, other: &str) -> String
     }
 }
 
-/// `before` and the value; nothing where there is none or it is empty.
-pub(crate) fn with(before: &str, value: impl IntoIterator<Item: Display>) -> String {
+/// The value between two texts; nothing where there is none or it is empty.
+pub(crate) fn within(before: &str, value: impl IntoIterator<Item: Display>, after: &str) -> String {
     let text = or(value, "");
     if text.is_empty() {
         text
     } else {
-        format!("{before}{text}")
+        format!("{before}{text}{after}")
     }
 }
 
-/// The text in brackets; nothing where it is empty.
-pub(crate) fn bracketed(text: &str) -> String {
-    with(" (", Some(text)) + when(!text.is_empty(), ")")
+/// The same with a text before it.
+pub(crate) fn with(before: &str, value: impl IntoIterator<Item: Display>) -> String {
+    within(before, value, "")
+}
+
+/// The same in brackets.
+pub(crate) fn bracketed(value: impl IntoIterator<Item: Display>) -> String {
+    within(" (", value, ")")
 }
 
 /// The file of a setting, and how its value changes.
@@ -126,17 +131,18 @@ pub(crate) fn when(holds: bool, text: &str) -> &str {
 }
 
 /// The interface of a setting; `machine` where it is that of the whole machine.
-pub(crate) fn machine_or(interface: &str) -> &str {
-    if interface.is_empty() {
-        "machine"
-    } else {
-        interface
-    }
+pub(crate) fn machine_or(interface: &str) -> String {
+    or([interface], "machine")
 }
 
 /// `is` or `are`.
 pub(crate) fn is(many: usize) -> &'static str {
     if many == 1 { "is" } else { "are" }
+}
+
+/// `differs` or `differ`.
+pub(crate) fn differ(many: usize) -> &'static str {
+    if many == 1 { "differs" } else { "differ" }
 }
 
 /// The texts with `between` between them, without empty ones.
@@ -164,12 +170,8 @@ pub(crate) fn grouped<K: PartialEq, V>(
 }
 
 /// The same, in the order of the keys.
-pub(crate) fn sorted<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, Vec<V>> {
-    let mut groups: BTreeMap<K, Vec<V>> = BTreeMap::new();
-    for (key, value) in pairs {
-        groups.entry(key).or_default().push(value);
-    }
-    groups
+pub(crate) fn sorted<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    grouped(pairs.into_iter().sorted_by(|(a, _), (b, _)| a.cmp(b)))
 }
 
 /// CPUs for people: a whole node or the whole machine by its name, otherwise a short list.
@@ -290,9 +292,9 @@ pub(crate) fn heading(
     format!("{name}  {driver} {device}{speed}, node {node}{by}{colon} CPUs {cpus} ({cores})")
 }
 
-/// Settings by kind: `6 IRQs, 4 XPS`.
-pub(crate) fn kinds(counts: &BTreeMap<WriteKind, usize>, channels: bool) -> String {
-    let kinds = counts.iter().map(|(kind, &many)| match kind {
+/// How many settings of a kind there are: `6 IRQs`, `4 XPS`.
+pub(crate) fn of_kind(many: usize, kind: WriteKind) -> String {
+    match kind {
         Vector => count(many, "IRQ"),
         NapiThread => count(many, "thread"),
         Rps => format!("{many} RPS"),
@@ -302,9 +304,7 @@ pub(crate) fn kinds(counts: &BTreeMap<WriteKind, usize>, channels: bool) -> Stri
         Rss => "RSS".to_owned(),
         Sysctl => "flow table".to_owned(),
         Ntuple => "ntuple".to_owned(),
-    });
-    let channels = channels.then(|| "channels".to_owned());
-    kinds.chain(channels).join(", ")
+    }
 }
 
 /// A link's speed in few characters: `40G`, `2.5G`, `100M`.

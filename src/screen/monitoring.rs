@@ -6,13 +6,13 @@ use std::fmt::Display;
 
 use itertools::Itertools as _;
 
-use crate::screen::{bracketed, count, message, printable, sorted, when, with};
+use crate::screen::{bracketed, count, joined, message, or, printable, sorted, when, with, within};
 use nicpin::machine::setting::IRQ_FILES;
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Same};
 use nicpin::report::check::PluginStatus::{Critical, Warning};
 use nicpin::report::check::{Check, PluginStatus, Thresholds};
 use nicpin::report::difference::Reason;
-use nicpin::report::interface::{InterfaceReport, InterfaceState};
+use nicpin::report::interface::InterfaceState;
 use nicpin::report::run::Watcher;
 
 /// When the machine was last found in the planned state.
@@ -28,137 +28,114 @@ pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u6
     );
     let interfaces = check.interfaces.iter().sorted_by_key(|one| &one.name);
     // The label that `node_exporter`'s `node_network_*` have.
-    let of_states = interfaces
-        .clone()
-        .map(|one| sample(&[("device", &one.name)], one.state as u8));
-    let shares = interfaces
-        .clone()
-        .filter_map(|one| Some(sample(&[("device", &one.name)], one.local_share()?)));
-    let is = |holds: bool| vec![sample(&[], u8::from(holds))];
-    let families = [
-        (
-            "nicpin_build_info",
-            "The version of nicpin.",
-            vec![sample(&[("version", env!("CARGO_PKG_VERSION"))], 1)],
-        ),
-        (
-            "nicpin_plan_info",
-            "The hardware class of the machine and the hash of its plan.",
-            vec![sample(&[("class", &check.class), ("hash", &check.hash)], 1)],
-        ),
-        (
-            "nicpin_check_success",
-            "Whether the state of all interfaces could be determined (1) or not (0).",
-            is(check.verdict != CouldNotBeDetermined),
-        ),
-        (
-            "nicpin_as_planned",
-            "Whether the machine is in the planned state (1) or not (0).",
-            is(check.verdict == Same),
-        ),
-        (
-            "nicpin_different_channels",
-            "Interfaces whose number of channels is not as planned.",
-            vec![sample(&[], check.channels.len())],
-        ),
-        ("nicpin_interface_state", &state, of_states.collect()),
-        (
-            "nicpin_interface_local_ratio",
-            "The share of the interface's queue vectors that interrupt CPUs of its own node.",
-            shares.collect(),
-        ),
-        (
-            "nicpin_different_settings",
-            "Settings that differ from the plan, by reason; without device: settings of the whole machine.",
-            differences(check, interfaces.clone()),
-        ),
-        (
-            "nicpin_interface_contended_vectors",
-            "Vectors that nicpin watch does not restore for a while, because something else moved them again and again.",
-            watcher.map_or(Vec::new(), |watcher| contended(watcher, interfaces)),
-        ),
-        (
-            "nicpin_restores_total",
-            "How often nicpin watch has restored the planned state since it started.",
-            watcher
-                .iter()
-                .map(|watcher| sample(&[], watcher.restores))
-                .collect(),
-        ),
-        (
-            LAST_SUCCESS,
-            "When the machine was last found in the planned state, in seconds since 1970.",
-            last_success
-                .iter()
-                .map(|seconds| sample(&[], seconds))
-                .collect(),
-        ),
-    ];
-    let mut out = String::new();
-    for (name, help, samples) in families {
-        if !samples.is_empty() {
-            let kind = if name.ends_with("_total") {
-                "counter"
-            } else {
-                "gauge"
-            };
-            out += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
-        }
-        for sample in samples {
-            out += &format!("{name}{sample}\n");
-        }
-    }
-    out
-}
-
-/// The labels and the value of a sample, after the name of its family.
-fn sample(labels: &[(&str, &str)], value: impl Display) -> String {
-    let labels = labels
-        .iter()
-        .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
-    let labels = with("{", Some(labels.collect_vec().join(",")));
-    format!("{labels}{} {value}", when(!labels.is_empty(), "}"))
-}
-
-fn differences<'a>(
-    check: &Check,
-    interfaces: impl Iterator<Item = &'a InterfaceReport>,
-) -> Vec<String> {
+    let device = |name| ("device", name);
     // An unknown reason makes the state unknown, which is what alerts look at.
     let known = Reason::ALL
         .into_iter()
         .filter(|reason| *reason != Reason::Unknown);
-    let each = interfaces.cartesian_product(known).map(|(one, reason)| {
-        let labels = [("device", &*one.name), ("reason", reason.name())];
-        sample(
-            &labels,
-            one.reasons.get(&reason).copied().unwrap_or_default(),
-        )
-    });
+    let of_each = interfaces
+        .clone()
+        .cartesian_product(known)
+        .map(|(one, reason)| (&*one.name, reason, *one.reasons.get(&reason).unwrap_or(&0)));
     let of_machine = check
         .reasons_of("")
         .into_iter()
-        .map(|(reason, many)| sample(&[("reason", reason.name())], many));
-    each.chain(of_machine).collect()
+        .map(|(reason, many)| ("", reason, many));
+    let contended = watcher.map(|watcher| {
+        let none = interfaces.clone().map(|one| (&*one.name, 0));
+        let left = watcher
+            .left_alone
+            .iter()
+            .map(|left| &left.setting)
+            .map(|of| (&*of.interface, u32::from(of.path.starts_with(IRQ_FILES))));
+        sorted(none.chain(left))
+            .into_iter()
+            .map(|(name, vectors)| ([device(name)], vectors.iter().sum::<u32>()))
+    });
+    [
+        family(
+            "nicpin_build_info",
+            "The version of nicpin.",
+            [([("version", env!("CARGO_PKG_VERSION"))], 1)],
+        ),
+        family(
+            "nicpin_plan_info",
+            "The hardware class of the machine and the hash of its plan.",
+            [([("class", &*check.class), ("hash", &check.hash)], 1)],
+        ),
+        family(
+            "nicpin_check_success",
+            "Whether the state of all interfaces could be determined (1) or not (0).",
+            [([], u8::from(check.verdict != CouldNotBeDetermined))],
+        ),
+        family(
+            "nicpin_as_planned",
+            "Whether the machine is in the planned state (1) or not (0).",
+            [([], u8::from(check.verdict == Same))],
+        ),
+        family(
+            "nicpin_different_channels",
+            "Interfaces whose number of channels is not as planned.",
+            [([], check.channels.len())],
+        ),
+        family(
+            "nicpin_interface_state",
+            &state,
+            interfaces
+                .clone()
+                .map(|one| ([device(&one.name)], one.state as u8)),
+        ),
+        family(
+            "nicpin_interface_local_ratio",
+            "The share of the interface's queue vectors that interrupt CPUs of its own node.",
+            interfaces.filter_map(|one| Some(([device(&one.name)], one.local_share()?))),
+        ),
+        family(
+            "nicpin_different_settings",
+            "Settings that differ from the plan, by reason; without device: settings of the whole machine.",
+            of_each
+                .chain(of_machine)
+                .map(|(name, reason, many)| ([device(name), ("reason", reason.name())], many)),
+        ),
+        family(
+            "nicpin_interface_contended_vectors",
+            "Vectors that nicpin watch does not restore for a while, because something else moved them again and again.",
+            contended.into_iter().flatten(),
+        ),
+        family(
+            "nicpin_restores_total",
+            "How often nicpin watch has restored the planned state since it started.",
+            watcher.map(|watcher| ([], watcher.restores)),
+        ),
+        family(
+            LAST_SUCCESS,
+            "When the machine was last found in the planned state, in seconds since 1970.",
+            last_success.map(|seconds| ([], seconds)),
+        ),
+    ]
+    .concat()
 }
 
-fn contended<'a>(
-    watcher: &Watcher,
-    interfaces: impl Iterator<Item = &'a InterfaceReport>,
-) -> Vec<String> {
-    let none = interfaces.map(|one| (&one.name, false));
-    let left = watcher
-        .left_alone
-        .iter()
-        .map(|left| &left.setting)
-        .map(|of| (&of.interface, of.path.starts_with(IRQ_FILES)));
-    sorted(none.chain(left))
-        .into_iter()
-        .map(|(name, are_vectors)| {
-            let vectors = are_vectors.into_iter().filter(|is_vector| *is_vector);
-            sample(&[("device", name)], vectors.count())
-        })
-        .collect()
+/// The samples of a family, their labels and values, below its help and type; nothing without samples. A label without a
+/// value is left out.
+fn family<'a, const N: usize>(
+    name: &str,
+    help: &str,
+    samples: impl IntoIterator<Item = ([(&'a str, &'a str); N], impl Display)>,
+) -> String {
+    let is_counter = name.ends_with("_total");
+    let kind = if is_counter { "counter" } else { "gauge" };
+    let samples = samples.into_iter().map(|(labels, value)| {
+        let mut labels = labels
+            .iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
+        format!("{name}{} {value}\n", within("{", [labels.join(",")], "}"))
+    });
+    with(
+        &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"),
+        samples,
+    )
 }
 
 /// The time of the last success in metrics that were printed before.
@@ -184,11 +161,11 @@ pub fn line(check: Result<&Check, &str>, thresholds: Thresholds) -> String {
     let plain = |text: &str| message(text).replace('|', "/");
     let (status, text) = match check {
         Ok(check) => {
-            let (text, data) = (
-                plain(&text(check, thresholds)),
-                performance_data(check, thresholds),
-            );
-            (thresholds.judge(check), format!("{text} | {data}"))
+            let (text, data) = (text(check, thresholds), performance_data(check, thresholds));
+            (
+                thresholds.judge(check),
+                format!("{} | {data}", plain(&text)),
+            )
         }
         Err(error) => (PluginStatus::Unknown, plain(error)),
     };
@@ -196,48 +173,48 @@ pub fn line(check: Result<&Check, &str>, thresholds: Thresholds) -> String {
 }
 
 fn text(check: &Check, thresholds: Thresholds) -> String {
-    let mut parts = Vec::new();
-    for one in &check.interfaces {
+    let wrong = check.interfaces.iter().filter_map(|one| {
         let share = one.local_percent();
-        let status = thresholds.judge_share(share);
-        let range = match status {
+        let range = match thresholds.judge_share(share) {
             Warning => thresholds.warning,
             Critical => thresholds.critical,
             _ => None,
         };
-        let outside = share.zip(range);
-        let outside =
-            outside.map(|(share, range)| format!("{} % local (range {range})", rounded(share)));
-        if one.state.is_alarming() || status != PluginStatus::Ok {
-            let (name, state) = (&one.name, one.state.name());
-            parts.push(format!("{name} is {state}{}", with(", ", outside)));
-        }
-    }
-    let more = parts.len().saturating_sub(MOST);
-    parts.truncate(MOST);
-    parts.extend((more > 0).then(|| format!("+{more} more interfaces")));
-    if !check.unknown.is_empty() {
-        let unknown = check.unknown.iter().map(|one| &one.interface).join(", ");
-        parts.push(unknown + " could not be determined");
-    }
+        let outside = share
+            .zip(range)
+            .map(|(share, range)| format!(", {} % local (range {range})", rounded(share)));
+        let is_wrong = one.state.is_alarming() || outside.is_some();
+        is_wrong.then(|| format!("{} is {}{}", one.name, one.state.name(), or(outside, "")))
+    });
+    let more = wrong.clone().count().saturating_sub(MOST);
     let differ = check.differ();
-    if differ > 0 {
-        let reasons = check.reasons();
-        let reasons = reasons
-            .iter()
-            .map(|(reason, many)| format!("{} {many}", reason.name()))
-            .join(", ");
-        let all = count(check.same + differ, "setting");
-        let but = when(check.verdict == Same, ", but as good");
-        let reasons = bracketed(&reasons);
-        parts.push(format!("{differ} of {all} not as planned{but}{reasons}"));
+    let mut reasons = check
+        .reasons()
+        .into_iter()
+        .map(|(reason, many)| format!("{} {many}", reason.name()));
+    let settings = if differ > 0 {
+        format!(
+            "{differ} of {} not as planned{}{}",
+            count(check.same + differ, "setting"),
+            when(check.verdict == Same, ", but as good"),
+            bracketed([reasons.join(", ")])
+        )
     } else {
-        parts.push(count(check.same, "setting") + " as planned");
-    }
-    if !check.unmovable.is_empty() {
-        parts.push(count(check.unmovable.len(), "vector") + " cannot be moved");
-    }
-    parts.join(", ")
+        count(check.same, "setting") + " as planned"
+    };
+    let unknown = check.unknown.iter().map(|one| &one.interface).join(", ");
+    let fixed = check.unmovable.len();
+    let fixed = (fixed > 0).then(|| count(fixed, "vector"));
+    joined(
+        ", ",
+        [
+            &wrong.take(MOST).join(", "),
+            &within("+", (more > 0).then_some(more), " more interfaces"),
+            &within("", [unknown], " could not be determined"),
+            &settings,
+            &within("", fixed, " cannot be moved"),
+        ],
+    )
 }
 
 /// `'label'=value[UOM];warning;critical;minimum;maximum`, separated by spaces.

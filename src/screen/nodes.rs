@@ -5,7 +5,7 @@ use std::iter::once;
 use itertools::Itertools as _;
 
 use crate::screen::page::{FIGURES, Page};
-use crate::screen::{count, or};
+use crate::screen::{count, joined, or, within};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Neighbour;
 use nicpin::machine::topology::Rate;
@@ -37,18 +37,14 @@ pub fn nodes(nodes: &Nodes) -> Page {
     });
     page.columns(0, 0..0, heads, rows);
     let unknown = devices(&nodes.unknown, &nodes.unknown_neighbours);
-    if !unknown.is_empty() {
-        page.text(format!("On no known node: {unknown}."));
-    }
+    page.text(within("On no known node: ", [unknown], "."));
     for node in all {
         for (cpus, what) in [
             (&node.isolated, "isolated or nohz_full"),
             (&node.exclusive, "in exclusive cpuset partitions"),
         ] {
-            if !cpus.is_empty() {
-                let (cpus, node) = (cpus.short(), node.node);
-                page.text(format!("CPUs {cpus} of node {node} are {what}."));
-            }
+            let are = format!(" of node {} are {what}.", node.node);
+            page.text(within("CPUs ", [cpus.short()], &are));
         }
     }
     let to = || all.iter().map(|to| to.node);
@@ -64,11 +60,12 @@ pub fn nodes(nodes: &Nodes) -> Page {
     );
     if all.iter().any(|node| node.usage.pages.is_some()) {
         let rows = all.iter().map(|node| {
-            let pages = node.usage.pages;
-            let counts =
-                pages.map(|p| [p.hit, p.miss, p.foreign, p.interleave_hit, p.local, p.other]);
-            let cells = (0..COUNTERS.len()).map(|at| or(counts.map(|counts| counts[at]), "-"));
-            (format!("node {}", node.node), cells.collect())
+            let counts = node
+                .usage
+                .pages
+                .map(|p| [p.hit, p.miss, p.foreign, p.interleave_hit, p.local, p.other].map(Some));
+            let cells = counts.unwrap_or_default().map(|count| or(count, "-"));
+            (format!("node {}", node.node), cells.into())
         });
         matrix(&mut page, "PAGES", COUNTERS.map(str::to_owned), rows);
     }
@@ -80,15 +77,11 @@ pub fn nodes(nodes: &Nodes) -> Page {
 
 /// Interfaces with their drivers, and how many others there are.
 fn devices(interfaces: &[NodeInterface], others: &[Neighbour]) -> String {
-    let others = Some(counts(others)).filter(|others| !others.is_empty());
-    interfaces
+    let interfaces = interfaces
         .iter()
-        .map(|interface| {
-            let driver = or(&interface.driver, "no driver");
-            format!("{} ({driver})", interface.name)
-        })
-        .chain(others)
-        .join(", ")
+        .map(|one| format!("{} ({})", one.name, or(&one.driver, "no driver")))
+        .join(", ");
+    joined(", ", [&interfaces, &counts(others)])
 }
 
 /// `338 MiB`, `62.5 GiB`.
@@ -110,13 +103,11 @@ fn matrix(
     rows: impl IntoIterator<Item = (String, Vec<String>)>,
 ) {
     let heads = (head.to_owned(), columns.into_iter().collect());
-    let rows = once(heads).chain(rows);
+    let rows = once(heads)
+        .chain(rows)
+        .map(|(name, cells)| once(name).chain(cells));
     page.line("");
-    page.aligned(
-        0,
-        FIGURES,
-        rows.map(|(name, cells)| once(name).chain(cells)),
-    );
+    page.aligned(0, FIGURES, rows);
 }
 
 /// The names in `/sys/devices/system/node/nodeN/numastat`, in the kernel's order.
@@ -139,12 +130,12 @@ fn bandwidth(page: &mut Page, rates: &[Rate]) {
     let rows = rates.chunk_by(|a, b| a.cpus_of == b.cpus_of).map(|row| {
         let cells = memory.iter().map(|&node| {
             let rate = row.iter().find(|rate| rate.memory_of == node);
-            // Tenths of GB, rounded down.
-            let tenths = rate.map(|rate| rate.bytes_per_second / 100_000_000);
-            or(
-                tenths.map(|tenths| format!("{}.{}", tenths / 10, tenths % 10)),
-                "-",
-            )
+            let text = rate.map(|rate| {
+                // Tenths of GB, rounded down.
+                let tenths = rate.bytes_per_second / 100_000_000;
+                format!("{}.{}", tenths / 10, tenths % 10)
+            });
+            or(text, "-")
         });
         let (cpus, threads) = (row[0].cpus_of, count(row[0].threads, "thread"));
         (format!("CPUs of {cpus} ({threads})"), cells.collect())
@@ -162,11 +153,9 @@ pub fn binding(name: &str, binding: &Binding, left: Option<&CpuSet>) -> Page {
         Local => "the node of the CPU that it runs on".to_owned(),
     };
     let mut page = Page::default();
+    let cpus = format!("{} ({})", binding.cpus.short(), binding.why);
     page.item("node    ", format!("{}, for {name}", binding.nodes));
-    page.item(
-        "CPUs    ",
-        format!("{} ({})", binding.cpus.short(), binding.why),
-    );
+    page.item("CPUs    ", cpus);
     page.item("memory  ", memory);
     for note in binding_notes(binding, left) {
         page.item("note    ", note);

@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Color, Style};
 use itertools::Itertools as _;
 
 use self::Tone::{Alarm, Good, Plain, Warning};
-use crate::screen::{grouped, joined, printable, when, with};
+use crate::screen::{grouped, joined, printable, when, with, within};
 use nicpin::machine::wording::selector;
 use nicpin::plan::{MEASURES, Note, Score};
 
@@ -66,19 +66,19 @@ impl<T: Into<String>> From<T> for Cell {
 
 /// Lines, items and tables, from top to bottom.
 #[derive(Default)]
-pub struct Page(Vec<Block>);
+pub struct Page {
+    blocks: Vec<Block>,
+    /// Why the command failed, which `--quiet` does not leave out.
+    pub failures: Vec<String>,
+}
 
 enum Block {
     /// Printed as it is, however long.
     Line(String),
     /// A label, and a text that continues below itself.
     Item(String, String),
-    Table {
-        indent: usize,
-        /// The columns that are aligned to the right.
-        right: Range<usize>,
-        rows: Vec<Vec<Cell>>,
-    },
+    /// Its indent, the columns that are aligned to the right, and its rows.
+    Table(usize, Range<usize>, Vec<Vec<Cell>>),
 }
 
 /// All columns of a table but the first, aligned to the right.
@@ -87,7 +87,7 @@ pub const FIGURES: Range<usize> = 1..usize::MAX;
 impl Page {
     /// A line that is never broken, such as a command to be copied.
     pub fn line(&mut self, text: impl Into<String>) {
-        self.0.push(Block::Line(text.into()));
+        self.blocks.push(Block::Line(text.into()));
     }
 
     /// A text, broken where the screen ends.
@@ -95,9 +95,19 @@ impl Page {
         self.item("", text);
     }
 
-    /// A text that continues below itself, after its label.
+    /// A text that continues below itself, after its label; nothing where there is no text.
     pub fn item(&mut self, label: impl Into<String>, text: impl Into<String>) {
-        self.0.push(Block::Item(label.into(), text.into()));
+        let text = text.into();
+        if !text.is_empty() {
+            self.blocks.push(Block::Item(label.into(), text));
+        }
+    }
+
+    /// The same about something that failed.
+    pub fn failure(&mut self, label: &str, text: impl Into<String>) {
+        let text = text.into();
+        self.failures.push(format!("{label}{text}"));
+        self.item(label, text);
     }
 
     /// Aligned columns, each as wide as its widest cell. The last cell of a row continues below itself.
@@ -108,7 +118,7 @@ impl Page {
         self.aligned(indent, 0..0, rows);
     }
 
-    /// Rows below their headings; what is not indented, after an empty line.
+    /// Rows, if there are any, below their headings; what is not indented, after an empty line.
     pub fn columns<const N: usize, C: Into<Cell>>(
         &mut self,
         indent: usize,
@@ -116,29 +126,13 @@ impl Page {
         heads: [&str; N],
         rows: impl IntoIterator<Item = [C; N]>,
     ) {
-        if indent == 0 {
-            self.line("");
+        let mut rows = rows.into_iter().map(|row| row.map(Into::into)).peekable();
+        if rows.peek().is_some() {
+            if indent == 0 {
+                self.line("");
+            }
+            self.aligned(indent, right, once(heads.map(Cell::from)).chain(rows));
         }
-        let rows = rows.into_iter().map(|row| row.map(Into::into));
-        self.aligned(indent, right, once(heads.map(Cell::from)).chain(rows));
-    }
-
-    /// The same, made of columns.
-    pub fn list<'a, const N: usize, T: 'a>(
-        &mut self,
-        indent: usize,
-        right: Range<usize>,
-        columns: [Column<T>; N],
-        rows: impl IntoIterator<Item = &'a T>,
-    ) {
-        let heads = columns.map(|(head, _)| head);
-        self.columns(
-            indent,
-            right,
-            heads,
-            rows.into_iter()
-                .map(|row| columns.map(|(_, cell)| cell(row))),
-        );
     }
 
     /// Rows, some columns of which are aligned to the right. If the last one is, too, columns that do not fit the screen
@@ -155,47 +149,31 @@ impl Page {
             .into_iter()
             .map(|row| row.into_iter().map(Into::into).collect())
             .collect_vec();
-        if !rows.is_empty() {
-            self.0.push(Block::Table {
-                indent,
-                right,
-                rows,
-            });
-        }
+        self.blocks.push(Block::Table(indent, right, rows));
     }
 
     /// A sentence on every measure that the plan changes: those of the objective in its order, then others. None if there
     /// is none.
     pub(crate) fn gain(&mut self, now: &Score, planned: &Score) {
         let both = [now, planned];
-        let local = now.local.zip(planned.local).and_then(|(now, planned)| {
-            let percent = [now, planned].map(|share| (share * 100.0).floor());
-            change("local queues", percent, "%", true)
-        });
-        let measures = MEASURES.iter().filter_map(|measure| {
-            let both = both.map(|score| (measure.of)(score) / measure.unit);
+        let local = both.map(|score| Some((score.local? * 100.0).floor()));
+        let isolated = both.map(|score| Some(score.on_isolated));
+        let local_rdma = both.map(|score| Some(score.rdma.as_ref()?.local));
+        let most_rdma = both.map(|score| Some(score.rdma.as_ref()?.max_per_core));
+        let measures = MEASURES.iter().map(|measure| {
+            let both = both.map(|score| Some((measure.of)(score) / measure.unit));
             change(measure.what, both, "", false)
         });
-        let isolated = both.map(|score| score.on_isolated);
-        let isolated = change("IRQs on isolated CPUs", isolated, "", false);
-        let rdma = now.rdma.as_ref().zip(planned.rdma.as_ref());
-        let local_rdma = rdma.and_then(|(now, planned)| {
-            change("local RDMA IRQs", [now.local, planned.local], "", true)
-        });
-        let most_rdma = rdma.and_then(|(now, planned)| {
-            let most = [now.max_per_core, planned.max_per_core];
-            change("RDMA IRQs on the busiest core", most, "", false)
-        });
-        let gain = local
-            .into_iter()
+        let gain = once(change("local queues", local, "%", true))
             .chain(measures)
-            .chain(isolated)
-            .chain(local_rdma)
-            .chain(most_rdma)
+            .chain([
+                change("IRQs on isolated CPUs", isolated, "", false),
+                change("local RDMA IRQs", local_rdma, "", true),
+                change("RDMA IRQs on the busiest core", most_rdma, "", false),
+            ])
+            .flatten()
             .join(", ");
-        if !gain.is_empty() {
-            self.text(format!("With the plan: {gain}."));
-        }
+        self.text(within("With the plan: ", [gain], "."));
     }
 
     /// Notes by what they are about, and what follows from them: one for all interfaces of which the same is to be said.
@@ -215,26 +193,27 @@ impl Page {
             .flat_map(|(about, notes)| notes.iter().map(move |note| (about, note)));
         let groups = grouped(notes.map(|(about, note)| {
             let advice = note.advice();
-            let is_optional = advice.as_ref().is_some_and(|advice| advice.optional);
-            let label = if is_optional {
-                ("Advice", "Try")
-            } else {
-                ("Note", "Fix")
+            let labels = match &advice {
+                Some(advice) if advice.optional => ["Advice: ", "Try: "],
+                _ => ["Note: ", "Fix: "],
             };
             let (command, subject) = match note.command() {
                 Some((command, interface)) => (command, Some(selector(interface))),
                 None => (with("", advice.map(|advice| advice.text)), None),
             };
-            ((note.to_string(), label, command), (about, subject))
+            ((note.to_string(), labels, command), (about, subject))
         }));
-        for ((text, (label, follow), command), of) in groups.iter().take(most) {
-            let about = of.iter().map(|(about, _)| *about);
-            let about = about.filter(|about| !about.is_empty()).join(", ");
+        for ((text, [label, follow], command), of) in groups.iter().take(most) {
+            let about = of
+                .iter()
+                .map(|(about, _)| *about)
+                .filter(|about| !about.is_empty())
+                .join(", ");
             let subjects = of.iter().filter_map(|(_, subject)| subject.as_deref());
-            let command = std::iter::once(&**command).chain(subjects).join(" ");
-            let then = joined(": ", [when(!command.is_empty(), follow), &command]);
+            let command = once(&**command).chain(subjects).join(" ");
             let text = joined(": ", [&about, text]);
-            self.item(format!("{indent}{label}: "), joined(". ", [&text, &then]));
+            let text = joined(". ", [&text, &with(follow, [command])]);
+            self.item(format!("{indent}{label}"), text);
         }
         groups.len().saturating_sub(most)
     }
@@ -247,7 +226,7 @@ impl Page {
             at: 0,
             gap: 0,
         };
-        for block in &self.0 {
+        for block in &self.blocks {
             match block {
                 Block::Line(text) => {
                     out.put(text, Plain);
@@ -260,30 +239,26 @@ impl Page {
                     let cells = [begin.trim_end(), text].map(Cell::from);
                     out.row(&cells, |_, _| (0, blanks));
                 }
-                Block::Table {
-                    indent,
-                    right,
-                    rows,
-                } => out.table(*indent, right, rows),
+                Block::Table(indent, right, rows) => out.table(*indent, right, rows),
             }
         }
         out.out
     }
 }
 
-/// A measure that a plan changes; `less`: whether less of it is worse.
+/// A measure that a plan changes, now and planned; `less`: whether less of it is worse.
 fn change<T: PartialOrd + Display>(
     what: &str,
-    [now, planned]: [T; 2],
+    both: [Option<T>; 2],
     unit: &str,
     less: bool,
 ) -> Option<String> {
+    let [Some(now), Some(planned)] = both else {
+        return None;
+    };
     let worse = when((planned < now) == less, " (worse)");
     (now != planned).then(|| format!("{what} {now}{unit}\u{a0}->\u{a0}{planned}{unit}{worse}"))
 }
-
-/// A heading, and the cell below it.
-pub type Column<T> = (&'static str, fn(&T) -> String);
 
 /// Cells wider than this do not widen their column.
 const WIDEST: usize = 48;

@@ -1,7 +1,6 @@
 //! A plan as text: a line for each run of queues whose CPUs follow one pattern; on request one for each queue, with the
 //! reasons.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
@@ -10,16 +9,18 @@ use serde::Serialize;
 use self::Detail::{Queues, Reasons, Runs};
 use crate::screen::page::{Page, Screen};
 use crate::screen::{
-    bracketed, count, grouped, heading, joined, listed, or, places, ranges, role_word, sizes,
-    unbroken, when, with, written,
+    count, grouped, heading, joined, listed, or, places, ranges, role_word, sizes, unbroken, when,
+    with, within, written,
 };
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
 use nicpin::machine::Role::{Rx, Tx};
 use nicpin::machine::Source::{Name, Netlink, Order};
-use nicpin::machine::setting::{on_or_off, queue_file, shown};
+use nicpin::machine::setting::{on_or_off, queue_file};
 use nicpin::plan::NodeSource::{LocalCpulist, Nearest, NumaNode, Policy, SingleNode, Unknown};
-use nicpin::plan::{HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector};
+use nicpin::plan::{
+    ChannelChange, HostSummary, LeftOut, Plan, PlannedInterface, PlannedThread, PlannedVector,
+};
 
 /// How much is shown.
 #[derive(Clone, Copy, PartialEq)]
@@ -43,12 +44,11 @@ pub fn plan(plan: &Plan, detail: Detail, masks: bool, apply: &str) -> Page {
     let mut page = Page::default();
     let all = count(plan.writes.len() + plan.unchanged, "setting");
     page.text(match plan.writes.len() {
-        0 if plan.unchanged == 0 => "There is no setting to plan.".to_owned(),
+        0 if plan.unchanged == 0 => "There is no setting to plan.".into(),
         0 => format!("{all} as planned; none would change."),
         writes => format!("{writes} of {all} would change. Apply: {}", unbroken(apply)),
     });
-    for change in &plan.channels {
-        let (command, why) = (&change.command, &change.why);
+    for ChannelChange { command, why, .. } in &plan.channels {
         let text = format!("{command}: {why}; the rest is planned again for the new queues");
         page.item("Channels: ", text);
     }
@@ -57,14 +57,19 @@ pub fn plan(plan: &Plan, detail: Detail, masks: bool, apply: &str) -> Page {
         interface(&mut page, plan, one, detail);
     }
     page.line("");
+    let writes = plan.writes.iter();
     if masks && !plan.writes.is_empty() {
-        let masks = plan.writes.iter();
-        page.table(0, masks.map(|of| written(&of.path, &of.current, &of.value)));
+        page.table(
+            0,
+            writes
+                .clone()
+                .map(|of| written(&of.path, &of.current, &of.value)),
+        );
         page.line("");
     }
-    for write in plan.writes.iter().filter(|of| of.interface.is_empty()) {
-        let (file, now, planned) = (shown(&write.path), &write.current, &write.value);
-        page.text(format!("{file}: {now} -> {planned} ({}).", write.why));
+    for write in writes.filter(|of| of.interface.is_empty()) {
+        let [file, change] = written(&write.path, &write.current, &write.value);
+        page.text(format!("{file}: {change} ({}).", write.why));
     }
     page.gain(&plan.score_now, &plan.score);
     let of_interfaces = plan.interfaces.iter().map(|one| (&*one.name, &*one.notes));
@@ -109,7 +114,7 @@ impl<'a> Explained<'a> {
 }
 
 fn interface(page: &mut Page, plan: &Plan, one: &PlannedInterface, detail: Detail) {
-    let device = one.device.clone() + &bracketed(&with("VF of ", &one.parent));
+    let device = one.device.clone() + &within(" (VF of ", &one.parent, ")");
     let head = heading(
         &plan.host,
         (&one.name, one.driver.as_deref(), &device),
@@ -123,11 +128,8 @@ fn interface(page: &mut Page, plan: &Plan, one: &PlannedInterface, detail: Detai
     page.text(head + &link + &via + &rules);
     if detail == Reasons {
         page.item("  ", format!("node {}", node(one)));
-        for left in &one.left_out {
-            page.item(
-                "  ",
-                format!("CPUs {} left out: {}", left.cpus.short(), left.why),
-            );
+        for LeftOut { cpus, why } in &one.left_out {
+            page.item("  ", format!("CPUs {} left out: {why}", cpus.short()));
         }
     }
     let mut rows = Rows {
@@ -157,12 +159,8 @@ fn node(interface: &PlannedInterface) -> String {
                 "{node}: it has all CPUs of local_cpulist of {device}, whose numa_node is not set"
             )
         }
-        LocalCpulist => {
-            format!("{node}; local_cpulist of {device} names the local CPUs")
-        }
-        Nearest => {
-            format!("{node}: nearest to the node of {device}, which has no usable CPU")
-        }
+        LocalCpulist => format!("{node}; local_cpulist of {device} names the local CPUs"),
+        Nearest => format!("{node}: nearest to the node of {device}, which has no usable CPU"),
         SingleNode => format!("{node}: the only node with CPUs"),
         Policy => format!("{node}: it has all CPUs that the policy names"),
         Unknown => format!(
@@ -178,7 +176,7 @@ struct Item<'a> {
     number: Option<u32>,
     /// The IRQ or the process.
     id: u32,
-    now: Cow<'a, CpuSet>,
+    now: CpuSet,
     effective: Option<&'a CpuSet>,
     planned: Option<&'a CpuSet>,
     /// The core on which it is placed.
@@ -217,7 +215,7 @@ impl<'a> Item<'a> {
             label: role_word(vector.role),
             number: vector.queue,
             id: vector.irq,
-            now: Cow::Borrowed(&vector.affinity),
+            now: vector.affinity.clone(),
             effective: vector.effective.as_ref(),
             planned: vector.cpus.as_ref(),
             core: vector.placement.as_ref().map(|of| &of.core),
@@ -242,7 +240,7 @@ impl<'a> Item<'a> {
             label,
             number: thread.queue,
             id: thread.pid,
-            now: Cow::Borrowed(&thread.affinity),
+            now: thread.affinity.clone(),
             planned: thread.cpus.as_ref(),
             why: &thread.why,
             reason: first(&thread.why),
@@ -335,11 +333,16 @@ impl Rows<'_> {
 
     /// The CPUs of a run, now and planned.
     fn change(&self, run: &[&Item<'_>]) -> String {
-        let effective: Option<Vec<&CpuSet>> = run.iter().map(|item| item.effective).collect();
-        let effective = effective.filter(|_| run.iter().any(|item| item.now.len() > 1));
-        let on = effective.map(|effective| CpuSet::union_of(effective).short());
-        let on = bracketed(&with("on ", on.filter(|on| on.len() <= SHORT)));
-        change(run, |sets| places(self.host, sets), &on)
+        let effective: Option<Vec<_>> = run.iter().map(|item| item.effective).collect();
+        let on = effective
+            .filter(|_| run.iter().any(|item| item.now.len() > 1))
+            .map(|effective| CpuSet::union_of(effective).short())
+            .filter(|on| on.len() <= SHORT);
+        change(
+            run,
+            |sets| places(self.host, sets),
+            &within(" (on ", on, ")"),
+        )
     }
 
     fn steering<'i>(&mut self, plan: &Plan, interface: &'i PlannedInterface) {
@@ -348,27 +351,24 @@ impl Rows<'_> {
             .iter()
             .filter(|write| *write.interface == *interface.name)
             .collect_vec();
-        let now = |path: &str| {
-            let write = writes.iter().find(|write| write.path == path)?;
-            CpuSet::parse_kernel_mask(&write.current).ok()
-        };
         let item = |way, file, queue, planned: &'i Option<CpuSet>, why: &'i str| {
-            let now = now(&queue_file(&interface.name, way, queue, file));
-            let planned = planned.as_ref();
+            let path = queue_file(&interface.name, way, queue, file);
+            let write = writes.iter().find(|write| write.path == path);
+            let now = write.and_then(|write| CpuSet::parse_kernel_mask(&write.current).ok());
             // What is not planned is unchanged, whatever it is now.
             Item {
                 label: way,
                 number: Some(queue),
-                now: now.map_or_else(|| planned.map_or(Cow::default(), Cow::Borrowed), Cow::Owned),
-                planned,
+                now: now.or(planned.clone()).unwrap_or_default(),
+                planned: planned.as_ref(),
                 why,
                 reason: why,
                 ..Item::default()
             }
         };
-        let (rx, tx) = (interface.rx_queues.iter(), interface.tx_queues.iter());
+        let (rx, tx) = (&interface.rx_queues, &interface.tx_queues);
         let xps = tx
-            .clone()
+            .iter()
             .map(|tx| item("tx", "xps_cpus", tx.queue, &tx.xps_cpus, &tx.why));
         self.steered("XPS", "none", &xps.collect_vec());
         for tx in tx {
@@ -378,17 +378,16 @@ impl Rows<'_> {
             }
         }
         let rps = rx
-            .clone()
+            .iter()
             .map(|rx| item("rx", "rps_cpus", rx.queue, &rx.rps_cpus, &rx.why));
         self.steered("RPS", "off", &rps.collect_vec());
-        let rfs = rx.filter_map(|rx| Some((rx.rps_flow_cnt?, rx.queue)));
-        for alike in rfs.collect_vec().chunk_by(|a, b| a.0 == b.0) {
-            let queues = ranges(alike.iter().map(|(_, queue)| *queue));
-            let (change, why) = match alike[0].0 {
+        let rfs = rx.iter();
+        for (flows, queues) in grouped(rfs.filter_map(|rx| Some((rx.rps_flow_cnt?, rx.queue)))) {
+            let (change, why) = match flows {
                 0 => ("off".to_owned(), "by the policy"),
-                flows => (format!("{flows} flows each"), "its share of the flow table"),
+                _ => (format!("{flows} flows each"), "its share of the flow table"),
             };
-            self.add("RFS", format!("rx {queues}"), &change, why);
+            self.add("RFS", format!("rx {}", ranges(queues)), &change, why);
         }
         if let Some(rss) = &interface.rss {
             if rss.queues.is_some() || rss.now != rss.possible {
@@ -427,18 +426,13 @@ impl Rows<'_> {
 
 /// How the queues of a run follow those before it, of which `cores` and CPUs are `taken`.
 fn pass<'a>(run: &[&Item<'a>], cores: &mut Vec<&'a CpuSet>, taken: &mut CpuSet) -> String {
-    let of_run: Option<Vec<&CpuSet>> = run.iter().map(|item| item.core).collect();
-    let Some(of_run) = of_run else {
+    let Some(of_run) = run.iter().map(|item| item.core).collect::<Option<Vec<_>>>() else {
         return String::new();
     };
     let planned = CpuSet::union_of(run.iter().filter_map(|item| item.planned));
     let known = of_run.iter().filter(|core| cores.contains(core)).count();
     let is_new = !planned.intersects(taken);
-    let most = grouped(of_run.iter().map(|core| (core, ())))
-        .iter()
-        .map(|(_, on)| on.len())
-        .max()
-        .unwrap_or(0);
+    let most = of_run.iter().counts().into_values().max().unwrap_or(0);
     cores.extend(&of_run);
     taken.add(&planned);
     let words = match (run.len(), known) {
@@ -455,11 +449,14 @@ fn pass<'a>(run: &[&Item<'a>], cores: &mut Vec<&'a CpuSet>, taken: &mut CpuSet) 
 
 /// `now -> planned`, or one of them where they are the same. `on`: more about now.
 fn change(items: &[&Item<'_>], text: impl Fn(&[&CpuSet]) -> String, on: &str) -> String {
-    let planned: Option<Vec<&CpuSet>> = items.iter().map(|item| item.planned).collect();
-    let Some(planned) = planned else {
+    let Some(planned) = items
+        .iter()
+        .map(|item| item.planned)
+        .collect::<Option<Vec<_>>>()
+    else {
         return "unchanged".to_owned();
     };
-    let now = items.iter().map(|item| &*item.now).collect_vec();
+    let now = items.iter().map(|item| &item.now).collect_vec();
     let (before, after) = (text(&now), text(&planned));
     let are_single = |sets: &[&CpuSet]| sets.iter().all(|set| set.len() == 1);
     let after = match now == planned {

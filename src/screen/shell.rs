@@ -3,7 +3,7 @@
 //! reserved CPUs.
 
 use crate::screen::page::Page;
-use crate::screen::{count, machine_or, or, with};
+use crate::screen::{count, machine_or, or, with, within};
 use nicpin::cpuset::{CpuSet, MaskWidth};
 use nicpin::machine::setting::{shown, thread_of};
 use nicpin::machine::wording::word;
@@ -13,17 +13,20 @@ use nicpin::plan::{Plan, Write, WriteKind};
 
 /// One line `echo VALUE > PATH`, `ethtool` or `taskset` for each write; not for a plan that changes channels.
 pub fn script(plan: &Plan) -> String {
-    let (hash, writes, unchanged) = (
-        &plan.hash,
+    let mut out = format!(
+        "#!/bin/sh\n# nicpin plan {}: {}, {} already as planned\n",
+        plan.hash,
         count(plan.writes.len(), "write"),
-        plan.unchanged,
+        plan.unchanged
     );
-    let mut out =
-        format!("#!/bin/sh\n# nicpin plan {hash}: {writes}, {unchanged} already as planned\n");
     for write in &plan.writes {
-        let (command, on, now) = (command(write), machine_or(&write.interface), &write.current);
-        let why = write.why.replace(char::is_control, " ");
-        out += &format!("{command}  # {on}: {why} (now {now})\n");
+        out += &format!(
+            "{}  # {}: {} (now {})\n",
+            command(write),
+            machine_or(&write.interface),
+            write.why.replace(char::is_control, " "),
+            write.current
+        );
     }
     out
 }
@@ -34,9 +37,7 @@ fn command(write: &Write) -> String {
     match write.kind {
         WriteKind::Rss => format!("{} {}", shown(path), rss(value)),
         Ntuple => format!("{} {value}", shown(path)),
-        NapiThread => {
-            format!("taskset -p {value} {}", thread_of(path).unwrap_or_default())
-        }
+        NapiThread => format!("taskset -p {value} {}", or(thread_of(path), "")),
         _ => format!("echo {value} > {}", word(path)),
     }
 }
@@ -47,16 +48,11 @@ fn rss(table: &str) -> String {
     let Some(reached) = table.map(|table| table.reached()) else {
         return "default".to_owned();
     };
-    let first = reached.first().copied().unwrap_or(0);
-    let last = reached.last().copied().unwrap_or(0);
+    let [first, last] = [reached.first(), reached.last()].map(|of| of.copied().unwrap_or(0));
+    let weight = |queue| if reached.contains(&queue) { " 1" } else { " 0" };
     match (reached.len(), first) {
         (count, _) if count < (last - first + 1) as usize => {
-            format!(
-                "weight{}",
-                (0..=last)
-                    .map(|queue| if reached.contains(&queue) { " 1" } else { " 0" })
-                    .collect::<String>()
-            )
+            format!("weight{}", (0..=last).map(weight).collect::<String>())
         }
         (count, 0) => format!("equal {count}"),
         (count, _) => format!("equal {count} start {first}"),
@@ -68,24 +64,20 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
     let isolated = machine.topology.isolated_or_nohz();
     let mut page = Page::default();
     for interface in &plan.interfaces {
-        page.line(format!(
-            "{}  node {}",
-            interface.name,
-            or(interface.node, "unknown")
-        ));
+        let node = or(interface.node, "unknown");
+        page.line(format!("{}  node {node}", interface.name));
         let workers = &interface.worker_cpus;
         for (what, cpus) in [
             ("  interrupts  ", &interface.irq_cpus),
             ("  workers     ", workers),
         ] {
-            let mask = || format!("{}  mask {}", cpus.short(), mask(cpus, plan.host.possible));
+            let mask = mask(cpus, plan.host.possible);
             page.item(
                 what,
-                if cpus.is_empty() {
-                    "none".to_owned()
-                } else {
-                    mask()
-                },
+                or(
+                    [within("", [cpus.short()], &format!("  mask {mask}"))],
+                    "none",
+                ),
             );
         }
         if workers.is_empty() {
@@ -96,16 +88,12 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
             continue;
         }
         let isolated = isolated.intersection(workers).short();
-        if !isolated.is_empty() {
-            let what = "are isolated or nohz_full; the node has no other CPU left";
-            page.item("  note        ", format!("CPUs {isolated} {what}"));
-        }
+        let what = " are isolated or nohz_full; the node has no other CPU left";
+        page.item("  note        ", within("CPUs ", [isolated], what));
         let node = interface.node.map(|node| machine.memory_near(node));
         let memory = with(" --membind=", node);
-        page.line(format!(
-            "  taskset     taskset -c {} COMMAND",
-            workers.short()
-        ));
+        let short = workers.short();
+        page.line(format!("  taskset     taskset -c {short} COMMAND"));
         page.line(format!(
             "  numactl     numactl --physcpubind={workers}{memory} COMMAND"
         ));
@@ -121,9 +109,10 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
     }
     let online = &machine.topology.online;
     let network = online.difference(&plan.without_network(&machine.topology, online));
-    if !network.is_empty() {
-        page.line(format!("kubelet       reservedSystemCPUs: \"{network}\""));
-    }
+    page.item(
+        "kubelet       ",
+        within("reservedSystemCPUs: \"", [network], "\""),
+    );
     page
 }
 

@@ -1,7 +1,7 @@
 //! The status: a verdict with the command that fixes it, a line for each interface, and what the plan gains. On request
 //! the details of each interface. And the watcher's state, for systemd and the journal, too.
 
-use std::collections::BTreeSet;
+use std::iter::once;
 
 use itertools::Itertools as _;
 
@@ -9,8 +9,9 @@ use crate::screen::page::Tone::{Alarm, Good, Plain, Warning};
 use crate::screen::page::{Cell, Page, Tone};
 use crate::screen::{
     count, cpus, heading, is, joined, moves, or, queue, ranges, rate, short_speed, time, unbroken,
-    when, with,
+    when, with, within,
 };
+use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
 use nicpin::machine::setting::shown;
 use nicpin::plan::{HostSummary, Note};
@@ -45,11 +46,9 @@ pub fn status(status: &Status, detail: Detail, apply: &str) -> Page {
     let is_summary = detail == Detail::Summary;
     let most = |most| if is_summary { most } else { usize::MAX };
     page.text(verdict(status, apply));
-    if !status.interfaces.is_empty() {
-        table(&mut page, status, most(MOST_INTERFACES));
-        if status.differ > 0 {
-            page.gain(&status.score_now, &status.score);
-        }
+    table(&mut page, status, most(MOST_INTERFACES));
+    if status.differ > 0 {
+        page.gain(&status.score_now, &status.score);
     }
     page.line("");
     if !is_summary {
@@ -59,11 +58,8 @@ pub fn status(status: &Status, detail: Detail, apply: &str) -> Page {
         }
     }
     // What else is on the machine and may change the settings, or keeps them.
-    let no_watch = when(
-        status.watcher.is_none(),
-        " nicpin\u{a0}watch is not running.",
-    );
-    page.text(irqbalance(&status.irqbalance) + no_watch);
+    let no_watch = " nicpin\u{a0}watch is not running.";
+    page.text(irqbalance(&status.irqbalance) + when(status.watcher.is_none(), no_watch));
     if let Some(watcher) = &status.watcher {
         self::watcher(&mut page, watcher);
     }
@@ -72,7 +68,7 @@ pub fn status(status: &Status, detail: Detail, apply: &str) -> Page {
         .iter()
         .filter(|_| is_summary)
         .map(|one| (&*one.name, &*one.notes));
-    let notes = [("", &*status.notes)].into_iter().chain(listed);
+    let notes = once(("", &*status.notes)).chain(listed);
     let more = page.first_notes("", notes, most(MOST_NOTES));
     if more > 0 {
         page.line(format!("{}: nicpin status -v", count(more, "more note")));
@@ -91,19 +87,16 @@ fn verdict(status: &Status, apply: &str) -> String {
         .filter(|one| one.state != Unsupported)
         .collect_vec();
     let alike = all.iter().filter(|one| one.state == worst).count();
-    let (some, every) = match all[..] {
-        [one] => (one.name.clone(), format!("{} is", one.name)),
-        [_, _] => (
+    let (some, every) = match (&all[..], all.len()) {
+        ([one], _) => (one.name.clone(), format!("{} is", one.name)),
+        (_, 2) => (
             format!("{alike} of 2 interfaces"),
-            "Both interfaces are".to_owned(),
+            "Both interfaces are".into(),
         ),
-        _ => {
-            let all = all.len();
-            (
-                format!("{alike} of {all} interfaces"),
-                format!("All {all} interfaces are"),
-            )
-        }
+        (_, many) => (
+            format!("{alike} of {many} interfaces"),
+            format!("All {many} interfaces are"),
+        ),
     };
     let some_are = format!("{some} {}", is(alike));
     let text = match worst {
@@ -135,8 +128,11 @@ fn verdict(status: &Status, apply: &str) -> String {
     if worst < Untuned || status.differ == 0 {
         return text;
     }
-    let is_unknown = worst == Unknown;
-    let fix = if is_unknown { "The others" } else { "Fix" };
+    let fix = if worst == Unknown {
+        "The others"
+    } else {
+        "Fix"
+    };
     let writes = count(status.differ, "write");
     format!("{text} {fix}: {} ({writes})", unbroken(apply))
 }
@@ -164,16 +160,18 @@ fn table(page: &mut Page, status: &Status, most: usize) {
     ];
     let rows = status.interfaces.iter().take(most).map(|one| {
         let speed = one.speed_mbps.filter(|_| one.link == "up");
-        let local = one.local_percent();
-        let (now, planned) = (one.max_per_core, one.max_per_core_planned);
-        let then = Some(planned).filter(|_| now != planned);
+        let planned = Some(one.max_per_core_planned).filter(|most| *most != one.max_per_core);
         let mut cells = [
             one.name.clone(),
             speed.map_or(one.link.clone(), short_speed),
             or(one.node, "?"),
             format!("{}{}", one.queues, with("/", one.max_queues)),
-            or(local.map(|share| format!("{:.0}%", share.floor())), "?"),
-            format!("{now}{}", with(" -> ", then)),
+            or(
+                one.local_percent()
+                    .map(|share| format!("{:.0}%", share.floor())),
+                "?",
+            ),
+            format!("{}{}", one.max_per_core, with(" -> ", planned)),
             or(one.per_second.map(rate), "-"),
             joined(": ", [one.state.name(), &why(one, false)]),
         ]
@@ -183,9 +181,10 @@ fn table(page: &mut Page, status: &Status, most: usize) {
     });
     page.columns(0, 4..7, heads, rows);
     if let Some(next) = status.interfaces.get(most) {
-        let (hidden, state) = (status.interfaces.len() - most, next.state.name());
         page.line(format!(
-            "{hidden} more, none worse than {state}: nicpin status -v"
+            "{} more, none worse than {}: nicpin status -v",
+            status.interfaces.len() - most,
+            next.state.name()
         ));
     }
 }
@@ -213,14 +212,14 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
                 .vectors
                 .iter()
                 .filter(|row| row.is_active() && row.local == Some(false));
-            let queues: BTreeSet<_> = remote.clone().map(|row| row.queue).collect();
+            let queues = remote.clone().map(|row| row.queue).unique().count();
             let node = match ranges(remote.filter_map(|row| row.node)) {
                 none if none.is_empty() => "any node".to_owned(),
                 nodes if nodes.contains([',', '-']) => format!("nodes {nodes}"),
                 node => format!("node {node}"),
             };
             let of_all = format!(" of {}", count(interface.queues, "queue"));
-            format!("{}{} on {node}", queues.len(), when(more, &of_all))
+            format!("{queues}{} on {node}", when(more, &of_all))
         }
         Drifted => format!("{} changed", interface.drifted),
         Crowded | Untuned if more && most > planned => {
@@ -250,16 +249,13 @@ fn interface(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bo
     ));
     let driver = with("driver version ", &one.driver_version);
     let firmware = with("firmware ", &one.firmware);
-    let versions = joined(", ", [&driver, &firmware, &with("MTU ", one.mtu)]);
-    if !versions.is_empty() {
-        page.item("  ", versions);
-    }
+    let mtu = with("MTU ", one.mtu);
+    page.item("  ", joined(", ", [&driver, &firmware, &mtu]));
     let (why, settings) = (why(one, true), count(one.differ, "setting"));
     let drifted = Some(one.drifted).filter(|&drifted| drifted > 0 && one.state != Drifted);
-    let drifted = drifted.map(|drifted| format!("{drifted} changed since apply"));
-    let differ = format!("{settings} not as planned{}", with(", ", drifted));
-    let has_why = one.differ == 0 || why != settings;
-    let why = [when(has_why, &why), when(one.differ > 0, &differ)];
+    let drifted = within(", ", drifted, " changed since apply");
+    let differ = format!("{settings} not as planned{drifted}");
+    let why = [when(why != settings, &why), when(one.differ > 0, &differ)];
     let state = joined(": ", [one.state.name(), &joined("; ", why)]);
     page.item("  ", state + &with(". Fix: ", &one.fix));
     vectors(page, host, one, all);
@@ -269,70 +265,69 @@ fn interface(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bo
 }
 
 fn vectors(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool) {
+    let heads = [
+        "QUEUE",
+        "IRQ",
+        "AFFINITY",
+        "EFFECTIVE",
+        "PLANNED",
+        "NODE",
+        "IRQ/S",
+        "STATE",
+    ];
     let shown = one.vectors.iter().filter(|row| all || row.why.is_some());
-    let mut rows = shown
-        .map(|row| {
-            let (word, tone) = match row.state {
-                AsPlanned if row.is_proven() => ("ok", Plain),
-                AsPlanned if row.idle => ("as planned; not in use", Plain),
-                AsPlanned => ("as planned", Plain),
-                LeftAlone => ("unchanged", Plain),
-                Unmovable => ("cannot be moved", Plain),
-                VectorState::Pending => ("pending", Plain),
-                Elsewhere => ("elsewhere", Warning),
-                Differs if row.on_isolated || row.local == Some(false) => ("differs", Alarm),
-                Differs => ("differs", Plain),
-            };
-            let [effective, planned] =
-                [&row.effective, &row.planned].map(|set| set.as_ref().map(|set| cpus(host, set)));
-            let mut cells = [
-                queue(row.role, row.queue),
-                row.irq.to_string(),
-                cpus(host, &row.affinity),
-                or(effective, "-"),
-                or(planned, "-"),
-                or(row.node, "-"),
-                or(row.per_second.map(rate), "-"),
-                format!("{word}{}", with(": ", &row.why)),
-            ]
-            .map(Cell::from);
-            cells[7].tone = tone;
-            cells
-        })
-        .peekable();
-    if rows.peek().is_some() {
-        let heads = [
-            "QUEUE",
-            "IRQ",
-            "AFFINITY",
-            "EFFECTIVE",
-            "PLANNED",
-            "NODE",
-            "IRQ/S",
-            "STATE",
-        ];
-        page.columns(2, 0..0, heads, rows);
-    }
+    let rows = shown.map(|row| {
+        let word = match row.state {
+            AsPlanned if row.is_proven() => "ok",
+            AsPlanned if row.idle => "as planned; not in use",
+            AsPlanned => "as planned",
+            LeftAlone => "unchanged",
+            Unmovable => "cannot be moved",
+            VectorState::Pending => "pending",
+            Elsewhere => "elsewhere",
+            Differs => "differs",
+        };
+        let cpus_of = |set: &Option<CpuSet>| or(set.as_ref().map(|set| cpus(host, set)), "-");
+        let mut cells = [
+            queue(row.role, row.queue),
+            row.irq.to_string(),
+            cpus(host, &row.affinity),
+            cpus_of(&row.effective),
+            cpus_of(&row.planned),
+            or(row.node, "-"),
+            or(row.per_second.map(rate), "-"),
+            format!("{word}{}", with(": ", &row.why)),
+        ]
+        .map(Cell::from);
+        cells[7].tone = match row.state {
+            Elsewhere => Warning,
+            Differs if row.on_isolated || row.local == Some(false) => Alarm,
+            _ => Plain,
+        };
+        cells
+    });
+    page.columns(2, 0..0, heads, rows);
 }
 
 /// The threads that poll queues: those that are not where planned, or all.
 fn threads(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool) {
-    let is_bad = |state| matches!(state, Differs | Elsewhere);
-    let shown = one.threads.iter().filter(|of| all || is_bad(of.state));
+    let shown = one
+        .threads
+        .iter()
+        .filter(|of| all || matches!(of.state, Differs | Elsewhere));
     let rows = shown.map(|thread| {
         let whose = thread.role.map(|role| queue(role, thread.queue));
         let planned = thread.planned.as_ref().map(|to| cpus(host, to));
-        let ran = match (&thread.ran_on, thread.runs) {
-            (Some(on), Some(runs @ 1..)) => format!("ran {runs} times, last on {}", on.short()),
-            (_, Some(_)) => "did not run".to_owned(),
-            _ => String::new(),
-        };
         [
             format!("thread {}", or(whose, "unknown queue")),
             format!("process {}", thread.pid),
             format!("affinity {}", cpus(host, &thread.affinity)),
             format!("planned {}", or(planned, "-")),
-            ran,
+            match (&thread.ran_on, thread.runs) {
+                (Some(on), Some(runs @ 1..)) => format!("ran {runs} times, last on {}", on.short()),
+                (_, Some(_)) => "did not run".to_owned(),
+                _ => String::new(),
+            },
         ]
     });
     page.table(2, rows);
@@ -340,47 +335,40 @@ fn threads(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool
 
 /// What is as planned or unchanged, in short.
 fn good(one: &InterfaceReport) -> String {
+    let some = |many, what| (many > 0).then(|| count(many, what));
     let planned = having(one, AsPlanned).count();
-    let irqs = match planned {
-        _ if one.vectors.is_empty() => Some("no IRQs".to_owned()),
-        0 => None,
-        _ => Some(count(planned, "IRQ") + " as planned"),
-    };
     let proven = one.proven.filter(|_| planned > 0).map(|proven| {
-        let of_all = one.queue_vectors;
-        format!("interrupts arrived there on {proven} of {of_all} queue IRQs")
+        let all = one.queue_vectors;
+        format!("interrupts arrived there on {proven} of {all} queue IRQs")
     });
-    let fixed = count(one.unmovable, "IRQ") + " cannot be moved (kernel-managed)";
-    let placed = one
-        .threads
-        .iter()
-        .filter(|of| of.planned.is_some() && of.state == AsPlanned)
-        .count();
-    let proven_threads = one.threads.iter().filter(|of| of.is_proven()).count();
-    let ran = format!(", {proven_threads} of them ran there");
-    let watched = one.threads.iter().any(|thread| thread.runs.is_some());
-    let threads = count(placed, "thread") + " as planned" + when(watched, &ran);
+    let threads = one.threads.iter();
+    let placed = threads.clone().filter(|of| of.state == AsPlanned).count();
+    let ran = threads.clone().filter(|of| of.is_proven()).count();
+    let ran = format!(", {ran} of them ran there");
+    let ran = when(threads.clone().any(|of| of.runs.is_some()), &ran);
     let rss = one.rss.as_ref().map(|rss| {
-        let (now, possible) = (rss.now.len(), count(rss.possible.len(), "queue"));
         let planned = rss.queues.as_ref().filter(|queues| **queues != rss.now);
         let planned = with(", planned ", planned.map(|queues| queues.len()));
-        format!("RSS table reaches {now} of {possible}{planned}")
+        let (now, all) = (rss.now.len(), count(rss.possible.len(), "queue"));
+        format!("RSS table reaches {now} of {all}{planned}")
     });
     let control = having(one, LeftAlone).filter(|row| row.role == Role::Control);
     let control = ranges(control.map(|row| row.irq));
-    [
-        irqs,
-        proven,
-        (one.unmovable > 0).then_some(fixed),
-        (placed > 0).then_some(threads),
-        Some(steering("XPS", one.xps)),
-        Some(steering("RPS", one.rps)),
-        rss,
-        (!control.is_empty()).then(|| format!("control IRQ {control} unchanged")),
-    ]
-    .into_iter()
-    .flatten()
-    .join("; ")
+    let fixed = " cannot be moved (kernel-managed)";
+    joined(
+        "; ",
+        [
+            when(one.vectors.is_empty(), "no IRQs"),
+            &within("", some(planned, "IRQ"), " as planned"),
+            &or(proven, ""),
+            &within("", some(one.unmovable, "IRQ"), fixed),
+            &within("", some(placed, "thread"), &format!(" as planned{ran}")),
+            &steering("XPS", one.xps),
+            &steering("RPS", one.rps),
+            &or(rss, ""),
+            &within("control IRQ ", [control], " unchanged"),
+        ],
+    )
 }
 
 fn steering(what: &str, steering: Steering) -> String {
@@ -395,20 +383,15 @@ fn steering(what: &str, steering: Steering) -> String {
 
 fn irqbalance(found: &IrqbalanceStatus) -> String {
     let advice = found.note.as_ref().and_then(Note::advice);
-    let fix = with(" Fix: ", advice.map(|advice| advice.text + "."));
-    let pid = found.pid.unwrap_or_default();
-    let runs = format!("irqbalance runs (process {pid})");
+    let fix = within(" Fix: ", advice.map(|advice| advice.text), ".");
+    let runs = format!("irqbalance runs (process {})", or(found.pid, "unknown"));
     let planned = count(found.irqs, "planned IRQ");
     match found.state {
         Absent => "irqbalance is not running.".to_owned(),
         IrqbalanceState::Unknown => format!("irqbalance: {}.{fix}", or(&found.note, "")),
-        AsksNicpin => {
-            format!("{runs}; its policy script asks nicpin about each IRQ.")
-        }
+        AsksNicpin => format!("{runs}; its policy script asks nicpin about each IRQ."),
         _ if found.irqs == 0 => format!("{runs}."),
-        Banned => {
-            format!("{runs}; the {planned} are banned until it restarts.{fix}")
-        }
+        Banned => format!("{runs}; the {planned} are banned until it restarts.{fix}"),
         Moves { fixed_by_apply } => {
             let apply = " Fix: nicpin\u{a0}apply.";
             let fix = if fixed_by_apply { apply } else { &fix };
@@ -419,23 +402,28 @@ fn irqbalance(found: &IrqbalanceStatus) -> String {
 
 /// The state of the watcher.
 fn watcher(page: &mut Page, watcher: &Watcher) {
-    let what = if watcher.observe { "observes" } else { "runs" };
-    let (since, pid) = (time(watcher.since), watcher.pid);
-    let waits = with("; ", watcher.waits_for.map(waits_for));
-    let runs = count(usize::try_from(watcher.count).unwrap_or(usize::MAX), "run");
-    let text = format!("{what} since {since} (process {pid}), {runs}{waits}");
+    let text = format!(
+        "{} since {} (process {}), {}{}",
+        if watcher.observe { "observes" } else { "runs" },
+        time(watcher.since),
+        watcher.pid,
+        count(usize::try_from(watcher.count).unwrap_or(usize::MAX), "run"),
+        with("; ", watcher.waits_for.map(waits_for))
+    );
     page.item("watcher     ", text);
     let result = |run| result_and_reason(run, watcher.observe);
     let runs = watcher.runs.iter();
     page.table(12, runs.map(|run| [time(run.at), cause(run), result(run)]));
     let left = &watcher.left_alone;
     if let Some(until) = left.iter().map(|left| left.until).max() {
-        let (settings, until) = (count(left.len(), "setting"), time(until));
-        let mut names = left.iter().take(3).map(|left| shown(&left.setting.path));
-        let names = names.join(", ");
         let text = format!(
-            "{settings} not restored until {until} at the latest, because another program writes them again and again: \
-             {names}"
+            "{} not restored until {} at the latest, because another program writes them again and again: {}",
+            count(left.len(), "setting"),
+            time(until),
+            left.iter()
+                .take(3)
+                .map(|left| shown(&left.setting.path))
+                .join(", ")
         );
         page.item("            ", text);
     }
@@ -455,9 +443,14 @@ pub fn line(watcher: &Watcher, interfaces: usize, next: u64) -> String {
         (_, 0) => "as planned".to_owned(),
         (_, failed) => count(failed, "change") + " failed",
     };
-    let (interfaces, at, cause) = (count(interfaces, "interface"), time(run.at), cause(run));
-    let (result, next) = (result_and_reason(run, watcher.observe), time(next));
-    format!("{interfaces}, {state}; last run {at} ({cause}): {result}; next check {next}")
+    format!(
+        "{}, {state}; last run {} ({}): {}; next check {}",
+        count(interfaces, "interface"),
+        time(run.at),
+        cause(run),
+        result_and_reason(run, watcher.observe),
+        time(next)
+    )
 }
 
 /// Why nothing is written.
