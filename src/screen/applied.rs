@@ -156,8 +156,8 @@ fn proof(page: &mut Page, vectors: &[VectorProof]) {
         let what = match vector.verdict {
             Proven | NoTraffic => continue,
             Elsewhere => format!("interrupts seen on CPU {}", vector.others.short()),
-            MovedAway => "its affinity was changed after apply".to_owned(),
-            Gone => "the IRQ is gone".to_owned(),
+            MovedAway => "its affinity was changed after apply".into(),
+            Gone => "the IRQ is gone".into(),
         };
         mismatch += 1;
         let (name, irq, cpus) = (&vector.interface, vector.irq, vector.cpus.short());
@@ -306,9 +306,9 @@ fn outcomes(
             (Unbanned, false) => String::new(),
             (Banned, true) => format!("{irqs} banned"),
             (Banned, false) => format!("{irqs} already banned"),
-            (Stopped, _) => "stopped".to_owned(),
+            (Stopped, _) => "stopped".into(),
             (Unbanned, true) => format!("{irqs} no longer banned"),
-            (Started, _) => "started again".to_owned(),
+            (Started, _) => "started again".into(),
             (NotRequested, _) => format!("not asked: {detail}"),
         };
         page.item("  irqbalance  ", text);

@@ -84,8 +84,8 @@ fn verdict(check: &Check, apply: &str) -> String {
         .count();
     let all = count(counted, "interface");
     match check.verdict {
-        Same if check.interfaces.is_empty() => "There is no interface to check.".to_owned(),
-        Same if counted == 0 => "No interface has an IRQ that can be placed.".to_owned(),
+        Same if check.interfaces.is_empty() => "There is no interface to check.".into(),
+        Same if counted == 0 => "No interface has an IRQ that can be placed.".into(),
         Same => {
             let but = format!(", or as good: {settings} {} (--exact)", differ(differs));
             let (are, but) = (is(counted), when(differs > 0, &but));

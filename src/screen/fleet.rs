@@ -40,7 +40,7 @@ fn headline(fleet: &Fleet<'_>) -> String {
     .filter(|(many, _)| *many > 0)
     .map(|(many, what)| format!("; {} {what}", thousands(many)));
     let classes = match fleet.classes.len() {
-        1 => "1 class".to_owned(),
+        1 => "1 class".into(),
         classes => thousands(classes) + " classes",
     };
     format!(

@@ -191,7 +191,7 @@ fn machine(machine: &MachineRates, seconds: f64) -> String {
 /// `9.41 Gbit/s`, `1.20 Mbit/s`, `0 bit/s`.
 fn gbit(gbit_per_second: f64) -> String {
     match gbit_per_second {
-        0.0 => "0 bit/s".to_owned(),
+        0.0 => "0 bit/s".into(),
         giga if giga >= 1.0 => format!("{giga:.2} Gbit/s"),
         mega if mega >= 1e-3 => format!("{:.2} Mbit/s", mega * 1e3),
         kilo => format!("{:.2} kbit/s", kilo * 1e6),

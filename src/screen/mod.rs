@@ -178,10 +178,10 @@ pub(crate) fn sorted<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<
 pub(crate) fn cpus(host: &HostSummary, cpus: &CpuSet) -> String {
     let node = host.nodes.iter().find(|node| node.cpus == *cpus);
     match (cpus.len(), node.filter(|_| host.nodes.len() > 1)) {
-        (0, _) => "none".to_owned(),
+        (0, _) => "none".into(),
         (1, _) => cpus.to_string(),
         (_, Some(node)) => format!("all of node {}", node.node),
-        _ if host.online.is_subset(cpus) => "all CPUs".to_owned(),
+        _ if host.online.is_subset(cpus) => "all CPUs".into(),
         _ => cpus.short(),
     }
 }
@@ -213,25 +213,23 @@ pub(crate) fn places(host: &HostSummary, sets: &[&CpuSet]) -> String {
         .iter()
         .map(|set| set.first().filter(|_| set.len() == 1))
         .collect();
-    let is_same = sets.iter().all_equal();
     let all = CpuSet::union_of(sets.iter().copied());
-    let node =
-        |is: &dyn Fn(&CpuSet) -> bool| Some(host.nodes.iter().find(|node| is(&node.cpus))?.node);
+    let node = host.nodes.iter().find(|node| all.is_subset(&node.cpus));
     match single {
-        Some(cpus) if is_same => format!("CPU {}", cpus[0]),
+        Some(_) if all.len() == 1 => format!("CPU {all}"),
         Some(cpus) => match (listed(&cpus), all.short()) {
             (listed, _) if !listed.contains(' ') => format!("CPUs {listed}"),
             (_, short) if short.len() <= LONGEST => format!("CPUs {short}"),
             _ => {
-                let node = node(&|cpus| all.is_subset(cpus));
-                format!("{} CPUs{}", all.len(), with(" of node ", node))
+                let node = with(" of node ", node.map(|node| node.node));
+                format!("{} CPUs{node}", all.len())
             }
         },
-        None if !is_same => sizes(sets),
-        None if all.is_empty() => "none".to_owned(),
-        None => match node(&|cpus| *cpus == all).filter(|_| host.nodes.len() > 1) {
-            Some(node) => format!("any of node {node}"),
-            None if host.online.is_subset(&all) => "any CPU".to_owned(),
+        None if !sets.iter().all_equal() => sizes(sets),
+        None if all.is_empty() => "none".into(),
+        None => match node.filter(|node| node.cpus == all && host.nodes.len() > 1) {
+            Some(node) => format!("any of node {}", node.node),
+            None if host.online.is_subset(&all) => "any CPU".into(),
             None => format!("CPUs {}", all.short()),
         },
     }
@@ -301,9 +299,9 @@ pub(crate) fn of_kind(many: usize, kind: WriteKind) -> String {
         RpsFlow => format!("{many} RFS"),
         Xps => format!("{many} XPS"),
         XpsRxqs => format!("{many} XPS by queue"),
-        Rss => "RSS".to_owned(),
-        Sysctl => "flow table".to_owned(),
-        Ntuple => "ntuple".to_owned(),
+        Rss => "RSS".into(),
+        Sysctl => "flow table".into(),
+        Ntuple => "ntuple".into(),
     }
 }
 
@@ -315,9 +313,9 @@ pub(crate) fn short_speed(mbps: u32) -> String {
 /// A rate in few characters: `0`, `0.5`, `870`, `12.3k`, `4.1M`.
 pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
-        0.0 => "0".to_owned(),
+        0.0 => "0".into(),
         // Not "0.0": a few interrupts are more than none.
-        few if few < 0.05 => "<0.1".to_owned(),
+        few if few < 0.05 => "<0.1".into(),
         few if few < 9.95 => format!("{few:.1}"),
         some if some < 999.5 => format!("{some:.0}"),
         many if many < 999_950.0 => format!("{:.1}k", many / 1e3),

@@ -88,7 +88,7 @@ fn devices(interfaces: &[NodeInterface], others: &[Neighbour]) -> String {
 pub fn size(kib: Option<u64>) -> String {
     const GIB: u64 = 1 << 20;
     match kib {
-        None => "-".to_owned(),
+        None => "-".into(),
         Some(kib) if kib < GIB => format!("{} MiB", kib >> 10),
         // Tenths, rounded down.
         Some(kib) => format!("{}.{} GiB", kib / GIB, kib % GIB * 10 / GIB),
@@ -150,7 +150,7 @@ pub fn binding(name: &str, binding: &Binding, left: Option<&CpuSet>) -> Page {
     let memory = match binding.memory {
         Bind => format!("node {nodes} only"),
         Preferred => format!("node {nodes} preferred"),
-        Local => "the node of the CPU that it runs on".to_owned(),
+        Local => "the node of the CPU that it runs on".into(),
     };
     let mut page = Page::default();
     let cpus = format!("{} ({})", binding.cpus.short(), binding.why);

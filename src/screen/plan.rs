@@ -139,7 +139,7 @@ fn interface(page: &mut Page, plan: &Plan, one: &PlannedInterface, detail: Detai
         lines: Vec::new(),
         // The head says it.
         reason: match (one.node, one.node_source) {
-            (None, _) => "node unknown".to_owned(),
+            (None, _) => "node unknown".into(),
             (Some(node), SingleNode) => format!("node {node}, the only node"),
             (Some(node), _) => format!("local (node {node})"),
         },
@@ -200,15 +200,12 @@ impl<'a> Item<'a> {
             Name => "by its name",
             Order => "by the order of IRQs",
         };
-        let mut more = format!("{} {source}", vector.action);
-        if let Some(placement) = &vector.placement {
-            let queues = count(placement.queues_on_core, "queue");
-            more += &format!("; core {} had {queues}", placement.core);
-            if !placement.l3.is_empty() {
-                let (l3, queues) = (placement.l3.short(), placement.queues_on_l3);
-                more += &format!(", L3 domain {l3} had {queues}");
-            }
-        }
+        let placed = vector.placement.as_ref().map(|of| {
+            let on_l3 = format!(" had {}", of.queues_on_l3);
+            let on_l3 = within(", L3 domain ", [of.l3.short()], &on_l3);
+            let on_core = count(of.queues_on_core, "queue");
+            format!("; core {} had {on_core}{on_l3}", of.core)
+        });
         let why = &*vector.why;
         let is_control = vector.role == Role::Control;
         Self {
@@ -221,7 +218,7 @@ impl<'a> Item<'a> {
             core: vector.placement.as_ref().map(|of| &of.core),
             why,
             reason: if is_control { why } else { first(why) },
-            more,
+            more: format!("{} {source}{}", vector.action, or(placed, "")),
         }
     }
 
@@ -262,14 +259,6 @@ impl<'a> Item<'a> {
     }
 }
 
-/// All items with the same reason.
-fn alike<'i, 'a>(items: &'i [Item<'a>]) -> Vec<Vec<&'i Item<'a>>> {
-    grouped(items.iter().map(|item| (item.is_like(), item)))
-        .into_iter()
-        .map(|(_, group)| group)
-        .collect()
-}
-
 /// The lines of an interface: what, which, its CPUs now and planned, and why.
 struct Rows<'a> {
     host: &'a HostSummary,
@@ -290,7 +279,7 @@ impl Rows<'_> {
     fn items<'i>(&mut self, ids: &str, items: impl Iterator<Item = Item<'i>>) {
         for (label, alike) in grouped(items.map(|item| (item.label, item))) {
             let (mut cores, mut taken) = (Vec::new(), CpuSet::new());
-            for run in self.runs(&alike) {
+            for run in self.runs(&alike, self.most_runs) {
                 let pass = pass(&run, &mut cores, &mut taken);
                 let numbers = run.iter().filter_map(|item| item.number).collect_vec();
                 let s = when(label == "queue" && numbers.len() > 1, "s");
@@ -314,9 +303,9 @@ impl Rows<'_> {
         }
     }
 
-    /// Consecutive queues for the same reason, none of which shares a core with another. If there are too many runs, all
-    /// for the same reason are one.
-    fn runs<'i, 'a>(&self, items: &'i [Item<'a>]) -> Vec<Vec<&'i Item<'a>>> {
+    /// Consecutive queues for the same reason, none of which shares a core with another. If there are more runs than
+    /// `most`, all for the same reason are one.
+    fn runs<'i, 'a>(&self, items: &'i [Item<'a>], most: usize) -> Vec<Vec<&'i Item<'a>>> {
         let mut runs: Vec<Vec<&Item<'_>>> = Vec::new();
         for item in items {
             match runs.last_mut() {
@@ -324,11 +313,14 @@ impl Rows<'_> {
                 _ => runs.push(vec![item]),
             }
         }
-        if self.detail == Runs && runs.len() > self.most_runs {
-            runs = alike(items);
-            runs.sort_by_key(|run| run[0].number);
+        if self.detail != Runs || runs.len() <= most {
+            return runs;
         }
-        runs
+        grouped(items.iter().map(|item| (item.is_like(), item)))
+            .into_iter()
+            .map(|(_, run)| run)
+            .sorted_by_key(|run| run[0].number)
+            .collect()
     }
 
     /// The CPUs of a run, now and planned.
@@ -404,11 +396,7 @@ impl Rows<'_> {
 
     /// Steering of one kind: a line for all queues with the same reason, or for each. `none`: the word for no CPU.
     fn steered(&mut self, what: &str, none: &str, items: &[Item<'_>]) {
-        let groups = match self.detail {
-            Runs => alike(items),
-            _ => items.iter().map(|item| vec![item]).collect(),
-        };
-        for group in groups {
+        for group in self.runs(items, 0) {
             let sets = |sets: &[&CpuSet]| match sets.iter().all(|set| set.is_empty()) {
                 true => none.to_owned(),
                 false if sets.iter().all_equal() => places(self.host, sets),
@@ -454,7 +442,7 @@ fn change(items: &[&Item<'_>], text: impl Fn(&[&CpuSet]) -> String, on: &str) ->
         .map(|item| item.planned)
         .collect::<Option<Vec<_>>>()
     else {
-        return "unchanged".to_owned();
+        return "unchanged".into();
     };
     let now = items.iter().map(|item| &item.now).collect_vec();
     let (before, after) = (text(&now), text(&planned));
@@ -463,8 +451,8 @@ fn change(items: &[&Item<'_>], text: impl Fn(&[&CpuSet]) -> String, on: &str) ->
         true => return after,
         false if before != after => after,
         false if after.ends_with("each") => after.replace(" CPU", " other CPU"),
-        false if are_single(&planned) && !are_single(&now) => "one of these each".to_owned(),
-        false => "the same in another order".to_owned(),
+        false if are_single(&planned) && !are_single(&now) => "one of these each".into(),
+        false => "the same in another order".into(),
     };
     format!("{before}{on} -> {after}")
 }

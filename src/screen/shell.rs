@@ -46,7 +46,7 @@ fn command(write: &Write) -> String {
 fn rss(table: &str) -> String {
     let table = Rss::parse(table).filter(|table| !table.is_default());
     let Some(reached) = table.map(|table| table.reached()) else {
-        return "default".to_owned();
+        return "default".into();
     };
     let [first, last] = [reached.first(), reached.last()].map(|of| of.copied().unwrap_or(0));
     let weight = |queue| if reached.contains(&queue) { " 1" } else { " 0" };

@@ -79,7 +79,7 @@ pub fn status(status: &Status, detail: Detail, apply: &str) -> Page {
 /// The worst state of all interfaces in a sentence, and the command that fixes it.
 fn verdict(status: &Status, apply: &str) -> String {
     let Some(worst) = status.state else {
-        return "There is no interface to report on.".to_owned();
+        return "There is no interface to report on.".into();
     };
     let all = status
         .interfaces
@@ -122,7 +122,7 @@ fn verdict(status: &Status, apply: &str) -> String {
             let settings = count(status.differ, "setting");
             format!("{every} as good as planned; {settings} may differ.")
         }
-        Unsupported => "No interface has an IRQ that can be placed.".to_owned(),
+        Unsupported => "No interface has an IRQ that can be placed.".into(),
         State::Ok => format!("{every} as planned; interrupts arrive where planned."),
     };
     if worst < Untuned || status.differ == 0 {
@@ -214,7 +214,7 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
                 .filter(|row| row.is_active() && row.local == Some(false));
             let queues = remote.clone().map(|row| row.queue).unique().count();
             let node = match ranges(remote.filter_map(|row| row.node)) {
-                none if none.is_empty() => "any node".to_owned(),
+                none if none.is_empty() => "any node".into(),
                 nodes if nodes.contains([',', '-']) => format!("nodes {nodes}"),
                 node => format!("node {node}"),
             };
@@ -325,7 +325,7 @@ fn threads(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool
             format!("planned {}", or(planned, "-")),
             match (&thread.ran_on, thread.runs) {
                 (Some(on), Some(runs @ 1..)) => format!("ran {runs} times, last on {}", on.short()),
-                (_, Some(_)) => "did not run".to_owned(),
+                (_, Some(_)) => "did not run".into(),
                 _ => String::new(),
             },
         ]
@@ -387,7 +387,7 @@ fn irqbalance(found: &IrqbalanceStatus) -> String {
     let runs = format!("irqbalance runs (process {})", or(found.pid, "unknown"));
     let planned = count(found.irqs, "planned IRQ");
     match found.state {
-        Absent => "irqbalance is not running.".to_owned(),
+        Absent => "irqbalance is not running.".into(),
         IrqbalanceState::Unknown => format!("irqbalance: {}.{fix}", or(&found.note, "")),
         AsksNicpin => format!("{runs}; its policy script asks nicpin about each IRQ."),
         _ if found.irqs == 0 => format!("{runs}."),
@@ -432,15 +432,15 @@ fn watcher(page: &mut Page, watcher: &Watcher) {
 /// The line that systemd shows (`STATUS=`). `next`: the time of the next check, in seconds since 1970.
 pub fn line(watcher: &Watcher, interfaces: usize, next: u64) -> String {
     let Some(run) = watcher.runs.first() else {
-        return "starting".to_owned();
+        return "starting".into();
     };
     let state = match (watcher.waits_for, run.failed) {
         (Some(why), _) => waits_for(why).to_owned(),
-        _ if run.error.is_some() => "the last run failed".to_owned(),
+        _ if run.error.is_some() => "the last run failed".into(),
         (_, 0) if watcher.observe && run.changed > 0 => {
             count(run.changed, "setting") + " not as planned"
         }
-        (_, 0) => "as planned".to_owned(),
+        (_, 0) => "as planned".into(),
         (_, failed) => count(failed, "change") + " failed",
     };
     format!(
