@@ -276,10 +276,10 @@ fn undone(page: &mut Page, undone: &Restored, why: &str, again: &str) {
 }
 
 /// What came of channels, irqbalance and settings.
-fn outcomes(
+fn outcomes<'a>(
     page: &mut Page,
     channels: &[ChannelOutcome],
-    balancer: &Option<IrqbalanceOutcome>,
+    balancer: impl IntoIterator<Item = &'a IrqbalanceOutcome>,
     results: &[WriteResult],
 ) {
     for ChannelOutcome {
@@ -296,7 +296,7 @@ fn outcomes(
             ),
         }
     }
-    if let Some(outcome) = balancer {
+    for outcome in balancer {
         let (irqs, detail) = (count(outcome.irqs, "IRQ"), or(&outcome.detail, ""));
         let text = match (outcome.done, outcome.changed) {
             (Refused, _) => {
