@@ -75,10 +75,21 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
     if let Some(connections) = measure.connections.as_ref().filter(|of| of.established > 0) {
         self::connections(&mut page, connections, most);
     }
-    // CPUs that took interrupts or packets, the busiest ones if there are many.
+    cpus(&mut page, &measure.cpus, most, all);
+    let loopback = measure.machine.loopback_packets_per_second;
+    page.text(within(
+        "The packets of the CPUs include ",
+        (loopback > 0.0).then(|| rate(loopback)),
+        "/s of the loopback interface.",
+    ));
+    page.notes([("", &*measure.notes)]);
+    page
+}
+
+/// CPUs that took interrupts or packets, the busiest ones if there are many.
+fn cpus(page: &mut Page, cpus: &[CpuRates], most: usize, all: bool) {
     let work = |cpu: &CpuRates| cpu.interrupts_per_second + cpu.packets_per_second;
-    let mut cpus = measure
-        .cpus
+    let mut cpus = cpus
         .iter()
         .filter(|cpu| all || work(cpu) > 0.0)
         .sorted_by(|a, b| work(b).total_cmp(&work(a)))
@@ -116,14 +127,6 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
     if hidden > 0 {
         page.line(format!("{hidden} less busy CPUs: nicpin measure --all"));
     }
-    let loopback = measure.machine.loopback_packets_per_second;
-    page.text(within(
-        "The packets of the CPUs include ",
-        (loopback > 0.0).then(|| rate(loopback)),
-        "/s of the loopback interface.",
-    ));
-    page.notes([("", &*measure.notes)]);
-    page
 }
 
 /// The connections by the CPU that they are predicted to arrive on.
