@@ -88,7 +88,7 @@ static NAMED_IP: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// What was found in the texts of a machine, and what replaces it: the same everywhere, so that a handler still has the
 /// name of its interface. Hex digits in lower case, and as many that replace them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct StandIns(BTreeMap<String, String>);
 
 /// An address in a text.

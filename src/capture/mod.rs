@@ -24,7 +24,6 @@ const RELEASE: &str = "/proc/sys/kernel/osrelease";
 const TRIES: usize = 3;
 
 /// A captured machine.
-#[derive(Debug)]
 pub struct Capture {
     root: Root,
     /// What the capture holds.

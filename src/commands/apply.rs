@@ -29,7 +29,7 @@ use nicpin::report::difference::Unplannable;
 use nicpin::report::exit::Exit;
 use nicpin::root::{FileError, Root};
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[allow(clippy::struct_excessive_bools)] // each is one option
 pub struct ApplyArgs {
     #[command(flatten)]

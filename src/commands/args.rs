@@ -14,7 +14,7 @@ use itertools::Itertools as _;
 use nicpin::plan::binding::MemoryBinding;
 use nicpin::policy::{AVOID_EXCLUSIVE, Entry, SETTINGS, Settings, Value};
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(next_help_heading = "General options", next_display_order = 900)]
 pub struct General {
     /// The machine to read and write: `/`, the top of a tree that holds the same files, or a capture (read-only)
@@ -55,7 +55,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct LockArgs {
     /// Wait up to SECONDS for another nicpin that is writing
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
@@ -82,7 +82,7 @@ pub fn memory_binding() -> impl TypedValueParser<Value = MemoryBinding> {
     PossibleValuesParser::new(shown).map(move |name| value(name).map_or(Bind, |of| of.1))
 }
 
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Clone, Default, Args)]
 pub struct SelectArgs {
     /// Interfaces: a name, a pattern (`ens*`, `eth[02]`), a PCI address (`3b:00.0`), `driver:mlx5_core`, `node:1` or an
     /// RDMA device (`mlx5_0`); a bond, VLAN or bridge stands for the interfaces below it. Without: all physical
@@ -96,7 +96,7 @@ pub struct SelectArgs {
 }
 
 /// What is planned: the interfaces, and the options that override the policy file.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Clone, Default, Args)]
 pub struct TargetArgs {
     #[command(flatten)]
     pub select: SelectArgs,
@@ -125,7 +125,7 @@ impl TargetArgs {
 }
 
 /// The output format of a command.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Clone, Copy, Args)]
 pub struct FormatArgs<F: Format> {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
@@ -148,7 +148,7 @@ impl<F: Format> FormatArgs<F> {
 }
 
 /// The formats of most commands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
     /// Text
     #[default]
@@ -170,7 +170,7 @@ impl ReportArgs {
 }
 
 /// Options that override the policy file.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct PolicyArgs(pub Settings);
 
 impl Args for PolicyArgs {

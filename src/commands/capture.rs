@@ -13,7 +13,7 @@ use crate::commands::output::{print, say, write_file};
 use nicpin::machine::wording::count;
 use nicpin::report::exit::Exit;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct CaptureArgs {
     /// The file to write; by default standard output, unless it is a terminal
     #[arg(short, long, value_name = "FILE")]

@@ -18,7 +18,7 @@ use nicpin::report::check::{Check, CheckState, PluginStatus, Range, Thresholds};
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct CheckArgs {
     #[command(flatten)]
     target: TargetArgs,
@@ -47,7 +47,7 @@ pub struct CheckArgs {
     exact: bool,
 }
 
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+#[derive(Clone, Copy, Default, ValueEnum)]
 enum CheckFormat {
     /// Text
     #[default]

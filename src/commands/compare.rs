@@ -27,7 +27,7 @@ use nicpin::report::exit::Exit;
 use nicpin::report::measure::{Measure, MeasuredInterface};
 use nicpin::root::Root;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct CompareArgs {
     /// The interface, or any other selector that stands for interfaces on one node
     #[arg(value_name = "INTERFACE")]

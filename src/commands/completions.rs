@@ -22,7 +22,7 @@ use nicpin::read::{self, Wants};
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]

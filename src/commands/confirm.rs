@@ -29,13 +29,13 @@ use nicpin::report::exit::Exit;
 use nicpin::report::restored::TrialEnd;
 use nicpin::root::{Root, sys};
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct ConfirmArgs {
     #[command(flatten)]
     lock: LockArgs,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct AwaitConfirmArgs {
     /// Restore after this many seconds
     seconds: u64,

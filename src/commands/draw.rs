@@ -15,7 +15,7 @@ use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[allow(clippy::struct_excessive_bools)] // each is one option
 pub struct DrawArgs {
     #[command(flatten)]

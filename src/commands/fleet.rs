@@ -23,7 +23,7 @@ use nicpin::apply;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct FleetArgs {
     #[command(flatten)]
     report: ReportArgs,

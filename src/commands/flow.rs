@@ -17,7 +17,7 @@ use nicpin::report::exit::Exit;
 use nicpin::report::flow::Flows;
 use nicpin::root::Root;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct FlowArgs {
     /// The interface that the flow arrives on
     interface: String,

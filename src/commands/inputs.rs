@@ -43,7 +43,7 @@ pub fn open_to_write(cli: &General) -> Result<Root> {
 }
 
 /// Whether a command writes to the machine, which decides which policy files it trusts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub enum Purpose {
     /// The command only reads.
     Look,

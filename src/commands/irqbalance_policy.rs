@@ -16,7 +16,7 @@ use nicpin::read::others::class;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct IrqbalancePolicyArgs {
     /// Path of the device in /sys that has the IRQ
     #[arg(value_name = "DEVICE")]

@@ -23,7 +23,7 @@ const KERNEL: &str = "/dev/kmsg";
 const DAEMON: u8 = 3 << 3;
 
 /// How urgent a message is (RFC 5424).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Priority {
     Warning = 4,
     Notice = 5,
@@ -83,7 +83,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// The service manager that has started this process, if any.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Manager {
     socket: Option<UnixDatagram>,
     /// Within this time it has to get a message that the process is alive.

@@ -20,7 +20,7 @@ use crate::commands::topics::{Page, Part, topics};
 use crate::screen;
 use nicpin::report::exit::Exit;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct ManArgs {
     #[command(flatten)]
     page: HelpArgs,
@@ -30,7 +30,7 @@ pub struct ManArgs {
     into: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct HelpArgs {
     /// A command or a topic (states, selectors, policy); by default nicpin itself
     #[arg(value_name = "COMMAND|TOPIC")]

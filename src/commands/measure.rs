@@ -33,7 +33,7 @@ fn nonzero_seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("`{text}` is not a number of seconds from 0.001 to 86400"))
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct MeasureArgs {
     #[command(flatten)]
     select: SelectArgs,

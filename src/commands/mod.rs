@@ -50,7 +50,7 @@ use nicpin::policy::{ImpossibleCpu, NoEffect};
 use nicpin::report::exit::Exit;
 
 /// Put the interrupts and packet steering of network interfaces on their own NUMA node: plan, prove, undo
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "nicpin", version, after_help = help::after("nicpin"), max_term_width = 100)]
 #[command(disable_help_subcommand = true)]
 #[command(
@@ -64,7 +64,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub enum Command {
     /// Show whether the interrupts of each interface arrive on its own node, and will stay there (the default)
     Status(status::StatusArgs),

@@ -17,7 +17,7 @@ use nicpin::report::exit::Exit;
 use nicpin::report::nodes::Nodes;
 use nicpin::root::{Root, sys};
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct NodesArgs {
     /// Measure the rate at which the CPUs of each node read the memory of each node
     #[arg(long)]

@@ -13,7 +13,7 @@ use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[allow(clippy::struct_excessive_bools)] // each is one option
 pub struct PlanArgs {
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub struct PlanArgs {
     detailed_exitcode: bool,
 }
 
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+#[derive(Clone, Copy, Default, ValueEnum)]
 enum PlanFormat {
     /// Text, at most 100 columns wide
     #[default]

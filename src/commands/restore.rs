@@ -13,7 +13,7 @@ use nicpin::report::exit::Exit;
 use nicpin::report::restored::Restored;
 use nicpin::root::Root;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct RestoreArgs {
     /// Print what would be restored and write nothing
     #[arg(long, short = 'n')]

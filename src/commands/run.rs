@@ -22,7 +22,7 @@ use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct RunArgs {
     /// The interface, or any other selector that stands for interfaces on one node
     #[arg(value_name = "INTERFACE")]

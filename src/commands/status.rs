@@ -19,7 +19,7 @@ use nicpin::report::exit::Exit;
 use nicpin::report::status::Status;
 use nicpin::root::Root;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct StatusArgs {
     #[command(flatten)]
     target: TargetArgs,

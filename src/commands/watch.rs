@@ -34,7 +34,7 @@ use nicpin::report::exit::Exit;
 use nicpin::report::run::{WaitsFor, Watcher, WatcherRun};
 use nicpin::root::{Root, sys};
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct WatchArgs {
     #[command(flatten)]
     pub target: TargetArgs,

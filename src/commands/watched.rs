@@ -28,7 +28,7 @@ use nicpin::report::run::ChangedSetting;
 use nicpin::root::Root;
 
 /// A run of the watcher.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct WatchRunArgs {
     /// Write the metrics, and nothing else
     #[arg(long)]

@@ -82,7 +82,7 @@ struct Scene {
 }
 
 /// A queue's vector on a CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Mark {
     cpu: u32,
     /// Index of the interface.

@@ -20,7 +20,6 @@ use nicpin::root::{errno_words, sys};
 const MOST_OUTPUT: usize = 16 << 20;
 const MOST_ERRORS: usize = 4 << 10;
 
-#[derive(Debug)]
 pub struct Child {
     process: Process,
     output: Vec<u8>,
@@ -129,7 +128,7 @@ fn read_some(stream: &mut Option<impl io::Read>, to: &mut Vec<u8>, most: usize) 
 }
 
 /// What a run did, as it prints it for the watcher.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct RunReport {
     /// Whether nothing was written because `restore` has paused the watcher.
     pub paused: bool,

@@ -16,14 +16,13 @@ const DOUBLINGS: u32 = 8;
 const FORGOTTEN: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The settings that were restored lately, and those that are left unchanged, by their names in the record.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
 pub struct ContendedSettings {
     settings: BTreeMap<String, History>,
     /// How often a setting was found to be fought over.
     pub count: u64,
 }
 
-#[derive(Debug, Clone)]
 struct History {
     setting: ChangedSetting,
     /// What was written last.

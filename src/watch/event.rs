@@ -105,7 +105,7 @@ impl fmt::Display for Event {
 }
 
 /// What has come.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Woken {
     pub events: Vec<Event>,
     pub signals: Vec<Signal>,

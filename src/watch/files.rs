@@ -45,7 +45,7 @@ const CONTROLLERS: &str = "cgroup.subtree_control";
 const TRIES: usize = 4;
 
 /// What is watched.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 enum Watched {
     Directory(PathBuf),
     /// The affinity of a planned vector, by its IRQ.
@@ -56,7 +56,6 @@ enum Watched {
     Partition,
 }
 
-#[derive(Debug)]
 pub struct Files {
     inotify: Inotify,
     watches: BTreeMap<WatchDescriptor, Watched>,

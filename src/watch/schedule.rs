@@ -20,7 +20,7 @@ const PERIOD: Duration = Duration::from_secs(300);
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 /// When the next run starts, and for what.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
 pub struct Schedule {
     /// What came since the last run started, and when the first and the last of it came.
     events: Events,

@@ -36,7 +36,6 @@ const NEVER: i64 = i32::MAX as i64;
 const SIGNALS: [Signal; 5] = [SIGHUP, SIGUSR1, SIGTERM, SIGINT, SIGCHLD];
 
 /// All sources.
-#[derive(Debug)]
 pub struct Sources {
     signals: SignalFd,
     clock: TimerFd,

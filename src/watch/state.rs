@@ -41,7 +41,6 @@ const POLICY: &str = "/run/nicpin/watch-policy.toml";
 struct Pause {}
 
 /// Only one watcher at a time. Held until dropped.
-#[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "the kernel releases it with the file")] File);
 
 impl Lock {
