@@ -5,7 +5,7 @@ pub const USAGE: (u8, &str) = (64, "usage error");
 
 /// What is said of a command beside its options.
 pub struct Help {
-    pub command: &'static str,
+    command: &'static str,
     /// Paragraphs.
     pub text: &'static str,
     /// The exit codes that mean something of their own, without [`USAGE`].

@@ -98,15 +98,12 @@ pub fn check_new(path: &Path, force: bool) -> Result<()> {
 /// A regular file is complete or as it was before: it is written beside its name first. A device is written to, and never
 /// removed. A symbolic link is an error, and so is a FIFO: who may write to the directory could make nicpin wait for ever.
 pub fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
-    check_new(path, force)?;
-    let found = path.symlink_metadata().ok();
-    write(path, bytes, found.map(|found| found.permissions()))
+    write(path, bytes, force, None)
 }
 
 /// Writes a file for other users to read, mode 0644; an existing one is replaced as [`write_file`] does it.
 pub fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
-    check_new(path, true)?;
-    write(path, bytes, Some(Permissions::from_mode(0o644)))
+    write(path, bytes, true, Some(Permissions::from_mode(0o644)))
 }
 
 /// A directory for files; it may be there already.
@@ -125,11 +122,12 @@ fn failed(path: &Path, error: &io::Error) -> Result<()> {
 pub fn published(path: &Path) -> Option<String> {
     let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
     let file = unfollowed(path, OpenOptions::new().read(true)).ok();
-    let (mut file, mut text) = (
-        file.filter(|_| is_file)?.take(MOST_PUBLISHED),
-        String::new(),
-    );
-    file.read_to_string(&mut text).is_ok().then_some(text)
+    let mut text = String::new();
+    let read = file
+        .filter(|_| is_file)?
+        .take(MOST_PUBLISHED)
+        .read_to_string(&mut text);
+    read.is_ok().then_some(text)
 }
 
 /// Much more than the metrics of the largest machine.
@@ -140,12 +138,14 @@ fn unfollowed(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     how.custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)
 }
 
-fn write(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> Result<()> {
-    let is_device = path.symlink_metadata().is_ok_and(|found| !found.is_file());
-    let written = if is_device {
+fn write(path: &Path, bytes: &[u8], force: bool, mode: Option<Permissions>) -> Result<()> {
+    check_new(path, force)?;
+    let found = path.symlink_metadata().ok();
+    let written = if found.as_ref().is_some_and(|found| !found.is_file()) {
         unfollowed(path, OpenOptions::new().write(true)).and_then(|mut file| file.write_all(bytes))
     } else {
-        replace(path, bytes, permissions)
+        let mode = mode.or(found.map(|found| found.permissions()));
+        replace(path, bytes, mode)
     };
     written.or_else(|error| failed(path, &error))
 }

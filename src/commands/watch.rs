@@ -45,7 +45,7 @@ pub struct WatchArgs {
 
     /// Also run when another program writes the affinity of a planned vector
     #[arg(long, conflicts_with = "observe")]
-    pub guard: bool,
+    guard: bool,
 
     /// After each run, write metrics for Prometheus to this file, as `nicpin check --format prometheus --output`
     #[arg(long, value_name = "FILE")]

@@ -32,15 +32,15 @@ use nicpin::root::Root;
 pub struct WatchRunArgs {
     /// Write the metrics, and nothing else
     #[arg(long)]
-    pub metrics: bool,
+    metrics: bool,
 
     /// Leave out CPUs that cgroups have alone
     #[arg(long)]
-    pub avoid_exclusive: bool,
+    avoid_exclusive: bool,
 
     /// Leave this setting alone, by its name in the record
     #[arg(long, value_name = "SETTING")]
-    pub leave: Vec<String>,
+    leave: Vec<String>,
 
     /// The command line of the watcher
     #[arg(last = true, value_name = "ARGUMENT")]

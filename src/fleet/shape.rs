@@ -24,12 +24,12 @@ pub struct ShapeInterface {
     pub driver: Option<String>,
     pub pci_id: Option<String>,
     pub device: String,
-    pub node: Option<u32>,
-    pub candidates: CpuSet,
+    node: Option<u32>,
+    candidates: CpuSet,
     #[serde(deserialize_with = "count")]
-    pub rx_queues: usize,
+    rx_queues: usize,
     #[serde(deserialize_with = "count")]
-    pub tx_queues: usize,
+    tx_queues: usize,
 }
 
 impl From<&InterfaceSummary> for ShapeInterface {
@@ -68,7 +68,7 @@ pub struct Deviation {
     pub code: &'static str,
     /// The interface; absent for the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub interface: Option<String>,
+    interface: Option<String>,
     /// What differs, in words, with the name of the interface.
     pub text: String,
 }
