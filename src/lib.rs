@@ -85,7 +85,7 @@ pub use plan::{
 };
 // The policy.
 pub use policy::PolicyError;
-pub use policy::{Balancer, ImpossibleCpu, NoEffect, Policy, Rule, SettingError, Settings};
+pub use policy::{Balancer, Policy, Rule, SettingError, Settings};
 pub use read::{Queues, Wants, machine, read_queue_settings};
 // Reports.
 pub use report::applied::{Applied, Evidence, NoteAbout, VectorProof};

@@ -45,8 +45,7 @@ use crate::commands::child::CommandError;
 use crate::commands::inputs::{UsageError, usage};
 use crate::screen;
 use nicpin::machine::SelectError;
-use nicpin::plan::binding::BindingError;
-use nicpin::policy::{ImpossibleCpu, NoEffect};
+use nicpin::policy::SettingError;
 use nicpin::report::exit::Exit;
 
 /// Put the interrupts and packet steering of network interfaces on their own NUMA node: plan, prove, undo
@@ -217,9 +216,7 @@ pub fn exit_of(error: &anyhow::Error) -> u8 {
         return failed.status;
     }
     let is_usage = error.is::<UsageError>()
-        || error.is::<ImpossibleCpu>()
-        || error.is::<NoEffect>()
-        || matches!(error.downcast_ref(), Some(BindingError::NoCpu))
+        || error.is::<SettingError>()
         || matches!(error.downcast_ref(), Some(SelectError::Malformed { .. }));
     (if is_usage { Exit::Usage } else { Exit::Failed }) as u8
 }

@@ -61,16 +61,10 @@ pub struct Binding {
     pub notes: Vec<String>,
 }
 
-/// No binding could be chosen.
+/// This machine cannot give what is requested.
 #[derive(Debug, thiserror::Error)]
-pub enum BindingError {
-    /// The requested CPU list is empty.
-    #[error("`--cpus` names no CPU")]
-    NoCpu,
-    /// This machine cannot give what is requested.
-    #[error("{0}")]
-    Unmet(String),
-}
+#[error("{0}")]
+pub struct BindingError(String);
 
 impl Binding {
     /// Chooses CPUs and memory for a program that uses the interfaces `names`, which `selector` matched. `plan` is the
@@ -92,17 +86,15 @@ impl Binding {
             NodeChoice::Node(node) => named(topology, node),
             NodeChoice::Near => near(machine, selector, &interfaces),
             NodeChoice::Far => far(machine, selector, &interfaces),
-        }
-        .map_err(BindingError::Unmet)?;
+        }?;
         let (cpus, why) = match &request.cpus {
             None => workers(topology, plan, &near_cpus),
-            Some(cpus) if cpus.is_empty() => return Err(BindingError::NoCpu),
             Some(cpus) if cpus.is_subset(&topology.online) => {
                 (cpus.clone(), "as requested".to_owned())
             }
             Some(cpus) => {
                 let (online, missing) = (&topology.online, cpus.difference(&topology.online));
-                return Err(BindingError::Unmet(format!(
+                return Err(BindingError(format!(
                     "CPUs {missing} are not online; online CPUs are {online}"
                 )));
             }
@@ -129,7 +121,7 @@ impl Binding {
 }
 
 /// Nodes and their CPUs, or why there are none.
-type NodeCpus = Result<(NodeSet, CpuSet), String>;
+type NodeCpus = Result<(NodeSet, CpuSet), BindingError>;
 
 fn named(topology: &Topology, node: u32) -> NodeCpus {
     let found = topology.nodes.get(&node);
@@ -141,7 +133,9 @@ fn named(topology: &Topology, node: u32) -> NodeCpus {
         None => "does not exist",
     };
     let with_cpus = with_cpus(topology);
-    Err(format!("node {node} {what}; nodes with CPUs: {with_cpus}"))
+    Err(BindingError(format!(
+        "node {node} {what}; nodes with CPUs: {with_cpus}"
+    )))
 }
 
 /// The node of all of these interfaces, or the CPUs in `local_cpulist`.
@@ -167,9 +161,9 @@ fn near(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> 
                 None => format!("{} on an unknown node", interface.name),
             })
             .join(", ");
-        return Err(format!(
+        return Err(BindingError(format!(
             "`{selector}` stands for interfaces on different nodes ({found}); fix: name one of them, or a node with --node"
-        ));
+        )));
     };
     let local = device(interface).and_then(|device| device.local_cpus.as_ref());
     let cpus = local.map(|local| local.intersection(&topology.online));
@@ -177,10 +171,10 @@ fn near(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> 
     let cpus = cpus
         .filter(|cpus| !cpus.is_empty() && *cpus != topology.online)
         .ok_or_else(|| {
-            format!(
+            BindingError(format!(
                 "{}: its node is unknown (numa_node is -1); fix: choose one with --node N",
                 interface.name
-            )
+            ))
         })?;
     let holds = topology
         .nodes
@@ -206,9 +200,9 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
         .max_by_key(|&node| (topology.distance(from, node), Reverse(node)));
     match farthest {
         Some(node) => named(topology, node),
-        None => Err(format!(
+        None => Err(BindingError(format!(
             "node {near} is the only node with CPUs: no node is remote from {selector}"
-        )),
+        ))),
     }
 }
 

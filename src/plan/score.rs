@@ -131,21 +131,17 @@ impl<'a> State<'a> {
 
     /// The standing of interfaces: of all, or of the `only` one.
     fn standing(&self, spots: &Spots<'_>, of: &[PlannedInterface], only: Option<&str>) -> Standing {
-        let mut standing = Standing::default();
-        let Standing {
-            score,
-            shared_senders,
-        } = &mut standing;
+        let (mut score, mut shared_senders) = (Score::default(), 0);
         let (mut local, mut known) = (0, 0);
         let mut rdma_on = BTreeMap::<usize, usize>::new();
+        let topology = &self.machine.topology;
+        let near = |node: Option<u32>| node.map(|node| topology.cpus_near(node));
         for interface in of {
             let (far, shared) = self.senders(interface).unwrap_or_default();
             score.far_senders += far;
-            *shared_senders += shared;
-            let topology = &self.machine.topology;
+            shared_senders += shared;
             let isolated = topology.isolated_or_nohz().union(&interface.exclusive);
-            let node = interface.local_node();
-            let near_interface = node.map(|node| topology.cpus_near(node));
+            let near_interface = near(interface.local_node());
             for vector in interface.vectors.iter().filter(|vector| !vector.idle) {
                 let (cpus, counted_for) = self.place(vector);
                 // The affinity of a control vector may hold all CPUs: only its effective CPU counts.
@@ -153,17 +149,15 @@ impl<'a> State<'a> {
                     Role::Control => !cpus.is_empty() && cpus.is_subset(&isolated),
                     _ => cpus.intersects(&isolated),
                 });
-                let near = vector.node.map(|node| topology.cpus_near(node));
-                let near = near.as_ref().or(near_interface.as_ref());
-                let is_local = near.map(|near| cpus.is_subset(near));
+                let near = near(vector.node).or_else(|| near_interface.clone());
+                let is_local = near.map(|near| cpus.is_subset(&near));
                 match vector.role {
                     Role::Control => {}
                     Role::Rdma => {
-                        let place = counted_for.and_then(|cpu| self.locations.of(cpu));
                         let rdma = score.rdma.get_or_insert_default();
                         rdma.vectors += 1;
                         rdma.local += usize::from(is_local == Some(true));
-                        if let Some(place) = place {
+                        if let Some(place) = counted_for.and_then(|cpu| self.locations.of(cpu)) {
                             let on_core = rdma_on.entry(place.core).or_default();
                             *on_core += 1;
                             rdma.max_per_core = rdma.max_per_core.max(*on_core);
@@ -178,8 +172,11 @@ impl<'a> State<'a> {
             }
         }
         score.local = (known > 0).then(|| f64::from(local) / f64::from(known));
-        self.on_cores(spots, only, score);
-        standing
+        self.on_cores(spots, only, &mut score);
+        Standing {
+            score,
+            shared_senders,
+        }
     }
 
     /// The measures of the cores; of those of one interface, if they are about its queues.
@@ -197,13 +194,14 @@ impl<'a> State<'a> {
             }
             let firsts = spots.iter().filter(|spot| spot.queue == 0);
             let has_own_first = firsts.clone().any(|spot| is_own(&spot));
-            let firsts: BTreeSet<_> = firsts.map(|spot| spot.interface).collect();
-            let firsts = if has_own_first { firsts.len() } else { 0 };
+            let firsts = firsts.map(|spot| spot.interface).unique().count();
             let load = spots.iter().map(|spot| spot.weight).sum();
             score.max_vectors_per_core = score.max_vectors_per_core.max(spots.len());
             score.max_load_kbps = score.max_load_kbps.max(load);
             score.pairs_on_cores += pairs(spots.len()) - pairs(spots.len() - own);
-            score.max_first_queues_per_core = score.max_first_queues_per_core.max(firsts);
+            if has_own_first {
+                score.max_first_queues_per_core = score.max_first_queues_per_core.max(firsts);
+            }
             // Above an even share of those of its CPUs that are candidates.
             let core = self.machine.topology.cores.get(core);
             let threads = core.map_or(1, |core| core.intersection(&candidates).len());

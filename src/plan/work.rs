@@ -111,17 +111,16 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The vectors of a queue.
-    fn vectors_of(&self, queue: u32) -> &[&'a Vector] {
-        self.queues.get(&queue).map_or(&[], Vec::as_slice)
+    /// Its vectors that receive, or send.
+    fn vectors_of(&self, role: Role) -> impl Iterator<Item = &'a Vector> {
+        let vectors = self.interface.vectors.iter();
+        vectors.filter(move |vector| vector.role == role || vector.role == Role::Combined)
     }
 
     /// The vector of a receive queue.
     pub(crate) fn receiver(&self, queue: u32) -> Option<&'a Vector> {
-        self.vectors_of(queue)
-            .iter()
-            .find(|vector| matches!(vector.role, Role::Rx | Role::Combined))
-            .copied()
+        self.vectors_of(Role::Rx)
+            .find(|vector| vector.queue == Some(queue))
     }
 
     /// Its vectors for packets.
@@ -194,22 +193,20 @@ impl<'a> Work<'a> {
     /// The planned CPU of a receive or transmit queue: that of its vector, or of the vector that it shares when there
     /// are more queues than vectors.
     pub(crate) fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {
-        let with = |vector: &&Vector| vector.role == role || vector.role == Role::Combined;
-        let vectors = || self.interface.vectors.iter();
-        let own = self.vectors_of(queue).iter().copied().find(with);
-        let by_netlink = || {
-            let direction = if role == Role::Tx {
-                Direction::Tx
-            } else {
-                Direction::Rx
-            };
-            let irq = self.interface.netdev.as_ref()?.irq_of(direction, queue)?;
-            vectors().find(|vector| vector.irq == irq)
+        let direction = match role {
+            Role::Tx => Direction::Tx,
+            _ => Direction::Rx,
         };
-        let vector = own.or_else(by_netlink).or_else(|| {
-            let count = vectors().filter(with).count();
-            vectors().filter(with).nth(queue as usize % count.max(1))
-        })?;
+        let netdev = self.interface.netdev.as_ref();
+        let irq = netdev.and_then(|netdev| netdev.irq_of(direction, queue));
+        let mut vectors = self.vectors_of(role);
+        let vector = vectors
+            .find(|vector| vector.queue == Some(queue))
+            .or_else(|| self.interface.vectors.iter().find(|v| Some(v.irq) == irq))
+            .or_else(|| {
+                let count = self.vectors_of(role).count();
+                self.vectors_of(role).nth(queue as usize % count.max(1))
+            })?;
         Some(self.cpus.get(&vector.queue?)?.cpu)
     }
 
@@ -228,25 +225,21 @@ impl<'a> Work<'a> {
     }
 
     /// What has vectors that get one CPU together, and when: queues, and single RDMA vectors.
-    fn units(&self) -> impl Iterator<Item = (Turn, &[&'a Vector])> {
+    fn units(&self) -> impl Iterator<Item = (Turn, Vec<&'a Vector>)> {
         let queues = self.queues.values().map(|vectors| {
             let is_idle = vectors.iter().all(|vector| self.interface.is_idle(vector));
-            (
-                if is_idle { Turn::Idle } else { Turn::Active },
-                vectors.as_slice(),
-            )
+            let turn = if is_idle { Turn::Idle } else { Turn::Active };
+            (turn, vectors.clone())
         });
         let keeps_rdma = self.skip || self.choice.get(&KEEP_RDMA);
-        let rdma = self.rdma.chunks(1).map(move |vector| {
-            let stays = keeps_rdma || !vector[0].movable;
-            (
-                if stays {
-                    Turn::RdmaThatStays
-                } else {
-                    Turn::Rdma
-                },
-                vector,
-            )
+        let rdma = self.rdma.iter().map(move |vector| {
+            let stays = keeps_rdma || !vector.movable;
+            let turn = if stays {
+                Turn::RdmaThatStays
+            } else {
+                Turn::Rdma
+            };
+            (turn, vec![*vector])
         });
         queues.chain(rdma)
     }
@@ -320,17 +313,14 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
     // The queues on each core and L3 domain that come before one.
     let mut on_core = vec![0; locations.cores];
     let mut on_l3 = vec![0; locations.domain_sizes.len()];
-    let units = works
-        .iter()
-        .enumerate()
-        .flat_map(|(at, work)| {
-            work.units()
-                .map(move |(turn, vectors)| (turn, at, work, vectors))
-        })
-        .sorted_by_key(|unit| unit.0)
-        .collect_vec();
+    let units = works.iter().enumerate().flat_map(|(at, work)| {
+        let units = work.units();
+        units.map(move |(turn, vectors)| (turn, at, vectors))
+    });
+    let units = units.sorted_by_key(|unit| unit.0).collect_vec();
     // Vectors that cannot or must not be moved are counted first, so that others are placed around them.
-    for &(turn, _, work, vectors) in &units {
+    for (turn, at, vectors) in &units {
+        let work = &works[*at];
         let active = vectors.iter().filter(|v| !work.interface.is_idle(v));
         if let (Turn::Active, Some(cpu)) = (turn, cpu_that_stays(work, active)) {
             spread.add(cpu, work.weight, vectors[0].queue == Some(0));
@@ -340,73 +330,59 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
             }
         }
     }
-    let mut lines = BTreeMap::new();
-    let mut how = |spread: &mut Spread<'_>, id: usize| {
-        let (_, _, work, vectors) = units[id];
-        how(spread, &mut lines, id, work, vectors)
-    };
-    let of_queues = 0..units.partition_point(|unit| unit.0 <= Turn::Idle);
-    let hows = of_queues.map(|id| how(&mut spread, id)).collect_vec();
-    let movable = hows.iter().zip(&units).enumerate().filter_map(
-        |(id, (how, &(turn, at, work, vectors)))| match how {
-            How::Among(set, _) if turn == Turn::Active => Some(Queue {
+    let (mut lines, mut hows, mut movable) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let queues = units.iter().filter(|unit| unit.0 <= Turn::Idle);
+    for (id, (turn, at, vectors)) in queues.enumerate() {
+        let work = &works[*at];
+        let found = how(&mut spread, &mut lines, id, work, vectors);
+        if let (Turn::Active, How::Among(set, _)) = (turn, found) {
+            movable.push(Queue {
                 id,
-                work: at,
+                work: *at,
                 is_first: vectors[0].queue == Some(0),
-                set: *set,
+                set,
                 weight: work.weight,
                 core: None,
-            }),
-            _ => None,
-        },
-    );
-    let mut cpus = spread.place(movable.collect());
-    let (mut placements, mut others) = (Vec::new(), Vec::new());
-    for (id, &(turn, at, _, vectors)) in units.iter().enumerate() {
-        if turn == Turn::RdmaThatStays {
-            if let Some(cpu) = effective_cpu(vectors[0]) {
+            });
+        }
+        hows.push(found);
+    }
+    let mut cpus = spread.place(movable);
+    for (id, (turn, at, vectors)) in units.iter().enumerate() {
+        let (work, first) = (&mut works[*at], vectors[0]);
+        if *turn == Turn::RdmaThatStays {
+            if let Some(cpu) = effective_cpu(first) {
                 spread.add(cpu, 0, false);
             }
             continue;
         }
-        let how = hows
-            .get(id)
-            .copied()
-            .unwrap_or_else(|| how(&mut spread, id));
-        let (cpu, decided_by) = match how {
+        let found = hows.get(id).copied();
+        let found = found.unwrap_or_else(|| how(&mut spread, &mut lines, id, work, vectors));
+        let (cpu, decided_by) = match found {
             How::Stays(cpu) => (Some(cpu), Some(DecidedBy::Vector)),
             How::Line(unit) => (cpus.get(&unit).copied(), Some(DecidedBy::Line)),
             How::Among(set, by) => (cpus.get(&id).copied().or_else(|| spread.take(set)), by),
         };
         let Some(cpu) = cpu else { continue };
         cpus.insert(id, cpu);
-        if turn == Turn::Rdma {
-            others.push((at, vectors[0].irq, cpu));
-            continue;
+        if *turn == Turn::Rdma {
+            work.others.insert(first.irq, cpu);
+        } else if let (Some(queue), Some(place)) = (first.queue, locations.of(cpu)) {
+            let core = locations.core_of(cpu).cloned();
+            let placement = Placement {
+                cpu,
+                core: core.unwrap_or_else(|| CpuSet::single(cpu)),
+                queues_on_core: on_core[place.core],
+                l3: locations.l3_of(cpu).cloned().unwrap_or_default(),
+                queues_on_l3: on_l3[place.domain],
+                decided_by,
+            };
+            work.cpus.insert(queue, placement);
+            if matches!(found, How::Among(..)) {
+                on_core[place.core] += 1;
+                on_l3[place.domain] += 1;
+            }
         }
-        let (Some(queue), Some(place)) = (vectors[0].queue, locations.of(cpu)) else {
-            continue;
-        };
-        let core = locations.core_of(cpu).cloned();
-        let placement = Placement {
-            cpu,
-            core: core.unwrap_or_else(|| CpuSet::single(cpu)),
-            queues_on_core: on_core[place.core],
-            l3: locations.l3_of(cpu).cloned().unwrap_or_default(),
-            queues_on_l3: on_l3[place.domain],
-            decided_by,
-        };
-        placements.push((at, queue, placement));
-        if matches!(how, How::Among(..)) {
-            on_core[place.core] += 1;
-            on_l3[place.domain] += 1;
-        }
-    }
-    for (at, queue, placement) in placements {
-        works[at].cpus.insert(queue, placement);
-    }
-    for (at, irq, cpu) in others {
-        works[at].others.insert(irq, cpu);
     }
     for work in works {
         let active = work.queue_vectors().filter(|v| !work.interface.is_idle(v));
@@ -472,9 +448,6 @@ fn cpu_that_stays<'a>(
 
 /// The effective CPU of a vector, if the kernel reports it or the affinity is a single CPU.
 fn effective_cpu(vector: &Vector) -> Option<u32> {
-    match &vector.effective {
-        Some(cpus) => cpus.first(),
-        None if vector.affinity.cpus.len() == 1 => vector.affinity.cpus.first(),
-        None => None,
-    }
+    let only = Some(&vector.affinity.cpus).filter(|cpus| cpus.len() == 1);
+    vector.effective.as_ref().or(only)?.first()
 }

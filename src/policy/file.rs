@@ -1,11 +1,8 @@
-//! The policy file (TOML): read by the table of settings, where every error has its line and column; and
-//! `dist/nicpin.toml`, every setting with its values and its default, as comments and lines of such a file.
+//! The policy file (TOML): read by the table of settings, where every error has its line and column.
 
-use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use glob::Pattern;
-use itertools::Itertools as _;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
@@ -264,12 +261,6 @@ pub fn without_comments(text: &str) -> Option<String> {
     (Policy::parse(&bare).ok()? == Policy::parse(text).ok()?).then_some(bare)
 }
 
-const HEAD: &str = "\
-# The policy of nicpin: /etc/nicpin.toml. Every line is a comment or a default, so the unedited file
-# changes nothing. `nicpin plan --explain` shows which rules matched, and the reason for the CPU of each vector.
-#
-";
-
 /// How the parts of a policy combine. Paragraphs are separated by empty lines.
 pub const POLICY: &str = "\
 Settings in [defaults] apply to every interface. Every [[rule]] that matches an interface overrides them, in the order
@@ -293,54 +284,6 @@ pub const RULES: &str = "\
 # set = { group = { cpus = \"60-63\" } }
 ";
 
-const COLUMNS: usize = 120;
-
-/// `dist/nicpin.toml`.
-pub fn example() -> String {
-    let settings = |for_interfaces| {
-        SETTINGS
-            .iter()
-            .filter(move |entry| entry.is_for_interfaces() == for_interfaces)
-            .map(described)
-            .join("")
-    };
-    let about = POLICY
-        .lines()
-        .map(|line| format!("{}\n", format!("# {line}").trim_end()))
-        .join("");
-    format!(
-        "{HEAD}{about}{}\n[defaults]\n{}\n# Rules match by any of:\n{}#\n{RULES}",
-        settings(false),
-        settings(true),
-        rows(CONDITIONS)
-    )
-}
-
-/// A setting: what it decides, its values, and its default.
-fn described(entry: &Entry) -> String {
-    let end = if entry.note.is_empty() { "" } else { ". " };
-    let about = format!("{}{end}{}:", entry.help, entry.note.trim_end_matches('.'));
-    let mut text = "\n#".to_owned();
-    let mut columns = 1;
-    for word in about.split(' ') {
-        columns += 1 + word.chars().count();
-        if columns > COLUMNS {
-            text.push_str("\n#");
-            columns = 2 + word.chars().count();
-        }
-        text += &format!(" {word}");
-    }
-    let values = entry.in_file();
-    let default = format!("{} = {}\n", entry.key, values[0].0);
-    format!("{text}\n{}{default}", rows(values))
-}
-
-fn rows<T: Display>(rows: impl IntoIterator<Item = (T, T)>) -> String {
-    rows.into_iter()
-        .map(|(value, means)| format!("#   {value:<12} {means}\n"))
-        .join("")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,12 +294,5 @@ mod tests {
             .unwrap();
         assert_eq!(bare, "[defaults]\nexclude = \"0-1\"\n");
         assert_eq!(without_comments("exclude = \n"), None);
-    }
-
-    #[test]
-    fn lines_fit_120_columns() {
-        let example = example();
-        let wide = example.lines().find(|line| line.chars().count() > COLUMNS);
-        assert_eq!(wide, None);
     }
 }

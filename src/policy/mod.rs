@@ -11,7 +11,7 @@ mod table;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-pub use file::{POLICY, PolicyError, RULES, example, without_comments};
+pub use file::{POLICY, PolicyError, RULES, without_comments};
 use glob::Pattern;
 pub use setting::{Entry, Setting, SettingError, Value};
 pub use table::*;
@@ -121,7 +121,7 @@ impl Policy {
     }
 
     /// Refuses settings without effect beside others of the same place.
-    pub fn check_effects(&self) -> Result<(), NoEffect> {
+    pub fn check_effects(&self) -> Result<(), SettingError> {
         self.defaults.check_effects("in [defaults], ", "")?;
         for (number, rule) in (1..).zip(&self.rules) {
             rule.set.check_effects(&format!("in rule {number}, "), "")?;
@@ -134,14 +134,14 @@ impl Policy {
         &self,
         machine: &Machine,
         interfaces: impl IntoIterator<Item = &'a Interface>,
-    ) -> Result<(), NoEffect> {
+    ) -> Result<(), SettingError> {
         let mut found = Ok(());
         for interface in interfaces {
             let all = self.choice(machine, interface).settings;
             let Some((setting, beside)) = self.options.without_effect(&all) else {
                 return Ok(());
             };
-            found = Err(NoEffect(format!(
+            found = Err(SettingError(format!(
                 "--{setting} has no effect on {} beside {beside} of the policy file; fix: leave it out",
                 interface.name
             )));
@@ -206,33 +206,17 @@ impl Choice {
     }
 }
 
-/// A setting that has no effect beside another.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NoEffect(String);
-
-/// A CPU list with a CPU that the machine cannot have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{setting} names CPU {cpu}, and this machine has no CPU above {last}")]
-pub struct ImpossibleCpu {
-    /// The option.
-    pub setting: String,
-    /// The highest CPU in the list.
-    pub cpu: u32,
-    /// The highest possible CPU of the machine.
-    pub last: u32,
-}
-
-/// Refuses a set with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.
-pub fn possible_cpus(option: &str, cpus: &CpuSet, possible: u32) -> Result<(), ImpossibleCpu> {
-    match cpus.last() {
-        Some(cpu) if cpu >= possible => Err(ImpossibleCpu {
-            setting: format!("--{option}"),
-            cpu,
-            last: possible.saturating_sub(1),
-        }),
-        _ => Ok(()),
-    }
+/// Refuses a set without a CPU, and one with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.
+pub fn possible_cpus(option: &str, cpus: &CpuSet, possible: u32) -> Result<(), SettingError> {
+    let wrong = match cpus.last() {
+        None => format!("`--{option}` names no CPU"),
+        Some(cpu) if cpu < possible => return Ok(()),
+        Some(cpu) => format!(
+            "--{option} names CPU {cpu}, and this machine has no CPU above {}",
+            possible.saturating_sub(1)
+        ),
+    };
+    Err(SettingError(wrong))
 }
 
 /// The setting with this key.
@@ -271,9 +255,9 @@ impl Settings {
     }
 
     /// Refuses a setting without effect beside another one given here. `place` begins the message, `dashes` each setting.
-    pub(crate) fn check_effects(&self, place: &str, dashes: &str) -> Result<(), NoEffect> {
+    pub(crate) fn check_effects(&self, place: &str, dashes: &str) -> Result<(), SettingError> {
         self.without_effect(self).map_or(Ok(()), |(setting, beside)| {
-            Err(NoEffect(format!(
+            Err(SettingError(format!(
                 "{place}{dashes}{setting} has no effect beside {dashes}{beside}; fix: leave one of them out"
             )))
         })
@@ -311,7 +295,7 @@ impl Settings {
     }
 
     /// Refuses CPU lists with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.
-    pub fn check(&self, possible: u32) -> Result<(), ImpossibleCpu> {
+    pub fn check(&self, possible: u32) -> Result<(), SettingError> {
         self.0.iter().try_for_each(|(key, value)| match value {
             Value::Cpus(cpus) => possible_cpus(key, cpus, possible),
             _ => Ok(()),

@@ -83,7 +83,8 @@ pub enum Value {
     Program(Program),
 }
 
-/// An unknown key, or a text that is not a value of the setting.
+/// A setting that cannot be as it is given: an unknown key, a text that is not a value of it, a CPU that the machine
+/// cannot have, or no effect beside another setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SettingError(pub(crate) String);

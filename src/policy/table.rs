@@ -1,5 +1,6 @@
 //! Every setting. To add one: its entry here, and its name in [`SETTINGS`]. The option with its help and its
-//! completions, the key of the file with its checks, `dist/nicpin.toml` and nicpin.toml(5) are made from the entry.
+//! completions, the key of the file with its checks and nicpin.toml(5) are made from the entry, and so is what a test holds
+//! `dist/nicpin.toml` against.
 
 #![allow(missing_docs)] // `help` documents a setting, and the third part of a word its value
 

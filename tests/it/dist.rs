@@ -1,9 +1,13 @@
 //! The files in `dist/`, for packagers: they work with this binary.
 
+use std::fmt::Display;
 use std::os::unix::fs::PermissionsExt as _;
+
+use itertools::Itertools as _;
 
 use crate::support::run::{Copy, nicpin};
 use crate::support::temporary;
+use nicpin::policy::{CONDITIONS, Entry, POLICY, RULES, SETTINGS};
 
 fn unit() -> Vec<String> {
     lines("nicpin.service")
@@ -219,11 +223,68 @@ fn irqbalances_policy_script_asks_nicpin() {
     );
 }
 
+/// What the example policy begins with.
+const HEAD: &str = "\
+# The policy of nicpin: /etc/nicpin.toml. Every line is a comment or a default, so the unedited file
+# changes nothing. `nicpin plan --explain` shows which rules matched, and the reason for the CPU of each vector.
+#
+";
+
+const COLUMNS: usize = 120;
+
+/// `dist/nicpin.toml`: every setting with its values and its default, as comments and lines of such a file.
+fn example() -> String {
+    let settings = |for_interfaces| {
+        SETTINGS
+            .iter()
+            .filter(move |entry| entry.is_for_interfaces() == for_interfaces)
+            .map(described)
+            .join("")
+    };
+    let about = POLICY
+        .lines()
+        .map(|line| format!("{}\n", format!("# {line}").trim_end()))
+        .join("");
+    format!(
+        "{HEAD}{about}{}\n[defaults]\n{}\n# Rules match by any of:\n{}#\n{RULES}",
+        settings(false),
+        settings(true),
+        rows(CONDITIONS)
+    )
+}
+
+/// A setting: what it decides, its values, and its default.
+fn described(entry: &Entry) -> String {
+    let end = if entry.note.is_empty() { "" } else { ". " };
+    let about = format!("{}{end}{}:", entry.help, entry.note.trim_end_matches('.'));
+    let mut text = "\n#".to_owned();
+    let mut columns = 1;
+    for word in about.split(' ') {
+        columns += 1 + word.chars().count();
+        if columns > COLUMNS {
+            text.push_str("\n#");
+            columns = 2 + word.chars().count();
+        }
+        text += &format!(" {word}");
+    }
+    let values = entry.in_file();
+    let default = format!("{} = {}\n", entry.key, values[0].0);
+    format!("{text}\n{}{default}", rows(values))
+}
+
+fn rows<T: Display>(rows: impl IntoIterator<Item = (T, T)>) -> String {
+    rows.into_iter()
+        .map(|(value, means)| format!("#   {value:<12} {means}\n"))
+        .join("")
+}
+
 /// `SNAPSHOTS=overwrite cargo test --test it -- dist::` rewrites it.
 #[test]
 fn the_example_policy_is_made_from_the_table_of_settings() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/dist/nicpin.toml");
-    let example = nicpin::policy::example();
+    let example = example();
+    let wide = example.lines().find(|line| line.chars().count() > COLUMNS);
+    assert_eq!(wide, None);
     if std::env::var_os("SNAPSHOTS").is_some_and(|value| value == "overwrite") {
         std::fs::write(path, &example).unwrap();
     }
