@@ -9,7 +9,7 @@ use nix::errno::Errno::{
 };
 
 use crate::apply::lock::stopped;
-use crate::cpuset::{CpuSet, MaskWidth};
+use crate::cpuset::{CpuSet, MaskFile};
 use crate::machine::setting::on_or_off;
 use crate::machine::{Rss, Topology};
 use crate::plan::WriteKind::{NapiThread, Ntuple, Rps, Vector, Xps};
@@ -362,10 +362,9 @@ fn fallback_cpus(
 ) -> Option<Vec<(u32, &'static str, String)>> {
     let (topology, plan) = fallbacks?;
     let interface = plan.interface(&write.interface)?;
-    let (mask, width) = (
-        CpuSet::parse_mask(&write.value).ok()?,
-        MaskWidth::of(&write.value)?,
-    );
+    let MaskFile {
+        cpus: mask, width, ..
+    } = MaskFile::parse(&write.value).ok()?;
     let planned = mask.first().filter(|_| mask.len() == 1)?;
     let of = |groups: &[CpuSet], cpu| groups.iter().find(|group| group.contains(cpu)).cloned();
     let node = topology.node_of(planned);

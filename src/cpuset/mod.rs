@@ -46,11 +46,6 @@ impl CpuSet {
         [cpu].into_iter().collect()
     }
 
-    /// The CPUs from 0 up to but not including `end`.
-    pub fn below(end: u32) -> Self {
-        (0..end.min(MAX_CPUS)).collect()
-    }
-
     /// Adds a CPU; one from [`MAX_CPUS`] on is left out.
     pub fn insert(&mut self, cpu: u32) {
         if cpu < MAX_CPUS {

@@ -230,19 +230,6 @@ impl MaskWidth {
     pub fn digits(self) -> u32 {
         self.digits
     }
-
-    /// The width of a mask as a file holds it now; `None` when the text is no mask.
-    pub fn of(mask: &str) -> Option<Self> {
-        CpuSet::parse_mask(mask).ok()?;
-        Some(Self::of_valid(trim(mask)))
-    }
-
-    fn of_valid(mask: &str) -> Self {
-        let others = mask.bytes().filter(|byte| *byte == b',').count();
-        let first = mask.find(',').unwrap_or(mask.len());
-        let digits = u32::try_from(first + others * 8).unwrap_or(u32::MAX);
-        Self { digits }
-    }
 }
 
 /// The text of a mask file, the CPUs in it and its width.
@@ -260,9 +247,14 @@ impl MaskFile {
     pub fn parse(text: &str) -> Result<Self, CpuSetError> {
         let cpus = CpuSet::parse_kernel_mask(text)?;
         let text = trim(text);
-        let width = MaskWidth::of_valid(text);
-        let text = text.into();
-        Ok(Self { text, cpus, width })
+        let others = text.matches(',').count();
+        let first = text.find(',').unwrap_or(text.len());
+        let digits = u32::try_from(first + others * 8).unwrap_or(u32::MAX);
+        Ok(Self {
+            text: text.into(),
+            cpus,
+            width: MaskWidth { digits },
+        })
     }
 }
 
@@ -423,11 +415,10 @@ mod tests {
             ("00000000,00000fff", "00000000,00000040"),
             ("00,00000000,00000000", "00,00000000,00000040"),
         ] {
-            let width = MaskWidth::of(now).unwrap();
+            let width = MaskFile::parse(now).unwrap().width;
             assert_eq!(CpuSet::single(6).to_mask(width).unwrap(), expected);
         }
-        assert_eq!(MaskWidth::of("zz"), None);
-        assert_eq!(MaskWidth::of(""), None);
+        assert!(MaskFile::parse("zz").is_err() && MaskFile::parse("").is_err());
     }
 
     #[test]

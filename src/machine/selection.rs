@@ -383,7 +383,7 @@ mod tests {
         };
         Machine {
             topology: Topology {
-                online: crate::cpuset::CpuSet::below(2),
+                online: (0..2).collect(),
                 nodes: [node(0), node(1)].into(),
                 ..Topology::default()
             },

@@ -38,7 +38,7 @@ proptest! {
         let width = MaskWidth::for_cpus(set.last().map_or(1, |last| last + 1) + wider);
         let mask = set.to_mask(width).unwrap();
         prop_assert_eq!(&CpuSet::parse_mask(&mask).unwrap(), &set);
-        prop_assert_eq!(MaskWidth::of(&mask), Some(width));
+        prop_assert_eq!(MaskFile::parse(&mask).unwrap().width, width);
         // Groups of eight digits; only the first may be shorter.
         let groups: Vec<&str> = mask.split(',').collect();
         prop_assert!(groups[1..].iter().all(|group| group.len() == 8) && (1..=8).contains(&groups[0].len()));

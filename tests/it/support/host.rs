@@ -32,7 +32,7 @@ pub fn machine(nodes: u32, cores: u32, threads: u32, per_l3: u32) -> Machine {
             .map(move |at| (node * cores + at, node * cores + (at + per_l3).min(cores)))
     });
     let topology = Topology {
-        online: CpuSet::below(total * threads),
+        online: (0..total * threads).collect(),
         possible: total * threads,
         cores: (0..total).map(core).collect(),
         l3_domains: domains.map(|(from, to)| union(from, to)).collect(),
