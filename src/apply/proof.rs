@@ -9,7 +9,6 @@ use crate::machine::setting::{IRQ_FILES, affinity_file};
 use crate::read::files::{read_affinity, read_effective};
 use crate::read::interrupts::counts_of;
 use crate::report::applied::{Applied, Evidence, VectorProof};
-use crate::root::tree::TreeFile;
 use crate::root::{FileError, Root};
 
 /// The counters of a plan's queue vectors since the apply.
@@ -28,24 +27,20 @@ impl Proof {
             .collect();
         let mut watched = Vec::new();
         for interface in &done.plan.interfaces {
-            for vector in &interface.vectors {
+            for vector in interface.vectors.iter().filter(|of| of.is_active()) {
                 let fallback = fallbacks.get(&*affinity_file(vector.irq));
                 let fallback = fallback.and_then(|mask| CpuSet::parse_kernel_mask(mask).ok());
-                let Some(cpus) = fallback.or_else(|| vector.cpus.clone()) else {
-                    continue;
-                };
-                if vector.is_active() {
-                    watched.push(VectorProof {
-                        interface: interface.name.clone(),
-                        role: vector.role,
-                        queue: vector.queue,
-                        irq: vector.irq,
-                        cpus,
-                        verdict: Evidence::NoTraffic,
-                        interrupts: 0,
-                        others: CpuSet::new(),
-                    });
-                }
+                let cpus = fallback.or_else(|| vector.cpus.clone());
+                watched.extend(cpus.map(|cpus| VectorProof {
+                    interface: interface.name.clone(),
+                    role: vector.role,
+                    queue: vector.queue,
+                    irq: vector.irq,
+                    cpus,
+                    verdict: Evidence::NoTraffic,
+                    interrupts: 0,
+                    others: CpuSet::new(),
+                }));
             }
         }
         let irqs = watched.iter().map(|vector| vector.irq).collect();
@@ -72,12 +67,11 @@ impl Proof {
     pub fn finish(mut self, root: &Root) -> Result<Vec<VectorProof>, FileError> {
         for vector in &mut self.watched {
             let path = affinity_file(vector.irq);
-            let affinity = read_affinity(root, &path)?;
-            let parse = |file: TreeFile| {
-                let cpus = CpuSet::parse_kernel_mask(&file.text);
-                cpus.map_err(|error| root.content_error(&path, error.to_string()))
-            };
-            match affinity.map(parse).transpose()? {
+            let affinity = read_affinity(root, &path)?.map(|file| {
+                CpuSet::parse_kernel_mask(&file.text)
+                    .map_err(|error| root.content_error(&path, error.to_string()))
+            });
+            match affinity.transpose()? {
                 Some(cpus) if cpus == vector.cpus => {}
                 // A vector that could not be moved; its interrupts arrive where they did before.
                 Some(_) if vector.verdict == Evidence::Elsewhere => {}

@@ -23,8 +23,7 @@ pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     let mut texts = by_key(settings);
     for change in &plan.channels {
         let interface = machine.interface(&change.interface);
-        let key = interface.map(channels_key);
-        texts.extend(key.map(|key| (key, change.current.to_text())));
+        texts.extend(interface.map(|of| (channels_key(of), change.current.to_text())));
     }
     texts
 }
@@ -61,8 +60,9 @@ fn written_paths(plan: &Plan) -> BTreeSet<&str> {
 /// write was taken out of the plan is not among them.
 pub fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'a>, String)> {
     let wanted = wanted(plan);
-    let writes = plan.writes.iter().map(|write| (&*write.path, &write.value));
-    let writes: BTreeMap<&str, &String> = writes.collect();
+    let writes: BTreeMap<&str, &String> = (plan.writes.iter())
+        .map(|write| (&*write.path, &write.value))
+        .collect();
     let with_text = |setting: Setting<'a>| {
         let text = match writes.get(&*setting.path()) {
             Some(value) => (*value).clone(),
@@ -76,9 +76,9 @@ pub fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'a>, Strin
 
 /// The settings of a plan's interfaces and of the machine.
 pub(crate) fn of_plan<'a>(machine: &'a Machine, plan: &Plan) -> impl Iterator<Item = Setting<'a>> {
-    let planned = |interface: &&Interface| plan.interfaces.iter().any(|p| p.name == interface.name);
-    let interfaces = machine.interfaces.iter().filter(planned);
+    let interfaces = machine.interfaces.iter();
     interfaces
+        .filter(|of| plan.interface(&of.name).is_some())
         .flat_map(Interface::settings)
         .chain(machine.own_settings())
 }

@@ -349,12 +349,15 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<
     let is_shown = |note: &&Note| !matches!(note, Note::KernelManaged { .. });
     let mut notes: Vec<Note> = planned.notes.iter().filter(is_shown).cloned().collect();
     let channels = plan.channels.iter();
-    let channels = channels.filter(|change| change.interface == planned.name);
-    notes.extend(channels.map(|change| Note::ChannelsDiffer {
-        interface: name(),
-        wanted: change.wanted.receiving(),
-        why: change.why.clone(),
-    }));
+    notes.extend(
+        channels
+            .filter(|change| change.interface == planned.name)
+            .map(|change| Note::ChannelsDiffer {
+                interface: name(),
+                wanted: change.wanted.receiving(),
+                why: change.why.clone(),
+            }),
+    );
     let placed = planned.threads.iter().filter(|of| of.cpus.is_some());
     let pids = placed.map(|thread| thread.pid).collect_vec();
     if !pids.is_empty() {
@@ -381,8 +384,8 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<
     for (queue, user) in interface.netdev.iter().flat_map(Netdev::taken) {
         taken.entry(user).or_default().insert(queue);
     }
-    let taken = taken.into_iter();
-    notes.extend(taken.map(|(user, queues)| Note::QueuesTaken { user, queues }));
+    let note = |(user, queues)| Note::QueuesTaken { user, queues };
+    notes.extend(taken.into_iter().map(note));
     notes
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::plan::WriteKind;
+use crate::report::outcome::Outcome::{Already, Changed, Managed, Pending, Refused, Vanished};
 
 /// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,12 +52,12 @@ pub enum Outcome {
 impl WriteResult {
     /// Whether the write failed.
     pub fn failed(&self) -> bool {
-        matches!(self.outcome, Outcome::Refused | Outcome::Vanished)
+        matches!(self.outcome, Refused | Vanished)
     }
 
     /// Whether the file was changed.
     pub fn changed(&self) -> bool {
-        matches!(self.outcome, Outcome::Changed | Outcome::Pending)
+        matches!(self.outcome, Changed | Pending)
     }
 }
 
@@ -132,29 +133,18 @@ impl Tally {
         irqbalance: Option<&IrqbalanceOutcome>,
         results: &[WriteResult],
     ) -> Self {
-        let mut tally = Self::default();
-        for result in results {
-            match result.outcome {
-                Outcome::Changed => tally.changed += 1,
-                Outcome::Pending => {
-                    tally.changed += 1;
-                    tally.pending += 1;
-                }
-                Outcome::Already => tally.already += 1,
-                Outcome::Managed => tally.managed += 1,
-                Outcome::Refused => tally.refused += 1,
-                Outcome::Vanished => tally.vanished += 1,
-            }
+        let of = |outcome| results.iter().filter(|of| of.outcome == outcome).count();
+        let unset = channels.iter().filter(|of| of.refused.is_some()).count();
+        let is_changed = irqbalance.is_some_and(|irqbalance| irqbalance.changed);
+        let is_refused = irqbalance.is_some_and(IrqbalanceOutcome::failed);
+        Self {
+            changed: of(Changed) + of(Pending) + channels.len() - unset + usize::from(is_changed),
+            already: of(Already),
+            managed: of(Managed),
+            refused: of(Refused) + unset + usize::from(is_refused),
+            vanished: of(Vanished),
+            pending: of(Pending),
         }
-        for channel in channels {
-            match channel.refused {
-                None => tally.changed += 1,
-                Some(_) => tally.refused += 1,
-            }
-        }
-        tally.changed += usize::from(irqbalance.is_some_and(|irqbalance| irqbalance.changed));
-        tally.refused += usize::from(irqbalance.is_some_and(IrqbalanceOutcome::failed));
-        tally
     }
 
     /// The settings that were to be changed and are not.

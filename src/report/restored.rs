@@ -8,8 +8,11 @@ use crate::plan::{Write, WriteKind};
 use crate::report::exit::Exit;
 use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, Tally, WriteResult};
 
+/// The name and version of the JSON form of [`ToRestore`].
+pub const TO_RESTORE: &str = "nicpin.to-restore/1";
+
 /// What `restore` would write; its JSON form is `nicpin.to-restore/1`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ToRestore {
     pub schema: &'static str,
     /// Recorded channels that differ from the current ones, as `ethtool -L` takes them, by interface. They are restored
@@ -23,19 +26,6 @@ pub struct ToRestore {
     pub absent: BTreeSet<String>,
     /// Whether something that was done about irqbalance would be undone.
     pub irqbalance: bool,
-}
-
-impl Default for ToRestore {
-    fn default() -> Self {
-        Self {
-            schema: "nicpin.to-restore/1",
-            channels: BTreeMap::new(),
-            writes: Vec::new(),
-            unchanged: 0,
-            absent: BTreeSet::new(),
-            irqbalance: false,
-        }
-    }
 }
 
 /// The result of a restore; its JSON form is `nicpin.restore/1`.
