@@ -191,11 +191,10 @@ impl Delta {
                 cpus.entry(cpu).or_default().add(counts);
             }
         }
-        let changed = |before: CpuSet, after: CpuSet| {
+        let changed = |cpus: fn(&Sample) -> CpuSet| {
+            let (before, after) = (cpus(from), cpus(to));
             before.difference(&after).union(&after.difference(&before))
         };
-        let columns = |sample: &Sample| sample.interrupts.cpus.iter().copied().collect();
-        let online = |sample: &Sample| sample.times.keys().copied().collect();
         let runs = |(&pid, now): (&u32, &ThreadCounts)| {
             // A smaller count is that of another thread with this process id.
             let runs = (now.switches).saturating_sub(from.threads.get(&pid)?.switches);
@@ -213,8 +212,8 @@ impl Delta {
             cpus,
             interfaces,
             threads: to.threads.iter().filter_map(runs).collect(),
-            cpus_changed: changed(columns(from), columns(to))
-                .union(&changed(online(from), online(to))),
+            cpus_changed: changed(|of| of.interrupts.cpus.iter().copied().collect())
+                .union(&changed(|of| of.times.keys().copied().collect())),
             irqs_changed,
             interfaces_changed,
         }

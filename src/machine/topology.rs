@@ -107,11 +107,9 @@ impl Topology {
         };
         if let Some(own) = device.node.filter(|own| self.nodes.contains_key(own)) {
             let nodes = self.nearest_with(own, |node| node.cpus.intersects(usable));
-            if nodes.contains(own) {
-                return home(nodes, NumaNode);
-            }
             if !nodes.is_empty() {
-                return home(nodes, Nearest);
+                let is_own = nodes.contains(own);
+                return home(nodes, if is_own { NumaNode } else { Nearest });
             }
         }
         if let Ok((&only, node)) = self
