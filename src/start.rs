@@ -6,8 +6,7 @@ use std::io;
 use std::process::{Command, ExitCode};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
-use std::thread::Builder;
-use std::thread::spawn;
+use std::thread::{Builder, spawn};
 use std::time::Duration;
 
 use anyhow::Result;

@@ -2,14 +2,14 @@
 
 use std::io::Read as _;
 use std::io::stdin;
-use std::path::absolute;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use clap::Args;
+use clap::{Args, value_parser};
 use nix::errno::Errno;
+use thiserror::Error;
 
 use crate::commands::args::{General, LockArgs, ReportArgs, TargetArgs};
 use crate::commands::confirm::{self, Watcher, waits};
@@ -63,11 +63,11 @@ pub struct ApplyArgs {
     atomic: bool,
 
     /// Watch interrupts for up to SECONDS, and report on which CPUs those of each queue arrived
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..=3600))]
     prove: Option<u64>,
 
     /// Restore all settings after SECONDS, unless `nicpin confirm` or Enter on the terminal comes first
-    #[arg(long = "try", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long = "try", value_name = "SECONDS", value_parser = value_parser!(u64).range(1..=86_400))]
     trial: Option<u64>,
 
     #[command(flatten)]
@@ -226,7 +226,7 @@ fn read_stored(path: &Path) -> Result<Plan> {
 }
 
 /// A stored plan that does not fit the machine, by its hash.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Error)]
 #[error("plan {0} does not fit this machine")]
 struct PlanDoesNotFit(String);
 

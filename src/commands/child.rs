@@ -6,8 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::panic::resume_unwind;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread::scope;
-use std::thread::spawn;
+use std::thread::{scope, spawn};
 use std::time::{Duration, Instant};
 use std::{env, io};
 
@@ -16,6 +15,7 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal::{SIGKILL, SIGTERM};
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
+use thiserror::Error;
 
 use crate::start::{Interrupts, as_of_caller};
 use nicpin::root::errno_words;
@@ -83,7 +83,7 @@ pub fn run(
 }
 
 /// A command that failed or could not be started, with the exit status that a shell has for it.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Error)]
 #[error("{name}: {reason}")]
 pub struct CommandError {
     name: String,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use clap::Args;
+use clap::{Args, value_parser};
 
 use crate::commands::args::{General, ReportArgs, memory_binding};
 use crate::commands::child::{self, CommandError};
@@ -19,7 +19,8 @@ use nicpin::machine::Machine;
 use nicpin::machine::sample::Delta;
 use nicpin::machine::selection::without_device;
 use nicpin::plan::Note;
-use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding, NodeChoice};
+use nicpin::plan::binding::NodeChoice::{Far, Near, Node};
+use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding};
 use nicpin::policy::Policy;
 use nicpin::read::Wants;
 use nicpin::report::compare::{ComparedRun, Comparison, Side};
@@ -34,11 +35,11 @@ pub struct CompareArgs {
     interface: String,
 
     /// Number of runs on each node that count
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u16).range(1..=10_000))]
     runs: u16,
 
     /// Number of runs on each node before those, which do not count
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u16).range(..=10_000))]
     warmup: u16,
 
     /// Use this node as near
@@ -169,14 +170,14 @@ fn bindings(
     let (names, plan) = plan_beside_all(machine, policy, selector)?;
     let binding = |node: Option<u32>, usual| {
         let wish = BindingRequest {
-            place: node.map_or(usual, NodeChoice::Node),
+            place: node.map_or(usual, Node),
             cpus: None,
             memory: args.memory,
         };
         Binding::new(machine, &plan, interface, &names, &wish)
     };
-    let near = binding(args.near, NodeChoice::Near)?;
-    let far = binding(args.far, NodeChoice::Far)?;
+    let near = binding(args.near, Near)?;
+    let far = binding(args.far, Far)?;
     let planned = plan.interfaces.iter().filter(|of| names.contains(&of.name));
     Ok((
         [near, far],

@@ -4,9 +4,7 @@
 //! of its terminal and of its login. If the apply ends before it has reported that it finished, the watcher restores
 //! the settings at once.
 
-use std::io::stderr;
-use std::io::stdin;
-use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _, stderr, stdin};
 use std::os::fd::AsFd as _;
 use std::path::absolute;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -21,7 +19,8 @@ use nix::unistd::{getpgrp, tcgetpgrp};
 
 use crate::commands::args::{General, LockArgs};
 use crate::commands::inputs::open_to_write;
-use crate::commands::journal::{self, Priority};
+use crate::commands::journal;
+use crate::commands::journal::Priority::{Notice, Warning};
 use crate::commands::output::{print, screen};
 use crate::screen;
 use nicpin::apply::{Trial, TrialGuard, confirm, end_trial, end_watched_trial, stopped};
@@ -148,7 +147,7 @@ fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
                 if !restored.has_refused() {
                     return journal::send(
                         root,
-                        Priority::Notice,
+                        Notice,
                         &format!("{NOT_CONFIRMED}; the settings were restored{}", but(trial)),
                     );
                 }
@@ -162,7 +161,7 @@ fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
             "{NOT_CONFIRMED}, and its settings stay: {obstacle}; trying again in {} s",
             pause.as_secs_f32()
         );
-        journal::send(root, Priority::Warning, &text);
+        journal::send(root, Warning, &text);
         sleep(pause);
         pause = LAST_PAUSE.min(2 * pause);
     }

@@ -1,9 +1,7 @@
 //! `nicpin fleet`: many machines, from what they printed or from their captures.
 
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
-use std::panic::catch_unwind;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;

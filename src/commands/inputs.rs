@@ -7,6 +7,7 @@ use std::slice;
 use anyhow::{Context as _, Result, bail, ensure};
 use itertools::Itertools as _;
 use nix::errno::Errno;
+use thiserror::Error;
 
 use crate::commands::args::{General, PolicyArgs, SelectArgs, TargetArgs};
 use nicpin::apply::Record;
@@ -18,7 +19,7 @@ use nicpin::report::difference::Unplannable;
 use nicpin::root::{FileError, Root};
 
 /// A command line that only the machine or the command itself shows to be wrong.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Error)]
 #[error("{0}")]
 pub struct UsageError(String);
 

@@ -1,8 +1,7 @@
 //! `nicpin man` and `nicpin help`: pages about nicpin and its commands, made from the definitions of the command line and
 //! the table of what `--help` says beside them, and about topics.
 
-use std::mem::replace;
-use std::mem::take;
+use std::mem::{replace, take};
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 

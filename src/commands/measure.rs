@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use clap::Args;
+use clap::{Args, value_parser};
 
 use crate::commands::args::{General, ReportArgs, SelectArgs, seconds};
 use crate::commands::child::{self, CommandError};
@@ -46,7 +46,7 @@ pub struct MeasureArgs {
     seconds: Option<Duration>,
 
     /// Number of samples; by default 1, with --watch unlimited
-    #[arg(short, long, value_name = "N", conflicts_with = "command", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short, long, value_name = "N", conflicts_with = "command", value_parser = value_parser!(u64).range(1..))]
     count: Option<u64>,
 
     /// Sample until interrupted; on a terminal each sample replaces the one before

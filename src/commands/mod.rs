@@ -33,7 +33,9 @@ mod watched;
 use std::borrow::Cow;
 use std::ffi::OsString;
 
+use anstream::ColorChoice as Colours;
 use anyhow::{Result, bail};
+use clap::ColorChoice::{Always, Auto, Never};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use self::Command::{
@@ -42,6 +44,7 @@ use self::Command::{
 };
 use crate::commands::args::General;
 use crate::commands::child::CommandError;
+use crate::commands::command_line::{apply_command, complete, nearest_command, refuse};
 use crate::commands::inputs::{UsageError, usage};
 use crate::screen;
 use nicpin::machine::SelectError;
@@ -135,11 +138,11 @@ impl Cli {
     /// Parses arguments; the first one is the name of the program.
     pub fn of(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut command = defined();
-        let matches = command.try_get_matches_from_mut(command_line::complete(&command, args))?;
-        command_line::refuse(&mut command, &matches)?;
+        let matches = command.try_get_matches_from_mut(complete(&command, args))?;
+        refuse(&mut command, &matches)?;
         let mut cli =
             Self::from_arg_matches(&matches).map_err(|error| error.format(&mut defined()))?;
-        cli.general.apply = command_line::apply_command(&command, &matches);
+        cli.general.apply = apply_command(&command, &matches);
         Ok(cli)
     }
 }
@@ -147,9 +150,9 @@ impl Cli {
 /// Runs a command; its output goes to `out`, made printable.
 pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
     match cli.general.color {
-        clap::ColorChoice::Auto => anstream::ColorChoice::Auto,
-        clap::ColorChoice::Always => anstream::ColorChoice::Always,
-        clap::ColorChoice::Never => anstream::ColorChoice::Never,
+        Auto => Colours::Auto,
+        Always => Colours::Always,
+        Never => Colours::Never,
     }
     .write_global();
     let result = dispatch(cli, out);
@@ -201,7 +204,7 @@ fn misspelt(error: anyhow::Error) -> anyhow::Error {
     let Some(SelectError::Nothing { selector, .. }) = error.downcast_ref() else {
         return error;
     };
-    match command_line::nearest_command(&defined(), selector) {
+    match nearest_command(&defined(), selector) {
         Some(command) => usage(format!(
             "`{selector}` is neither a command nor an interface; did you mean `nicpin {command}`?"
         ))

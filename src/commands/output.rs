@@ -1,10 +1,7 @@
 //! What commands write: reports in the requested format, messages, and files that the user names, which are not below
 //! --root. All that a person reads is printed here, without control characters that others could have put into it.
 
-use std::fs::create_dir;
-use std::fs::remove_file;
-use std::fs::rename;
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions, create_dir, remove_file, rename};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::mem::take;
 use std::os::fd::AsFd as _;

@@ -9,7 +9,7 @@ use crate::commands::args::{General, ReportArgs, TargetArgs, seconds};
 use crate::commands::inputs::{Purpose, read_and_plan, usage};
 use crate::commands::output;
 use crate::commands::sampling::Sampler;
-use crate::screen::status::Detail;
+use crate::screen::status::Detail::{Interfaces, Summary, Vectors};
 use crate::{screen, watch};
 use nicpin::apply::{self, Record, differences, irqbalance};
 use nicpin::machine::sample::CounterSelection;
@@ -82,9 +82,9 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
         status.notes.push(Note::Options);
     }
     let detail = match args.all {
-        true => Detail::Vectors,
-        false if cli.verbose || target.is_given() => Detail::Interfaces,
-        false => Detail::Summary,
+        true => Vectors,
+        false if cli.verbose || target.is_given() => Interfaces,
+        false => Summary,
     };
     let table = |status: &Status| screen::status::status(status, detail, &cli.apply);
     *out += &output::report(args.report, &status, table)?;

@@ -5,11 +5,9 @@ mod outcome;
 use std::env::args_os;
 use std::ffi::OsString;
 use std::io;
-use std::mem::replace;
-use std::mem::take;
+use std::mem::{replace, take};
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
-use std::path::absolute;
+use std::path::{PathBuf, absolute};
 use std::process;
 use std::time::{Duration, Instant};
 

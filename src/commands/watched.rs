@@ -6,6 +6,7 @@ use std::ffi::OsString;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use thiserror::Error;
 
 use crate::commands::apply::planned;
 use crate::commands::args::General;
@@ -82,7 +83,7 @@ pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String
 }
 
 /// Ends an apply before it reads the machine.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Error)]
 #[error("nicpin restore has paused the watcher until the next nicpin apply")]
 struct Paused;
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use nix::sys::signal::Signal;
+use thiserror::Error;
 
 /// A reason to look at the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub struct Event {
 }
 
 /// The kinds of events, with the words for people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Kind {
     /// The watcher has started.
     #[error("start")]
