@@ -97,7 +97,11 @@ fn shown(topic: &Page) -> screen::page::Page {
             let (Inline::Bold(word) | Inline::Italic(word) | Inline::Roman(word)) = word else {
                 return;
             };
-            page.table(indent, [vec![format!("{word:<14}"), means.clone()]]);
+            page.table(
+                indent,
+                screen::page::LEFT,
+                [vec![format!("{word:<14}"), means.clone()]],
+            );
         };
         match part {
             Heading(heading) => {

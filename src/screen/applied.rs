@@ -6,7 +6,7 @@ use std::slice::from_ref;
 
 use itertools::Itertools as _;
 
-use crate::screen::page::Page;
+use crate::screen::page::{LEFT, Page};
 use crate::screen::{
     count, grouped, machine_or, moves, of_kind, or, ranges, role_word, sorted, when, with, within,
     written,
@@ -226,7 +226,7 @@ pub fn to_restore(to_restore: &ToRestore) -> Page {
     ));
     let channels = channels.map(|(name, to)| [format!("channels of {name}"), to.clone()]);
     let writes = writes.map(|of| written(&of.path, of.current.trim(), &of.value));
-    page.table(2, channels.chain(writes));
+    page.table(2, LEFT, channels.chain(writes));
     if to_restore.irqbalance {
         page.line("  what irqbalance was asked to do");
     }
@@ -301,9 +301,9 @@ fn outcomes<'a>(
         let text = match (outcome.done, outcome.changed) {
             (Refused, _) => {
                 page.failure("refused   ", format!("irqbalance: {detail}"));
-                String::new()
+                continue;
             }
-            (Unbanned, false) => String::new(),
+            (Unbanned, false) => continue,
             (Banned, true) => format!("{irqs} banned"),
             (Banned, false) => format!("{irqs} already banned"),
             (Stopped, _) => "stopped".into(),
@@ -348,7 +348,7 @@ fn settings(page: &mut Page, results: &[WriteResult], all: bool) {
             let now = one.fallback.as_ref().unwrap_or(&one.value);
             written(&one.path, one.was.as_deref().unwrap_or("unknown"), now)
         });
-        return page.table(2, rows);
+        return page.table(2, LEFT, rows);
     }
     let changed = sorted(changed.map(|one| (&one.interface, one.kind))).into_iter();
     let rows = changed.map(|(name, kinds)| {
@@ -359,7 +359,7 @@ fn settings(page: &mut Page, results: &[WriteResult], all: bool) {
             .map(|(many, kind)| of_kind(many, kind));
         [machine_or(name), kinds.join(", ")]
     });
-    page.table(2, rows);
+    page.table(2, LEFT, rows);
 }
 
 /// Files in short: `IRQs 71-76; eth2 xps_cpus of tx 0-5`.

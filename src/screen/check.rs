@@ -2,7 +2,7 @@
 
 use itertools::Itertools as _;
 
-use crate::screen::page::{Cell, Page};
+use crate::screen::page::{Cell, LEFT, Page};
 use crate::screen::status::{tone, why};
 use crate::screen::{
     count, cpus, differ, is, machine_or, of_kind, or, sorted, unbroken, when, with, within,
@@ -32,7 +32,7 @@ pub fn check(check: &Check, all: bool, apply: &str) -> Page {
             let on = machine_or(&one.write.interface);
             [on, setting(&one.write), difference(&check.host, &one.write)]
         });
-        page.columns(0, 0..0, ["INTERFACE", "SETTING", "NOW -> PLANNED"], rows);
+        page.columns(0, LEFT, ["INTERFACE", "SETTING", "NOW -> PLANNED"], rows);
         reasons(check, &mut page);
     } else if check.verdict != Same {
         by_interface(check, &mut page);
@@ -153,7 +153,7 @@ fn by_interface(check: &Check, page: &mut Page) {
     let settings = count(of_machine, "setting");
     let of_machine = (of_machine > 0).then(|| ["machine", "-", &settings, ""].map(Cell::from));
     let heads = ["INTERFACE", "STATE", "DIFFERS", "WHY"];
-    page.columns(0, 0..0, heads, rows.chain(of_machine));
+    page.columns(0, LEFT, heads, rows.chain(of_machine));
 }
 
 /// Why settings differ that apply has set, with the interfaces and how many settings there are.

@@ -2,7 +2,7 @@
 
 use itertools::Itertools as _;
 
-use crate::screen::page::Page;
+use crate::screen::page::{LEFT, Page};
 use crate::screen::{bracketed, count, joined, or, with};
 use nicpin::flow::Arrival;
 use nicpin::report::flow::{Flows, Ports};
@@ -91,7 +91,7 @@ fn spread(flows: &Flows, page: &mut Page) {
             share.flows.to_string(),
         ]
     });
-    page.columns(0, 0..0, heads, shares);
+    page.columns(0, LEFT, heads, shares);
     let heads = ["PROTOCOL", "SOURCE", "DESTINATION", "QUEUE", "CPU", ""];
     let each = arrivals.map(|arrival| {
         [
@@ -103,7 +103,7 @@ fn spread(flows: &Flows, page: &mut Page) {
             or(&arrival.missing, ""),
         ]
     });
-    page.columns(0, 0..0, heads, each);
+    page.columns(0, LEFT, heads, each);
 }
 
 fn ports(found: &Ports) -> String {

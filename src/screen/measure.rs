@@ -2,7 +2,7 @@
 
 use itertools::Itertools as _;
 
-use crate::screen::page::{FIGURES, Page};
+use crate::screen::page::{FIGURES, LEFT, Page};
 use crate::screen::{count, or, queue, rate, with, within};
 use nicpin::report::compare::{Comparison, Figure, Spread};
 use nicpin::report::flow::{ArrivingConnections, Connections};
@@ -152,7 +152,7 @@ fn connections(page: &mut Page, connections: &Connections, most: usize) {
         ]
     });
     let heads = ["INTERFACE", "CPU", "NODE", "PROCESS ON", "CONNECTIONS"];
-    page.columns(2, 0..0, heads, rows);
+    page.columns(2, LEFT, heads, rows);
     if arrivals.len() > most {
         let hidden = arrivals.len() - most;
         page.line(format!("{hidden} less used CPUs: nicpin measure --all"));
@@ -220,6 +220,7 @@ pub fn compare(comparison: &Comparison) -> Page {
     let sides = [("near", &comparison.near), ("far", &comparison.far)];
     page.table(
         2,
+        LEFT,
         sides.map(|(name, side)| {
             let (node, cpus) = (&side.nodes, side.cpus.short());
             [
@@ -229,7 +230,7 @@ pub fn compare(comparison: &Comparison) -> Page {
             ]
         }),
     );
-    page.columns(0, 0..0, HEADER, comparison.figures.iter().flat_map(figure));
+    page.columns(0, LEFT, HEADER, comparison.figures.iter().flat_map(figure));
     page.notes([("", &*comparison.notes)]);
     page
 }

@@ -176,13 +176,20 @@ pub(crate) fn sorted<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<
 
 /// CPUs for people: a whole node or the whole machine by its name, otherwise a short list.
 pub(crate) fn cpus(host: &HostSummary, cpus: &CpuSet) -> String {
-    let node = host.nodes.iter().find(|node| node.cpus == *cpus);
-    match (cpus.len(), node.filter(|_| host.nodes.len() > 1)) {
-        (0, _) => "none".into(),
-        (1, _) => cpus.to_string(),
-        (_, Some(node)) => format!("all of node {}", node.node),
-        _ if host.online.is_subset(cpus) => "all CPUs".into(),
-        _ => cpus.short(),
+    match cpus.len() {
+        0 => "none".into(),
+        1 => cpus.to_string(),
+        _ => named(host, cpus, ["all of node ", "all CPUs", ""]),
+    }
+}
+
+/// CPUs as those of a node where there are several, as all, or by number.
+fn named(host: &HostSummary, cpus: &CpuSet, [of_node, all, some]: [&str; 3]) -> String {
+    let mut nodes = host.nodes.iter().filter(|_| host.nodes.len() > 1);
+    match nodes.find(|node| node.cpus == *cpus) {
+        Some(node) => format!("{of_node}{}", node.node),
+        None if host.online.is_subset(cpus) => all.into(),
+        None => format!("{some}{}", cpus.short()),
     }
 }
 
@@ -214,31 +221,27 @@ pub(crate) fn places(host: &HostSummary, sets: &[&CpuSet]) -> String {
         .map(|set| set.first().filter(|_| set.len() == 1))
         .collect();
     let all = CpuSet::union_of(sets.iter().copied());
-    let node = host.nodes.iter().find(|node| all.is_subset(&node.cpus));
     match single {
         Some(_) if all.len() == 1 => format!("CPU {all}"),
         Some(cpus) => match (listed(&cpus), all.short()) {
             (listed, _) if !listed.contains(' ') => format!("CPUs {listed}"),
             (_, short) if short.len() <= LONGEST => format!("CPUs {short}"),
             _ => {
+                let node = host.nodes.iter().find(|node| all.is_subset(&node.cpus));
                 let node = with(" of node ", node.map(|node| node.node));
                 format!("{} CPUs{node}", all.len())
             }
         },
         None if !sets.iter().all_equal() => sizes(sets),
         None if all.is_empty() => "none".into(),
-        None => match node.filter(|node| node.cpus == all && host.nodes.len() > 1) {
-            Some(node) => format!("any of node {}", node.node),
-            None if host.online.is_subset(&all) => "any CPU".into(),
-            None => format!("CPUs {}", all.short()),
-        },
+        None => named(host, &all, ["any of node ", "any CPU", "CPUs "]),
     }
 }
 
 /// `2 CPUs each`, `1 to 3 CPUs each`.
 pub(crate) fn sizes(sets: &[&CpuSet]) -> String {
-    let sizes = || sets.iter().map(|set| set.len());
-    match (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0)) {
+    let ends = sets.iter().map(|set| set.len()).minmax().into_option();
+    match ends.unwrap_or_default() {
         (least, most) if least == most => format!("{} each", count(most, "CPU")),
         (least, most) => format!("{least} to {most} CPUs each"),
     }

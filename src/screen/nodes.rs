@@ -4,7 +4,7 @@ use std::iter::once;
 
 use itertools::Itertools as _;
 
-use crate::screen::page::{FIGURES, Page};
+use crate::screen::page::{FIGURES, LEFT, Page};
 use crate::screen::{count, joined, or, within};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Neighbour;
@@ -35,7 +35,7 @@ pub fn nodes(nodes: &Nodes) -> Page {
             devices(&node.interfaces, &node.neighbours),
         ]
     });
-    page.columns(0, 0..0, heads, rows);
+    page.columns(0, LEFT, heads, rows);
     let unknown = devices(&nodes.unknown, &nodes.unknown_neighbours);
     page.text(within("On no known node: ", [unknown], "."));
     for node in all {
@@ -107,7 +107,7 @@ fn matrix(
         .chain(rows)
         .map(|(name, cells)| once(name).chain(cells));
     page.line("");
-    page.aligned(0, FIGURES, rows);
+    page.table(0, FIGURES, rows);
 }
 
 /// The names in `/sys/devices/system/node/nodeN/numastat`, in the kernel's order.

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::iter::once;
 use std::ops::Range;
 
-use anstyle::{AnsiColor, Color, Style};
+use anstyle::{AnsiColor, Style};
 use itertools::Itertools as _;
 
 use self::Tone::{Alarm, Good, Plain, Warning};
@@ -59,8 +59,10 @@ pub struct Cell {
 
 impl<T: Into<String>> From<T> for Cell {
     fn from(text: T) -> Self {
-        let (text, tone) = (text.into(), Plain);
-        Self { text, tone }
+        Self {
+            text: text.into(),
+            tone: Plain,
+        }
     }
 }
 
@@ -81,7 +83,9 @@ enum Block {
     Table(usize, Range<usize>, Vec<Vec<Cell>>),
 }
 
-/// All columns of a table but the first, aligned to the right.
+/// No column of a table is aligned to the right.
+pub const LEFT: Range<usize> = 0..0;
+/// All but the first are.
 pub const FIGURES: Range<usize> = 1..usize::MAX;
 
 impl Page {
@@ -110,14 +114,6 @@ impl Page {
         self.item(label, text);
     }
 
-    /// Aligned columns, each as wide as its widest cell. The last cell of a row continues below itself.
-    pub fn table<R>(&mut self, indent: usize, rows: impl IntoIterator<Item = R>)
-    where
-        R: IntoIterator<Item: Into<Cell>>,
-    {
-        self.aligned(indent, 0..0, rows);
-    }
-
     /// Rows, if there are any, below their headings; what is not indented, after an empty line.
     pub fn columns<const N: usize, C: Into<Cell>>(
         &mut self,
@@ -131,24 +127,22 @@ impl Page {
             if indent == 0 {
                 self.line("");
             }
-            self.aligned(indent, right, once(heads.map(Cell::from)).chain(rows));
+            self.table(indent, right, once(heads.map(Cell::from)).chain(rows));
         }
     }
 
-    /// Rows, some columns of which are aligned to the right. If the last one is, too, columns that do not fit the screen
-    /// follow below, again after the first.
-    pub fn aligned<R>(
+    /// Columns, each as wide as its widest cell. Those that are not aligned to the right: the last cell of a row continues
+    /// below itself. If the last one is, too, columns that do not fit the screen follow below, again after the first.
+    pub fn table(
         &mut self,
         indent: usize,
         right: Range<usize>,
-        rows: impl IntoIterator<Item = R>,
-    ) where
-        R: IntoIterator<Item: Into<Cell>>,
-    {
+        rows: impl IntoIterator<Item: IntoIterator<Item: Into<Cell>>>,
+    ) {
         let rows = rows
             .into_iter()
             .map(|row| row.into_iter().map(Into::into).collect())
-            .collect_vec();
+            .collect();
         self.blocks.push(Block::Table(indent, right, rows));
     }
 
@@ -376,7 +370,7 @@ impl Writer {
         let words = cell.text.split([' ', '\n', '\t']);
         for word in words.flat_map(|word| pieces(word, room)) {
             let taken = self.at + self.gap + length(&line);
-            if !line.is_empty() && taken + 1 + length(word) > width {
+            if !line.is_empty() && taken + 1 + length(&word) > width {
                 self.put(&line, cell.tone);
                 self.end(indent);
                 line.clear();
@@ -384,7 +378,7 @@ impl Writer {
             if !line.is_empty() {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(&word);
         }
         self.put(&line, cell.tone);
     }
@@ -398,13 +392,12 @@ impl Writer {
         self.gap = 0;
         let text = text.replace(['\n', '\t', '\u{a0}'], " ");
         let text = printable(&text);
-        let of = |colour: AnsiColor| Style::new().fg_color(Some(Color::Ansi(colour)));
         let style = match tone {
             _ if !self.screen.colour => Style::new(),
             Plain => Style::new(),
-            Good => of(AnsiColor::Green),
-            Warning => of(AnsiColor::Yellow),
-            Alarm => of(AnsiColor::Red).bold(),
+            Good => AnsiColor::Green.on_default(),
+            Warning => AnsiColor::Yellow.on_default(),
+            Alarm => AnsiColor::Red.on_default().bold(),
         };
         self.out.push_str(&format!("{style}{text}{style:#}"));
     }
@@ -421,23 +414,16 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The word in pieces of at most `room`, each but the last ending in a comma; a word without commas as it is.
-fn pieces(word: &str, room: usize) -> Vec<&str> {
-    let (mut pieces, mut rest) = (Vec::new(), word);
-    while length(rest) > room {
-        let Some((at, _)) = rest
-            .match_indices(',')
-            .take_while(|&(at, _)| at < room)
-            .last()
-        else {
-            break;
-        };
-        let (piece, after) = rest.split_at(at + 1);
-        pieces.push(piece);
-        rest = after;
-    }
-    pieces.extend(Some(rest).filter(|rest| !rest.is_empty()));
-    pieces
+/// The word in pieces that end in a comma, as many at once as have room.
+fn pieces(word: &str, room: usize) -> impl Iterator<Item = String> {
+    let pieces = word.split_inclusive(',').map(str::to_owned);
+    pieces.coalesce(move |piece, next| {
+        if length(&piece) + length(&next) <= room {
+            Ok(piece + &next)
+        } else {
+            Err((piece, next))
+        }
+    })
 }
 
 #[cfg(test)]
@@ -486,13 +472,13 @@ mod tests {
             vec!["bbb", &long, "x"],
             vec!["alone"],
         ];
-        let text = shown(100, |page| page.table(2, rows.clone()));
+        let text = shown(100, |page| page.table(2, LEFT, rows.clone()));
         assert_eq!(
             text,
             format!("  a    b  the end\n  bbb  {long}  x\n  alone\n")
         );
         let rows = [vec!["NAME", "SHARE", "STATE"], vec!["eth10", "7%", "ok"]];
-        let text = shown(100, |page| page.aligned(0, 1..2, rows.clone()));
+        let text = shown(100, |page| page.table(0, 1..2, rows.clone()));
         assert_eq!(text, "NAME   SHARE  STATE\neth10     7%  ok\n");
     }
 
@@ -501,7 +487,7 @@ mod tests {
         let heads = ["QUEUE", "IRQ", "AFFINITY OF THE VECTOR", "EFFECTIVE", "WHY"];
         let row = ["0", "71", "0", "0", "remote"];
         let text = shown(40, |page| {
-            page.table(2, [heads, row]);
+            page.table(2, LEFT, [heads, row]);
         });
         let expected = "  QUEUE  IRQ  AFFINITY OF THE VECTOR\n        EFFECTIVE  WHY\n\
                         \x20 0      71   0                       0\n        remote\n";
@@ -514,7 +500,7 @@ mod tests {
             vec!["from", "to 0", "to 1", "to 2"],
             vec!["0", "10", "21", "31"],
         ];
-        let text = shown(18, |page| page.aligned(0, 1..9, rows.clone()));
+        let text = shown(18, |page| page.table(0, 1..9, rows.clone()));
         assert_eq!(
             text,
             "from  to 0  to 1\n0       10    21\n\nfrom  to 2\n0       31\n"
@@ -526,7 +512,7 @@ mod tests {
         let mut page = Page::default();
         let mut cells = ["eth0", "remote"].map(Cell::from);
         cells[1].tone = Tone::Alarm;
-        page.table(0, [cells]);
+        page.table(0, LEFT, [cells]);
         page.item("", "a\u{1b}[31mb");
         let text = page.show(Screen {
             width: 20,

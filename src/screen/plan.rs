@@ -7,7 +7,7 @@ use itertools::Itertools as _;
 use serde::Serialize;
 
 use self::Detail::{Queues, Reasons, Runs};
-use crate::screen::page::{Page, Screen};
+use crate::screen::page::{LEFT, Page, Screen};
 use crate::screen::{
     count, grouped, heading, joined, listed, or, places, ranges, role_word, sizes, unbroken, when,
     with, within, written,
@@ -61,6 +61,7 @@ pub fn plan(plan: &Plan, detail: Detail, masks: bool, apply: &str) -> Page {
     if masks && !plan.writes.is_empty() {
         page.table(
             0,
+            LEFT,
             writes
                 .clone()
                 .map(|of| written(&of.path, &of.current, &of.value)),
@@ -147,7 +148,7 @@ fn interface(page: &mut Page, plan: &Plan, one: &PlannedInterface, detail: Detai
     rows.items("IRQ", one.vectors.iter().map(Item::vector));
     rows.items("process", one.threads.iter().map(Item::thread));
     rows.steering(plan, one);
-    page.table(2, rows.lines);
+    page.table(2, LEFT, rows.lines);
 }
 
 fn node(interface: &PlannedInterface) -> String {
@@ -284,10 +285,10 @@ impl Rows<'_> {
                 let numbers = run.iter().filter_map(|item| item.number).collect_vec();
                 let s = when(label == "queue" && numbers.len() > 1, "s");
                 let which = listed(&run.iter().map(|item| item.id).collect_vec());
-                let (first, is_placed) = (run[0], run[0].planned.is_some());
+                let first = run[0];
                 let (reason, more) = match self.detail {
                     // That it is unchanged says enough.
-                    Runs if label == "control" && !is_placed => ("", ""),
+                    Runs if label == "control" && first.planned.is_none() => ("", ""),
                     Runs => (first.reason, &*pass),
                     Queues => (first.why, ""),
                     Reasons => (first.why, &*first.more),
@@ -296,9 +297,12 @@ impl Rows<'_> {
                 let is_new = self.detail == Reasons || self.reason != reason;
                 let why = joined(", ", [when(is_new, reason), more]);
                 reason.clone_into(&mut self.reason);
-                let (what, change) = (format!("{label}{s} {}", ranges(numbers)), self.change(&run));
-                self.lines
-                    .push(vec![what, format!("{ids} {which}"), change, why]);
+                self.lines.push(vec![
+                    format!("{label}{s} {}", ranges(numbers)),
+                    format!("{ids} {which}"),
+                    change(&run, |sets| places(self.host, sets)),
+                    why,
+                ]);
             }
         }
     }
@@ -323,20 +327,6 @@ impl Rows<'_> {
             .collect()
     }
 
-    /// The CPUs of a run, now and planned.
-    fn change(&self, run: &[&Item<'_>]) -> String {
-        let effective: Option<Vec<_>> = run.iter().map(|item| item.effective).collect();
-        let on = effective
-            .filter(|_| run.iter().any(|item| item.now.len() > 1))
-            .map(|effective| CpuSet::union_of(effective).short())
-            .filter(|on| on.len() <= SHORT);
-        change(
-            run,
-            |sets| places(self.host, sets),
-            &within(" (on ", on, ")"),
-        )
-    }
-
     fn steering<'i>(&mut self, plan: &Plan, interface: &'i PlannedInterface) {
         let writes = plan
             .writes
@@ -358,11 +348,11 @@ impl Rows<'_> {
                 ..Item::default()
             }
         };
-        let (rx, tx) = (&interface.rx_queues, &interface.tx_queues);
+        let (rx, tx) = (interface.rx_queues.iter(), interface.tx_queues.iter());
         let xps = tx
-            .iter()
+            .clone()
             .map(|tx| item("tx", "xps_cpus", tx.queue, &tx.xps_cpus, &tx.why));
-        self.steered("XPS", "none", &xps.collect_vec());
+        self.steered("XPS", "none", xps);
         for tx in tx {
             if let Some(queues) = tx.xps_rxqs.as_ref().filter(|queues| !queues.is_empty()) {
                 let change = format!("flows of rx {queues} first");
@@ -370,23 +360,21 @@ impl Rows<'_> {
             }
         }
         let rps = rx
-            .iter()
+            .clone()
             .map(|rx| item("rx", "rps_cpus", rx.queue, &rx.rps_cpus, &rx.why));
-        self.steered("RPS", "off", &rps.collect_vec());
-        let rfs = rx.iter();
-        for (flows, queues) in grouped(rfs.filter_map(|rx| Some((rx.rps_flow_cnt?, rx.queue)))) {
+        self.steered("RPS", "off", rps);
+        for (flows, queues) in grouped(rx.filter_map(|rx| Some((rx.rps_flow_cnt?, rx.queue)))) {
             let (change, why) = match flows {
                 0 => ("off".to_owned(), "by the policy"),
                 _ => (format!("{flows} flows each"), "its share of the flow table"),
             };
             self.add("RFS", format!("rx {}", ranges(queues)), &change, why);
         }
-        if let Some(rss) = &interface.rss {
-            if rss.queues.is_some() || rss.now != rss.possible {
-                let planned = rss.queues.as_ref().filter(|queues| **queues != rss.now);
-                let change = format!("to {}{}", rss.now, with(" -> ", planned));
-                self.add("RSS", format!("rx {}", rss.possible), &change, &rss.why);
-            }
+        let rss = interface.rss.as_ref();
+        if let Some(rss) = rss.filter(|rss| rss.queues.is_some() || rss.now != rss.possible) {
+            let planned = rss.queues.as_ref().filter(|queues| **queues != rss.now);
+            let change = format!("to {}{}", rss.now, with(" -> ", planned));
+            self.add("RSS", format!("rx {}", rss.possible), &change, &rss.why);
         }
         if let Some(on) = interface.ntuple {
             let why = "accelerated RFS: the device sends flows to the CPUs of their programs";
@@ -395,14 +383,14 @@ impl Rows<'_> {
     }
 
     /// Steering of one kind: a line for all queues with the same reason, or for each. `none`: the word for no CPU.
-    fn steered(&mut self, what: &str, none: &str, items: &[Item<'_>]) {
-        for group in self.runs(items, 0) {
+    fn steered<'i>(&mut self, what: &str, none: &str, items: impl Iterator<Item = Item<'i>>) {
+        for group in self.runs(&items.collect_vec(), 0) {
             let sets = |sets: &[&CpuSet]| match sets.iter().all(|set| set.is_empty()) {
                 true => none.to_owned(),
                 false if sets.iter().all_equal() => places(self.host, sets),
                 false => sizes(sets),
             };
-            let change = change(&group, sets, "");
+            let change = change(&group, sets);
             // `off; off: why` says twice that it is off.
             let why = group[0].why;
             let why = why.strip_prefix(&format!("{change}: ")).unwrap_or(why);
@@ -435,8 +423,8 @@ fn pass<'a>(run: &[&Item<'a>], cores: &mut Vec<&'a CpuSet>, taken: &mut CpuSet) 
     words.to_owned()
 }
 
-/// `now -> planned`, or one of them where they are the same. `on`: more about now.
-fn change(items: &[&Item<'_>], text: impl Fn(&[&CpuSet]) -> String, on: &str) -> String {
+/// `now -> planned`, or one of them where they are the same; with where interrupts arrive of those that may arrive anywhere.
+fn change(items: &[&Item<'_>], text: impl Fn(&[&CpuSet]) -> String) -> String {
     let Some(planned) = items
         .iter()
         .map(|item| item.planned)
@@ -454,5 +442,10 @@ fn change(items: &[&Item<'_>], text: impl Fn(&[&CpuSet]) -> String, on: &str) ->
         false if are_single(&planned) && !are_single(&now) => "one of these each".into(),
         false => "the same in another order".into(),
     };
-    format!("{before}{on} -> {after}")
+    let effective: Option<Vec<_>> = items.iter().map(|item| item.effective).collect();
+    let on = effective
+        .filter(|_| now.iter().any(|cpus| cpus.len() > 1))
+        .map(|effective| CpuSet::union_of(effective).short())
+        .filter(|on| on.len() <= SHORT);
+    format!("{before}{} -> {after}", within(" (on ", on, ")"))
 }

@@ -6,7 +6,7 @@ use std::iter::once;
 use itertools::Itertools as _;
 
 use crate::screen::page::Tone::{Alarm, Good, Plain, Warning};
-use crate::screen::page::{Cell, Page, Tone};
+use crate::screen::page::{Cell, LEFT, Page, Tone};
 use crate::screen::{
     count, cpus, heading, is, joined, moves, or, queue, ranges, rate, short_speed, time, unbroken,
     when, with, within,
@@ -306,7 +306,7 @@ fn vectors(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool
         };
         cells
     });
-    page.columns(2, 0..0, heads, rows);
+    page.columns(2, LEFT, heads, rows);
 }
 
 /// The threads that poll queues: those that are not where planned, or all.
@@ -330,7 +330,7 @@ fn threads(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool
             },
         ]
     });
-    page.table(2, rows);
+    page.table(2, LEFT, rows);
 }
 
 /// What is as planned or unchanged, in short.
@@ -413,7 +413,11 @@ fn watcher(page: &mut Page, watcher: &Watcher) {
     page.item("watcher     ", text);
     let result = |run| result_and_reason(run, watcher.observe);
     let runs = watcher.runs.iter();
-    page.table(12, runs.map(|run| [time(run.at), cause(run), result(run)]));
+    page.table(
+        12,
+        LEFT,
+        runs.map(|run| [time(run.at), cause(run), result(run)]),
+    );
     let left = &watcher.left_alone;
     if let Some(until) = left.iter().map(|left| left.until).max() {
         let text = format!(
