@@ -3,7 +3,6 @@
 
 use std::mem::{replace, take};
 use std::path::PathBuf;
-use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use clap::{Args, Command};
@@ -244,9 +243,6 @@ fn of_command(command: &Command) -> Result<Page> {
     })
 }
 
-/// In seconds since 1970: from there on, a date has no four digits for its year.
-const YEAR_10000: u64 = 253_402_300_800;
-
 /// The source of a page, one of all of these. The date is that of nicpin's sources, which `dist/build` sets, so that each
 /// build gives the same bytes.
 fn source(page: &Page, pages: &[Page]) -> String {
@@ -255,12 +251,7 @@ fn source(page: &Page, pages: &[Page]) -> String {
         .as_deref()
         .or(option_env!("SOURCE_DATE_EPOCH"))
         .and_then(|seconds| seconds.parse().ok());
-    let date = seconds
-        .filter(|&seconds| seconds < YEAR_10000)
-        .map(|seconds| {
-            let time = UNIX_EPOCH + Duration::from_secs(seconds);
-            humantime::format_rfc3339_seconds(time).to_string()
-        });
+    let date = seconds.and_then(screen::date);
     let (name, version) = (page.name.as_str(), env!("CARGO_PKG_VERSION"));
     let mut text = format!(
         ".TH {} {} \"{}\" \"nicpin {version}\" \"nicpin manual\"\n",

@@ -334,9 +334,17 @@ pub(crate) fn moves(irqs: usize) -> String {
 
 /// A time in UTC: `2026-11-22T13:20:00Z`.
 pub(crate) fn time(seconds: u64) -> String {
-    let time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
-    humantime::format_rfc3339_seconds(time.unwrap_or(UNIX_EPOCH)).to_string()
+    or(date(seconds), "unknown")
 }
+
+/// The same; `None` from the year 10000 on, which a damaged file may say.
+pub(crate) fn date(seconds: u64) -> Option<String> {
+    let time = (seconds < YEAR_10000).then(|| UNIX_EPOCH + Duration::from_secs(seconds));
+    Some(humantime::format_rfc3339_seconds(time?).to_string())
+}
+
+/// In seconds since 1970: from there on, a date has no four digits for its year.
+const YEAR_10000: u64 = 253_402_300_800;
 
 /// Numbers as a list of ranges.
 pub(crate) fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
@@ -375,6 +383,14 @@ mod tests {
         let numbers = [u32::MAX, 7, 9000, 5, 9001, 6, 7, 9];
         assert_eq!(ranges(numbers), "5-7,9,9000-9001,4294967295");
         assert_eq!((ranges([4]).as_str(), ranges([]).as_str()), ("4", ""));
+    }
+
+    #[test]
+    fn times_beyond_the_year_9999_are_unknown() {
+        assert_eq!(time(1_795_353_600), "2026-11-22T13:20:00Z");
+        assert_eq!(time(YEAR_10000 - 1), "9999-12-31T23:59:59Z");
+        assert_eq!(time(YEAR_10000), "unknown");
+        assert_eq!(time(u64::MAX), "unknown");
     }
 
     #[test]
