@@ -8,8 +8,8 @@ use itertools::Itertools as _;
 
 use crate::screen::page::{LEFT, Page};
 use crate::screen::{
-    count, grouped, machine_or, moves, of_kind, or, ranges, role_word, sorted, when, with, within,
-    written,
+    count, grouped, machine_or, moves, of_kind, or, ranges, role_word, some, sorted, when, with,
+    within, written,
 };
 use nicpin::machine::Role;
 use nicpin::machine::setting::{shown, thread_of};
@@ -268,8 +268,8 @@ pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> Page {
 fn undone(page: &mut Page, undone: &Restored, why: &str, again: &str) {
     let changed = undone.results.iter().filter(|result| result.changed());
     let changed = count(changed.count(), "setting");
-    let left = (undone.not_restored > 0).then(|| count(undone.not_restored, "setting"));
-    let left = within("; ", left, &format!(" could not be restored: {again}"));
+    let then = format!(" could not be restored: {again}");
+    let left = with("; ", [some(undone.not_restored, "setting", &then)]);
     page.failure("restored  ", format!("{changed}{why}{left}"));
     outcomes(page, &undone.channels, &undone.irqbalance, &undone.results);
     absent(page, &undone.absent, "could not be restored");

@@ -3,7 +3,7 @@
 use itertools::Itertools as _;
 
 use crate::screen::page::{LEFT, Page};
-use crate::screen::{bracketed, count, joined, or, with};
+use crate::screen::{bracketed, count, joined, or, some, with};
 use nicpin::flow::Arrival;
 use nicpin::report::flow::{Flows, Ports};
 
@@ -68,18 +68,9 @@ fn spread(flows: &Flows, page: &mut Page) {
         None => format!("{total}: none of their CPUs is known."),
     });
     let unknown = arrivals.clone().filter(|of| of.missing.is_some()).count();
-    for (many, what, then) in [
-        (unknown, "arrival", " unknown: see below."),
-        (
-            flows.local,
-            "connection",
-            " of this machine with itself left out.",
-        ),
-    ] {
-        if many > 0 {
-            page.line(count(many, what) + then);
-        }
-    }
+    page.text(some(unknown, "arrival", " unknown: see below."));
+    let itself = " of this machine with itself left out.";
+    page.text(some(flows.local, "connection", itself));
     let heads = ["INTERFACE", "QUEUE", "IRQ", "CPU", "NODE", "FLOWS"];
     let shares = flows.spread.iter().map(|share| {
         [

@@ -3,7 +3,7 @@
 use itertools::Itertools as _;
 
 use crate::screen::page::{FIGURES, LEFT, Page};
-use crate::screen::{count, or, queue, rate, with, within};
+use crate::screen::{count, or, queue, rate, some, with, within};
 use nicpin::report::compare::{Comparison, Figure, Spread};
 use nicpin::report::flow::{ArrivingConnections, Connections};
 use nicpin::report::measure::{CpuRates, InterfaceRates, MachineRates, Measure, TrafficRates};
@@ -124,9 +124,7 @@ fn cpus(page: &mut Page, cpus: &[CpuRates], most: usize, all: bool) {
             ]
         }),
     );
-    if hidden > 0 {
-        page.line(format!("{hidden} less busy CPUs: nicpin measure --all"));
-    }
+    page.text(some(hidden, "less busy CPU", ": nicpin measure --all"));
 }
 
 /// The connections by the CPU that they are predicted to arrive on.
@@ -153,10 +151,8 @@ fn connections(page: &mut Page, connections: &Connections, most: usize) {
     });
     let heads = ["INTERFACE", "CPU", "NODE", "PROCESS ON", "CONNECTIONS"];
     page.columns(2, LEFT, heads, rows);
-    if arrivals.len() > most {
-        let hidden = arrivals.len() - most;
-        page.line(format!("{hidden} less used CPUs: nicpin measure --all"));
-    }
+    let hidden = arrivals.len().saturating_sub(most);
+    page.text(some(hidden, "less used CPU", ": nicpin measure --all"));
     for unknown in &connections.unknown {
         let (many, missing) = (unknown.connections, &unknown.missing);
         page.item(

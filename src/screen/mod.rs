@@ -130,6 +130,11 @@ pub(crate) fn when(holds: bool, text: &str) -> &str {
     if holds { text } else { "" }
 }
 
+/// How many of something there are, and what is with them; nothing where there are none.
+pub(crate) fn some(many: usize, what: &str, then: &str) -> String {
+    within("", (many > 0).then(|| count(many, what)), then)
+}
+
 /// The interface of a setting; `machine` where it is that of the whole machine.
 pub(crate) fn machine_or(interface: &str) -> String {
     or([interface], "machine")

@@ -6,7 +6,9 @@ use std::fmt::Display;
 
 use itertools::Itertools as _;
 
-use crate::screen::{bracketed, count, joined, message, or, printable, sorted, when, with, within};
+use crate::screen::{
+    bracketed, count, joined, message, or, printable, some, sorted, when, with, within,
+};
 use nicpin::machine::setting::IRQ_FILES;
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Same};
 use nicpin::report::check::PluginStatus::{Critical, Warning};
@@ -203,8 +205,6 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
         count(check.same, "setting") + " as planned"
     };
     let unknown = check.unknown.iter().map(|one| &one.interface).join(", ");
-    let fixed = check.unmovable.len();
-    let fixed = (fixed > 0).then(|| count(fixed, "vector"));
     joined(
         ", ",
         [
@@ -212,7 +212,7 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
             &within("+", (more > 0).then_some(more), " more interfaces"),
             &within("", [unknown], " could not be determined"),
             &settings,
-            &within("", fixed, " cannot be moved"),
+            &some(check.unmovable.len(), "vector", " cannot be moved"),
         ],
     )
 }

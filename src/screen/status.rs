@@ -8,8 +8,8 @@ use itertools::Itertools as _;
 use crate::screen::page::Tone::{Alarm, Good, Plain, Warning};
 use crate::screen::page::{Cell, LEFT, Page, Tone};
 use crate::screen::{
-    count, cpus, heading, is, joined, moves, or, queue, ranges, rate, short_speed, time, unbroken,
-    when, with, within,
+    count, cpus, heading, is, joined, moves, or, queue, ranges, rate, short_speed, some, time,
+    unbroken, when, with, within,
 };
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
@@ -70,9 +70,7 @@ pub fn status(status: &Status, detail: Detail, apply: &str) -> Page {
         .map(|one| (&*one.name, &*one.notes));
     let notes = once(("", &*status.notes)).chain(listed);
     let more = page.first_notes("", notes, most(MOST_NOTES));
-    if more > 0 {
-        page.line(format!("{}: nicpin status -v", count(more, "more note")));
-    }
+    page.text(some(more, "more note", ": nicpin status -v"));
     page
 }
 
@@ -335,7 +333,6 @@ fn threads(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool
 
 /// What is as planned or unchanged, in short.
 fn good(one: &InterfaceReport) -> String {
-    let some = |many, what| (many > 0).then(|| count(many, what));
     let planned = having(one, AsPlanned).count();
     let proven = one.proven.filter(|_| planned > 0).map(|proven| {
         let all = one.queue_vectors;
@@ -354,15 +351,14 @@ fn good(one: &InterfaceReport) -> String {
     });
     let control = having(one, LeftAlone).filter(|row| row.role == Role::Control);
     let control = ranges(control.map(|row| row.irq));
-    let fixed = " cannot be moved (kernel-managed)";
     joined(
         "; ",
         [
             when(one.vectors.is_empty(), "no IRQs"),
-            &within("", some(planned, "IRQ"), " as planned"),
+            &some(planned, "IRQ", " as planned"),
             &or(proven, ""),
-            &within("", some(one.unmovable, "IRQ"), fixed),
-            &within("", some(placed, "thread"), &format!(" as planned{ran}")),
+            &some(one.unmovable, "IRQ", " cannot be moved (kernel-managed)"),
+            &some(placed, "thread", &format!(" as planned{ran}")),
             &steering("XPS", one.xps),
             &steering("RPS", one.rps),
             &or(rss, ""),
