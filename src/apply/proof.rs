@@ -8,7 +8,8 @@ use crate::machine::Counts;
 use crate::machine::setting::{IRQ_FILES, affinity_file};
 use crate::read::files::{read_affinity, read_effective};
 use crate::read::interrupts::counts_of;
-use crate::report::applied::{Applied, Evidence, VectorProof};
+use crate::report::applied::Evidence::{Elsewhere, Gone, MovedAway, NoTraffic, Proven};
+use crate::report::applied::{Applied, VectorProof};
 use crate::root::{FileError, Root};
 
 /// The counters of a plan's queue vectors since the apply.
@@ -37,7 +38,7 @@ impl Proof {
                     queue: vector.queue,
                     irq: vector.irq,
                     cpus,
-                    verdict: Evidence::NoTraffic,
+                    verdict: NoTraffic,
                     interrupts: 0,
                     others: CpuSet::new(),
                 }));
@@ -59,7 +60,7 @@ impl Proof {
             vector.look(root, &self.last, &now)?;
         }
         self.last = now;
-        let is_proven = |vector: &VectorProof| vector.verdict == Evidence::Proven;
+        let is_proven = |vector: &VectorProof| vector.verdict == Proven;
         Ok(self.watched.iter().all(is_proven))
     }
 
@@ -74,9 +75,9 @@ impl Proof {
             match affinity.transpose()? {
                 Some(cpus) if cpus == vector.cpus => {}
                 // A vector that could not be moved; its interrupts arrive where they did before.
-                Some(_) if vector.verdict == Evidence::Elsewhere => {}
-                Some(_) => vector.verdict = Evidence::MovedAway,
-                None => vector.verdict = Evidence::Gone,
+                Some(_) if vector.verdict == Elsewhere => {}
+                Some(_) => vector.verdict = MovedAway,
+                None => vector.verdict = Gone,
             }
         }
         Ok(self.watched)
@@ -111,10 +112,10 @@ impl VectorProof {
         self.others = self.others.union(&others);
         self.verdict = match (planned > 0, others.is_empty()) {
             (false, true) => return Ok(()),
-            (true, true) => Evidence::Proven,
+            (true, true) => Proven,
             // It moved to the planned CPUs between the samples.
-            (true, false) if self.is_effective_as_planned(root)? => Evidence::Proven,
-            (_, false) => Evidence::Elsewhere,
+            (true, false) if self.is_effective_as_planned(root)? => Proven,
+            (_, false) => Elsewhere,
         };
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::apply::settings::{self, Texts, channels_key};
 use crate::apply::state::{StateError, StateFile};
 use crate::cpuset::CpuSet;
 use crate::machine::{Channels, Interface, Machine, Program, Rss};
-use crate::plan::{Plan, PlannedNear};
+use crate::plan::Plan;
 use crate::report::outcome::{Outcome, WriteResult};
 use crate::report::restored::Restored;
 use crate::root::Root;
@@ -115,13 +115,9 @@ impl Record {
             set.irq = setting.irq().map(|irq| Irq::now(root, irq));
         }
         for planned in &plan.interfaces {
-            if let Some(PlannedNear {
-                program: Some(program),
-                cpus,
-            }) = &planned.near
-            {
-                self.near.insert(program.clone(), cpus.clone());
-            }
+            let near = planned.near.clone();
+            self.near
+                .extend(near.and_then(|near| Some((near.program?, near.cpus))));
             if let Some(now) = machine.interface(&planned.name) {
                 let queues = (now.rx_queues.len(), now.tx_queues.len());
                 self.queues.insert(now.key(), queues);

@@ -42,8 +42,9 @@ fn by_key<'a>(settings: impl Iterator<Item = Setting<'a>>) -> Texts {
 
 /// What a plan wants, by interface, kind and number.
 fn wanted(plan: &Plan) -> BTreeMap<(&str, WriteKind, u32), Target<'_>> {
-    let wanted = plan.interfaces.iter().flat_map(PlannedInterface::wanted);
-    wanted
+    plan.interfaces
+        .iter()
+        .flat_map(PlannedInterface::wanted)
         .map(|one| ((one.interface, one.kind, one.number), one.target))
         .collect()
 }
@@ -76,8 +77,9 @@ pub fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'a>, Strin
 
 /// The settings of a plan's interfaces and of the machine.
 pub(crate) fn of_plan<'a>(machine: &'a Machine, plan: &Plan) -> impl Iterator<Item = Setting<'a>> {
-    let interfaces = machine.interfaces.iter();
-    interfaces
+    machine
+        .interfaces
+        .iter()
         .filter(|of| plan.interface(&of.name).is_some())
         .flat_map(Interface::settings)
         .chain(machine.own_settings())

@@ -6,6 +6,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role};
 use crate::plan::stored::Change;
 use crate::plan::{Note, Plan};
+use crate::report::applied::Evidence::{NoTraffic, Proven};
 use crate::report::difference::{UnmovableVector, Unplannable};
 use crate::report::exit::Exit;
 use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Tally, WriteResult};
@@ -150,7 +151,7 @@ impl Applied {
             || !self.unknown.is_empty()
             || self.misfit
             || self.changes.iter().any(|change| change.left_out)
-            || proof.any(|vector| !matches!(vector.verdict, Evidence::Proven | Evidence::NoTraffic))
+            || proof.any(|vector| !matches!(vector.verdict, Proven | NoTraffic))
     }
 }
 

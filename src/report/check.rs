@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::machine::Machine;
 use crate::plan::{ChannelChange, HostSummary, Note, Plan};
+use crate::report::check::CheckState::{CouldNotBeDetermined, Differs, Same};
+use crate::report::check::PluginStatus::{Critical, Warning};
 use crate::report::difference::{
     Difference, Differences, Fallback, Reason, UnmovableVector, Unplannable, counts,
 };
@@ -86,9 +88,9 @@ fn other_tools(plan: &Plan) -> Vec<String> {
 impl Check {
     pub fn exit(&self) -> Exit {
         match self.verdict {
-            CheckState::Same => Exit::Planned,
-            CheckState::Differs => Exit::Differs,
-            CheckState::CouldNotBeDetermined => Exit::Failed,
+            Same => Exit::Planned,
+            Differs => Exit::Differs,
+            CouldNotBeDetermined => Exit::Failed,
         }
     }
 
@@ -106,11 +108,11 @@ impl Check {
         let Differences { differs, fallbacks } = found;
         let of_machine = differs.iter().any(|one| one.is_of(""));
         let verdict = if !unknown.is_empty() {
-            CheckState::CouldNotBeDetermined
+            CouldNotBeDetermined
         } else if of_machine || interfaces.iter().any(|one| one.state.differs()) {
-            CheckState::Differs
+            Differs
         } else {
-            CheckState::Same
+            Same
         };
         let notes = plan
             .notes
@@ -168,7 +170,7 @@ impl Check {
 
     fn differs_if(mut self, differs: bool) -> Self {
         if differs {
-            self.verdict = self.verdict.max(CheckState::Differs);
+            self.verdict = self.verdict.max(Differs);
         }
         self
     }
@@ -188,8 +190,8 @@ impl From<PluginStatus> for Exit {
     fn from(status: PluginStatus) -> Self {
         match status {
             PluginStatus::Ok => Self::Planned,
-            PluginStatus::Warning => Self::Failed,
-            PluginStatus::Critical => Self::Differs,
+            Warning => Self::Failed,
+            Critical => Self::Differs,
             PluginStatus::Unknown => Self::PluginUnknown,
         }
     }
@@ -268,9 +270,9 @@ impl Thresholds {
     pub fn judge_share(&self, share: Option<f64>) -> PluginStatus {
         let alerts = |range: Option<Range>| range.zip(share).is_some_and(|(r, s)| r.alerts(s));
         if alerts(self.critical) {
-            PluginStatus::Critical
+            Critical
         } else if alerts(self.warning) {
-            PluginStatus::Warning
+            Warning
         } else {
             PluginStatus::Ok
         }
@@ -279,16 +281,16 @@ impl Thresholds {
     /// The status of a machine.
     pub fn judge(&self, check: &Check) -> PluginStatus {
         let least = match check.verdict {
-            CheckState::Same => PluginStatus::Ok,
-            CheckState::Differs => PluginStatus::Warning,
-            CheckState::CouldNotBeDetermined => PluginStatus::Unknown,
+            Same => PluginStatus::Ok,
+            Differs => Warning,
+            CouldNotBeDetermined => PluginStatus::Unknown,
         };
         let each = check.interfaces.iter().map(|interface| {
             let by_state = match interface.state {
-                _ if check.verdict == CheckState::Same => PluginStatus::Ok,
+                _ if check.verdict == Same => PluginStatus::Ok,
                 InterfaceState::Unknown => PluginStatus::Unknown,
-                state if state.is_alarming() => PluginStatus::Critical,
-                InterfaceState::Crowded | InterfaceState::Untuned => PluginStatus::Warning,
+                state if state.is_alarming() => Critical,
+                InterfaceState::Crowded | InterfaceState::Untuned => Warning,
                 _ => PluginStatus::Ok,
             };
             by_state.max(self.judge_share(interface.local_percent()))

@@ -131,9 +131,9 @@ impl UnmovableVector {
     pub fn of(plan: &Plan) -> Vec<Self> {
         let mut found = Vec::new();
         for interface in &plan.interfaces {
-            let fixed = interface.vectors.iter().filter(|vector| !vector.movable);
-            let of_queues = fixed.filter(|vector| vector.role != Role::Control);
-            found.extend(of_queues.map(|vector| Self {
+            let fixed = (interface.vectors.iter())
+                .filter(|vector| !vector.movable && vector.role != Role::Control);
+            found.extend(fixed.map(|vector| Self {
                 interface: interface.name.clone(),
                 irq: vector.irq,
                 affinity: vector.affinity.clone(),
@@ -157,8 +157,10 @@ impl Unplannable {
     pub fn of(plan: &Plan, matches: impl Fn(&PlannedInterface, &Note) -> bool) -> Vec<Self> {
         let mut found = Vec::new();
         for interface in &plan.interfaces {
-            let notes = interface.notes.iter();
-            let matching = notes.filter(|note| matches(interface, note));
+            let matching = interface
+                .notes
+                .iter()
+                .filter(|note| matches(interface, note));
             found.extend(matching.map(|note| Self {
                 interface: interface.name.clone(),
                 note: note.clone(),

@@ -23,6 +23,7 @@ use crate::report::interface::InterfaceState::{
     Crowded, Drifted, Equivalent, Isolated, Pending, Remote, Unknown, Unproven, Unsupported,
     Untuned,
 };
+use crate::report::vectors::VectorState::{Differs, Elsewhere, LeftAlone, Unmovable};
 use crate::report::vectors::{ThreadStatus, VectorState, VectorStatus};
 
 /// The state of an interface, best first. It says that something is wrong only where the plan makes something better.
@@ -311,7 +312,7 @@ fn report(
         on_isolated: count(&|row| row.on_isolated),
         differ,
         drifted,
-        unmovable: count(&|row| row.state == VectorState::Unmovable),
+        unmovable: count(&|row| row.state == Unmovable),
         per_second: watched.map(|_| vectors.iter().filter_map(|row| row.per_second).sum()),
         proven: watched.map(|_| count(&|row| row.is_active() && row.is_proven())),
         fix: (differ > 0).then(|| format!("nicpin apply {}", selector(&planned.name))),
@@ -405,16 +406,15 @@ fn state(
     let apart = topology.isolated_or_nohz().union(&planned.exclusive);
     let near = planned.local_node().map(|node| topology.cpus_near(node));
     let moves = |row: &VectorStatus, fits: &dyn Fn(&CpuSet) -> bool| {
-        row.state == VectorState::Differs && row.planned.as_ref().is_some_and(fits)
+        row.state == Differs && row.planned.as_ref().is_some_and(fits)
     };
     let is_near = |cpus: &CpuSet| near.as_ref().is_some_and(|near| cpus.is_subset(near));
     let is_remote = |row: &VectorStatus| row.is_active() && row.local == Some(false);
     let netdev = interface.netdev.as_ref();
     let may_be_silent = |queue| netdev.is_some_and(|netdev| netdev.may_be_silent(queue));
     let [now, as_planned] = gain.busiest;
-    let is_placeable = |row: &VectorStatus| {
-        row.planned.is_some() || row.state == VectorState::LeftAlone && row.is_active()
-    };
+    let is_placeable =
+        |row: &VectorStatus| row.planned.is_some() || row.state == LeftAlone && row.is_active();
     if any(&|row| row.on_isolated && moves(row, &|cpus| !cpus.intersects(&apart))) {
         Isolated
     } else if any(&|row| is_remote(row) && moves(row, &is_near)) {
@@ -425,7 +425,7 @@ fn state(
         Crowded
     } else if gain.is_better() || is_asked {
         Untuned
-    } else if any(&|row| matches!(row.state, VectorState::Pending | VectorState::Elsewhere)) {
+    } else if any(&|row| matches!(row.state, VectorState::Pending | Elsewhere)) {
         Pending
     } else if differ > 0 {
         Equivalent

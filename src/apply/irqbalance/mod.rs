@@ -15,7 +15,7 @@ use socket::{Daemon, Failure, SHORT_TIMEOUT, TIMEOUT};
 use crate::apply::state::{StateError, StateFile};
 use crate::machine::{Interface, Machine};
 use crate::plan::{IrqbalancePlan, Note, Plan};
-use crate::policy::Balancer;
+use crate::policy::Balancer::{Ban, Ignore, Refuse, Stop};
 use crate::read::tools;
 use crate::report::outcome::IrqbalanceAction::{
     Banned, NotRequested, Refused, Started, Stopped, Unbanned,
@@ -144,10 +144,7 @@ pub struct RunningError {
 
 /// An error if the plan refuses to write while irqbalance runs.
 pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
-    let running = plan
-        .irqbalance
-        .iter()
-        .filter(|of| of.action == Balancer::Refuse);
+    let running = plan.irqbalance.iter().filter(|of| of.action == Refuse);
     let running = running.map(|IrqbalancePlan { pid, .. }| RunningError {
         who: format!("irqbalance runs (process {pid}) and would change the affinities again"),
         fix: "stop it, or use --irqbalance ban or stop",
@@ -155,7 +152,7 @@ pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
     let unknown = plan.notes.iter().filter_map(|note| match note {
         Note::IrqbalanceUnknown {
             hidden,
-            action: Balancer::Refuse,
+            action: Refuse,
         } => Some(RunningError {
             who: format!(
                 "whether irqbalance runs could not be determined, because {hidden} cannot be read"
@@ -181,7 +178,7 @@ pub fn before_writes(
     let banned_before = banned_by_nicpin(root, pid);
     let is_banned = |irq: &u32| banned_before.contains(irq);
     let done = match balancer.action {
-        Balancer::Ban => {
+        Ban => {
             let time = if repeats { SHORT_TIMEOUT } else { TIMEOUT };
             let daemon = Daemon::within(time, root, pid);
             let changed = match ban(root, machine, plan, balancer, &daemon) {
@@ -198,8 +195,8 @@ pub fn before_writes(
             };
             changed.map(|changed| (Banned, changed, count))
         }
-        Balancer::Stop => stop(root),
-        Balancer::Ignore | Balancer::Refuse => return None,
+        Stop => stop(root),
+        Ignore | Refuse => return None,
     };
     Some(outcome(Some(pid), count, done))
 }
@@ -210,7 +207,7 @@ pub(crate) fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     let Some(IrqbalancePlan {
         pid,
         irqs,
-        action: Balancer::Ignore,
+        action: Ignore,
         ..
     }) = &plan.irqbalance
     else {

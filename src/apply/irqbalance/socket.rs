@@ -286,9 +286,10 @@ fn connected(address: &UnixAddr, deadline: Instant) -> io::Result<(UnixStream, U
 
 /// The time until a deadline; an error if there is none.
 fn left(deadline: Instant) -> io::Result<Duration> {
-    let left = deadline.checked_duration_since(Instant::now());
-    left.filter(|left| !left.is_zero())
-        .ok_or_else(|| TimedOut.into())
+    match deadline.saturating_duration_since(Instant::now()) {
+        Duration::ZERO => Err(TimedOut.into()),
+        left => Ok(left),
+    }
 }
 
 fn ban_request(irqs: &BTreeSet<u32>) -> String {
