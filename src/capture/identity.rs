@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex_lite::Regex;
 
-use Kind::{Digits, Ip, Own};
+use self::Kind::{Digits, Ip, Own};
 
 /// What ends most addresses.
 const END: &str = r"(?:[^\da-z]|$)";

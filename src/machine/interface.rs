@@ -5,10 +5,10 @@
 
 use std::fmt;
 
-use Role::{Combined, Control, Rdma, Rx, Tx};
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
+use self::Role::{Combined, Control, Rdma, Rx, Tx};
 use crate::cpuset::{CpuSet, MaskFile};
 use crate::machine::channels::Channels;
 use crate::machine::netdev::{Napi, Netdev};

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use Direction::{Rx, Tx};
 use serde::{Deserialize, Serialize};
 
+use self::Direction::{Rx, Tx};
 use crate::machine::channels::queue_number;
 
 /// The kernel's answer about one interface.

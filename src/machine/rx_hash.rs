@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::iter::repeat_n;
 
-use FilterTarget::{Context, Dropped, Function, Queue};
-use FlowKind::{Tcp4, Tcp6, Udp4};
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
+use self::FilterTarget::{Context, Dropped, Function, Queue};
+use self::FlowKind::{Tcp4, Tcp6, Udp4};
 use crate::cpuset::QueueSet;
 use crate::machine::channels::MAX_QUEUES;
 

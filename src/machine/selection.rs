@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use SelectError::{Malformed, NoDevice, Nothing};
 use glob::Pattern;
 use itertools::Itertools as _;
 
+use self::SelectError::{Malformed, NoDevice, Nothing};
 use crate::machine::interface::is_pci_address;
 use crate::machine::others::Rdma;
 use crate::machine::{Interface, Machine, Stacked, Vector};

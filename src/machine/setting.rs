@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use SettingValue::{Count, Mask, On, Table};
-use WriteKind::{NapiThread, Ntuple, Rps, RpsFlow, Sysctl, Vector, Xps, XpsRxqs};
 use serde::{Deserialize, Serialize};
 
+use self::SettingValue::{Count, Mask, On, Table};
+use self::WriteKind::{NapiThread, Ntuple, Rps, RpsFlow, Sysctl, Vector, Xps, XpsRxqs};
 use crate::cpuset::MaskFile;
 use crate::machine::wording::word;
 use crate::machine::{Interface, Machine, Rss};

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use NodeSource::{LocalCpulist, Nearest, NumaNode, SingleNode, Unknown};
 use itertools::Itertools as _;
 use serde::de::value::{self, MapDeserializer};
 use serde::{Deserialize, Serialize};
 
+use self::NodeSource::{LocalCpulist, Nearest, NumaNode, SingleNode, Unknown};
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::interface::Device;
 

@@ -6,10 +6,10 @@
 
 mod pattern;
 
-use Numbering::{Mlx4, Plain, Queue, Rank, Shared, Tg3, TxThenRx};
-use Role::{Combined, Control, Rdma, Rx, Tx};
 use pattern::{Fit, fit};
 
+use self::Numbering::{Mlx4, Plain, Queue, Rank, Shared, Tg3, TxThenRx};
+use self::Role::{Combined, Control, Rdma, Rx, Tx};
 use crate::machine::Role;
 
 /// How the number in a vector's name becomes a queue number.

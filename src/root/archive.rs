@@ -4,13 +4,13 @@
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::str;
 
-use ArchiveError::{Invalid, NotCapture, TooLarge, Unsupported};
 use bstr::{ByteSlice as _, ByteVec as _};
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use tar::EntryType::{Directory, Regular, Symlink, XGlobalHeader};
 use tar::Header;
 
+use self::ArchiveError::{Invalid, NotCapture, TooLarge, Unsupported};
 use crate::root::tree::{ABOUT, Entry, MAX_SIZE, TOO_MUCH, Tree, TreeFile};
 
 /// The first line of that file.

@@ -4,8 +4,9 @@
 
 use std::{fmt, io};
 
-use InjectedAnswer::{Done, Lost};
 use nix::errno::Errno;
+
+use self::InjectedAnswer::{Done, Lost};
 
 /// An access to one file below the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

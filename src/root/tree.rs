@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use Entry::{Directory, File, Link};
 use bstr::ByteSlice as _;
 use foldhash::fast::RandomState;
 use itertools::Itertools as _;
 use nix::errno::Errno::{self, EISDIR, ELOOP, ENOENT, ENOTDIR};
+
+use self::Entry::{Directory, File, Link};
 
 /// The file that makes a tree a capture.
 pub const ABOUT: &str = "/nicpin/capture";

@@ -17,7 +17,6 @@ pub mod shell;
 pub mod status;
 
 use std::borrow::Cow;
-
 use std::fmt::Display;
 use std::iter::once;
 use std::time::{Duration, UNIX_EPOCH};
