@@ -11,15 +11,13 @@ use crate::apply::lock::stopped;
 use crate::apply::settings::{Texts, channels_key, rss_key};
 use crate::apply::write::{left_out, means_same, write_one};
 use crate::cpuset::{CpuSet, QueueSet};
-use crate::machine::setting::queue_files;
+use crate::machine::setting::{NET, queue_files};
 use crate::machine::{Channels, Machine, Rss, Setting, SettingValue};
 use crate::plan::Write;
 use crate::read::{self, Wants};
 use crate::report::outcome::{ChannelOutcome, WriteResult};
 use crate::report::restored::{Restored, ToRestore};
 use crate::root::{FileError, Root, errno_of};
-
-const NET: &str = "/sys/class/net";
 
 /// How often the settings are read again because an interface was renamed meanwhile.
 const TRIES: u32 = 10;

@@ -11,6 +11,7 @@ use anyhow::Result;
 use crate::capture::identity::StandIns;
 use nicpin::machine::OtherTools;
 use nicpin::machine::interface::natural;
+use nicpin::machine::setting::NET;
 use nicpin::policy::without_comments;
 use nicpin::read::cgroups::CGROUPS;
 use nicpin::read::interrupts::INTERRUPTS;
@@ -20,7 +21,6 @@ use nicpin::root::Root;
 use nicpin::root::tree::Entry::{Directory, File, Link};
 use nicpin::root::tree::{Tree, TreeFile};
 
-const NET: &str = "/sys/class/net";
 /// The directories that hold a file or directory for each interface, beside those named `net`.
 const BY_INTERFACE: [&str; 3] = ["/nicpin/ethtool", "/nicpin/netlink", "/nicpin/threads"];
 /// The kernel's `IFNAMSIZ`, without the NUL.

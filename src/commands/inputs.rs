@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::commands::args::{General, PolicyArgs, SelectArgs, TargetArgs};
 use nicpin::apply::Record;
+use nicpin::machine::setting::NET;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
 use nicpin::plan::{Found, Note, Plan};
 use nicpin::policy::{EXCLUDE, NEAR, Policy, SCOPE};
@@ -29,8 +30,6 @@ pub fn usage(text: impl Into<String>) -> UsageError {
 
 /// Default policy file, below the root.
 pub const CONFIG: &str = "/etc/nicpin.toml";
-/// Where the kernel lists interfaces.
-const INTERFACES: &str = "/sys/class/net";
 
 /// Opens the root for a command that writes; a capture is refused.
 pub fn open_to_write(cli: &General) -> Result<Root> {
@@ -161,8 +160,8 @@ fn programs(
 /// Refuses this machine where the kernel's list of interfaces is absent.
 pub fn require_interfaces(root: &Root, select: &SelectArgs) -> Result<()> {
     ensure!(
-        !root.is_real() || select.if_present || root.exists(INTERFACES),
-        "nothing can be planned: {INTERFACES} does not exist"
+        !root.is_real() || select.if_present || root.exists(NET),
+        "nothing can be planned: {NET} does not exist"
     );
     Ok(())
 }
@@ -236,7 +235,7 @@ pub fn read_to_judge(
         return Ok((machine, plan));
     }
     let mut missing = Vec::new();
-    for path in [INTERFACES, "/proc/irq"] {
+    for path in [NET, "/proc/irq"] {
         if !root.exists(path) {
             missing.push(format!("{} does not exist", root.outside(path).display()));
         }

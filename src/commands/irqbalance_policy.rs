@@ -10,6 +10,7 @@ use clap::Args;
 use crate::commands::args::{General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan};
 use nicpin::apply::irqbalance::IrqbalanceRecord;
+use nicpin::machine::setting::NET;
 use nicpin::read::Wants;
 use nicpin::read::interrupts::Handlers;
 use nicpin::read::others::class;
@@ -27,7 +28,6 @@ pub struct IrqbalancePolicyArgs {
     irq: u32,
 }
 
-const NET: &str = "/sys/class/net";
 const PCI: &str = "/sys/bus/pci/devices/";
 
 pub fn run(cli: &General, args: &IrqbalancePolicyArgs, out: &mut String) -> Result<Exit> {

@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::commands::args::ReportArgs;
 use crate::screen::page::{Page, Screen};
 use crate::screen::{self, message, printable};
-use nicpin::report::exit::Exit;
+use nicpin::report::exit::{ERROR_SCHEMA, Exit};
 use nicpin::root::{errno_words, remove_left};
 
 /// A report as JSON or as the table that `table` makes.
@@ -197,7 +197,7 @@ pub fn say_usage(text: &str, json: bool) {
 /// Prints an error as one line of JSON to standard output, after what the command has printed.
 pub fn say_as_json(text: &str, exit: u8) {
     let error = Failure {
-        schema: "nicpin.error/1",
+        schema: ERROR_SCHEMA,
         exit,
         error: &message(text),
     };
@@ -207,7 +207,7 @@ pub fn say_as_json(text: &str, exit: u8) {
     }
 }
 
-/// Why a command failed; its JSON form is `nicpin.error/1`.
+/// Why a command failed; its JSON form is [`ERROR_SCHEMA`].
 #[derive(Serialize)]
 struct Failure<'a> {
     schema: &'static str,

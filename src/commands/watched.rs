@@ -35,7 +35,7 @@ pub struct WatchRunArgs {
     #[arg(long)]
     metrics: bool,
 
-    /// Leave out CPUs that cgroups have alone
+    /// Leave out CPUs of exclusive cpuset partitions
     #[arg(long)]
     avoid_exclusive: bool,
 

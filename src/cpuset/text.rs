@@ -1,5 +1,6 @@
 //! The list form and the mask form of a set of CPUs.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -140,10 +141,14 @@ impl CpuSet {
         let group = |at: u32| {
             let word = self.0.get(at as usize / 2).copied().unwrap_or(0);
             let digits = (width.digits - at * 8).min(8) as usize;
-            format!("{:0digits$x}", word >> (at % 2 * 32) & 0xffff_ffff)
+            match word >> (at % 2 * 32) & 0xffff_ffff {
+                // Nearly all groups of a wide mask.
+                0 => Cow::from(&"00000000"[..digits]),
+                word => format!("{word:0digits$x}").into(),
+            }
         };
-        let groups = (0..width.digits.div_ceil(8)).rev();
-        self.fits(width).then(|| groups.map(group).join(","))
+        let groups = (0..width.digits.div_ceil(8)).rev().map(group);
+        self.fits(width).then(|| groups.collect_vec().join(","))
     }
 }
 

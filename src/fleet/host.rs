@@ -10,6 +10,7 @@ use nicpin::plan::{self, HostSummary};
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Differs, Same};
 use nicpin::report::check::{self, Check, CheckState};
 use nicpin::report::difference::Reason;
+use nicpin::report::exit::ERROR_SCHEMA;
 use nicpin::report::interface::InterfaceState;
 
 /// What is known of a host.
@@ -173,7 +174,7 @@ fn search(value: &Value, name: Option<&str>, found: &mut Vec<ReadHost>) {
 
 /// Why a command of nicpin failed, from what it printed.
 fn error_of(value: &Value) -> Option<&str> {
-    let is_error = value["schema"] == "nicpin.error/1";
+    let is_error = value["schema"] == ERROR_SCHEMA;
     value["error"].as_str().filter(|_| is_error)
 }
 

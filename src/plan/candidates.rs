@@ -303,7 +303,7 @@ fn left_out(
     left_out
 }
 
-/// The CPUs that a cgroup has alone, if the policy leaves them out; else none.
+/// The CPUs of exclusive cpuset partitions, if the policy leaves them out; else none.
 pub(crate) fn exclusive(topology: &Topology, choice: &Choice) -> CpuSet {
     if choice.get(&AVOID_EXCLUSIVE) {
         topology.exclusive.clone()
@@ -313,7 +313,7 @@ pub(crate) fn exclusive(topology: &Topology, choice: &Choice) -> CpuSet {
 }
 
 /// The CPUs that get no interrupts unless the policy names them or there are no others: isolated and `nohz_full` ones, and
-/// those that a cgroup has alone.
+/// those of exclusive cpuset partitions.
 pub(crate) fn isolated_or_exclusive(topology: &Topology, choice: &Choice) -> CpuSet {
     topology
         .isolated_or_nohz()

@@ -159,7 +159,7 @@ pub struct PlannedInterface {
     pub near: Option<PlannedNear>,
     /// Local CPUs that are not candidates.
     pub left_out: Vec<LeftOut>,
-    /// The CPUs that a cgroup has alone and that the policy leaves out, of all nodes.
+    /// The CPUs of exclusive cpuset partitions that the policy leaves out, of all nodes.
     #[serde(skip_serializing_if = "CpuSet::is_empty", default)]
     pub exclusive: CpuSet,
     /// CPUs that take its interrupts under the plan.

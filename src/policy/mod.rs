@@ -86,7 +86,7 @@ impl Policy {
         self.given(&SCOPE).any(|scope| scope == Scope::Hint)
     }
 
-    /// Whether anything in it leaves out CPUs that a cgroup has alone.
+    /// Whether anything in it leaves out CPUs of exclusive cpuset partitions.
     pub fn wants_exclusive(&self) -> bool {
         self.given(&AVOID_EXCLUSIVE).any(|avoid| avoid)
     }
@@ -96,7 +96,7 @@ impl Policy {
         self.given(&RFS).any(|rfs| rfs != Rfs::Keep)
     }
 
-    /// Whether anything in it says what to do about CPUs that a cgroup has alone.
+    /// Whether anything in it says what to do about CPUs of exclusive cpuset partitions.
     pub fn decides_on_exclusive(&self) -> bool {
         self.given(&AVOID_EXCLUSIVE).next().is_some()
     }

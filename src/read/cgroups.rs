@@ -38,7 +38,7 @@ const MAX_DEPTH: usize = 32;
 /// The cpuset partitions of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Partitions {
-    /// The CPUs that partitions have alone.
+    /// The CPUs of exclusive partitions.
     pub cpus: CpuSet,
     /// The cgroups whose children can be partitions, the root cgroup first; none without cgroup v2.
     pub parents: Vec<String>,

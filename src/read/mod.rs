@@ -31,7 +31,7 @@ pub struct Wants {
     pub interrupts: bool,
     /// The memory of each node.
     pub memory: bool,
-    /// The CPUs that cgroups have alone.
+    /// The CPUs of exclusive cpuset partitions.
     pub exclusive: bool,
     /// What else is on the nodes: GPUs, accelerators, disks, RDMA devices.
     pub neighbours: bool,

@@ -1,4 +1,4 @@
-//! The exit codes.
+//! The exit codes, and the name of errors as JSON.
 
 use std::process::ExitCode;
 
@@ -16,6 +16,9 @@ pub enum Exit {
     /// The command line is not valid.
     Usage = 64,
 }
+
+/// The schema of an error as JSON, which a command prints in place of its report.
+pub const ERROR_SCHEMA: &str = "nicpin.error/1";
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {

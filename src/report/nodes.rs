@@ -36,7 +36,7 @@ pub struct NodeReport {
     pub cpus: CpuSet,
     /// Online CPUs that are isolated or `nohz_full`.
     pub isolated: CpuSet,
-    /// Online CPUs that a cgroup has alone.
+    /// Online CPUs of exclusive cpuset partitions.
     pub exclusive: CpuSet,
     /// `None` where the kernel does not report it.
     pub memory_kib: Option<u64>,

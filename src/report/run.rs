@@ -21,7 +21,7 @@ pub struct Watcher {
     pub since: u64,
     /// Whether it only observes.
     pub observe: bool,
-    /// Whether it leaves out CPUs that cgroups have alone although the policy says nothing about them.
+    /// Whether it leaves out CPUs of exclusive cpuset partitions although the policy says nothing about them.
     #[serde(default)]
     pub avoids_exclusive: bool,
     /// Why it writes nothing at present; `None` if it does.

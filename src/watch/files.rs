@@ -63,7 +63,7 @@ pub struct Files {
     policy: BTreeSet<PathBuf>,
     /// The planned affinity of each IRQ.
     planned: BTreeMap<u32, CpuSet>,
-    /// The CPUs that cgroups have alone, and the root's `cpuset.cpus.isolated`.
+    /// The CPUs of exclusive cpuset partitions, and the root's `cpuset.cpus.isolated`.
     exclusive: (CpuSet, Option<String>),
     /// The programs that interrupts are to be near, and the CPUs of those that run.
     programs: BTreeSet<Program>,
