@@ -189,12 +189,11 @@ impl<'a> Spread<'a> {
     /// The best core of a set of those with fewer than `most` queues.
     fn best(&self, set: usize, most: usize) -> Option<usize> {
         let cores = self.sets[set].cores.iter().copied();
-        cores
-            .filter(|&core| self.cores[core].queues < most)
-            .min_by_key(|&core| {
-                let Core { load, queues, .. } = self.cores[core];
-                (load, queues, self.rank(set, core))
-            })
+        let fits = cores.filter(|&core| self.cores[core].queues < most);
+        let load = |core: usize| (self.cores[core].load, self.cores[core].queues);
+        let rank = |core| self.rank(set, core);
+        // Ranks are found of those alone that are equally loaded.
+        fits.min_by(|&a, &b| load(a).cmp(&load(b)).then_with(|| rank(a).cmp(&rank(b))))
     }
 
     /// Places one queue more, of no weight, on a core with the fewest, and returns its CPU.

@@ -70,12 +70,14 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
         .iter()
         .map(|&cpu| locations.of(cpu))
         .collect_vec();
+    let steps = |here: CpuLocation, queue: usize| {
+        at[queue].map_or(CpuLocation::FAR, |there| here.steps(there))
+    };
     let nearest = locations.topology.cores.iter().filter_map(|core| {
         let first = core.first()?;
         let here = locations.of(first)?;
-        let steps = |queue: &usize| at[*queue].map_or(CpuLocation::FAR, |there| here.steps(there));
-        let queues = (0..at.len()).min_set_by_key(steps);
-        Some((steps(queues.first()?), first, core, queues, here.node))
+        let least = (0..at.len()).map(|queue| steps(here, queue)).min()?;
+        Some((least, first, core, here))
     });
     let mut give = |queues: &[usize], cpus: &CpuSet| {
         if let Some(&queue) = queues.iter().min_by_key(|&&queue| shares[queue].len()) {
@@ -84,26 +86,23 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
     };
     let mut far: BTreeMap<Option<u32>, Vec<u32>> = BTreeMap::new();
     // Cores with completions come first, so that their CPUs count when the others are divided.
-    for (steps, _, core, queues, node) in
-        nearest.sorted_by_key(|&(steps, first, ..)| (steps, first))
-    {
-        match steps {
-            // Each thread of a core with completions may have its own queue.
-            0 => {
-                for cpu in core.iter() {
-                    let own = queues
-                        .iter()
-                        .copied()
-                        .filter(|&queue| completions[queue] == cpu)
-                        .collect_vec();
-                    give(
-                        if own.is_empty() { &queues } else { &own },
-                        &CpuSet::single(cpu),
-                    );
-                }
-            }
-            CpuLocation::FAR => far.entry(node).or_default().extend(core.iter()),
-            _ => give(&queues, core),
+    for (least, _, core, here) in nearest.sorted_by_key(|&(least, first, ..)| (least, first)) {
+        if least == CpuLocation::FAR {
+            far.entry(here.node).or_default().extend(core.iter());
+            continue;
+        }
+        let queues = (0..at.len()).filter(|&queue| steps(here, queue) == least);
+        let queues = queues.collect_vec();
+        if least > 0 {
+            give(&queues, core);
+            continue;
+        }
+        // Each thread of a core with completions may have its own queue.
+        for cpu in core.iter() {
+            let own = queues.iter().copied();
+            let own = own.filter(|&queue| completions[queue] == cpu).collect_vec();
+            let queues = if own.is_empty() { &queues } else { &own };
+            give(queues, &CpuSet::single(cpu));
         }
     }
     for cpus in far.values() {
