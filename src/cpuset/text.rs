@@ -1,6 +1,5 @@
 //! The list form and the mask form of a set of CPUs.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -138,17 +137,25 @@ impl CpuSet {
 
     /// The mask as the kernel prints and accepts it at `width`; `None` when a CPU does not fit.
     pub fn to_mask(&self, width: MaskWidth) -> Option<String> {
-        let group = |at: u32| {
-            let word = self.0.get(at as usize / 2).copied().unwrap_or(0);
-            let digits = (width.digits - at * 8).min(8) as usize;
-            match word >> (at % 2 * 32) & 0xffff_ffff {
-                // Nearly all groups of a wide mask.
-                0 => Cow::from(&"00000000"[..digits]),
-                word => format!("{word:0digits$x}").into(),
+        if !self.fits(width) {
+            return None;
+        }
+        let digits = width.digits as usize;
+        // Nearly all digits of a wide mask are 0.
+        let mut mask = "00000000,".repeat(digits.div_ceil(8)).into_bytes();
+        mask.pop();
+        mask.drain(..(8 - digits % 8) % 8);
+        let last = mask.len() - 1;
+        for (index, mut word) in self.used_words() {
+            while word != 0 {
+                let digit = word.trailing_zeros() / 4;
+                let place = (index * 16 + digit) as usize;
+                let value = word >> (digit * 4) & 0xf;
+                mask[last - place - place / 8] = b"0123456789abcdef"[value as usize];
+                word ^= value << (digit * 4);
             }
-        };
-        let groups = (0..width.digits.div_ceil(8)).rev().map(group);
-        self.fits(width).then(|| groups.collect_vec().join(","))
+        }
+        String::from_utf8(mask).ok()
     }
 }
 
@@ -252,7 +259,7 @@ impl MaskFile {
     pub fn parse(text: &str) -> Result<Self, CpuSetError> {
         let cpus = CpuSet::parse_kernel_mask(text)?;
         let text = trim(text);
-        let others = text.matches(',').count();
+        let others = text.bytes().filter(|byte| *byte == b',').count();
         let first = text.find(',').unwrap_or(text.len());
         let digits = u32::try_from(first + others * 8).unwrap_or(u32::MAX);
         Ok(Self {

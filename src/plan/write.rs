@@ -1,8 +1,8 @@
 //! What a plan wants of each setting, and the writes that this takes on the machine as it is.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, MaskWidth, QueueSet};
@@ -102,9 +102,8 @@ pub(crate) fn writes<'a>(
     wanted: impl Iterator<Item = Planned<'a>>,
     flow_entries: Option<(u32, &'a str)>,
 ) -> (Vec<Write>, usize) {
-    let now = machine.settings();
-    let now = now.map(|now| ((now.interface(), now.kind, now.number), now));
-    let now: BTreeMap<_, Setting<'_>> = now.collect();
+    let key = |setting: &Setting<'a>| (setting.kind, setting.number, setting.interface());
+    let now = machine.settings().sorted_by_key(key).collect_vec();
     let flow_table = flow_entries.map(|(entries, why)| Planned {
         interface: "",
         kind: WriteKind::Sysctl,
@@ -113,11 +112,13 @@ pub(crate) fn writes<'a>(
         why,
     });
     let (mut writes, mut unchanged) = (Vec::new(), 0);
+    let [mut owner, mut reason] = [""; 2].map(Arc::from);
     for planned in wanted.chain(flow_table) {
-        let id = (planned.interface, planned.kind, planned.number);
-        let Some(setting) = now.get(&id) else {
+        let wanted = (planned.kind, planned.number, planned.interface);
+        let Ok(at) = now.binary_search_by_key(&wanted, key) else {
             continue;
         };
+        let setting = now[at];
         let possible = machine.topology.possible;
         match planned.target.to_write(setting.value, possible) {
             None => unchanged += 1,
@@ -126,11 +127,19 @@ pub(crate) fn writes<'a>(
                 path: setting.path(),
                 value,
                 current: setting.text(),
-                interface: planned.interface.into(),
-                why: planned.why.into(),
+                interface: again(&mut owner, planned.interface),
+                why: again(&mut reason, planned.why),
             }),
         }
     }
     writes.sort_by_key(|write| write.kind);
     (writes, unchanged)
+}
+
+/// A text; the last one, where it is the same again.
+fn again(last: &mut Arc<str>, text: &str) -> Arc<str> {
+    if **last != *text {
+        *last = text.into();
+    }
+    Arc::clone(last)
 }
