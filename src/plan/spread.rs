@@ -176,7 +176,7 @@ impl<'a> Spread<'a> {
             .iter()
             .position(|tier| cpus.iter().any(|&cpu| tier.contains(cpu)))
             .unwrap_or(0);
-        let last = set.avoid_cpu0 && self.core(0) == Some(core);
+        let last = set.avoid_cpu0 && cpus.contains(&0);
         let queues = self.in_domain[place.domain];
         let density = if set.packs {
             usize::MAX - queues

@@ -70,13 +70,13 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
         .iter()
         .map(|&cpu| locations.of(cpu))
         .collect_vec();
-    let steps = |here: CpuLocation, queue: usize| {
-        at[queue].map_or(CpuLocation::FAR, |there| here.steps(there))
+    let steps = |here: CpuLocation, there: &Option<CpuLocation>| {
+        there.map_or(CpuLocation::FAR, |there| here.steps(there))
     };
     let nearest = locations.topology.cores.iter().filter_map(|core| {
         let first = core.first()?;
         let here = locations.of(first)?;
-        let least = (0..at.len()).map(|queue| steps(here, queue)).min()?;
+        let least = at.iter().map(|there| steps(here, there)).min()?;
         Some((least, first, core, here))
     });
     let mut give = |queues: &[usize], cpus: &CpuSet| {
@@ -91,8 +91,8 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
             far.entry(here.node).or_default().extend(core.iter());
             continue;
         }
-        let queues = (0..at.len()).filter(|&queue| steps(here, queue) == least);
-        let queues = queues.collect_vec();
+        let near = at.iter().positions(|there| steps(here, there) == least);
+        let queues = near.collect_vec();
         if least > 0 {
             give(&queues, core);
             continue;
