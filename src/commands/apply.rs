@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::commands::args::{General, LockArgs, ReportArgs, TargetArgs};
 use crate::commands::confirm::{self, Watcher, waits};
-use crate::commands::inputs::{Purpose, open_to_write, read_to_judge};
+use crate::commands::inputs::{Purpose, open_to_write, read_and_plan};
 use crate::commands::output;
 use crate::commands::plan::exit;
 use crate::screen::{self, plan::Detail};
@@ -124,7 +124,10 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
 
 /// The machine and its plan by the command line.
 pub fn planned(cli: &General, target: &TargetArgs, root: &Root) -> Result<(Machine, Plan)> {
-    with_readable_vectors(root, read_to_judge(Purpose::Write, cli, root, target)?)
+    with_readable_vectors(
+        root,
+        read_and_plan(Purpose::Write, cli, root, target, Wants::default())?,
+    )
 }
 
 fn apply(

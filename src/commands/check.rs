@@ -7,13 +7,14 @@ use clap::{Args, ValueEnum};
 
 use self::CheckFormat::{Json, Nagios, Prometheus};
 use crate::commands::args::{Format, FormatArgs, General, TargetArgs};
-use crate::commands::inputs::{Purpose, read_to_judge};
+use crate::commands::inputs::{Purpose, read_and_plan};
 use crate::commands::output;
 use crate::commands::sampling::seconds_since_1970;
 use crate::screen;
 use crate::screen::monitoring::{self, last_success};
 use crate::watch::state;
 use nicpin::apply;
+use nicpin::read::Wants;
 use nicpin::report::check::{Check, CheckState, PluginStatus, Range, Thresholds};
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
@@ -101,7 +102,7 @@ fn checked(cli: &General, target: &TargetArgs) -> Result<Check> {
     let root = Root::open(&cli.root)?;
     let watcher = state::running(&root)?;
     let target = target.as_watched(watcher.is_some_and(|of| of.avoids_exclusive));
-    let (machine, plan) = read_to_judge(Purpose::Compare, cli, &root, &target)?;
+    let (machine, plan) = read_and_plan(Purpose::Compare, cli, &root, &target, Wants::default())?;
     Ok(apply::check(&root, &machine, &plan, target.is_given()))
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::commands::args::{General, ReportArgs, TargetArgs};
-use crate::commands::inputs::{Purpose, read_to_judge};
+use crate::commands::inputs::{Purpose, read_and_plan};
 use crate::commands::output;
 use crate::fleet::documents::Input;
 use crate::fleet::documents::Input::{Document, Failed, Machine, Text};
@@ -18,6 +18,7 @@ use crate::fleet::inputs::inputs;
 use crate::fleet::{Host, ReadHost, Tally};
 use crate::screen;
 use nicpin::apply;
+use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -142,7 +143,13 @@ fn machine(cli: &General, path: &Path) -> Result<ReadHost> {
         !root.is_real(),
         "is this machine, not a copy of one; fix: use the output of `nicpin check --json`"
     );
-    let (machine, plan) = read_to_judge(Purpose::Look, cli, &root, &TargetArgs::default())?;
+    let (machine, plan) = read_and_plan(
+        Purpose::Look,
+        cli,
+        &root,
+        &TargetArgs::default(),
+        Wants::default(),
+    )?;
     Ok(Host::of(&apply::check(&root, &machine, &plan, false)))
 }
 

@@ -157,17 +157,32 @@ fn programs(
     Ok(found)
 }
 
-/// Refuses this machine where the kernel's list of interfaces is absent.
-pub fn require_interfaces(root: &Root, select: &SelectArgs) -> Result<()> {
+/// Refuses a machine of which no interface can be seen, unless with `--if-present`. `machine`: as far as it was read.
+pub fn require_interfaces(root: &Root, select: &SelectArgs, machine: &Machine) -> Result<()> {
+    let mut missing = Vec::new();
+    for path in [NET, "/proc/irq"] {
+        if !root.exists(path) {
+            missing.push(format!("{} does not exist", root.outside(path).display()));
+        }
+    }
+    if machine.interfaces.is_empty() {
+        missing.push(match machine.others.cards.len() {
+            0 => "no interface has a device".to_owned(),
+            functions => format!(
+                "no interface has a device, and {functions} network functions have no interface"
+            ),
+        });
+    }
+    let missing = missing.join("; ");
     ensure!(
-        !root.is_real() || select.if_present || root.exists(NET),
-        "nothing can be planned: {NET} does not exist"
+        select.if_present || missing.is_empty(),
+        "nothing can be planned: {missing}"
     );
     Ok(())
 }
 
-/// Reads the machine and plans the selected interfaces. This machine is refused where the kernel's list of interfaces is
-/// absent.
+/// Reads the machine and plans the selected interfaces. One of which nothing can be seen is refused; with `--if-present`
+/// it may have no interface.
 pub fn read_and_plan(
     purpose: Purpose,
     cli: &General,
@@ -176,7 +191,6 @@ pub fn read_and_plan(
     mut wants: Wants,
 ) -> Result<(Machine, Plan)> {
     let select = &target.select;
-    require_interfaces(root, select)?;
     // Interfaces that are not selected take part in the placement only: the settings of their queues are not needed.
     if target.is_given() {
         wants.queues = Queues::Numbers;
@@ -191,6 +205,10 @@ pub fn read_and_plan(
     let mut plan = nicpin::plan::plan(&machine, &policy, &selection);
     plan.host.name = read::host_name(root)?;
     require_met(&policy, &plan)?;
+    // An interface in the plan whose vectors cannot be read is reported by its name.
+    if plan.interfaces.is_empty() {
+        require_interfaces(root, select, &machine)?;
+    }
     Ok((machine, plan))
 }
 
@@ -219,38 +237,6 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
         UsageError(format!("--{option}: {}", first.note))
     );
     Ok(())
-}
-
-/// As [`read_and_plan`], for a command that judges the machine. One of which nothing can be seen is refused; with
-/// `--if-present` it may have no interface.
-pub fn read_to_judge(
-    purpose: Purpose,
-    cli: &General,
-    root: &Root,
-    target: &TargetArgs,
-) -> Result<(Machine, Plan)> {
-    let (machine, plan) = read_and_plan(purpose, cli, root, target, Wants::default())?;
-    // An interface in the plan whose vectors cannot be read is reported by its name.
-    if target.select.if_present || !plan.interfaces.is_empty() {
-        return Ok((machine, plan));
-    }
-    let mut missing = Vec::new();
-    for path in [NET, "/proc/irq"] {
-        if !root.exists(path) {
-            missing.push(format!("{} does not exist", root.outside(path).display()));
-        }
-    }
-    if machine.interfaces.is_empty() {
-        missing.push(match machine.others.cards.len() {
-            0 => "no interface has a device".to_owned(),
-            functions => format!(
-                "no interface has a device, and {functions} network functions have no interface"
-            ),
-        });
-    }
-    let missing = missing.join("; ");
-    ensure!(missing.is_empty(), "nothing can be planned: {missing}");
-    Ok((machine, plan))
 }
 
 /// The interfaces that a selector names, if there is one, and the plan of these and all others in use, which shows the

@@ -73,9 +73,11 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
         flows: true,
         ..Wants::default()
     };
-    require_interfaces(&root, &args.select)?;
     let (machine, _) = read_host(cli, &root, wants)?;
     let (subjects, notes) = subjects(&machine, &args.select)?;
+    if subjects.is_empty() {
+        require_interfaces(&root, &args.select, &machine)?;
+    }
     let sampler = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
     let interrupts = Interrupts::catch()?;
     let session = Session {

@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::commands::apply::planned;
 use crate::commands::args::General;
 use crate::commands::check::write_metrics;
-use crate::commands::inputs::{Purpose, open_to_write, read_to_judge};
+use crate::commands::inputs::{Purpose, open_to_write, read_and_plan};
 use crate::commands::watch::WatchArgs;
 use crate::watch::RunReport;
 use crate::watch::state::PAUSE;
@@ -21,6 +21,7 @@ use nicpin::machine::Machine;
 use nicpin::machine::others::{OtherTool, OtherTools};
 use nicpin::machine::setting::shown;
 use nicpin::plan::Plan;
+use nicpin::read::Wants;
 use nicpin::report::applied::Applied;
 use nicpin::report::difference::Unplannable;
 use nicpin::report::exit::Exit;
@@ -59,7 +60,7 @@ pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String
     }
     let report = if args.observe {
         let root = Root::open(&cli.root)?;
-        let (machine, plan) = read_to_judge(Purpose::Look, cli, &root, &target)?;
+        let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &target, Wants::default())?;
         let check = apply::check(&root, &machine, &plan, target.is_given());
         RunReport {
             interfaces: check.interfaces.len(),

@@ -202,12 +202,9 @@ const LONGEST: usize = 24;
 
 /// Numbers in their order, or how many there are.
 pub(crate) fn listed(numbers: &[u32]) -> String {
-    let runs = numbers.chunk_by(|a, b| a < b);
-    let all = runs
-        .clone()
-        .map(|run| ranges(run.iter().copied()))
-        .join(",");
-    let short = runs.map(|run| run.iter().copied().collect::<CpuSet>().short());
+    let runs = || numbers.chunk_by(|a, b| a < b);
+    let all = runs().map(|run| ranges(run.iter().copied())).join(",");
+    let short = runs().map(|run| run.iter().copied().collect::<CpuSet>().short());
     let (first, last) = (or(numbers.iter().min(), ""), or(numbers.iter().max(), ""));
     // A set of CPUs holds no process ids and IRQs beyond its limit.
     let has_all = numbers.iter().all(|&number| number < MAX_CPUS);
