@@ -120,9 +120,14 @@ fn shared(root: &Root, cpu: u32, names: [&str; 2]) -> Result<Option<CpuSet>> {
 }
 
 fn packages(root: &Root, online: &CpuSet) -> Result<Vec<CpuSet>> {
-    groups(online, |cpu| {
-        Ok(shared(root, cpu, ["core_siblings", "package_cpus"])?.unwrap_or_default())
-    })
+    let package = |cpu| shared(root, cpu, ["core_siblings", "package_cpus"]);
+    // If the files are absent for one CPU, they are absent for all.
+    match online.first() {
+        Some(first) if package(first)?.is_some() => {
+            groups(online, |cpu| Ok(package(cpu)?.unwrap_or_default()))
+        }
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// Kinds of cores by the PMUs of hybrid x86, or by `cpu_capacity` (arm64, and newer hybrid x86), which is 1024
