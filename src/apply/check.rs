@@ -82,7 +82,7 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
     // `apply::unknown` says why.
     let (record, is_read) =
         Record::load(root).map_or((Record::default(), false), |record| (record, true));
-    let settings = settings::of_plan(machine, plan);
+    let settings = settings::of_plan(machine, plan).filter(|_| !record.last_set.is_empty());
     let by_path: BTreeMap<String, Setting<'_>> =
         settings.map(|setting| (setting.path(), setting)).collect();
     let set_last = |setting: &Setting<'_>| record.last_set.get(&setting.key());

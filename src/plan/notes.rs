@@ -315,7 +315,7 @@ impl Note {
         };
         let text = match command {
             Some((command, interface)) => format!("{command} {}", selector(interface)),
-            None => self.deed()?,
+            None => self.instruction()?,
         };
         Some(Advice { text, optional })
     }
@@ -362,7 +362,7 @@ impl Note {
     }
 
     /// What to do where no command of nicpin does it.
-    fn deed(&self) -> Option<String> {
+    fn instruction(&self) -> Option<String> {
         Some(match self {
             Self::VmbusChannels { device, .. } => {
                 let file = format!("/sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu");

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{Interface, Machine};
@@ -108,17 +109,16 @@ pub(crate) fn weights(machine: &Machine) -> Vec<u64> {
             .map(|v| v.queue);
         *queues += active.collect::<BTreeSet<_>>().len() as u64;
     }
+    // The ports of a card are functions of one slot, or ports of one function.
+    let card = |function: &str| function.split('.').next().unwrap_or(function).to_owned();
+    let on_card = ports.keys().counts_by(|(function, _)| card(function));
     machine
         .interfaces
         .iter()
         .map(|interface| {
             let port = port(interface);
             let [supported, pcie, speed, queues] = ports[&port];
-            // The ports of a card are functions of one slot, or ports of one function.
-            let slot = port.0.split('.').next();
-            let is_on_card = |other: &&(String, u32)| other.0.split('.').next() == slot;
-            let on_card = ports.keys().filter(is_on_card).count() as u64;
-            let carries = [supported, pcie / on_card, speed]
+            let carries = [supported, pcie / on_card[&card(&port.0)] as u64, speed]
                 .into_iter()
                 .find(|&mbps| mbps > 0)
                 .unwrap_or(1);

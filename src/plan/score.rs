@@ -149,8 +149,9 @@ impl<'a> State<'a> {
                     Role::Control => !cpus.is_empty() && cpus.is_subset(&isolated),
                     _ => cpus.intersects(&isolated),
                 });
-                let near = near(vector.node).or_else(|| near_interface.clone());
-                let is_local = near.map(|near| cpus.is_subset(&near));
+                let near = near(vector.node);
+                let near = near.as_ref().or(near_interface.as_ref());
+                let is_local = near.map(|near| cpus.is_subset(near));
                 match vector.role {
                     Role::Control => {}
                     Role::Rdma => {

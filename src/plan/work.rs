@@ -193,16 +193,18 @@ impl<'a> Work<'a> {
     /// The planned CPU of a receive or transmit queue: that of its vector, or of the vector that it shares when there
     /// are more queues than vectors.
     pub(crate) fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {
-        let direction = match role {
-            Role::Tx => Direction::Tx,
-            _ => Direction::Rx,
+        let by_netlink = || {
+            let direction = match role {
+                Role::Tx => Direction::Tx,
+                _ => Direction::Rx,
+            };
+            let irq = self.interface.netdev.as_ref()?.irq_of(direction, queue)?;
+            self.interface.vectors.iter().find(|v| v.irq == irq)
         };
-        let netdev = self.interface.netdev.as_ref();
-        let irq = netdev.and_then(|netdev| netdev.irq_of(direction, queue));
-        let mut vectors = self.vectors_of(role);
-        let vector = vectors
+        let vector = self
+            .vectors_of(role)
             .find(|vector| vector.queue == Some(queue))
-            .or_else(|| self.interface.vectors.iter().find(|v| Some(v.irq) == irq))
+            .or_else(by_netlink)
             .or_else(|| {
                 let count = self.vectors_of(role).count();
                 self.vectors_of(role).nth(queue as usize % count.max(1))

@@ -94,12 +94,14 @@ pub fn partitions(root: &Root) -> Result<Partitions> {
 /// exclusive)`.
 fn is_valid(state: &str) -> Option<bool> {
     let state = state.trim();
-    let is_valid = ["root", "isolated"].contains(&state);
-    (is_valid
-        || ["member", "root ", "isolated "]
-            .into_iter()
-            .any(|start| state.starts_with(start)))
-    .then_some(is_valid)
+    let invalid = ["member", "root ", "isolated "];
+    match state {
+        "root" | "isolated" => Some(true),
+        _ => invalid
+            .iter()
+            .any(|start| state.starts_with(start))
+            .then_some(false),
+    }
 }
 
 /// Where these programs may run. One that does not run is absent.

@@ -161,8 +161,9 @@ pub(crate) fn again_while<T>(torn: impl Fn(&T) -> bool, read: impl Fn() -> T) ->
 /// N of a directory's name such as `rx-N`, as the kernel writes it, if it is below a limit.
 pub(crate) fn numbered(name: &str, prefix: &str, limit: u32) -> Option<u32> {
     let digits = name.strip_prefix(prefix)?;
-    let number: u32 = digits.parse().ok()?;
-    (number < limit && number.to_string() == digits).then_some(number)
+    let number = digits.parse().ok()?;
+    let is_odd = digits.starts_with('+') || (digits.starts_with('0') && digits != "0");
+    (number < limit && !is_odd).then_some(number)
 }
 
 /// A name in a file: one line of limited length.

@@ -242,7 +242,10 @@ pub fn interfaces(
     let mut drifted = differs.clone();
     drifted.retain(|one| one.reason.is_change_since_apply());
     let gain = gains(machine, plan, &differs);
-    let lost = gains(machine, plan, &drifted);
+    let lost = match drifted[..] {
+        [] => vec![Gain::default(); plan.interfaces.len()],
+        _ => gains(machine, plan, &drifted),
+    };
     let as_is = standings(machine, &plan.interfaces, &|_, _, _| false);
     let reports = izip!(&plan.interfaces, gain, lost, as_is).map(|(planned, gain, lost, as_is)| {
         let standing = (gain, lost.is_better(), as_is.score.max_vectors_per_core);

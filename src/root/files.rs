@@ -478,8 +478,10 @@ impl Root {
                 })
             }),
         };
-        let read = file.as_ref().ok().cloned();
-        self.note(|record| _ = record.files.insert(path.to_owned(), read));
+        self.note(|record| {
+            let read = file.as_ref().ok().cloned();
+            record.files.insert(path.to_owned(), read);
+        });
         file
     }
 
