@@ -10,7 +10,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 use itertools::Itertools as _;
 
-use crate::commands::help::{Help, USAGE};
+use crate::commands::help::{Texts, USAGE};
 use crate::commands::inputs::{UsageError, usage};
 use crate::commands::output;
 use crate::commands::topics::Part::{Example, Heading, Item, Text, Value};
@@ -125,21 +125,8 @@ fn shown(topic: &Page) -> screen::page::Page {
     page
 }
 
-/// What nicpin(8) says beside the text of `--help`.
-const DESCRIPTION: &str = "\
-nicpin reads the machine from /proc, /sys, netlink and ethtool, and plans where the interrupts of network interfaces
-arrive: on the interface's own NUMA node, one queue for each core before any core takes a second, on no isolated CPU. RPS
-and XPS follow. The same machine gives the same plan.
-
-nicpin plan prints the plan. nicpin apply writes what differs from it, reads each setting back and reports the result.
-nicpin check says whether the machine is still as planned, and why not. nicpin restore restores the settings that the
-first apply found. Without a command, nicpin is nicpin status, which shows all of this on one screen.
-
-Only apply, watch, restore and confirm write and need root. The plan does not survive a reboot, and other events undo
-it: nicpin watch applies again after each. See nicpin-watch.service and nicpin.service in the distribution.";
-
 /// The exit codes of a command that has none of its own.
-const CODES: [(u8, &str); 2] = [(0, "success"), (1, "failure")];
+const CODES: [(u8, &str); 3] = [(0, "success"), (1, "failure"), USAGE];
 
 /// The section FILES of the pages of commands that read a machine.
 const FILES: [(&str, &str); 2] = [
@@ -169,18 +156,9 @@ fn of_command(command: &Command) -> Result<Page> {
         .get_about()
         .map(ToString::to_string)
         .unwrap_or_default();
-    let help = Help::of(word);
-    let description = [
-        Some(DESCRIPTION).filter(|_| is_main),
-        help.map(|help| help.text),
-    ];
+    let help = Texts::of(word);
     let mut parts = vec![Text(format!("{what}."))];
-    parts.extend(
-        description
-            .into_iter()
-            .flatten()
-            .map(|text| Text(text.into())),
-    );
+    parts.extend([&help.manual, &help.text].map(|text| Text(text.clone())));
     let arguments = command
         .get_positionals()
         .filter(|arg| !arg.is_hide_set())
@@ -210,28 +188,30 @@ fn of_command(command: &Command) -> Result<Page> {
     if command.has_subcommands() {
         man.render_subcommands_section(&mut options)?;
     }
-    let codes = help.map_or(&CODES[..], |help| help.codes);
-    let codes = if codes.is_empty() { &CODES } else { codes };
-    let codes = codes.iter().chain([&USAGE]);
+    let mut codes = help.exit_codes().collect_vec();
+    if codes.is_empty() {
+        codes.extend(CODES);
+    }
     parts.extend([
         Part::Roff(String::from_utf8(options)?),
         Heading("EXIT STATUS"),
     ]);
-    parts.extend(codes.map(|(code, means)| Item(bold(code.to_string()), format!("{means}."))));
-    parts.extend(help.map(|help| Text(help.more.into())));
+    parts.extend(
+        codes
+            .iter()
+            .map(|(code, means)| Item(bold(code.to_string()), format!("{means}."))),
+    );
+    parts.push(Text(help.more.clone()));
     if !["completions", "help", "man"].contains(&word) {
         parts.push(Heading("FILES"));
         parts.extend(FILES.map(|(file, what)| Item(roman(file), what.into())));
     }
-    if let Some(help) = help {
-        let lines = help
-            .examples
-            .trim_start_matches('\n')
-            .lines()
-            .map(|line| line.strip_prefix("  ").unwrap_or(line));
-        parts.push(Heading("EXAMPLES"));
-        parts.push(Example(lines.collect_vec().join("\n")));
-    }
+    let examples = help.examples.lines();
+    let examples = examples.map(|line| line.strip_prefix("  ").unwrap_or(line));
+    parts.extend([
+        Heading("EXAMPLES"),
+        Example(examples.collect_vec().join("\n")),
+    ]);
     let (first, rest) = what.split_at(1);
     Ok(Page {
         about: (!is_main).then(|| word.to_owned()),

@@ -45,6 +45,7 @@ use self::Command::{
 use crate::commands::args::General;
 use crate::commands::child::CommandError;
 use crate::commands::command_line::{apply_command, complete, nearest_command, refuse};
+use crate::commands::help::Texts;
 use crate::commands::inputs::{UsageError, usage};
 use crate::screen;
 use nicpin::machine::SelectError;
@@ -53,7 +54,7 @@ use nicpin::report::exit::Exit;
 
 /// Put the interrupts and packet steering of network interfaces on their own NUMA node: plan, prove, undo
 #[derive(Parser)]
-#[command(name = "nicpin", version, after_help = help::after("nicpin"), max_term_width = 100)]
+#[command(name = "nicpin", version, max_term_width = 100)]
 #[command(disable_help_subcommand = true)]
 #[command(
     override_usage = "nicpin [OPTIONS] [status] [SELECTOR]...\n       nicpin [OPTIONS] COMMAND"
@@ -128,10 +129,11 @@ impl Command {
 
 /// The command line as it is defined, with what its help says beside the options.
 pub fn defined() -> clap::Command {
-    Cli::command().mut_subcommands(|command| {
-        let after = help::after(command.get_name());
-        command.after_help(after)
-    })
+    let with_help = |command: clap::Command| {
+        let help = Texts::of(command.get_name());
+        command.after_help(help.after_options())
+    };
+    with_help(Cli::command()).mut_subcommands(with_help)
 }
 
 impl Cli {

@@ -1,10 +1,10 @@
 //! Pages of the manual, and those of topics, which are what several commands have in common.
 
 use clap_mangen::roff::{Inline, bold};
-use itertools::Itertools as _;
 
 use self::Part::{Example, Heading, Item, Text, Value};
-use nicpin::policy::{CONDITIONS, POLICY, RULES, SETTINGS};
+use crate::commands::help::Texts;
+use nicpin::policy::{CONDITIONS, SETTINGS};
 use nicpin::report::interface::InterfaceState as State;
 use nicpin::report::interface::InterfaceState::{
     Crowded, Drifted, Equivalent, Isolated, Pending, Remote, Unknown, Unproven, Unsupported,
@@ -135,65 +135,26 @@ fn states() -> Vec<Part> {
             format!("{means}. check ends with {code}."),
         )
     };
-    let text = "\
-Each interface has one state, the same in status, check, JSON and metrics. Something is wrong only where the plan
-makes something better: a measure of the plan or of steering, over the interface's own queues and the cores that they
-are on. Unknown, isolated, remote and drifted are alarming; crowded and untuned can wait.";
-    let mut parts = vec![Text(text.into()), Heading("States, worst first")];
+    let mut parts = vec![
+        Text(Texts::of("states").text.clone()),
+        Heading("States, worst first"),
+    ];
     parts.extend(STATES.map(item));
     parts
 }
 
 fn selectors() -> Vec<Part> {
-    let text = "\
-Commands work on the interfaces that they are given. Several selectors are joined. Without one, they work on all
-physical interfaces that are up or have queue IRQs. A selector that matches nothing is an error, and with
---if-present a note.";
-    let forms = [
-        (
-            "eth2",
-            "the interface of that name, or of that alternative name",
-        ),
-        (
-            "'ens*'",
-            "a pattern of names: * any characters, ? one, [02] one of these",
-        ),
-        (
-            "3b:00.0",
-            "a PCI address, as lspci prints it or with its domain: 0000:3b:00.0",
-        ),
-        (
-            "driver:NAME",
-            "the interfaces of a driver, such as driver:mlx5_core; a pattern",
-        ),
-        ("node:N", "the interfaces of devices on node N"),
-        ("mlx5_0", "the interfaces of an RDMA device"),
-        (
-            "bond0",
-            "a bond, team, VLAN, bridge or macvlan: the physical interfaces below it",
-        ),
-    ];
-    let item = |(form, means): (&str, &str)| Item(bold(form), format!("{means}."));
-    let examples =
-        "nicpin status eth2\nnicpin plan 'ens*' driver:ice\nnicpin check --if-present bond0";
-    let mut parts = vec![Text(text.into()), Heading("Forms")];
-    parts.extend(forms.map(item));
-    parts.extend([Heading("Examples"), Example(examples.into())]);
+    let help = Texts::of("selectors");
+    let forms = help.forms.iter();
+    let mut parts = vec![Text(help.text.clone()), Heading("Forms")];
+    parts.extend(forms.map(|(form, means)| Item(bold(form), format!("{means}."))));
+    parts.extend([Heading("Examples"), Example(help.examples.clone())]);
     parts
 }
 
-/// What nicpin.toml(5) says before the parts of a policy.
-const ABOUT_POLICY: &str = "\
-The policy says where the vectors, RPS and XPS of interfaces go. It is a TOML file, read by every command that plans:
-from /etc/nicpin.toml if that exists, or from the file of --config. An unknown key or a wrong value is an error that names
-line and column. apply and restore refuse a file that a user other than root and the one who runs nicpin may write or
-replace.";
-
 fn policy() -> Vec<Part> {
-    let mut parts = [ABOUT_POLICY, POLICY]
-        .map(|text| Text(text.into()))
-        .into_iter()
-        .collect_vec();
+    let help = Texts::of("policy");
+    let mut parts = vec![Text(help.text.clone()), Text(help.more.clone())];
     for (title, for_interfaces) in [
         ("Settings of interfaces", true),
         ("Settings of the machine", false),
@@ -203,8 +164,8 @@ fn policy() -> Vec<Part> {
             .iter()
             .filter(|entry| entry.is_for_interfaces() == for_interfaces)
         {
-            let help = format!("{}. {}", entry.help, entry.note);
-            parts.push(Item(bold(entry.key), help.trim_end().into()));
+            let about = format!("{}. {}", entry.help, entry.note);
+            parts.push(Item(bold(entry.key), about.trim_end().into()));
             for (at, (value, means)) in entry.in_file().into_iter().enumerate() {
                 let default = if at == 0 { " (the default)" } else { "" };
                 parts.push(Value(bold(value), means + default));
@@ -213,14 +174,6 @@ fn policy() -> Vec<Part> {
     }
     parts.push(Heading("Conditions of a rule"));
     parts.extend(CONDITIONS.map(|(name, what)| Item(bold(name), what.into())));
-    parts.extend([
-        Heading("Examples"),
-        Example(
-            RULES
-                .lines()
-                .map(|line| line.trim_start_matches(['#', ' ']))
-                .join("\n"),
-        ),
-    ]);
+    parts.extend([Heading("Examples"), Example(help.examples.clone())]);
     parts
 }

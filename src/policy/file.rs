@@ -261,29 +261,6 @@ pub fn without_comments(text: &str) -> Option<String> {
     (Policy::parse(&bare).ok()? == Policy::parse(text).ok()?).then_some(bare)
 }
 
-/// How the parts of a policy combine. Paragraphs are separated by empty lines.
-pub const POLICY: &str = "\
-Settings in [defaults] apply to every interface. Every [[rule]] that matches an interface overrides them, in the order
-of the file. Command-line options override all of them.
-
-In place of a list of CPUs a mask is accepted, as the kernel prints it: { mask = \"0000010f\" }.
-";
-
-/// Example rules.
-pub const RULES: &str = "\
-# [[rule]]
-# match = { driver = \"mlx5_core\", speed = \">=100000\" }
-# set = { irq-cores = 8, rps = \"off\" }
-#
-# [[rule]]
-# match = { pci = \"8086:1521\" }             # the board's own ports
-# set = { skip = true }
-#
-# [[rule]]
-# match = { name = \"eth[67]\" }
-# set = { group = { cpus = \"60-63\" } }
-";
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@ mod table;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-pub use file::{POLICY, PolicyError, RULES, without_comments};
+pub use file::{PolicyError, without_comments};
 use glob::Pattern;
 pub use setting::{Entry, Setting, SettingError, Value};
 pub use table::*;

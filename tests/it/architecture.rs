@@ -376,7 +376,7 @@ fn read(directory: &Path, module: &str, files: &mut Files) {
         };
         if path.is_dir() {
             read(&path, &below, files);
-        } else {
+        } else if path.extension().is_some_and(|end| end == "rs") {
             let module = if ["lib", "mod"].contains(&name) {
                 module.to_owned()
             } else {

@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use itertools::Itertools as _;
 
+use crate::commands::help::Texts;
 use crate::support::run::{Copy, nicpin};
 use crate::support::temporary;
-use nicpin::policy::{CONDITIONS, Entry, POLICY, RULES, SETTINGS};
+use nicpin::policy::{CONDITIONS, Entry, SETTINGS};
 
 fn unit() -> Vec<String> {
     lines("nicpin.service")
@@ -241,12 +242,16 @@ fn example() -> String {
             .map(described)
             .join("")
     };
-    let about = POLICY
-        .lines()
-        .map(|line| format!("{}\n", format!("# {line}").trim_end()))
-        .join("");
+    let comments = |text: &str| {
+        let lines = text.lines();
+        lines
+            .map(|line| format!("{}\n", format!("# {line}").trim_end()))
+            .join("")
+    };
+    let help = Texts::of("policy");
+    let (about, rules) = (comments(&help.more), comments(&help.examples));
     format!(
-        "{HEAD}{about}{}\n[defaults]\n{}\n# Rules match by any of:\n{}#\n{RULES}",
+        "{HEAD}{about}{}\n[defaults]\n{}\n# Rules match by any of:\n{}#\n{rules}",
         settings(false),
         settings(true),
         rows(CONDITIONS)
