@@ -34,17 +34,7 @@ const VARIABLE: &str = "NICPIN_COMPLETE";
 
 /// The script for bash, which splits words at `:` and `=`, which are within selectors and options, and replaces only the
 /// last part, its second argument. What follows `--` is completed as bash does it by itself.
-const BASH: &str = r#"_nicpin() {
-    local words=("${COMP_WORDS[@]:0:COMP_CWORD+1}")
-    mapfile -t COMPREPLY < <(NICPIN_COMPLETE=bash nicpin -- "$2" "${words[@]}" 2> /dev/null)
-    if [[ ${#COMPREPLY[@]} == 1 && $COMPREPLY == *[=:/] ]]; then
-        compopt -o nospace
-    elif [[ ${#COMPREPLY[@]} == 0 && " ${words[*]} " == *" -- "* ]]; then
-        compopt -o bashdefault -o default
-    fi
-}
-complete -o nosort -F _nicpin nicpin
-"#;
+const BASH: &str = include_str!("nicpin.bash");
 
 pub fn run(args: &CompletionsArgs, out: &mut String) -> Result<Exit> {
     let name = args.shell.to_string();

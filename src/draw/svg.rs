@@ -2,8 +2,8 @@
 //! interfaces. Text stays text, colours follow the viewer's light or dark scheme, and nothing is shown by colour alone:
 //! each interface has a letter, each core its number. The same picture gives the same bytes.
 //!
-//! A queue is a line from its interface to a CPU, and a label in that CPU. Of many queues, only their number on each core is
-//! shown, as a heat map.
+//! A queue is a line from its interface to a CPU, and a label in that CPU. Of many queues, only their number on each
+//! core is shown, as a heat map.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,9 @@ impl Picture {
         let mut out = Svg(format!(
             r#"<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img">
 <title>{title}</title>
-{STYLE}<rect class="paper" width="{w}" height="{h}"/>
+<style>
+{STYLE}</style>
+<rect class="paper" width="{w}" height="{h}"/>
 "#
         ));
         out.text((MARGIN, 30), "title", &self.title, &self.origin);
@@ -450,34 +452,4 @@ fn escaped(text: &str) -> String {
 
 /// Colours and fonts, in the viewer's light or dark scheme. Light is the default. `cN` is the colour of interface N, `k`
 /// an area in it with white text, `s` a line; for level N of the heat map, `hN` is an area and `nN` the number on it.
-const STYLE: &str = "<style>
-text { font: 12px system-ui, \"DejaVu Sans\", \"Liberation Sans\", sans-serif; fill: #1f2328 }
-.title { font-size: 17px; font-weight: bold } .heading { font-size: 15px; font-weight: bold }
-.node, .name, .key { font-weight: bold }
-.dim, .tiny, .number { font-size: 12px; font-weight: normal; fill: #57606a }
-.tiny { font-size: 9px } .number { font-size: 11px } .label { font-size: 10px; font-weight: bold }
-.number, .label, .count { text-anchor: middle }
-text.on, .n5, .n6 { fill: #fff }
-.paper { fill: #fff } .panel { fill: #f3f5f8; stroke: #d0d7de } .l3 { fill: #e6eaef } .core { fill: #cdd4dc }
-.cpu { fill: #fff; stroke: #cdd4dc }
-.isolated { fill: #e6eaef; stroke: #57606a; stroke-dasharray: 3 2 }
-.bare, .bare.isolated { fill: none; pointer-events: all } .bare { stroke: none } .bare.isolated { stroke: #57606a }
-.h0 { fill: #fff } .h1 { fill: #dbeafe } .h2 { fill: #7cb7f8 } .h3 { fill: #fcd34d }
-.h4 { fill: #fb923c } .h5 { fill: #dc2626 } .h6 { fill: #7f1d1d }
-.dot { stroke: #57606a; stroke-width: 0.7 }
-.count { font-weight: bold } .n1, .n2, .n3, .n4 { fill: #1f2328 } .n0 { font-weight: normal; fill: #57606a }
-.chip { fill: #fff; stroke-width: 1.5 }
-.line { fill: none; stroke-width: 1.5 } .remote { stroke-dasharray: 5 3 }
-.away { fill: none; stroke: #ffd33d; stroke-width: 2.5 }
-.far { fill: none; stroke: #8250df; stroke-width: 3; stroke-dasharray: 5 3 }
-.k { fill: currentColor } .s { stroke: currentColor }
-.c0 { color: #1f6feb } .c1 { color: #bc4c00 } .c2 { color: #1a7f37 } .c3 { color: #8250df }
-.c4 { color: #bf3989 } .c5 { color: #0e7490 } .c6 { color: #8a6300 } .c7 { color: #656d76 }
-@media (prefers-color-scheme: dark) {
-text { fill: #e6edf3 } .dim, .tiny, .number, .n0 { fill: #9198a1 }
-.paper, .cpu, .h0, .chip { fill: #0d1117 } .panel { fill: #161b22; stroke: #30363d }
-.l3, .isolated { fill: #21262d } .core { fill: #3d444d } .cpu { stroke: #3d444d }
-.isolated, .bare.isolated { stroke: #9198a1 } .bare, .bare.isolated { fill: none } .bare { stroke: none }
-}
-</style>
-";
+const STYLE: &str = include_str!("style.css");
