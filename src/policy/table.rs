@@ -125,7 +125,18 @@ pub static ONE_PER_L3: Setting<bool> = Setting::new(
     ],
 );
 
-pub static PACK_L3: Setting<bool> = Setting::new("l3", "Which L3 domains take queue vectors, where that changes nothing else", &[("spread", false, "all of them, evenly"), ("pack", true, "as few as possible")]).note("Pack leaves whole domains to applications; spread gives each application's domain some queues.");
+pub static PACK_L3: Setting<bool> = Setting::new(
+    "l3",
+    "Which L3 domains take queue vectors, where that changes nothing else",
+    &[
+        ("spread", false, "all of them, evenly"),
+        ("pack", true, "as few as possible"),
+    ],
+)
+.note(
+    "Pack leaves whole domains to applications; \
+     spread gives each application's domain some queues.",
+);
 
 pub static WIDEN: Setting<bool> = Setting::new(
     "widen",
@@ -225,10 +236,27 @@ pub enum Rfs {
     Entries(u32),
 }
 
-pub static RFS: Setting<Rfs> = Setting::new("rfs", "Receive flow steering", &[("keep", Rfs::Keep, "leave unchanged"), ("off", Rfs::Off, "none")]).note("The machine has one flow table; its size is the largest number that an interface requests. Where the driver \
-           has accelerated RFS, ntuple filters are turned on for it.")
-    // The kernel's own limit for the table (`net/core/sysctl_net_core.c`).
-    .forms(&[Form::Number { most: 1 << 29, of: "flows over all interfaces", example: "32768" }], |value| value.number().map(Rfs::Entries));
+pub static RFS: Setting<Rfs> = Setting::new(
+    "rfs",
+    "Receive flow steering",
+    &[
+        ("keep", Rfs::Keep, "leave unchanged"),
+        ("off", Rfs::Off, "none"),
+    ],
+)
+.note(
+    "The machine has one flow table; its size is the largest number that an interface \
+     requests. Where the driver has accelerated RFS, ntuple filters are turned on for it.",
+)
+// The kernel's own limit for the table (`net/core/sysctl_net_core.c`).
+.forms(
+    &[Form::Number {
+        most: 1 << 29,
+        of: "flows over all interfaces",
+        example: "32768",
+    }],
+    |value| value.number().map(Rfs::Entries),
+);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RssQueues {
