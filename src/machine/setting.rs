@@ -245,7 +245,7 @@ fn thread_key(interface: &Interface, pid: u32) -> String {
 
 /// A vector's `smp_affinity`.
 pub fn affinity_file(irq: u32) -> String {
-    format!("{IRQ_FILES}/{irq}/smp_affinity")
+    [IRQ_FILES, "/", &irq.to_string(), "/smp_affinity"].concat()
 }
 
 /// Where a tree keeps answers to ethtool ioctls.
@@ -263,7 +263,8 @@ pub fn queue_files(interface: &str) -> String {
 
 /// A file of a queue; `way` is `rx` or `tx`.
 pub fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String {
-    format!("{NET}/{interface}/queues/{way}-{queue}/{file}")
+    let queue = queue.to_string();
+    [NET, "/", interface, "/queues/", way, "-", &queue, "/", file].concat()
 }
 
 /// What a person acts on for a setting: its file, or in words or by a command what has no file.

@@ -28,15 +28,12 @@ pub(crate) struct CpuLocation {
 }
 
 impl CpuLocation {
-    /// The steps to a CPU on another node.
-    pub(crate) const FAR: usize = 3;
-
-    /// How far another CPU is: 0 on the same core, 1 in the same L3 domain, 2 on the same node.
+    /// How far another CPU is: 0 on the same core, 1 in the same L3 domain, 2 on the same node, 3 on another.
     pub(crate) fn steps(self, to: Self) -> usize {
         if self.core == to.core {
             0
         } else if self.node != to.node {
-            Self::FAR
+            3
         } else if self.domain == to.domain {
             1
         } else {

@@ -26,6 +26,8 @@ struct Set {
     /// Whether it fills one L3 domain before it begins another.
     packs: bool,
     cores: Vec<usize>,
+    /// Of each core: near ones come first, then fast ones, that of CPU 0 last.
+    ranks: Vec<(usize, usize, bool)>,
 }
 
 /// A queue that can be moved.
@@ -121,8 +123,14 @@ impl<'a> Spread<'a> {
             .sorted_unstable()
             .dedup()
             .collect_vec();
+        let mut ranks = Vec::new();
         for &core in &cores {
-            self.cores[core].sets.push(self.sets.len());
+            let core = &mut self.cores[core];
+            core.sets.push(self.sets.len());
+            let has = |tier: &CpuSet| core.cpus.iter().any(|&cpu| tier.contains(cpu));
+            let tier = tiers.iter().position(has).unwrap_or(0);
+            let is_last = avoid_cpu0 && core.cpus.contains(&0);
+            ranks.push((tier, core.place.class, is_last));
         }
         if avoid_cpu0 {
             self.last = self.core(0);
@@ -133,6 +141,7 @@ impl<'a> Spread<'a> {
             avoid_cpu0,
             packs,
             cores,
+            ranks,
         });
         self.sets.len() - 1
     }
@@ -166,43 +175,37 @@ impl<'a> Spread<'a> {
         self.cores[to].movable.push(queue);
     }
 
-    /// Where a core comes among those of a set that are equally loaded: near ones first, fast ones, that of CPU 0 last,
-    /// those of an L3 domain that has few queues for its size, or many of a set that packs them.
-    fn rank(&self, set: usize, core: usize) -> (usize, usize, bool, usize, usize) {
-        let (set, place) = (&self.sets[set], self.cores[core].place);
-        let cpus = &self.cores[core].cpus;
-        let tier = set
-            .tiers
-            .iter()
-            .position(|tier| cpus.iter().any(|&cpu| tier.contains(cpu)))
-            .unwrap_or(0);
-        let last = set.avoid_cpu0 && cpus.contains(&0);
-        let queues = self.in_domain[place.domain];
-        let density = if set.packs {
-            usize::MAX - queues
-        } else {
-            queues * 4096 / self.locations.domain_sizes[place.domain].max(1)
+    /// The least loaded core of a set of those with fewer than `most` queues; of equal ones, the first by rank, then one of
+    /// an L3 domain that has few queues for its size, or many of a set that packs them.
+    fn first(&self, set: usize, most: usize, load: fn(&Core) -> (u64, usize)) -> Option<usize> {
+        let set = &self.sets[set];
+        let load = |core: usize| load(&self.cores[core]);
+        let rank = |core: usize, rank| {
+            let domain = self.cores[core].place.domain;
+            let queues = self.in_domain[domain];
+            let density = if set.packs {
+                usize::MAX - queues
+            } else {
+                queues * 4096 / self.locations.domain_sizes[domain].max(1)
+            };
+            (rank, density, core)
         };
-        (tier, place.class, last, density, core)
+        let all = set.cores.iter().copied().zip(&set.ranks);
+        let fits = all.filter(|&(core, _)| self.cores[core].queues < most);
+        let first = fits.min_by(|a, b| {
+            let loads = load(a.0).cmp(&load(b.0));
+            loads.then_with(|| rank(a.0, a.1).cmp(&rank(b.0, b.1)))
+        });
+        first.map(|(core, _)| core)
     }
 
-    /// The best core of a set of those with fewer than `most` queues.
     fn best(&self, set: usize, most: usize) -> Option<usize> {
-        let cores = self.sets[set].cores.iter().copied();
-        let fits = cores.filter(|&core| self.cores[core].queues < most);
-        let load = |core: usize| (self.cores[core].load, self.cores[core].queues);
-        let rank = |core| self.rank(set, core);
-        // Ranks are found of those alone that are equally loaded.
-        fits.min_by(|&a, &b| load(a).cmp(&load(b)).then_with(|| rank(a).cmp(&rank(b))))
+        self.first(set, most, |core| (core.load, core.queues))
     }
 
     /// Places one queue more, of no weight, on a core with the fewest, and returns its CPU.
     pub(crate) fn take(&mut self, set: usize) -> Option<u32> {
-        let core = self.sets[set]
-            .cores
-            .iter()
-            .copied()
-            .min_by_key(|&core| (self.cores[core].queues, self.rank(set, core)))?;
+        let core = self.first(set, usize::MAX, |core| (0, core.queues))?;
         self.count(core, 0);
         self.thread(set, core)
     }
@@ -224,7 +227,8 @@ impl<'a> Spread<'a> {
         self.on_cpu.get(cpu as usize).copied().unwrap_or(0)
     }
 
-    /// Places queues, and returns the CPU of each by its id. Queues of one weight and the same candidates can change places.
+    /// Places queues, and returns the CPU of each by its id. Queues of one weight and the same candidates can change
+    /// places.
     pub(crate) fn place(&mut self, mut queues: Vec<Queue>) -> BTreeMap<usize, u32> {
         queues.retain(|queue| !self.sets[queue.set].cores.is_empty());
         queues.sort_by_key(|queue| (Reverse(queue.weight), queue.set));

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use foldhash::HashMap;
 use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
@@ -66,18 +67,31 @@ pub(crate) fn plan(work: &Work<'_>) -> Vec<PlannedTxQueue> {
 /// one with the fewest CPUs; the CPUs of other nodes are divided evenly, each queue's share in one piece.
 fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
     let mut shares: Vec<Vec<u32>> = vec![Vec::new(); completions.len()];
-    let at = completions
-        .iter()
-        .map(|&cpu| locations.of(cpu))
-        .collect_vec();
-    let steps = |here: CpuLocation, there: &Option<CpuLocation>| {
-        there.map_or(CpuLocation::FAR, |there| here.steps(there))
+    // The queues that complete on a node, in an L3 domain there, and on a core there, by how far that is within.
+    let mut near: HashMap<_, Vec<usize>> = HashMap::default();
+    let around = |at: CpuLocation| {
+        [
+            (2, at.node, 0),
+            (1, at.node, at.domain),
+            (0, at.node, at.core),
+        ]
     };
-    let nearest = locations.topology.cores.iter().filter_map(|core| {
+    for (queue, &cpu) in completions.iter().enumerate() {
+        for place in locations.of(cpu).into_iter().flat_map(around) {
+            near.entry(place).or_default().push(queue);
+        }
+    }
+    let cores = locations.topology.cores.iter().filter_map(|core| {
         let first = core.first()?;
         let here = locations.of(first)?;
-        let least = at.iter().map(|there| steps(here, there)).min()?;
-        Some((least, first, core, here))
+        let queues = |place: (usize, _, _)| Some((place.0, near.get(&place)?));
+        let nearest = around(here).into_iter().map_while(queues).last();
+        Some((nearest, first, core, here.node))
+    });
+    // Cores with completions come first, so that their CPUs count when the others are divided.
+    let cores = cores.sorted_by_key(|&(nearest, first, ..)| {
+        let steps = nearest.map_or(3, |(steps, _)| steps);
+        (steps, first)
     });
     let mut give = |queues: &[usize], cpus: &CpuSet| {
         if let Some(&queue) = queues.iter().min_by_key(|&&queue| shares[queue].len()) {
@@ -85,24 +99,19 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
         }
     };
     let mut far: BTreeMap<Option<u32>, Vec<u32>> = BTreeMap::new();
-    // Cores with completions come first, so that their CPUs count when the others are divided.
-    for (least, _, core, here) in nearest.sorted_by_key(|&(least, first, ..)| (least, first)) {
-        if least == CpuLocation::FAR {
-            far.entry(here.node).or_default().extend(core.iter());
-            continue;
-        }
-        let near = at.iter().positions(|there| steps(here, there) == least);
-        let queues = near.collect_vec();
-        if least > 0 {
-            give(&queues, core);
-            continue;
-        }
-        // Each thread of a core with completions may have its own queue.
-        for cpu in core.iter() {
-            let own = queues.iter().copied();
-            let own = own.filter(|&queue| completions[queue] == cpu).collect_vec();
-            let queues = if own.is_empty() { &queues } else { &own };
-            give(queues, &CpuSet::single(cpu));
+    for (nearest, _, core, node) in cores {
+        match nearest {
+            None => far.entry(node).or_default().extend(core.iter()),
+            Some((steps, queues)) if steps > 0 || queues.len() == 1 => give(queues, core),
+            // Each thread of a core with completions may have its own queue.
+            Some((_, queues)) => {
+                for cpu in core.iter() {
+                    let own = queues.iter().copied();
+                    let own = own.filter(|&queue| completions[queue] == cpu).collect_vec();
+                    let queues = if own.is_empty() { queues } else { &own };
+                    give(queues, &CpuSet::single(cpu));
+                }
+            }
         }
     }
     for cpus in far.values() {
