@@ -1,8 +1,8 @@
 //! How long nicpin takes, compared with a floor: the time to read the same files without using them.
 //!
-//! `cargo bench` measures machines of 16, 128, 1,024 and 4,096 CPUs, each with 4,000 processes. Each figure is the best of several turns, and the
-//! turns of a thing and of its floor alternate, so that both meet the same neighbours. Trees stand in memory
-//! (`/dev/shm`, or the directory in `NICPIN_BENCH_DIR`).
+//! `cargo bench` measures machines of 16, 128, 1,024 and 4,096 CPUs, each with 4,000 processes. Each figure is the best
+//! of several turns, and the turns of a thing and of its floor alternate, so that both meet the same neighbours. Trees
+//! stand in memory (`/dev/shm`, or the directory in `NICPIN_BENCH_DIR`).
 //!
 //! The floor of reading is a bare loop over the files and directories that nicpin reads. What runs as a process has a
 //! process that does nothing else for its floor, since the start of a process and caches that another one has left

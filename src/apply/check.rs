@@ -1,4 +1,5 @@
-//! Whether the machine is as planned, and why a setting differs from the plan, as far as the record of the last apply shows it.
+//! Whether the machine is as planned, and why a setting differs from the plan, as far as the record of the last apply
+//! shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -34,8 +34,8 @@ impl CpuSetError {
 
 impl CpuSet {
     /// Parses the kernel's list form (`bitmap_parselist`): numbers, ranges, and ranges with a stride
-    /// (`0-31:1/2`; `0-31:2` is the same). White space and a NUL at either end are ignored; so is `(null)`, which `nohz_full`
-    /// prints when it is not in use. Empty text is the empty set.
+    /// (`0-31:1/2`; `0-31:2` is the same). White space and a NUL at either end are ignored; so is `(null)`, which
+    /// `nohz_full` prints when it is not in use. Empty text is the empty set.
     pub fn parse_list(text: &str) -> Result<Self, CpuSetError> {
         let trimmed = trim(text);
         let error = |reason: String| CpuSetError::new(trimmed, LIST, reason);

@@ -1,5 +1,5 @@
-//! What `nicpin fleet` is given: captures, trees, directories of these, lists of paths, and JSON in files or as a stream. The
-//! files are the user's and not below a root.
+//! What `nicpin fleet` is given: captures, trees, directories of these, lists of paths, and JSON in files or as a
+//! stream. The files are the user's and not below a root.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};

@@ -1,5 +1,6 @@
-//! `nicpin fleet`: many machines at once, from their captures, plans and checks: classes of hardware, their plans, and why hosts are not as planned. Hosts are added one by one
-//! and only counted: the names are the only thing that grows with their number, beside what differs.
+//! `nicpin fleet`: many machines at once, from their captures, plans and checks: classes of hardware, their plans, and
+//! why hosts are not as planned. Hosts are added one by one and only counted: the names are the only thing that grows
+//! with their number, beside what differs.
 
 pub mod documents;
 mod host;

@@ -41,8 +41,8 @@ fn pair(transform: u8, source: &[u8], destination: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The hash of some bytes: for each bit that is set, the 32 bits of the key from the same position on, combined by XOR. `None` if
-/// the key is too short for that.
+/// The hash of some bytes: for each bit that is set, the 32 bits of the key from the same position on, combined by XOR.
+/// `None` if the key is too short for that.
 pub fn toeplitz(key: &[u8], input: &[u8]) -> Option<u32> {
     let window = |bit: usize| -> Option<u32> {
         let wide = key

@@ -29,7 +29,8 @@ pub struct Interface {
     /// Whether it is in another network namespace than the process. Ethtool and netlink would report another interface of
     /// its name, or none. Unless `/sys` shows it, it is known by its PCI address, which is then its name.
     pub in_other_namespace: bool,
-    /// Whether its name is not UTF-8 text without white space and control characters: nothing of it can be read, and `name` has replacement characters.
+    /// Whether its name is not UTF-8 text without white space and control characters: nothing of it can be read, and
+    /// `name` has replacement characters.
     pub unreadable_name: bool,
     /// The bus device that owns its vectors.
     pub device: Device,

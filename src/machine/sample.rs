@@ -80,7 +80,8 @@ pub struct InterfaceCounts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuCounts {
     /// Ticks of 1/100 s (`USER_HZ`, the same on every architecture that has NUMA nodes today) in any program or in the
-    /// kernel: all but idle, waiting for I/O and stolen by a hypervisor. `/proc/stat`, `Documentation/filesystems/proc.rst`.
+    /// kernel: all but idle, waiting for I/O and stolen by a hypervisor. `/proc/stat`,
+    /// `Documentation/filesystems/proc.rst`.
     pub busy: u64,
     /// Ticks in interrupt handlers.
     pub irq: u64,

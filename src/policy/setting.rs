@@ -1,7 +1,8 @@
 //! What a setting is: its key, the values that it takes, and where it can be given. `table.rs` lists them.
 //!
-//! A value is a word, a number, a list of CPUs or nodes, or a program. That is all that a file, an option, their checks and their
-//! documentation have to know of a setting ([`Entry`]); the type that the planner reads is known to its [`Setting`].
+//! A value is a word, a number, a list of CPUs or nodes, or a program. That is all that a file, an option, their checks
+//! and their documentation have to know of a setting ([`Entry`]); the type that the planner reads is known to its
+//! [`Setting`].
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::Program;

@@ -1,5 +1,5 @@
-//! CPUs by cgroups and by processes: those that cgroup v2 gives to partitions alone (`Documentation/admin-guide/cgroup-v2.rst`,
-//! Cpuset), and those that programs may use.
+//! CPUs by cgroups and by processes: those that cgroup v2 gives to partitions alone
+//! (`Documentation/admin-guide/cgroup-v2.rst`, Cpuset), and those that programs may use.
 //!
 //! A cgroup whose `cpuset.cpus.partition` is `root` or `isolated` has CPUs on which no process outside of it runs. Its
 //! `cpuset.cpus.exclusive.effective` (6.7 and later) has all of them; `cpuset.cpus.effective`, which is what earlier

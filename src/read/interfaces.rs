@@ -138,7 +138,8 @@ fn read_interface(net: &Dir, name: &str, link: &Dir, wants: Wants) -> Result<Opt
     Ok(root.is_there(&net.path)?.then_some(interface))
 }
 
-/// The interface of a PCI function that is in another network namespace: what its device tells of it. `None` for InfiniBand.
+/// The interface of a PCI function that is in another network namespace: what its device tells of it. `None` for
+/// InfiniBand.
 pub(crate) fn elsewhere(root: &Root, address: &str) -> Result<Option<Interface>> {
     let link = format!("{PCI}/{address}");
     // The IRQs of an InfiniBand function without an interface are those of RDMA.

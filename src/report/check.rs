@@ -40,7 +40,8 @@ pub struct Check {
     pub same: usize,
     /// Settings that are not as planned.
     pub differs: Vec<Difference>,
-    /// Vectors that apply placed on another CPU because the planned one had no free interrupt vector; they count as planned.
+    /// Vectors that apply placed on another CPU because the planned one had no free interrupt vector; they count as
+    /// planned.
     pub fallbacks: Vec<Fallback>,
     /// Planned changes of channels.
     pub channels: Vec<ChannelChange>,

@@ -277,7 +277,8 @@ impl Root {
         Ok(file.map(|file| file.text.to_string()))
     }
 
-    /// What the text of a file means; `None` as for [`Root::read_opt`]. An error of `parse` says what is wrong with the text.
+    /// What the text of a file means; `None` as for [`Root::read_opt`]. An error of `parse` says what is wrong with the
+    /// text.
     pub(crate) fn read_as<T, E: Display>(
         &self,
         path: &str,

@@ -259,8 +259,8 @@ fn remove(directory: &OwnedFd, name: &(impl nix::NixPath + ?Sized)) -> Result<()
     unistd::unlinkat(directory, name, UnlinkatFlags::NoRemoveDir)
 }
 
-/// Removes files that processes have left that were killed while they wrote: those with such a name, and the id of a process
-/// in its middle that has ended.
+/// Removes files that processes have left that were killed while they wrote: those with such a name, and the id of a
+/// process in its middle that has ended.
 pub fn remove_left(directory: &OwnedFd, before: &str, after: &str) -> io::Result<()> {
     let has_ended = |name: &CString| {
         let name = name.to_str().ok()?;

@@ -423,7 +423,8 @@ fn pass<'a>(run: &[&Item<'a>], cores: &mut Vec<&'a CpuSet>, taken: &mut CpuSet) 
     words.to_owned()
 }
 
-/// `now -> planned`, or one of them where they are the same; with where interrupts arrive of those that may arrive anywhere.
+/// `now -> planned`, or one of them where they are the same; with where interrupts arrive of those that may arrive
+/// anywhere.
 fn change(items: &[&Item<'_>], text: impl Fn(&[&CpuSet]) -> String) -> String {
     let Some(planned) = items
         .iter()

@@ -1,5 +1,5 @@
-//! Messages of the kernel as bytes: links and queueing disciplines of rtnetlink, notifications of ethtool, uevents. Total functions: a
-//! message that is torn is an error, and what is not understood is left out.
+//! Messages of the kernel as bytes: links and queueing disciplines of rtnetlink, notifications of ethtool, uevents.
+//! Total functions: a message that is torn is an error, and what is not understood is left out.
 
 use std::ffi::CStr;
 use std::io;
@@ -65,7 +65,8 @@ const GENLMSGHDR: usize = 4;
 const HEADER: u16 = 1;
 const DEVICE_NAME: u16 = 2;
 
-/// The names of the interfaces whose channels, rings, private flags or RSS a datagram of ethtool's group `monitor` is about.
+/// The names of the interfaces whose channels, rings, private flags or RSS a datagram of ethtool's group `monitor` is
+/// about.
 pub fn channels(datagram: &[u8]) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for message in messages(datagram) {

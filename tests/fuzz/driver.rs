@@ -1,6 +1,5 @@
 //! The libFuzzer program for the target that `NICPIN_FUZZ_TARGET` names. With `NICPIN_FUZZ_SEEDS=DIRECTORY` it writes
-//! the
-//! target's seeds there and runs nothing.
+//! the target's seeds there and runs nothing.
 #![no_main]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,6 +1,5 @@
 //! Properties of each parser for any input. A target gets bytes, and panics if a property does not hold; refusing the
-//! input
-//! is allowed.
+//! input is allowed.
 
 use std::io::Write as _;
 use std::path::Path;

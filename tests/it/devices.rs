@@ -1,6 +1,5 @@
 //! Devices without a list of vectors, devices without an interface, interfaces without a device, and selectors that
-//! stand
-//! for other interfaces; on trees.
+//! stand for other interfaces; on trees.
 
 use crate::support::host::{codes, cpus as planned, of};
 use crate::support::machine::Port;

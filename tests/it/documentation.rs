@@ -1,5 +1,5 @@
-//! README.md, SECURITY.md, CONTRIBUTING.md and the pages in `docs/`: what they name exists, their command lines are valid, and
-//! they are few and short.
+//! README.md, SECURITY.md, CONTRIBUTING.md and the pages in `docs/`: what they name exists, their command lines are
+//! valid, and they are few and short.
 
 mod page;
 mod shell;

@@ -538,7 +538,8 @@ fn the_driver_is_known_from_the_names_of_its_vectors() {
     }
 }
 
-/// The bandwidth of PCI Express decides which interface chooses first; kernels before 5.7 print whole numbers without a fraction.
+/// The bandwidth of PCI Express decides which interface chooses first; kernels before 5.7 print whole numbers without a
+/// fraction.
 #[test]
 fn pcie_bandwidth_in_every_format() {
     for (speed, width, expected) in [

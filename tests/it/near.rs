@@ -1,5 +1,6 @@
 //! Interrupts near a program: CPU lists, processes and units, what becomes of them when the program ends or moves, and
-//! where they cannot be. `watching.rs` has the watcher. The machine: two L3 domains a node, siblings with adjacent numbers (fixtures/x460).
+//! where they cannot be. `watching.rs` has the watcher. The machine: two L3 domains a node, siblings with adjacent
+//! numbers (fixtures/x460).
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! Whether a plan is as good as a plan can be: an exact search over every arrangement of queues on cores (dynamic
 //! programming), which shares no code with the planner, on small random machines; and lower bounds on the fixtures.
 //!
-//! `NICPIN_OPTIMUM=5000` looks at that many machines in place of the first hundred, as the full checks do. With `--nocapture` the figures are
-//! printed.
+//! `NICPIN_OPTIMUM=5000` looks at that many machines in place of the first hundred, as the full checks do. With
+//! `--nocapture` the figures are printed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! `nicpin draw`: pictures are XML and have every CPU and every queue of the plan as text, inside the picture and
-//! without
-//! overlaps. To look at them, `tests/pictures.sh` makes images of the pictures that this writes to
+//! without overlaps. To look at them, `tests/pictures.sh` makes images of the pictures that this writes to
 //! `target/tmp/pictures`.
 //!
 //! `SNAPSHOTS=overwrite cargo test --test it -- pictures::` rewrites the pictures in `fixtures/expected`.

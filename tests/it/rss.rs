@@ -1,5 +1,5 @@
-//! RSS, accelerated RFS and `xps_rxqs`: planned, set, checked and restored. A tree holds a recorded answer; `tests/vm` tests on
-//! running kernels that traffic follows.
+//! RSS, accelerated RFS and `xps_rxqs`: planned, set, checked and restored. A tree holds a recorded answer; `tests/vm`
+//! tests on running kernels that traffic follows.
 
 use nix::errno::Errno;
 

@@ -1,6 +1,6 @@
 //! `nicpin status`: every shipped machine before and after an apply, the screen, and what it refuses.
-//! `SNAPSHOTS=overwrite cargo test --test it -- status::` rewrites the expected output; read the difference before you commit
-//! it.
+//! `SNAPSHOTS=overwrite cargo test --test it -- status::` rewrites the expected output; read the difference before you
+//! commit it.
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -1,6 +1,5 @@
 //! `apply --plan`: a stored plan is applied if it fits the machine as it is now; otherwise the differences are listed.
-//! Paths
-//! in it are never used.
+//! Paths in it are never used.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

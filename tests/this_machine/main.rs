@@ -1,8 +1,6 @@
 //! Tests that depend on the machine they run on: a user, a feature of the kernel, a program. A test is skipped if
-//! something
-//! that it needs is missing, and the last line counts and names what is missing. With `CI=true` the test fails if CI
-//! has
-//! what it needs.
+//! something that it needs is missing, and the last line counts and names what is missing. With `CI=true` the test
+//! fails if CI has what it needs.
 #![allow(clippy::too_many_lines)] // tests are tables
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::print_stdout)] // tests, and what they print
 

@@ -63,8 +63,8 @@ const MPOL_F_ADDR: c_ulong = 2;
 const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
 const MPOL_MF_MOVE: u32 = 2;
 
-/// Takes the lock of a file (`flock(2)`) for as long as a descriptor of this opening is left: `false` if another opening has
-/// it. `File::try_lock` needs Rust 1.89.
+/// Takes the lock of a file (`flock(2)`) for as long as a descriptor of this opening is left: `false` if another
+/// opening has it. `File::try_lock` needs Rust 1.89.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     match lock(file, LOCK_EX | LOCK_NB) {
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),

@@ -1,6 +1,5 @@
 //! The machines of the comparison: shapes on which tools differ in their placement, and five of the shipped ones. They
-//! are
-//! written as trees and read back, so that every tool sees the names that kernels print.
+//! are written as trees and read back, so that every tool sees the names that kernels print.
 
 use std::path::PathBuf;
 
