@@ -54,7 +54,7 @@ pub struct ApplyArgs {
     #[arg(long, requires = "plan")]
     force: bool,
 
-    /// Fail if the kernel does not allow to move a vector of a queue
+    /// Fail if a vector of a queue cannot be moved
     #[arg(long)]
     strict: bool,
 

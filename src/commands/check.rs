@@ -39,7 +39,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "RANGE")]
     critical: Option<Range>,
 
-    /// Count vectors that the kernel does not allow to move as differences
+    /// Count vectors that cannot be moved as differences
     #[arg(long)]
     strict: bool,
 

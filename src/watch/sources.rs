@@ -29,8 +29,12 @@ use nicpin::root::{Root, errno_words, sys};
 const LONGEST: usize = 32 << 10;
 /// Messages that are read before other sources have their turn.
 const AT_ONCE: usize = 256;
-/// A time that does not come, in seconds since 1970.
-const NEVER: i64 = i32::MAX as i64;
+/// A time that does not come, in seconds since 1970: in 2242, or the last that 32 bits hold.
+const NEVER: i64 = if cfg!(target_pointer_width = "64") {
+    1 << 33
+} else {
+    i32::MAX as i64
+};
 
 /// The signals that are waited for.
 const SIGNALS: [Signal; 5] = [SIGHUP, SIGUSR1, SIGTERM, SIGINT, SIGCHLD];
