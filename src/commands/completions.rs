@@ -50,10 +50,11 @@ pub fn run(args: &CompletionsArgs, out: &mut String) -> Result<Exit> {
 }
 
 /// Answers the script of a shell, if that is what this process was started for.
-pub fn answered(defined: &Command) -> Result<bool> {
+pub fn answered(defined: fn() -> Command) -> Result<bool> {
     let Some(name) = env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
         return Ok(false);
     };
+    let defined = &defined();
     let words: Vec<OsString> = env::args_os()
         .skip_while(|word| word != "--")
         .skip(1)

@@ -36,6 +36,7 @@ use std::ffi::OsString;
 use anstream::ColorChoice as Colours;
 use anyhow::{Result, bail};
 use clap::ColorChoice::{Always, Auto, Never};
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use self::Command::{
@@ -139,11 +140,18 @@ pub fn defined() -> clap::Command {
 impl Cli {
     /// Parses arguments; the first one is the name of the program.
     pub fn of(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let mut command = defined();
-        let matches = command.try_get_matches_from_mut(complete(&command, args))?;
+        let mut command = Self::command();
+        let args = complete(&command, args);
+        let matches = match command.try_get_matches_from_mut(&args) {
+            // Few runs need all texts.
+            Err(help) if help.kind() == ErrorKind::DisplayHelp => {
+                defined().try_get_matches_from(args)?
+            }
+            matches => matches?,
+        };
         refuse(&mut command, &matches)?;
         let mut cli =
-            Self::from_arg_matches(&matches).map_err(|error| error.format(&mut defined()))?;
+            Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
         cli.general.apply = apply_command(&command, &matches);
         Ok(cli)
     }
@@ -206,7 +214,7 @@ fn misspelt(error: anyhow::Error) -> anyhow::Error {
     let Some(SelectError::Nothing { selector, .. }) = error.downcast_ref() else {
         return error;
     };
-    match nearest_command(&defined(), selector) {
+    match nearest_command(&Cli::command(), selector) {
         Some(command) => usage(format!(
             "`{selector}` is neither a command nor an interface; did you mean `nicpin {command}`?"
         ))
