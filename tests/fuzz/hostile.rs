@@ -167,9 +167,10 @@ const DAMAGES: [Damage; 11] = [
     ("a link to itself", |_| Some(b"->.".to_vec())),
 ];
 
-/// Each file of each machine with each damage, in an order that the seed gives, and again with other commands until the CPU
-/// time is over; how many there are, and how often one was run. Each with some commands: all of them are run in turn.
-pub(crate) fn damaged_files(seed: u64, time: Duration) -> (usize, usize) {
+/// Each file of each machine with each damage, in an order that the seed gives, and again with other commands: so many at
+/// least, and until the CPU time is over. How many there are, and how many were run. Each with some commands: all of them
+/// are run in turn.
+pub(crate) fn damaged_files(seed: u64, least: usize, time: Duration) -> (usize, usize) {
     let trees = seeds::machines()
         .into_iter()
         .map(|tree| seeds::in_text(&tree));
@@ -197,7 +198,7 @@ pub(crate) fn damaged_files(seed: u64, time: Duration) -> (usize, usize) {
         };
         cases.sort_by_cached_key(order_of);
         for case @ (at, path, damage) in &cases {
-            if cpu_time().saturating_sub(began) > time {
+            if run >= least && cpu_time().saturating_sub(began) > time {
                 return (cases.len(), run);
             }
             let mut machine = machines[*at].clone();

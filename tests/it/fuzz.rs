@@ -34,16 +34,16 @@ fn no_number_in_a_file_ends_a_command() {
     hostile::extreme_numbers();
 }
 
-/// In the full tier, as many as half an hour of CPU time takes.
+/// The same ones on any machine; in the full tier, as many more as half an hour of CPU time takes.
 #[test]
 fn a_damaged_file_ends_no_command_but_with_its_exit_code() {
     if !in_its_own_process("fuzz::a_damaged_file_ends_no_command_but_with_its_exit_code") {
         return;
     }
-    let time = if is_full() { 1800 } else { 2 };
+    let time = Duration::from_secs(if is_full() { 1800 } else { 0 });
     let seed = std::env::var("PROPTEST_RNG_SEED").map_or(1, |seed| seed.parse().unwrap());
-    let (all, run) = hostile::damaged_files(seed, Duration::from_secs(time));
-    assert!(run > 30 && all > 10_000, "{run} runs of {all}");
+    let (all, run) = hostile::damaged_files(seed, 60, time);
+    assert!(all > 10_000, "{all}");
     println!("{all} damaged files, {run} runs");
 }
 
