@@ -67,7 +67,7 @@ pub(crate) fn plan(work: &Work<'_>) -> Vec<PlannedTxQueue> {
 /// one with the fewest CPUs; the CPUs of other nodes are divided evenly, each queue's share in one piece.
 fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
     let mut shares: Vec<Vec<u32>> = vec![Vec::new(); completions.len()];
-    // The queues that complete on a node, in an L3 domain there, and on a core there, by how far that is within.
+    // Queues by the node, the L3 domain and the core where they complete; each with the steps to what else is there.
     let mut near: HashMap<_, Vec<usize>> = HashMap::default();
     let around = |at: CpuLocation| {
         [
