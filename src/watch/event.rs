@@ -114,7 +114,7 @@ pub struct Woken {
     pub state: bool,
 }
 
-/// The events that the next run is for: the first of each kind, and how many there were.
+/// The events that the next run is for: the first of each kind, of exclusive CPUs the last, and how many there were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Events {
     first: Vec<Event>,
@@ -133,8 +133,12 @@ impl Events {
         let Self { first, count } = more.into();
         self.count += count;
         for event in first {
-            if self.first.iter().all(|first| first.kind != event.kind) {
-                self.first.push(event);
+            let mut known = self.first.iter_mut();
+            match known.find(|known| known.kind == event.kind) {
+                // It says how things are, and the first may say how they were.
+                Some(known) if event.kind == Kind::Exclusive => *known = event,
+                Some(_) => {}
+                None => self.first.push(event),
             }
         }
     }
@@ -166,5 +170,26 @@ impl Events {
             Kind::Irqbalance => irqbalance,
             _ => false,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_each_kind_is_kept_and_how_cpus_are_exclusive_last() {
+        let mut events = Events::default();
+        for (kind, about) in [
+            (Kind::Exclusive, "none"),
+            (Kind::Link, "eth0"),
+            (Kind::Exclusive, "1"),
+            (Kind::Link, "eth1"),
+        ] {
+            events.extend(Event::new(kind, about));
+        }
+        assert_eq!(events.cause(), "exclusive CPUs 1");
+        assert_eq!(events.first[1], Event::new(Kind::Link, "eth0"));
+        assert_eq!((events.first.len(), events.count), (2, 4));
     }
 }
