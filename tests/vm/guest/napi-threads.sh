@@ -76,8 +76,9 @@ switches() {
   done < /tmp/planned
 }
 counts() { awk 'NR == 1 {n = NF; next} {t = 0; for (i = 2; i <= n + 1; i++) t += $i; print $1 + 0, t}' /proc/interrupts; }
-# flow FROM: one flow to $NEAR. The vector that interrupts most wakes its thread, and the thread that runs most is woken by
-# its vector. These two may belong to different queues: replies leave by another queue than the one requests arrive on.
+# flow FROM: one flow to $NEAR, of 60 requests, for each of which igb may interrupt several times. The vector that
+# interrupts most wakes its thread, and the thread that runs most is woken by its vector. These two may belong to different
+# queues: replies leave by another queue than the one requests arrive on.
 flow() {
   counts > /tmp/irqs.was; switches > /tmp/threads.was
   in_ns ping -q -c 60 -i 0.01 -W 1 -I "$1" 10.9.0.1 > /dev/null
@@ -93,7 +94,7 @@ flow() {
   read -r fired busiest runs wakes interrupts times cpu at < /tmp/flow
   echo "  $NEAR, from $1: IRQ $fired fired $busiest times, its thread ran $runs times; the thread of IRQ $wakes," \
     "which fired $interrupts times, ran $times times, last on CPU $cpu"
-  at_least "$NEAR, from $1: how often the thread of the busiest IRQ ran" "$((busiest / 3))" "$runs"
+  at_least "$NEAR, from $1: how often the thread of the busiest IRQ ran" 50 "$runs"
   at_least "$NEAR, from $1: how often the IRQ of the thread that ran most fired" "$((times / 3))" "$interrupts"
   equal "$NEAR, from $1: where it ran" "$at" "$cpu"
   at_least "$NEAR, from $1: how often it ran" 20 "$times"
