@@ -40,6 +40,15 @@ impl CpuLocation {
             2
         }
     }
+
+    /// Its node, its L3 domain there and its core there, each with the steps to what else is in it.
+    pub(crate) fn around(self) -> [(usize, Option<u32>, usize); 3] {
+        [
+            (2, self.node, 0),
+            (1, self.node, self.domain),
+            (0, self.node, self.core),
+        ]
+    }
 }
 
 impl<'a> Locations<'a> {

@@ -199,6 +199,7 @@ impl<'a> Spread<'a> {
         first.map(|(core, _)| core)
     }
 
+    /// The best core of a set for one of the queues that are arranged.
     fn best(&self, set: usize, most: usize) -> Option<usize> {
         self.first(set, most, |core| (core.load, core.queues))
     }

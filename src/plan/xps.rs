@@ -67,17 +67,10 @@ pub(crate) fn plan(work: &Work<'_>) -> Vec<PlannedTxQueue> {
 /// one with the fewest CPUs; the CPUs of other nodes are divided evenly, each queue's share in one piece.
 fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
     let mut shares: Vec<Vec<u32>> = vec![Vec::new(); completions.len()];
-    // Queues by the node, the L3 domain and the core where they complete; each with the steps to what else is there.
+    // Queues by the node, the L3 domain and the core where they complete.
     let mut near: HashMap<_, Vec<usize>> = HashMap::default();
-    let around = |at: CpuLocation| {
-        [
-            (2, at.node, 0),
-            (1, at.node, at.domain),
-            (0, at.node, at.core),
-        ]
-    };
     for (queue, &cpu) in completions.iter().enumerate() {
-        for place in locations.of(cpu).into_iter().flat_map(around) {
+        for place in locations.of(cpu).into_iter().flat_map(CpuLocation::around) {
             near.entry(place).or_default().push(queue);
         }
     }
@@ -85,7 +78,7 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
         let first = core.first()?;
         let here = locations.of(first)?;
         let queues = |place: (usize, _, _)| Some((place.0, near.get(&place)?));
-        let nearest = around(here).into_iter().map_while(queues).last();
+        let nearest = here.around().into_iter().map_while(queues).last();
         Some((nearest, first, core, here.node))
     });
     // Cores with completions come first, so that their CPUs count when the others are divided.
