@@ -156,10 +156,24 @@ pub struct Stacked {
 }
 
 impl Interface {
+    /// The vector of an IRQ.
+    pub(crate) fn vector(&self, irq: u32) -> Option<&Vector> {
+        self.vectors.iter().find(|vector| vector.irq == irq)
+    }
+
     /// The vector that wakes one of its threads, if it is known.
     pub(crate) fn vector_of(&self, thread: &NapiThread) -> Option<&Vector> {
-        let (irq, _) = thread.woken_by?;
-        self.vectors.iter().find(|vector| vector.irq == irq)
+        self.vector(thread.woken_by?.0)
+    }
+
+    /// Its vectors for packets.
+    pub fn queue_vectors(&self) -> impl Iterator<Item = &Vector> {
+        self.vectors.iter().filter(|vector| vector.role.is_queue())
+    }
+
+    /// The NAPI instances that netlink reports.
+    pub(crate) fn napis(&self) -> impl Iterator<Item = &Napi> {
+        self.netdev.iter().flat_map(|answer| &answer.napis)
     }
 
     /// Whether it is known only by its PCI function, because it is in another network namespace.
@@ -273,11 +287,6 @@ impl Role {
 }
 
 impl Vector {
-    /// Whether it is for packets of the interface.
-    pub fn is_queue_vector(&self) -> bool {
-        self.role.is_queue()
-    }
-
     /// The effective CPUs; the affinity when the kernel does not report them.
     pub(crate) fn effective_cpus(&self) -> &CpuSet {
         self.effective.as_ref().unwrap_or(&self.affinity.cpus)

@@ -171,7 +171,8 @@ impl Netdev {
 mod tests {
     use super::*;
 
-    const TEXT: &str = r#"{"queues":[
+    const TEXT: &str = r#"
+        {"queues":[
         {"direction":"tx","id":1},
         {"direction":"tx","id":0,"napi":8193},
         {"direction":"rx","id":1,"napi":8194},

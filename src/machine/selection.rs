@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 use self::SelectError::{Malformed, NoDevice, Nothing};
 use crate::machine::interface::is_pci_address;
 use crate::machine::others::Rdma;
-use crate::machine::{Interface, Machine, Stacked, Vector};
+use crate::machine::{Interface, Machine, Stacked};
 
 /// Which interfaces a command is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Selection {
             selection.names = machine
                 .interfaces
                 .iter()
-                .filter(|i| i.link == "up" || i.vectors.iter().any(Vector::is_queue_vector))
+                .filter(|i| i.link == "up" || i.queue_vectors().next().is_some())
                 .map(|i| i.name.clone())
                 .collect();
         }

@@ -207,7 +207,7 @@ impl<'a> Setting<'a> {
 /// Role and queue. A vector without a queue has its position in the device's list of IRQs, since its name may contain the
 /// interface's and its number changes at each boot.
 fn vector_key(interface: &Interface, irq: u32) -> String {
-    let Some(vector) = interface.vectors.iter().find(|vector| vector.irq == irq) else {
+    let Some(vector) = interface.vector(irq) else {
         return format!("vector {irq}");
     };
     let position = interface.device.irqs.iter().position(|&other| other == irq);

@@ -101,7 +101,7 @@ impl Topology {
     /// The node of a device, of the nodes that have usable CPUs.
     pub fn home(&self, device: &Device, usable: &CpuSet) -> Home {
         let home = |nodes: NodeSet, source| Home {
-            cpus: self.cpus_of(&nodes).intersection(usable),
+            cpus: self.cpus_of(nodes.iter()).intersection(usable),
             nodes,
             source,
         };
@@ -145,16 +145,14 @@ impl Topology {
 
     /// The online CPUs of a node; of the nodes nearest to it, where it has none.
     pub fn cpus_near(&self, node: u32) -> CpuSet {
-        self.cpus_of(&self.nearest_with(node, |node| !node.cpus.is_empty()))
+        let nearest = self.nearest_with(node, |node| !node.cpus.is_empty());
+        self.cpus_of(nearest.iter())
     }
 
-    fn cpus_of(&self, nodes: &NodeSet) -> CpuSet {
-        CpuSet::union_of(
-            nodes
-                .iter()
-                .filter_map(|id| self.nodes.get(&id))
-                .map(|node| &node.cpus),
-        )
+    /// The online CPUs of some nodes.
+    pub(crate) fn cpus_of(&self, nodes: impl IntoIterator<Item = u32>) -> CpuSet {
+        let nodes = nodes.into_iter().filter_map(|id| self.nodes.get(&id));
+        CpuSet::union_of(nodes.map(|node| &node.cpus))
     }
 
     /// The node itself, if something holds for it; else of the others for which it holds the nearest, and all that are as

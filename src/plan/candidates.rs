@@ -85,8 +85,8 @@ pub(crate) fn candidates(
         (_, Some(local)) if home.source == NodeSource::LocalCpulist => {
             local.intersection(&topology.online)
         }
-        (Some(node), _) if home.nodes.is_empty() => nodes_cpus(topology, [node]),
-        (Some(_), _) => nodes_cpus(topology, home.nodes.iter()),
+        (Some(node), _) if home.nodes.is_empty() => topology.cpus_of([node]),
+        (Some(_), _) => topology.cpus_of(home.nodes.iter()),
         (None, _) => topology.online.clone(),
     };
     Candidates {
@@ -190,12 +190,12 @@ fn scoped(
     let (cpus, otherwise) = match choice.get(&SCOPE) {
         Scope::All => return vec![usable.clone()],
         Scope::Remote => {
-            let own = nodes_cpus(topology, home.nodes.iter());
+            let own = topology.cpus_of(home.nodes.iter());
             let others = Some(usable.difference(&own)).filter(|_| !own.is_empty());
             (others.unwrap_or_default(), Note::NoRemoteNode)
         }
         Scope::Nodes(named) => {
-            let cpus = nodes_cpus(topology, named.iter()).intersection(usable);
+            let cpus = topology.cpus_of(named.iter()).intersection(usable);
             (cpus, Note::ScopeUnusable { nodes: named })
         }
         Scope::Local | Scope::Hint | Scope::Cpus(_) => {
@@ -242,7 +242,8 @@ fn widened(
             break;
         }
         tiers.push(
-            nodes_cpus(topology, tier.iter().copied())
+            topology
+                .cpus_of(tier.iter().copied())
                 .intersection(package)
                 .intersection(usable),
         );
@@ -257,16 +258,6 @@ fn widened(
         });
     }
     tiers
-}
-
-/// The online CPUs of some nodes.
-fn nodes_cpus(topology: &Topology, nodes: impl IntoIterator<Item = u32>) -> CpuSet {
-    CpuSet::union_of(
-        nodes
-            .into_iter()
-            .filter_map(|node| topology.nodes.get(&node))
-            .map(|node| &node.cpus),
-    )
 }
 
 /// The local CPUs that are not candidates, with the reason.

@@ -101,12 +101,8 @@ pub(crate) fn weights(machine: &Machine) -> Vec<u64> {
         *supported = (*supported).max(interface.supported_mbps.unwrap_or(0).into());
         *pcie = (*pcie).max(interface.device.pcie_mtps);
         *speed = (*speed).max(interface.speed_mbps.unwrap_or(0).into());
-        let active = interface
-            .vectors
-            .iter()
-            .filter(|v| !interface.is_idle(v))
-            .filter(|v| v.role.is_queue())
-            .map(|v| v.queue);
+        let active = interface.queue_vectors();
+        let active = active.filter(|v| !interface.is_idle(v)).map(|v| v.queue);
         *queues += active.collect::<BTreeSet<_>>().len() as u64;
     }
     // The ports of a card are functions of one slot, or ports of one function.

@@ -107,10 +107,8 @@ impl<'a> State<'a> {
                 .filter(|vector| vector.is_active())
                 .map(|vector| (vector.queue, self.place(vector).1));
             let unplanned = read
-                .vectors
-                .iter()
-                .filter(|_| others && planned.is_none())
-                .filter(|v| v.is_queue_vector() && !read.is_idle(v))
+                .queue_vectors()
+                .filter(|vector| others && planned.is_none() && !read.is_idle(vector))
                 .map(|of| (of.queue, of.effective_cpus().first()));
             // A queue's receive and transmit vectors on one CPU count once.
             let queues: BTreeSet<_> = active.chain(unplanned).collect();

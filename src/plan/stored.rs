@@ -311,11 +311,8 @@ impl Changes {
             });
         }
         let others = now
-            .vectors
-            .iter()
-            .filter(|vector| {
-                vector.is_queue_vector() && !planned.vectors.iter().any(|one| is_same(one, vector))
-            })
+            .queue_vectors()
+            .filter(|vector| !planned.vectors.iter().any(|one| is_same(one, vector)))
             .map(|vector| format!("{} ({})", vector.irq, vector.action));
         for (code, left_out, text, which) in [
             ("vectors-gone", true, "vectors are absent", gone),

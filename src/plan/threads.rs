@@ -163,11 +163,7 @@ impl Threads {
         let is_placed = planned.iter().any(|thread| thread.cpus.is_some());
         let note = (interface.polling.threaded && !work.skip && !is_placed).then(|| {
             // Those that are known, if only by netlink.
-            let pids = interface
-                .netdev
-                .iter()
-                .flat_map(|answer| &answer.napis)
-                .filter_map(|napi| napi.pid);
+            let pids = interface.napis().filter_map(|napi| napi.pid);
             Note::ThreadedNapi {
                 interface: interface.name.clone(),
                 pids: (pids.chain(threads.map(|thread| thread.pid)))

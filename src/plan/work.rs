@@ -62,7 +62,7 @@ impl<'a> Work<'a> {
         let interface = &machine.interfaces[order];
         let choice = policy.choice(machine, interface);
         let mut queues: BTreeMap<_, Vec<&Vector>> = BTreeMap::new();
-        for vector in interface.vectors.iter().filter(|v| v.is_queue_vector()) {
+        for vector in interface.queue_vectors() {
             if let Some(queue) = vector.queue {
                 queues.entry(queue).or_default().push(vector);
             }
@@ -125,10 +125,7 @@ impl<'a> Work<'a> {
 
     /// Its vectors for packets.
     pub(crate) fn queue_vectors(&self) -> impl Iterator<Item = &'a Vector> {
-        self.interface
-            .vectors
-            .iter()
-            .filter(|vector| vector.is_queue_vector())
+        self.interface.queue_vectors()
     }
 
     /// Whether it has a placed queue vector, without which steering is left unchanged.
@@ -159,7 +156,7 @@ impl<'a> Work<'a> {
     /// The placement of a queue vector's queue.
     pub(crate) fn placement(&self, vector: &Vector) -> Option<&Placement> {
         self.cpus
-            .get(&vector.queue.filter(|_| vector.is_queue_vector())?)
+            .get(&vector.queue.filter(|_| vector.role.is_queue())?)
     }
 
     /// The number of cores in a set; of CPUs, where siblings count as cores.
@@ -199,7 +196,7 @@ impl<'a> Work<'a> {
                 _ => Direction::Rx,
             };
             let irq = self.interface.netdev.as_ref()?.irq_of(direction, queue)?;
-            self.interface.vectors.iter().find(|v| v.irq == irq)
+            self.interface.vector(irq)
         };
         let vector = self
             .vectors_of(role)
@@ -265,8 +262,7 @@ pub(crate) fn works<'a>(
     selection: &Selection,
 ) -> Vec<Work<'a>> {
     let takes_part = |interface: &Interface| {
-        selection.names.contains(&interface.name)
-            || interface.vectors.iter().any(Vector::is_queue_vector)
+        selection.names.contains(&interface.name) || interface.queue_vectors().next().is_some()
     };
     let weighed = weights(machine).into_iter().enumerate();
     let mut works = weighed

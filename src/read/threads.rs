@@ -38,8 +38,8 @@ struct Found {
 pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
     let mut named = None;
     for interface in interfaces.iter_mut().filter(|of| !of.in_other_namespace) {
-        let napis = || interface.netdev.iter().flat_map(|answer| &answer.napis);
-        let mut pids: Vec<(u32, u32)> = napis()
+        let mut pids: Vec<(u32, u32)> = interface
+            .napis()
             .filter_map(|napi| Some((napi.pid?, napi.id)))
             .collect();
         if !interface.polling.threaded && pids.is_empty() {
@@ -80,7 +80,8 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
                 pid,
                 napi: Some(napi).filter(|&id| id != 0),
                 woken_by: None,
-                busy_polls: napis().any(|napi| napi.pid == Some(pid) && napi.busy_polls),
+                busy_polls: (interface.napis())
+                    .any(|napi| napi.pid == Some(pid) && napi.busy_polls),
                 affinity: MaskFile::parse(&affinity)
                     .map_err(|error| root.content_error(&file, error.to_string()))?,
             });
@@ -92,20 +93,14 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
     Ok(())
 }
 
-fn queue_vectors(interface: &Interface) -> impl Iterator<Item = &Vector> {
-    interface
-        .vectors
-        .iter()
-        .filter(|vector| vector.is_queue_vector())
-}
-
 /// Whether these threads are those of all queue vectors, as netlink reports.
 fn wake_all(interface: &Interface, threads: &[(u32, u32)]) -> bool {
     let woken: Vec<u32> = threads
         .iter()
         .filter_map(|&(_, napi)| reported_irq(interface, napi))
         .collect();
-    queue_vectors(interface).all(|vector| woken.contains(&vector.irq))
+    let mut vectors = interface.queue_vectors();
+    vectors.all(|vector| woken.contains(&vector.irq))
 }
 
 /// All NAPI threads by their names: the interface when the thread was created, process id, and NAPI instance.
@@ -191,7 +186,8 @@ fn link(interface: &Interface, threads: &mut [NapiThread]) {
 fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
     let answer = interface.netdev.as_ref()?;
     let own = answer.napis.iter().find(|one| one.id == napi)?.irq;
-    if queue_vectors(interface).any(|vector| own == Some(vector.irq)) {
+    let mut vectors = interface.queue_vectors();
+    if vectors.any(|vector| own == Some(vector.irq)) {
         return own;
     }
     let vector = |queue: &NetdevQueue| {
@@ -199,7 +195,8 @@ fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
             Direction::Rx => Role::Tx,
             Direction::Tx => Role::Rx,
         };
-        queue_vectors(interface).find(|of| of.queue == Some(queue.id) && of.role != other)
+        let mut vectors = interface.queue_vectors();
+        vectors.find(|of| of.queue == Some(queue.id) && of.role != other)
     };
     // Receive queues come first.
     Some(

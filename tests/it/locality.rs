@@ -313,10 +313,7 @@ fn each_port_of_an_mlx4_function_has_its_part_of_the_vectors() {
     let host = tree.host();
     let used = |at: usize| {
         let interface: &nicpin::machine::Interface = &host.interfaces[at];
-        let used = interface
-            .vectors
-            .iter()
-            .filter(|v| v.is_queue_vector() && !interface.is_idle(v));
+        let used = interface.queue_vectors().filter(|v| !interface.is_idle(v));
         used.map(|vector| (vector.irq, vector.queue.unwrap()))
             .collect::<Vec<_>>()
     };
@@ -352,14 +349,7 @@ fn each_port_of_an_mlx4_function_has_its_part_of_the_vectors() {
 #[test]
 fn an_mlx4_port_of_another_type_keeps_its_part() {
     let tree = Tree::of(&mlx4([Port::new("eth0", 40_000, 4, 4)]));
-    assert_eq!(
-        tree.host().interfaces[0]
-            .vectors
-            .iter()
-            .filter(|v| v.is_queue_vector())
-            .count(),
-        12
-    );
+    assert_eq!(tree.host().interfaces[0].queue_vectors().count(), 12);
     put(
         tree.dir(),
         "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0/mlx4_port1",

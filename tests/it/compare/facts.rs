@@ -28,7 +28,7 @@ impl Facts {
         self.host
             .interfaces
             .iter()
-            .filter(|interface| interface.vectors.iter().any(Vector::is_queue_vector))
+            .filter(|interface| interface.queue_vectors().next().is_some())
     }
 }
 
