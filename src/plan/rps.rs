@@ -23,11 +23,14 @@ const TINY: usize = 4;
 const MOST: usize = 8;
 
 /// RPS of an interface.
+#[derive(Default)]
 pub(crate) struct Rps {
     /// Of each receive queue; `None`: left unchanged.
     sets: Option<Vec<Set>>,
     why: String,
     note: Option<Note>,
+    /// What the kernel removes from the sets.
+    removed: CpuSet,
 }
 
 /// The CPUs to which a receive queue sends packets.
@@ -49,13 +52,15 @@ pub(crate) fn rps(works: &[Work<'_>], loaded: &CpuSet) -> BTreeMap<usize, Rps> {
         (&interface.device.address, interface.port, work.order)
     });
     let mut all = in_order
-        .map(|work| (work.order, Rps::new(work, loaded, has_rdma)))
+        .map(|work| (work, Rps::new(work, loaded, has_rdma)))
         .collect_vec();
     if let Some(work) = works.first() {
         let sets = all.iter_mut().flat_map(|(_, rps)| &mut rps.sets).flatten();
         deal(work.locations, &mut sets.collect_vec());
     }
-    all.into_iter().collect()
+    all.into_iter()
+        .map(|(work, rps)| (work.order, rps.without_removed(work)))
+        .collect()
 }
 
 impl Rps {
@@ -85,8 +90,26 @@ impl Rps {
             }
             policy::Rps::Auto => return automatic(work, loaded, has_rdma),
         };
-        let why = why.to_owned();
-        Self { sets, why, note }
+        Self {
+            sets,
+            why: why.to_owned(),
+            note,
+            ..Self::default()
+        }
+    }
+
+    /// Without the CPUs that the kernel removes.
+    fn without_removed(mut self, work: &Work<'_>) -> Self {
+        let sets = self.sets.iter_mut().flatten();
+        for (set, queue) in sets.zip(&work.interface.rx_queues) {
+            let kept = as_the_kernel_keeps(&work.machine.topology, queue, &set.cpus);
+            self.removed.add(&set.cpus.difference(&kept));
+            set.cpus = kept;
+        }
+        if !self.removed.is_empty() && self.cpus().is_empty() {
+            "off: the kernel removes all of its CPUs".clone_into(&mut self.why);
+        }
+        self
     }
 
     /// All CPUs to which packets are sent.
@@ -105,14 +128,8 @@ impl Rps {
         let entries = flow_entries(work.choice.get(&RFS)).filter(|_| work.has_placed_queues());
         let share = entries.map(|entries| flow_share(entries, flow_queues));
         let is_on = !self.cpus().is_empty();
-        let mut removed = CpuSet::new();
         let plan = |(at, queue): (usize, &RxQueue)| {
-            let rps_cpus = self.sets.as_ref().map(|sets| {
-                let wanted = &sets[at].cpus;
-                let kept = as_the_kernel_keeps(&work.machine.topology, queue, wanted);
-                removed.add(&wanted.difference(&kept));
-                kept
-            });
+            let rps_cpus = self.sets.as_ref().map(|sets| sets[at].cpus.clone());
             let why = match &rps_cpus {
                 Some(cpus) if is_on && cpus.is_empty() => "off: too few idle cores",
                 _ => &self.why,
@@ -126,7 +143,8 @@ impl Rps {
         };
         let queues = work.interface.rx_queues.iter().enumerate();
         let plans = queues.map(plan).collect();
-        let removed = (!removed.is_empty()).then_some(Note::RpsFiltered { cpus: removed });
+        let cpus = self.removed.clone();
+        let removed = (!cpus.is_empty()).then_some(Note::RpsFiltered { cpus });
         (plans, self.note.iter().cloned().chain(removed).collect())
     }
 }
@@ -141,6 +159,7 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, has_rdma: bool) -> Rps {
         sets: Some(vec![Set::default(); queues]),
         why: format!("off: {why}"),
         note,
+        ..Rps::default()
     };
     // RPS stays on the local node where the vectors were widened to others.
     let candidates = work.candidates.tiers.first();
@@ -218,7 +237,7 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, has_rdma: bool) -> Rps {
     Rps {
         sets: Some(interface.rx_queues.iter().map(set).collect()),
         why: why.to_owned(),
-        note: None,
+        ..Rps::default()
     }
 }
 

@@ -185,6 +185,14 @@ fn rule_6_rps_as_requested() {
     let with = |rps| rps_of(&plan_with(&host, &[("rps", rps)], &[]), "eth0");
     assert_eq!(with("off"), ["", ""]);
     assert_eq!(with("0-1,99"), ["0-1", "0-1"]);
+    // CPUs that the kernel takes no packets for are as free as without the request.
+    (host.topology.isolated, host.topology.rps_filter) = (set("6-7"), set("6-7"));
+    let plan = plan_with(&host, &[("rps", "6-7")], &[]);
+    let eth0 = of(&plan, "eth0");
+    assert_eq!(rps_of(&plan, "eth0"), ["", ""]);
+    let why = "off: the kernel removes all of its CPUs";
+    assert_eq!(&*eth0.rx_queues[0].why, why);
+    assert_eq!(eth0.worker_cpus.to_string(), "6-7");
 }
 
 #[test]
