@@ -156,25 +156,33 @@ fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<C
     Ok(classes.into_values().collect())
 }
 
-/// The CPUs that share this CPU's cache of level 3, whatever its index; empty without one.
-fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet> {
+/// A CPU's cache of level 3, whatever its index.
+fn l3_cache(root: &Root, cpu: u32) -> Result<Option<Dir<'_>>> {
     let cache = cpu_dir(root, cpu, "cache");
     // It is the last one on nearly every machine.
     let names = root.read_names(&cache.path)?;
     for name in names.iter().rev().filter(|name| name.starts_with("index")) {
         let index = cache.dir(name);
         if index.read_as("level", number)? == Some(3_u8) {
-            return Ok(index
-                .read_cpus(["shared_cpu_list", "shared_cpu_map"])?
-                .unwrap_or_default());
+            return Ok(Some(index));
         }
     }
-    Ok(CpuSet::new())
+    Ok(None)
+}
+
+/// The CPUs that share this CPU's cache of level 3; empty without one.
+fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet> {
+    let cpus =
+        l3_cache(root, cpu)?.map(|cache| cache.read_cpus(["shared_cpu_list", "shared_cpu_map"]));
+    Ok(cpus.transpose()?.flatten().unwrap_or_default())
 }
 
 /// The size of a CPU's cache of level 3 in bytes, if reported (`size`: `32768K`).
 pub fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>> {
-    cpu_dir(root, cpu, "cache/index3").read_as("size", |text| {
+    let Some(cache) = l3_cache(root, cpu)? else {
+        return Ok(None);
+    };
+    cache.read_as("size", |text| {
         let kib = text.trim().strip_suffix('K');
         kib.and_then(|kib| kib.parse::<u64>().ok())
             .map(|kib| kib.saturating_mul(1024))

@@ -84,11 +84,15 @@ fn older_file_names_and_masks() {
         &format!("{CPU}/cpu0/cache/index2/shared_cpu_map"),
         "0000000f",
     );
+    put(dir.path(), &format!("{CPU}/cpu0/cache/index2/size"), "512K");
     put(dir.path(), &format!("{NODE}/node0/cpumap"), "00000005");
     put(dir.path(), &format!("{NODE}/node1/cpumap"), "0000000a");
     let topology = read(dir.path());
     assert_eq!(shown(&topology.cores), ["0,2", "1,3"]);
     assert_eq!(shown(&topology.l3_domains), ["0-3"]);
+    let root = Root::open(dir.path()).unwrap();
+    let size = nicpin::read::topology::l3_size(&root, 0);
+    assert_eq!(size.unwrap(), Some(512 << 10));
     assert_eq!(topology.nodes[&1].cpus.to_string(), "1,3");
     assert_eq!(topology.distance(0, 1), 20);
 }
