@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, FileType};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -93,11 +93,11 @@ pub fn unpack(archive: &Path, dir: &Path) {
 /// Copies a tree, links as links.
 pub fn copy_tree(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
-    for name in names(from) {
+    for (name, kind) in listed(from) {
         let (from, to) = (from.join(&name), to.join(&name));
-        if from.is_symlink() {
+        if kind.is_symlink() {
             symlink(fs::read_link(&from).unwrap(), &to).unwrap();
-        } else if from.is_dir() {
+        } else if kind.is_dir() {
             copy_tree(&from, &to);
         } else {
             fs::copy(&from, &to).unwrap();
@@ -107,22 +107,31 @@ pub fn copy_tree(from: &Path, to: &Path) {
 
 /// The names in a directory, sorted.
 pub fn names(dir: &Path) -> Vec<String> {
+    listed(dir).into_iter().map(|(name, _)| name).collect()
+}
+
+/// The names in a directory, sorted, with what each is. A link is a link.
+fn listed(dir: &Path) -> Vec<(String, FileType)> {
     let entries = fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
-    let mut names: Vec<String> = entries
-        .map(|e| e.unwrap().file_name().into_string().unwrap())
+    let mut listed: Vec<_> = entries
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            (name, entry.file_type().unwrap())
+        })
         .collect();
-    names.sort_unstable();
-    names
+    listed.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    listed
 }
 
 fn collect(dir: &Path, above: &str, found: &mut BTreeMap<String, Entry>) {
-    for name in names(dir) {
+    for (name, kind) in listed(dir) {
         let (full, path) = (dir.join(&name), format!("{above}/{name}"));
-        if full.is_symlink() {
+        if kind.is_symlink() {
             found.insert(path, Entry::Link(fs::read_link(&full).unwrap()));
-        } else if full.is_dir() {
+        } else if kind.is_dir() {
             collect(&full, &path, found);
-        } else if full.is_file() {
+        } else if kind.is_file() {
             found.insert(path, Entry::File(fs::read_to_string(&full).unwrap()));
         }
     }
