@@ -1,0 +1,213 @@
+//! Where an error of reading is dropped: nowhere but in the places that are listed here, each with the reason.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// The functions that read evidence: what they return may not be dropped when it is an error.
+const READERS: [&str; 30] = [
+    "answer",
+    "canonical",
+    "connected_sockets",
+    "counts",
+    "counts_of",
+    "is_there",
+    "link_name",
+    "list",
+    "load",
+    "machine",
+    "netdev",
+    "partitions",
+    "read",
+    "read_affinity",
+    "read_as",
+    "read_cpus",
+    "read_effective",
+    "read_in_parts",
+    "read_names",
+    "read_online",
+    "read_opt",
+    "read_opt_file",
+    "read_state",
+    "read_text",
+    "read_trusted",
+    "request",
+    "rps_filter",
+    "rss",
+    "running",
+    "stat_of",
+];
+
+/// What drops an error.
+const DROPS: [&str; 6] = [
+    ".ok()",
+    ".unwrap_or",
+    ".is_ok",
+    ".is_err",
+    ".map_or(",
+    ".or_else(",
+];
+
+/// Where an error of reading may be dropped: the file, how often, and why that is not taken for a machine on which all is
+/// well.
+const DROPPED: [(&str, usize, &str); 21] = [
+    (
+        "apply/bind.rs",
+        1,
+        "the kernel's answer to a check beyond what was asked for",
+    ),
+    (
+        "apply/channels.rs",
+        1,
+        "the change of channels answers for it",
+    ),
+    (
+        "apply/irqbalance/mod.rs",
+        3,
+        "a note; an unreadable record is something to undo; the number of a process that was started",
+    ),
+    (
+        "apply/irqbalance/socket.rs",
+        1,
+        "a recorded answer of tests",
+    ),
+    (
+        "apply/check.rs",
+        1,
+        "unknown, which apply::unknown says with the error",
+    ),
+    (
+        "apply/trial.rs",
+        4,
+        "read again by the ban; a record that is not reset says the same; what cannot be read counts as changed",
+    ),
+    (
+        "apply/undo.rs",
+        2,
+        "what cannot be read is restored from the record",
+    ),
+    ("apply/write.rs", 2, "the write counts as refused then"),
+    (
+        "commands/completions.rs",
+        1,
+        "completions have no place for messages",
+    ),
+    (
+        "commands/confirm.rs",
+        3,
+        "what cannot be read still waits, and is said by the command itself",
+    ),
+    (
+        "commands/inputs.rs",
+        1,
+        "weights only; a record that cannot be read is reported by the command itself",
+    ),
+    ("commands/journal.rs", 1, "standard error is told instead"),
+    (
+        "commands/output.rs",
+        1,
+        "an error has its line on standard error",
+    ),
+    (
+        "read/files.rs",
+        2,
+        "other programs' files, which decide on notes; a read that is not torn",
+    ),
+    (
+        "read/sockets.rs",
+        2,
+        "other users' processes, whose node is unknown then",
+    ),
+    (
+        "read/tools.rs",
+        1,
+        "other programs' files, which decide on notes",
+    ),
+    ("read/tools/process.rs", 2, "counted as hidden"),
+    ("start.rs", 1, "no signal can be waited for"),
+    ("watch/child.rs", 1, "a number"),
+    (
+        "watch/files.rs",
+        4,
+        "an event: the run after it reads all again",
+    ),
+    (
+        "watch/state.rs",
+        3,
+        "messages; a trial that cannot be read ends the run",
+    ),
+];
+
+/// Where a file drops errors of reading, in its text without blanks.
+fn dropped(text: &str) -> Vec<String> {
+    let code = text.split("#[cfg(test)]").next().unwrap();
+    let code = code.lines().map(|line| line.split("//").next().unwrap());
+    let code: String = code.collect::<String>().split_whitespace().collect();
+    let mut found: Vec<String> = ["letOk(", "Err(_)"]
+        .iter()
+        .flat_map(|dropped| code.match_indices(dropped))
+        .map(|(at, _)| code[at..].chars().take(60).collect())
+        .collect();
+    for reader in READERS {
+        for (at, call) in code.match_indices(&format!("{reader}(")) {
+            if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+                continue;
+            }
+            let mut open = 1;
+            let closes = |c: char| {
+                open += i32::from(c == '(') - i32::from(c == ')');
+                open == 0
+            };
+            let arguments = &code[at + call.len()..];
+            let after = &arguments[arguments.find(closes).unwrap() + 1..];
+            if DROPS.iter().any(|drops| after.starts_with(drops)) {
+                found.push(code[at..].chars().take(60).collect());
+            }
+        }
+    }
+    found
+}
+
+fn drops_below(directory: &Path, top: &Path, found: &mut BTreeMap<String, Vec<String>>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            drops_below(&path, top, found);
+            continue;
+        }
+        let name = path.strip_prefix(top).unwrap().to_str().unwrap();
+        let drops = dropped(&fs::read_to_string(&path).unwrap());
+        found.extend((!drops.is_empty()).then(|| (name.to_owned(), drops)));
+    }
+}
+
+#[test]
+fn errors_of_reading_are_dropped_nowhere_but_where_that_is_said() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = BTreeMap::new();
+    for room in ["read", "apply", "commands", "watch"] {
+        drops_below(&top.join(room), &top, &mut found);
+    }
+    let start = dropped(&fs::read_to_string(top.join("start.rs")).unwrap());
+    found.insert("start.rs".to_owned(), start);
+    for (file, count, why) in DROPPED {
+        let here = found.remove(file).unwrap_or_default();
+        assert_eq!(here.len(), count, "{file}, {why}: {here:#?}");
+    }
+    assert!(found.is_empty(), "{found:#?}");
+    for planted in [
+        "let names = root.list(path).ok().flatten();",
+        "Record::load(root)\n    .unwrap_or_default()",
+        "if let Ok(Some(text)) = root.read_opt(&format!(\"{path}/x\")) {}",
+        "root.read_opt(a(b)).map_or(0, f)",
+    ] {
+        assert_eq!(dropped(planted).len(), 1, "{planted}");
+    }
+    for fine in [
+        "root.list(path)?.unwrap_or_default()",
+        "// root.list(path).ok()",
+        "unread(x).ok()",
+    ] {
+        assert_eq!(dropped(fine).len(), 0, "{fine}");
+    }
+}
