@@ -1,8 +1,9 @@
 //! Where an error of reading is dropped: nowhere but in the places that are listed here, each with the reason.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
+
+use crate::support::tree::{Entry, entries};
 
 /// The functions that read evidence: what they return may not be dropped when it is an error.
 const READERS: [&str; 30] = [
@@ -37,6 +38,9 @@ const READERS: [&str; 30] = [
     "running",
     "stat_of",
 ];
+
+/// Where evidence is read.
+const ROOMS: [&str; 5] = ["read/", "apply/", "commands/", "watch/", "start.rs"];
 
 /// What drops an error.
 const DROPS: [&str; 6] = [
@@ -168,28 +172,17 @@ fn dropped(text: &str) -> Vec<String> {
     found
 }
 
-fn drops_below(directory: &Path, top: &Path, found: &mut BTreeMap<String, Vec<String>>) {
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            drops_below(&path, top, found);
-            continue;
-        }
-        let name = path.strip_prefix(top).unwrap().to_str().unwrap();
-        let drops = dropped(&fs::read_to_string(&path).unwrap());
-        found.extend((!drops.is_empty()).then(|| (name.to_owned(), drops)));
-    }
-}
-
 #[test]
 fn errors_of_reading_are_dropped_nowhere_but_where_that_is_said() {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = BTreeMap::new();
-    for room in ["read", "apply", "commands", "watch"] {
-        drops_below(&top.join(room), &top, &mut found);
+    for (path, entry) in entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
+        let file = path.trim_start_matches('/');
+        let Entry::File(text) = entry else { continue };
+        let drops = dropped(&text);
+        if ROOMS.iter().any(|room| file.starts_with(room)) && !drops.is_empty() {
+            found.insert(file.to_owned(), drops);
+        }
     }
-    let start = dropped(&fs::read_to_string(top.join("start.rs")).unwrap());
-    found.insert("start.rs".to_owned(), start);
     for (file, count, why) in DROPPED {
         let here = found.remove(file).unwrap_or_default();
         assert_eq!(here.len(), count, "{file}, {why}: {here:#?}");
