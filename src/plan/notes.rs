@@ -42,7 +42,8 @@ pub(crate) fn of_interface(
         let owner = owner.to_owned();
         notes.push(Note::LineShared { irq, owner });
     }
-    let vectors = work.queue_vectors().filter(|v| !v.movable).count();
+    let vectors = work.interface.queue_vectors();
+    let vectors = vectors.filter(|v| !v.movable).count();
     if vectors > 0 {
         notes.push(Note::KernelManaged { vectors });
     }
@@ -141,6 +142,7 @@ fn hint(work: &Work<'_>) -> Vec<Note> {
         return notes;
     }
     let (hinted, without): (Vec<_>, Vec<_>) = work
+        .interface
         .queue_vectors()
         .partition(|vector| work.machine.hints.contains_key(&vector.irq));
     if !without.is_empty() {

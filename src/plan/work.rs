@@ -123,14 +123,9 @@ impl<'a> Work<'a> {
             .find(|vector| vector.queue == Some(queue))
     }
 
-    /// Its vectors for packets.
-    pub(crate) fn queue_vectors(&self) -> impl Iterator<Item = &'a Vector> {
-        self.interface.queue_vectors()
-    }
-
     /// Whether it has a placed queue vector, without which steering is left unchanged.
     pub(crate) fn has_placed_queues(&self) -> bool {
-        !self.skip && self.queue_vectors().next().is_some()
+        !self.skip && self.interface.queue_vectors().next().is_some()
     }
 
     /// The planned affinity of a vector; `None`: left unchanged.
@@ -383,7 +378,8 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
         }
     }
     for work in works {
-        let active = work.queue_vectors().filter(|v| !work.interface.is_idle(v));
+        let active = work.interface.queue_vectors();
+        let active = active.filter(|v| !work.interface.is_idle(v));
         work.irq_cpus = CpuSet::union_of(active.map(|vector| work.cpus_of(vector)));
         move_control(work, &spread);
     }

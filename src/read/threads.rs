@@ -80,7 +80,8 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
                 pid,
                 napi: Some(napi).filter(|&id| id != 0),
                 woken_by: None,
-                busy_polls: (interface.napis())
+                busy_polls: interface
+                    .napis()
                     .any(|napi| napi.pid == Some(pid) && napi.busy_polls),
                 affinity: MaskFile::parse(&affinity)
                     .map_err(|error| root.content_error(&file, error.to_string()))?,
@@ -99,8 +100,9 @@ fn wake_all(interface: &Interface, threads: &[(u32, u32)]) -> bool {
         .iter()
         .filter_map(|&(_, napi)| reported_irq(interface, napi))
         .collect();
-    let mut vectors = interface.queue_vectors();
-    vectors.all(|vector| woken.contains(&vector.irq))
+    interface
+        .queue_vectors()
+        .all(|vector| woken.contains(&vector.irq))
 }
 
 /// All NAPI threads by their names: the interface when the thread was created, process id, and NAPI instance.
@@ -186,8 +188,10 @@ fn link(interface: &Interface, threads: &mut [NapiThread]) {
 fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
     let answer = interface.netdev.as_ref()?;
     let own = answer.napis.iter().find(|one| one.id == napi)?.irq;
-    let mut vectors = interface.queue_vectors();
-    if vectors.any(|vector| own == Some(vector.irq)) {
+    if interface
+        .queue_vectors()
+        .any(|vector| own == Some(vector.irq))
+    {
         return own;
     }
     let vector = |queue: &NetdevQueue| {
@@ -195,8 +199,9 @@ fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
             Direction::Rx => Role::Tx,
             Direction::Tx => Role::Rx,
         };
-        let mut vectors = interface.queue_vectors();
-        vectors.find(|of| of.queue == Some(queue.id) && of.role != other)
+        interface
+            .queue_vectors()
+            .find(|of| of.queue == Some(queue.id) && of.role != other)
     };
     // Receive queues come first.
     Some(

@@ -172,9 +172,11 @@ fn l3_cache(root: &Root, cpu: u32) -> Result<Option<Dir<'_>>> {
 
 /// The CPUs that share this CPU's cache of level 3; empty without one.
 fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet> {
-    let cpus =
-        l3_cache(root, cpu)?.map(|cache| cache.read_cpus(["shared_cpu_list", "shared_cpu_map"]));
-    Ok(cpus.transpose()?.flatten().unwrap_or_default())
+    let Some(cache) = l3_cache(root, cpu)? else {
+        return Ok(CpuSet::new());
+    };
+    let cpus = cache.read_cpus(["shared_cpu_list", "shared_cpu_map"])?;
+    Ok(cpus.unwrap_or_default())
 }
 
 /// The size of a CPU's cache of level 3 in bytes, if reported (`size`: `32768K`).
