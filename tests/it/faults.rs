@@ -404,7 +404,12 @@ fn files_that_cannot_be_read_back() {
     let machine = machine();
     let before = machine.texts();
     let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
+    let mut tried = std::collections::BTreeSet::new();
     for write in &plan.writes {
+        // The first of each kind, or every one.
+        if !tried.insert(write.kind) && !is_full() {
+            continue;
+        }
         for (errno, expected) in [
             (Errno::ENOENT, Outcome::Vanished),
             (Errno::EACCES, Outcome::Refused),

@@ -1,7 +1,7 @@
 //! Unreadable is not absent: evidence that cannot be read, or is not what the kernel prints, is never taken for a machine
 //! on which all is well.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,6 +10,7 @@ use std::path::Path;
 
 use nix::sys::stat::{Mode, SFlag, mknod};
 
+use crate::support::is_full;
 use crate::support::run::{Copy, is_root, words};
 use nicpin::read::{self, Queues, Wants};
 use nicpin::root::Root;
@@ -44,6 +45,14 @@ fn make(path: &Path, damage: &str) {
     }
 }
 
+/// The names of a file and its directory, without numbers.
+fn kind(path: &str) -> Vec<String> {
+    let names = path.rsplit('/').take(2);
+    names
+        .map(|name| name.replace(|c: char| c.is_ascii_digit(), ""))
+        .collect()
+}
+
 /// The files that a check reads, one for each name without its numbers.
 fn evidence(machine: &Copy) -> Vec<String> {
     let root = Root::open_recording(&machine.path("/")).unwrap();
@@ -67,7 +76,7 @@ fn evidence_that_cannot_be_read_is_no_machine_as_planned() {
     if !is_root() {
         damages.push("unreadable");
     }
-    let mut wrong = Vec::new();
+    let (mut wrong, mut tried) = (Vec::new(), BTreeSet::new());
     let mut looked = 0;
     for name in ["two-node", "two-socket-mlx4"] {
         let machine = Copy::of(name);
@@ -75,6 +84,10 @@ fn evidence_that_cannot_be_read_is_no_machine_as_planned() {
         assert_eq!(machine.nicpin(&["check"]).code, 0, "{name}");
         for path in evidence(&machine) {
             if NO_EVIDENCE.iter().any(|other| path.contains(other)) {
+                continue;
+            }
+            // What both machines have is read alike.
+            if !tried.insert(kind(&path)) && !is_full() {
                 continue;
             }
             let real = fs::canonicalize(machine.path(&path)).unwrap();
@@ -101,7 +114,7 @@ fn evidence_that_cannot_be_read_is_no_machine_as_planned() {
             }
         }
     }
-    assert!(looked > 200, "{looked}");
+    assert!(looked > 100, "{looked}");
     assert_eq!(wrong, [""; 0], "of {looked}");
 }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::is_full;
 use crate::support::run::{Copy, Run, is_root};
 use crate::support::tree::put;
 
@@ -206,12 +207,14 @@ pub fn is_asked() {
     }
 }
 
-/// Whatever irqbalance does, apply writes its plan, says what is the matter, and takes at most 5 seconds more.
+/// Whatever irqbalance does, apply writes its plan, says what is the matter, and takes at most 5 seconds more. The cases
+/// that take all of them are for the full tier.
 pub fn costs_at_most_five_seconds() {
+    let late = "did not answer within 5 s";
     let cases = [
-        ("silent", "did not answer within 5 s"),
-        ("drips", "did not answer within 5 s"),
-        ("full", "did not answer within 5 s"),
+        ("silent", late),
+        ("drips", late),
+        ("full", late),
         (
             "endless",
             "does not answer as irqbalance does (more than 1 MiB)",
@@ -224,6 +227,9 @@ pub fn costs_at_most_five_seconds() {
     ];
     std::thread::scope(|scope| {
         for (word, expected) in cases {
+            if expected == late && !is_full() {
+                continue;
+            }
             scope.spawn(move || {
                 let machine = Copy::of("two-node");
                 let balancer = Balancer::start(Some(&machine.path("/")), word, 0, None);
