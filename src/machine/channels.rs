@@ -47,9 +47,18 @@ impl Channels {
         self.rx.saturating_add(self.combined)
     }
 
-    /// Maximum number of channels that receive.
+    /// Whether it has combined channels, not separate ones to receive and to transmit.
+    pub(crate) fn is_combined(&self) -> bool {
+        self.max_combined > 0 && (self.combined > 0 || self.max_rx == 0)
+    }
+
+    /// Maximum number of channels that receive, in the form that they have now.
     pub fn max_receiving(&self) -> u32 {
-        self.max_rx.max(self.max_combined)
+        if self.is_combined() {
+            self.max_combined
+        } else {
+            self.max_rx
+        }
     }
 
     /// The same channels, with the current numbers as maximums.

@@ -66,7 +66,7 @@ pub(crate) fn advised_channels(work: &Work<'_>) -> Option<u32> {
 /// Channels with `count` receiving ones, in the form that the device has now: combined, or separate ones with as many
 /// transmitting channels as it can have, up to the same number.
 fn with_receiving(now: Channels, count: u32) -> Channels {
-    if now.max_combined > 0 && (now.combined > 0 || now.max_rx == 0) {
+    if now.is_combined() {
         Channels {
             combined: count,
             rx: 0,

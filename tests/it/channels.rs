@@ -163,6 +163,41 @@ fn a_number_of_channels_is_limited_by_the_device() {
     );
 }
 
+/// A device may have combined channels or separate ones, and then more of one kind than of the other.
+#[test]
+fn channels_keep_their_form_and_its_limit() {
+    let machine = Copy::of("dl980");
+    for (form, expected) in [
+        ([8, 8, 0, 4, 0, 0, 0, 2], "ethtool -L eth0 combined 4"),
+        ([4, 4, 0, 8, 2, 2, 0, 0], "ethtool -L eth0 rx 4 tx 4"),
+    ] {
+        let [
+            max_rx,
+            max_tx,
+            max_other,
+            max_combined,
+            rx,
+            tx,
+            other,
+            combined,
+        ] = form;
+        let channels = Channels {
+            max_rx,
+            max_tx,
+            max_other,
+            max_combined,
+            rx,
+            tx,
+            other,
+            combined,
+        };
+        machine.write(ETH0, &channels.to_text());
+        let plan = machine.nicpin(&["plan", "--channels", "auto", "eth0", "--format", "json"]);
+        let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+        assert_eq!(plan["channels"][0]["command"], expected);
+    }
+}
+
 #[test]
 fn channels_can_be_set_in_the_policy_file() {
     let machine = Copy::of("dl980");
