@@ -18,7 +18,7 @@ use crate::plan::threads::Threads;
 use crate::plan::work::{Work, works};
 use crate::plan::write::writes;
 use crate::plan::{device, notes, score, xps};
-use crate::policy::{IRQBALANCE, KEEP_RDMA, Policy, RFS, Rfs, SCOPE, Scope};
+use crate::policy::{Group, IRQBALANCE, KEEP_RDMA, Policy, RFS, Rfs, SCOPE, Scope};
 
 /// What the plan of one interface takes from all that take part, chosen or not.
 struct Context<'a> {
@@ -38,12 +38,14 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let locations = &Locations::new(&machine.topology);
     let works = works(machine, locations, policy, selection);
     let rdma = CpuSet::union_of(works.iter().filter_map(Work::rdma_cpus));
-    let loaded = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus)).union(&rdma);
+    let polling = works.iter().flat_map(Work::polling_cpus).collect();
+    let loaded = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus));
+    let loaded = loaded.union(&rdma).union(&polling);
     let (threads, rps) = (Threads::new(&works, &loaded), rps::rps(&works, &loaded));
-    let taken = CpuSet::union_of(rps.values().map(Rps::cpus));
-    let taken = taken.union(&loaded).union(&threads.cpus);
+    let taken = works.iter().map(|work| rps[&work.order].work_of(work));
+    let taken = CpuSet::union_of(taken).union(&loaded).union(&threads.cpus);
     let topology = &machine.topology;
-    let queues = works.iter().map(|work| work.interface.rx_queues.len());
+    let queues = rps::with_flows(&works).map(|work| work.interface.rx_queues.len());
     let context = Context {
         selection,
         threads,
@@ -178,6 +180,7 @@ fn vector(work: &Work<'_>, vector: &Vector) -> PlannedVector {
         affinity: vector.affinity.cpus.clone(),
         effective: vector.effective.clone(),
         movable: vector.movable,
+        candidates: work.own_candidates(vector),
         placement: placement.cloned(),
     }
 }
@@ -224,8 +227,12 @@ fn placed(work: &Work<'_>, vector: &Vector, cpus: &CpuSet) -> String {
     let is_hinted = placement.is_some_and(|taken| taken.decided_by == Some(DecidedBy::Hint));
     let is_away = !candidates.tiers.is_empty() && !cpus.is_subset(&candidates.near);
     let (scope, own, source) = (work.choice.get(&SCOPE), candidates.node, candidates.source);
+    // An L3 domain may be unknown, or have no other candidate.
+    let is_group = |group: &Group| *group != Group::L3 || cpus.len() > 1;
     let node = match (scope, vector.node, own, source) {
-        _ if work.group.is_some() => "a group of CPUs, by the policy".to_owned(),
+        _ if work.group.as_ref().is_some_and(is_group) => {
+            "a group of CPUs, by the policy".to_owned()
+        }
         _ if is_hinted => {
             let hint = machine.hints.get(&vector.irq);
             if hint.is_some_and(|hint| cpus.is_subset(hint)) {

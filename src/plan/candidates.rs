@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::topology::{Home, NodeSource};
 use crate::machine::{Interface, Machine, Program, Topology};
 use crate::plan::data::{LeftOut, PlannedNear};
 use crate::plan::note::{Found, Note, UsedFor};
 use crate::policy::{
     AVOID_CPU0, AVOID_EXCLUSIVE, Choice, EXCLUDE, GROUP, Group, IRQ_CORES, NEAR, Near, ONE_PER_L3,
-    PACK_L3, SCOPE, Scope, WIDEN,
+    PACK_L3, SCOPE, SIBLINGS, Scope, WIDEN,
 };
 
 /// An interface's node and candidate CPUs.
@@ -195,13 +195,19 @@ fn scoped(
             (others.unwrap_or_default(), Note::NoRemoteNode)
         }
         Scope::Nodes(named) => {
-            let cpus = topology.cpus_of(named.iter()).intersection(usable);
-            (cpus, Note::ScopeUnusable { nodes: named })
+            let is_absent = |node: &u32| !topology.nodes.contains_key(node);
+            let absent: NodeSet = named.iter().filter(is_absent).collect();
+            if absent.is_empty() {
+                let cpus = topology.cpus_of(named.iter()).intersection(usable);
+                (cpus, Note::ScopeUnusable { nodes: named })
+            } else {
+                (CpuSet::new(), Note::ScopeUnusable { nodes: absent })
+            }
         }
         Scope::Local | Scope::Hint | Scope::Cpus(_) => {
             let node = home.nodes.first();
             return match node.filter(|_| choice.get(&WIDEN)) {
-                Some(node) => widened(topology, node, home, usable, queues, notes),
+                Some(node) => widened(topology, choice, node, home, usable, queues, notes),
                 None => vec![home.cpus.clone()],
             };
         }
@@ -217,13 +223,14 @@ fn scoped(
 /// distance. Nodes of equal distance are one tier, so that none is preferred by its number.
 fn widened(
     topology: &Topology,
+    choice: &Choice,
     node: u32,
     home: &Home,
     usable: &CpuSet,
     queues: usize,
     notes: &mut Vec<Note>,
 ) -> Vec<CpuSet> {
-    let cores = |cpus: &CpuSet| topology.cores_with(cpus).count();
+    let cores = |cpus: &CpuSet| core_count(topology, choice, cpus);
     let mut tiers = vec![home.cpus.clone()];
     let Some(package) = topology
         .packages
@@ -331,6 +338,15 @@ fn usable(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> CpuSet
     online
 }
 
+/// The number of cores in a set; of CPUs, where siblings count as cores.
+pub(crate) fn core_count(topology: &Topology, choice: &Choice, cpus: &CpuSet) -> usize {
+    if choice.get(&SIBLINGS) {
+        cpus.len()
+    } else {
+        topology.cores_with(cpus).count()
+    }
+}
+
 /// Notes about the node of an interface.
 fn of_home(topology: &Topology, interface: &Interface, home: &Home, notes: &mut Vec<Note>) {
     let own = interface.device.node;
@@ -352,15 +368,17 @@ fn of_home(topology: &Topology, interface: &Interface, home: &Home, notes: &mut 
     }
 }
 
-/// At most `most` cores of each node, distributed over the node's L3 domains or of as few as possible, or one core of
+/// At most `most` cores of each node, and of the CPUs that are in none, distributed over the node's L3 domains or of as few as possible, or one core of
 /// each; fast cores first, the core of CPU 0 last.
 fn first_cores(topology: &Topology, cpus: &CpuSet, choice: &Choice) -> CpuSet {
     let (avoid_cpu0, packs) = (choice.get(&AVOID_CPU0), choice.get(&PACK_L3));
     let one_per_l3 = choice.get(&ONE_PER_L3);
     let most = choice.get(&IRQ_CORES).unwrap_or(usize::MAX);
     let mut chosen = CpuSet::new();
-    for node in topology.nodes.values() {
-        let own = cpus.intersection(&node.cpus);
+    let nodes = topology.nodes.values().map(|node| &node.cpus);
+    let elsewhere = cpus.difference(&CpuSet::union_of(nodes.clone()));
+    for group in nodes.chain([&elsewhere]) {
+        let own = cpus.intersection(group);
         let mut in_domain: BTreeMap<_, usize> = BTreeMap::new();
         let ranked = topology.cores_with(&own).map(|core| {
             let core = core.intersection(&own);

@@ -233,6 +233,9 @@ pub struct PlannedVector {
     pub effective: Option<CpuSet>,
     /// Whether the kernel allows a change of its affinity.
     pub movable: bool,
+    /// Its candidate CPUs, where they are not the interface's: those that the driver hints at, or those of another device.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub candidates: Option<CpuSet>,
     /// The placement of its queue; `None` for a vector that the plan does not place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,

@@ -43,7 +43,7 @@ struct Set {
 }
 
 /// RPS of all interfaces that take part, by their order. Interfaces and queues get different CPUs before any is shared.
-/// `loaded`: CPUs that take a queue or an RDMA vector.
+/// `loaded`: CPUs that take a queue, an RDMA vector or a thread that polls all the time.
 pub(crate) fn rps(works: &[Work<'_>], loaded: &CpuSet) -> BTreeMap<usize, Rps> {
     let has_rdma = works.iter().any(|work| work.rdma_cpus().is_some());
     // As the placement, by properties of the hardware only.
@@ -115,6 +115,16 @@ impl Rps {
     /// All CPUs to which packets are sent.
     pub(crate) fn cpus(&self) -> CpuSet {
         CpuSet::union_of(self.sets.iter().flatten().map(|set| &set.cpus))
+    }
+
+    /// The CPUs to which an interface's packets are sent, as planned or as they are where that is left unchanged.
+    pub(crate) fn work_of(&self, work: &Work<'_>) -> CpuSet {
+        let queues = work.interface.rx_queues.iter();
+        let now = queues.filter_map(|queue| queue.rps_cpus.as_ref());
+        match self.sets {
+            Some(_) => self.cpus(),
+            None => CpuSet::union_of(now.map(|file| &file.cpus)),
+        }
     }
 
     /// The plan for the receive queues, and notes about RPS. `flow_queues`: receive queues over which a flow table is
@@ -316,10 +326,18 @@ pub(crate) fn ntuple(work: &Work<'_>) -> Option<bool> {
     work.interface.ntuple.and(has_rfs.then_some(true))
 }
 
+/// The interfaces that share the flow table: those with queue vectors, whichever are selected.
+pub(crate) fn with_flows<'w, 'a>(
+    works: &'w [Work<'a>],
+) -> impl Iterator<Item = &'w Work<'a>> + Clone {
+    let has_queues = |work: &&Work<'_>| work.interface.queue_vectors().next().is_some();
+    works.iter().filter(has_queues)
+}
+
 /// The number of entries in the flow table, from the settings of all interfaces: the largest number; 0 when all are off.
 /// `None`: left unchanged.
 pub(crate) fn flow_table(works: &[Work<'_>]) -> Option<u32> {
-    let wanted = works.iter().map(|work| flow_entries(work.choice.get(&RFS)));
+    let wanted = with_flows(works).map(|work| flow_entries(work.choice.get(&RFS)));
     let is_kept = wanted.clone().contains(&None);
     wanted.max()?.filter(|&entries| entries > 0 || !is_kept)
 }

@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 use crate::cpuset::CpuSet;
 use crate::machine::setting::WriteKind;
 use crate::machine::{Machine, Role};
-use crate::plan::data::{PlannedInterface, PlannedVector};
+use crate::plan::data::{Placement, PlannedInterface, PlannedVector};
 use crate::plan::objective::{Score, pairs, weights};
 use crate::plan::place::Locations;
 
@@ -41,12 +41,8 @@ pub(crate) fn score(
     interfaces: &[PlannedInterface],
     planned: bool,
 ) -> Score {
-    let state = State {
-        machine,
-        locations,
-        interfaces,
-        is_planned: &|_, _, _| planned,
-    };
+    let is_planned: IsPlanned<'_> = &|_, _, _| planned;
+    let state = State::new(machine, locations, interfaces, is_planned);
     state.standing(&state.spots(false), interfaces, None).score
 }
 
@@ -57,12 +53,8 @@ pub(crate) fn standings(
     interfaces: &[PlannedInterface],
     is_planned: IsPlanned<'_>,
 ) -> Vec<Standing> {
-    let state = State {
-        machine,
-        locations: &Locations::new(&machine.topology),
-        interfaces,
-        is_planned,
-    };
+    let locations = &Locations::new(&machine.topology);
+    let state = State::new(machine, locations, interfaces, is_planned);
     let spots = state.spots(true);
     interfaces
         .iter()
@@ -75,22 +67,44 @@ struct State<'a> {
     machine: &'a Machine,
     locations: &'a Locations<'a>,
     interfaces: &'a [PlannedInterface],
+    /// What is planned for each IRQ.
+    planned: BTreeMap<u32, (&'a CpuSet, Option<&'a Placement>)>,
     is_planned: IsPlanned<'a>,
 }
 
 impl<'a> State<'a> {
+    fn new(
+        machine: &'a Machine,
+        locations: &'a Locations<'a>,
+        interfaces: &'a [PlannedInterface],
+        is_planned: IsPlanned<'a>,
+    ) -> Self {
+        let vectors = interfaces.iter().flat_map(|interface| &interface.vectors);
+        let target =
+            |of: &'a PlannedVector| Some((of.irq, (of.cpus.as_ref()?, of.placement.as_ref())));
+        Self {
+            machine,
+            locations,
+            interfaces,
+            planned: vectors.filter_map(target).collect(),
+            is_planned,
+        }
+    }
+
     /// The CPUs of a vector, and the CPU for which its queue counts.
-    fn place<'v>(&self, vector: &'v PlannedVector) -> (&'v CpuSet, Option<u32>) {
+    fn place<'v>(&self, vector: &'v PlannedVector) -> (&'v CpuSet, Option<u32>)
+    where
+        'a: 'v,
+    {
         let now = vector.effective_cpus();
-        let planned = vector.cpus.as_ref();
+        // An IRQ that interfaces share is planned for one of them.
+        let planned = self.planned.get(&vector.irq);
         let is_planned = |_: &_| (self.is_planned)(WriteKind::Vector, "", vector.irq);
-        let Some(cpus) = planned.filter(is_planned) else {
+        let Some((cpus, placement)) = planned.filter(is_planned) else {
             return (now, now.first());
         };
         // The kernel distributes vectors over the CPUs of a group.
-        let counted = vector
-            .placement
-            .as_ref()
+        let counted = placement
             .map(|placement| placement.cpu)
             .filter(|&cpu| cpus.contains(cpu));
         (cpus, counted.or(cpus.first()))
@@ -163,7 +177,9 @@ impl<'a> State<'a> {
                         }
                     }
                     _ => {
-                        score.outside += usize::from(!cpus.is_subset(&interface.candidates));
+                        let own = vector.candidates.as_ref();
+                        let own = own.unwrap_or(&interface.candidates);
+                        score.outside += usize::from(!cpus.is_subset(own));
                         known += u32::from(is_local.is_some());
                         local += u32::from(is_local == Some(true));
                     }

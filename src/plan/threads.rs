@@ -12,7 +12,7 @@ use crate::plan::candidates::exclusive;
 use crate::plan::data::PlannedThread;
 use crate::plan::note::Note;
 use crate::plan::work::Work;
-use crate::policy::{EXCLUDE, KEEP_NAPI_THREADS};
+use crate::policy::EXCLUDE;
 
 /// The planned CPUs of all threads.
 #[derive(Debug, Default)]
@@ -87,14 +87,14 @@ impl Threads {
         let with_threads = works
             .iter()
             .filter(|work| !work.interface.threads.is_empty());
-        // As RPS, not without a placed queue.
-        let (planned, others): (Vec<&Work<'_>>, Vec<_>) = with_threads
-            .partition(|work| !work.choice.get(&KEEP_NAPI_THREADS) && work.has_placed_queues());
-        for thread in others.iter().flat_map(|work| &work.interface.threads) {
+        let (kept, planned): (Vec<&Work<'_>>, Vec<_>) =
+            with_threads.partition(|work| work.keeps_threads());
+        for thread in kept.iter().flat_map(|work| &work.interface.threads) {
             if thread.affinity.cpus.len() == 1 {
-                taken.add(&thread.affinity.cpus);
+                all.cpus.add(&thread.affinity.cpus);
             }
         }
+        taken.add(&all.cpus);
         for work in planned {
             all.add(work, &mut taken);
         }

@@ -9,14 +9,15 @@ use itertools::Itertools as _;
 use crate::cpuset::CpuSet;
 use crate::machine::netdev::Direction;
 use crate::machine::{Interface, Machine, Role, Selection, Vector};
-use crate::plan::candidates::{Candidates, candidates, isolated_or_exclusive};
+use crate::plan::candidates::{Candidates, candidates, core_count, isolated_or_exclusive};
 use crate::plan::data::{DecidedBy, Placement};
 use crate::plan::note::Note;
 use crate::plan::objective::weights;
 use crate::plan::place::Locations;
 use crate::plan::spread::{Queue, Spread};
 use crate::policy::{
-    Choice, EXCLUDE, GROUP, Group, KEEP_RDMA, Policy, SCOPE, SIBLINGS, SKIP, Scope,
+    Choice, EXCLUDE, GROUP, Group, KEEP_NAPI_THREADS, KEEP_RDMA, Policy, SCOPE, SIBLINGS, SKIP,
+    Scope,
 };
 
 /// An interface while it is planned.
@@ -128,15 +129,26 @@ impl<'a> Work<'a> {
         !self.skip && self.interface.queue_vectors().next().is_some()
     }
 
+    /// Whether its threads stay where they are: by the policy and, as RPS, without a placed queue.
+    pub(crate) fn keeps_threads(&self) -> bool {
+        self.choice.get(&KEEP_NAPI_THREADS) || !self.has_placed_queues()
+    }
+
+    /// The CPUs of those of its threads that poll all the time and stay there.
+    pub(crate) fn polling_cpus(&self) -> impl Iterator<Item = u32> {
+        let threads = self.interface.threads.iter();
+        let polling = threads.filter(|thread| thread.busy_polls && self.keeps_threads());
+        let cpus = polling.map(|thread| &thread.affinity.cpus);
+        cpus.filter(|cpus| cpus.len() == 1)
+            .filter_map(CpuSet::first)
+    }
+
     /// The planned affinity of a vector; `None`: left unchanged.
     pub(crate) fn target(&self, vector: &Vector) -> Option<CpuSet> {
         if !vector.movable || self.skip || self.shared.contains_key(&vector.irq) {
             return None;
         }
-        let cpu = match self.placement(vector) {
-            Some(placement) => placement.cpu,
-            None => *self.others.get(&vector.irq)?,
-        };
+        let cpu = self.chosen(vector)?;
         let l3 = || self.locations.l3_of(cpu);
         let group = match &self.group {
             _ if vector.role == Role::Control => None,
@@ -145,7 +157,15 @@ impl<'a> Work<'a> {
             Some(Group::Cpus(_)) => Some(self.candidates.cpus.clone()),
             Some(Group::L3) => l3().map(|l3| l3.intersection(self.candidates_of(vector))),
         };
+        // The L3 domain of a CPU that is no candidate may have none.
+        let group = group.filter(|group| !group.is_empty());
         Some(group.unwrap_or_else(|| CpuSet::single(cpu)))
+    }
+
+    /// The CPU that is chosen for a vector; that of an IRQ that is shared is the same for all that share it.
+    fn chosen(&self, vector: &Vector) -> Option<u32> {
+        let placement = self.placement(vector).map(|placement| placement.cpu);
+        placement.or_else(|| self.others.get(&vector.irq).copied())
     }
 
     /// The placement of a queue vector's queue.
@@ -156,11 +176,7 @@ impl<'a> Work<'a> {
 
     /// The number of cores in a set; of CPUs, where siblings count as cores.
     pub(crate) fn core_count(&self, cpus: &CpuSet) -> usize {
-        if self.choice.get(&SIBLINGS) {
-            cpus.len()
-        } else {
-            self.machine.topology.cores_with(cpus).count()
-        }
+        core_count(&self.machine.topology, &self.choice, cpus)
     }
 
     /// The CPUs that take its RDMA vectors under the plan; `None` without such vectors.
@@ -171,8 +187,12 @@ impl<'a> Work<'a> {
 
     /// The CPUs that take a vector under the plan.
     pub(crate) fn cpus_of(&self, vector: &Vector) -> CpuSet {
-        self.target(vector)
-            .unwrap_or_else(|| effective_cpu(vector).into_iter().collect())
+        let is_elsewhere = vector.movable && self.shared.contains_key(&vector.irq);
+        let shared = || self.chosen(vector).filter(|_| is_elsewhere);
+        self.target(vector).unwrap_or_else(|| {
+            let cpu = shared().or_else(|| effective_cpu(vector));
+            cpu.into_iter().collect()
+        })
     }
 
     /// The candidate CPUs of a vector.
@@ -180,6 +200,16 @@ impl<'a> Work<'a> {
         self.by_node
             .get(&vector.node)
             .unwrap_or(&self.candidates.cpus)
+    }
+
+    /// The candidate CPUs of a vector where they are not the interface's: those that the driver hints at, and those of a
+    /// device on another node.
+    pub(crate) fn own_candidates(&self, vector: &Vector) -> Option<CpuSet> {
+        let single = || vec![vector];
+        let queue = vector.queue.filter(|_| vector.role.is_queue());
+        let vectors = queue.and_then(|queue| self.queues.get(&queue).cloned());
+        self.hint(&vectors.unwrap_or_else(single))
+            .or_else(|| self.by_node.get(&vector.node).cloned())
     }
 
     /// The planned CPU of a receive or transmit queue: that of its vector, or of the vector that it shares when there
@@ -257,7 +287,8 @@ pub(crate) fn works<'a>(
     selection: &Selection,
 ) -> Vec<Work<'a>> {
     let takes_part = |interface: &Interface| {
-        selection.names.contains(&interface.name) || interface.queue_vectors().next().is_some()
+        let mut roles = interface.vectors.iter().map(|vector| vector.role);
+        selection.names.contains(&interface.name) || roles.any(|role| role != Role::Control)
     };
     let weighed = weights(machine).into_iter().enumerate();
     let mut works = weighed
@@ -274,7 +305,9 @@ pub(crate) fn works<'a>(
     });
     works.sort_by_key(|work| (Reverse(work.weight), work.candidates.cpus.len()));
     let mut owners: BTreeMap<u32, &'a str> = BTreeMap::new();
-    for work in works.iter_mut().filter(|work| !work.skip) {
+    let is_selected = |work: &Work<'_>| selection.names.contains(&work.interface.name);
+    let movable = works.iter_mut().filter(|work| !work.skip);
+    for work in movable.sorted_by_key(|work| !is_selected(work)) {
         let name = work.interface.name.as_str();
         for vector in &work.interface.vectors {
             let owner = owners.entry(vector.irq).or_insert(name);
@@ -304,8 +337,8 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
     let apart = CpuSet::union_of(apart.map(|work| &work.candidates.cpus));
     let mut spread = Spread::new(locations, apart);
     // The queues on each core and L3 domain that come before one.
-    let mut on_core = vec![0; locations.cores];
-    let mut on_l3 = vec![0; locations.domain_sizes.len()];
+    let mut on_core = vec![0_usize; locations.cores];
+    let mut on_l3 = vec![0_usize; locations.domain_sizes.len()];
     let units = works.iter().enumerate().flat_map(|(at, work)| {
         let units = work.units();
         units.map(move |(turn, vectors)| (turn, at, vectors))
@@ -321,6 +354,12 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
                 on_core[place.core] += 1;
                 on_l3[place.domain] += 1;
             }
+        }
+    }
+    // So are threads that poll all the time, and stay: each counts as a queue.
+    for work in &*works {
+        for cpu in work.polling_cpus() {
+            spread.add(cpu, work.weight, false);
         }
     }
     let (mut lines, mut hows, mut movable) = (BTreeMap::new(), Vec::new(), Vec::new());
@@ -361,13 +400,15 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
         if *turn == Turn::Rdma {
             work.others.insert(first.irq, cpu);
         } else if let (Some(queue), Some(place)) = (first.queue, locations.of(cpu)) {
+            // One that stays was counted first.
+            let own = usize::from(matches!((*turn, found), (Turn::Active, How::Stays(_))));
             let core = locations.core_of(cpu).cloned();
             let placement = Placement {
                 cpu,
                 core: core.unwrap_or_else(|| CpuSet::single(cpu)),
-                queues_on_core: on_core[place.core],
+                queues_on_core: on_core[place.core].saturating_sub(own),
                 l3: locations.l3_of(cpu).cloned().unwrap_or_default(),
-                queues_on_l3: on_l3[place.domain],
+                queues_on_l3: on_l3[place.domain].saturating_sub(own),
                 decided_by,
             };
             work.cpus.insert(queue, placement);
@@ -395,7 +436,12 @@ fn how(
 ) -> How {
     let line = vectors.iter().find_map(|v| lines.get(&v.irq).copied());
     lines.extend(vectors.iter().map(|v| (v.irq, id)));
-    if let Some(cpu) = cpu_that_stays(work, vectors) {
+    // One of them that can be moved does not follow another out of its candidates.
+    let may_follow = |cpu: &u32| {
+        let is_movable = !work.skip && vectors.iter().any(|vector| vector.movable);
+        !is_movable || work.candidates_of(vectors[0]).contains(*cpu)
+    };
+    if let Some(cpu) = cpu_that_stays(work, vectors).filter(may_follow) {
         How::Stays(cpu)
     } else if let Some(unit) = line {
         How::Line(unit)

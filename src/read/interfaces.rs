@@ -358,17 +358,9 @@ fn read_pinned_queues(queues: &Dir, wanted: Queues) -> Result<(Vec<RxQueue>, Vec
     let (mut rx, mut tx) = (Vec::new(), Vec::new());
     for name in queues.root.read_names(&queues.path)? {
         let queue = queues.dir(&name);
-        // With a single queue the kernel refuses to read `xps_cpus`, and dumps hold an empty file.
-        let mask = |setting: &str, may_be_empty: bool| {
-            if wanted == Queues::Numbers {
-                return Ok(None);
-            }
-            Ok(queue
-                .read_as(setting, |text| match text.trim() {
-                    "" if may_be_empty => Ok(None),
-                    text => MaskFile::parse(text).map(Some),
-                })?
-                .flatten())
+        let mask = |setting: &str, may_be_empty: bool| match wanted {
+            Queues::Numbers => Ok(None),
+            _ => read_mask(&queue, setting, may_be_empty),
         };
         if let Some(index) = numbered(&name, "rx-", MAX_QUEUES) {
             rx.push(RxQueue {
@@ -387,7 +379,21 @@ fn read_pinned_queues(queues: &Dir, wanted: Queues) -> Result<(Vec<RxQueue>, Vec
             });
         }
     }
+    // It shows whether the device has one queue by nature, which decides on its RPS.
+    if let (Queues::Numbers, [only]) = (wanted, &mut tx[..]) {
+        let queue = queues.dir(&format!("tx-{}", only.index));
+        only.xps_cpus = read_mask(&queue, "xps_cpus", true)?;
+    }
     rx.sort_by_key(|queue| queue.index);
     tx.sort_by_key(|queue| queue.index);
     Ok((rx, tx))
+}
+
+/// `may_be_empty`: with a single queue the kernel refuses to read `xps_cpus`, and dumps hold an empty file.
+fn read_mask(queue: &Dir, setting: &str, may_be_empty: bool) -> Result<Option<MaskFile>> {
+    let mask = queue.read_as(setting, |text| match text.trim() {
+        "" if may_be_empty => Ok(None),
+        text => MaskFile::parse(text).map(Some),
+    })?;
+    Ok(mask.flatten())
 }

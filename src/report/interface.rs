@@ -407,20 +407,20 @@ fn state(
     let any = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().any(holds);
     let topology = &machine.topology;
     let apart = topology.isolated_or_nohz().union(&planned.exclusive);
-    let near = planned.local_node().map(|node| topology.cpus_near(node));
-    let moves = |row: &VectorStatus, fits: &dyn Fn(&CpuSet) -> bool| {
-        row.state == Differs && row.planned.as_ref().is_some_and(fits)
+    let leaves_isolated = |row: &VectorStatus| {
+        let planned = row.planned.as_ref();
+        row.on_isolated && planned.is_some_and(|planned| !planned.intersects(&apart))
     };
-    let is_near = |cpus: &CpuSet| near.as_ref().is_some_and(|near| cpus.is_subset(near));
-    let is_remote = |row: &VectorStatus| row.is_active() && row.local == Some(false);
+    let comes_home =
+        |row: &VectorStatus| row.is_active() && row.local == Some(false) && row.planned_local;
     let netdev = interface.netdev.as_ref();
     let may_be_silent = |queue| netdev.is_some_and(|netdev| netdev.may_be_silent(queue));
     let [now, as_planned] = gain.busiest;
     let is_placeable =
         |row: &VectorStatus| row.planned.is_some() || row.state == LeftAlone && row.is_active();
-    if any(&|row| row.on_isolated && moves(row, &|cpus| !cpus.intersects(&apart))) {
+    if any(&|row| row.state == Differs && leaves_isolated(row)) {
         Isolated
-    } else if any(&|row| is_remote(row) && moves(row, &is_near)) {
+    } else if any(&|row| row.state == Differs && comes_home(row)) {
         Remote
     } else if has_lost {
         Drifted

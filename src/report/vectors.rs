@@ -54,6 +54,9 @@ pub struct VectorStatus {
     pub node: Option<u32>,
     /// Whether the effective CPUs are local; `None` when the interface's node is unknown.
     pub local: Option<bool>,
+    /// Whether the planned CPUs are local.
+    #[serde(skip)]
+    pub(super) planned_local: bool,
     /// Whether an effective CPU is isolated or `nohz_full`, or in an exclusive cpuset partition and left out by the policy.
     pub on_isolated: bool,
     /// Interrupts per second, if they were watched.
@@ -78,6 +81,7 @@ impl VectorStatus {
         let effective = vector.effective_cpus();
         let own = vector.node.or(interface.local_node());
         let own = own.map(|node| topology.cpus_near(node));
+        let is_within = |(own, cpus): (&CpuSet, &CpuSet)| cpus.is_subset(own);
         let on = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
         let arrived = on.map(|on| on.keys().copied().collect::<CpuSet>());
         let path = affinity_file(vector.irq);
@@ -103,6 +107,10 @@ impl VectorStatus {
             affinity: vector.affinity.clone(),
             effective: vector.effective.clone(),
             node: node_of(topology, effective),
+            planned_local: own
+                .as_ref()
+                .zip(vector.cpus.as_ref())
+                .is_some_and(is_within),
             local: own.map(|own| effective.is_subset(&own)),
             on_isolated: apart.is_some(),
             per_second: on.zip(watched).map(per_second),

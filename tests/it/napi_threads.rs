@@ -317,6 +317,13 @@ fn a_thread_that_polls_all_the_time_has_the_cpu_of_its_queue() {
     }
     let (vectors, threads) = cpus(&host);
     assert_eq!(vectors, threads);
+    // Where it stays it is beside the queues, and no work for programs.
+    let stays = mask(&host, &set("1"));
+    host.interfaces[0].threads[0].affinity = stays;
+    let plan = plan_with(&host, &[("napi-threads", "keep")], &[]);
+    let eth0 = of(&plan, "eth0");
+    assert_eq!(crate::support::host::cpus(eth0), ["2", "3"]);
+    assert_eq!(eth0.worker_cpus, set("0,4"));
 }
 
 #[test]

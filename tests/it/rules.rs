@@ -272,6 +272,26 @@ fn rule_4_a_vector_that_cannot_move_keeps_its_place_and_others_go_around_it() {
     assert_eq!(codes(of(&plan, "eth0")), ["kernel-managed"]);
 }
 
+#[test]
+fn rule_4_a_vector_that_can_move_does_not_follow_one_that_cannot_to_another_node() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(0), 2);
+    let eth0 = &mut host.interfaces[0];
+    eth0.vectors[1].role = Role::Rx;
+    let mut stays = eth0.vectors[1].clone();
+    (stays.irq, stays.role, stays.movable) = (90, Role::Tx, false);
+    stays.effective = Some(set("7"));
+    eth0.vectors.push(stays);
+    let away = plan(&host);
+    assert_eq!(cpus(of(&away, "eth0")), ["1", "2", "-"]);
+    assert_eq!((away.score_now.outside, away.score.outside), (1, 1));
+    // On its own node, it does.
+    host.interfaces[0].vectors[2].effective = Some(set("3"));
+    let near = plan(&host);
+    let placement = of(&near, "eth0").vectors[1].placement.as_ref().unwrap();
+    assert_eq!((placement.cpu, placement.queues_on_core), (3, 0));
+}
+
 /// Two devices on different nodes share one `INTx` line, which is planned once.
 #[test]
 fn rule_4_a_line_that_two_cards_share_is_planned_once() {
@@ -292,6 +312,18 @@ fn rule_4_a_line_that_two_cards_share_is_planned_once() {
         (vec!["1".to_owned()], vec!["-".to_owned()])
     );
     assert!(codes(of(&plan, "eth1")).contains(&"line-shared"));
+    // Wherever it is now, both have it where it is planned; one that is selected plans it.
+    for now in ["0", "7"] {
+        for interface in &mut host.interfaces {
+            interface.vectors[0].effective = Some(set(now));
+        }
+        let all = crate::support::host::plan(&host);
+        assert_eq!(of(&all, "eth1").irq_cpus, set("1"), "now on {now}");
+        assert_eq!(all.score, plan.score, "now on {now}");
+        assert_eq!(all.hash, plan.hash, "now on {now}");
+        let alone = plan_with(&host, &[], &["eth1"]);
+        assert_eq!(cpus(of(&alone, "eth1")), ["1"], "now on {now}");
+    }
 }
 
 // Rule 5: control vectors.
@@ -380,6 +412,22 @@ fn rule_7_only_the_selected_interface_is_written_and_its_plan_is_the_same_as_amo
 }
 
 #[test]
+fn rule_7_rdma_vectors_have_their_room_whichever_interface_is_selected() {
+    let mut host = machine(1, 8, 1, 8);
+    let everywhere = mask(&host, &host.topology.online);
+    for (name, irq) in [("eth0", 900), ("eth1", 950)] {
+        add(&mut host, name, Some(0), 2);
+        let rdma = (0..3).map(|at| vector(irq + at, Role::Rdma, Some(at), &everywhere));
+        host.interfaces.last_mut().unwrap().vectors.extend(rdma);
+    }
+    // As one that is down: its queue vectors are freed, its RDMA vectors are not.
+    let is_rdma = |vector: &nicpin::machine::Vector| vector.role == Role::Rdma;
+    host.interfaces[0].vectors.retain(is_rdma);
+    let (all, one) = (plan(&host), plan_with(&host, &[], &["eth1"]));
+    assert_eq!(cpus(of(&one, "eth1")), cpus(of(&all, "eth1")));
+}
+
+#[test]
 fn rule_7_an_interface_that_the_policy_skips_is_left_alone_and_keeps_its_room() {
     let mut host = machine(1, 4, 1, 4);
     add(&mut host, "eth0", Some(0), 1);
@@ -409,7 +457,11 @@ fn scopes() {
     assert_eq!(of(&with("all"), "eth0").candidates, set("0-11"));
     assert_eq!(cpus(of(&with("all"), "eth0")), ["1", "4", "8"]);
     assert_eq!(of(&with("2,5"), "eth0").candidates, set("2,5"));
-    for (scope, code) in [("40", "cpus-unusable"), ("node:7", "scope-unusable")] {
+    for (scope, code) in [
+        ("40", "cpus-unusable"),
+        ("node:7", "scope-unusable"),
+        ("node:0,7", "scope-unusable"),
+    ] {
         let unmet = with(scope);
         assert_eq!(codes(of(&unmet, "eth0")), [code]);
         assert_eq!(unmet.writes, [], "it stays as it is");
@@ -427,6 +479,15 @@ fn irq_cores_limits_the_cores_of_a_node_over_its_l3_domains() {
     let eth0 = of(&plan, "eth0");
     assert_eq!(eth0.candidates, set("1-2,4,17-18,20"));
     assert_eq!(plan.score.max_vectors_per_core, 3);
+    // CPUs that are on no node.
+    let mut host = machine(3, 4, 1, 4);
+    add(&mut host, "eth0", None, 4);
+    host.topology.nodes.remove(&1);
+    host.interfaces[0].device.local_cpus = Some(set("4-7"));
+    for (option, value, expected) in [("irq-cores", "2", "4-5"), ("per", "l3", "4")] {
+        let plan = plan_with(&host, &[(option, value)], &[]);
+        assert_eq!(of(&plan, "eth0").candidates, set(expected), "{option}");
+    }
 }
 
 #[test]

@@ -93,6 +93,16 @@ fn a_node_that_is_too_small_is_widened_within_its_package_on_request() {
             .iter()
             .all(|rx| rx.rps_cpus == Some(set("")))
     );
+    // Siblings are cores of their own.
+    let mut threads = clustered();
+    threads.topology.cores = (0..8)
+        .map(|core| [2 * core, 2 * core + 1].into_iter().collect())
+        .collect();
+    threads.interfaces[0].vectors.truncate(4);
+    let wide = |options: &[_]| of(&with(&threads, options), "eth0").candidates.clone();
+    let siblings = ("siblings", "true");
+    assert_eq!(wide(&[("widen", "package")]), set("8-15"));
+    assert_eq!(wide(&[("widen", "package"), siblings]), set("8-11"));
     let mut small = clustered();
     small.interfaces[0].vectors.truncate(3);
     let wide = with(&small, &[("widen", "package")]);
@@ -136,6 +146,12 @@ fn hints_are_followed_with_a_warning_where_they_ignore_locality() {
         ("local (node 1)", "hinted by the driver")
     );
     assert_eq!(codes(eth0), ["hint-unusable", "hint-ignores-locality"]);
+    // Where it hints is where the policy lets an IRQ go.
+    assert_eq!(eth0.vectors[2].candidates, Some(set("0")));
+    assert_eq!((plan.score_now.outside, plan.score.outside), (2, 0));
+    // A CPU whose L3 domain has no candidate is a group of its own.
+    let plan = with(&host, &[("scope", "hint"), ("group", "l3")]);
+    assert_eq!(cpus(of(&plan, "eth0")), ["3", "4-7", "0"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::support::host::{codes, cpus as planned, of};
 use crate::support::machine::{Card, Port, cpus};
-use crate::support::run::Copy;
+use crate::support::run::{Copy, nicpin};
 use crate::support::small::{Tree, card, two_nodes, vectors};
 use crate::support::tree::{make_dir, put};
 use nicpin::machine::Source;
@@ -229,6 +229,16 @@ fn an_interface_over_two_functions_uses_both_nodes() {
         ("0-7".to_owned(), Some(1.0))
     );
     assert_eq!(&*eth0.vectors[1].why, "node 1, where the IRQ's device is");
+    // All of them are on CPU 0 now, which is remote for those of the other device.
+    let own = eth0.vectors[1].candidates.as_ref();
+    assert_eq!(own.map(ToString::to_string).as_deref(), Some("4-7"));
+    assert_eq!((plan.score_now.outside, plan.score.outside), (2, 0));
+    let root = tree.dir().to_str().unwrap();
+    let check = nicpin(&["check", "eth0", "--root", root]);
+    assert!(
+        check.code == 2 && check.stdout.contains("remote"),
+        "{check:?}"
+    );
     assert!(!codes(eth0).contains(&"queues-exceed-cores"));
 }
 

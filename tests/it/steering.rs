@@ -232,4 +232,26 @@ fn rule_6_rfs_only_on_request_and_over_all_interfaces() {
         ("/proc/sys/net/core/rps_sock_flow_entries", "32768")
     );
     assert_eq!(flows(&rfs("off")), Some(0));
+    // An interface without queue vectors has no share, selected or not.
+    add(&mut host, "eth2", Some(0), 8);
+    host.interfaces[2].vectors.clear();
+    for selected in [&["eth0"][..], &["eth0", "eth2"]] {
+        let planned = plan_with(&host, &[("rfs", "30000")], selected);
+        assert_eq!(flows(&planned), Some(4096), "{selected:?}");
+    }
+}
+
+#[test]
+fn rule_10_the_rps_work_of_an_interface_that_is_skipped_is_no_workers() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 1);
+    add(&mut host, "eth1", Some(0), 1);
+    host.interfaces[1].rx_queues[0].rps_cpus = Some(mask(&host, &set("4-5")));
+    host.interfaces[1].vectors[0].effective = Some(set("7"));
+    let text =
+        "[defaults]\nrps = 'off'\n[[rule]]\nmatch = { name = 'eth1' }\nset = { skip = true }\n";
+    let policy = nicpin::policy::Policy::parse(text).unwrap();
+    let selection = nicpin::machine::Selection::new(&host, &[], false).unwrap();
+    let plan = nicpin::plan::plan(&host, &policy, &selection);
+    assert_eq!(of(&plan, "eth0").worker_cpus, set("0,2-3,6"));
 }
