@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
 use crate::machine::Counts;
+use crate::machine::sample::growth;
 use crate::machine::setting::{IRQ_FILES, affinity_file};
 use crate::read::files::{read_affinity, read_effective};
 use crate::read::interrupts::counts_of;
@@ -98,14 +99,11 @@ impl VectorProof {
         let (mut planned, mut others) = (0, CpuSet::new());
         for (&cpu, &count) in now.cpus.iter().zip(&after.counts) {
             // In /proc/interrupts, a CPU that came online since goes on from an unknown count.
-            let Some(before) = before.get(&cpu) else {
-                continue;
-            };
-            let delta = count.wrapping_sub(**before);
-            if delta > 0 && self.cpus.contains(cpu) {
-                planned += u64::from(delta);
-            } else if delta > 0 {
-                others.insert(cpu);
+            let before = before.get(&cpu).map(|before| u64::from(**before));
+            match before.and_then(|before| growth(before, count.into())) {
+                None | Some(0) => {}
+                Some(grown) if self.cpus.contains(cpu) => planned += grown,
+                Some(_) => others.insert(cpu),
             }
         }
         self.interrupts += planned;

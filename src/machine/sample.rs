@@ -323,7 +323,7 @@ fn compare<K: Ord + Clone, V, G>(
 
 /// How much a counter grew, which may have wrapped at 32 bits. More than half of their range is taken for a counter that
 /// began anew: at two million interrupts a second that would be a quarter of an hour between two samples.
-fn growth(was: u64, now: u64) -> Option<u64> {
+pub(crate) fn growth(was: u64, now: u64) -> Option<u64> {
     now.checked_sub(was).or_else(|| {
         let grown = u32::try_from(now).ok()?.wrapping_sub(was.try_into().ok()?);
         (grown < 1 << 31).then_some(grown.into())

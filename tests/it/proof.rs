@@ -220,6 +220,23 @@ fn counters_wrap_at_2_to_the_32() {
     assert_eq!(of(&machine.finish(proof), irq).interrupts, 100);
 }
 
+/// As of an IRQ that is freed and requested again under the same name.
+#[test]
+fn a_counter_that_begins_anew_proves_nothing() {
+    let machine = MachineSpec::new();
+    let (irq, cpu) = machine.rx(0);
+    machine.fire(irq, cpu, 1000);
+    let mut proof = machine.proof();
+    machine.fire(irq, cpu, 1000_u32.wrapping_neg());
+    proof.look(&machine.root).unwrap();
+    let proof = machine.finish(proof);
+    let vector = of(&proof, irq);
+    assert_eq!(
+        (vector.verdict, vector.interrupts),
+        (Evidence::NoTraffic, 0)
+    );
+}
+
 #[test]
 fn the_command_waits_and_reports_what_it_saw() {
     let tree = Copy::of("two-node");
