@@ -150,7 +150,7 @@ fn machine(cli: &General, path: &Path) -> Result<ReadHost> {
         &TargetArgs::default(),
         Wants::default(),
     )?;
-    Ok(Host::of(&apply::check(&root, &machine, &plan, false)))
+    Ok(Host::of(&apply::check(&root, &machine, &plan, false))?)
 }
 
 /// The name of a file without the extensions of captures and JSON.

@@ -7,7 +7,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use nicpin::cpuset::CpuSet;
 use nicpin::plan::HostSummary;
-use nicpin::report::interface::InterfaceSummary;
 
 /// What a machine is made of, as far as a plan depends on it: CPUs, nodes and interfaces.
 #[derive(Serialize)]
@@ -30,21 +29,6 @@ pub struct ShapeInterface {
     rx_queues: usize,
     #[serde(deserialize_with = "count")]
     tx_queues: usize,
-}
-
-impl From<&InterfaceSummary> for ShapeInterface {
-    fn from(one: &InterfaceSummary) -> Self {
-        Self {
-            name: one.name.clone(),
-            driver: one.driver.clone(),
-            pci_id: one.pci_id.clone(),
-            device: one.device.clone(),
-            node: one.node,
-            candidates: one.candidates.clone(),
-            rx_queues: one.rx_queues,
-            tx_queues: one.tx_queues,
-        }
-    }
 }
 
 /// A number, or the length of a list.
