@@ -9,7 +9,7 @@ use crate::apply::record::Record;
 use crate::apply::restore_settings::{restore_settings, settings_to_restore};
 use crate::apply::settings::Texts;
 use crate::apply::trial::Trial;
-use crate::report::restored::{Restored, TO_RESTORE, ToRestore};
+use crate::report::restored::{Restored, ToRestore};
 use crate::root::Root;
 
 /// Restores the settings before the first apply; `None` if there is no record of an apply. Settings whose device or
@@ -37,7 +37,6 @@ pub fn to_restore(root: &Root) -> Result<ToRestore, ApplyError> {
         settings_to_restore(root, &texts, BEFORE)?
     };
     Ok(ToRestore {
-        schema: TO_RESTORE,
         irqbalance: irqbalance::has_something_to_undo(root),
         ..to_restore
     })

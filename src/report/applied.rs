@@ -14,8 +14,8 @@ use crate::report::restored::Restored;
 
 /// The result of applying a plan; its JSON form is `nicpin.apply/1`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(tag = "schema", rename = "nicpin.apply/1")]
 pub struct Applied {
-    pub schema: &'static str,
     /// The plan's hash.
     pub hash: String,
     /// The settings; none is changed when all were restored.
@@ -61,8 +61,6 @@ pub struct Applied {
     pub plan: Plan,
 }
 
-const SCHEMA: &str = "nicpin.apply/1";
-
 /// What an apply means for a running `nicpin watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -97,7 +95,6 @@ impl Applied {
     /// Counts what was done.
     pub(crate) fn counted(mut self) -> Self {
         let plan = &self.plan;
-        self.schema = SCHEMA;
         self.hash.clone_from(&plan.hash);
         self.tally = self.count();
         self.tally.already += plan.unchanged;
@@ -124,7 +121,6 @@ impl Applied {
     #[doc(hidden)]
     pub fn misfit(hash: String, changes: Vec<Change>) -> Self {
         Self {
-            schema: SCHEMA,
             hash,
             changes,
             misfit: true,

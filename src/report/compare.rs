@@ -11,13 +11,10 @@ use crate::plan::Note;
 use crate::plan::binding::Binding;
 use crate::report::measure::Measure;
 
-/// The name and version of the JSON form.
-pub const SCHEMA: &str = "nicpin.compare/1";
-
 /// The comparison of both sides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "schema", rename = "nicpin.compare/1")]
 pub struct Comparison {
-    schema: &'static str,
     pub interface: String,
     /// The program and its arguments.
     pub command: Vec<String>,
@@ -211,7 +208,6 @@ impl Comparison {
             }
         }
         Self {
-            schema: SCHEMA,
             interface: interface.to_owned(),
             command,
             warmup: 0,

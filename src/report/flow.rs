@@ -14,13 +14,10 @@ use crate::machine::Machine;
 use crate::machine::others::ConnectedSocket;
 use crate::report::exit::Exit;
 
-/// The name and version of the JSON form.
-pub const SCHEMA: &str = "nicpin.flow/1";
-
 /// Where flows arrive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "schema", rename = "nicpin.flow/1")]
 pub struct Flows {
-    pub schema: &'static str,
     /// The interfaces: one, or the ports of a bond, among which the sender or the switch chooses; none for a tunnel.
     pub interfaces: Vec<String>,
     /// Each flow on each interface.
@@ -64,7 +61,6 @@ impl Flows {
             .flat_map(|flow| arrivals(machine, through, flow))
             .collect_vec();
         Self {
-            schema: SCHEMA,
             interfaces: (through.ports.iter())
                 .map(|interface| interface.name.clone())
                 .collect(),

@@ -15,9 +15,6 @@ use crate::report::flow::Connections;
 /// In less time than this, ticks are too coarse for shares of CPU time.
 const SHORT: Duration = Duration::from_millis(100);
 
-/// The name and version of the JSON form.
-pub const SCHEMA: &str = "nicpin.measure/1";
-
 /// An interface to be measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct MeasuredInterface {
@@ -87,8 +84,8 @@ impl MeasuredInterface {
 
 /// A measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "schema", rename = "nicpin.measure/1")]
 pub struct Measure {
-    schema: &'static str,
     pub seconds: f64,
     /// Whether it covers the whole run of a command.
     pub whole: bool,
@@ -272,7 +269,6 @@ impl Measure {
             squeezed: delta.squeezed,
         };
         Self {
-            schema: SCHEMA,
             seconds: delta.seconds(),
             whole: false,
             cpus: delta.cpus.iter().map(cpu).collect(),

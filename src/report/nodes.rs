@@ -11,13 +11,10 @@ use crate::machine::wording::count;
 use crate::machine::{Machine, Neighbour};
 use crate::plan::Plan;
 
-/// The name and version of the JSON form.
-pub const SCHEMA: &str = "nicpin.nodes/1";
-
 /// The nodes of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "schema", rename = "nicpin.nodes/1")]
 pub struct Nodes {
-    pub schema: &'static str,
     pub nodes: Vec<NodeReport>,
     /// Interfaces whose node is unknown.
     pub unknown: Vec<NodeInterface>,
@@ -84,7 +81,6 @@ impl Nodes {
             neighbours: neighbours(machine, Some(id)),
         });
         Self {
-            schema: SCHEMA,
             nodes: nodes.collect(),
             unknown: on(None),
             unknown_neighbours: neighbours(machine, None),

@@ -8,13 +8,10 @@ use crate::plan::{Write, WriteKind};
 use crate::report::exit::Exit;
 use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, Tally, WriteResult};
 
-/// The name and version of the JSON form of [`ToRestore`].
-pub const TO_RESTORE: &str = "nicpin.to-restore/1";
-
 /// What `restore` would write; its JSON form is `nicpin.to-restore/1`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(tag = "schema", rename = "nicpin.to-restore/1")]
 pub struct ToRestore {
-    pub schema: &'static str,
     /// Recorded channels that differ from the current ones, as `ethtool -L` takes them, by interface. They are restored
     /// first.
     pub channels: BTreeMap<String, String>,
@@ -30,8 +27,8 @@ pub struct ToRestore {
 
 /// The result of a restore; its JSON form is `nicpin.restore/1`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(tag = "schema", rename = "nicpin.restore/1")]
 pub struct Restored {
-    pub schema: &'static str,
     /// Settings restored, channels and irqbalance included.
     pub changed: usize,
     /// Settings that were as recorded before.
@@ -65,7 +62,6 @@ impl Restored {
     #[must_use]
     pub fn counted(mut self) -> Self {
         let tally = self.tally();
-        self.schema = "nicpin.restore/1";
         self.changed = tally.changed;
         self.already = self.unchanged + tally.already;
         self.refused = tally.failed();

@@ -15,13 +15,10 @@ use crate::report::interface::{InterfaceReport, InterfaceState, interfaces};
 use crate::report::run::Watcher;
 use crate::report::status::IrqbalanceState::{Absent, AsksNicpin, Banned, Moves, Unknown};
 
-/// The name and version of the JSON form.
-pub const SCHEMA: &str = "nicpin.status/1";
-
 /// The status of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "schema", rename = "nicpin.status/1")]
 pub struct Status {
-    schema: &'static str,
     /// The worst state of all interfaces; `None` without interfaces.
     pub state: Option<InterfaceState>,
     /// The plan's hash.
@@ -111,7 +108,6 @@ impl Status {
             });
         }
         Self {
-            schema: SCHEMA,
             state: InterfaceState::worst(interfaces.iter().map(|one| one.state)),
             hash: plan.hash.clone(),
             same: plan.unchanged + found.fallbacks.len(),
