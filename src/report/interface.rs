@@ -416,6 +416,8 @@ fn state(
     let netdev = interface.netdev.as_ref();
     let may_be_silent = |queue| netdev.is_some_and(|netdev| netdev.may_be_silent(queue));
     let [now, as_planned] = gain.busiest;
+    // What the settings of others change on its cores is in their rows.
+    let is_worse = differ > 0 && gain.is_better();
     let is_placeable =
         |row: &VectorStatus| row.planned.is_some() || row.state == LeftAlone && row.is_active();
     if any(&|row| row.state == Differs && leaves_isolated(row)) {
@@ -424,9 +426,9 @@ fn state(
         Remote
     } else if has_lost {
         Drifted
-    } else if gain.is_better() && now >= 2 * as_planned.max(1) {
+    } else if is_worse && now >= 2 * as_planned.max(1) {
         Crowded
-    } else if gain.is_better() || is_asked {
+    } else if is_worse || is_asked {
         Untuned
     } else if any(&|row| matches!(row.state, VectorState::Pending | Elsewhere)) {
         Pending

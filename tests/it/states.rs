@@ -621,3 +621,21 @@ fn vectors_on_isolated_cpus_are_counted() {
         .collect();
     assert!(why.contains(&"effective CPU 5 is isolated"), "{why:?}");
 }
+
+/// What the settings of others change on its cores is in their rows.
+#[test]
+fn an_interface_without_a_difference_is_neither_crowded_nor_untuned() {
+    for name in ["dl980", "x460"] {
+        let machine = Copy::of(name);
+        assert_eq!(machine.nicpin(&["apply", "-q", "eth0", "eth1"]).code, 0);
+        let screen = machine.nicpin(&["status"]).stdout;
+        for interface in ["eth0", "eth1"] {
+            let row = screen.lines().find(|line| line.starts_with(interface));
+            assert!(
+                row.is_some_and(|row| row.contains(" pending: ")),
+                "{name}: {screen}"
+            );
+        }
+        assert!(!screen.contains(": 0 settings"), "{name}: {screen}");
+    }
+}
