@@ -107,7 +107,8 @@ fn verdict(status: &Status, apply: &str) -> String {
         Untuned => format!("{some_are} not tuned yet."),
         State::Pending => {
             let moving = moves(status.interfaces.iter().map(moving).sum());
-            format!("{every} set as planned; {moving} at the next interrupt.")
+            let or_as_good = when(status.differ > 0, ", or as good");
+            format!("{every} set as planned{or_as_good}; {moving} at the next interrupt.")
         }
         Unproven => match status.seconds {
             None => format!("{every} as planned; interrupts were not watched."),
