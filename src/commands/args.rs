@@ -41,6 +41,10 @@ pub struct General {
     /// line that decide on the plan.
     #[arg(skip)]
     pub apply: String,
+
+    /// The same without the selectors.
+    #[arg(skip)]
+    pub apply_to: String,
 }
 
 /// Parses a number of seconds, such as `0.5`.

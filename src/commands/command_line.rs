@@ -183,17 +183,16 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
         && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Options about this output, the place of a copy, or machines without interfaces.
-const NOT_APPLIED: &str =
-    "if_present quiet verbose json format root color dry_run detailed_exitcode";
+/// Options about this output or the place of a copy.
+const NOT_APPLIED: &str = "quiet verbose json format root color dry_run detailed_exitcode";
 
-/// The command that makes everything as planned: `nicpin apply` with the selectors and the options of this command line
-/// that decide on the plan.
-pub fn apply_command(defined: &Command, matches: &ArgMatches) -> String {
+/// The command that makes everything as planned: `nicpin apply` with the options of this command line that decide on the
+/// plan, and its selectors.
+pub fn apply_command(defined: &Command, matches: &ArgMatches) -> [String; 2] {
     let (mut command, mut selectors) = ("nicpin apply".to_owned(), String::new());
     let apply = defined.find_subcommand("apply");
     let (Some((_, given)), Some(apply)) = (matches.subcommand(), apply) else {
-        return command;
+        return [command, selectors];
     };
     for arg in apply.get_arguments() {
         let id = arg.get_id().as_str();
@@ -214,7 +213,7 @@ pub fn apply_command(defined: &Command, matches: &ArgMatches) -> String {
             }
         }
     }
-    command + &selectors
+    [command, selectors]
 }
 
 #[cfg(test)]

@@ -152,7 +152,9 @@ impl Cli {
         refuse(&mut command, &matches)?;
         let mut cli =
             Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
-        cli.general.apply = apply_command(&command, &matches);
+        let [apply, selectors] = apply_command(&command, &matches);
+        cli.general.apply = apply.clone() + &selectors;
+        cli.general.apply_to = apply;
         Ok(cli)
     }
 }

@@ -13,6 +13,7 @@ use crate::screen::status::Detail::{Interfaces, Summary, Vectors};
 use crate::{screen, watch};
 use nicpin::apply::{self, Record, differences, irqbalance};
 use nicpin::machine::sample::CounterSelection;
+use nicpin::machine::wording::selector;
 use nicpin::plan::Note;
 use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
@@ -73,6 +74,9 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let (delta, applied) = (delta.as_ref(), Record::exists(&root));
     let mut status = Status::new(&machine, &plan, &found, &unknown, delta, applied, &banned);
     status.watcher = watcher;
+    for one in status.interfaces.iter_mut().filter(|one| one.fix.is_some()) {
+        one.fix = Some(format!("{} {}", cli.apply_to, selector(&one.name)));
+    }
     let of_record = unknown
         .iter()
         .map(|one| &one.note)

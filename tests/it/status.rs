@@ -9,7 +9,7 @@ use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq};
 
 use crate::support::is_full;
-use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
+use crate::support::run::{Copy, FIXTURES, fixture, nicpin, words};
 
 fn expect(name: &str, got: String) {
     let expected = fixture("expected").join(name);
@@ -332,4 +332,54 @@ fn colour_is_for_terminals() {
     let coloured = run(&[("CLICOLOR_FORCE", "1")]);
     assert!(coloured.contains("\x1b["), "{coloured}");
     assert_eq!(run(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]), plain);
+}
+
+#[test]
+fn the_commands_on_screen_have_the_given_options() {
+    let machine = Copy::of("dl980");
+    let plan = machine.nicpin(&["plan", "--if-present", "eth9", "eth1"]);
+    assert!(
+        plan.stdout
+            .contains("Apply: nicpin apply --if-present eth9 eth1\n"),
+        "{}",
+        plan.stdout
+    );
+    let options = ["status", "--exclude", "0-3", "--config", "/dev/null"];
+    let fix = "Fix: nicpin apply --exclude 0-3 --config /dev/null";
+    let status = words(&machine.nicpin(&[&options[..], &["-v"]].concat()));
+    assert!(status.contains(&format!("{fix} (")), "{status}");
+    for interface in ["eth0", "eth2"] {
+        let fix = format!("not as planned. {fix} {interface} ");
+        assert!(status.contains(&fix), "{status}");
+    }
+}
+
+/// IRQs of one interface have yet to move, and two of the other have exchanged their CPUs.
+#[test]
+fn settings_that_are_as_good_are_not_said_to_be_as_planned() {
+    let machine = Copy::of("two-socket-mlx4");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let verdict = || machine.nicpin(&["status"]).stdout;
+    let applied = verdict();
+    assert!(
+        applied.starts_with("Both interfaces are set as planned; 10 IRQs move "),
+        "{applied}"
+    );
+    for (irq, cpu) in effective_cpus(&machine) {
+        if (71..=76).contains(&irq) {
+            let file = format!("/proc/irq/{irq}/effective_affinity_list");
+            machine.write(&file, &format!("{cpu}\n"));
+        }
+    }
+    for file in ["smp_affinity", "effective_affinity_list"] {
+        let [one, other] = [72, 74].map(|irq| format!("/proc/irq/{irq}/{file}"));
+        let kept = machine.read(&one);
+        machine.write(&one, &machine.read(&other));
+        machine.write(&other, &kept);
+    }
+    let exchanged = verdict();
+    assert!(
+        exchanged.starts_with("Both interfaces are set as planned, or as good; 4 IRQs move "),
+        "{exchanged}"
+    );
 }
