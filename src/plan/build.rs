@@ -115,6 +115,9 @@ impl Context<'_> {
         notes.extend(about_rps.into_iter().chain(rss_note).chain(threads_note));
         // The kernel runs nobody else's programs on exclusive CPUs.
         let exclusive = exclusive(topology, &work.choice);
+        if device::channels(work).is_some() {
+            notes.retain(|note| !note.advises_channels());
+        }
         let free = candidates
             .near
             .intersection(&self.worker_cores)

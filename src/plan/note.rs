@@ -223,7 +223,7 @@ pub enum Note {
     #[error("the policy requests {}, but the device has {most} at most", channels(Some(*.requested)))]
     ChannelsAtMost { requested: u32, most: u32 },
     /// The channels differ from the plan, which has this number of receiving ones.
-    #[error("its channels are not as planned: {why}")]
+    #[error("the channels are to be changed to {wanted}: {why}")]
     ChannelsDiffer {
         interface: String,
         wanted: u32,

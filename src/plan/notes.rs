@@ -311,7 +311,7 @@ impl Note {
     pub fn advice(&self) -> Option<Advice> {
         let command = self.command();
         let optional = match self {
-            Self::RssBeyondCandidates { .. } | Self::ChannelsDiffer { .. } => false,
+            Self::RssBeyondCandidates { .. } => false,
             Self::VmbusChannels { .. } => true,
             _ => command.is_some(),
         };
@@ -320,6 +320,17 @@ impl Note {
             None => self.instruction()?,
         };
         Some(Advice { text, optional })
+    }
+
+    /// Whether it advises another number of channels.
+    pub(crate) fn advises_channels(&self) -> bool {
+        matches!(
+            self,
+            Self::QueuesExceedCores {
+                irq_cores: None,
+                ..
+            } | Self::MoreQueuesPossible { .. }
+        )
     }
 
     /// The `nicpin` command that follows, without its last argument, and that argument: an interface. Interfaces with
@@ -344,11 +355,6 @@ impl Note {
             | Self::MoreQueuesPossible {
                 interface,
                 advised: channels,
-                ..
-            }
-            | Self::ChannelsDiffer {
-                interface,
-                wanted: channels,
                 ..
             } => (format!("--channels {channels}"), interface),
             Self::TinyMachine {
