@@ -228,7 +228,7 @@ fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) 
         .unwrap_or_else(|| near.clone());
     let left_out = near.difference(&usable);
     let free = plan.without_interrupts(&usable);
-    let quiet = plan.without_network(topology, &usable);
+    let quiet = usable.difference(&plan.network_cpus);
     let (taken, all) = (usable.difference(&free), usable.len());
     let (cpus, mut why) = if quiet.len() * 2 >= all && quiet != free {
         (

@@ -45,12 +45,13 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let taken = works.iter().map(|work| rps[&work.order].work_of(work));
     let taken = CpuSet::union_of(taken).union(&loaded).union(&threads.cpus);
     let topology = &machine.topology;
+    let network_cpus = topology.whole_cores(&taken);
     let queues = rps::with_flows(&works).map(|work| work.interface.rx_queues.len());
     let context = Context {
         selection,
         threads,
         rps,
-        worker_cores: topology.online.difference(&topology.whole_cores(&taken)),
+        worker_cores: topology.online.difference(&network_cpus),
         flow_queues: queues.sum(),
     };
     let chosen = |work: &&Work<'_>| selection.names.contains(&work.interface.name);
@@ -74,6 +75,7 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
         interfaces,
         writes,
         unchanged,
+        network_cpus,
         irqbalance: None,
         notes: notes::of_machine(machine, policy, selection),
     };
@@ -113,11 +115,11 @@ impl Context<'_> {
         let mut notes = candidates.notes.clone();
         notes.extend(notes::of_interface(work, self.selection, rss.as_ref()));
         notes.extend(about_rps.into_iter().chain(rss_note).chain(threads_note));
-        // The kernel runs nobody else's programs on exclusive CPUs.
-        let exclusive = exclusive(topology, &work.choice);
         if device::channels(work).is_some() {
             notes.retain(|note| !note.advises_channels());
         }
+        // The kernel runs nobody else's programs on exclusive CPUs.
+        let exclusive = exclusive(topology, &work.choice);
         let free = candidates
             .near
             .intersection(&self.worker_cores)

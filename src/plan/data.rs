@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
-use crate::machine::{Channels, NodeSource, Role, Source, Topology, WriteKind};
+use crate::machine::{Channels, NodeSource, Role, Source, WriteKind};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
 use crate::plan::write::{Planned, Target, Write};
@@ -36,6 +36,10 @@ pub struct Plan {
     pub writes: Vec<Write>,
     /// The number of settings that are as planned.
     pub unchanged: usize,
+    /// The CPUs of cores on which something of the network lands, of the planned interfaces and of all others: a queue, an
+    /// RDMA vector, a polling thread or RPS work. Not stored: a plan that is read back has none.
+    #[serde(skip)]
+    pub network_cpus: CpuSet,
     /// What apply does about irqbalance; `None` when it is not running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub irqbalance: Option<IrqbalancePlan>,
@@ -57,20 +61,6 @@ impl Plan {
     pub fn without_interrupts(&self, cpus: &CpuSet) -> CpuSet {
         let taken = self.interfaces.iter().map(|interface| &interface.irq_cpus);
         cpus.difference(&CpuSet::union_of(taken))
-    }
-
-    /// Those of `cpus` on whose cores nothing of the planned interfaces lands: no queue, RDMA vector, polling thread or
-    /// RPS work.
-    pub fn without_network(&self, topology: &Topology, cpus: &CpuSet) -> CpuSet {
-        let taken = self.interfaces.iter().flat_map(|interface| {
-            let rdma = interface.vectors.iter().filter(|v| v.role == Role::Rdma);
-            let rdma = rdma.filter_map(|vector| vector.cpus.as_ref());
-            let threads = interface.threads.iter().filter_map(|of| of.cpus.as_ref());
-            let rps = interface.rx_queues.iter();
-            let rps = rps.filter_map(|rx| rx.rps_cpus.as_ref());
-            rdma.chain(threads).chain(rps).chain([&interface.irq_cpus])
-        });
-        cpus.difference(&topology.whole_cores(&CpuSet::union_of(taken)))
     }
 }
 

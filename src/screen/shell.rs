@@ -82,7 +82,9 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
         }
         if workers.is_empty() {
             let name = word(&interface.name);
-            let half = (interface.irq_cpus.len() / 2).max(1);
+            let cores = machine.topology.cores.iter();
+            let taken = cores.filter(|core| core.intersects(&interface.irq_cpus));
+            let half = (taken.count() / 2).max(1);
             let advice = format!("try: nicpin plan --workers --irq-cores {half} {name}");
             page.item("              ", advice);
             continue;
@@ -107,8 +109,7 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
             page.line(format!("              NUMAMask={node}"));
         }
     }
-    let online = &machine.topology.online;
-    let network = online.difference(&plan.without_network(&machine.topology, online));
+    let network = &plan.network_cpus;
     page.item(
         "kubelet       ",
         within("reservedSystemCPUs: \"", [network], "\""),

@@ -175,7 +175,7 @@ fn workers_have_memory_where_a_node_has_memory() {
     let unit = "  systemd     [Service]\n              CPUAffinity=\n              CPUAffinity=6-7\n              \
                 NUMAPolicy=bind\n              NUMAMask=0\n";
     assert!(run.stdout.contains(unit), "{}", run.stdout);
-    let reserved = "kubelet       reservedSystemCPUs: \"4-5\"\n";
+    let reserved = "kubelet       reservedSystemCPUs: \"1-2,4-5\"\n";
     assert!(run.stdout.ends_with(reserved), "{}", run.stdout);
     let run = machine.nicpin(&[
         "plan",
@@ -196,4 +196,37 @@ fn workers_have_memory_where_a_node_has_memory() {
     let advice =
         "  workers     none\n              try: nicpin plan --workers --irq-cores 2 nic1\n";
     assert!(run.stdout.contains(advice), "{}", run.stdout);
+}
+
+/// What is suggested where no worker is left leaves some.
+#[test]
+fn advice_on_workers_leads_to_workers() {
+    let machine = Copy::of("dl980");
+    let run = machine.nicpin(&["plan", "--workers", "eth0"]);
+    let advice = run.stdout.split_once("none\n              try: nicpin ");
+    let advice = advice.and_then(|(_, advice)| advice.lines().next());
+    let args: Vec<&str> = advice.unwrap_or_default().split(' ').collect();
+    let followed = machine.nicpin(&args);
+    assert!(
+        followed.code == 0 && !followed.stdout.contains("none"),
+        "{}{}",
+        run.stdout,
+        followed.stdout
+    );
+}
+
+/// The CPUs of interfaces that were not selected work for the network, too.
+#[test]
+fn kubelets_cpus_are_those_of_all_interfaces() {
+    let machine = Copy::of("dl980");
+    let reserved = |args: &[&str]| {
+        let run = machine.nicpin(&[&["plan", "--workers"], args].concat());
+        run.stdout.lines().last().map(str::to_owned)
+    };
+    let all = reserved(&[]);
+    assert!(
+        all.as_ref()
+            .is_some_and(|line| line.starts_with("kubelet "))
+    );
+    assert_eq!(reserved(&["eth2"]), all);
 }
