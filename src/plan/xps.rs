@@ -33,6 +33,11 @@ pub(crate) fn plan(work: &Work<'_>) -> Vec<PlannedTxQueue> {
             }
         }
     };
+    let without_cpus = if queues.len() > work.machine.topology.online.len() {
+        "more transmit queues than CPUs"
+    } else {
+        "every CPU has another transmit queue that is as near or nearer"
+    };
     let plan = |(at, tx): (usize, &TxQueue)| {
         // The file xps_cpus does not exist when there is a single transmit queue.
         let exists = tx.xps_cpus.is_some();
@@ -42,7 +47,7 @@ pub(crate) fn plan(work: &Work<'_>) -> Vec<PlannedTxQueue> {
             .map(|shares| shares[at].clone());
         let why = match &xps_cpus {
             _ if !exists => "nothing to steer: it is the only transmit queue",
-            Some(cpus) if cpus.is_empty() && policy != Xps::Off => "more transmit queues than CPUs",
+            Some(cpus) if cpus.is_empty() && policy != Xps::Off => without_cpus,
             _ => why,
         };
         let receives = || {
