@@ -24,6 +24,7 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Ch
     let found = differences(root, machine, plan);
     let unknown = unknown(root, machine, plan, &found, requested);
     let mut check = Check::new(machine, plan, found, unknown, requested);
+    check.applied = Record::exists(root);
     // For the question who moved a vector, and only for that.
     let moved = |difference: &Difference| difference.reason == MovedByOther;
     if check.differs.iter().any(moved) {

@@ -30,6 +30,8 @@ pub struct Check {
     /// Worst first; the JSON form has their summaries.
     #[serde(serialize_with = "summaries")]
     pub interfaces: Vec<InterfaceReport>,
+    /// Whether there is a record of an apply since boot.
+    pub applied: bool,
     /// The plan's hash.
     pub hash: String,
     /// The hardware class of the machine.
@@ -124,6 +126,7 @@ impl Check {
             verdict,
             state: InterfaceState::worst(interfaces.iter().map(|one| one.state)),
             interfaces,
+            applied: false,
             hash: plan.hash.clone(),
             class: plan.class.clone(),
             host: plan.host.clone(),

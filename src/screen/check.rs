@@ -38,8 +38,7 @@ pub fn check(check: &Check, all: bool, apply: &str) -> Page {
         by_interface(check, &mut page);
         reasons(check, &mut page);
         if !differs.is_empty() {
-            let is_new = differs.iter().all(|one| one.reason == NotApplied);
-            let never = when(is_new, "Never applied since boot. ");
+            let never = when(!check.applied, "Never applied since boot. ");
             page.line(format!("{never}Each setting: nicpin check -v"));
         }
     }
@@ -156,10 +155,11 @@ fn by_interface(check: &Check, page: &mut Page) {
     page.columns(0, LEFT, heads, rows.chain(of_machine));
 }
 
-/// Why settings differ that apply has set, with the interfaces and how many settings there are.
+/// Why settings differ, with the interfaces and how many settings there are; nothing where none was ever applied.
 fn reasons(check: &Check, page: &mut Page) {
-    let old = check.differs.iter().filter(|one| one.reason != NotApplied);
-    for (reason, differs) in sorted(old.map(|one| (one.reason, one))) {
+    let differs = check.differs.iter();
+    let told = differs.filter(|one| check.applied || one.reason != NotApplied);
+    for (reason, differs) in sorted(told.map(|one| (one.reason, one))) {
         let mut on = differs.iter().map(|one| &one.write.interface).dedup();
         let on = or([on.join(", ")], "the machine");
         let detail = differs[0]

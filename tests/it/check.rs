@@ -46,6 +46,7 @@ fn because(machine: &Copy, args: &[&str], reason: &str, detail: &str) -> Run {
         );
     }
     let words = match reason {
+        "not-applied" if check["applied"] == true => "not applied yet",
         "not-applied" => "Never applied since boot.",
         "moved-by-other" => "changed since apply, by another program, the driver or the kernel",
         "queue-count-changed" => "the number of queues has changed since apply",
@@ -549,4 +550,16 @@ fn the_fix_of_an_interface_that_is_named_like_an_option_works() {
     let run = machine.nicpin(&["apply", "[-]rf"]);
     assert_eq!(run.code, 0, "{} {}", run.stdout, run.stderr);
     assert_eq!(machine.nicpin(&["check", "[-]rf"]).code, 0);
+}
+
+/// An apply of other interfaces is one, too.
+#[test]
+fn a_machine_is_never_applied_only_without_a_record() {
+    let machine = Copy::of("dl980");
+    for (never, is_applied) in [(true, false), (false, true)] {
+        let said = machine.nicpin(&["check"]).stdout;
+        assert_eq!(said.contains("Never applied since boot."), never, "{said}");
+        assert_eq!(json(&machine, &[])["applied"], is_applied);
+        assert_eq!(machine.nicpin(&["apply", "eth0"]).code, 0);
+    }
 }
