@@ -2,9 +2,17 @@
 
 use std::borrow::Cow;
 
+use crate::cpuset::CpuSet;
+
 /// `1 write`, `2 writes`.
 pub fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// `CPU 4`, `CPUs 4-7`.
+pub fn cpu_list(cpus: &CpuSet) -> String {
+    let s = if cpus.len() == 1 { "" } else { "s" };
+    format!("CPU{s} {}", cpus.short())
 }
 
 /// A link's speed: `40 Gbit/s`, `2.5 Gbit/s`, `100 Mbit/s`.

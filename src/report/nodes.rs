@@ -15,7 +15,11 @@ use crate::plan::Plan;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.nodes/1")]
 pub struct Nodes {
+    /// Online CPUs.
+    pub online: CpuSet,
     pub nodes: Vec<NodeReport>,
+    /// Online CPUs whose node is unknown.
+    pub unknown_cpus: CpuSet,
     /// Interfaces whose node is unknown.
     pub unknown: Vec<NodeInterface>,
     /// Other devices whose node is unknown.
@@ -80,8 +84,11 @@ impl Nodes {
             interfaces: on(Some(id)),
             neighbours: neighbours(machine, Some(id)),
         });
+        let on_nodes = CpuSet::union_of(topology.nodes.values().map(|node| &node.cpus));
         Self {
+            online: topology.online.clone(),
             nodes: nodes.collect(),
+            unknown_cpus: topology.online.difference(&on_nodes),
             unknown: on(None),
             unknown_neighbours: neighbours(machine, None),
             bandwidth: None,

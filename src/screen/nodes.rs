@@ -9,6 +9,7 @@ use crate::screen::{count, joined, or, within};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Neighbour;
 use nicpin::machine::topology::Rate;
+use nicpin::machine::wording::cpu_list;
 use nicpin::plan::binding::Binding;
 use nicpin::plan::binding::MemoryBinding::{Bind, Local, Preferred};
 use nicpin::report::nodes::{NodeInterface, Nodes, counts};
@@ -16,12 +17,11 @@ use nicpin::report::nodes::{NodeInterface, Nodes, counts};
 /// Memory, CPUs, interfaces and other devices of each node, distances, page counters and, if measured, memory bandwidth.
 pub fn nodes(nodes: &Nodes) -> Page {
     let all = &nodes.nodes;
-    let cpus = all.iter().map(|node| node.cpus.len()).sum();
     let interfaces: usize = all.iter().map(|node| node.interfaces.len()).sum();
     let mut page = Page::default();
     page.line(format!(
         "{} on {}, {}.",
-        count(cpus, "CPU"),
+        count(nodes.online.len(), "CPU"),
         count(all.len(), "node"),
         count(interfaces + nodes.unknown.len(), "interface")
     ));
@@ -36,7 +36,10 @@ pub fn nodes(nodes: &Nodes) -> Page {
         ]
     });
     page.columns(0, LEFT, heads, rows);
-    let unknown = devices(&nodes.unknown, &nodes.unknown_neighbours);
+    let devices = devices(&nodes.unknown, &nodes.unknown_neighbours);
+    let cpus = Some(&nodes.unknown_cpus).filter(|cpus| !cpus.is_empty());
+    let cpus = or(cpus.map(cpu_list), "");
+    let unknown = joined(", ", [&cpus, &devices]);
     page.text(within("On no known node: ", [unknown], "."));
     for node in all {
         for (cpus, what) in [

@@ -207,3 +207,22 @@ fn what_would_be_measured() {
         (vec![], vec![(0, set("3"))])
     );
 }
+
+#[test]
+fn every_online_cpu_is_counted_once() {
+    let machine = Copy::of("two-node");
+    let cpulist = |node: u32, cpus: &str| {
+        let file = format!("/sys/devices/system/node/node{node}/cpulist");
+        machine.write(&file, &format!("{cpus}\n"));
+        machine.nicpin(&["nodes"]).stdout
+    };
+    let both = cpulist(0, "0-4");
+    assert!(both.starts_with("8 CPUs on 2 nodes, "), "{both}");
+    assert!(!both.contains("On no known node"), "{both}");
+    let without = cpulist(1, "6-7");
+    assert!(without.starts_with("8 CPUs on 2 nodes, "), "{without}");
+    assert!(
+        without.contains("\nOn no known node: CPU 5.\n"),
+        "{without}"
+    );
+}
