@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use itertools::Itertools as _;
 use serde::Deserialize;
 
 use crate::screen::{joined, with};
@@ -54,6 +55,13 @@ impl Texts {
             .map(|(code, means)| format!("\n  {code:<4} {means}"));
         let codes = with("Exit codes:", [codes.collect::<String>()]);
         let examples = with("Examples:\n", [&self.examples]);
-        joined("\n\n", [&self.text, &codes, &self.more, &examples])
+        let [text, more] = [&self.text, &self.more].map(|text| paragraphs(text).join("\n\n"));
+        joined("\n\n", [&text, &codes, &more, &examples])
     }
+}
+
+/// Paragraphs with a line each, as the screen breaks them where it ends.
+pub fn paragraphs(text: &str) -> impl Iterator<Item = String> {
+    let paragraphs = text.trim_end().split("\n\n");
+    paragraphs.map(|paragraph| paragraph.replace('\n', " "))
 }

@@ -10,7 +10,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 use itertools::Itertools as _;
 
-use crate::commands::help::{Texts, USAGE};
+use crate::commands::help::{Texts, USAGE, paragraphs};
 use crate::commands::inputs::{UsageError, usage};
 use crate::commands::output;
 use crate::commands::topics::Part::{Example, Heading, Item, Text, Value};
@@ -108,11 +108,11 @@ fn shown(topic: &Page) -> screen::page::Page {
                 page.line(*heading);
             }
             Text(text) => {
-                for (at, paragraph) in text.trim_end().split("\n\n").enumerate() {
+                for (at, paragraph) in paragraphs(text).enumerate() {
                     if at > 0 || follows_text {
                         page.line("");
                     }
-                    page.text(paragraph.replace('\n', " "));
+                    page.text(paragraph);
                 }
             }
             Item(word, means) => item(2, word, means),

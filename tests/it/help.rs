@@ -357,3 +357,21 @@ fn the_readme_names_every_command() {
         );
     }
 }
+
+/// The lines of a paragraph are as long as the screen allows: the next line's first word has no room on them.
+#[test]
+fn paragraphs_of_help_fill_the_screen() {
+    for command in commands() {
+        let help = Copy::of("two-node").nicpin_on_terminal(&[command.get_name(), "--help"], 80);
+        let lines: Vec<&str> = help.lines().collect();
+        for pair in lines.windows(2) {
+            let is_text = |line: &str| !line.is_empty() && !line.starts_with(' ');
+            if !pair.iter().all(|line| is_text(line)) {
+                continue;
+            }
+            let word = pair[1].split(' ').next().unwrap_or_default();
+            let length = pair[0].chars().count() + 1 + word.chars().count();
+            assert!(length > 80, "{}: {pair:?}", command.get_name());
+        }
+    }
+}
