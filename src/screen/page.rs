@@ -350,7 +350,7 @@ impl Writer {
         let at = self.at + self.gap;
         let longest = last.text.split([' ', ',']).map(length).max().unwrap_or(0);
         let needed = length(&last.text).min(longest.max(LEAST_ROOM));
-        if self.at > 0 && at + needed > width {
+        if self.at > 0 && !last.text.is_empty() && at + needed > width {
             self.end(indent);
         }
         self.words(last, self.at + self.gap);
@@ -499,6 +499,13 @@ mod tests {
         let rows = [
             vec!["from", "to 0", "to 1", "to 2"],
             vec!["0", "10", "21", "31"],
+    #[test]
+    fn an_empty_last_cell_takes_no_line() {
+        let rows = [["a name that fills it", "12", ""]];
+        let text = shown(24, |page| page.table(0, LEFT, rows));
+        assert_eq!(text, "a name that fills it  12\n");
+    }
+
         ];
         let text = shown(18, |page| page.table(0, 1..9, rows.clone()));
         assert_eq!(
