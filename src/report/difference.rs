@@ -201,6 +201,12 @@ impl Change {
     }
 }
 
+/// The measures of steering: each interface has them, and no score.
+pub const OF_STEERING: [&str; 2] = [
+    "CPUs without their own tx queue",
+    "receive queues with other RPS",
+];
+
 /// What the plan changes for an interface.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Gain {
@@ -251,7 +257,7 @@ fn measures(of: &Standing) -> impl Iterator<Item = (&'static str, u64)> {
         ("vectors on isolated CPUs", score.on_isolated),
         ("RDMA vectors off the local node", rdma.vectors - rdma.local),
         ("RDMA vectors on the busiest core", rdma.max_per_core),
-        ("CPUs without their own tx queue", of.shared_senders),
+        (OF_STEERING[0], of.shared_senders),
     ];
     MEASURES
         .iter()
@@ -293,7 +299,7 @@ fn requested<'a>(
         }
     }
     [
-        ("receive queues with other RPS", rps.saturating_sub(as_good)),
+        (OF_STEERING[1], rps.saturating_sub(as_good)),
         ("settings as requested", others),
     ]
 }

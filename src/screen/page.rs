@@ -11,6 +11,7 @@ use self::Tone::{Alarm, Good, Plain, Warning};
 use crate::screen::{grouped, joined, printable, when, with, within};
 use nicpin::machine::wording::selector;
 use nicpin::plan::{MEASURES, Note, Score};
+use nicpin::report::difference::{Change, OF_STEERING};
 
 /// Where text is printed.
 #[derive(Clone, Copy)]
@@ -147,8 +148,13 @@ impl Page {
     }
 
     /// A sentence on every measure that the plan changes: those of the objective in its order, then others. None if there
-    /// is none.
-    pub(crate) fn gain(&mut self, now: &Score, planned: &Score) {
+    /// is none. `interfaces`: what it changes for each of them.
+    pub(crate) fn gain<'a>(
+        &mut self,
+        now: &Score,
+        planned: &Score,
+        interfaces: impl Iterator<Item = &'a Change> + Clone,
+    ) {
         let both = [now, planned];
         let local = both.map(|score| Some((score.local? * 100.0).floor()));
         let isolated = both.map(|score| Some(score.on_isolated));
@@ -158,6 +164,16 @@ impl Page {
             let both = both.map(|score| Some((measure.of)(score) / measure.unit));
             change(measure.what, both, "", false)
         });
+        let steering = OF_STEERING.map(|what| {
+            let changes = interfaces.clone().filter(|one| one.measure == what);
+            let now = changes.clone().map(|one| one.now).sum::<u64>();
+            change(
+                what,
+                [now, changes.map(|one| one.planned).sum()].map(Some),
+                "",
+                false,
+            )
+        });
         let gain = once(change("local queues", local, "%", true))
             .chain(measures)
             .chain([
@@ -165,6 +181,7 @@ impl Page {
                 change("local RDMA IRQs", local_rdma, "", true),
                 change("RDMA IRQs on the busiest core", most_rdma, "", false),
             ])
+            .chain(steering)
             .flatten()
             .join(", ");
         self.text(within("With the plan: ", [gain], "."));
@@ -483,6 +500,13 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_last_cell_takes_no_line() {
+        let rows = [["a name that fills it", "12", ""]];
+        let text = shown(24, |page| page.table(0, LEFT, rows));
+        assert_eq!(text, "a name that fills it  12\n");
+    }
+
+    #[test]
     fn long_headings_keep_their_spacing() {
         let heads = ["QUEUE", "IRQ", "AFFINITY OF THE VECTOR", "EFFECTIVE", "WHY"];
         let row = ["0", "71", "0", "0", "remote"];
@@ -499,13 +523,6 @@ mod tests {
         let rows = [
             vec!["from", "to 0", "to 1", "to 2"],
             vec!["0", "10", "21", "31"],
-    #[test]
-    fn an_empty_last_cell_takes_no_line() {
-        let rows = [["a name that fills it", "12", ""]];
-        let text = shown(24, |page| page.table(0, LEFT, rows));
-        assert_eq!(text, "a name that fills it  12\n");
-    }
-
         ];
         let text = shown(18, |page| page.table(0, 1..9, rows.clone()));
         assert_eq!(

@@ -48,7 +48,8 @@ pub fn status(status: &Status, detail: Detail, apply: &str) -> Page {
     page.text(verdict(status, apply));
     table(&mut page, status, most(MOST_INTERFACES));
     if status.differ > 0 {
-        page.gain(&status.score_now, &status.score);
+        let changes = status.interfaces.iter().flat_map(|one| &one.changes);
+        page.gain(&status.score_now, &status.score, changes);
     }
     page.line("");
     if !is_summary {

@@ -194,21 +194,25 @@ fn every_measure_that_the_plan_changes_is_named() {
             &format!("{cpu}\n"),
         );
     }
-    machine.write("/sys/class/net/eth2/queues/tx-3/xps_cpus", "001\n");
     assert_eq!(gain(&machine), None);
+    machine.write("/sys/class/net/eth2/queues/tx-3/xps_cpus", "001\n");
+    assert_eq!(
+        gain(&machine).as_deref(),
+        Some("CPUs without their own tx queue 3 -> 0.")
+    );
     machine.write("/proc/irq/71/smp_affinity", "001\n");
     machine.write("/proc/irq/71/effective_affinity_list", "0\n");
     assert_eq!(
         gain(&machine).as_deref(),
         Some(
             "local queues 90% -> 100%, IRQs on the wrong CPUs 1 -> 0, CPUs that send through a farther \
-             node 8 -> 0."
+             node 8 -> 0, CPUs without their own tx queue 3 -> 0."
         )
     );
     let server = fixture("server.tar.gz");
     let server = nicpin(&["status", "--root", server.to_str().unwrap()]).stdout;
     let server = server.split_whitespace().collect::<Vec<_>>().join(" ");
-    let worse = "RDMA IRQs on the busiest core 8 -> 9 (worse).";
+    let worse = "RDMA IRQs on the busiest core 8 -> 9 (worse), ";
     assert!(server.contains(worse), "{server}");
 }
 
