@@ -37,7 +37,7 @@ pub struct DrawArgs {
     #[arg(long, conflicts_with = "now")]
     planned: bool,
 
-    /// Draw no lines from queues to CPUs; the CPUs name their queues
+    /// Draw no lines from queues to CPUs
     #[arg(long)]
     no_lines: bool,
 }

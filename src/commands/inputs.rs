@@ -168,6 +168,7 @@ pub fn require_interfaces(root: &Root, select: &SelectArgs, machine: &Machine) -
     if machine.interfaces.is_empty() {
         missing.push(match machine.others.cards.len() {
             0 => "no interface has a device".to_owned(),
+            1 => "no interface has a device, and 1 network function has no interface".to_owned(),
             functions => format!(
                 "no interface has a device, and {functions} network functions have no interface"
             ),

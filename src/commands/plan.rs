@@ -45,7 +45,7 @@ pub struct PlanArgs {
 
 #[derive(Clone, Copy, Default, ValueEnum)]
 enum PlanFormat {
-    /// Text, at most 100 columns wide
+    /// Text, as wide as the terminal; 100 columns without one
     #[default]
     Table,
     /// The schema `nicpin.plan/1`

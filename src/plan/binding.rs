@@ -8,6 +8,7 @@ use itertools::Itertools as _;
 use serde::Serialize;
 
 use crate::cpuset::{CpuSet, NodeSet};
+use crate::machine::wording::cpu_list;
 use crate::machine::{Machine, Topology};
 use crate::plan::{Plan, PlannedInterface};
 
@@ -236,11 +237,15 @@ fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) 
             "on their cores nothing of the network is processed".to_owned(),
         )
     } else if taken.is_empty() {
-        (usable, "they take no interrupts".to_owned())
+        (usable, "without interrupts".to_owned())
     } else if free.len() * 2 >= all {
-        (free, format!("they take no interrupts, CPUs {taken} do"))
+        let why = format!("without interrupts, which go to {}", cpu_list(&taken));
+        (free, why)
     } else {
-        let why = format!("CPUs {taken} of them take interrupts: fewer than half take none");
+        let why = format!(
+            "interrupts go to more than half of them: {}",
+            cpu_list(&taken)
+        );
         (usable, why)
     };
     if !left_out.is_empty() {

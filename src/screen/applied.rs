@@ -141,7 +141,7 @@ fn proof(page: &mut Page, vectors: &[VectorProof]) {
             let mut queues = sorted(vectors.iter().map(|of| (of.role, of.queue)))
                 .into_iter()
                 .map(|(role, queues)| {
-                    let s = when(role == Role::Combined, "s");
+                    let s = when(role == Role::Combined && queues.len() > 1, "s");
                     format!(
                         "{}{s} {}",
                         role_word(role),

@@ -53,8 +53,9 @@ pub fn check(check: &Check, all: bool, apply: &str) -> Page {
     }
     for (name, irqs) in sorted(check.unmovable.iter().map(|of| (&of.interface, of.irq))) {
         let irqs = IrqSet::from_iter(irqs);
+        let (s, are) = (when(irqs.len() > 1, "s"), is(irqs.len()));
         page.text(format!(
-            "{name}: IRQs {irqs} are kernel-managed and cannot be moved."
+            "{name}: IRQ{s} {irqs} {are} kernel-managed and cannot be moved."
         ));
     }
     for change in &check.channels {

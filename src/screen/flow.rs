@@ -62,8 +62,12 @@ fn spread(flows: &Flows, page: &mut Page) {
     let (total, arrivals) = (count(flows.arrivals.len(), "flow"), flows.arrivals.iter());
     page.line(match flows.spread.first() {
         Some(most) => format!(
-            "{} of {total} arrive on CPU {}, queue {} of {}.",
-            most.flows, most.cpu, most.queue, most.interface
+            "{} of {total} {} on CPU {}, queue {} of {}.",
+            most.flows,
+            if most.flows == 1 { "arrives" } else { "arrive" },
+            most.cpu,
+            most.queue,
+            most.interface
         ),
         None => format!("{total}: none of their CPUs is known."),
     });

@@ -448,10 +448,12 @@ fn nothing_is_as_planned_where_nothing_is_seen() {
     };
     let functions = Copy::of("two-node");
     functions.remove("/sys/class/net");
+    let function = "/sys/bus/pci/devices/0000:81:00.0/class";
+    put(&functions.path("/"), function, "0x020000");
     std::fs::create_dir(functions.path("/sys/class/net")).unwrap();
     for (machine, missing) in [
         (&empty, no_interfaces),
-        (&functions, no_interfaces),
+        (&functions, "and 1 network function has no interface"),
         (&without("/sys/class/net"), "/sys/class/net does not exist"),
         (&without("/proc/irq"), "/proc/irq"),
     ] {
@@ -502,7 +504,7 @@ fn an_irq_number_from_8192_on_is_named() {
     let run = machine.nicpin(&["check"]);
     assert!(
         run.stdout
-            .contains("\nnic0: IRQs 9071 are kernel-managed and cannot be moved."),
+            .contains("\nnic0: IRQ 9071 is kernel-managed and cannot be moved."),
         "{}{}",
         run.stdout,
         run.stderr
@@ -520,7 +522,7 @@ fn vectors_that_cannot_be_moved_are_differences_to_strict() {
     assert_eq!(run.code, 0, "{}", run.stdout);
     assert!(
         run.stdout
-            .ends_with(" as planned.\nnic0: IRQs 36 are kernel-managed and cannot be moved.\n")
+            .ends_with(" as planned.\nnic0: IRQ 36 is kernel-managed and cannot be moved.\n")
     );
     let run = machine.nicpin(&["check", "--strict"]);
     assert_eq!(run.code, 2, "{}", run.stdout);

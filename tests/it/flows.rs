@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::ops::RangeInclusive;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -268,28 +269,29 @@ fn ports_arrive_where_they_were_asked_to() {
 #[test]
 fn connections_of_ss_are_counted_by_queue_and_cpu() {
     let machine = machine(&reported());
-    let mut lines = String::new();
-    for port in 40_001..=40_040 {
-        lines += &format!("ESTAB 0 0 10.0.0.2:5201 10.0.0.1:{port}\n\t cubic rto:204\n");
-    }
-    lines += "ESTAB 0 0 127.0.0.1:1 127.0.0.1:2\n";
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
-    command
-        .args(["flow", "nic0", "-", "--json", "--root"])
-        .arg(machine.path("/"));
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(lines.as_bytes())
-        .unwrap();
-    let output = child.wait_with_output().unwrap();
-    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let connections = |ports: RangeInclusive<u32>, format: &str| {
+        let mut lines = String::new();
+        for port in ports {
+            lines += &format!("ESTAB 0 0 10.0.0.2:5201 10.0.0.1:{port}\n\t cubic rto:204\n");
+        }
+        lines += "ESTAB 0 0 127.0.0.1:1 127.0.0.1:2\n";
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+        command
+            .args(["flow", "nic0", "-", "--format", format, "--root"])
+            .arg(machine.path("/"));
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(lines.as_bytes()).unwrap();
+        drop(input);
+        child.wait_with_output().unwrap().stdout
+    };
+    let one = String::from_utf8(connections(40_001..=40_001, "table")).unwrap();
+    assert!(one.starts_with("1 of 1 flow arrives on CPU "), "{one}");
+    let json: Value = serde_json::from_slice(&connections(40_001..=40_040, "json")).unwrap();
     assert_eq!(
         (json["arrivals"].as_array().unwrap().len(), &json["local"]),
         (40, &json!(1))

@@ -188,3 +188,12 @@ fn topics_are_explained() {
         run.stderr
     );
 }
+
+/// Topics are not all in one section.
+#[test]
+fn the_help_of_man_names_the_pages_of_topics() {
+    let help = nicpin(&["man", "--help"]).stdout;
+    for page in ["nicpin-states(7)", "nicpin-selectors(7)", "nicpin.toml(5)"] {
+        assert!(help.contains(page), "{page}: {help}");
+    }
+}

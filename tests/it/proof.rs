@@ -3,7 +3,7 @@
 use crate::screen::page::Screen;
 use crate::support::run::Copy;
 use nicpin::apply::{self, ApplyError, Options, Proof};
-use nicpin::machine::Selection;
+use nicpin::machine::{Role, Selection};
 use nicpin::policy::Policy;
 use nicpin::report::applied::{Applied, Evidence, VectorProof};
 use nicpin::root::Root;
@@ -145,6 +145,15 @@ fn a_vector_without_interrupts_proves_nothing_and_fails_nothing() {
     );
     assert!(
         text.contains("no traffic  nic0 rx 0,2-3, tx 0-3: no interrupts seen\n"),
+        "{text}"
+    );
+    // A single queue of a device with combined ones.
+    let mut one = applied.proof.unwrap_or_default();
+    one.retain(|vector| vector.irq == machine.rx(2).0);
+    one[0].role = Role::Combined;
+    let text = self::applied(&with_proof(&machine.done, one));
+    assert!(
+        text.contains("no traffic  nic0 queue 2: no interrupts seen\n"),
         "{text}"
     );
 }

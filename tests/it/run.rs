@@ -39,7 +39,7 @@ fn near_far_and_elsewhere() {
         said("dl980", &["eth2"]),
         str![[r"
 node    2, for eth2
-CPUs    80-87 (they take no interrupts, CPUs 16-23 do)
+CPUs    80-87 (without interrupts, which go to CPUs 16-23)
 memory  node 2 only
 
 "]]
@@ -48,7 +48,7 @@ memory  node 2 only
         said("dl980", &["--far", "--memory", "preferred", "eth2"]),
         str![[r"
 node    4, for eth2
-CPUs    32-39,96-103 (they take no interrupts)
+CPUs    32-39,96-103 (without interrupts)
 memory  node 4 preferred
 
 "]]
@@ -57,7 +57,7 @@ memory  node 4 preferred
         said("two-socket-mlx4", &["--memory=local", "eth2"]),
         str![[r"
 node    1, for eth2
-CPUs    6-11 (CPUs 6-11 of them take interrupts: fewer than half take none)
+CPUs    6-11 (interrupts go to more than half of them: CPUs 6-11)
 memory  the node of the CPU that it runs on
 
 "]]
@@ -76,7 +76,7 @@ memory  node 3 only
         said("four-node", &["--far", "nic4"]),
         str![[r"
 node    3, for nic4
-CPUs    12-15 (CPUs 12-15 of them take interrupts: fewer than half take none)
+CPUs    12-15 (interrupts go to more than half of them: CPUs 12-15)
 memory  node 3 only
 
 "]]
@@ -238,6 +238,14 @@ fn workers_are_those_of_the_plan() {
         }
     }
     assert!(seen.iter().all(|&count| count > 0), "{seen:?}");
+}
+
+#[test]
+fn a_single_cpu_is_no_plural() {
+    let mut host = machine(1, 2, 1, 2);
+    add(&mut host, "eth0", Some(0), 1);
+    let binding = bind(&host, "eth0", &BindingRequest::default());
+    assert_eq!(binding.why, "without interrupts, which go to CPU 1");
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub(super) fn near(
 pub(super) fn vectors_unreadable(missing: Option<&str>, vectors: &[UnknownVector]) -> String {
     match missing {
         Some(missing) => {
-            format!("its IRQs are unknown, because there is no {missing} below this root")
+            format!("the IRQs are unknown, because there is no {missing} below this root")
         }
         None => format!(
             "none of its queue IRQs can be read: their files in /proc/irq are absent, for {}",
