@@ -199,7 +199,7 @@ const LIQUIDIO: &str = "LiquidIO LiquidIO_VF";
 /// Drivers that give a vector the bare interface name, always or when they have but one.
 const BARE: &str = "8139cp 8139too alx amd-xgbe atlantic b44 be2net bcmgenet bgmac-enet bnx2 bnx2x cxgb3 \
     cxgb4 dwc-xlgmac e1000 e1000e enic fbnic fm10k gem ibmveth igb igbvf igc ixgbe ixgbevf macb mvneta mvpp2 \
-    ngbe ngbevf niu r8125 r8168 r8169 rtase sfc sfc_ef100 sfc_falcon sfc_siena tg3 tn40xx txgbe txgbevf vif \
+    ngbe ngbevf niu r8125 r8168 r8169 sfc sfc_ef100 sfc_falcon sfc_siena tg3 tn40xx txgbe txgbevf vif \
     vmxnet3";
 
 /// Names of drivers as in sysfs, a blank between two, and how they name their vectors. [`OTHERS`] are the drivers that
@@ -513,11 +513,12 @@ static TABLE: &[(&str, &[Row])] = &[
         "tsnep",
         &[
             both("{if}-txrx-{n}"),
-            both("{if}-mac").by(Plain), // with queue 0
+            both("{if}-mac").by(Shared), // with queue 0
         ],
     ),
     // Others.
-    ("rtase", &[both("{if}_int{n}")]),
+    // The first vector has no number, and queue 0.
+    ("rtase", &[both("{if}_int{n}"), both("{if}").by(Shared)]),
     (
         "niu",
         &[

@@ -52,6 +52,21 @@ fn every_driver_by_its_names() {
             vec!["e0-TxRx-0", "e0-TxRx-1", "e0"],
             vec!["98=Combined 0", "99=Combined 1", "100=Control"],
         ),
+        // The first vector, named otherwise, has queue 0.
+        (
+            "rtase",
+            2,
+            2,
+            vec!["e0", "e0_int1"],
+            vec!["98=Combined 0", "99=Combined 1"],
+        ),
+        (
+            "tsnep",
+            2,
+            2,
+            vec!["e0-mac", "e0-txrx-1"],
+            vec!["98=Combined 0", "99=Combined 1"],
+        ),
         (
             "igb",
             2,
