@@ -8,8 +8,9 @@ use serde::{Serialize, Serializer};
 use crate::cpuset::CpuSet;
 use crate::flow::ends::Flow;
 use crate::flow::toeplitz::{OR_XOR, input, toeplitz};
+use crate::machine::netdev::Direction;
 use crate::machine::rx_hash::{Filter, FilterTarget, Key, RssContext, RxHash};
-use crate::machine::{Interface, Machine, MaskFile, Role, SelectError, Selection};
+use crate::machine::{Interface, Machine, Role, SelectError, Selection};
 
 /// Toeplitz, of `ETH_RSS_HASH_*`.
 const TOEPLITZ: u8 = 1;
@@ -34,7 +35,7 @@ pub struct Arrival {
     pub irq: Option<u32>,
     /// The CPU that takes the IRQ.
     pub irq_cpu: Option<u32>,
-    /// The CPU that RPS hands the packets to; `None` if it is off for the queue or the CPU is unknown.
+    /// The CPU that RPS hands the packets to; `None` if it is off for the queue or leaves them, or the CPU is unknown.
     pub rps_cpu: Option<u32>,
     /// The CPU on which the stack processes the flow: that of RPS, of the NAPI thread, or of the IRQ.
     pub cpu: Option<u32>,
@@ -390,9 +391,15 @@ fn follow_queue(
     let Some(rx) = interface.rx_queues.iter().find(|rx| rx.index == queue) else {
         return unknown(format!("receive queue {queue} does not exist"));
     };
-    let Some(vector) = interface.vectors.iter().find(|vector| {
+    let own = interface.vectors.iter().find(|vector| {
         matches!(vector.role, Role::Combined | Role::Rx) && vector.queue == Some(queue)
-    }) else {
+    });
+    // One that serves several queues is known by the lowest.
+    let shared = || {
+        let irq = interface.netdev.as_ref()?.irq_of(Direction::Rx, queue)?;
+        interface.vector(irq)
+    };
+    let Some(vector) = own.or_else(shared) else {
         return unknown(format!("the IRQ of receive queue {queue} is not known"));
     };
     arrival.irq = Some(vector.irq);
@@ -407,25 +414,34 @@ fn follow_queue(
     };
     let mut cpu = only(cpus, &format!("IRQ {} may arrive", vector.irq))?;
     arrival.irq_cpu = Some(cpu);
-    let online = |mask: &MaskFile| mask.cpus.intersection(&machine.topology.online);
-    if interface.polling.threaded {
-        let thread = interface
-            .threads
-            .iter()
-            .find(|of| of.woken_by.is_some_and(|(irq, _)| irq == vector.irq));
+    let online = &machine.topology.online;
+    let thread = interface
+        .threads
+        .iter()
+        .find(|of| of.woken_by.is_some_and(|(irq, _)| irq == vector.irq));
+    // Threads of single queues do not show in the interface's switch.
+    if interface.polling.threaded || thread.is_some() {
         let what = format!("the NAPI thread of receive queue {queue}");
         let Some(thread) = thread else {
             return unknown(format!("{what} is not known"));
         };
-        cpu = only(&online(&thread.affinity), &format!("{what} may run"))?;
+        cpu = only(
+            &thread.affinity.cpus.intersection(online),
+            &format!("{what} may run"),
+        )?;
     }
-    let rps = rx.rps_cpus.as_ref().map(online).unwrap_or_default();
     if machine.flow_entries.is_some_and(|entries| entries > 0) && rx.rps_flow_cnt.unwrap_or(0) > 0 {
         return unknown("RFS sends it to the CPU where the application last read from it");
     }
-    if !rps.is_empty() {
-        cpu = rps_cpu(interface, facts, arrival, &rps)?;
-        arrival.rps_cpu = Some(cpu);
+    if let Some(rps) = rx
+        .rps_cpus
+        .as_ref()
+        .filter(|rps| rps.cpus.intersects(online))
+    {
+        let chosen = rps_cpu(interface, facts, arrival, &rps.cpus)?;
+        // RPS also counts the CPUs that are offline; packets for these stay where they are.
+        arrival.rps_cpu = Some(chosen).filter(|&cpu| online.contains(cpu));
+        cpu = arrival.rps_cpu.unwrap_or(cpu);
     }
     arrival.cpu = Some(cpu);
     Ok(())

@@ -217,6 +217,82 @@ fn rps_moves_a_flow() {
     );
 }
 
+/// The kernel counts a CPU of RPS that went offline, too, and leaves its packets where they are.
+#[test]
+fn rps_counts_cpus_that_went_offline() {
+    let machine = machine(&reported());
+    let ends = ["66.9.149.187:2794", "161.142.100.80:1766"];
+    let rps = "/sys/class/net/nic0/queues/rx-0/rps_cpus";
+    // 0x51ccc178 of 2^32 is the second of four CPUs.
+    for (mask, expected) in [
+        (
+            "0f\n",
+            "queue 0, IRQ 36, CPU 4; then RPS: CPU 1 (node 0, L3 of 0-1,3)\n",
+        ),
+        // Of 0, 1, 2 and 5 without 2.
+        (
+            "27\n",
+            "queue 0, IRQ 36, CPU 4; then RPS: CPU 1 (node 0, L3 of 0-1,3)\n",
+        ),
+        ("2c\n", "queue 0, IRQ 36, CPU 4 (node 1, L3 of 4-7)\n"),
+        ("04\n", "queue 0, IRQ 36, CPU 4 (node 1, L3 of 4-7)\n"),
+    ] {
+        machine.write("/sys/devices/system/cpu/online", "0-1,3-7\n");
+        machine.write(rps, mask);
+        let run = asked(&machine, &ends);
+        assert_eq!((run.code, run.stdout.as_str()), (0, expected), "{mask}");
+    }
+}
+
+/// One IRQ may serve several queues, as netlink reports; it is known by the lowest.
+#[test]
+fn a_queue_that_shares_its_irq_is_followed() {
+    let machine = machine(&reported());
+    let queues: Vec<_> = (0..4)
+        .map(|queue| json!({ "direction": "rx", "id": queue, "napi": 8193 + queue % 2 }))
+        .collect();
+    let napis = json!([{ "id": 8193, "irq": 36 }, { "id": 8194, "irq": 38 }]);
+    let netlink = json!({ "queues": queues, "napis": napis });
+    std::fs::create_dir_all(machine.path("/nicpin/netlink")).unwrap();
+    machine.write("/nicpin/netlink/nic0", &netlink.to_string());
+    // The machine without the vectors of queues 2 and 3.
+    let interrupts = machine.read("/proc/interrupts");
+    let rows = interrupts.split_inclusive('\n');
+    let rows =
+        rows.filter(|row| !row.contains("virtio1-input.2") && !row.contains("virtio1-input.3"));
+    machine.write("/proc/interrupts", &rows.collect::<String>());
+    let run = asked(&machine, &["199.92.111.2:14230", "65.69.140.83:4739"]);
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (0, "queue 2, IRQ 36, CPU 4 (node 1, L3 of 4-7)\n")
+    );
+}
+
+/// Since Linux 6.19 single NAPI instances can be threaded, which the interface's `threaded` does not show.
+#[test]
+fn the_thread_of_one_queue_is_followed() {
+    let machine = machine(&reported());
+    let netlink = json!({
+        "queues": [{ "direction": "rx", "id": 0, "napi": 8193 }],
+        "napis": [{ "id": 8193, "irq": 36, "pid": 612 }],
+    });
+    for (file, answer) in [
+        ("netlink", netlink),
+        (
+            "threads",
+            json!([{ "pid": 612, "napi": 8193, "affinity": "40" }]),
+        ),
+    ] {
+        std::fs::create_dir_all(machine.path(&format!("/nicpin/{file}"))).unwrap();
+        machine.write(&format!("/nicpin/{file}/nic0"), &answer.to_string());
+    }
+    let run = asked(&machine, &["66.9.149.187:2794", "161.142.100.80:1766"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains("CPU 6 (node 1"), "{}", run.stdout);
+    let other = asked(&machine, &["199.92.111.2:14230", "65.69.140.83:4739"]);
+    assert_eq!(other.stdout, "queue 2, IRQ 40, CPU 6 (node 1, L3 of 4-7)\n");
+}
+
 /// What is recorded answers on another machine.
 #[test]
 fn a_capture_answers_as_the_machine() {
