@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 use serde::{Serialize, Serializer};
 
 use crate::cpuset::CpuSet;
-use crate::flow::ends::Flow;
+use crate::flow::ends::{Flow, Protocol};
 use crate::flow::toeplitz::{OR_XOR, input, toeplitz};
 use crate::machine::netdev::Direction;
 use crate::machine::rx_hash::{Filter, FilterTarget, Key, RssContext, RxHash};
@@ -213,6 +213,15 @@ fn choose_queue(
     if arrival.queue.is_some() {
         return Ok(());
     }
+    let is_tcp = arrival.flow.protocol == Protocol::Tcp;
+    if is_tcp && arrival.filter.is_none() && facts.ntuple != Some(true) {
+        let driver = interface.driver.as_deref();
+        if let Some(driver) = driver.filter(|driver| STEERS_TCP.contains(driver)) {
+            return unknown(format!(
+                "{driver} sends a TCP flow to the queue that last sent for it, unless ntuple filters are on"
+            ));
+        }
+    }
     let Some(RssContext { table, .. }) = facts.contexts.get(&context) else {
         return match arrival.filter {
             Some(location) => unknown(format!(
@@ -354,6 +363,9 @@ const SYSTEM_KEY: [&str; 2] = ["igb", "e1000e"];
 /// Drivers that mark a hash of addresses and ports as such for the stack (`PKT_HASH_TYPE_L4`); otherwise the kernel
 /// computes its own.
 const MARKS_L4: [&str; 3] = ["ixgbe", "virtio_net", "mlx5_core"];
+/// Drivers that send a TCP flow to the queue with the number of the one that sends for it (`ixgbe_atr`, `i40e_atr`): they
+/// tell the device at its SYN and at every twentieth packet or so that is sent.
+const STEERS_TCP: [&str; 2] = ["ixgbe", "i40e"];
 
 /// Why a driver's hash does not follow from what it reports. `virtio_net` sends its key one byte late from 6.15 to 6.18,
 /// and in some releases of 6.12, too: the structure that it sends has a byte of padding before it. `mlx5_core` has always

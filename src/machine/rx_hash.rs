@@ -133,6 +133,8 @@ pub struct RxHash {
     pub fields: BTreeMap<FlowKind, u32>,
     /// Whether the device's hash is given to the stack (`receive-hashing`); `None` if that is not reported.
     pub to_stack: Option<bool>,
+    /// Whether ntuple filters are on; `None` if that is not reported.
+    pub ntuple: Option<bool>,
     /// The number of ntuple filters; `None` if it could not be read.
     pub filter_count: Option<u32>,
     /// The filters, in the order in which they are tried. They hold addresses, so captures have their number only.

@@ -297,15 +297,18 @@ fn ask(interface: &str, found: RxHash) -> RxHash {
         };
         (!context.table.is_empty()).then_some((number, context))
     };
+    let is_on = |feature| {
+        let (on, _) = ioctls::get_feature(interface, feature).ok()?;
+        Some(on)
+    };
     RxHash {
         contexts: once(0).chain(named).filter_map(context).collect(),
         fields: FlowKind::ALL
             .iter()
             .filter_map(|&(kind, number)| Some((kind, ioctls::get_fields(interface, number).ok()?)))
             .collect(),
-        to_stack: ioctls::get_feature(interface, RX_HASH)
-            .ok()
-            .map(|(on, _)| on),
+        to_stack: is_on(RX_HASH),
+        ntuple: is_on(NTUPLE),
         filter_count,
         filters,
         ..found

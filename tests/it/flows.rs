@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::run::{Copy, Run};
 use nicpin::flow::{Flow, Protocol, arrival};
+use nicpin::machine::Machine;
 use nicpin::machine::rx_hash::{Filter, FilterTarget, FlowKind};
 
 /// The key of the RSS specification's test values.
@@ -599,7 +600,13 @@ fn hashes_that_differ_from_what_is_reported_are_unknown() {
             (7, 3),
             Some("devices of ena compute Toeplitz otherwise than it is defined"),
         ),
-        ("ixgbe", (6, 1), None),
+        ("igb", (6, 1), None),
+        (
+            "ixgbe",
+            (7, 3),
+            Some("ixgbe sends a TCP flow to the queue that last sent for it, unless ntuple"),
+        ),
+        ("i40e", (7, 3), Some("i40e sends a TCP flow to the queue")),
     ] {
         machine.interfaces[at].driver = Some(driver.to_owned());
         machine.interfaces[at].rx_hash.as_mut().unwrap().release = Some(release);
@@ -616,6 +623,30 @@ fn hashes_that_differ_from_what_is_reported_are_unknown() {
                 .starts_with(expected.unwrap_or_default())
         );
     }
+}
+
+/// Drivers that steer TCP by what they send leave UDP to the hash, and TCP, too, where ntuple filters are on.
+#[test]
+fn udp_is_hashed_where_the_driver_steers_tcp() {
+    let copy = machine(&reported());
+    let root = nicpin::root::Root::open(&copy.path("/")).unwrap();
+    let mut machine = nicpin::read::machine(&root, nicpin::read::Wants::EVERYTHING).unwrap();
+    let mut nics = machine.interfaces.iter_mut();
+    let nic = nics.find(|nic| nic.name == "nic0").unwrap();
+    nic.driver = Some("ixgbe".to_owned());
+    let end = |port| ([10, 0, 0, 1], port).into();
+    let is_known = |protocol, ntuple| {
+        let mut nic = nic.clone();
+        let facts = nic.rx_hash.as_mut().unwrap();
+        facts.ntuple = ntuple;
+        let flow = Flow::new(protocol, end(1), end(2));
+        let arrival = arrival(&Machine::default(), &nic, &flow);
+        arrival.queue.is_some()
+    };
+    assert!(!is_known(Protocol::Tcp, Some(false)));
+    assert!(!is_known(Protocol::Tcp, None));
+    assert!(is_known(Protocol::Tcp, Some(true)));
+    assert!(is_known(Protocol::Udp, Some(false)));
 }
 
 /// `measure` counts connections by the CPU that they arrive on and by the node of their process.
