@@ -12,6 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Error, Result, ensure};
 use nix::errno::Errno;
 
+use nicpin::machine::Machine;
 use nicpin::read::interrupts::{INTERRUPTS, without_counts};
 use nicpin::read::{Wants, others, topology};
 use nicpin::root::archive::SCHEMA;
@@ -26,6 +27,8 @@ const TRIES: usize = 3;
 /// A captured machine.
 pub struct Capture {
     root: Root,
+    /// What was read of it; nothing if nicpin cannot read it.
+    machine: Machine,
     /// What the capture holds.
     pub tree: Tree,
     /// Files and directories that this user may not read; they are missing in the capture.
@@ -34,8 +37,6 @@ pub struct Capture {
     pub unreadable: Option<String>,
     /// What was changed so that the machine cannot be identified, a line each.
     pub redacted: Vec<String>,
-    /// The number of interfaces.
-    pub interfaces: usize,
 }
 
 /// Reading the capture gives another machine, or the record has two entries for one path.
@@ -86,10 +87,8 @@ impl Capture {
         Ok(Self {
             tree,
             refused: record.refused.into_iter().collect(),
-            interfaces: machine
-                .as_ref()
-                .map_or(0, |machine| machine.interfaces.len()),
-            unreadable: machine.err(),
+            unreadable: machine.as_ref().err().cloned(),
+            machine: machine.unwrap_or_default(),
             redacted: Vec::new(),
             root,
         })
@@ -97,7 +96,7 @@ impl Capture {
 
     /// Removes what could identify the machine. `names`: also the names of interfaces and of the host.
     pub fn redact(&mut self, names: bool) -> Result<()> {
-        (self.tree, self.redacted) = redact::redact(&self.tree, &self.root, names)?;
+        (self.tree, self.redacted) = redact::redact(&self.tree, &self.root, &self.machine, names)?;
         Ok(())
     }
 
@@ -114,6 +113,11 @@ impl Capture {
         lines += &format!("unix-time {}\n", now.unwrap_or_default().as_secs());
         self.tree.append(ABOUT, &lines);
         Ok(())
+    }
+
+    /// The number of interfaces.
+    pub fn interfaces(&self) -> usize {
+        self.machine.interfaces.len()
     }
 
     /// The number of files and links.

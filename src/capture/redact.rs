@@ -1,5 +1,5 @@
 //! Removes what could identify a machine: hardware and IP addresses, GUIDs, host names, serial numbers, comments, the names
-//! of cgroups, and the places of a site's scripts; on request also the names that a site gives to interfaces and its host.
+//! of cgroups and units, and the places of a site's scripts; on request also the names that a site gives to interfaces and its host.
 //!
 //! Reading a machine does not open most of the files that hold them. This is a second safeguard: files about identity
 //! are left out even if they were read, and addresses are replaced in names and texts (`identity.rs`).
@@ -7,14 +7,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use itertools::Itertools as _;
+use serde_json::Value;
 
 use crate::capture::identity::StandIns;
-use nicpin::machine::OtherTools;
 use nicpin::machine::interface::natural;
 use nicpin::machine::setting::NET;
+use nicpin::machine::{Machine, OtherTools};
 use nicpin::policy::without_comments;
 use nicpin::read::cgroups::CGROUPS;
-use nicpin::read::interrupts::INTERRUPTS;
+use nicpin::read::interrupts::{INTERRUPTS, Interrupts, parse};
+use nicpin::read::names::Numbering::Plain;
+use nicpin::read::names::classify;
 use nicpin::read::netlink::ALTNAMES;
 use nicpin::read::tools::RECORDED;
 use nicpin::root::Root;
@@ -23,6 +27,8 @@ use nicpin::root::tree::{Tree, TreeFile};
 
 /// The directories that hold a file or directory for each interface, beside those named `net`.
 const BY_INTERFACE: [&str; 3] = ["/nicpin/ethtool", "/nicpin/netlink", "/nicpin/threads"];
+/// The lengths to which drivers cut the names of their handlers: cut to less, these would not be read as cut.
+const CUT_LENGTHS: [usize; 2] = [15, 17];
 /// The kernel's `IFNAMSIZ`, without the NUL.
 const MAX_NAME: usize = 15;
 /// Where a site keeps its policy.
@@ -54,10 +60,16 @@ const IDENTITY: [&str; 20] = [
     "vpd",
 ];
 
-/// Removes from a tree what could identify the machine. `root` is that machine; `names`: also the names of interfaces and
-/// of the host. Also returns what was changed, a line each, for the user and not for the capture.
-pub fn redact(tree: &Tree, root: &Root, names: bool) -> Result<(Tree, Vec<String>)> {
-    let names = Names::of(tree, root, names)?;
+/// Removes from a tree what could identify the machine, which `root` is. `names`: also the names of interfaces and of
+/// the host; `machine` is what was read of it. Also returns what was changed, a line each, for the user and not for the
+/// capture.
+pub fn redact(
+    tree: &Tree,
+    root: &Root,
+    machine: &Machine,
+    names: bool,
+) -> Result<(Tree, Vec<String>)> {
+    let names = Names::of(tree, root, machine, names)?;
     let mut changes = Vec::new();
     if names.cgroups.iter().any(|(name, other)| name != other) {
         let last = names.cgroups.len();
@@ -175,10 +187,7 @@ struct Names {
 
 impl Names {
     /// Of a machine; `all`: also of its interfaces and host.
-    fn of(tree: &Tree, root: &Root, all: bool) -> Result<Self> {
-        let mut interfaces = tree.list(NET).unwrap_or_default();
-        interfaces.sort_by_key(|name| natural(name));
-        interfaces.retain(|_| all);
+    fn of(tree: &Tree, root: &Root, machine: &Machine, all: bool) -> Result<Self> {
         let host = root.read_opt("/proc/sys/kernel/hostname")?;
         let host = host.as_deref().filter(|_| all).unwrap_or_default().trim();
         let short = host.split('.').next().unwrap_or_default();
@@ -191,10 +200,11 @@ impl Names {
             .collect();
         let cgroups = (1..).zip(cgroups);
         Ok(Self {
-            interfaces: (0..)
-                .zip(interfaces)
-                .map(|(number, name)| (name, format!("if{number}")))
-                .collect(),
+            interfaces: if all {
+                interfaces(tree, machine)
+            } else {
+                BTreeMap::new()
+            },
             // A name of one or two letters is in other words, too.
             host: hosts
                 .filter(|name| name.len() > 2)
@@ -210,7 +220,9 @@ impl Names {
     fn in_path(&self, path: &str) -> String {
         let (mut done, mut above) = (String::new(), "");
         for (at, name) in path.split('/').enumerate() {
-            let of_interfaces = above == "net" || BY_INTERFACE.contains(&&*done);
+            // Below the `net` of `/proc` are settings of the kernel.
+            let of_interfaces =
+                above == "net" && !done.starts_with("/proc/") || BY_INTERFACE.contains(&&*done);
             let mut relations = ["lower_", "upper_"].into_iter();
             let relation = relations.find(|relation| name.starts_with(relation));
             let before = relation.unwrap_or_default();
@@ -221,8 +233,7 @@ impl Names {
                 shown => shown.filter(|_| of_interfaces || relation.is_some()),
             };
             let slash = if at > 0 { "/" } else { "" };
-            done =
-                done + slash + before + &shown.map_or_else(|| self.without_host(own), Clone::clone);
+            done = done + slash + before + shown.map_or(own, |shown| shown);
             above = name;
         }
         done
@@ -242,7 +253,10 @@ impl Names {
                 text.split_inclusive('\n').map(line).collect()
             }
             _ if path.ends_with("/actions") => self.in_words(text),
-            _ if path == RECORDED || path.starts_with("/etc/") => self.without_host(text),
+            RECORDED => match serde_json::from_str(text) {
+                Ok(found) => self.in_json(found).to_string(),
+                Err(_) => text.to_owned(),
+            },
             _ => text.to_owned(),
         }
     }
@@ -285,12 +299,74 @@ impl Names {
         done
     }
 
+    /// Replaces the host in texts, and not in keys, which may be its name.
+    fn in_json(&self, found: Value) -> Value {
+        match found {
+            Value::String(text) => self.without_host(&text).into(),
+            Value::Array(all) => all.into_iter().map(|found| self.in_json(found)).collect(),
+            Value::Object(all) => {
+                let all = all.into_iter();
+                all.map(|(key, found)| (key, self.in_json(found))).collect()
+            }
+            other => other,
+        }
+    }
+
     fn without_host(&self, text: &str) -> String {
         self.host
             .iter()
             .rev()
             .fold(text.to_owned(), |text, host| text.replace(host, "host"))
     }
+}
+
+/// The names of interfaces, with what replaces each: first those that there are now, then others that only handlers have.
+/// Handlers keep the name that an interface had, and interfaces in containers are in no other place.
+fn interfaces(tree: &Tree, machine: &Machine) -> BTreeMap<String, String> {
+    let listed = tree.file(INTERRUPTS).ok();
+    let listed = listed.and_then(|file| parse(&mut file.text.as_bytes()).ok());
+    let listed = listed.unwrap_or_default();
+    let handlers = handlers(machine, &listed);
+    let named = |(driver, handler): &(Option<&str>, &str)| {
+        let named = classify(*driver, handler)?;
+        // Where the driver is unknown, a name alone may be that of any device.
+        let name = named
+            .interface
+            .filter(|_| driver.is_some() || named.numbering != Plain)?;
+        Some((natural(name), name.to_owned()))
+    };
+    let now = tree.list(NET).unwrap_or_default().into_iter();
+    let now = now.sorted_by_key(|name| natural(name));
+    let others: BTreeSet<_> = handlers.iter().filter_map(named).collect();
+    let all = now.chain(others.into_iter().map(|(_, name)| name)).unique();
+    let other = |(number, name): (usize, String)| {
+        let is_cut = |(_, handler): &(_, &str)| {
+            handler.starts_with(&name) && CUT_LENGTHS.contains(&handler.len())
+        };
+        let length = if handlers.iter().any(is_cut) {
+            name.len()
+        } else {
+            0
+        };
+        // Not with zeros, which would make it look like an address.
+        let other = format!("{:x<length$}", format!("if{number}"));
+        (name, other)
+    };
+    all.enumerate().map(other).collect()
+}
+
+/// The names of the machine's handlers, each with the driver of its interface, if that is known.
+fn handlers<'a>(machine: &'a Machine, listed: &'a Interrupts) -> Vec<(Option<&'a str>, &'a str)> {
+    let known = machine.interfaces.iter().flat_map(|interface| {
+        let unknown = interface.unknown_vectors.iter();
+        let unknown = unknown.chain(&interface.vanished_vectors);
+        let vectors = interface.vectors.iter().map(|vector| &vector.action);
+        let handlers = vectors.chain(unknown.map(|vector| &vector.action));
+        let driver = interface.driver.as_deref();
+        handlers.flat_map(move |handlers| handlers.split(", ").map(move |name| (driver, name)))
+    });
+    let listed = listed.values().flatten().map(|name| (None, &**name));
+    known.chain(listed).collect()
 }
 
 fn below_cgroups(path: &str) -> Option<&str> {

@@ -47,7 +47,7 @@ pub fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result<Exit> 
     if let Some(path) = &args.output {
         write_file(path, &bytes, args.force)?;
         let numbers = [
-            count(capture.interfaces, "interface"),
+            count(capture.interfaces(), "interface"),
             count(capture.files(), "file"),
             count(bytes.len(), "byte"),
         ];

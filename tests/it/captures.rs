@@ -414,7 +414,6 @@ fn names_are_replaced_on_request() {
             .replace("nic1", "if1")
             .replace("db7.link", "host.link")
     };
-    let json = |root: &Path| without_identity(&plan(root, "json"));
     assert_eq!(json(&captured.file()), same(&json(&top)));
     // A pattern would match other names.
     put(
@@ -437,6 +436,86 @@ fn names_are_replaced_on_request() {
         top.to_str().unwrap(),
     ]);
     assert_eq!(both.code, 64);
+}
+
+/// A host or an interface may have the name of something of the kernel, or of a key of what is recorded.
+#[test]
+fn names_that_others_have_too_stay_there() {
+    for host in ["node1", "cpu", "file.example.org"] {
+        let machine = identified();
+        let top = machine.path("/");
+        put(&top, "/proc/sys/kernel/hostname", host);
+        put(&top, "/proc/sys/net/core/rps_sock_flow_entries", "4096");
+        put(&top, "/etc/default/irqbalance", "IRQBALANCE_ARGS=");
+        put(
+            &top,
+            "/sys/devices/virtual/net/core/uevent",
+            "INTERFACE=core",
+        );
+        symlink(
+            "../../devices/virtual/net/core",
+            machine.path("/sys/class/net/core"),
+        )
+        .unwrap();
+        let captured = Captured::with(&top, &["--redact-names"]);
+        assert!(!captured.text().contains("INTERFACE=core"));
+        // `core` is the first of them.
+        let same = json(&top).replace("nic0", "if1").replace("nic1", "if2");
+        assert_eq!(json(&captured.file()), same, "{host}");
+    }
+}
+
+/// Handlers keep the name that an interface had when its driver asked for them, and are all that is seen of interfaces in
+/// containers.
+#[test]
+fn names_that_only_handlers_have_are_replaced_on_request() {
+    let machine = Copy::of("tg3-and-ixgbe");
+    let interrupts = machine.read("/proc/interrupts").replace("p6p1", "acme-b");
+    let row = interrupts.lines().find(|row| row.contains("acme-b-TxRx-0"));
+    let foreign = row
+        .unwrap()
+        .replace(" 53:", "153:")
+        .replace("acme-b", "acme9");
+    machine.write(
+        "/proc/interrupts",
+        &interrupts.replacen("NMI:", &format!("{foreign}\nNMI:"), 1),
+    );
+    assert!(machine.read("/proc/interrupts").contains("acme9-TxRx-0"));
+    let top = machine.path("/");
+    let captured = Captured::with(&top, &["--redact-names"]);
+    assert!(!captured.text().contains("acme"));
+    let same = json(&top)
+        .replace("em1", "if0")
+        .replace("p6p1", "if1")
+        .replace("acme-b", "if3");
+    assert_eq!(json(&captured.file()), same);
+    // A capture of the capture has nothing more to replace.
+    let again = Captured::with(&captured.file(), &["--redact-names"]);
+    assert_eq!(again.bytes(), captured.bytes());
+}
+
+/// What is cut is known by its length.
+#[test]
+fn names_that_a_driver_cut_are_replaced_by_others_as_long() {
+    let mut machine = MachineSpec::new(&["0-7"]);
+    let (name, bus) = ("enp129s0f0np0", "pci0000:00/0000:00:1c.4");
+    let names = ["t", "r", "r", "r", "r"].map(|way| format!("{name}-{way}"));
+    let card = Card::new("tg3", bus, "0000:02:00.0", 0, "5.0 GT/s PCIe", 1)
+        .port(Port::new(name, 1000, 4, 1))
+        .vectors(48, names, &[], &[0]);
+    machine.cards.push(card);
+    let dir = temporary();
+    machine.write(dir.path());
+    let captured = Captured::with(dir.path(), &["--redact-names"]);
+    let plan = json(dir.path());
+    assert!(plan.contains("\"role\": \"rx\""), "{plan}");
+    assert_eq!(json(&captured.file()), plan.replace(name, "if0xxxxxxxxxx"));
+    let again = Captured::with(&captured.file(), &["--redact-names"]);
+    assert_eq!(again.bytes(), captured.bytes());
+}
+
+fn json(root: &Path) -> String {
+    without_identity(&plan(root, "json"))
 }
 
 #[test]
