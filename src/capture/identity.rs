@@ -139,8 +139,18 @@ impl StandIns {
 
     /// The text with everything replaced that could identify the machine.
     pub fn hide(&self, text: &str) -> String {
+        self.hide_kinds(text, |_| true)
+    }
+
+    /// As [`hide`](Self::hide), but IP addresses stay: a version may have four numbers, too.
+    pub fn hide_all_but_ips(&self, text: &str) -> String {
+        self.hide_kinds(text, |kind| !matches!(kind, Ip(_)))
+    }
+
+    fn hide_kinds(&self, text: &str, wanted: impl Fn(Kind) -> bool) -> String {
         let (mut hidden, mut plain) = (String::with_capacity(text.len()), 0);
-        for (place, kind) in find_all(text, |digits| self.known(&bare(digits)).is_some()) {
+        let found = find_all(text, |digits| self.known(&bare(digits)).is_some()).into_iter();
+        for (place, kind) in found.filter(|(_, kind)| wanted(*kind)) {
             hidden.push_str(&text[plain..place.start]);
             plain = place.end;
             let address = &text[place];

@@ -35,6 +35,8 @@ const MAX_NAME: usize = 15;
 pub const POLICY: &str = "/etc/nicpin.toml";
 /// The policy script of irqbalance in a capture.
 const SCRIPT_PLACE: &str = "/left-out/policyscript";
+/// A unit of a site's policy in a capture.
+const UNIT: &str = "left-out.service";
 
 /// Files that identify a machine, by the last component of their path.
 const IDENTITY: [&str; 20] = [
@@ -105,6 +107,7 @@ pub fn redact(
                         changes.push(left_out("it is not a policy"));
                         continue;
                     };
+                    let bare = without_units(&bare, &mut changes);
                     let Some(bare) = names.in_policy(&bare) else {
                         changes.push(left_out("it has patterns of names"));
                         continue;
@@ -114,7 +117,12 @@ pub fn redact(
                     text = without_script(&text, &mut changes).map_or(text, Into::into);
                 }
                 let shown = names.in_text(path, &text);
-                let hidden = stand_ins.hide(&shown);
+                let is_driver = path.starts_with("/nicpin/") && name == "driver";
+                let hidden = if is_driver {
+                    stand_ins.hide_all_but_ips(&shown)
+                } else {
+                    stand_ins.hide(&shown)
+                };
                 if hidden != shown {
                     changes.push(format!(
                         "{path} has addresses in it; the capture has others"
@@ -172,6 +180,22 @@ fn without_script(found: &str, changes: &mut Vec<String>) -> Option<String> {
         "irqbalance's policy script is {SCRIPT_PLACE} in the capture"
     ));
     serde_json::to_string(&tools).ok()
+}
+
+/// A policy without comments, where every unit has the same name.
+fn without_units(policy: &str, changes: &mut Vec<String>) -> String {
+    let line = |line: &str| match line.split_once("unit:") {
+        Some((before, _)) => {
+            let quote = before.chars().next_back().unwrap_or('"');
+            format!("{before}unit:{UNIT}{quote}\n")
+        }
+        None => line.to_owned(),
+    };
+    let other: String = policy.split_inclusive('\n').map(line).collect();
+    if other != policy {
+        changes.push(format!("units in {POLICY} are {UNIT} in the capture"));
+    }
+    other
 }
 
 /// The names that a site gives, and what replaces them: the same name everywhere, in the same order, so that the capture

@@ -130,6 +130,36 @@ fn the_policy_file_is_captured_without_its_comments() {
     assert!(!captured.text().contains("db7"));
 }
 
+/// What a service is called says what a site does.
+#[test]
+fn units_in_the_policy_are_replaced() {
+    let machine = Copy::of("two-node");
+    let policy = "[defaults]\nnear = 'unit:acme-billing.service'\n\
+                  [[rule]]\nmatch = { name = \"nic1\" }\nset = { near = 'unit:acme\\x2dnames.slice' }\n";
+    put(&machine.path("/"), "/etc/nicpin.toml", policy);
+    for args in [&[][..], &["--redact-names"]] {
+        let captured = Captured::with(&machine.path("/"), args);
+        assert!(!captured.text().contains("acme"), "{args:?}");
+        assert_eq!(
+            captured.run.stderr,
+            "nicpin: units in /etc/nicpin.toml are left-out.service in the capture\n"
+        );
+        let planned = plan(&captured.file(), "table");
+        assert!(planned.contains("unit:left-out.service"), "{planned}");
+    }
+}
+
+/// Versions of drivers and firmware may look like IP addresses.
+#[test]
+fn versions_are_no_addresses() {
+    let machine = Copy::of("two-node");
+    let driver = r#"{"version":"6.12.0","firmware":"218.0.219.13/pkg 218.0.219.13"}"#;
+    put(&machine.path("/"), "/nicpin/ethtool/nic0/driver", driver);
+    let captured = Captured::of(&machine.path("/"));
+    assert_eq!(captured.run.stderr, "");
+    assert!(captured.text().contains("218.0.219.13/pkg 218.0.219.13"));
+}
+
 /// A machine with every kind of identity, in the kernel's files.
 fn identified() -> Copy {
     let machine = Copy::of("two-node");
