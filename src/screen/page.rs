@@ -149,12 +149,7 @@ impl Page {
 
     /// A sentence on every measure that the plan changes: those of the objective in its order, then others. None if there
     /// is none. `interfaces`: what it changes for each of them.
-    pub(crate) fn gain<'a>(
-        &mut self,
-        now: &Score,
-        planned: &Score,
-        interfaces: impl Iterator<Item = &'a Change> + Clone,
-    ) {
+    pub(crate) fn gain(&mut self, now: &Score, planned: &Score, interfaces: &[&Change]) {
         let both = [now, planned];
         let local = both.map(|score| Some((score.local? * 100.0).floor()));
         let isolated = both.map(|score| Some(score.on_isolated));
@@ -165,7 +160,7 @@ impl Page {
             change(measure.what, both, "", false)
         });
         let steering = OF_STEERING.map(|what| {
-            let changes = interfaces.clone().filter(|one| one.measure == what);
+            let changes = interfaces.iter().filter(|one| one.measure == what);
             let now = changes.clone().map(|one| one.now).sum::<u64>();
             change(
                 what,

@@ -72,7 +72,7 @@ pub fn plan(plan: &Plan, detail: Detail, masks: bool, apply: &str) -> Page {
         let [file, change] = written(&write.path, &write.current, &write.value);
         page.text(format!("{file}: {change} ({}).", write.why));
     }
-    page.gain(&plan.score_now, &plan.score, [].iter());
+    page.gain(&plan.score_now, &plan.score, &[]);
     let of_interfaces = plan.interfaces.iter().map(|one| (&*one.name, &*one.notes));
     page.notes(of_interfaces.chain([("", &*plan.notes)]));
     let more = match detail {

@@ -49,7 +49,7 @@ pub fn status(status: &Status, detail: Detail, apply: &str) -> Page {
     table(&mut page, status, most(MOST_INTERFACES));
     if status.differ > 0 {
         let changes = status.interfaces.iter().flat_map(|one| &one.changes);
-        page.gain(&status.score_now, &status.score, changes);
+        page.gain(&status.score_now, &status.score, &changes.collect_vec());
     }
     page.line("");
     if !is_summary {
