@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::support::run::{Copy, good, words};
 use crate::support::tree::put;
+use crate::support::trial::watched_to_the_end;
 use nicpin::apply::{self, Options};
 use nicpin::machine::Selection;
 use nicpin::policy::Policy;
@@ -131,6 +132,33 @@ fn a_restarted_irqbalance_gets_the_bans_again_and_keeps_its_own() {
     let text = good(&machine, &["restore"]);
     assert!(!text.contains("irqbalance"), "{text}");
     assert_eq!(banned(&machine), set(&[36, 37]));
+}
+
+#[test]
+fn a_restarted_irqbalance_gets_the_bans_of_all_interfaces() {
+    let machine = machine(611, &[]);
+    good(&machine, &["apply"]);
+    restart(&machine, 9999, &[]);
+    good(&machine, &["apply", "nic0"]);
+    assert_eq!(banned(&machine), set(&PLANNED));
+    good(&machine, &["restore"]);
+    assert_eq!(banned(&machine), set(&[]));
+}
+
+/// The trial holds the record of the bans, to restore it.
+#[test]
+fn a_trial_after_an_apply_with_bans_can_be_confirmed_and_ends_by_itself() {
+    let machine = machine(611, &[]);
+    good(&machine, &["apply"]);
+    let (applied, bans) = (machine.texts(), machine.read("/run/nicpin/irqbalance.json"));
+    good(&machine, &["apply", "--scope", "remote", "--try", "1"]);
+    watched_to_the_end(&machine);
+    let restored = (machine.texts(), machine.read("/run/nicpin/irqbalance.json"));
+    assert_eq!(restored, (applied, bans));
+    good(&machine, &["apply", "--scope", "remote", "--try", "3600"]);
+    good(&machine, &["confirm"]);
+    watched_to_the_end(&machine);
+    good(&machine, &["check", "--scope", "remote"]);
 }
 
 /// IRQ 36 now belongs to a disk: irqbalance balances it again.
