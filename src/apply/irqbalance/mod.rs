@@ -246,11 +246,13 @@ fn ban(
     balancer: &IrqbalancePlan,
     daemon: &Daemon<'_>,
 ) -> Result<bool, Failure> {
-    let planned: BTreeSet<u32> = balancer.irqs.iter().copied().collect();
     let mut record = IrqbalanceRecord::load(root)?;
     record.set_process(root, balancer.pid);
     // IRQ numbers that belong to other vectors by now are not nicpin's to ban.
     let stale = record.remove_stale(machine);
+    // A restarted irqbalance has lost the bans of interfaces that this plan is not about, too.
+    let planned = record.planned.keys().chain(&balancer.irqs);
+    let planned: BTreeSet<u32> = planned.copied().collect();
     let expected = &planned | &record.banned;
     let now = daemon.setup(&expected)?.banned;
     let list = &(&now - &stale) | &planned;
