@@ -14,7 +14,7 @@ use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::setting::{NET, queue_files};
 use crate::machine::{Channels, Machine, Rss, Setting, SettingValue};
 use crate::plan::Write;
-use crate::read::{self, Wants};
+use crate::read;
 use crate::report::outcome::{ChannelOutcome, WriteResult};
 use crate::report::restored::{Restored, ToRestore};
 use crate::root::{FileError, Root, errno_of};
@@ -102,7 +102,7 @@ pub(crate) fn settings_to_restore(
 /// The current settings; an error if the directories that should have recorded ones are absent as a whole. That is a
 /// container or an unmounted file system, not a device that was removed.
 fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
-    let machine = read::settings(root, Wants::default())?;
+    let machine = read::settings(root)?;
     let has = |kind: &str| texts.keys().any(|key| key.contains(kind));
     let missing = machine.missing().filter(|_| has(" vector "));
     let no_interfaces = has(" port ") && !root.is_there(NET)?;

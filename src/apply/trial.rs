@@ -21,7 +21,7 @@ use crate::apply::state::{StateError, StateFile};
 use crate::machine::Machine;
 use crate::machine::wording::count;
 use crate::plan::Plan;
-use crate::read::{self, Wants};
+use crate::read;
 use crate::report::outcome::IrqbalanceOutcome;
 use crate::report::restored::Restored;
 use crate::root::Root;
@@ -154,7 +154,7 @@ impl Trial {
         let irqbalance_changed = || IrqbalanceRecord::load(root).map_or(true, |now| now != *before);
         // Confirm a trial whose machine cannot be read: the user wants to keep it.
         let settings_changed = || {
-            let machine = read::settings(root, Wants::default());
+            let machine = read::settings(root);
             machine.map_or(true, |machine| differs(settings, &machine))
         };
         settings.is_empty() || irqbalance_changed() || settings_changed()

@@ -95,24 +95,14 @@ fn read_interface(net: &Dir, name: &str, link: &Dir, wants: Wants) -> Result<Opt
     let mut interface = Interface {
         name: name.to_owned(),
         driver: read_driver(link)?,
-        mtu: net.read_as("mtu", number)?,
         in_other_namespace: !ethtool::is_same(root, name)?,
-        device: read_device(link, bus.as_deref())?,
+        device: read_device(link, bus.as_deref(), wants)?,
         port: net.read_as("dev_port", number::<u16>)?.unwrap_or(0).into(),
-        link: read_link_state(net)?,
-        speed_mbps: read_speed(net)?,
-        // Each is absent on kernels older than the setting.
         polling: Polling {
             threaded: net
                 .read_as("threaded", number::<u32>)?
                 .is_some_and(|mode| mode > 0),
-            gro_flush_timeout: net
-                .read_as("gro_flush_timeout", number)?
-                .unwrap_or_default(),
-            napi_defer_hard_irqs: net
-                .read_as("napi_defer_hard_irqs", number)?
-                .unwrap_or_default(),
-            irq_suspend_timeout: 0,
+            ..Polling::default()
         },
         vmbus: match bus.as_deref() {
             Some("vmbus") => Some(read_vmbus(&link.dir("channels"))?),
@@ -127,8 +117,9 @@ fn read_interface(net: &Dir, name: &str, link: &Dir, wants: Wants) -> Result<Opt
         let fixed = interface.driver.as_deref() == Some("vmxnet3");
         interface.channels = channels.map(|now| if fixed { now.without_more() } else { now });
         interface.channels_fixed = asked && (fixed || channels.is_none());
-        (interface.driver_version, interface.firmware) = ethtool::versions(root, name)?;
-        interface.supported_mbps = ethtool::fastest_mode(root, name)?;
+    }
+    if !wants.settings_only {
+        read_for_planning(net, &mut interface)?;
     }
     // Of two interfaces that exchange their names, one may have the queues and the other the device.
     let queues = net.file("queues");
@@ -138,9 +129,26 @@ fn read_interface(net: &Dir, name: &str, link: &Dir, wants: Wants) -> Result<Opt
     Ok(root.is_there(&net.path)?.then_some(interface))
 }
 
+/// Reads what only planning needs to know.
+fn read_for_planning(net: &Dir, interface: &mut Interface) -> Result<()> {
+    interface.mtu = net.read_as("mtu", number)?;
+    interface.link = read_link_state(net)?;
+    interface.speed_mbps = read_speed(net)?;
+    // Each is absent on kernels older than the setting.
+    let (timeout, polls) = ("gro_flush_timeout", "napi_defer_hard_irqs");
+    interface.polling.gro_flush_timeout = net.read_as(timeout, number)?.unwrap_or_default();
+    interface.polling.napi_defer_hard_irqs = net.read_as(polls, number)?.unwrap_or_default();
+    if !interface.in_other_namespace {
+        let (root, name) = (net.root, &interface.name);
+        (interface.driver_version, interface.firmware) = ethtool::versions(root, name)?;
+        interface.supported_mbps = ethtool::fastest_mode(root, name)?;
+    }
+    Ok(())
+}
+
 /// The interface of a PCI function that is in another network namespace: what its device tells of it. `None` for
 /// InfiniBand.
-pub(crate) fn elsewhere(root: &Root, address: &str) -> Result<Option<Interface>> {
+pub(crate) fn elsewhere(root: &Root, address: &str, wants: Wants) -> Result<Option<Interface>> {
     let link = format!("{PCI}/{address}");
     // The IRQs of an InfiniBand function without an interface are those of RDMA.
     if others::class(root, &link)?.starts_with("0x0207") {
@@ -151,7 +159,7 @@ pub(crate) fn elsewhere(root: &Root, address: &str) -> Result<Option<Interface>>
         name: address.to_owned(),
         driver: read_driver(&link)?,
         in_other_namespace: true,
-        device: read_device(&link, Some("pci"))?,
+        device: read_device(&link, Some("pci"), wants)?,
         link: "unknown".to_owned(),
         ..Interface::default()
     }))
@@ -233,7 +241,7 @@ fn read_vmbus(channels: &Dir) -> Result<Vec<VmbusChannel>> {
     Ok(found)
 }
 
-fn read_device(link: &Dir, bus: Option<&str>) -> Result<Device> {
+fn read_device(link: &Dir, bus: Option<&str>, wants: Wants) -> Result<Device> {
     // A USB adapter's PCI ancestor is the machine's USB controller, whose vectors are not the adapter's.
     let on_usb = bus == Some("usb");
     let device = if on_usb {
@@ -242,7 +250,11 @@ fn read_device(link: &Dir, bus: Option<&str>) -> Result<Device> {
         bus_device_above(link.clone())?
     };
     let parent = device.link_name("physfn")?;
-    let most = read_link(&device, "max")?;
+    let most = if wants.settings_only {
+        None
+    } else {
+        read_link(&device, "max")?
+    };
     let vendor = device.read_as("vendor", hex)?;
     let id = match vendor {
         Some(_) => device.read_as("device", hex)?,

@@ -21,7 +21,7 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine> {
         topology.exclusive = found.cpus.intersection(&topology.online);
         topology.exclusive_cut = found.cut;
     }
-    let machine = settings(root, wants)?;
+    let machine = interfaces_of(root, wants)?;
     Ok(Machine {
         hints: if_wanted(wants.hints, || hints(root, &machine.interfaces))?,
         neighbours: if_wanted(wants.neighbours, || others::neighbours(root))?,
@@ -39,7 +39,16 @@ fn if_wanted<T: Default>(wanted: bool, read: impl FnOnce() -> Result<T>) -> Resu
 }
 
 /// Reads the settings of a machine, and nothing that only planning needs: a restore must not fail because of it.
-pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine> {
+pub(crate) fn settings(root: &Root) -> Result<Machine> {
+    let wants = Wants {
+        settings_only: true,
+        ..Wants::default()
+    };
+    interfaces_of(root, wants)
+}
+
+/// Reads the interfaces with their settings, and nothing else of the machine.
+fn interfaces_of(root: &Root, wants: Wants) -> Result<Machine> {
     let mut machine = interfaces::read(root, wants)?;
     let interfaces = &mut machine.interfaces;
     // A topology dump has no /proc at all; any other machine needs its interrupts.
@@ -47,7 +56,7 @@ pub(crate) fn settings(root: &Root, wants: Wants) -> Result<Machine> {
     let rdma = others::rdma(root)?;
     let mut cards = others::cards(root, interfaces)?;
     for card in cards.iter().filter(|card| card.may_be_elsewhere()) {
-        interfaces.extend(interfaces::elsewhere(root, &card.address)?);
+        interfaces.extend(interfaces::elsewhere(root, &card.address, wants)?);
     }
     if !interfaces.is_empty() && !machine.without_proc {
         let mut client = netlink::open(root)?;

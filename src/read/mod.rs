@@ -21,7 +21,7 @@ pub(crate) use live::settings;
 pub use live::{host_name, machine, read_queue_settings};
 pub use sockets::connected_sockets;
 
-/// What is read only on request.
+/// What is read only on request, or left out on request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // each is a part of the machine that is read or not
 pub struct Wants {
@@ -39,6 +39,9 @@ pub struct Wants {
     pub flows: bool,
     /// How much of the interfaces' queues.
     pub queues: Queues,
+    /// Not what only planning needs to know of an interface: its link, speed and MTU, what its slot can carry, how it polls,
+    /// and its versions. A restore must not fail because of them.
+    pub settings_only: bool,
 }
 
 /// What is read of queues.
@@ -63,5 +66,6 @@ impl Wants {
         neighbours: true,
         flows: true,
         queues: Queues::Steering,
+        settings_only: false,
     };
 }

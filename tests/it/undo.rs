@@ -151,6 +151,46 @@ fn a_trial_waits_for_the_lock() {
     }
 }
 
+/// An interface's link is no reason to leave its settings, and those of all others, as they are.
+#[test]
+fn what_only_planning_reads_keeps_nothing_from_being_restored() {
+    const FACTS: [&str; 9] = [
+        "/mtu",
+        "/speed",
+        "/operstate",
+        "/gro_flush_timeout",
+        "/napi_defer_hard_irqs",
+        "/max_link_speed",
+        "/current_link_width",
+        "/eth0/driver",
+        "/link-modes",
+    ];
+    for trial in [false, true] {
+        let machine = Copy::of("dl980");
+        let before = machine.texts();
+        let args: &[&str] = if trial { &["--try", "3600"] } else { &[] };
+        good(&machine, &[&["apply"], args].concat());
+        let root =
+            Root::open_with_faults(&machine.path("/"), |FileAccess { action, path, .. }| {
+                match action {
+                    FileAction::Read if FACTS.iter().any(|fact| path.ends_with(fact)) => {
+                        InjectedAnswer::Errno(Errno::EIO as i32)
+                    }
+                    _ => InjectedAnswer::Done,
+                }
+            })
+            .unwrap();
+        let end = if trial {
+            apply::end_trial
+        } else {
+            apply::restore
+        };
+        let restored = end(&root, Options::default().wait).unwrap().unwrap();
+        assert!(restored.complete(), "{restored:?}");
+        assert_eq!(machine.texts(), before);
+    }
+}
+
 const DEVICES: [&str; 2] = [
     "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio2/net",
     "/sys/devices/pci0000:40/0000:40:00.0/0000:41:00.0/net",
