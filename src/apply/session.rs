@@ -138,7 +138,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         // The original settings are on disk; an error here only loses the reasons that `check` reports.
         let _ = session.save();
         if options.trial.is_some() && done.changed_nothing_and_failed() {
-            Trial::remove(root).map_err(ApplyError::from)?;
+            session.withdraw_trial().map_err(ApplyError::from)?;
         }
     }
     Ok(done.counted())
@@ -153,6 +153,8 @@ struct Session<'a> {
     saved: Record,
     before: Checkpoint,
     earlier: Option<Restored>,
+    /// An earlier trial, of which not everything could be restored.
+    unrestored: Option<Trial>,
     _lock: Lock,
 }
 
@@ -177,6 +179,7 @@ impl<'a> Session<'a> {
             saved: before.record.clone(),
             before,
             earlier,
+            unrestored: None,
             _lock: lock,
         })
     }
@@ -191,21 +194,35 @@ impl<'a> Session<'a> {
     /// Starts the trial, if one was asked for: after the record is on disk and right before the first write, since
     /// from here on any nicpin that finds the trial restores what it may have set.
     fn start_trial(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
+        let earlier = Trial::load(self.root)?;
         let Some(seconds) = self.options.trial else {
-            if let Some(earlier) = Trial::load(self.root)? {
+            if let Some(earlier) = earlier {
                 let planned = settings::planned(machine, plan).into_iter();
                 let planned = planned.map(|(setting, _)| setting.key()).collect();
                 earlier.drop_settings(self.root, &planned)?;
             }
             return Ok(());
         };
-        let saved = Trial::new(seconds, self.before.clone()).save(self.root);
+        let mut trial = Trial::new(seconds, self.before.clone());
+        self.unrestored = earlier.filter(Trial::is_due);
+        if let Some(earlier) = &self.unrestored {
+            trial.inherit(earlier);
+        }
+        let saved = trial.save(self.root);
         if saved.is_err() {
             // The file may exist nevertheless, not yet synced.
-            let _ = Trial::remove(self.root);
+            let _ = self.withdraw_trial();
             self.reset_record();
         }
         Ok(saved?)
+    }
+
+    /// Takes the trial back, where the apply has changed nothing. What an earlier trial could not restore is left.
+    fn withdraw_trial(&self) -> Result<(), StateError> {
+        match &self.unrestored {
+            Some(earlier) => earlier.save(self.root),
+            None => Trial::remove(self.root),
+        }
     }
 
     /// Reads and plans again, after something was changed that is undone if this fails.
@@ -245,7 +262,7 @@ impl<'a> Session<'a> {
         let why = "as it was before this apply";
         let undone = self.before.restore(self.root, why, false)?;
         if undone.complete() && self.options.trial.is_some() {
-            Trial::remove(self.root)?;
+            self.withdraw_trial()?;
         }
         Ok(Some(undone))
     }

@@ -127,6 +127,14 @@ impl Trial {
         trial
     }
 
+    /// Takes over the settings that an earlier trial could not restore and that this one does not change.
+    pub(crate) fn inherit(&mut self, earlier: &Self) {
+        for (key, text) in &earlier.before.settings {
+            let settings = self.before.settings.entry(key.clone());
+            settings.or_insert_with(|| text.clone());
+        }
+    }
+
     fn end(&mut self, restored: &Restored) {
         let irqbalance = restored.irqbalance.as_ref();
         self.irqbalance_failed = irqbalance.is_some_and(IrqbalanceOutcome::failed);
@@ -145,6 +153,19 @@ impl Trial {
     /// Ends any trial; the settings stay as they are. Under the lock.
     pub(crate) fn remove(root: &Root) -> Result<(), StateError> {
         FILE.remove(root)
+    }
+
+    /// Has any trial that waits restore these settings at its end. Under the lock. Where that cannot be saved, it restores
+    /// those that it has.
+    pub(crate) fn restores(root: &Root, first_seen: &Texts) {
+        let trial = Self::load(root).ok().flatten();
+        if let Some(trial) = trial.filter(|trial| !trial.over) {
+            let before = Checkpoint {
+                settings: first_seen.clone(),
+                ..Checkpoint::default()
+            };
+            let _ = Self::new(trial.seconds, before).save(root);
+        }
     }
 
     /// Whether there is something to confirm. An apply that ended before its first write has set nothing; one that

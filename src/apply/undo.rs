@@ -46,14 +46,17 @@ pub fn to_restore(root: &Root) -> Result<ToRestore, ApplyError> {
 const BEFORE: &str = "as it was before the first apply";
 
 /// Restores the record's original settings, under the lock; also returns those that could not be restored.
-/// `ends_trial`: any trial ends after that; if this process dies earlier, the process that watches it still ends it.
+/// `ends_trial`: any trial ends after that; if this process dies earlier, the process that watches it still ends it. Where
+/// a write is refused or left out, the trial waits on, to restore these settings at its end.
 fn restore_original(root: &Root, ends_trial: bool) -> Result<(Texts, Restored), ApplyError> {
     let mut record = Record::load(root)?;
     let first_seen = record.first_seen.clone();
     let mut restored = restore_settings(root, &first_seen, BEFORE, true)?;
     restored.irqbalance = irqbalance::undo_since(root, &IrqbalanceRecord::default());
-    if ends_trial {
+    if ends_trial && !restored.has_refused() {
         Trial::remove(root)?;
+    } else if ends_trial {
+        Trial::restores(root, &first_seen);
     }
     let mut left = first_seen.clone();
     left.retain(|key, _| restored.is_left(key));

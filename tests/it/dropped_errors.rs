@@ -82,8 +82,9 @@ const DROPPED: [(&str, usize, &str); 21] = [
     ),
     (
         "apply/trial.rs",
-        4,
-        "read again by the ban; a record that is not reset says the same; what cannot be read counts as changed",
+        5,
+        "read again by the ban; a record that is not reset says the same; what cannot be read counts as changed, and is \
+         restored as a whole",
     ),
     (
         "apply/undo.rs",

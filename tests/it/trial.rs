@@ -13,6 +13,7 @@ use nix::sys::signal::{Signal, kill};
 
 use crate::support::run::Copy;
 use crate::support::trial::{kill_watcher, watched_to_the_end, watcher};
+use crate::support::two_node::planned_for;
 use nicpin::apply::{self, ApplyError, Options};
 use nicpin::machine::Selection;
 use nicpin::policy::Policy;
@@ -139,18 +140,24 @@ fn a_trial_with_nothing_to_set_can_be_confirmed() {
 
 const REFUSED: &str = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
 
+/// The machine, while the kernel refuses to write to files whose paths begin so.
+fn refusing(machine: &Copy, refused: &'static str) -> Root {
+    Root::open_with_faults(
+        &machine.path("/"),
+        move |FileAccess { action, path, .. }| match action {
+            FileAction::Write if path.starts_with(refused) => {
+                InjectedAnswer::Errno(Errno::EINVAL as i32)
+            }
+            _ => InjectedAnswer::Done,
+        },
+    )
+    .unwrap()
+}
+
 /// A trial that has ended, with one setting that the kernel refused to restore.
 fn partly_restored_trial(machine: &Copy) {
     assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
-    let root =
-        Root::open_with_faults(
-            &machine.path("/"),
-            |FileAccess { action, path, .. }| match action {
-                FileAction::Write if path == REFUSED => InjectedAnswer::Errno(Errno::EINVAL as i32),
-                _ => InjectedAnswer::Done,
-            },
-        );
-    let undone = apply::end_trial(&root.unwrap(), Options::default().wait)
+    let undone = apply::end_trial(&refusing(machine, REFUSED), Options::default().wait)
         .unwrap()
         .unwrap();
     assert_eq!((undone.not_restored, undone.complete()), (1, false));
@@ -263,6 +270,56 @@ fn what_could_not_be_restored_and_is_applied_stays_applied() {
         run.stdout
     );
     assert_eq!(machine.texts(), applied);
+}
+
+/// Whether the later trial changes something or nothing.
+#[test]
+fn what_could_not_be_restored_is_left_to_a_later_trial() {
+    for refused in [REFUSED, "/"] {
+        let machine = Copy::of("two-node");
+        let before = machine.texts();
+        partly_restored_trial(&machine);
+        let options = Options {
+            trial: Some(3600),
+            ..Options::default()
+        };
+        let done = apply::apply(&refusing(&machine, refused), options, |root| {
+            planned_for(root, &["nic1".to_owned()])
+        });
+        assert_eq!(done.unwrap().trial.is_some(), refused == REFUSED);
+        let run = machine.nicpin(&["apply", "nic1"]);
+        assert!(
+            run.code == 0 && run.stdout.starts_with("restored  "),
+            "{run:?}"
+        );
+        for (path, text) in machine.texts() {
+            assert!(path.contains("/nic1/") || path.contains("/irq/") || text == before[&path]);
+        }
+    }
+}
+
+/// The process that watches the trial still restores what the restore was to, and so does the next restore.
+#[test]
+fn a_restore_that_is_refused_leaves_the_trial() {
+    for command in ["restore", "await"] {
+        let machine = Copy::of("two-node");
+        let before = machine.texts();
+        assert_eq!(machine.nicpin(&["apply", "--scope", "remote"]).code, 0);
+        assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+        let wait = Options::default().wait;
+        let restored = apply::restore(&refusing(&machine, REFUSED), wait);
+        assert!(restored.unwrap().is_some_and(|restored| restored.failed()));
+        if command == "await" {
+            let root = Root::open(&machine.path("/")).unwrap();
+            let undone = apply::end_trial(&root, wait).unwrap();
+            assert!(undone.is_some_and(|undone| undone.complete()));
+        } else {
+            assert_eq!(machine.nicpin(&["restore"]).code, 0);
+        }
+        assert_eq!(machine.texts(), before);
+        watched_to_the_end(&machine);
+        assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    }
 }
 
 #[test]
