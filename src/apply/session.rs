@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use nix::errno::Errno;
+
 use crate::apply::channels::change_planned_channels;
 use crate::apply::error::ApplyError;
 use crate::apply::lock::{Lock, TrialGuard};
@@ -11,11 +13,11 @@ use crate::apply::trial::{Checkpoint, Trial};
 use crate::apply::write::write_plan;
 use crate::apply::{irqbalance, settings};
 use crate::machine::Machine;
-use crate::machine::setting::{IRQ_FILES, queue_files};
+use crate::machine::setting::{IRQ_FILES, NET, queue_files};
 use crate::plan::Plan;
 use crate::report::applied::Applied;
 use crate::report::restored::Restored;
-use crate::root::Root;
+use crate::root::{FileError, Root};
 
 /// How to apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,9 +119,14 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     let directories = planned.interfaces.iter().map(|of| queue_files(&of.name));
     let directories = directories.chain([IRQ_FILES.to_owned()]);
     let results = root.with_pinned(directories, || {
+        have_their_devices(root, &planned)?;
         let fallbacks = Some((&machine.topology, &planned));
-        write_plan(root, writes, fallbacks, options.atomic)
+        Ok(write_plan(root, writes, fallbacks, options.atomic))
     });
+    if results.is_err() {
+        session.undo()?;
+    }
+    let results = results.map_err(ApplyError::File)?;
     let mut done = Applied {
         machine,
         plan: planned,
@@ -142,6 +149,18 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         }
     }
     Ok(done.counted())
+}
+
+/// ESTALE if the name of an interface is that of another device now. An interface that is gone is found out by its writes.
+fn have_their_devices(root: &Root, plan: &Plan) -> Result<(), FileError> {
+    for of in &plan.interfaces {
+        let device = root.canonical(&format!("{NET}/{}/device", of.name))?;
+        let is_other = |path: String| path.split('/').all(|name| name != of.device);
+        if device.is_some_and(is_other) {
+            return Err(root.io_error(&queue_files(&of.name), Errno::ESTALE));
+        }
+    }
+    Ok(())
 }
 
 /// One apply, under the lock.

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 
 use crate::support::run::{Copy, good};
-use nicpin::apply::{self, Options};
+use crate::support::two_node::planned_for;
+use nicpin::apply::{self, ApplyError, Options};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 
@@ -276,6 +277,26 @@ fn names_that_are_swapped_during_a_restore() {
         step += 29;
     }
     assert!(step > 100, "{step}");
+}
+
+/// The plan is for the device that had the name when the machine was read.
+#[test]
+fn names_that_are_swapped_before_an_apply_writes() {
+    let machine = Copy::of("four-node");
+    let before = by_device(&machine);
+    let root = Root::open(&machine.path("/")).unwrap();
+    let done = apply::apply(&root, Options::default(), |root| {
+        let planned = planned_for(root, &["nic0".to_owned()])?;
+        swap_names(&machine.path("/"));
+        Ok::<_, ApplyError>(planned)
+    });
+    let error = done.unwrap_err().to_string();
+    assert!(
+        error.contains("/sys/class/net/nic0/queues") && error.contains("fix: run again"),
+        "{error}"
+    );
+    assert_eq!(by_device(&machine), before);
+    good(&machine, &["apply", "nic0"]);
 }
 
 /// `restore --dry-run` names what restore then writes, and writes nothing itself.
