@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno::{EACCES, EBUSY, EINVAL, EPERM};
 
+use crate::apply::lock::stopped;
 use crate::apply::settings;
-use crate::apply::write::why_not_writable;
+use crate::apply::write::{left_out, why_not_writable};
 use crate::cpuset::QueueSet;
 use crate::machine::setting::queue_files;
 use crate::machine::{Channels, Machine};
@@ -57,21 +58,19 @@ pub(crate) fn change_planned_channels(
             outcome: ChannelOutcome {
                 interface: change.interface.clone(),
                 wanted: change.wanted.difference(&change.current),
-                refused: obstacle.clone(),
+                refused: None,
             },
         };
-        match &obstacle {
-            None => change.perform(root),
-            Some(_) => change.outcome,
-        }
+        let obstacle = obstacle.clone();
+        change.perform(root, obstacle.or_else(|| stopped().map(left_out)))
     };
     plan.channels.iter().map(change).collect()
 }
 
 impl ChangedChannels {
-    /// Sets the interface's channels and waits for its queues.
-    pub(crate) fn perform(mut self, root: &Root) -> ChannelOutcome {
-        self.outcome.refused = self.set(root).err();
+    /// Sets the interface's channels and waits for its queues, unless there is an obstacle.
+    pub(crate) fn perform(mut self, root: &Root, obstacle: Option<String>) -> ChannelOutcome {
+        self.outcome.refused = obstacle.or_else(|| self.set(root).err());
         self.outcome
     }
 

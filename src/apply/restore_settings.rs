@@ -59,9 +59,10 @@ fn restore_pinned(
     may_stop: bool,
 ) -> Result<Restored, ApplyError> {
     let mut planned = RestorePlan::new(texts, machine, why);
+    let stopped = || stopped().filter(|_| may_stop).map(left_out);
     let changed = take(&mut planned.channels).into_iter();
     let channels = changed
-        .map(|(_, change)| change.perform(root))
+        .map(|(_, change)| change.perform(root, stopped()))
         .collect_vec();
     if !channels.is_empty() {
         planned = RestorePlan::new(texts, &read_pinned(root, texts)?, why);
@@ -71,8 +72,8 @@ fn restore_pinned(
     let refused = planned.channels.into_iter().map(|(key, _)| key);
     outcome.refused_keys.extend(refused);
     for (key, write) in planned.writes {
-        let written = match stopped().filter(|_| may_stop) {
-            Some(why) => WriteResult::not_done(&write, left_out(why)),
+        let written = match stopped() {
+            Some(why) => WriteResult::not_done(&write, why),
             None => write_one(root, &write, None).0,
         };
         outcome.refused_keys.extend(written.failed().then_some(key));

@@ -13,10 +13,10 @@ use crate::support::kernel::default_signals;
 use crate::support::run::{Copy, in_its_own_process};
 use nicpin::apply::{self, Options};
 use nicpin::machine::Selection;
-use nicpin::policy::Policy;
+use nicpin::policy::{Policy, Settings};
 use nicpin::read::Wants;
 use nicpin::report::applied::Applied;
-use nicpin::report::outcome::WriteResult;
+use nicpin::report::outcome::{ChannelOutcome, WriteResult};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAction, InjectedAnswer};
 
@@ -118,6 +118,47 @@ fn a_restore_ends_after_the_current_write_and_can_be_repeated() {
     );
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.texts(), before);
+}
+
+#[test]
+fn channels_are_not_changed_after_a_request() {
+    if !in_its_own_process("stop::channels_are_not_changed_after_a_request") {
+        return;
+    }
+    let machine = Copy::of("dl980");
+    let args = &["apply", "eth0", "--channels", "8"];
+    let root = Root::open(&machine.path("/")).unwrap();
+    let channels = || {
+        machine
+            .read("/nicpin/ethtool/eth0/channels")
+            .trim()
+            .to_owned()
+    };
+    let before = channels();
+    apply::stop("ended by SIGTERM".to_owned());
+    let left_out = |channels: &[ChannelOutcome]| {
+        channels[0].refused.as_deref() == Some("not written: ended by SIGTERM; fix: run again")
+    };
+    let done = apply::apply(&root, Options::default(), |root| {
+        let machine = nicpin::read::machine(root, Wants::default())?;
+        let policy = Policy {
+            options: Settings::of([("channels", "8")]).unwrap(),
+            ..Policy::default()
+        };
+        let selection = Selection::new(&machine, &["eth0".to_owned()], false).unwrap();
+        let plan = nicpin::plan::plan(&machine, &policy, &selection);
+        Ok::<_, apply::ApplyError>((machine, plan))
+    });
+    assert!(left_out(&done.unwrap().channels));
+    assert_eq!(channels(), before);
+    assert_eq!(machine.nicpin(args).code, 0);
+    let applied = channels();
+    assert_ne!(applied, before);
+    let restored = apply::restore(&root, Duration::from_secs(1));
+    assert!(left_out(&restored.unwrap().unwrap().channels));
+    assert_eq!(channels(), applied);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(channels(), before);
 }
 
 /// The program may have written everything when the signal comes: then again.
