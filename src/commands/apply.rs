@@ -144,10 +144,14 @@ fn apply(
     };
     let (mut guard, mut watched) = (None, None);
     let mut done = apply_when_safe(root, options, plan, || {
-        watched = state::resume(root)?.then_some(Watched::Resumed);
         let start = |seconds| Watcher::start(cli, seconds);
         guard = args.trial.map(start).transpose()?;
-        start::stop_apply()
+        start::stop_apply()?;
+        // What is on trial may yet be restored: then the pause is over when it is confirmed.
+        if args.trial.is_none() {
+            watched = state::resume(root)?.then_some(Watched::Resumed);
+        }
+        Ok(())
     })?;
     start::release()?;
     let written = Instant::now();

@@ -23,6 +23,7 @@ use crate::commands::journal;
 use crate::commands::journal::Priority::{Notice, Warning};
 use crate::commands::output::{print, screen};
 use crate::screen;
+use crate::watch::state;
 use nicpin::apply::{Trial, TrialGuard, confirm, end_trial, end_watched_trial, stopped};
 use nicpin::report::exit::Exit;
 use nicpin::report::restored::TrialEnd;
@@ -53,8 +54,13 @@ const READY: &str = "ready";
 const FINISHED: &str = "finished\n";
 
 pub fn run(cli: &General, args: &ConfirmArgs, out: &mut String) -> Result<Exit> {
-    confirm(&open_to_write(cli)?, args.lock.wait())?;
+    let root = open_to_write(cli)?;
+    confirm(&root, args.lock.wait())?;
     out.push_str("kept: the settings of apply --try stay\n");
+    // As after an apply without --try.
+    if state::resume(&root)? {
+        out.push_str("nicpin watch is no longer paused.\n");
+    }
     Ok(Exit::Planned)
 }
 
@@ -224,6 +230,7 @@ pub fn ask(
             listening = read.is_ok_and(|read| read > 0);
             if listening {
                 confirm(&root, wait)?;
+                state::resume(&root)?;
             }
         }
     }

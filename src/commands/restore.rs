@@ -38,9 +38,10 @@ pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> 
     let root = open_to_write(cli)?;
     start::stop_apply()?;
     // Before the lock is taken: a run of the watcher that waits for it must find the pause.
+    let was_paused = state::PAUSE.exists(&root);
     let watcher_paused = state::pause(&root)?;
     let undone = restore(&root, args.lock.wait());
-    if undone.is_err() && watcher_paused {
+    if undone.is_err() && watcher_paused && !was_paused {
         state::resume(&root)?;
     }
     let restored = Restored {

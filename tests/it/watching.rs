@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 
 use crate::support::kernel::default_signals;
 use crate::support::run::{Copy, good, words};
+use crate::support::trial::watched_to_the_end;
 
 const IRQ: &str = "/proc/irq/36/smp_affinity";
 const OTHER_IRQ: &str = "/proc/irq/38/smp_affinity";
@@ -333,6 +334,47 @@ fn a_restore_pauses_the_watcher_until_the_next_apply() {
     assert!(!machine.nicpin(&["restore"]).stdout.contains("watch"));
     Watching::start(&machine, &[]).told("as planned");
     assert_eq!(machine.nicpin(&["check"]).code, 0);
+}
+
+/// A trial may yet be restored, and what fails leaves the pause as it was.
+#[test]
+fn only_what_is_to_stay_ends_the_pause() {
+    const PAUSE: &str = "/run/nicpin/watch-paused.json";
+    let machine = Copy::of("two-node");
+    let watching = Watching::start(&machine, &[]);
+    watching.told("as planned");
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    watching.told("paused by nicpin restore until the next nicpin apply");
+    let before = machine.texts();
+    assert_eq!(machine.nicpin(&["apply", "--try", "1"]).code, 0);
+    watched_to_the_end(&machine);
+    assert!(machine.path(PAUSE).exists());
+    // The watcher of the trial cannot start.
+    machine.remove("/run/nicpin/try.lock");
+    std::fs::create_dir(machine.path("/run/nicpin/try.lock")).unwrap();
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 1);
+    machine.remove("/run/nicpin/try.lock");
+    assert!(machine.path(PAUSE).exists());
+    let lock = OpenOptions::new()
+        .write(true)
+        .open(machine.path("/run/nicpin/lock"))
+        .unwrap();
+    assert!(nicpin::root::sys::try_lock(&lock).unwrap());
+    assert_eq!(machine.nicpin(&["restore", "--wait", "0"]).code, 1);
+    drop(lock);
+    assert!(machine.path(PAUSE).exists());
+    assert_eq!(machine.texts(), before);
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    let confirmed = machine.nicpin(&["confirm"]);
+    assert!(
+        confirmed.code == 0
+            && confirmed
+                .stdout
+                .contains("nicpin watch is no longer paused"),
+        "{confirmed:?}"
+    );
+    watching.told("): nothing changed");
+    watching.end();
 }
 
 #[test]
