@@ -25,7 +25,7 @@ use nicpin::read::Wants;
 use nicpin::report::applied::Applied;
 use nicpin::report::difference::Unplannable;
 use nicpin::report::exit::Exit;
-use nicpin::report::outcome::WriteResult;
+use nicpin::report::outcome::{Outcome, WriteResult};
 use nicpin::report::run::ChangedSetting;
 use nicpin::root::Root;
 
@@ -127,7 +127,10 @@ fn report(done: &Applied, unknown: &[Unplannable]) -> RunReport {
             .unwrap_or(&text)
             .trim()
             .to_owned();
-        vectors.extend(setting.irq().map(|irq| (irq, text)));
+        // One that could not be moved would be found moved at each look.
+        if result.is_none_or(|of| of.changed() || of.outcome == Outcome::Already) {
+            vectors.extend(setting.irq().map(|irq| (irq, text)));
+        }
         if let Some(result) = result.filter(|of| of.changed()) {
             let (name, interface) = (setting.key(), result.interface.clone());
             let changed = ChangedSetting {

@@ -377,6 +377,38 @@ fn only_what_is_to_stay_ends_the_pause() {
     watching.end();
 }
 
+/// What was not set is not found changed, again and again.
+#[test]
+fn a_vector_that_cannot_be_moved_is_not_guarded() {
+    let machine = Copy::of("two-node");
+    // nicpin writes to no file that has another name.
+    std::fs::hard_link(machine.path(IRQ), machine.path("/other")).unwrap();
+    let watching = Watching::start(&machine, &["--guard"]);
+    watching.told("(start): ");
+    let told = std::iter::repeat_with(|| watching.told("; last run"));
+    let later = told.skip_while(|told| told.contains("(start): "));
+    for told in later.take(2) {
+        assert!(told.contains("(retry): "), "{told}");
+    }
+    watching.end();
+}
+
+/// A trial of which nothing is left has not begun for the watcher.
+#[test]
+fn the_watcher_waits_for_no_trial_that_was_undone() {
+    let machine = Copy::of("two-node");
+    let watching = Watching::start(&machine, &["--observe"]);
+    watching.told("not as planned");
+    std::fs::hard_link(machine.path(IRQ), machine.path("/other")).unwrap();
+    let run = machine.nicpin(&["apply", "--try", "3600", "--atomic", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(
+        (run.code, &report["trial"], report.get("watcher")),
+        (1, &serde_json::Value::Null, None)
+    );
+    watching.end();
+}
+
 #[test]
 fn a_trial_is_not_corrected() {
     let machine = Copy::of("two-node");
