@@ -160,7 +160,7 @@ fn apply(
         let (proof, cut_short) = prove(root, &done, Duration::from_secs(seconds), args.trial)?;
         (done.proof, done.proof_cut_short) = (Some(proof), cut_short);
     }
-    if args.trial.is_some() && state::running(root)?.is_some() {
+    if done.trial.is_some() && state::running(root).is_ok_and(|of| of.is_some()) {
         watched = Some(Watched::WaitsForTrial);
     }
     let left = |seconds: u64| seconds.saturating_sub(written.elapsed().as_secs());

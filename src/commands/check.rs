@@ -7,16 +7,16 @@ use clap::{Args, ValueEnum};
 
 use self::CheckFormat::{Json, Nagios, Prometheus};
 use crate::commands::args::{Format, FormatArgs, General, TargetArgs};
-use crate::commands::inputs::{Purpose, read_and_plan};
+use crate::commands::inputs::{Purpose, read_and_plan, running_watcher};
 use crate::commands::output;
 use crate::commands::sampling::seconds_since_1970;
 use crate::screen;
 use crate::screen::monitoring::{self, last_success};
-use crate::watch::state;
 use nicpin::apply;
 use nicpin::read::Wants;
 use nicpin::report::check::{Check, CheckState, PluginStatus, Range, Thresholds};
 use nicpin::report::exit::Exit;
+use nicpin::report::run::Watcher;
 use nicpin::root::Root;
 
 #[derive(Args)]
@@ -66,11 +66,14 @@ impl Format for CheckFormat {
 }
 
 pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
-    let checked = checked(cli, &args.target).map(|mut check| {
+    let checked = checked(cli, &args.target).map(|(mut check, watcher)| {
         if args.strict {
             check = check.strict();
         }
-        if args.exact { check.exact() } else { check }
+        if args.exact {
+            check = check.exact();
+        }
+        (check, watcher)
     });
     let format = args.format.get();
     if let Nagios = format {
@@ -79,18 +82,20 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
             critical: args.critical,
         };
         let checked = checked.map_err(|error| format!("{error:#}"));
-        let check = checked.as_ref().map_err(String::as_str);
+        let check = checked.as_ref().map(|(check, _)| check);
+        let check = check.map_err(String::as_str);
         *out += &monitoring::line(check, thresholds);
         return Ok(check
             .map_or(PluginStatus::Unknown, |check| thresholds.judge(check))
             .into());
     }
-    let check = checked?;
+    let (check, watcher) = checked?;
+    let watcher = watcher.as_ref();
     *out += &match (format, &args.output) {
         (Json, _) => screen::json(&check)?,
-        (Prometheus, None) => metrics(cli, &check, None)?,
+        (Prometheus, None) => metrics(&check, watcher, None),
         (Prometheus, Some(file)) => {
-            publish(cli, &check, file)?;
+            publish(&check, watcher, file)?;
             String::new()
         }
         _ => screen::check::check(&check, cli.verbose, &cli.apply).show(output::screen()),
@@ -98,41 +103,31 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     Ok(check.exit())
 }
 
-fn checked(cli: &General, target: &TargetArgs) -> Result<Check> {
+/// The verdict, and the watcher that runs.
+fn checked(cli: &General, target: &TargetArgs) -> Result<(Check, Option<Watcher>)> {
     let root = Root::open(&cli.root)?;
-    let watcher = state::running(&root)?;
-    let target = target.as_watched(watcher.is_some_and(|of| of.avoids_exclusive));
+    let watcher = running_watcher(&root);
+    let target = target.as_watched(watcher.as_ref().is_some_and(|of| of.avoids_exclusive));
     let (machine, plan) = read_and_plan(Purpose::Compare, cli, &root, &target, Wants::default())?;
-    Ok(apply::check(&root, &machine, &plan, target.is_given()))
+    let check = apply::check(&root, &machine, &plan, target.is_given());
+    Ok((check, watcher))
 }
 
 /// Checks, and replaces a file with the metrics.
 pub fn write_metrics(cli: &General, target: &TargetArgs, file: &Path) -> Result<Exit> {
-    let check = checked(cli, target)?;
-    publish(cli, &check, file)?;
+    let (check, watcher) = checked(cli, target)?;
+    publish(&check, watcher.as_ref(), file)?;
     Ok(check.exit())
 }
 
 /// Replaces a file with metrics. It keeps the time of the last success.
-fn publish(cli: &General, check: &Check, file: &Path) -> Result<()> {
-    output::publish(
-        file,
-        metrics(
-            cli,
-            check,
-            output::published(file).and_then(|text| last_success(&text)),
-        )?
-        .as_bytes(),
-    )
+fn publish(check: &Check, watcher: Option<&Watcher>, file: &Path) -> Result<()> {
+    let last_success = output::published(file).and_then(|text| last_success(&text));
+    output::publish(file, metrics(check, watcher, last_success).as_bytes())
 }
 
-fn metrics(cli: &General, check: &Check, last_success: Option<u64>) -> Result<String> {
-    let watcher = state::running(&Root::open(&cli.root)?)?;
+fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u64>) -> String {
     let is_planned = check.verdict == CheckState::Same;
     let now = is_planned.then(seconds_since_1970);
-    Ok(monitoring::metrics(
-        check,
-        watcher.as_ref(),
-        now.or(last_success),
-    ))
+    monitoring::metrics(check, watcher, now.or(last_success))
 }

@@ -10,6 +10,8 @@ use nix::errno::Errno;
 use thiserror::Error;
 
 use crate::commands::args::{General, PolicyArgs, SelectArgs, TargetArgs};
+use crate::commands::output::say;
+use crate::watch::state;
 use nicpin::apply::Record;
 use nicpin::machine::setting::NET;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
@@ -17,6 +19,7 @@ use nicpin::plan::{Found, Note, Plan};
 use nicpin::policy::{EXCLUDE, NEAR, Policy, SCOPE};
 use nicpin::read::{self, Queues, Wants};
 use nicpin::report::difference::Unplannable;
+use nicpin::report::run::Watcher;
 use nicpin::root::{FileError, Root};
 
 /// A command line that only the machine or the command itself shows to be wrong.
@@ -40,6 +43,14 @@ pub fn open_to_write(cli: &General) -> Result<Root> {
         cli.root.display()
     );
     Ok(root)
+}
+
+/// The watcher that runs, for a report. That its state cannot be read is said; the rest of the report does not need it.
+pub fn running_watcher(root: &Root) -> Option<Watcher> {
+    state::running(root).unwrap_or_else(|error| {
+        say(&format!("{error:#}"));
+        None
+    })
 }
 
 /// Whether a command writes to the machine, which decides which policy files it trusts.

@@ -6,11 +6,11 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::commands::args::{General, ReportArgs, TargetArgs, seconds};
-use crate::commands::inputs::{Purpose, read_and_plan, usage};
+use crate::commands::inputs::{Purpose, read_and_plan, running_watcher, usage};
 use crate::commands::output;
 use crate::commands::sampling::Sampler;
+use crate::screen;
 use crate::screen::status::Detail::{Interfaces, Summary, Vectors};
-use crate::{screen, watch};
 use nicpin::apply::{self, Record, differences, irqbalance};
 use nicpin::machine::sample::CounterSelection;
 use nicpin::machine::wording::selector;
@@ -39,7 +39,7 @@ pub struct StatusArgs {
 
 pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let watcher = watch::state::running(&root)?;
+    let watcher = running_watcher(&root);
     let target = &args
         .target
         .as_watched(watcher.as_ref().is_some_and(|of| of.avoids_exclusive));

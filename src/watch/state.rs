@@ -77,10 +77,10 @@ pub fn running(root: &Root) -> Result<Option<Watcher>> {
     Ok(watcher.filter(|watcher| start_of(watcher.pid) == Some(watcher.started)))
 }
 
-/// Pauses a running watcher until [`resume`]; `false` if none runs. Before a restore: a run that waits for the lock must
-/// find the pause.
+/// Pauses a running watcher until [`resume`], also one whose state cannot be read; `false` if none runs. Before a restore:
+/// a run that waits for the lock must find the pause.
 pub fn pause(root: &Root) -> Result<bool> {
-    if running(root)?.is_none() {
+    if running(root).is_ok_and(|watcher| watcher.is_none()) {
         return Ok(false);
     }
     PAUSE.save(root, &Pause {})?;

@@ -54,7 +54,7 @@ const DROPS: [&str; 6] = [
 
 /// Where an error of reading may be dropped: the file, how often, and why that is not taken for a machine on which all is
 /// well.
-const DROPPED: [(&str, usize, &str); 21] = [
+const DROPPED: [(&str, usize, &str); 22] = [
     (
         "apply/bind.rs",
         1,
@@ -93,6 +93,11 @@ const DROPPED: [(&str, usize, &str); 21] = [
     ),
     ("apply/write.rs", 2, "the write counts as refused then"),
     (
+        "commands/apply.rs",
+        1,
+        "a watcher that cannot be read is not said to wait",
+    ),
+    (
         "commands/completions.rs",
         1,
         "completions have no place for messages",
@@ -104,8 +109,8 @@ const DROPPED: [(&str, usize, &str); 21] = [
     ),
     (
         "commands/inputs.rs",
-        1,
-        "weights only; a record that cannot be read is reported by the command itself",
+        2,
+        "weights only; a record that cannot be read is reported by the command itself; so is a watcher",
     ),
     ("commands/journal.rs", 1, "standard error is told instead"),
     (

@@ -216,6 +216,32 @@ fn every_measure_that_the_plan_changes_is_named() {
     assert!(server.contains(worse), "{server}");
 }
 
+/// Nothing but what is said of the watcher depends on it.
+#[test]
+fn a_watcher_whose_state_cannot_be_read_keeps_no_command_from_its_report() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    machine.write("/run/nicpin/watch.json", "{");
+    for args in [
+        &["status"][..],
+        &["check"],
+        &["check", "--format", "prometheus"],
+    ] {
+        let run = machine.nicpin(args);
+        assert!(run.code == 0 && !run.stdout.is_empty(), "{run:?}");
+        let said = "watch.json: not the state of a watcher";
+        assert!(run.stderr.matches(said).count() == 1, "{run:?}");
+    }
+    // One may run: it is paused.
+    let run = machine.nicpin(&["restore"]);
+    assert!(
+        run.code == 0 && run.stdout.contains("nicpin watch is paused"),
+        "{run:?}"
+    );
+    assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+}
+
 #[test]
 fn no_command_means_status() {
     let machine = Copy::of("two-socket-mlx4");
