@@ -157,8 +157,12 @@ fn apply(
     let written = Instant::now();
     guard.map_or(Ok(()), |watcher| watcher.go(root))?;
     if let (Some(seconds), None, None) = (args.prove, &done.undone, apply::stopped()) {
-        let (proof, cut_short) = prove(root, &done, Duration::from_secs(seconds), args.trial)?;
-        (done.proof, done.proof_cut_short) = (Some(proof), cut_short);
+        match prove(root, &done, Duration::from_secs(seconds), args.trial) {
+            Ok((proof, cut_short)) => {
+                (done.proof, done.proof_cut_short) = (Some(proof), cut_short);
+            }
+            Err(error) => done.proof_error = Some(format!("{error:#}")),
+        }
     }
     if done.trial.is_some() && state::running(root).is_ok_and(|of| of.is_some()) {
         watched = Some(Watched::WaitsForTrial);

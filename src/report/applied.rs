@@ -37,6 +37,9 @@ pub struct Applied {
     pub left: Option<u64>,
     /// Where interrupts arrived; `None` without `--prove`.
     pub proof: Option<Vec<VectorProof>>,
+    /// Why interrupts could not be watched, although `--prove` asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof_error: Option<String>,
     /// Whether the proof ended early, with the trial.
     pub proof_cut_short: bool,
     /// Changes since a stored plan was made.
@@ -146,6 +149,7 @@ impl Applied {
             || self.tally.failed() > 0
             || !self.unknown.is_empty()
             || self.misfit
+            || self.proof_error.is_some()
             || self.changes.iter().any(|change| change.left_out)
             || proof.any(|vector| !matches!(vector.verdict, Proven | NoTraffic))
     }

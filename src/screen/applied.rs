@@ -90,6 +90,9 @@ pub fn applied(applied: &Applied, all: bool) -> Page {
     if let Some(vectors) = &applied.proof {
         proof(&mut page, vectors);
     }
+    if let Some(error) = &applied.proof_error {
+        page.failure("no proof    ", error);
+    }
     if applied.proof_cut_short {
         page.line("The proof ended early, because the time of --try ended before that of --prove.");
     }

@@ -1,7 +1,10 @@
 //! Where interrupts arrived after an apply, by the kernel's counters.
 
+use std::process::{Command, Stdio};
+
 use crate::screen::page::Screen;
-use crate::support::run::Copy;
+use crate::support::run::{Copy, Run};
+use crate::support::schema::meets;
 use nicpin::apply::{self, ApplyError, Options, Proof};
 use nicpin::machine::{Role, Selection};
 use nicpin::policy::Policy;
@@ -317,4 +320,35 @@ fn only_the_planned_vectors_are_read_where_the_kernel_has_files_of_single_irqs()
         error.ends_with("/per_cpu_count: has 2 counts for 8 possible CPUs"),
         "{error}"
     );
+}
+
+/// What was written is reported all the same.
+#[test]
+fn counters_that_cannot_be_read_are_reported_with_what_was_written() {
+    for args in [&[][..], &["--json"]] {
+        let machine = Copy::of("two-node");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+        command.args(["apply", "--prove", "60", "--root"]);
+        command.arg(machine.path("/")).args(args);
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        // The machine was read before.
+        while !machine.path("/run/nicpin/state.json").exists() {
+            std::thread::yield_now();
+        }
+        machine.write("/proc/interrupts", "garbage\n");
+        let run = Run::ended(child.unwrap().wait_with_output().unwrap());
+        meets(&run.stdout);
+        assert_eq!((run.code, run.stderr.as_str()), (1, ""), "{}", run.stdout);
+        let expected = match args {
+            [] => ["24 settings written", "no proof  "],
+            _ => ["\"changed\": 24", "\"proof_error\""],
+        };
+        for text in expected {
+            assert!(run.stdout.contains(text), "{text}: {}", run.stdout);
+        }
+        assert!(run.stdout.contains("/proc/interrupts: "), "{}", run.stdout);
+    }
 }
