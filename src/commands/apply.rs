@@ -116,7 +116,7 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
     match args.trial {
         // The user must see the output before the question.
         Some(seconds) if cli.quiet || output::print_now(out)? => {
-            confirm::ask(cli, seconds, args.lock.wait(), exit, out)
+            confirm::ask(cli, seconds, args.lock.wait(), exit)
         }
         _ => Ok(exit),
     }

@@ -4,7 +4,7 @@
 //! of its terminal and of its login. If the apply ends before it has reported that it finished, the watcher restores
 //! the settings at once.
 
-use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _, stderr, stdin};
+use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _, stdin};
 use std::os::fd::AsFd as _;
 use std::path::absolute;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -21,7 +21,7 @@ use crate::commands::args::{General, LockArgs};
 use crate::commands::inputs::open_to_write;
 use crate::commands::journal;
 use crate::commands::journal::Priority::{Notice, Warning};
-use crate::commands::output::{print, screen};
+use crate::commands::output::{print, say};
 use crate::screen;
 use crate::watch::state;
 use nicpin::apply::{Trial, TrialGuard, confirm, end_trial, end_watched_trial, stopped};
@@ -178,14 +178,9 @@ pub fn waits(root: &Root) -> bool {
     Trial::load(root).map_or(true, |trial| trial.is_some_and(|trial| !trial.over))
 }
 
-/// On a terminal, waits for Enter or for the end of the trial.
-pub fn ask(
-    cli: &General,
-    seconds: u64,
-    wait: Duration,
-    exit: Exit,
-    out: &mut String,
-) -> Result<Exit> {
+/// On a terminal, waits for Enter or for the end of the trial. It says so on standard error: standard output has the
+/// report, which may be JSON.
+pub fn ask(cli: &General, seconds: u64, wait: Duration, exit: Exit) -> Result<Exit> {
     let stdin = stdin();
     if !stdin.is_terminal() || stopped().is_some() {
         return Ok(exit);
@@ -200,9 +195,7 @@ pub fn ask(
     if tcgetpgrp(&stdin).is_err() || tcgetpgrp(&stdin) == Ok(getpgrp()) {
         tcflush(&stdin, FlushArg::TCIFLUSH)?;
     }
-    // A closed standard error loses the question only.
-    let question = "nicpin: press Enter to keep the settings";
-    let _ = writeln!(stderr(), "{question}");
+    say("press Enter to keep the settings");
     let (mut listening, mut ended) = (true, TrialEnd::InTime);
     // The watcher may have to wait for another nicpin before it restores.
     let late = Instant::now() + Duration::from_secs(seconds) + GRACE;
@@ -235,10 +228,12 @@ pub fn ask(
         }
     }
     let Some(trial) = Trial::load(&root)? else {
-        *out += "kept\n";
+        say("kept");
         return Ok(exit);
     };
-    let page = screen::applied::trial_over(trial.not_restored().as_deref(), ended);
-    *out += &page.show(screen());
+    say(&screen::applied::trial_over(
+        trial.not_restored().as_deref(),
+        ended,
+    ));
     Ok(Exit::Failed)
 }

@@ -254,17 +254,13 @@ fn absent(page: &mut Page, keys: &BTreeSet<String>, then: &str) {
 }
 
 /// How an unconfirmed trial has ended; `not_restored` says what could not be restored.
-pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> Page {
+pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> String {
     let why = match ended {
         TrialEnd::InTime => "the trial was not confirmed in time",
         TrialEnd::Unwatched => "the process that watched the trial was killed",
     };
-    let mut page = Page::default();
-    match not_restored {
-        None => page.line(format!("restored: {why}")),
-        Some(left) => page.item("restored  ", format!("{why}; {left}")),
-    }
-    page
+    let left = not_restored.map(|left| format!("; {left}"));
+    format!("restored: {why}{}", left.unwrap_or_default())
 }
 
 /// What was restored and `why`, and what was not. `again`: when that is tried again.

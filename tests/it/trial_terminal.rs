@@ -47,6 +47,12 @@ fn on_a_terminal_with(machine: &Copy, seconds: &str, typed: &str) -> (Child, Own
     (child, pty.master, said)
 }
 
+/// What it says after the report. Standard output has nothing but that, which may be JSON.
+fn said_after(output: &Output) -> String {
+    assert_eq!(output.stdout, b"");
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
 #[test]
 fn enter_before_the_question_is_no_answer() {
     let machine = Copy::of("two-node");
@@ -55,7 +61,8 @@ fn enter_before_the_question_is_no_answer() {
         serde_json::from_str(&machine.read("/run/nicpin/try.json")).unwrap();
     assert_eq!(trial["over"], false, "{trial}");
     File::from(master).write_all(b"\n").unwrap();
-    assert_eq!(child.wait_with_output().unwrap().stdout, b"kept\n");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(said_after(&output), "nicpin: kept\n");
 }
 
 #[test]
@@ -68,10 +75,8 @@ fn enter_on_the_terminal_keeps_it() {
     );
     File::from(master).write_all(b"\n").unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(
-        (output.status.code(), output.stdout.as_slice()),
-        (Some(0), &b"kept\n"[..])
-    );
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(said_after(&output), "nicpin: kept\n");
     watched_to_the_end(&machine);
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
@@ -84,8 +89,8 @@ fn a_trial_on_a_terminal_ends_without_confirmation() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
-        String::from_utf8(output.stdout).unwrap(),
-        "restored: the trial was not confirmed in time\n"
+        said_after(&output),
+        "nicpin: restored: the trial was not confirmed in time\n"
     );
     assert_eq!(machine.texts(), before);
 }
@@ -107,10 +112,7 @@ fn an_apply_on_a_terminal_restores_when_the_watcher_has_ended() {
         kill(watcher, signal).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{signal}");
-        assert_eq!(
-            String::from_utf8(output.stdout).unwrap(),
-            format!("restored: {why}\n")
-        );
+        assert_eq!(said_after(&output), format!("nicpin: restored: {why}\n"));
         assert_eq!(machine.texts(), before, "{signal}");
         assert!(
             machine.nicpin(&["confirm"]).stderr.contains("too late"),
@@ -166,12 +168,11 @@ fn the_terminal_shows_what_could_not_be_restored() {
     let (machine, output) = changed_in_time(|machine| {
         machine.remove("/sys/class/net/nic0/queues/tx-1/xps_cpus");
     });
-    let said = String::from_utf8(output.stdout).unwrap();
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = said_after(&output);
     assert_eq!(output.status.code(), Some(1));
     assert!(
         said.starts_with(
-            "restored the trial was not confirmed in time; 1 setting could not be restored (0000:21"
+            "nicpin: restored: the trial was not confirmed in time; 1 setting could not be restored (0000:21"
         ),
         "{said}"
     );
@@ -185,7 +186,7 @@ fn a_trial_that_cannot_be_restored_is_an_error() {
         machine.write("/run/nicpin/state.json", "{}");
         machine.write("/run/nicpin/try.json", "{}");
     });
-    let said = String::from_utf8(output.stderr).unwrap();
+    let said = said_after(&output);
     assert_eq!(output.status.code(), Some(1));
     assert!(
         said.contains("it was not confirmed, and cannot be restored: ")
