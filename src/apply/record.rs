@@ -47,13 +47,13 @@ pub(crate) struct LastSet {
     /// The planned text.
     pub(crate) value: String,
     /// The text that was written when the planned CPU had no free interrupt vector.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fallback: Option<String>,
     /// The kernel's error, where it refused the write.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
     /// The vector's IRQ.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) irq: Option<Irq>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Irq {
     pub(crate) number: u32,
     /// The inode of `/sys/kernel/irq/N`, which the kernel creates with each IRQ; `None` in a tree, where inodes mean
     /// nothing.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) inode: Option<u64>,
 }
 

@@ -20,7 +20,7 @@ const ADDRESSES: u32 = 1 << 4 | 1 << 5;
 const ADDRESSES_AND_PORTS: u32 = ADDRESSES | 1 << 6 | 1 << 7;
 
 /// Where a flow arrives, as far as it can be known.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Arrival {
     #[serde(flatten)]
     pub flow: Flow,

@@ -28,7 +28,7 @@ pub struct NetdevQueue {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub napi: Option<u32>,
     /// Who takes its packets in place of the kernel's stack (Linux 6.12 and later).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<QueueUser>,
 }
 

@@ -191,7 +191,7 @@ pub enum NodeSource {
 }
 
 /// The node of a device, and the CPUs near it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Home {
     /// Usually one. Several that are equally near to the device's own node, which has no usable CPU; none where the
     /// node is unknown, or `local_cpulist` spans several.
@@ -204,7 +204,7 @@ pub struct Home {
 
 /// The usage of a node's memory; `None` where the kernel does not report it. It changes all the time and is not part of a
 /// [`Machine`](crate::machine::Machine).
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct NodeUsage {
     /// Unused memory in KiB.
     pub free_kib: Option<u64>,
@@ -249,7 +249,7 @@ impl Pages {
 }
 
 /// The rate at which the CPUs of one node read the memory of another.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Rate {
     /// The node of the CPUs that read.
     pub cpus_of: u32,

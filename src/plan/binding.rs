@@ -13,7 +13,7 @@ use crate::machine::{Machine, Topology};
 use crate::plan::{Plan, PlannedInterface};
 
 /// The node to run on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub enum NodeChoice {
     /// The interface's node.
     #[default]
@@ -47,7 +47,7 @@ pub struct BindingRequest {
 }
 
 /// CPUs and memory for a program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Binding {
     /// The nodes of the CPUs and the memory: usually one; several when `local_cpulist` spans several.
     pub nodes: NodeSet,

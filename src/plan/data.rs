@@ -125,7 +125,6 @@ pub struct PlannedInterface {
     /// Address of the bus device behind it, for PCI as `0000:3b:00.0`.
     pub device: String,
     /// PCI vendor and device in hex (`15b3:1017`); `None` off PCI.
-    #[serde(default)]
     pub pci_id: Option<String>,
     /// The physical function, for a virtual one.
     pub parent: Option<String>,
@@ -224,7 +223,7 @@ pub struct PlannedVector {
     /// Whether the kernel allows a change of its affinity.
     pub movable: bool,
     /// Its candidate CPUs, where they are not the interface's: those that the driver hints at, or those of another device.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub candidates: Option<CpuSet>,
     /// The placement of its queue; `None` for a vector that the plan does not place.
     #[serde(skip_serializing_if = "Option::is_none")]

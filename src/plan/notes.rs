@@ -299,7 +299,7 @@ pub(crate) fn add_irqbalance(machine: &Machine, action: Balancer, plan: &mut Pla
 }
 
 /// What follows from a note: a command, or a sentence where no command does it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Advice {
     pub text: String,
     /// Whether it is only what one may also do, and repairs nothing.

@@ -66,7 +66,7 @@ pub struct Score {
     /// Vectors on isolated or `nohz_full` CPUs, or on exclusive ones that the policy leaves out; idle ones do not count.
     pub on_isolated: usize,
     /// The RDMA vectors, which count in no other figure but `on_isolated`; absent when there are none.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rdma: Option<RdmaScore>,
 }
 

@@ -27,7 +27,7 @@ struct Spot<'a> {
 type Spots<'a> = BTreeMap<usize, Vec<Spot<'a>>>;
 
 /// The measures of an interface over its own queues and the cores that they are on.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(crate) struct Standing {
     pub(crate) score: Score,
     /// Online CPUs that have no transmit queue of their own, or several.

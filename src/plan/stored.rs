@@ -20,7 +20,7 @@ use crate::plan::notes::add_irqbalance;
 use crate::plan::write::{Target, Write, writes};
 
 /// The text is not a plan, or the plan cannot be applied by itself.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct StoredError(String);
 
@@ -38,7 +38,7 @@ pub struct Change {
 }
 
 /// A stored plan on the machine as it is now.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Fitted {
     /// The part that can be applied, with the writes that it takes now.
     pub plan: Plan,

@@ -263,7 +263,7 @@ impl fmt::Display for Range {
 }
 
 /// For the local share of an interface, in percent.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Thresholds {
     pub warning: Option<Range>,
     pub critical: Option<Range>,

@@ -12,7 +12,7 @@ use crate::plan::binding::Binding;
 use crate::report::measure::Measure;
 
 /// The comparison of both sides.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.compare/1")]
 pub struct Comparison {
     pub interface: String,
@@ -29,7 +29,7 @@ pub struct Comparison {
 }
 
 /// One place to run the command.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Side {
     /// Usually one node; several when `local_cpulist` spans several.
     pub nodes: NodeSet,
@@ -40,7 +40,7 @@ pub struct Side {
 }
 
 /// The figures of one run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct ComparedRun {
     pub wall_seconds: f64,
     /// CPU time of the command and of the children that it waited for.
@@ -62,7 +62,7 @@ pub struct ComparedRun {
 }
 
 /// One figure, near and far.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Figure {
     /// The name of the field of [`ComparedRun`].
     pub name: &'static str,
@@ -75,7 +75,7 @@ pub struct Figure {
 }
 
 /// A figure over several runs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct Spread {
     pub median: f64,
     pub mean: f64,

@@ -99,7 +99,7 @@ pub(super) fn counts<T: Ord>(all: impl Iterator<Item = T>) -> BTreeMap<T, usize>
 }
 
 /// What differs from a plan.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub struct Differences {
     pub differs: Vec<Difference>,
     /// Vectors on fallbacks, which count as planned.

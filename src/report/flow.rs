@@ -15,7 +15,7 @@ use crate::machine::others::ConnectedSocket;
 use crate::report::exit::Exit;
 
 /// Where flows arrive.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.flow/1")]
 pub struct Flows {
     /// The interfaces: one, or the ports of a bond, among which the sender or the switch chooses; none for a tunnel.
@@ -32,7 +32,7 @@ pub struct Flows {
 }
 
 /// The flows that one queue takes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Share {
     pub interface: String,
     pub queue: u32,
@@ -43,7 +43,7 @@ pub struct Share {
 }
 
 /// The source ports that arrive on a CPU.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Ports {
     pub interface: String,
     pub cpu: u32,
@@ -135,7 +135,7 @@ fn most_first<T: Hash + Ord + Clone>(
 }
 
 /// Where the connections of this machine arrive.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Connections {
     /// Connections with other machines over the interfaces that are measured: TCP, and UDP that is connected.
     pub established: usize,
@@ -150,7 +150,7 @@ pub struct Connections {
 }
 
 /// Connections that arrive on one CPU, of processes on one node.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct ArrivingConnections {
     pub interface: String,
     pub cpu: u32,
@@ -161,7 +161,7 @@ pub struct ArrivingConnections {
 }
 
 /// Connections whose CPU cannot be known.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct UnknownConnections {
     pub interface: String,
     pub missing: Missing,

@@ -16,7 +16,7 @@ use crate::report::flow::Connections;
 const SHORT: Duration = Duration::from_millis(100);
 
 /// An interface to be measured.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct MeasuredInterface {
     pub name: String,
     pub driver: Option<String>,
@@ -30,7 +30,7 @@ pub struct MeasuredInterface {
 }
 
 /// A vector to be measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct MeasuredVector {
     pub irq: u32,
     pub role: Role,
@@ -83,7 +83,7 @@ impl MeasuredInterface {
 }
 
 /// A measurement.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.measure/1")]
 pub struct Measure {
     pub seconds: f64,
@@ -99,7 +99,7 @@ pub struct Measure {
 }
 
 /// The rates of an interface.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct InterfaceRates {
     #[serde(flatten)]
     pub subject: MeasuredInterface,
@@ -114,7 +114,7 @@ pub struct InterfaceRates {
 
 /// The traffic of an interface by its own counters. Drivers differ in what they count as bytes; most do not count the
 /// frame check sequence.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 pub struct TrafficRates {
     pub rx_bytes: u64,
     pub tx_bytes: u64,
@@ -129,7 +129,7 @@ pub struct TrafficRates {
 }
 
 /// The rates of a vector.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct VectorRates {
     #[serde(flatten)]
     pub vector: MeasuredVector,
@@ -147,7 +147,7 @@ pub struct VectorRates {
 }
 
 /// A vector's interrupts on one CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct OnCpu {
     pub cpu: u32,
     pub node: Option<u32>,
@@ -158,7 +158,7 @@ pub struct OnCpu {
 }
 
 /// The rates of a CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct CpuRates {
     pub cpu: u32,
     pub node: Option<u32>,
@@ -183,7 +183,7 @@ pub struct CpuRates {
 }
 
 /// Totals of all measured interfaces and all CPUs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct MachineRates {
     /// Received and sent.
     pub gbit_per_second: f64,

@@ -12,7 +12,7 @@ use crate::machine::{Machine, Neighbour};
 use crate::plan::Plan;
 
 /// The nodes of a machine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.nodes/1")]
 pub struct Nodes {
     /// Online CPUs.
@@ -30,7 +30,7 @@ pub struct Nodes {
 }
 
 /// A node.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct NodeReport {
     pub node: u32,
     /// Online CPUs.
@@ -51,7 +51,7 @@ pub struct NodeReport {
 }
 
 /// An interface on a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct NodeInterface {
     pub name: String,
     pub driver: Option<String>,

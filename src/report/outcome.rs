@@ -18,16 +18,16 @@ pub struct WriteResult {
     pub interface: String,
     pub outcome: Outcome,
     /// What the file held before; `None` where it could not be read.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
     /// The fallback that was written because the CPU of `value` had no free interrupt vector.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
     /// The effective CPUs until the next interrupt, while they are not the new ones.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub effective: Option<CpuSet>,
     /// The kernel's error in words, and the fix.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 

@@ -9,7 +9,7 @@ use crate::report::exit::Exit;
 use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, Tally, WriteResult};
 
 /// What `restore` would write; its JSON form is `nicpin.to-restore/1`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.to-restore/1")]
 pub struct ToRestore {
     /// Recorded channels that differ from the current ones, as `ethtool -L` takes them, by interface. They are restored
@@ -113,7 +113,7 @@ impl Restored {
 }
 
 /// Why a trial ended with a restore.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum TrialEnd {
     /// It was not confirmed in time.
     InTime,

@@ -62,10 +62,10 @@ pub struct WatcherRun {
     /// Settings that could not be changed.
     pub failed: usize,
     /// Why the first of these could not be changed, without the fix.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// Why the run failed as a whole.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 

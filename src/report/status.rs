@@ -16,7 +16,7 @@ use crate::report::run::Watcher;
 use crate::report::status::IrqbalanceState::{Absent, AsksNicpin, Banned, Moves, Unknown};
 
 /// The status of the machine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.status/1")]
 pub struct Status {
     /// The worst state of all interfaces; `None` without interfaces.
@@ -48,7 +48,7 @@ pub struct Status {
 }
 
 /// What irqbalance does with the planned IRQs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct IrqbalanceStatus {
     /// `None` when it is not running, or that could not be determined.
     pub pid: Option<i32>,
@@ -61,7 +61,7 @@ pub struct IrqbalanceStatus {
 }
 
 /// What irqbalance does with the planned IRQs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum IrqbalanceState {
     /// It is not running.

@@ -198,7 +198,7 @@ fn rates_shares_and_costs() {
         (eth1.vectors[1].interrupts, eth1.vectors[1].local),
         (0, None)
     );
-    assert!((eth0.traffic.unwrap().rx_gbit_per_second - 1.0).abs() < 1e-9);
+    assert!((eth0.traffic.as_ref().unwrap().rx_gbit_per_second - 1.0).abs() < 1e-9);
     let machine = measure.machine;
     assert_eq!(
         (machine.local_interrupts, machine.remote_interrupts),
