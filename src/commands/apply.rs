@@ -30,7 +30,6 @@ use nicpin::report::exit::Exit;
 use nicpin::root::{FileError, Root};
 
 #[derive(Args)]
-#[allow(clippy::struct_excessive_bools)] // each is one option
 pub struct ApplyArgs {
     #[command(flatten)]
     target: TargetArgs,

@@ -16,7 +16,6 @@ use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
 #[derive(Args)]
-#[allow(clippy::struct_excessive_bools)] // each is one option
 pub struct DrawArgs {
     #[command(flatten)]
     target: TargetArgs,

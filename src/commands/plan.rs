@@ -14,7 +14,6 @@ use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
 #[derive(Args)]
-#[allow(clippy::struct_excessive_bools)] // each is one option
 pub struct PlanArgs {
     #[command(flatten)]
     target: TargetArgs,

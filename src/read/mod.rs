@@ -23,7 +23,6 @@ pub use sockets::connected_sockets;
 
 /// What is read only on request, or left out on request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools)] // each is a part of the machine that is read or not
 pub struct Wants {
     /// The drivers' hints.
     pub hints: bool,

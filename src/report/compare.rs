@@ -116,7 +116,6 @@ impl ComparedRun {
 
 impl Spread {
     /// The spread of these values; `None` without any.
-    #[allow(clippy::cast_precision_loss)] // a number of runs
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values = sorted(values);
         let count = values.len() as f64;
@@ -165,7 +164,6 @@ const TIME: Value = |run| Some(run.wall_seconds);
 const THROUGHPUT: Value = |run| Some(run.gbit_per_second);
 
 /// The figures that are compared.
-#[allow(clippy::cast_precision_loss)] // counts beyond 2^53 are compared well enough
 const FIGURES: [(&str, Value); 9] = [
     ("wall_seconds", TIME),
     ("cpu_seconds", |run| Some(run.cpu_seconds)),

@@ -135,7 +135,6 @@ pub struct InterfaceSummary {
 
 impl InterfaceSummary {
     /// The share of its queue vectors that are local, 0 to 1; `None` without any, or when no node is known.
-    #[allow(clippy::cast_precision_loss)] // counts of vectors
     pub fn local_share(&self) -> Option<f64> {
         let local = self.local.filter(|_| self.queue_vectors > 0)?;
         Some(local as f64 / self.queue_vectors as f64)

@@ -210,11 +210,6 @@ pub struct MachineRates {
 /// The loopback interface: the kernel counts its packets with those of all others on a CPU.
 const LOOPBACK: &str = "lo";
 
-#[allow(clippy::cast_precision_loss)] // beyond 2^53 the last digits of a rate do not matter
-fn float(count: u64) -> f64 {
-    count as f64
-}
-
 /// The sum of counters, which a damaged file may make as large as it likes.
 fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
@@ -222,7 +217,7 @@ fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
 
 /// `None` of nothing.
 fn share(part: u64, all: u64) -> Option<f64> {
-    (all > 0).then(|| float(part) / float(all))
+    (all > 0).then(|| part as f64 / all as f64)
 }
 
 /// Interrupts of vectors on local CPUs, and all of those whose node is known.
@@ -283,7 +278,7 @@ impl Measure {
 impl Rates<'_> {
     fn per_second(&self, count: u64) -> f64 {
         match self.delta.seconds() {
-            time if time > 0.0 => float(count) / time,
+            time if time > 0.0 => count as f64 / time,
             _ => 0.0,
         }
     }
@@ -350,9 +345,9 @@ impl Rates<'_> {
         let lost = of_traffic(|traffic| [traffic.rx_dropped, traffic.tx_dropped]);
         let (local, known) = local(interfaces.iter().flat_map(|one| &one.vectors));
         // Ticks of the kernel are of 1/100 s.
-        let busy = float(of_cpus(|cpu| cpu.busy)) / 100.0;
-        let softirq = float(of_cpus(|cpu| cpu.irq.saturating_add(cpu.softirq))) / 100.0;
-        let gbit_per = |time: f64| (time > 0.0).then(|| float(bytes) * 8.0 / 1e9 / time);
+        let busy = of_cpus(|cpu| cpu.busy) as f64 / 100.0;
+        let softirq = of_cpus(|cpu| cpu.irq.saturating_add(cpu.softirq)) as f64 / 100.0;
+        let gbit_per = |time: f64| (time > 0.0).then(|| bytes as f64 * 8.0 / 1e9 / time);
         let loopback = self.delta.interfaces.get(LOOPBACK);
         MachineRates {
             gbit_per_second: gbit_per(self.delta.seconds()).unwrap_or(0.0),

@@ -93,7 +93,6 @@ impl VectorStatus {
             is_apart(&interface.exclusive).then_some("in an exclusive cpuset partition")
         };
         let (state, why) = judge(topology, vector, apart, on_fallback, arrived.as_ref());
-        #[allow(clippy::cast_precision_loss)] // counts beyond 2^53 are no rates any more
         let per_second = |(on, watched): (&BTreeMap<u32, u64>, &Delta)| {
             on.values().sum::<u64>() as f64 / watched.seconds()
         };

@@ -164,7 +164,6 @@ fn connections(page: &mut Page, connections: &Connections, most: usize) {
 
 fn machine(machine: &MachineRates, seconds: f64) -> String {
     let per_second = |of: f64| if seconds > 0.0 { of / seconds } else { 0.0 };
-    #[allow(clippy::cast_precision_loss)] // counts beyond 2^53 are shares well enough
     let [local, remote] = [machine.local_interrupts, machine.remote_interrupts].map(|of| of as f64);
     let share = (local + remote > 0.0).then(|| percent(local / (local + remote)));
     let cost =
