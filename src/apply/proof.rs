@@ -11,7 +11,7 @@ use crate::read::files::{read_affinity, read_effective};
 use crate::read::interrupts::counts_of;
 use crate::report::applied::Evidence::{Elsewhere, Gone, MovedAway, NoTraffic, Proven};
 use crate::report::applied::{Applied, VectorProof};
-use crate::root::{FileError, Root};
+use crate::root::{Result, Root};
 
 /// The counters of a plan's queue vectors since the apply.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Proof {
 
 impl Proof {
     /// Takes the first sample. Idle vectors are left out: they get no interrupts.
-    pub fn begin(root: &Root, done: &Applied) -> Result<Self, FileError> {
+    pub fn begin(root: &Root, done: &Applied) -> Result<Self> {
         let fallbacks: BTreeMap<&str, &str> = (done.results.iter())
             .filter_map(|written| Some((written.path.as_str(), written.fallback.as_deref()?)))
             .collect();
@@ -55,7 +55,7 @@ impl Proof {
     }
 
     /// Takes another sample and returns whether every vector is proven.
-    pub fn look(&mut self, root: &Root) -> Result<bool, FileError> {
+    pub fn look(&mut self, root: &Root) -> Result<bool> {
         let now = counts_of(root, &self.irqs)?;
         for vector in &mut self.watched {
             vector.look(root, &self.last, &now)?;
@@ -66,7 +66,7 @@ impl Proof {
     }
 
     /// The verdicts, also on whether each affinity is still as it was written.
-    pub fn finish(mut self, root: &Root) -> Result<Vec<VectorProof>, FileError> {
+    pub fn finish(mut self, root: &Root) -> Result<Vec<VectorProof>> {
         for vector in &mut self.watched {
             let path = affinity_file(vector.irq);
             let affinity = read_affinity(root, &path)?.map(|file| {
@@ -86,7 +86,7 @@ impl Proof {
 }
 
 impl VectorProof {
-    fn look(&mut self, root: &Root, last: &Counts, now: &Counts) -> Result<(), FileError> {
+    fn look(&mut self, root: &Root, last: &Counts, now: &Counts) -> Result<()> {
         let (Some(before), Some(after)) = (last.rows.get(&self.irq), now.rows.get(&self.irq))
         else {
             return Ok(());
@@ -118,7 +118,7 @@ impl VectorProof {
         Ok(())
     }
 
-    fn is_effective_as_planned(&self, root: &Root) -> Result<bool, FileError> {
+    fn is_effective_as_planned(&self, root: &Root) -> Result<bool> {
         let effective = read_effective(root, &format!("{IRQ_FILES}/{}", self.irq))?;
         Ok(effective.is_some_and(|effective| effective.is_subset(&self.cpus)))
     }

@@ -19,8 +19,8 @@ use nix::errno::Errno;
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Program, ProgramCpus};
-use crate::read::files::{Result, line_of};
-use crate::root::{FileError, Root};
+use crate::read::files::line_of;
+use crate::root::{FileError, Result, Root};
 
 /// The root cgroup.
 pub const CGROUPS: &str = "/sys/fs/cgroup";

@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 use crate::machine::rx_hash::{Filter, FilterTarget, FlowKind, Key, RssContext, RxHash};
 use crate::machine::setting::{NET, ethtool_file as file};
 use crate::machine::{Channels, Rss};
-use crate::read::files::{Result, name_in};
+use crate::read::files::name_in;
 use crate::read::others::bus_device;
 use crate::root::sys::ethtool as ioctls;
-use crate::root::{Root, is_absent};
+use crate::root::{Result, Root, is_absent};
 
 /// The key that `netdev_rss_key_fill` gives to drivers (`Documentation/admin-guide/sysctl/net.rst`).
 const SYSTEM_KEY: &str = "/proc/sys/net/core/netdev_rss_key";

@@ -7,10 +7,7 @@ use std::str::FromStr;
 
 use crate::cpuset::{CpuSet, shown};
 use crate::root::tree::TreeFile;
-use crate::root::{FileError, Root};
-
-/// What was read of files.
-pub(crate) type Result<T, E = FileError> = std::result::Result<T, E>;
+use crate::root::{FileError, Result, Root};
 
 /// Ids of NUMA nodes from here on are ignored: the largest `MAX_NUMNODES` of any architecture.
 pub(crate) const MAX_NODES: u32 = 1 << 10;

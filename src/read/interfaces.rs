@@ -16,10 +16,10 @@ use crate::machine::{
     Device, Interface, Machine, MaskFile, PcieLink, Polling, RxQueue, Stacked, TxQueue,
     VmbusChannel,
 };
-use crate::read::files::{Dir, Result, name_in, node, number, numbered};
+use crate::read::files::{Dir, name_in, node, number, numbered};
 use crate::read::others::{self, PCI, bus_device_above};
 use crate::read::{Queues, Wants, ethtool};
-use crate::root::Root;
+use crate::root::{Result, Root};
 
 /// The limit of interfaces with a device: sixteen times the 256 functions of a PCI bus.
 const MAX_INTERFACES: usize = 4096;

@@ -17,8 +17,8 @@ use bstr::io::BufReadExt as _;
 
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::machine::{CountRow, Counts};
-use crate::read::files::{Result, again_while, name_in, numbered};
-use crate::root::{FileError, Root};
+use crate::read::files::{again_while, name_in, numbered};
+use crate::root::{FileError, Result, Root};
 
 /// The counts and handlers of all IRQs.
 pub const INTERRUPTS: &str = "/proc/interrupts";

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cpuset::CpuSet;
 use crate::machine::setting::{FLOW_ENTRIES, IRQ_FILES};
 use crate::machine::{Interface, Machine};
-use crate::read::files::{Result, line_of, number};
+use crate::read::files::{line_of, number};
 use crate::read::interrupts::{Handlers, INTERRUPTS, IRQS};
 use crate::read::{
     Queues, Wants, cgroups, ethtool, interfaces, netlink, others, threads, tools, topology, vectors,
 };
-use crate::root::Root;
 use crate::root::tree::ABOUT;
+use crate::root::{Result, Root};
 
 /// Reads the machine below a root: what is always needed, and what else is wanted.
 pub fn machine(root: &Root, wants: Wants) -> Result<Machine> {

@@ -180,40 +180,30 @@ impl Row {
 }
 
 const OTHERS: &str = "";
-const INTEL: &str = "alx amd-xgbe dwc-xlgmac e1000e fm10k igb igbvf igc ixgbe ixgbevf";
-const ICE: &str = "ice ice.sf";
-const IRDMA: &str = "i40e iavf ice idpf";
-const BNXT: &str = "bnge bnxt_en";
-const MLX4: &str = "mlx4_core mlx4_en";
-const SFC: &str = "sfc sfc_ef100 sfc_falcon sfc_siena";
-const VIRTIO: &str = "virtio_net virtio-pci";
 const NICVF: &str = "nicvf thunder-nicvf";
-const OTX2: &str = "rvu_nicpf rvu_nicvf";
-const OCTEP: &str = "octeon_ep octeon_ep_vf";
-const NFP: &str = "nfp nfp_netvf";
-const HINIC: &str = "hinic hinic3";
-const WANGXUN: &str = "ngbe ngbevf txgbe txgbevf";
-const ENETC: &str = "fsl_enetc fsl_enetc_vf nxp_enetc4";
-const LIQUIDIO: &str = "LiquidIO LiquidIO_VF";
-
-/// Drivers that give a vector the bare interface name, always or when they have but one.
-const BARE: &str = "8139cp 8139too alx amd-xgbe atlantic b44 be2net bcmgenet bgmac-enet bnx2 bnx2x cxgb3 \
-    cxgb4 dwc-xlgmac e1000 e1000e enic fbnic fm10k gem ibmveth igb igbvf igc ixgbe ixgbevf macb mvneta mvpp2 \
-    ngbe ngbevf niu r8125 r8168 r8169 sfc sfc_ef100 sfc_falcon sfc_siena tg3 tn40xx txgbe txgbevf vif \
-    vmxnet3";
 
 /// Names of drivers as in sysfs, a blank between two, and how they name their vectors. [`OTHERS`] are the drivers that
 /// no other row names.
 static TABLE: &[(&str, &[Row])] = &[
-    (BARE, &[both("{if}").by(Plain)]),
+    // The bare interface name, always or when they have but one vector.
+    (
+        "8139cp 8139too alx amd-xgbe atlantic b44 be2net bcmgenet bgmac-enet bnx2 bnx2x cxgb3 \
+    cxgb4 dwc-xlgmac e1000 e1000e enic fbnic fm10k gem ibmveth igb igbvf igc ixgbe ixgbevf macb mvneta mvpp2 \
+    ngbe ngbevf niu r8125 r8168 r8169 sfc sfc_ef100 sfc_falcon sfc_siena tg3 tn40xx txgbe txgbevf vif \
+    vmxnet3",
+        &[both("{if}").by(Plain)],
+    ),
     // igb and its kin number queues, ixgbe and its kin vectors; the two differ where a vector has several.
-    (INTEL, &[all("{if}-{way}-{n}"), ctl("{if}-unused")]),
+    (
+        "alx amd-xgbe dwc-xlgmac e1000e fm10k igb igbvf igc ixgbe ixgbevf",
+        &[all("{if}-{way}-{n}"), ctl("{if}-unused")],
+    ),
     (
         "amd-xgbe",
         &[ctl("{if}-pcs"), ctl("{if}-ecc"), ctl("{if}-i2c")],
     ),
     (
-        WANGXUN,
+        "ngbe ngbevf txgbe txgbevf",
         &[both("{if}-TxRx-{n}").by(Rank), ctl("txgbe-link-irq")],
     ),
     (
@@ -224,7 +214,7 @@ static TABLE: &[(&str, &[Row])] = &[
     ("i40e", &[all("i40e-{if}-{way}-{n}"), ctl("i40e-{pci}:{x}")]),
     ("iavf", &[all("iavf-{if}-{way}-{n}"), ctl("iavf-{pci}:{x}")]),
     (
-        ICE,
+        "ice ice.sf",
         &[
             both("ice-{if}-TxRx-{n}"),
             both("ice-{if}-TxRx-{n}-{h}"), // two queues on a vector; the first counts
@@ -237,7 +227,7 @@ static TABLE: &[(&str, &[Row])] = &[
         &[all("idpf-{if}-{way}-{n}").by(Rank), ctl("idpf-Mailbox-{h}")],
     ),
     (
-        IRDMA,
+        "i40e iavf ice idpf",
         &[
             ctl("irdma{x}"),
             rdma("irdma-{x}-CEQ-{n}"),
@@ -250,7 +240,7 @@ static TABLE: &[(&str, &[Row])] = &[
     ),
     // Broadcom.
     (
-        BNXT,
+        "bnge bnxt_en",
         &[
             both("{if}-TxRx-{n}").cut(17),
             each("{if}-{way}-{n}").by(Rank).cut(17),
@@ -272,7 +262,7 @@ static TABLE: &[(&str, &[Row])] = &[
     // Mellanox. The vectors that a function lends to its sub-functions (or has itself, as seen from there) carry
     // queues, but none of this interface.
     (
-        MLX4,
+        "mlx4_core mlx4_en",
         &[
             both("mlx4-{n}@{pci}").by(Mlx4),
             both("{if}-{n}"),
@@ -335,7 +325,7 @@ static TABLE: &[(&str, &[Row])] = &[
     ),
     // The dot distinguishes a network queue from `virtio5-input`, a random number generator.
     (
-        VIRTIO,
+        "virtio_net virtio-pci",
         &[
             rx("virtio{h}-input.{n}"),
             tx("virtio{h}-output.{n}"),
@@ -380,7 +370,7 @@ static TABLE: &[(&str, &[Row])] = &[
     ),
     ("hns-nic", &[each("{if}-{way}{n}")]),
     (
-        HINIC,
+        "hinic hinic3",
         &[
             each("{if}_{way}q{n}"),
             both("{if}_qp{n}"),
@@ -390,7 +380,7 @@ static TABLE: &[(&str, &[Row])] = &[
     ),
     // Solarflare; each XDP channel belongs to a CPU and is no queue of the interface.
     (
-        SFC,
+        "sfc sfc_ef100 sfc_falcon sfc_siena",
         &[
             both("{if}-{n}"),
             each("{if}-{way}-{n}"),
@@ -452,19 +442,22 @@ static TABLE: &[(&str, &[Row])] = &[
         ],
     ),
     (
-        OTX2,
+        "rvu_nicpf rvu_nicvf",
         &[both("{if}-rxtx-{n}"), ctl("{if}-qerr"), ctl("RVU{x}")],
     ),
     (
-        LIQUIDIO,
+        "LiquidIO LiquidIO_VF",
         &[both("LiquidIO{h}-{x}-rxtx-{n}"), ctl("LiquidIO{h}-{x}-aux")],
     ),
-    (OCTEP, &[both("{if}-q{n}"), ctl("{if}-epf_{x}")]),
+    (
+        "octeon_ep octeon_ep_vf",
+        &[both("{if}-q{n}"), ctl("{if}-epf_{x}")],
+    ),
     ("sky2", &[both("sky2@pci:{pci}").by(Shared)]),
     ("skge", &[both("skge@pci:{pci}").by(Shared)]),
     // Netronome, Pensando, Fungible.
     (
-        NFP,
+        "nfp nfp_netvf",
         &[both("{if}-rxtx-{n}"), ctl("{if}-lsc"), ctl("{if}-exn")],
     ),
     (
@@ -487,7 +480,10 @@ static TABLE: &[(&str, &[Row])] = &[
         ],
     ),
     // Systems on a chip. A DPAA portal belongs to a CPU and serves every interface there.
-    (ENETC, &[both("{if}-rxtx{n}"), ctl("{if}-vfmsg{x}")]),
+    (
+        "fsl_enetc fsl_enetc_vf nxp_enetc4",
+        &[both("{if}-rxtx{n}"), ctl("{if}-vfmsg{x}")],
+    ),
     ("fsl_dpaa2_eth", &[ctl("dpio.{h}"), ctl("dpni.{h}")]),
     ("fsl_dpa", &[ctl("QMan portal {h}")]),
     (

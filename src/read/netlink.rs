@@ -30,8 +30,8 @@ use nix::sys::time::{TimeVal, TimeValLike as _};
 use crate::machine::netdev::QueueUser::{AfXdp, DeviceMemory, IoUring};
 use crate::machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
 use crate::machine::setting::NET;
-use crate::read::files::{Result, number};
-use crate::root::{Root, is_absent};
+use crate::read::files::number;
+use crate::root::{Result, Root, is_absent};
 
 /// Where a tree keeps answers of the family `netdev`.
 const RECORDED: &str = "/nicpin/netlink";

@@ -5,8 +5,8 @@
 use crate::machine::Interface;
 use crate::machine::interface::is_pci_address;
 use crate::machine::others::{Neighbour, NeighbourKind, Rdma, UnusedFunction};
-use crate::read::files::{Dir, Result, line_of, name_in, node};
-use crate::root::Root;
+use crate::read::files::{Dir, line_of, name_in, node};
+use crate::root::{Result, Root};
 
 pub(crate) const PCI: &str = "/sys/bus/pci/devices";
 pub(crate) const RDMA: &str = "/sys/class/infiniband";

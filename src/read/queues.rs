@@ -9,9 +9,9 @@ use crate::machine::Role::{self, Combined, Control, Rdma, Rx, Tx};
 use crate::machine::Source::{self, Name, Netlink, Order};
 use crate::machine::netdev::IrqQueues;
 use crate::machine::{Interface, UnknownVector};
-use crate::read::files::Result;
 use crate::read::names::ActionName;
 use crate::read::names::Numbering::{self, Mlx4, Plain, Queue, Rank, Shared, Tg3, TxThenRx};
+use crate::root::Result;
 
 /// A vector with a known name, before its queue is determined.
 #[derive(Debug, Clone, Copy)]

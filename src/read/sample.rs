@@ -7,10 +7,10 @@ use crate::cpuset::MAX_CPUS;
 use crate::machine::Counts;
 use crate::machine::sample::{CounterSelection, Counters, CpuCounts, InterfaceCounts, Sample};
 use crate::machine::setting::NET;
-use crate::read::files::{Result, number, numbered};
+use crate::read::files::{number, numbered};
 use crate::read::interrupts::{columns, counts, numbers};
 use crate::read::threads;
-use crate::root::Root;
+use crate::root::{Result, Root};
 
 /// Takes a sample.
 pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<Sample> {

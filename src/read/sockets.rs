@@ -16,9 +16,9 @@ use crate::cpuset::CpuSet;
 use crate::machine::Topology;
 use crate::machine::others::ConnectedSocket;
 use crate::machine::setting::NET;
-use crate::read::files::{Result, line_of, number, read_best_effort};
+use crate::read::files::{line_of, number, read_best_effort};
 use crate::read::netlink::Client;
-use crate::root::{Root, is_absent};
+use crate::root::{Result, Root, is_absent};
 
 const RECORDED: &str = "/nicpin/sockets";
 /// `TCP_ESTABLISHED` (`include/net/tcp_states.h`), which is the state of a connected UDP socket, too.

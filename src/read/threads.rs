@@ -17,9 +17,9 @@ use crate::machine::netdev::{Direction, NetdevQueue};
 use crate::machine::sample::ThreadCounts;
 use crate::machine::setting::thread_of;
 use crate::machine::{Interface, MaskFile, NapiThread, Role, Source, Vector};
-use crate::read::files::{Result, line_of};
+use crate::read::files::line_of;
 use crate::read::tools::stat_of;
-use crate::root::{Root, sys};
+use crate::root::{Result, Root, sys};
 
 /// The process ids of `kthreadd`'s children; absent on kernels without `CONFIG_PROC_CHILDREN`.
 const KERNEL_THREADS: &str = "/proc/2/task/2/children";

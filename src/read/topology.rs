@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use crate::cpuset::{CpuSet, MAX_CPUS, shown};
 use crate::machine::topology::{NodeUsage, Pages};
 use crate::machine::{Node, Topology};
-use crate::read::files::{Dir, MAX_NODES, Result, number, numbered};
+use crate::read::files::{Dir, MAX_NODES, number, numbered};
 use crate::read::interrupts::{INTERRUPTS, columns};
-use crate::root::Root;
+use crate::root::{Result, Root};
 
 const CPU: &str = "/sys/devices/system/cpu";
 const NODE: &str = "/sys/devices/system/node";

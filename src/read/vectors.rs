@@ -14,13 +14,13 @@ use crate::machine::netdev::Netdev;
 use crate::machine::others::Rdma;
 use crate::machine::setting::{IRQ_FILES, NET, affinity_file};
 use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
-use crate::read::files::{Result, node as numa_node, read_affinity, read_effective};
+use crate::read::files::{node as numa_node, read_affinity, read_effective};
 use crate::read::interrupts::Handlers;
 use crate::read::names::Numbering::{self, Mlx4, Plain, Queue};
 use crate::read::names::{ActionName, DriverPatterns};
 use crate::read::queues::{NamedVector, Reported, VectorUse, place, settle};
-use crate::root::Root;
 use crate::root::tree::TreeFile;
+use crate::root::{Result, Root};
 
 /// One of a device's interfaces, and what is known of its vectors.
 struct Port<'a> {

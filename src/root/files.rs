@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use crate::root::faults::{Faults, FileAccess, FileAction, InjectedAnswer};
 use crate::root::regular::{AT_ONCE, check_readable, kind, read_whole};
 use crate::root::tree::{Entry, Tree, TreeFile, resolve};
-use crate::root::{FileError, errno_of, is_absent};
+use crate::root::{FileError, Result, errno_of, is_absent};
 
 /// The directory or capture below which the machine is read and written.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub struct Recorded {
 /// How a root is made.
 impl Root {
     /// Opens a root: a directory or a capture. `/` (by whatever name) is the live machine.
-    pub fn open(path: &Path) -> Result<Self, FileError> {
+    pub fn open(path: &Path) -> Result<Self> {
         let failed = |errno: Errno| FileError::Io {
             path: path.to_owned(),
             answer: errno.into(),
@@ -95,7 +95,7 @@ impl Root {
 
     /// Reads a capture from any source; errors use `name` as its path.
     #[doc(hidden)]
-    pub fn read_capture(name: &Path, capture: &mut impl io::Read) -> Result<Self, FileError> {
+    pub fn read_capture(name: &Path, capture: &mut impl io::Read) -> Result<Self> {
         let tree = Tree::unpack(capture).map_err(|error| FileError::Content {
             path: name.to_owned(),
             reason: error.to_string(),
@@ -111,7 +111,7 @@ impl Root {
     /// As [`Root::open`], and records what is read. Files that the user may not read count as absent and are recorded
     /// as refused.
     #[doc(hidden)]
-    pub fn open_recording(path: &Path) -> Result<Self, FileError> {
+    pub fn open_recording(path: &Path) -> Result<Self> {
         Ok(Self {
             record: Some(RefCell::default()),
             ..Self::open(path)?
@@ -123,7 +123,7 @@ impl Root {
     pub fn open_with_faults(
         path: &Path,
         answer: impl Fn(FileAccess<'_>) -> InjectedAnswer + 'static,
-    ) -> Result<Self, FileError> {
+    ) -> Result<Self> {
         Ok(Self {
             faults: Faults(Some(Box::new(answer))),
             ..Self::open(path)?
@@ -156,7 +156,7 @@ impl Root {
         &self,
         path: &str,
         ask: impl FnOnce() -> io::Result<Option<T>>,
-    ) -> Result<Option<T>, FileError> {
+    ) -> Result<Option<T>> {
         if !self.is_real() {
             return self.recorded_answer(path);
         }
@@ -173,7 +173,7 @@ impl Root {
         Ok(answer)
     }
 
-    fn recorded_answer<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, FileError> {
+    fn recorded_answer<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>> {
         self.read_as(path, |text| {
             let fix = "fix: capture the machine again with this version of nicpin";
             serde_json::from_str(text)
@@ -187,7 +187,7 @@ impl Root {
         &self,
         path: &str,
         find: impl FnOnce() -> T,
-    ) -> Result<T, FileError> {
+    ) -> Result<T> {
         if !self.is_real() {
             if let Some(found) = self.recorded_answer(path)? {
                 return Ok(found);
@@ -253,7 +253,7 @@ impl Root {
         &self,
         path: &str,
         answer: Result<T, impl Into<io::Error>>,
-    ) -> Result<T, FileError> {
+    ) -> Result<T> {
         answer.map_err(|error| self.io_error(path, error))
     }
 
@@ -266,13 +266,13 @@ impl Root {
     }
 
     /// Reads a whole file.
-    pub fn read(&self, path: &str) -> Result<String, FileError> {
+    pub fn read(&self, path: &str) -> Result<String> {
         Ok(self.about(path, self.read_file(path))?.text.to_string())
     }
 
     /// Reads a whole file; `None` if it is absent or has no value: a queue that was removed, `speed` of a link that is
     /// down (EINVAL), `xps_cpus` of a single queue (ENOENT on read).
-    pub fn read_opt(&self, path: &str) -> Result<Option<String>, FileError> {
+    pub fn read_opt(&self, path: &str) -> Result<Option<String>> {
         let file = self.read_opt_file(path)?;
         Ok(file.map(|file| file.text.to_string()))
     }
@@ -283,7 +283,7 @@ impl Root {
         &self,
         path: &str,
         parse: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Result<Option<T>, FileError> {
+    ) -> Result<Option<T>> {
         let file = self.read_opt_file(path)?;
         file.map(|file| parse(&file.text))
             .transpose()
@@ -291,7 +291,7 @@ impl Root {
     }
 
     /// As [`Root::read_opt`], with the file's permission bits.
-    pub(crate) fn read_opt_file(&self, path: &str) -> Result<Option<TreeFile>, FileError> {
+    pub(crate) fn read_opt_file(&self, path: &str) -> Result<Option<TreeFile>> {
         self.unless_absent(path, self.read_file(path))
     }
 
@@ -302,7 +302,7 @@ impl Root {
         &self,
         path: &str,
         read: Result<T, impl Into<io::Error>>,
-    ) -> Result<Option<T>, FileError> {
+    ) -> Result<Option<T>> {
         let error = match read {
             Ok(read) => return Ok(Some(read)),
             Err(error) => error.into(),
@@ -326,7 +326,7 @@ impl Root {
         &self,
         path: &str,
         read: impl FnOnce(&mut dyn io::Read) -> io::Result<T>,
-    ) -> Result<T, FileError> {
+    ) -> Result<T> {
         let read = if self.record.is_some() || self.is_capture() {
             self.read_file(path)
                 .and_then(|file| read(&mut file.text.as_bytes()))
@@ -345,7 +345,7 @@ impl Root {
     }
 
     /// The names in a directory, sorted; `None` if it is absent. ENOTDIR for a file.
-    pub fn list(&self, path: &str) -> Result<Option<Vec<String>>, FileError> {
+    pub fn list(&self, path: &str) -> Result<Option<Vec<String>>> {
         self.note_opened(path);
         let names = match self.tree() {
             Some(tree) => tree.list(path),
@@ -379,7 +379,7 @@ impl Root {
     }
 
     /// Whether the path exists; an error if that cannot be determined.
-    pub fn is_there(&self, path: &str) -> Result<bool, FileError> {
+    pub fn is_there(&self, path: &str) -> Result<bool> {
         Ok(self.unless_absent(path, self.find(path))?.is_some())
     }
 
@@ -410,7 +410,7 @@ impl Root {
 
     /// The last component of a link's target: the driver's name for a device's `driver`. `None` if it is absent; an error
     /// if it cannot be read, or is no link.
-    pub(crate) fn link_name(&self, path: &str) -> Result<Option<String>, FileError> {
+    pub(crate) fn link_name(&self, path: &str) -> Result<Option<String>> {
         match self.read_link(path) {
             Some(target) => Ok(target
                 .rsplit('/')
@@ -426,7 +426,7 @@ impl Root {
 
     /// The path without links, `.` and `..`; `None` if it does not exist.
     #[doc(hidden)]
-    pub fn canonical(&self, path: &str) -> Result<Option<String>, FileError> {
+    pub fn canonical(&self, path: &str) -> Result<Option<String>> {
         let found = resolve(path, |path, _| Ok::<_, Errno>(self.read_link(path)));
         self.unless_absent(path, found.and_then(|path| self.find(&path).map(|()| path)))
     }

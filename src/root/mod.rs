@@ -24,6 +24,9 @@ use nix::errno::Errno::{
 pub use files::{Recorded, Root};
 pub use trusted::remove_left;
 
+/// What was read of files.
+pub(crate) type Result<T, E = FileError> = std::result::Result<T, E>;
+
 /// A file of the machine that could not be read, or does not hold what it should.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {

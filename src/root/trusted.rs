@@ -15,11 +15,11 @@ use nix::sys::signal::kill;
 use nix::sys::stat::{self, FchmodatFlags, Mode, SFlag};
 use nix::unistd::{self, Pid, UnlinkatFlags};
 
-use crate::root::FileError;
 use crate::root::faults::FileAction::{self, MakeDir, Read, RemoveState, ReplaceState, WriteState};
 use crate::root::files::Root;
 use crate::root::regular::{AT_ONCE, check_writable, kind, open_component, read_whole};
 use crate::root::sys::acl_writers;
+use crate::root::{FileError, Result};
 
 /// Write permission of the group and of all others.
 const GROUP: u32 = 0o020;
@@ -28,7 +28,7 @@ const STICKY: u32 = 0o1000;
 
 impl Root {
     /// Reads a whole file; `None` if it does not exist. An error if other users can write or replace it.
-    pub fn read_trusted(&self, path: &str) -> Result<Option<String>, FileError> {
+    pub fn read_trusted(&self, path: &str) -> Result<Option<String>> {
         if self.is_capture() {
             self.read_opt(path)
         } else {
@@ -37,7 +37,7 @@ impl Root {
     }
 
     /// As [`Root::read_trusted`], for a state file, which must not be a link. Recording leaves it out.
-    pub(crate) fn read_state(&self, path: &str) -> Result<Option<String>, FileError> {
+    pub(crate) fn read_state(&self, path: &str) -> Result<Option<String>> {
         if self.is_capture() {
             Ok(None)
         } else {
@@ -53,7 +53,7 @@ impl Root {
         Some(stat::fstat(&file).ok()?.st_ino)
     }
 
-    fn read_checked(&self, path: &str, flags: OFlag) -> Result<Option<String>, FileError> {
+    fn read_checked(&self, path: &str, flags: OFlag) -> Result<Option<String>> {
         self.ask(Read, path)?;
         let Some(file) = existing(self.open_trusted(path, OFlag::O_RDONLY | AT_ONCE | flags))?
         else {
@@ -69,7 +69,7 @@ impl Root {
     }
 
     /// Creates a directory for state files and its parents, with mode 0755. An error if other users can write it.
-    fn make_state_dir(&self, path: &str) -> Result<(), FileError> {
+    fn make_state_dir(&self, path: &str) -> Result<()> {
         for end in path
             .match_indices('/')
             .skip(1)
@@ -95,7 +95,7 @@ impl Root {
     }
 
     /// Opens a state file, creating it and its directory if needed, with mode 0600.
-    pub fn open_state(&self, path: &str) -> Result<File, FileError> {
+    pub fn open_state(&self, path: &str) -> Result<File> {
         self.make_state_dir(path.rsplit_once('/').map_or("", |(above, _)| above))?;
         self.ask(WriteState, path)?;
         let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
@@ -112,7 +112,7 @@ impl Root {
 
     /// Replaces a state file so that after a crash at any point it holds either the old or the new text: writes a new
     /// file beside it, syncs and renames it, and syncs the directory.
-    pub fn replace_state(&self, path: &str, text: &str) -> Result<(), FileError> {
+    pub fn replace_state(&self, path: &str, text: &str) -> Result<()> {
         let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
         let beside = format!(".{name}.{}", std::process::id());
         self.about(path, remove_left(&directory, &format!(".{name}."), ""))?;
@@ -144,7 +144,7 @@ impl Root {
     }
 
     /// Removes a state file, if it exists.
-    pub(crate) fn remove_state(&self, path: &str) -> Result<(), FileError> {
+    pub(crate) fn remove_state(&self, path: &str) -> Result<()> {
         if !self.ask(RemoveState, path)? {
             return Ok(());
         }
@@ -159,16 +159,12 @@ impl Root {
     }
 
     /// Whether an access that tests may let fail is to be done.
-    fn ask(&self, action: FileAction, path: &str) -> Result<bool, FileError> {
+    fn ask(&self, action: FileAction, path: &str) -> Result<bool> {
         self.about(path, self.faults.ask(action, path, ""))
     }
 
     /// Opens the directory of a state file, and gives the file's name in it.
-    fn open_parent<'p>(
-        &self,
-        path: &'p str,
-        flags: OFlag,
-    ) -> Result<(OwnedFd, &'p str), FileError> {
+    fn open_parent<'p>(&self, path: &'p str, flags: OFlag) -> Result<(OwnedFd, &'p str)> {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         Ok((
             self.open_trusted(above, OFlag::O_RDONLY | OFlag::O_DIRECTORY | flags)?,
@@ -178,7 +174,7 @@ impl Root {
 
     /// Opens a file or directory. An error if others can write it, or replace it or anything on the way to it below the
     /// root.
-    fn open_trusted(&self, path: &str, flags: OFlag) -> Result<OwnedFd, FileError> {
+    fn open_trusted(&self, path: &str, flags: OFlag) -> Result<OwnedFd> {
         let mut passed = Vec::new();
         let opened = self.about(path, self.walk(path, flags, &mut passed))?;
         for (path, file) in &passed {
@@ -193,7 +189,7 @@ impl Root {
     /// An error if other users can write the file: others than root, the user who runs nicpin, and the owner of the root
     /// directory of a tree, with their groups. In a directory with the sticky bit, such as /tmp, they cannot replace files
     /// of others; that is enough for directories of files whose owner is checked.
-    fn check(&self, path: &str, file: &impl AsFd, sticky_is_enough: bool) -> Result<(), FileError> {
+    fn check(&self, path: &str, file: &impl AsFd, sticky_is_enough: bool) -> Result<()> {
         let stat = self.about(path, stat::fstat(file))?;
         let (kind, mode) = (kind(&stat), stat.st_mode & 0o7777);
         let (mut users, mut groups) = (
@@ -244,7 +240,7 @@ impl Root {
 }
 
 /// `None` for what does not exist.
-fn existing<T>(opened: Result<T, FileError>) -> Result<Option<T>, FileError> {
+fn existing<T>(opened: Result<T>) -> Result<Option<T>> {
     match opened {
         Err(FileError::Io { answer, .. })
             if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&answer.kind()) =>

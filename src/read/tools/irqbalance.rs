@@ -8,10 +8,10 @@ use nix::libc::AF_UNIX;
 use nix::sys::socket::SockProtocol;
 
 use crate::machine::others::{Arguments, Irqbalance};
-use crate::read::files::{Result, name_of, read_best_effort};
+use crate::read::files::{name_of, read_best_effort};
 use crate::read::netlink::Client;
 use crate::read::tools::process::{self, Found};
-use crate::root::Root;
+use crate::root::{Result, Root};
 
 /// The policy script with which irqbalance asks nicpin, as in `dist/` and as packages install it.
 const SCRIPT: &str = "nicpin-irqbalance-policy";

@@ -6,9 +6,9 @@ use std::fmt;
 use procfs::FromRead as _;
 use procfs::process::Stat;
 
-use crate::read::files::{Result, line_of};
-use crate::root::Root;
+use crate::read::files::line_of;
 use crate::root::tree::ABOUT;
+use crate::root::{Result, Root};
 
 /// Where systemd keeps the control groups of services: cgroup v2, v1, and both mounted.
 const SLICES: [&str; 3] = [
