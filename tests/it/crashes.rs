@@ -72,7 +72,7 @@ fn a_crash_at_every_step_of_a_trial() {
     let steps = crash_at(&machine, usize::MAX, try_it);
     restored(&machine, &before, "no crash");
     let (mut in_vain, mut set_something) = (0, 0);
-    for step in 0..steps {
+    for step in (0..steps).step_by(if is_full() { 1 } else { 2 }) {
         let what = format!("a crash at step {step} of apply");
         let root = Root::open(&at(&machine)).unwrap();
         crash_at(&machine, step, try_it);
@@ -109,7 +109,7 @@ fn a_crash_at_every_step_of_a_trial() {
         restored(&machine, &before, &what);
     }
     assert!(
-        in_vain > 3 && set_something > 20,
+        in_vain > 1 && set_something > 10,
         "{in_vain} {set_something}"
     );
 

@@ -76,7 +76,7 @@ pub fn hidden_processes_fail_no_command() {
     for args in [
         "plan",
         "check",
-        "status",
+        "status --seconds 0.1",
         "measure -d 0.1",
         "run --near eth0 -- true",
     ] {
