@@ -18,7 +18,7 @@ use nicpin::policy::without_comments;
 use nicpin::read::cgroups::CGROUPS;
 use nicpin::read::interrupts::{INTERRUPTS, Interrupts, parse};
 use nicpin::read::names::Numbering::Plain;
-use nicpin::read::names::classify;
+use nicpin::read::names::{classify, may_be_cut};
 use nicpin::read::netlink::ALTNAMES;
 use nicpin::read::tools::RECORDED;
 use nicpin::root::Root;
@@ -27,8 +27,6 @@ use nicpin::root::tree::{Tree, TreeFile};
 
 /// The directories that hold a file or directory for each interface, beside those named `net`.
 const BY_INTERFACE: [&str; 3] = ["/nicpin/ethtool", "/nicpin/netlink", "/nicpin/threads"];
-/// The lengths to which drivers cut the names of their handlers: cut to less, these would not be read as cut.
-const CUT_LENGTHS: [usize; 2] = [15, 17];
 /// The kernel's `IFNAMSIZ`, without the NUL.
 const MAX_NAME: usize = 15;
 /// Where a site keeps its policy.
@@ -364,9 +362,8 @@ fn interfaces(tree: &Tree, machine: &Machine) -> BTreeMap<String, String> {
     let others: BTreeSet<_> = handlers.iter().filter_map(named).collect();
     let all = now.chain(others.into_iter().map(|(_, name)| name)).unique();
     let other = |(number, name): (usize, String)| {
-        let is_cut = |(_, handler): &(_, &str)| {
-            handler.starts_with(&name) && CUT_LENGTHS.contains(&handler.len())
-        };
+        // A shorter name would not be read as one that its driver has cut.
+        let is_cut = |(_, handler): &(_, &str)| handler.starts_with(&name) && may_be_cut(handler);
         let length = if handlers.iter().any(is_cut) {
             name.len()
         } else {

@@ -65,6 +65,12 @@ pub fn classify<'a>(driver: Option<&str>, action: &'a str) -> Option<ActionName<
     DriverPatterns::of(driver).classify(action)
 }
 
+/// Whether some driver truncates names that begin with the interface's at the length of this one.
+pub fn may_be_cut(action: &str) -> bool {
+    let mut rows = TABLE.iter().flat_map(|(_, rows)| *rows);
+    rows.any(|row| row.cut == action.len() && row.text.starts_with("{if}"))
+}
+
 /// How one driver names its vectors: the rows of the table to look through for each of its names.
 #[derive(Debug)]
 pub(crate) struct DriverPatterns(Vec<&'static Row>);
