@@ -123,10 +123,13 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         let fallbacks = Some((&machine.topology, &planned));
         Ok(write_plan(root, writes, fallbacks, options.atomic))
     });
-    if results.is_err() {
-        session.undo()?;
-    }
-    let results = results.map_err(ApplyError::File)?;
+    let results = match results {
+        Ok(results) => results,
+        Err(error) => {
+            session.undo()?;
+            return Err(ApplyError::File(error).into());
+        }
+    };
     let mut done = Applied {
         machine,
         plan: planned,

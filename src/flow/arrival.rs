@@ -407,10 +407,7 @@ fn follow_queue(
         matches!(vector.role, Role::Combined | Role::Rx) && vector.queue == Some(queue)
     });
     // One that serves several queues is known by the lowest.
-    let shared = || {
-        let irq = interface.netdev.as_ref()?.irq_of(Direction::Rx, queue)?;
-        interface.vector(irq)
-    };
+    let shared = || interface.reported_vector(Direction::Rx, queue);
     let Some(vector) = own.or_else(shared) else {
         return unknown(format!("the IRQ of receive queue {queue} is not known"));
     };

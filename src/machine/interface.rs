@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use self::Role::{Combined, Control, Rdma, Rx, Tx};
 use crate::cpuset::{CpuSet, MaskFile};
 use crate::machine::channels::Channels;
-use crate::machine::netdev::{Napi, Netdev};
+use crate::machine::netdev::{Direction, Napi, Netdev};
 use crate::machine::rx_hash::{Rss, RxHash};
 
 /// A network interface with a device behind it.
@@ -159,6 +159,11 @@ impl Interface {
     /// The vector of an IRQ.
     pub(crate) fn vector(&self, irq: u32) -> Option<&Vector> {
         self.vectors.iter().find(|vector| vector.irq == irq)
+    }
+
+    /// The vector of a queue by netlink: several queues may share one.
+    pub(crate) fn reported_vector(&self, direction: Direction, queue: u32) -> Option<&Vector> {
+        self.vector(self.netdev.as_ref()?.irq_of(direction, queue)?)
     }
 
     /// The vector that wakes one of its threads, if it is known.

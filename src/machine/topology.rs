@@ -62,7 +62,7 @@ impl Topology {
     }
 
     /// The cores that have some of these CPUs.
-    pub(crate) fn cores_with<'a>(&'a self, cpus: &'a CpuSet) -> impl Iterator<Item = &'a CpuSet> {
+    pub fn cores_with<'a>(&'a self, cpus: &'a CpuSet) -> impl Iterator<Item = &'a CpuSet> {
         self.cores.iter().filter(|core| core.intersects(cpus))
     }
 

@@ -220,8 +220,7 @@ impl<'a> Work<'a> {
                 Role::Tx => Direction::Tx,
                 _ => Direction::Rx,
             };
-            let irq = self.interface.netdev.as_ref()?.irq_of(direction, queue)?;
-            self.interface.vector(irq)
+            self.interface.reported_vector(direction, queue)
         };
         let vector = self
             .vectors_of(role)

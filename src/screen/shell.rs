@@ -82,9 +82,8 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
         }
         if workers.is_empty() {
             let name = word(&interface.name);
-            let cores = machine.topology.cores.iter();
-            let taken = cores.filter(|core| core.intersects(&interface.irq_cpus));
-            let half = (taken.count() / 2).max(1);
+            let taken = machine.topology.cores_with(&interface.irq_cpus).count();
+            let half = (taken / 2).max(1);
             let advice = format!("try: nicpin plan --workers --irq-cores {half} {name}");
             page.item("              ", advice);
             continue;
