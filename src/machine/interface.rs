@@ -36,6 +36,9 @@ pub struct Interface {
     pub device: Device,
     /// Which port of the device it is (`dev_port`), from 0.
     pub port: u32,
+    /// What tells it from others with that port of the device: the port's name (`phys_port_name`), else its own. `None`
+    /// for the only one, and for the one that is the port itself.
+    pub port_name: Option<String>,
     /// `up`, `down`, `lowerlayerdown` and so on (`Documentation/networking/operstates.rst`); a driver that
     /// reports `unknown` counts as up while the interface is.
     pub link: String,

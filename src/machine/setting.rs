@@ -137,7 +137,10 @@ impl Interface {
 
     /// Device and port, which do not change when it is renamed.
     pub(crate) fn key(&self) -> String {
-        format!("{} port {}", self.device.address, self.port)
+        match &self.port_name {
+            Some(name) => format!("{} port {name}", self.device.address),
+            None => format!("{} port {}", self.device.address, self.port),
+        }
     }
 }
 

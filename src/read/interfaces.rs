@@ -84,7 +84,29 @@ pub(crate) fn read(root: &Root, wants: Wants) -> Result<Machine> {
             });
         }
     }
+    name_ports(root, &mut listed.interfaces)?;
     Ok(listed)
+}
+
+/// Names the ports of interfaces that have port and device in common, such as the representors of virtual functions
+/// (`Documentation/networking/switchdev.rst`).
+fn name_ports(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
+    let is_port = |name: &str| {
+        let number = name.strip_prefix('p').unwrap_or_default();
+        number.starts_with(|first: char| first.is_ascii_digit())
+    };
+    let same = |of: &Interface| (of.device.address.clone(), of.port);
+    let counts = interfaces.iter().counts_by(same);
+    for interface in interfaces.iter_mut().filter(|of| counts[&same(of)] > 1) {
+        let text = root.read_text(&format!("{NET}/{}/phys_port_name", interface.name))?;
+        interface.port_name = match name_in(&text) {
+            "" => Some(interface.name.clone()),
+            // `p0` is the port of the device, which has no representors before it is in switchdev mode.
+            name if is_port(name) => None,
+            name => Some(name.to_owned()),
+        };
+    }
+    Ok(())
 }
 
 /// One interface; `None` if it was removed while it was read. ESTALE if its queues are pinned and no longer those of its
