@@ -11,6 +11,7 @@ use nix::errno::Errno::{
 use crate::apply::lock::stopped;
 use crate::cpuset::{CpuSet, MaskFile};
 use crate::machine::setting::on_or_off;
+use crate::machine::wording::cpu_list;
 use crate::machine::{Rss, Topology};
 use crate::plan::WriteKind::{NapiThread, Ntuple, Rps, Vector, Xps};
 use crate::plan::{Plan, Write, WriteKind};
@@ -193,8 +194,12 @@ impl WriteResult {
             Failure(Refused, why, None)
         })?;
         self.outcome = Changed;
-        self.detail = (write.kind == Rps)
-            .then(|| format!("the kernel removed CPUs {removed}: isolated or nohz_full"));
+        self.detail = (write.kind == Rps).then(|| {
+            format!(
+                "the kernel removed {}: isolated or nohz_full",
+                cpu_list(&removed)
+            )
+        });
         Ok(())
     }
 }

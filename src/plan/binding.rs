@@ -96,7 +96,8 @@ impl Binding {
             Some(cpus) => {
                 let (online, missing) = (&topology.online, cpus.difference(&topology.online));
                 return Err(BindingError(format!(
-                    "CPUs {missing} are not online; online CPUs are {online}"
+                    "not online: {}; online CPUs are {online}",
+                    cpu_list(&missing)
                 )));
             }
         };

@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::cpuset::{CpuSet, IrqSet, NodeSet, QueueSet};
 use crate::machine::netdev::QueueUser;
 use crate::machine::others::{Arguments, OtherTool, UnusedFunction};
-use crate::machine::wording::count;
+use crate::machine::wording::{count, cpu_list};
 use crate::machine::{Channels, PcieLink, UnknownVector, VmbusChannel};
 use crate::plan::note::text::{
     FLAP, channels, cpus_unusable, irqbalance, named, near, not_planned, processes,
@@ -69,10 +69,10 @@ pub enum Note {
         found: Found,
     },
     /// Every online CPU is isolated, `nohz_full` or in an exclusive cpuset partition.
-    #[error("every CPU is isolated, nohz_full or in an exclusive cpuset partition; using CPUs {}", .online.short())]
+    #[error("every CPU is isolated, nohz_full or in an exclusive cpuset partition; using {}", cpu_list(.online))]
     NoUsableCpu { online: CpuSet },
     /// The policy leaves no CPU; the interface stays as it is.
-    #[error("unchanged: without CPUs {} no CPU is left that may take its IRQs", .excluded.short())]
+    #[error("unchanged: without {} no CPU is left that may take its IRQs", cpu_list(.excluded))]
     NoCpuLeft { excluded: CpuSet },
     /// There is no remote node for `--scope remote`; the interface stays as it is.
     #[error("unchanged: no node is remote and has a usable CPU")]
@@ -97,10 +97,10 @@ pub enum Note {
         to: Vec<u32>,
     },
     /// Isolated CPUs take interrupts, because the policy names them or there are no others.
-    #[error("CPUs {} are isolated or nohz_full but receive interrupts", .cpus.short())]
+    #[error("isolated or nohz_full CPUs receive interrupts: {}", .cpus.short())]
     IsolatedCpusUsed { cpus: CpuSet },
     /// CPUs of an exclusive cpuset partition take interrupts, because the policy names them or there are no others.
-    #[error("CPUs {} belong to an exclusive cpuset partition but receive interrupts", .cpus.short())]
+    #[error("CPUs of an exclusive cpuset partition receive interrupts: {}", .cpus.short())]
     ExclusiveCpusUsed { cpus: CpuSet },
     /// The PCI Express link is slower or narrower than the device and the port above it allow.
     #[error("the PCIe link runs at {now}, but the device and its slot support {possible}: {}% of the possible bandwidth", .now.total().saturating_mul(100) / .possible.total().max(1))]
@@ -199,9 +199,7 @@ pub enum Note {
         advised: u32,
     },
     /// CPUs that the policy names for RPS, and that the kernel removes from `rps_cpus`.
-    #[error(
-        "the kernel removes CPUs {cpus} from rps_cpus, because they are isolated or nohz_full; the other CPUs are planned"
-    )]
+    #[error("the kernel removes isolated and nohz_full CPUs from rps_cpus: {}; the others are planned", .cpus.short())]
     RpsFiltered { cpus: CpuSet },
     /// RPS is off because the machine is small.
     #[error("{} on {}: RPS stays off on so small a machine unless requested", count(*.queues, "receive queue"), count(*.cpus, "CPU"))]
@@ -233,7 +231,7 @@ pub enum Note {
     #[error("the policy requests an RSS table, but {because}")]
     RssUnchanged { because: RssUnchanged },
     /// The RSS table sends flows to queues whose vectors the plan cannot move to candidate CPUs.
-    #[error("RSS sends flows to {} {queues}, whose IRQs cannot be moved off CPUs {}", if .queues.len() == 1 { "receive queue" } else { "receive queues" }, .cpus.short())]
+    #[error("RSS sends flows to {} {queues}, whose IRQs cannot be moved off {}", if .queues.len() == 1 { "receive queue" } else { "receive queues" }, cpu_list(.cpus))]
     RssBeyondCandidates {
         interface: String,
         /// Such queues.
@@ -366,7 +364,7 @@ pub enum Note {
     )]
     Options,
     /// CPUs went on or offline during a measurement.
-    #[error("CPUs {} went online or offline {}", .cpus.short(), if *.left_out { "meanwhile; their figures are left out" } else { "while interrupts were watched" })]
+    #[error("CPUs went online or offline {}: {}", if *.left_out { "meanwhile, and are left out" } else { "while interrupts were watched" }, .cpus.short())]
     CpusChanged {
         cpus: CpuSet,
         /// Whether their figures are left out.
@@ -378,12 +376,10 @@ pub enum Note {
     )]
     Short,
     /// Vectors appeared, vanished or restarted at 0 during a measurement.
-    #[error(
-        "IRQs {irqs} appeared, vanished or restarted at 0 meanwhile; their figures are left out"
-    )]
+    #[error("IRQs appeared, vanished or restarted at 0 meanwhile, and are left out: {irqs}")]
     VectorsChanged { irqs: IrqSet },
     /// Interfaces appeared, vanished or reset their counters during a measurement.
-    #[error("{} appeared, vanished or reset its counters meanwhile; its figures are left out", .interfaces.join(", "))]
+    #[error("interfaces appeared, vanished or reset their counters meanwhile, and are left out: {}", .interfaces.join(", "))]
     InterfacesChanged { interfaces: Vec<String> },
     /// About the memory of a command that is measured.
     #[error("{about}")]

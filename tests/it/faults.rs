@@ -375,7 +375,7 @@ fn what_the_kernel_removes_from_rps_cpus_is_as_planned() {
         );
         assert_eq!(
             result.detail.as_deref(),
-            Some("the kernel removed CPUs 0: isolated or nohz_full")
+            Some("the kernel removed CPU 0: isolated or nohz_full")
         );
     }
     let (_, again) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
@@ -392,7 +392,7 @@ fn what_the_kernel_removes_from_rps_cpus_is_as_planned() {
         !removed.is_empty()
             && removed
                 .iter()
-                .all(|text| text.contains("removes CPUs 0-3 ")),
+                .all(|text| text.contains("from rps_cpus: 0-3;")),
         "{removed:?}"
     );
     restored(&machine, &before, "a filtered set");

@@ -88,12 +88,12 @@ fn cpus_that_the_machine_cannot_have() {
     assert_eq!(nic1(&some, "candidates"), "5");
     let notes = nic1(&some, "notes").to_string();
     assert!(
-        notes.contains("CPUs 64 of the policy's CPUs (5,64) are absent, offline or excluded"),
+        notes.contains("the policy names CPUs that are absent, offline or excluded: 64 of 5,64"),
         "{notes}"
     );
     let rps = nic1(&planned("[defaults]\nrps = '8'\n"), "notes").to_string();
     assert!(
-        rps.contains("CPUs 8 of the policy's CPUs for RPS (8)"),
+        rps.contains("the policy names CPUs for RPS that are absent, offline or excluded: 8 of 8"),
         "{rps}"
     );
     for none in ["scope = '64'", "group = { mask = '100' }"] {

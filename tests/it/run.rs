@@ -163,10 +163,7 @@ fn what_cannot_be_chosen_is_an_error_of_one_line() {
     let run = offline.nicpin(&["run", "--dry-run", "--cpus", "2-3", "nic0"]);
     assert_eq!(
         (run.code, run.stderr.as_str()),
-        (
-            1,
-            "nicpin: CPUs 3 are not online; online CPUs are 0-2,4-7\n"
-        )
+        (1, "nicpin: not online: CPU 3; online CPUs are 0-2,4-7\n")
     );
 }
 

@@ -53,6 +53,28 @@ fn a_policy_in_a_directory_that_other_users_may_write_is_not_applied_unless_it_i
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
 }
 
+/// What kubelet makes of a Secret: a directory with the sticky bit, in which links lead to the newest content.
+#[test]
+fn a_policy_in_a_secret_of_kubernetes_is_applied() {
+    let manifest = include_str!("../../dist/kubernetes/nicpin.yaml");
+    assert!(manifest.contains("          secret:\n            secretName: nicpin\n"));
+    let machine = Copy::with_policy(0o644);
+    let (content, policy) = (
+        machine.path("/etc/..2026"),
+        machine.path("/etc/nicpin.toml"),
+    );
+    std::fs::create_dir(&content).unwrap();
+    std::fs::rename(&policy, content.join("nicpin.toml")).unwrap();
+    for (target, link) in [
+        ("..2026", "/etc/..data"),
+        ("..data/nicpin.toml", "/etc/nicpin.toml"),
+    ] {
+        std::os::unix::fs::symlink(target, machine.path(link)).unwrap();
+    }
+    machine.set_mode("/etc", 0o1777);
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+}
+
 /// Who can write a directory on the way can put a link to any file into it.
 #[test]
 fn a_policy_behind_a_directory_that_other_users_may_write_is_not_applied() {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::machine::others::UnusedFunction;
-use crate::machine::wording::count;
+use crate::machine::wording::{count, cpu_list};
 use crate::machine::{UnknownVector, VmbusChannel};
 use crate::policy::Balancer;
 
@@ -15,12 +15,12 @@ use crate::policy::Balancer;
 pub(super) const FLAP: &str = "a change takes the link down for a moment";
 
 pub(super) fn cpus_unusable(wanted: &CpuSet, missing: &CpuSet, for_rps: bool) -> String {
-    let (list, missing) = (wanted.short(), missing.short());
-    if list == missing && !for_rps {
+    let list = wanted.short();
+    if wanted == missing && !for_rps {
         return format!("unchanged: none of the policy's CPUs ({list}) can be used");
     }
-    let rps = if for_rps { " for RPS" } else { "" };
-    format!("CPUs {missing} of the policy's CPUs{rps} ({list}) are absent, offline or excluded")
+    let (rps, missing) = (if for_rps { " for RPS" } else { "" }, missing.short());
+    format!("the policy names CPUs{rps} that are absent, offline or excluded: {missing} of {list}")
 }
 
 /// What became of the wish that interrupts are near a program.
@@ -45,10 +45,10 @@ pub(super) fn near(
     now: Option<&CpuSet>,
     found: Found,
 ) -> String {
-    let list = cpus.short();
+    let list = cpu_list(cpus);
     let (name, of) = match program {
-        Some(program) => (program, format!("{program}, which may use CPUs {list}")),
-        None => ("a program", format!("CPUs {list}")),
+        Some(program) => (program, format!("{program}, which may use {list}")),
+        None => ("a program", list),
     };
     let text = match found {
         Found::There => format!("near {of}"),
@@ -67,7 +67,7 @@ pub(super) fn near(
     };
     match now {
         None => text + "; it does not run now, these are those of an earlier apply",
-        Some(now) if now != cpus => format!("{text}; now it may use CPUs {}", now.short()),
+        Some(now) if now != cpus => format!("{text}; now it may use {}", cpu_list(now)),
         Some(_) => text,
     }
 }

@@ -49,7 +49,7 @@ fresh
 corrected "start" systemctl start pinned
 equal "nic0's queues" 3 "$(queue_cpus nic0)"
 equal "nic1's queues are on its own node" "4 5 6 7" "$(queue_cpus nic1)"
-is_told "near unit:pinned.service, which may use CPUs 2"
+is_told "near unit:pinned.service, which may use CPU 2"
 nicpin plan nic1 > /tmp/plan; contains "the plan of nic1" "no candidate CPU is in an L3 domain of these" <(tr -s ' \n' ' ' < /tmp/plan)
 expect 0 nicpin check --exact
 contains "its events" "CPUs of unit:pinned.service" $STATE
@@ -67,7 +67,7 @@ section "check compares with the last apply"
 systemctl stop $UNIT
 systemctl set-property --runtime pinned AllowedCPUs=6
 expect 0 nicpin check --exact
-nicpin status --seconds 0 > /tmp/status; contains "status" "now it may use CPUs 6" <(tr -s ' \n' ' ' < /tmp/status)
+nicpin status --seconds 0 > /tmp/status; contains "status" "now it may use CPU 6" <(tr -s ' \n' ' ' < /tmp/status)
 expect 0 nicpin apply
 equal "nic1's queues" 7 "$(queue_cpus nic1)"
 systemctl stop pinned
