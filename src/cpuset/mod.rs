@@ -43,7 +43,7 @@ impl CpuSet {
 
     /// The set of one CPU.
     pub fn single(cpu: u32) -> Self {
-        [cpu].into_iter().collect()
+        Self::from_iter([cpu])
     }
 
     /// Adds a CPU; one from [`MAX_CPUS`] on is left out.
@@ -149,10 +149,7 @@ impl CpuSet {
 
     /// Whether every CPU of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.0
-            .iter()
-            .zip(other.0.iter().chain(repeat(&0)))
-            .all(|(a, b)| a & !b == 0)
+        self.difference(other).is_empty()
     }
 
     /// Whether some CPU is in both sets.

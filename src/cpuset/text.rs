@@ -130,14 +130,9 @@ impl CpuSet {
         Ok(set)
     }
 
-    /// Whether a mask of this width can hold all CPUs.
-    pub fn fits(&self, width: MaskWidth) -> bool {
-        self.last().is_none_or(|last| last < width.digits * 4)
-    }
-
     /// The mask as the kernel prints and accepts it at `width`; `None` when a CPU does not fit.
     pub fn to_mask(&self, width: MaskWidth) -> Option<String> {
-        if !self.fits(width) {
+        if self.last().is_some_and(|last| last >= width.digits * 4) {
             return None;
         }
         let digits = width.digits as usize;

@@ -69,18 +69,17 @@ impl Arrival {
 
 #[allow(clippy::trivially_copy_pass_by_ref, clippy::ref_option)] // serde's signature
 fn hex<S: Serializer>(hash: &Option<u32>, serializer: S) -> Result<S::Ok, S::Error> {
-    match hash {
-        Some(hash) => serializer.serialize_str(&format!("{hash:08x}")),
-        None => serializer.serialize_none(),
-    }
+    hash.map(|hash| format!("{hash:08x}")).serialize(serializer)
 }
 
 /// Why a part of the answer is not known.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, thiserror::Error)]
+#[serde(transparent)]
 #[error("{why}")]
 pub struct Missing {
     why: String,
     /// Whether a filter takes the flow away from the interface's queues.
+    #[serde(skip)]
     is_taken: bool,
 }
 
@@ -102,12 +101,6 @@ impl Missing {
 
 fn unknown<T>(why: impl Into<String>) -> Result<T, Missing> {
     Err(Missing::new(why))
-}
-
-impl Serialize for Missing {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
 }
 
 /// Where a flow arrives by the name of what it comes through: on the interface, or each port of a bond or VLAN. What a
@@ -149,55 +142,48 @@ impl<'a> Through<'a> {
 
 /// Where a flow arrives on an interface, by what was read of it ([`Wants::flows`](crate::read::Wants)).
 pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival {
-    let facts = interface.rx_hash.as_ref();
     let mut arrival = Arrival::begin(flow, &interface.name);
-    let found = choose_queue(interface, facts, &mut arrival)
-        .and_then(|()| follow_queue(machine, interface, facts, &mut arrival));
+    let found = choose_queue(interface, &mut arrival)
+        .and_then(|()| follow_queue(machine, interface, &mut arrival));
     arrival.missing = found.err();
-    let topology = &machine.topology;
-    arrival.node = arrival.cpu.and_then(|cpu| topology.node_of(cpu));
-    let domain = topology
-        .l3_domains
-        .iter()
-        .find(|domain| arrival.cpu.is_some_and(|cpu| domain.contains(cpu)));
-    arrival.l3 = domain.cloned().unwrap_or_default();
+    if let Some(cpu) = arrival.cpu {
+        arrival.node = machine.topology.node_of(cpu);
+        let mut domains = machine.topology.l3_domains.iter();
+        let domain = domains.find(|domain| domain.contains(cpu));
+        arrival.l3 = domain.cloned().unwrap_or_default();
+    }
     arrival
 }
 
 /// The receive queue: by the first filter that matches, else by the hash, which is computed in any case, since RPS uses
 /// it, too.
-fn choose_queue(
-    interface: &Interface,
-    facts: Option<&RxHash>,
-    arrival: &mut Arrival,
-) -> Result<(), Missing> {
+fn choose_queue(interface: &Interface, arrival: &mut Arrival) -> Result<(), Missing> {
     let only = match &interface.rx_queues[..] {
         [only] => Some(only.index),
         _ => None,
     };
-    let Some(facts) = facts else {
+    let Some(facts) = &interface.rx_hash else {
         arrival.queue = only;
         let name = &interface.name;
-        return match only {
-            Some(_) => Ok(()),
-            None => unknown(format!(
+        return only.map(drop).ok_or_else(|| {
+            Missing::new(format!(
                 "ethtool reports nothing about how {name} distributes flows"
-            )),
-        };
+            ))
+        });
     };
     let (mut context, mut base) = (0, 0);
     if let Some(filter) = filter(facts, &arrival.flow)? {
         let location = filter.location;
         arrival.filter = Some(location);
-        let taken = |how: String| {
+        let taken = |how: &str| {
             let why = format!("ntuple filter {location} {how}");
             let is_taken = true;
             Err(Missing { why, is_taken })
         };
         match filter.to {
-            FilterTarget::Dropped => return taken("drops it".to_owned()),
+            FilterTarget::Dropped => return taken("drops it"),
             FilterTarget::Function(function) => {
-                return taken(format!("sends it to virtual function {function}"));
+                return taken(&format!("sends it to virtual function {function}"));
             }
             FilterTarget::Queue(queue) => arrival.queue = Some(queue),
             FilterTarget::Context {
@@ -260,12 +246,9 @@ fn filter<'a>(facts: &'a RxHash, flow: &Flow) -> Result<Option<&'a Filter>, Miss
     }
     let matching = facts.filters.iter().filter(|filter| matches(filter, flow));
     match matching.min_by_key(|filter| filter.location) {
-        Some(Filter {
-            location,
-            compares_more,
-            ..
-        }) if *compares_more || flow.fragment => unknown(format!(
-            "ntuple filter {location} also compares what addresses and ports do not say"
+        Some(found) if found.compares_more || flow.fragment => unknown(format!(
+            "ntuple filter {} also compares what addresses and ports do not say",
+            found.location
         )),
         found => Ok(found),
     }
@@ -273,8 +256,8 @@ fn filter<'a>(facts: &'a RxHash, flow: &Flow) -> Result<Option<&'a Filter>, Miss
 
 fn matches(filter: &Filter, flow: &Flow) -> bool {
     let bits = |address: IpAddr| match address {
-        IpAddr::V4(address) => u128::from(u32::from(address)),
-        IpAddr::V6(address) => u128::from(address),
+        IpAddr::V4(address) => address.to_bits().into(),
+        IpAddr::V6(address) => address.to_bits(),
     };
     let ends = [flow.source, flow.destination];
     let same_address =
@@ -394,7 +377,6 @@ fn is_among(interface: &Interface, drivers: &[&str]) -> bool {
 fn follow_queue(
     machine: &Machine,
     interface: &Interface,
-    facts: Option<&RxHash>,
     arrival: &mut Arrival,
 ) -> Result<(), Missing> {
     let Some(queue) = arrival.queue else {
@@ -447,7 +429,7 @@ fn follow_queue(
         .as_ref()
         .filter(|rps| rps.cpus.intersects(online))
     {
-        let chosen = rps_cpu(interface, facts, arrival, &rps.cpus)?;
+        let chosen = rps_cpu(interface, arrival, &rps.cpus)?;
         // RPS also counts the CPUs that are offline; packets for these stay where they are.
         arrival.rps_cpu = Some(chosen).filter(|&cpu| online.contains(cpu));
         cpu = arrival.rps_cpu.unwrap_or(cpu);
@@ -457,18 +439,13 @@ fn follow_queue(
 }
 
 /// The CPU of RPS (`get_rps_cpu` in `net/core/dev.c`): the hash scaled to the number of CPUs. One CPU needs no hash.
-fn rps_cpu(
-    interface: &Interface,
-    facts: Option<&RxHash>,
-    arrival: &Arrival,
-    cpus: &CpuSet,
-) -> Result<u32, Missing> {
+fn rps_cpu(interface: &Interface, arrival: &Arrival, cpus: &CpuSet) -> Result<u32, Missing> {
     let all = cpus.iter().collect_vec();
     if let [only] = all[..] {
         return Ok(only);
     }
     let fields = |facts: &RxHash| facts.fields.get(&arrival.flow.kind()).copied();
-    let why = match (facts, arrival.hash) {
+    let why = match (&interface.rx_hash, arrival.hash) {
         (None, _) => "what the device reports is not known",
         (Some(facts), _) if facts.to_stack != Some(true) => "receive-hashing is off",
         _ if !is_among(interface, &MARKS_L4) => {
@@ -503,10 +480,9 @@ pub fn ports_to(
         let arrival = arrival(machine, interface, &flow);
         match arrival.missing {
             // What a filter does to some ports does not matter to the others.
-            Some(missing) if missing.is_taken => {}
-            Some(missing) => return Err(missing),
+            Some(missing) if !missing.is_taken => return Err(missing),
             None if arrival.cpu == Some(cpu) => found.push(port),
-            None => {}
+            _ => {}
         }
     }
     Ok(found)

@@ -85,8 +85,7 @@ impl Channels {
             .iter()
             .filter(|(_, wanted, now)| wanted != now)
             .map(|(name, wanted, _)| format!("{name} {wanted}"))
-            .format(" ")
-            .to_string()
+            .join(" ")
     }
 
     /// The fields in the order of the kernel's structure.

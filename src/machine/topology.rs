@@ -225,7 +225,6 @@ pub struct Pages {
     #[serde(rename = "numa_foreign")]
     pub foreign: u64,
     /// Interleaved and allocated here as wanted.
-    #[serde(rename = "interleave_hit")]
     pub interleave_hit: u64,
     /// Allocated here by a task on this node.
     #[serde(rename = "local_node")]
