@@ -1,8 +1,8 @@
 //! The names of interrupt actions: one table of how drivers name their vectors.
 //!
 //! Names are one of three sources; netlink and the order of a device's vectors are the others. A name does not show
-//! which interface the vector belongs to: the caller knows that it belongs to the device, compares the interface or the
-//! address in the name, and sees all vectors of the device. This module considers one name alone.
+//! which interface the vector belongs to: the caller knows that it belongs to the device, compares the interface in the
+//! name, and sees all vectors of the device. This module considers one name alone.
 
 mod pattern;
 
@@ -52,8 +52,6 @@ pub struct ActionName<'a> {
     pub number: Option<u32>,
     /// The interface name inside the action as written; most drivers keep the old one after a rename.
     pub interface: Option<&'a str>,
-    /// The PCI address inside the action as written; gve cuts its end off from block 100 on.
-    pub address: Option<&'a str>,
 }
 
 /// The meaning of `action` for `driver`, the name of the bus driver as in sysfs (`mlx4_core`, `virtio_net`, `ixgbe`;
@@ -103,7 +101,6 @@ impl DriverPatterns {
             numbering: row.numbering,
             number: found.number,
             interface: found.interface,
-            address: found.address,
         })
     }
 
@@ -186,7 +183,6 @@ impl Row {
 }
 
 const OTHERS: &str = "";
-const NICVF: &str = "nicvf thunder-nicvf";
 
 /// Names of drivers as in sysfs, a blank between two, and how they name their vectors. [`OTHERS`] are the drivers that
 /// no other row names.
@@ -438,7 +434,7 @@ static TABLE: &[(&str, &[Row])] = &[
     ("netxen_nic", &[both("{if}[{n}]")]),
     // Marvell, Cavium.
     (
-        NICVF,
+        "nicvf thunder-nicvf",
         &[
             both("{if}-rxtx-{n}"),
             ctl("{if}-sq-{h}"),

@@ -1,8 +1,8 @@
 //! Patterns of names: what they are made of, and how a name fits one.
 //!
-//! In a pattern `{if}` is an interface name, `{n}` the number, `{pci}` a PCI address, `{h}` a decimal or hex number that
-//! counts something else, `{x}` any text or none, `{ctl}` text with one of [`CONTROL_WORDS`] in it, `{way}` a text that is
-//! given beside the pattern. All else is literal, in either case.
+//! In a pattern `{if}` is an interface name, `{n}` the number, `{pci}` a PCI address (gve cuts its end off from block 100
+//! on), `{h}` a decimal or hex number that counts something else, `{x}` any text or none, `{ctl}` text with one of
+//! [`CONTROL_WORDS`] in it, `{way}` a text that is given beside the pattern. All else is literal, in either case.
 
 /// Fits a pattern to `rest`, a name or its end; with `cut` it may end before literal text or number.
 pub(super) fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Option<Fit<'a>> {
@@ -55,7 +55,6 @@ pub(super) fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Opt
             match part {
                 "n" => found.number = number.map(u32::from),
                 "if" => found.interface = Some(text),
-                "pci" => found.address = Some(text),
                 _ => {}
             }
             Some(found)
@@ -92,7 +91,6 @@ pub(super) struct Fit<'a> {
     pub(super) literals: usize,
     pub(super) number: Option<u32>,
     pub(super) interface: Option<&'a str>,
-    pub(super) address: Option<&'a str>,
 }
 
 /// Whether a control word stands behind the first word of a name; that one is an interface's or a driver's.
