@@ -11,15 +11,14 @@
 //! `AllowedCPUs=` and `CPUAffinity=` of systemd, taskset(1) and numactl(8) lead to.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::mem::take;
-use std::path::Path;
 
 use nix::errno::Errno;
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Program, ProgramCpus};
 use crate::read::files::line_of;
+use crate::read::interrupts::numbers;
 use crate::root::{FileError, Result, Root};
 
 /// The root cgroup.
@@ -68,15 +67,10 @@ pub fn partitions(root: &Root) -> Result<Partitions> {
                 let Some(is_partition) = is_partition else {
                     continue;
                 };
-                let cpus = |file| -> Result<CpuSet> {
-                    Ok(cgroup
-                        .read_as(file, CpuSet::parse_list)?
-                        .unwrap_or_default())
-                };
-                let given = cpus(EXCLUSIVE)?;
+                let given = cgroup.read_list(EXCLUSIVE)?;
                 if is_partition {
                     found.cpus.add(&given);
-                    found.cpus.add(&cpus(EFFECTIVE)?);
+                    found.cpus.add(&cgroup.read_list(EFFECTIVE)?);
                 }
                 if is_partition || !given.is_empty() {
                     level.push(cgroup.path.clone());
@@ -151,7 +145,6 @@ pub struct UnitPlace {
 /// Looks for the cgroup of a unit of the system.
 pub fn place(root: &Root, unit: &str) -> Result<UnitPlace> {
     let mut place = UnitPlace::default();
-    let is_slice = |name: &str| Path::new(name).extension() == Some(OsStr::new("slice"));
     for hierarchy in HIERARCHIES {
         let mut level = vec![hierarchy.to_owned()];
         while let Some(slice) = level.pop() {
@@ -162,7 +155,7 @@ pub fn place(root: &Root, unit: &str) -> Result<UnitPlace> {
                 let cgroup = format!("{slice}/{name}");
                 if name == unit {
                     place.cgroup = Some(cgroup);
-                } else if is_slice(&name) && place.slices.len() < MOST {
+                } else if name.strip_suffix(".slice").is_some() && place.slices.len() < MOST {
                     level.push(cgroup);
                 }
             }
@@ -182,8 +175,7 @@ fn processes(root: &Root, cgroup: Option<String>) -> Result<Vec<u32>> {
     while let Some(cgroup) = level.pop() {
         let threaded = Some(Errno::EOPNOTSUPP as i32);
         let pids = root.read_as(&format!("{cgroup}/cgroup.procs"), |text| {
-            let pids: Result<Vec<u32>, _> = text.lines().map(str::parse).collect();
-            pids.map_err(|_| "has a line that is no process")
+            numbers::<u32>(text.lines()).ok_or("has a line that is no process")
         });
         match pids {
             Ok(Some(pids)) => all.extend(pids),

@@ -86,6 +86,11 @@ impl Dir<'_> {
         }
     }
 
+    /// The CPUs or nodes in a file with a list; none if it is absent.
+    pub(crate) fn read_list(&self, name: &str) -> Result<CpuSet> {
+        Ok(self.read_as(name, CpuSet::parse_list)?.unwrap_or_default())
+    }
+
     /// As [`Root::is_there`].
     pub(crate) fn is_there(&self, name: &str) -> Result<bool> {
         self.root.is_there(&self.file(name))

@@ -17,6 +17,7 @@ use crate::machine::{
     VmbusChannel,
 };
 use crate::read::files::{Dir, name_in, node, number, numbered};
+use crate::read::interrupts::numbers;
 use crate::read::others::{self, PCI, bus_device_above};
 use crate::read::{Queues, Wants, ethtool};
 use crate::root::{Result, Root};
@@ -244,20 +245,12 @@ fn read_driver(link: &Dir) -> Result<Option<String>> {
 fn read_vmbus(channels: &Dir) -> Result<Vec<VmbusChannel>> {
     let mut found = Vec::new();
     for name in channels.root.read_names(&channels.path)? {
-        let channel = channels.dir(&name);
-        let Some(cpu) = channel.read_as("cpu", number)? else {
-            continue;
-        };
-        let error =
-            || (channels.root).content_error(&channel.file("cpu"), "is not the CPU of a channel");
-        found.push(VmbusChannel {
-            id: name
-                .parse()
-                .ok()
-                .filter(|_| cpu < MAX_CPUS)
-                .ok_or_else(error)?,
-            cpu,
-        });
+        found.extend(channels.dir(&name).read_as("cpu", |text| {
+            let cpu = number(text)?;
+            let id = name.parse().ok().filter(|_| cpu < MAX_CPUS);
+            let channel = id.map(|id| VmbusChannel { id, cpu });
+            channel.ok_or("is not the CPU of a channel".to_owned())
+        })?);
     }
     found.sort_by_key(|channel| channel.id);
     Ok(found)
@@ -350,13 +343,8 @@ fn read_links(device: &Dir, most: PcieLink) -> Result<Option<(PcieLink, PcieLink
 
 fn read_irqs(device: &Dir) -> Result<Vec<u32>> {
     let msi = device.file("msi_irqs");
-    let irqs: Result<Vec<u32>, _> = device
-        .root
-        .read_names(&msi)?
-        .iter()
-        .map(|name| name.parse())
-        .collect();
-    let mut irqs = irqs.map_err(|_| {
+    let names = device.root.read_names(&msi)?;
+    let mut irqs: Vec<u32> = numbers(names.iter().map(String::as_str)).ok_or_else(|| {
         device
             .root
             .content_error(&msi, "has a name that is not the number of an IRQ")

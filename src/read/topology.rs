@@ -27,41 +27,39 @@ pub fn read(root: &Root) -> Result<Topology> {
             .unwrap_or_else(|| CpuSet::single(cpu)))
     })?;
     Ok(Topology {
-        possible: cpus(&all, "possible")?
+        possible: all
+            .read_list("possible")?
             .union(&online)
             .last()
             .map_or(0, |last| last + 1),
         rps_filter: rps_filter(root)?.intersection(&online),
-        isolated: cpus(&all, "isolated")?
-            .union(&cpus(&root.dir("/sys/fs/cgroup"), "cpuset.cpus.isolated")?)
+        isolated: all
+            .read_list("isolated")?
+            .union(
+                &root
+                    .dir("/sys/fs/cgroup")
+                    .read_list("cpuset.cpus.isolated")?,
+            )
             .intersection(&online),
-        exclusive: CpuSet::new(),
-        exclusive_cut: false,
-        nohz_full: cpus(&all, "nohz_full")?.intersection(&online),
+        nohz_full: all.read_list("nohz_full")?.intersection(&online),
         l3_domains: groups(&online, |cpu| l3_domain(root, cpu))?,
         packages: packages(root, &online)?,
         speed_classes: speed_classes(root, &online, &cores)?,
         cores,
         nodes: read_nodes(&root.dir(NODE), &online)?,
         online,
+        ..Topology::default()
     })
 }
 
 /// See [`Topology::rps_filter`].
 pub(crate) fn rps_filter(root: &Root) -> Result<CpuSet> {
     let all = root.dir(CPU);
-    let mut nohz_full = cpus(&all, "nohz_full")?;
+    let mut nohz_full = all.read_list("nohz_full")?;
     if !nohz_full.is_empty() {
         nohz_full.insert(0);
     }
-    Ok(cpus(&all, "isolated")?.union(&nohz_full))
-}
-
-/// The CPUs or nodes in a list file; none if it is absent.
-fn cpus(directory: &Dir, file: &str) -> Result<CpuSet> {
-    Ok(directory
-        .read_as(file, CpuSet::parse_list)?
-        .unwrap_or_default())
+    Ok(all.read_list("isolated")?.union(&nohz_full))
 }
 
 /// The online CPUs, from the file or, on kernels and trees without it, from the CPUs' own directories.
@@ -208,7 +206,7 @@ fn groups(cpus: &CpuSet, group_of: impl Fn(u32) -> Result<CpuSet>) -> Result<Vec
 fn read_nodes(all: &Dir, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
     let mut nodes = BTreeMap::new();
     // Kernels before 2.6.24 do not report it.
-    let with_memory = cpus(all, "has_memory")?;
+    let with_memory = all.read_list("has_memory")?;
     for name in all.root.read_names(&all.path)? {
         let Some(id) = numbered(&name, "node", MAX_NODES) else {
             continue;
@@ -223,7 +221,7 @@ fn read_nodes(all: &Dir, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
                     .unwrap_or_default()
                     .intersection(online),
                 without_memory: !with_memory.is_empty() && !with_memory.contains(id),
-                distances: BTreeMap::new(),
+                ..Node::default()
             },
         );
     }
@@ -237,8 +235,8 @@ fn read_nodes(all: &Dir, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
         )]));
     }
     // Column k of a distance file is the k-th online node, not node k; in some dumps it is the k-th possible one.
-    let possible = cpus(all, "possible")?.iter().collect();
-    let mut online: Vec<u32> = cpus(all, "online")?.iter().collect();
+    let possible = all.read_list("possible")?.iter().collect();
+    let mut online: Vec<u32> = all.read_list("online")?.iter().collect();
     if online.is_empty() {
         online.extend(nodes.keys());
     }
