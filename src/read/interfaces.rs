@@ -4,6 +4,8 @@
 //! what they stand on. Read from `/sys/class/net` (`Documentation/ABI/testing/sysfs-class-net`,
 //! `sysfs-class-net-queues`, `Documentation/networking/napi.rst`).
 
+use std::collections::BTreeMap;
+
 use itertools::Itertools as _;
 use nix::errno::Errno;
 
@@ -98,14 +100,23 @@ fn name_ports(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
     };
     let same = |of: &Interface| (of.device.address.clone(), of.port);
     let counts = interfaces.iter().counts_by(same);
+    let mut ports: BTreeMap<_, Vec<&mut Interface>> = BTreeMap::new();
     for interface in interfaces.iter_mut().filter(|of| counts[&same(of)] > 1) {
         let text = root.read_text(&format!("{NET}/{}/phys_port_name", interface.name))?;
-        interface.port_name = match name_in(&text) {
-            "" => Some(interface.name.clone()),
-            // `p0` is the port of the device, which has no representors before it is in switchdev mode.
-            name if is_port(name) => None,
-            name => Some(name.to_owned()),
+        let name = match name_in(&text) {
+            "" => &interface.name,
+            name => name,
         };
+        interface.port_name = Some(name.to_owned());
+        if is_port(name_in(&text)) {
+            ports.entry(same(interface)).or_default().push(interface);
+        }
+    }
+    // `p0` is the port of the device, which has no representors before it is in switchdev mode. A switch has several.
+    for of_device in ports.values_mut() {
+        if let [only] = &mut of_device[..] {
+            only.port_name = None;
+        }
     }
     Ok(())
 }

@@ -195,35 +195,41 @@ fn what_only_planning_reads_keeps_nothing_from_being_restored() {
     }
 }
 
-/// A port and the representors of two virtual functions of a device in switchdev mode, of which one has no name as a port:
-/// all have the device's number 0.
+/// A port and the representors of two virtual functions of a device in switchdev mode, of which one has no name as a port,
+/// and the ports of a switch: all have the device's number 0.
 #[test]
 fn interfaces_with_the_same_port_are_restored_each_to_its_own() {
-    let ports = ["eth0", "eth1", "eth2"].map(|name| Port::new(name, 25_000, 2, 2));
-    let [port, first, second] = ports.map(|port| port.xps([vec![0, 1], vec![2, 3]]));
-    let names = ["mlx5_comp0", "mlx5_comp1"].map(|of| format!("{of}@pci:0000:82:00.0"));
-    let card = card("mlx5_core", port, 60, &names.each_ref().map(String::as_str));
-    let tree = Tree::of(&two_nodes([card.port(first).port(second)]));
-    let net = "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0/net";
-    let cpus = |of: &str| format!("{net}/{of}/queues/tx-0/xps_cpus");
-    for (of, name, mask) in [
-        ("eth0", "p0", "01"),
-        ("eth1", "pf0vf0", "02"),
-        ("eth2", "", "04"),
+    for (port_names, owners) in [
+        (["p0", "pf0vf0", ""], ["0", "pf0vf0", "eth2"]),
+        (["p1", "p2", ""], ["p1", "p2", "eth2"]),
     ] {
-        put(tree.dir(), &format!("{net}/{of}/dev_port"), "0");
-        put(tree.dir(), &format!("{net}/{of}/phys_port_name"), name);
-        put(tree.dir(), &cpus(of), mask);
+        let ports = ["eth0", "eth1", "eth2"].map(|name| Port::new(name, 25_000, 2, 2));
+        let [port, first, second] = ports.map(|port| port.xps([vec![0, 1], vec![2, 3]]));
+        let names = ["mlx5_comp0", "mlx5_comp1"].map(|of| format!("{of}@pci:0000:82:00.0"));
+        let card = card("mlx5_core", port, 60, &names.each_ref().map(String::as_str));
+        let tree = Tree::of(&two_nodes([card.port(first).port(second)]));
+        let net = "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0/net";
+        let cpus = |of: &str| format!("{net}/{of}/queues/tx-0/xps_cpus");
+        let masks = ["01", "02", "04"];
+        for ((of, name), mask) in ["eth0", "eth1", "eth2"]
+            .into_iter()
+            .zip(port_names)
+            .zip(masks)
+        {
+            put(tree.dir(), &format!("{net}/{of}/dev_port"), "0");
+            put(tree.dir(), &format!("{net}/{of}/phys_port_name"), name);
+            put(tree.dir(), &cpus(of), mask);
+        }
+        assert_eq!(tree.run(&["apply"]).code, 0);
+        let record = read(tree.dir(), "run/nicpin/state.json");
+        for owner in owners {
+            let key = format!("\"0000:82:00.0 port {owner} tx-0 xps_cpus\"");
+            assert!(record.contains(&key), "{key}: {record}");
+        }
+        assert_eq!(tree.run(&["restore"]).code, 0);
+        let restored = ["eth0", "eth1", "eth2"].map(|of| read(tree.dir(), &cpus(of)));
+        assert_eq!(restored, masks);
     }
-    assert_eq!(tree.run(&["apply"]).code, 0);
-    let record = read(tree.dir(), "run/nicpin/state.json");
-    for owner in ["0", "pf0vf0", "eth2"] {
-        let key = format!("\"0000:82:00.0 port {owner} tx-0 xps_cpus\"");
-        assert!(record.contains(&key), "{key}: {record}");
-    }
-    assert_eq!(tree.run(&["restore"]).code, 0);
-    let restored = ["eth0", "eth1", "eth2"].map(|of| read(tree.dir(), &cpus(of)));
-    assert_eq!(restored, ["01", "02", "04"]);
 }
 
 const DEVICES: [&str; 2] = [
