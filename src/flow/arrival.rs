@@ -346,9 +346,9 @@ const SYSTEM_KEY: [&str; 2] = ["igb", "e1000e"];
 /// Drivers that mark a hash of addresses and ports as such for the stack (`PKT_HASH_TYPE_L4`); otherwise the kernel
 /// computes its own.
 const MARKS_L4: [&str; 3] = ["ixgbe", "virtio_net", "mlx5_core"];
-/// Drivers that send a TCP flow to the queue with the number of the one that sends for it (`ixgbe_atr`, `i40e_atr`): they
-/// tell the device at its SYN and at every twentieth packet or so that is sent.
-const STEERS_TCP: [&str; 2] = ["ixgbe", "i40e"];
+/// Drivers that send a TCP flow to the queue with the number of the one that sends for it (`ixgbe_atr`, `i40e_atr`,
+/// `txgbe_atr`): they tell the device at its SYN and at every twentieth packet or so that is sent.
+const STEERS_TCP: [&str; 3] = ["ixgbe", "i40e", "txgbe"];
 
 /// Why a driver's hash does not follow from what it reports. `virtio_net` sends its key one byte late from 6.15 to 6.18,
 /// and in some releases of 6.12, too: the structure that it sends has a byte of padding before it. `mlx5_core` has always

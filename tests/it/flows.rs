@@ -607,6 +607,7 @@ fn hashes_that_differ_from_what_is_reported_are_unknown() {
             Some("ixgbe sends a TCP flow to the queue that last sent for it, unless ntuple"),
         ),
         ("i40e", (7, 3), Some("i40e sends a TCP flow to the queue")),
+        ("txgbe", (7, 3), Some("txgbe sends a TCP flow to the queue")),
     ] {
         machine.interfaces[at].driver = Some(driver.to_owned());
         machine.interfaces[at].rx_hash.as_mut().unwrap().release = Some(release);
