@@ -208,16 +208,21 @@ impl<'a> Setting<'a> {
 }
 
 /// Role and queue. A vector without a queue has its position in the device's list of IRQs, since its name may contain the
-/// interface's and its number changes at each boot.
+/// interface's and its number changes at each boot; so have those with the same queue, of which netlink gives one and its
+/// name another.
 fn vector_key(interface: &Interface, irq: u32) -> String {
     let Some(vector) = interface.vector(irq) else {
         return format!("vector {irq}");
     };
+    let shown = vector.role.with_queue(vector.queue);
+    let is_same = |of: &&super::Vector| (of.role, of.queue) == (vector.role, vector.queue);
     let position = interface.device.irqs.iter().position(|&other| other == irq);
-    match (vector.queue, position) {
-        (Some(_), _) => format!("vector {}", vector.role.with_queue(vector.queue)),
-        (None, Some(position)) => format!("vector control #{position}"),
-        (None, None) => format!("vector {}", vector.action),
+    match position {
+        _ if vector.queue.is_some() && interface.vectors.iter().filter(is_same).count() == 1 => {
+            format!("vector {shown}")
+        }
+        Some(position) => format!("vector {shown} #{position}"),
+        None => format!("vector {}", vector.action),
     }
 }
 

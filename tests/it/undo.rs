@@ -232,6 +232,24 @@ fn interfaces_with_the_same_port_are_restored_each_to_its_own() {
     }
 }
 
+/// Netlink and a name that disagree leave two vectors with one queue.
+#[test]
+fn vectors_with_the_same_queue_are_restored_each_to_its_own() {
+    let port = Port::new("eth0", 25_000, 2, 2);
+    let names = ["eth0-TxRx-0", "eth0-TxRx-1"];
+    let tree = Tree::of(&two_nodes([card("ixgbe", port, 60, &names)]));
+    let answer = r#"{"queues":[{"direction":"rx","id":1,"napi":1},{"direction":"tx","id":1,"napi":1}],
+        "napis":[{"id":1,"irq":60}]}"#;
+    put(tree.dir(), "nicpin/netlink/eth0", answer);
+    let affinity = |irq: u32| format!("proc/irq/{irq}/smp_affinity");
+    put(tree.dir(), &affinity(60), "10");
+    put(tree.dir(), &affinity(61), "20");
+    assert_eq!(tree.run(&["apply"]).code, 0);
+    assert_eq!(tree.run(&["restore"]).code, 0);
+    let restored = [60, 61].map(|irq| read(tree.dir(), &affinity(irq)));
+    assert_eq!(restored, ["10", "20"]);
+}
+
 const DEVICES: [&str; 2] = [
     "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio2/net",
     "/sys/devices/pci0000:40/0000:40:00.0/0000:41:00.0/net",
