@@ -148,12 +148,8 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
 /// `0000:3b:00.0`.
 fn pci_address(selector: &str) -> Option<String> {
     let address = selector.strip_prefix("pci:").unwrap_or(selector);
-    let domain = if address.matches(':').count() == 1 {
-        "0000:"
-    } else {
-        ""
-    };
-    Some(format!("{domain}{address}")).filter(|full| is_pci_address(full))
+    let mut full = [address.to_owned(), format!("0000:{address}")].into_iter();
+    full.find(|full| is_pci_address(full))
 }
 
 /// By name or glob. What stands on others stands for the interfaces below it, and an RDMA device for those of
