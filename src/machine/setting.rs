@@ -226,29 +226,21 @@ fn vector_key(interface: &Interface, irq: u32) -> String {
     }
 }
 
-/// Role and queue of the vector that wakes the thread. A thread of an unknown queue has its position among those of the
-/// interface.
+/// Role and queue of the vector that wakes the thread. Several that one vector wakes, as one that receives and one that
+/// transmits, and those of unknown queues have their positions among themselves.
 fn thread_key(interface: &Interface, pid: u32) -> String {
-    let queue = interface
-        .threads
-        .iter()
-        .find(|thread| thread.pid == pid)
-        .and_then(|thread| {
-            let vector = interface.vector_of(thread)?;
-            (vector.queue).map(|_| vector.role.with_queue(vector.queue))
-        });
-    let position = || {
-        format!(
-            "#{}",
-            interface
-                .threads
-                .iter()
-                .filter(|other| other.woken_by.is_none())
-                .position(|other| other.pid == pid)
-                .unwrap_or_default()
-        )
-    };
-    format!("napi-thread {}", queue.unwrap_or_else(position))
+    let threads = interface.threads.iter();
+    let woken_by = |of: &super::NapiThread| of.woken_by.map(|(irq, _)| irq);
+    let irq = threads.clone().find(|of| of.pid == pid).and_then(woken_by);
+    let mut alike = threads.filter(|of| woken_by(of) == irq);
+    let is_only = alike.clone().count() == 1;
+    let position = alike.position(|of| of.pid == pid).unwrap_or_default();
+    let vector = irq.and_then(|irq| interface.vector(irq));
+    match vector.map(|vector| vector.role.with_queue(vector.queue)) {
+        Some(queue) if is_only => format!("napi-thread {queue}"),
+        Some(queue) => format!("napi-thread {queue} #{position}"),
+        None => format!("napi-thread #{position}"),
+    }
 }
 
 /// A vector's `smp_affinity`.

@@ -250,6 +250,23 @@ fn vectors_with_the_same_queue_are_restored_each_to_its_own() {
     assert_eq!(restored, ["10", "20"]);
 }
 
+/// One thread that receives and one that transmits, on one IRQ.
+#[test]
+fn threads_of_one_vector_are_restored_each_to_its_own() {
+    let port = Port::new("eth0", 25_000, 1, 1);
+    let tree = Tree::of(&two_nodes([card("ixgbe", port, 60, &["eth0-TxRx-0"])]));
+    let answer = r#"{"queues":[{"direction":"rx","id":0,"napi":1},{"direction":"tx","id":0,"napi":2}],
+        "napis":[{"id":1,"irq":60,"pid":100},{"id":2,"irq":60,"pid":101}]}"#;
+    put(tree.dir(), "nicpin/netlink/eth0", answer);
+    let file = "nicpin/threads/eth0";
+    let threads = r#"[{"pid":100,"napi":1,"affinity":"0f"},{"pid":101,"napi":2,"affinity":"f0"}]"#;
+    put(tree.dir(), file, threads);
+    assert_eq!(tree.run(&["apply"]).code, 0);
+    assert_ne!(read(tree.dir(), file), threads);
+    assert_eq!(tree.run(&["restore"]).code, 0);
+    assert_eq!(read(tree.dir(), file), threads);
+}
+
 const DEVICES: [&str; 2] = [
     "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio2/net",
     "/sys/devices/pci0000:40/0000:40:00.0/0000:41:00.0/net",
