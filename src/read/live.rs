@@ -70,6 +70,13 @@ fn interfaces_of(root: &Root, wants: Wants) -> Result<Machine> {
                 polling.add(napi);
             }
         }
+        // A function whose IRQs netlink reports for an interface is that one's second. A single one may be a shared line.
+        let irqs = interfaces.iter().flat_map(Interface::napis);
+        let irqs: BTreeSet<u32> = irqs.filter_map(|napi| napi.irq).collect();
+        interfaces.retain(|of| {
+            let own = &of.device.irqs;
+            !of.is_elsewhere() || own.len() == 1 || own.iter().all(|irq| !irqs.contains(irq))
+        });
         let handlers = Handlers::new(root);
         if wants.interrupts {
             handlers.listed()?;

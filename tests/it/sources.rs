@@ -5,7 +5,7 @@ use crate::support::host::{codes, cpus as planned, of};
 use crate::support::machine::{Card, Port, cpus};
 use crate::support::run::{Copy, nicpin};
 use crate::support::small::{Tree, card, two_nodes, vectors};
-use crate::support::tree::{make_dir, put};
+use crate::support::tree::{link, make_dir, put};
 use nicpin::machine::Source;
 use nicpin::root::Root;
 
@@ -208,6 +208,15 @@ fn an_interface_over_two_functions_uses_both_nodes() {
             &node.to_string(),
         );
     }
+    // The second has no interface of its own, here or in another network namespace.
+    let device = "devices/pci0000:c0/0000:c0:02.0/0000:c1:00.0";
+    put(tree.dir(), &format!("sys/{device}/class"), "0x020000");
+    link(
+        tree.dir(),
+        "sys/bus/pci/devices/0000:c1:00.0",
+        &format!("../../../{device}"),
+    );
+    assert_eq!(tree.host().interfaces.len(), 1);
     let eth0 = &tree.host().interfaces[0];
     let nodes: Vec<_> = eth0
         .vectors
