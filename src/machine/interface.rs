@@ -190,9 +190,10 @@ impl Interface {
     }
 
     /// Whether the device is an SR-IOV virtual function. Inside a virtual machine only the driver's name shows it:
-    /// `iavf`, `ixgbevf`.
+    /// `iavf`, `LiquidIO_VF`.
     pub fn is_virtual_function(&self) -> bool {
-        self.device.parent.is_some() || self.driver.iter().any(|name| name.ends_with("vf"))
+        let mut driver = self.driver.iter();
+        self.device.parent.is_some() || driver.any(|name| name.to_ascii_lowercase().ends_with("vf"))
     }
 
     /// Whether a queue vector has no queue in use: drivers keep vectors beyond the active queues. Queues of sharing
@@ -421,6 +422,17 @@ mod tests {
             "000g:82:00.0",
         ] {
             assert!(!is_pci_address(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn virtual_functions_are_known_by_their_drivers() {
+        for (driver, expected) in [("iavf", true), ("LiquidIO_VF", true), ("ixgbe", false)] {
+            let interface = Interface {
+                driver: Some(driver.to_owned()),
+                ..Interface::default()
+            };
+            assert_eq!(interface.is_virtual_function(), expected, "{driver}");
         }
     }
 
