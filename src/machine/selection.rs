@@ -19,10 +19,8 @@ pub struct Selection {
     pub explicit: bool,
     /// The selected bond or RDMA device that each interface stands for, by interface.
     pub via: BTreeMap<String, Vec<String>>,
-    /// Selectors that matched nothing, if that is allowed.
-    pub missing: Vec<String>,
-    /// What those selectors name instead of an interface with a device.
-    pub reasons: BTreeMap<String, String>,
+    /// Selectors that matched nothing, if that is allowed, with what each names instead of an interface with a device.
+    pub missing: Vec<(String, Option<String>)>,
 }
 
 /// A selector without an interface.
@@ -76,14 +74,12 @@ impl Selection {
         for selector in selectors {
             let found = matching(machine, selector)?;
             if found.is_empty() {
-                match nothing(machine, selector.clone()) {
+                let what = match nothing(machine, selector.clone()) {
                     error if !if_present => return Err(error),
-                    NoDevice { selector, what } => {
-                        selection.reasons.insert(selector, what);
-                    }
-                    _ => {}
-                }
-                selection.missing.push(selector.clone());
+                    NoDevice { what, .. } => Some(what),
+                    _ => None,
+                };
+                selection.missing.push((selector.clone(), what));
             }
             for (name, via) in found {
                 selection.names.insert(name.clone());
@@ -523,7 +519,7 @@ mod tests {
             let selection = Selection::new(&machine(), &[selector.to_owned()], true).unwrap();
             assert_eq!(
                 (selection.missing, selection.explicit),
-                (vec![selector.to_owned()], true)
+                (vec![(selector.to_owned(), None)], true)
             );
         }
         for bad in ["pci:3b", "node:x", "driver:", "driver:[", "eth[0", ""] {

@@ -212,7 +212,7 @@ pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selecti
         .missing
         .iter()
         .cloned()
-        .map(|selector| match selection.reasons.get(&selector).cloned() {
+        .map(|(selector, what)| match what {
             Some(what) => Note::NoDevice { selector, what },
             None => Note::NotPresent { selector },
         })
