@@ -36,8 +36,8 @@ pub struct Interface {
     pub device: Device,
     /// Which port of the device it is (`dev_port`), from 0.
     pub port: u32,
-    /// What tells it from others with that port of the device: the port's name (`phys_port_name`), else its own. `None`
-    /// for the only one, and for the one that is the port itself.
+    /// The port's name (`phys_port_name`), which tells representors of virtual functions and ports of a switch apart. Without
+    /// one, the interface's own, where an older interface has that port of the device, too.
     pub port_name: Option<String>,
     /// `up`, `down`, `lowerlayerdown` and so on (`Documentation/networking/operstates.rst`); a driver that
     /// reports `unknown` counts as up while the interface is.

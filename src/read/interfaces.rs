@@ -91,31 +91,18 @@ pub(crate) fn read(root: &Root, wants: Wants) -> Result<Machine> {
     Ok(listed)
 }
 
-/// Names the ports of interfaces that have port and device in common, such as the representors of virtual functions
-/// (`Documentation/networking/switchdev.rst`).
+/// Names interfaces without a port's name of which an older one has port and device in common.
 fn name_ports(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
-    let is_port = |name: &str| {
-        let number = name.strip_prefix('p').unwrap_or_default();
-        number.starts_with(|first: char| first.is_ascii_digit())
-    };
-    let same = |of: &Interface| (of.device.address.clone(), of.port);
-    let counts = interfaces.iter().counts_by(same);
-    let mut ports: BTreeMap<_, Vec<&mut Interface>> = BTreeMap::new();
-    for interface in interfaces.iter_mut().filter(|of| counts[&same(of)] > 1) {
-        let text = root.read_text(&format!("{NET}/{}/phys_port_name", interface.name))?;
-        let name = match name_in(&text) {
-            "" => &interface.name,
-            name => name,
-        };
-        interface.port_name = Some(name.to_owned());
-        if is_port(name_in(&text)) {
-            ports.entry(same(interface)).or_default().push(interface);
-        }
+    let mut unnamed = BTreeMap::<_, Vec<_>>::new();
+    for interface in interfaces.iter_mut().filter(|of| of.port_name.is_none()) {
+        let index = root.read_as(&format!("{NET}/{}/ifindex", interface.name), number::<u32>)?;
+        let port = (interface.device.address.clone(), interface.port);
+        unnamed.entry(port).or_default().push((index, interface));
     }
-    // `p0` is the port of the device, which has no representors before it is in switchdev mode. A switch has several.
-    for of_device in ports.values_mut() {
-        if let [only] = &mut of_device[..] {
-            only.port_name = None;
+    for of_port in unnamed.values_mut() {
+        of_port.sort_by_key(|(index, _)| *index);
+        for (_, interface) in &mut of_port[1..] {
+            interface.port_name = Some(interface.name.clone());
         }
     }
     Ok(())
@@ -126,12 +113,14 @@ fn name_ports(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
 fn read_interface(net: &Dir, name: &str, link: &Dir, wants: Wants) -> Result<Option<Interface>> {
     let root = net.root;
     let bus = link.link_name("subsystem")?;
+    let port_name = net.read_text("phys_port_name")?;
     let mut interface = Interface {
         name: name.to_owned(),
         driver: read_driver(link)?,
         in_other_namespace: !ethtool::is_same(root, name)?,
         device: read_device(link, bus.as_deref(), wants)?,
         port: net.read_as("dev_port", number::<u16>)?.unwrap_or(0).into(),
+        port_name: Some(name_in(&port_name).to_owned()).filter(|name| !name.is_empty()),
         polling: Polling {
             threaded: net
                 .read_as("threaded", number::<u32>)?

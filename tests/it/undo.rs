@@ -195,41 +195,42 @@ fn what_only_planning_reads_keeps_nothing_from_being_restored() {
     }
 }
 
-/// A port and the representors of two virtual functions of a device in switchdev mode, of which one has no name as a port,
-/// and the ports of a switch: all have the device's number 0.
+/// Interfaces with the number 0 of one device: a port and the representor of a virtual function, and others whose driver
+/// names no port, of which `eth2` was there first.
 #[test]
 fn interfaces_with_the_same_port_are_restored_each_to_its_own() {
-    for (port_names, owners) in [
-        (["p0", "pf0vf0", ""], ["0", "pf0vf0", "eth2"]),
-        (["p1", "p2", ""], ["p1", "p2", "eth2"]),
-    ] {
-        let ports = ["eth0", "eth1", "eth2"].map(|name| Port::new(name, 25_000, 2, 2));
-        let [port, first, second] = ports.map(|port| port.xps([vec![0, 1], vec![2, 3]]));
-        let names = ["mlx5_comp0", "mlx5_comp1"].map(|of| format!("{of}@pci:0000:82:00.0"));
-        let card = card("mlx5_core", port, 60, &names.each_ref().map(String::as_str));
-        let tree = Tree::of(&two_nodes([card.port(first).port(second)]));
-        let net = "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0/net";
-        let cpus = |of: &str| format!("{net}/{of}/queues/tx-0/xps_cpus");
-        let masks = ["01", "02", "04"];
-        for ((of, name), mask) in ["eth0", "eth1", "eth2"]
-            .into_iter()
-            .zip(port_names)
-            .zip(masks)
-        {
-            put(tree.dir(), &format!("{net}/{of}/dev_port"), "0");
-            put(tree.dir(), &format!("{net}/{of}/phys_port_name"), name);
-            put(tree.dir(), &cpus(of), mask);
+    let names = ["eth0", "eth1", "eth2", "eth3"];
+    let ports = names.map(|name| Port::new(name, 25_000, 2, 2).xps([vec![0, 1], vec![2, 3]]));
+    let mut card = card(
+        "mlx5_core",
+        ports[0].clone(),
+        60,
+        &["mlx5_comp0", "mlx5_comp1"],
+    );
+    card.ports = ports.to_vec();
+    let tree = Tree::of(&two_nodes([card]));
+    let net = "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0/net";
+    let cpus = |of: &str| format!("{net}/{of}/queues/tx-0/xps_cpus");
+    let before = ["01", "02", "04", "08"];
+    let shown = [("", "6"), ("p0", "7"), ("", "5"), ("pf0vf0", "8")];
+    for ((of, mask), (port, index)) in names.into_iter().zip(before).zip(shown) {
+        put(tree.dir(), &cpus(of), mask);
+        for (file, text) in [
+            ("dev_port", "0"),
+            ("phys_port_name", port),
+            ("ifindex", index),
+        ] {
+            put(tree.dir(), &format!("{net}/{of}/{file}"), text);
         }
-        assert_eq!(tree.run(&["apply"]).code, 0);
-        let record = read(tree.dir(), "run/nicpin/state.json");
-        for owner in owners {
-            let key = format!("\"0000:82:00.0 port {owner} tx-0 xps_cpus\"");
-            assert!(record.contains(&key), "{key}: {record}");
-        }
-        assert_eq!(tree.run(&["restore"]).code, 0);
-        let restored = ["eth0", "eth1", "eth2"].map(|of| read(tree.dir(), &cpus(of)));
-        assert_eq!(restored, masks);
     }
+    assert_eq!(tree.run(&["apply"]).code, 0);
+    let record = read(tree.dir(), "run/nicpin/state.json");
+    for port in ["eth0", "p0", "0", "pf0vf0"] {
+        let key = format!("\"0000:82:00.0 port {port} tx-0 xps_cpus\"");
+        assert!(record.contains(&key), "{key}: {record}");
+    }
+    assert_eq!(tree.run(&["restore"]).code, 0);
+    assert_eq!(names.map(|of| read(tree.dir(), &cpus(of))), before);
 }
 
 /// Netlink and a name that disagree leave two vectors with one queue.
