@@ -160,20 +160,17 @@ impl Check {
 
     /// The stricter verdict, by which vectors that cannot be moved are differences.
     #[must_use]
-    pub fn strict(self) -> Self {
-        let differs = !self.unmovable.is_empty();
-        self.differs_if(differs)
+    pub fn strict(mut self) -> Self {
+        if !self.unmovable.is_empty() {
+            self.verdict = self.verdict.max(Differs);
+        }
+        self
     }
 
     /// The stricter verdict, by which settings that are as good as planned are differences.
     #[must_use]
-    pub fn exact(self) -> Self {
-        let differs = self.differ() > 0;
-        self.differs_if(differs)
-    }
-
-    fn differs_if(mut self, differs: bool) -> Self {
-        if differs {
+    pub fn exact(mut self) -> Self {
+        if self.differ() > 0 {
             self.verdict = self.verdict.max(Differs);
         }
         self
@@ -291,10 +288,9 @@ impl Thresholds {
         };
         let each = check.interfaces.iter().map(|interface| {
             let by_state = match interface.state {
-                _ if check.verdict == Same => PluginStatus::Ok,
                 InterfaceState::Unknown => PluginStatus::Unknown,
                 state if state.is_alarming() => Critical,
-                InterfaceState::Crowded | InterfaceState::Untuned => Warning,
+                state if state.differs() => Warning,
                 _ => PluginStatus::Ok,
             };
             by_state.max(self.judge_share(interface.local_percent()))

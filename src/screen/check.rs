@@ -59,8 +59,10 @@ pub fn check(check: &Check, all: bool, apply: &str) -> Page {
         ));
     }
     for change in &check.channels {
-        let what = "channels differ. Planned: ";
-        page.text(format!("{}: {what}{}", change.interface, change.command));
+        page.text(format!(
+            "{}: channels differ. Planned: {}",
+            change.interface, change.command
+        ));
     }
     for Unplannable { interface, note } in &check.unknown {
         let code = note.code();
@@ -98,9 +100,8 @@ fn verdict(check: &Check, apply: &str) -> String {
         }
         Differs => {
             let worst = within(" (worst: ", check.state.map(InterfaceState::name), ")");
-            let mut reasons = check.differs.iter().map(|one| one.reason);
-            let is_refused =
-                reasons.all(|reason| reason == KernelRefused) && check.channels.is_empty();
+            let is_refused = check.channels.is_empty()
+                && check.differs.iter().all(|one| one.reason == KernelRefused);
             let fix = format!("Fix: {apply}");
             let refused = "The kernel refused what apply wrote.";
             let fix = if is_refused { refused } else { &fix };

@@ -125,8 +125,11 @@ fn family<'a, const N: usize>(
     help: &str,
     samples: impl IntoIterator<Item = ([(&'a str, &'a str); N], impl Display)>,
 ) -> String {
-    let is_counter = name.ends_with("_total");
-    let kind = if is_counter { "counter" } else { "gauge" };
+    let kind = if name.ends_with("_total") {
+        "counter"
+    } else {
+        "gauge"
+    };
     let samples = samples.into_iter().map(|(labels, value)| {
         let mut labels = labels
             .iter()
