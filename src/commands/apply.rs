@@ -103,7 +103,12 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
             *out += &output::report(args.report, &plan, table)?;
             return Ok(exit(&plan, args.target.is_given(), args.detailed_exitcode));
         }
-        Err(Ok(PlanDoesNotFit(hash))) => Applied::misfit(hash, changes),
+        Err(Ok(PlanDoesNotFit(hash))) => Applied {
+            hash,
+            changes,
+            misfit: true,
+            ..Applied::default()
+        },
         Err(Err(error)) => return Err(error),
     };
     let table = |applied: &Applied| screen::applied::applied(applied, cli.verbose);

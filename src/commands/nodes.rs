@@ -85,7 +85,7 @@ fn measure(root: &Root, machine: &Machine, nodes: &Nodes) -> Result<Vec<Rate>> {
     let test = BandwidthTest::new(
         machine,
         &sys::affinity()?,
-        &allowed.intersection(&nodes.ids()),
+        &allowed.intersection(&nodes.nodes.iter().map(|node| node.node).collect()),
         free,
         caches,
     );

@@ -120,17 +120,6 @@ impl Applied {
         self
     }
 
-    /// The result when nothing was written because a stored plan does not fit the machine.
-    #[doc(hidden)]
-    pub fn misfit(hash: String, changes: Vec<Change>) -> Self {
-        Self {
-            hash,
-            changes,
-            misfit: true,
-            ..Self::default()
-        }
-    }
-
     /// What was written, without what the plan left as it is.
     pub(crate) fn count(&self) -> Tally {
         Tally::of(&self.channels, self.irqbalance.as_ref(), &self.results)

@@ -129,17 +129,16 @@ impl UnmovableVector {
     /// Those of a plan.
     #[doc(hidden)]
     pub fn of(plan: &Plan) -> Vec<Self> {
-        let mut found = Vec::new();
-        for interface in &plan.interfaces {
-            let fixed = (interface.vectors.iter())
-                .filter(|vector| !vector.movable && vector.role != Role::Control);
-            found.extend(fixed.map(|vector| Self {
-                interface: interface.name.clone(),
+        plan.interfaces
+            .iter()
+            .flat_map(|one| one.vectors.iter().map(move |vector| (one, vector)))
+            .filter(|(_, vector)| !vector.movable && vector.role != Role::Control)
+            .map(|(one, vector)| Self {
+                interface: one.name.clone(),
                 irq: vector.irq,
                 affinity: vector.affinity.clone(),
-            }));
-        }
-        found
+            })
+            .collect()
     }
 }
 
@@ -155,18 +154,15 @@ impl Unplannable {
     /// The interfaces of a plan that have a note that `matches`.
     #[doc(hidden)]
     pub fn of(plan: &Plan, matches: impl Fn(&PlannedInterface, &Note) -> bool) -> Vec<Self> {
-        let mut found = Vec::new();
-        for interface in &plan.interfaces {
-            let matching = interface
-                .notes
-                .iter()
-                .filter(|note| matches(interface, note));
-            found.extend(matching.map(|note| Self {
-                interface: interface.name.clone(),
+        plan.interfaces
+            .iter()
+            .flat_map(|one| one.notes.iter().map(move |note| (one, note)))
+            .filter(|(one, note)| matches(one, note))
+            .map(|(one, note)| Self {
+                interface: one.name.clone(),
                 note: note.clone(),
-            }));
-        }
-        found
+            })
+            .collect()
     }
 
     /// Interfaces whose state cannot be determined: those selected by name that cannot be planned, and without a selection

@@ -1,7 +1,7 @@
 //! Rates from the delta of counters: interrupts by queue and CPU with their local share, throughput, and CPU time. The
 //! JSON form is `nicpin.measure/1`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use itertools::Itertools as _;
@@ -222,12 +222,9 @@ fn share(part: u64, all: u64) -> Option<f64> {
 
 /// Interrupts of vectors on local CPUs, and all of those whose node is known.
 fn local<'a>(vectors: impl Iterator<Item = &'a VectorRates>) -> (u64, u64) {
-    vectors.fold((0, 0), |(local, all), vector| match vector.here {
-        Some(here) => (
-            local.saturating_add(here),
-            all.saturating_add(vector.interrupts),
-        ),
-        None => (local, all),
+    let known = vectors.filter_map(|vector| Some((vector.here?, vector.interrupts)));
+    known.fold((0_u64, 0_u64), |(local, all), (here, count)| {
+        (local.saturating_add(here), all.saturating_add(count))
     })
 }
 
@@ -245,11 +242,8 @@ impl Measure {
             .iter()
             .map(|subject| rates.interface(subject))
             .collect_vec();
-        let mut taken: BTreeMap<u32, u64> = BTreeMap::new();
-        for (cpu, count) in delta.interrupts.values().flatten() {
-            let sum = taken.entry(*cpu).or_default();
-            *sum = sum.saturating_add(*count);
-        }
+        let interrupts = delta.interrupts.values().flatten().into_grouping_map();
+        let taken = interrupts.fold(0_u64, |sum, _, count| sum.saturating_add(*count));
         let cpu = |(&cpu, delta): (&u32, &CpuCounts)| CpuRates {
             cpu,
             node: topology.node_of(cpu),

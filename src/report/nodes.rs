@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use itertools::Itertools as _;
 use serde::Serialize;
 
-use crate::cpuset::{CpuSet, NodeSet};
+use crate::cpuset::CpuSet;
 use crate::machine::topology::{NodeUsage, Rate};
 use crate::machine::wording::count;
 use crate::machine::{Machine, Neighbour};
@@ -94,10 +94,6 @@ impl Nodes {
             bandwidth: None,
         }
     }
-
-    pub fn ids(&self) -> NodeSet {
-        self.nodes.iter().map(|node| node.node).collect()
-    }
 }
 
 /// What else is on a node, or on no known one. Everything is on the only node.
@@ -106,7 +102,7 @@ pub fn neighbours(machine: &Machine, node: Option<u32>) -> Vec<Neighbour> {
     let home = |one: &Neighbour| {
         one.node
             .filter(|node| nodes.contains_key(node))
-            .or_else(|| nodes.keys().next().copied().filter(|_| nodes.len() == 1))
+            .or_else(|| nodes.keys().copied().exactly_one().ok())
     };
     machine
         .neighbours

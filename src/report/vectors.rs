@@ -1,8 +1,6 @@
 //! The status of each vector and polling thread of an interface: planned affinity, affinity, effective affinity, and where
 //! interrupts arrived.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use crate::cpuset::CpuSet;
@@ -81,7 +79,6 @@ impl VectorStatus {
         let effective = vector.effective_cpus();
         let own = vector.node.or(interface.local_node());
         let own = own.map(|node| topology.cpus_near(node));
-        let is_within = |(own, cpus): (&CpuSet, &CpuSet)| cpus.is_subset(own);
         let on = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
         let arrived = on.map(|on| on.keys().copied().collect::<CpuSet>());
         let path = affinity_file(vector.irq);
@@ -93,9 +90,6 @@ impl VectorStatus {
             is_apart(&interface.exclusive).then_some("in an exclusive cpuset partition")
         };
         let (state, why) = judge(topology, vector, apart, on_fallback, arrived.as_ref());
-        let per_second = |(on, watched): (&BTreeMap<u32, u64>, &Delta)| {
-            on.values().sum::<u64>() as f64 / watched.seconds()
-        };
         Self {
             irq: vector.irq,
             action: vector.action.clone(),
@@ -109,10 +103,12 @@ impl VectorStatus {
             planned_local: own
                 .as_ref()
                 .zip(vector.cpus.as_ref())
-                .is_some_and(is_within),
+                .is_some_and(|(own, cpus)| cpus.is_subset(own)),
             local: own.map(|own| effective.is_subset(&own)),
             on_isolated: apart.is_some(),
-            per_second: on.zip(watched).map(per_second),
+            per_second: on
+                .zip(watched)
+                .map(|(on, watched)| on.values().sum::<u64>() as f64 / watched.seconds()),
             arrived,
             state,
             why,
@@ -219,8 +215,13 @@ impl ThreadStatus {
     ) -> Self {
         let own = interface.local_node();
         let own = own.map(|node| machine.topology.cpus_near(node));
-        let ran = watched.map(|watched| watched.threads.get(&thread.pid));
-        let ran = ran.map(|ran| ran.cloned().unwrap_or_default());
+        let ran = watched.map(|watched| {
+            watched
+                .threads
+                .get(&thread.pid)
+                .cloned()
+                .unwrap_or_default()
+        });
         let is_beside = |planned| ran.as_ref().is_some_and(|ran| !ran.on.is_subset(planned));
         let state = match &thread.cpus {
             None => LeftAlone,
