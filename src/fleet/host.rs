@@ -79,19 +79,17 @@ impl Host {
             other => other.err(),
         };
         let mut found = Vec::new();
-        let value = serde_json::from_str::<Value>(text);
-        let reason = match &value {
+        let reason = match serde_json::from_str::<Value>(text) {
             Err(error) => error.to_string(),
             Ok(value) => match (value["schema"].as_str(), unreadable) {
                 (Some(schema), Some(error)) if is_known(schema) => {
                     return vec![(None, Err(error.to_string()))];
                 }
-                (Some(schema), _) => match error_of(value) {
-                    Some(error) => return vec![(None, Err(error.to_owned()))],
-                    None => format!("its schema is `{schema}`"),
-                },
-                (None, _) => {
-                    search(value, None, &mut found);
+                (Some(schema), _) if error_of(&value).is_none() => {
+                    format!("its schema is `{schema}`")
+                }
+                _ => {
+                    search(&value, None, &mut found);
                     value["msg"]
                         .as_str()
                         .unwrap_or("it has no schema")

@@ -184,19 +184,17 @@ impl Tally {
             } += names.len();
             for cause in &outcome.causes {
                 drift
-                    .entry((Reverse(outcome.state), cause))
+                    .entry((cause, outcome.state))
                     .or_default()
                     .extend(names.iter().map(|name| &**name));
             }
         }
-        let drift = drift
-            .into_iter()
-            .map(|((Reverse(state), cause), hosts)| Drift {
-                state,
-                cause,
-                count: hosts.len(),
-                hosts: sorted(hosts),
-            });
+        let drift = drift.into_iter().map(|((cause, state), hosts)| Drift {
+            state,
+            cause,
+            count: hosts.len(),
+            hosts: sorted(hosts),
+        });
         let by_count = |group: &Drift<'_>| Reverse((group.state, group.count));
         let repeated = self
             .names()

@@ -61,34 +61,20 @@ impl Shape {
     /// How this machine differs from an ordinary one of its kind.
     pub fn deviations(&self, ordinary: &Self) -> Vec<Deviation> {
         let mut found = Vec::new();
-        of_machine(&self.host, &ordinary.host, &mut |code, text| {
-            let interface = None;
-            found.push(Deviation {
-                code,
-                interface,
-                text,
-            });
-        });
-        of_interfaces(
-            &self.interfaces,
-            &ordinary.interfaces,
-            &mut |one, code, text| {
-                found.push(Deviation {
-                    code,
-                    interface: Some(one.name.clone()),
-                    text: format!("{} {text}", one.name),
-                });
-            },
-        );
+        of_machine(&self.host, &ordinary.host, &mut found);
+        of_interfaces(&self.interfaces, &ordinary.interfaces, &mut found);
         found
     }
 }
 
-fn of_machine(
-    this: &HostSummary,
-    ordinary: &HostSummary,
-    add: &mut dyn FnMut(&'static str, String),
-) {
+fn of_machine(this: &HostSummary, ordinary: &HostSummary, found: &mut Vec<Deviation>) {
+    let mut add = |code, text| {
+        found.push(Deviation {
+            code,
+            interface: None,
+            text,
+        });
+    };
     let both = [this, ordinary];
     let [(cpus, cores), (other_cpus, other_cores)] =
         both.map(|host| (host.online.len(), host.cores));
@@ -153,11 +139,14 @@ fn of_machine(
 type Key = fn(&ShapeInterface) -> (&str, &str);
 
 /// Interfaces are the same by name, else by slot, else by what they are.
-fn of_interfaces(
-    this: &[ShapeInterface],
-    ordinary: &[ShapeInterface],
-    add: &mut dyn FnMut(&ShapeInterface, &'static str, &str),
-) {
+fn of_interfaces(this: &[ShapeInterface], ordinary: &[ShapeInterface], found: &mut Vec<Deviation>) {
+    let mut add = |one: &ShapeInterface, code, text: &str| {
+        found.push(Deviation {
+            code,
+            interface: Some(one.name.clone()),
+            text: format!("{} {text}", one.name),
+        });
+    };
     let mut left: Vec<_> = this.iter().collect();
     let mut missing: Vec<_> = ordinary.iter().collect();
     let mut pairs = Vec::new();
@@ -207,7 +196,9 @@ fn of_interfaces(
 
 /// What may be another one: its code, and the words before it.
 fn facts(of: &ShapeInterface) -> [(&'static str, &'static str, String); 6] {
-    let node = of.node.map(|node| format!("node {node}"));
+    let node = of
+        .node
+        .map_or("no known node".into(), |node| format!("node {node}"));
     let (rx, tx) = (of.rx_queues, of.tx_queues);
     let queues = format!("{rx} receive and {tx} transmit queues");
     [
@@ -217,7 +208,7 @@ fn facts(of: &ShapeInterface) -> [(&'static str, &'static str, String); 6] {
             "is PCI device",
             or_none(of.pci_id.as_ref()).into(),
         ),
-        ("node", "is on", node.unwrap_or("no known node".into())),
+        ("node", "is on", node),
         ("slot", "is", of.device.clone()),
         ("queues", "has", queues),
         ("candidates", "has candidate CPUs", list(&of.candidates)),
