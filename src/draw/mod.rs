@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use itertools::Itertools as _;
 
 use crate::screen::nodes::size;
-use crate::screen::{count, speed};
+use crate::screen::{count, joined, or, speed, when, with, within};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Machine, Node, Role, Topology};
 use nicpin::plan::{Plan, PlannedInterface, PlannedVector, Score};
@@ -158,13 +158,13 @@ fn panels(machine: &Machine, plan: &Plan) -> Vec<Panel> {
             kib => size(Some(kib)),
         });
         let about = [
-            package.map(|package| format!("package {package}")),
-            memory,
-            node.cpus.is_empty().then(|| "no CPUs".to_owned()),
+            &with("package ", package),
+            &or(memory, ""),
+            when(node.cpus.is_empty(), "no CPUs"),
         ];
         Panel {
             name: format!("node {id}"),
-            about: about.iter().flatten().join(", "),
+            about: joined(", ", about),
             neighbours: counts(&neighbours(machine, Some(id))),
             groups: groups(topology, &node.cpus),
             cards: on(Some(id)),
@@ -211,16 +211,13 @@ fn card((at, interface): (usize, &PlannedInterface)) -> Card {
         .filter_map(|vector| vector.queue)
         .collect();
     let what = [
-        interface.driver.clone(),
-        interface.speed_mbps.map(speed),
-        Some(interface.link.clone()).filter(|link| link != "up"),
-        Some(interface.device.clone()).filter(|device| !device.is_empty()),
+        &*or(&interface.driver, ""),
+        &or(interface.speed_mbps.map(speed), ""),
+        when(interface.link != "up", &interface.link),
+        &interface.device,
     ];
     // A to Z, then AA, BB and so on.
-    let letter = ('A'..='Z')
-        .cycle()
-        .nth(at)
-        .map_or(String::new(), String::from);
+    let letter = String::from_iter(('A'..='Z').cycle().nth(at));
     Card {
         key: letter.repeat(at / 26 + 1),
         name: interface.name.clone(),
@@ -228,7 +225,7 @@ fn card((at, interface): (usize, &PlannedInterface)) -> Card {
             0 => "no queue with a vector".to_owned(),
             queues => count(queues, "queue"),
         },
-        what: what.iter().flatten().join(", "),
+        what: joined(", ", what),
         queues,
     }
 }
@@ -275,16 +272,16 @@ fn marks(topology: &Topology, plan: &Plan, cpus: fn(&PlannedVector) -> CpuSet) -
 
 fn words(score: &Score) -> String {
     let percent = score.local.map(|local| (local * 100.0).floor());
-    let local =
-        percent.map(|percent| format!("{percent:.0}% of the queue vectors on the local node"));
     let most = count(score.max_vectors_per_core, "queue");
     let isolated = Some(score.on_isolated).filter(|isolated| *isolated > 0);
-    let parts = [
-        local,
-        Some(format!("at most {most} on a core")),
-        isolated.map(|isolated| format!("{isolated} on isolated CPUs")),
-    ];
-    parts.iter().flatten().join(", ")
+    joined(
+        ", ",
+        [
+            &within("", percent, "% of the queue vectors on the local node"),
+            &format!("at most {most} on a core"),
+            &within("", isolated, " on isolated CPUs"),
+        ],
+    )
 }
 
 /// The queues of an interface on one CPU, in short: `3` for a queue, `3r` or `3t` for one of its vectors when the other is
@@ -292,13 +289,9 @@ fn words(score: &Score) -> String {
 fn labels(marks: &[&Mark]) -> Vec<String> {
     // In order: by queue.
     let of_queue = |marks: &[&Mark]| {
-        let role = match marks {
-            [mark] => mark.role,
-            _ => Role::Combined,
-        };
-        let letter = match role {
-            Role::Rx => "r",
-            Role::Tx => "t",
+        let letter = match marks.iter().map(|mark| mark.role).exactly_one() {
+            Ok(Role::Rx) => "r",
+            Ok(Role::Tx) => "t",
             _ => "",
         };
         format!("{}{letter}", marks[0].queue)

@@ -13,7 +13,7 @@ use crate::draw::{
     CELL, CORE, CORE_GAP, GAP, GROUP_HEAD, GROUP_PAD, Mark, Panel, Picture, core_height, grid,
     labels, widest_row,
 };
-use crate::screen::{joined, when};
+use crate::screen::{joined, when, within};
 use nicpin::cpuset::CpuSet;
 
 /// Space around everything, and between panels.
@@ -267,12 +267,12 @@ impl<'a> Drawing<'a> {
         let many = queues.len();
         if self.picture.is_map {
             let level = level(many);
-            self.below.rect(within(place, 1), &format!("h{level}"), 3);
+            self.below.rect(inset(place, 1), &format!("h{level}"), 3);
             let middle = (x + CORE / 2, y + place[3] / 2 + 4);
             self.below
                 .text(middle, &format!("count n{level}"), &many.to_string(), "");
             if marks.clone().any(|mark| mark.remote) {
-                self.below.rect(within(place, 2), "far", 3);
+                self.below.rect(inset(place, 2), "far", 3);
             }
         }
         for queue in queues {
@@ -320,7 +320,7 @@ impl<'a> Drawing<'a> {
                 out.rect(part, &format!("k c{}", card % COLOURS), 3);
             }
             if marks.iter().any(|mark| mark.remote) {
-                out.rect(within([x, y, w, h], 1), "away", 2);
+                out.rect(inset([x, y, w, h], 1), "away", 2);
             }
             out.text(
                 (x + w / 2, y + 12),
@@ -396,7 +396,7 @@ fn level(queues: usize) -> usize {
 }
 
 /// What is so far within the edges.
-fn within([x, y, w, h]: [usize; 4], by: usize) -> [usize; 4] {
+fn inset([x, y, w, h]: [usize; 4], by: usize) -> [usize; 4] {
     [x + by, y + by, w - 2 * by, h - 2 * by]
 }
 
@@ -429,9 +429,12 @@ impl Svg {
         if first.is_empty() {
             return;
         }
-        let (first, then) = (escaped(first), escaped(then));
-        let then = format!(r#" <tspan class="dim" dx="4">{then}</tspan>"#);
-        let then = when(!then.contains("></"), &then);
+        let first = escaped(first);
+        let then = within(
+            r#" <tspan class="dim" dx="4">"#,
+            [escaped(then)],
+            "</tspan>",
+        );
         self.0 += &format!(
             r#"<text class="{class}" x="{x}" y="{y}">{first}{then}</text>
 "#
