@@ -259,8 +259,7 @@ pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> String {
         TrialEnd::InTime => "the trial was not confirmed in time",
         TrialEnd::Unwatched => "the process that watched the trial was killed",
     };
-    let left = not_restored.map(|left| format!("; {left}"));
-    format!("restored: {why}{}", left.unwrap_or_default())
+    format!("restored: {why}{}", with("; ", not_restored))
 }
 
 /// What was restored and `why`, and what was not. `again`: when that is tried again.

@@ -3,7 +3,7 @@
 use itertools::Itertools as _;
 
 use crate::fleet::{Class, Deviation, Fleet, Shape};
-use crate::screen::{bracketed, count, differ, sorted, when};
+use crate::screen::{bracketed, count, differ, or, sorted, when};
 
 /// `all`: also the hosts of each class and plan that are not odd.
 pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
@@ -79,10 +79,7 @@ fn of_class(class: &Class<'_>, all: bool) -> String {
 
 /// How machines differ, `other` if nothing of what is compared does.
 fn texts(deviations: &[Deviation], other: &str) -> String {
-    match deviations {
-        [] => other.to_owned(),
-        deviations => deviations.iter().map(|one| &one.text).join("; "),
-    }
+    or([deviations.iter().map(|one| &one.text).join("; ")], other)
 }
 
 /// The most drivers that a machine is described by.

@@ -25,7 +25,7 @@ use itertools::Itertools as _;
 
 use nicpin::cpuset::{CpuSet, MAX_CPUS, NumberSet};
 use nicpin::machine::Role;
-use nicpin::machine::Role::{Combined, Control, Rdma, Rx, Tx};
+use nicpin::machine::Role::Combined;
 use nicpin::machine::setting::shown;
 pub(crate) use nicpin::machine::wording::{count, speed};
 use nicpin::plan::NodeSource::{LocalCpulist, Nearest, NumaNode, Policy, SingleNode, Unknown};
@@ -259,10 +259,7 @@ pub(crate) fn queue(role: Role, queue: Option<u32>) -> String {
 pub(crate) fn role_word(role: Role) -> &'static str {
     match role {
         Combined => "queue",
-        Rx => "rx",
-        Tx => "tx",
-        Rdma => "rdma",
-        Control => "control",
+        other => other.name(),
     }
 }
 

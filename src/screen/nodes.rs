@@ -1,5 +1,6 @@
 //! The nodes of a machine, and the CPUs and memory of a binding to one, as text.
 
+use std::collections::BTreeSet;
 use std::iter::once;
 
 use itertools::Itertools as _;
@@ -124,12 +125,7 @@ const COUNTERS: [&str; 6] = [
 ];
 
 fn bandwidth(page: &mut Page, rates: &[Rate]) {
-    let memory = rates
-        .iter()
-        .map(|rate| rate.memory_of)
-        .sorted()
-        .dedup()
-        .collect_vec();
+    let memory: BTreeSet<u32> = rates.iter().map(|rate| rate.memory_of).collect();
     let rows = rates.chunk_by(|a, b| a.cpus_of == b.cpus_of).map(|row| {
         let cells = memory.iter().map(|&node| {
             let rate = row.iter().find(|rate| rate.memory_of == node);

@@ -390,7 +390,7 @@ impl Writer {
             if !line.is_empty() {
                 line.push(' ');
             }
-            line.push_str(&word);
+            line += &word;
         }
         self.put(&line, cell.tone);
     }
@@ -399,7 +399,7 @@ impl Writer {
         if text.is_empty() {
             return;
         }
-        self.out.push_str(&" ".repeat(self.gap));
+        self.out += &" ".repeat(self.gap);
         self.at += self.gap + length(text);
         self.gap = 0;
         let text = text.replace(['\n', '\t', '\u{a0}'], " ");
@@ -411,7 +411,7 @@ impl Writer {
             Warning => AnsiColor::Yellow.on_default(),
             Alarm => AnsiColor::Red.on_default().bold(),
         };
-        self.out.push_str(&format!("{style}{text}{style:#}"));
+        self.out += &format!("{style}{text}{style:#}");
     }
 
     /// Ends the line; the next begins after `indent`.
