@@ -254,8 +254,9 @@ fn marks(topology: &Topology, plan: &Plan, cpus: fn(&PlannedVector) -> CpuSet) -
     let mut marks = BTreeSet::new();
     for (card, interface) in plan.interfaces.iter().enumerate() {
         for vector in active(interface) {
-            let own = vector.node.or(interface.local_node());
-            let near = own.map(|own| topology.cpus_near(own));
+            let near = (vector.node)
+                .or(interface.local_node())
+                .map(|own| topology.cpus_near(own));
             for (cpu, queue) in cpus(vector).iter().zip(vector.queue.into_iter().cycle()) {
                 marks.insert(Mark {
                     cpu,
@@ -288,17 +289,16 @@ fn words(score: &Score) -> String {
 /// on another CPU.
 fn labels(marks: &[&Mark]) -> Vec<String> {
     // In order: by queue.
-    let of_queue = |marks: &[&Mark]| {
-        let letter = match marks.iter().map(|mark| mark.role).exactly_one() {
-            Ok(Role::Rx) => "r",
-            Ok(Role::Tx) => "t",
-            _ => "",
-        };
-        format!("{}{letter}", marks[0].queue)
-    };
     marks
         .chunk_by(|a, b| a.queue == b.queue)
-        .map(of_queue)
+        .map(|marks| {
+            let letter = match marks.iter().map(|mark| mark.role).exactly_one() {
+                Ok(Role::Rx) => "r",
+                Ok(Role::Tx) => "t",
+                _ => "",
+            };
+            format!("{}{letter}", marks[0].queue)
+        })
         .collect()
 }
 

@@ -329,10 +329,10 @@ impl<'a> Drawing<'a> {
                 "",
             );
             // `A3`, `A3,7`, `A3 B7`, or only how many if there is no room for that.
-            let of_card = |(card, of): &(usize, Vec<String>)| {
-                format!("{}{}", picture.cards[*card].key, of.join(","))
-            };
-            let mut label = cards.iter().map(of_card).join(" ");
+            let mut label = cards
+                .iter()
+                .map(|(card, of)| format!("{}{}", picture.cards[*card].key, of.join(",")))
+                .join(" ");
             if label.len() > 5 {
                 let queues: usize = cards.iter().map(|(_, queues)| queues.len()).sum();
                 label = format!("\u{d7}{queues}");

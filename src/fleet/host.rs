@@ -152,8 +152,9 @@ fn search(value: &Value, name: Option<&str>, found: &mut Vec<ReadHost>) {
 
 /// Why a command of nicpin failed, from what it printed.
 fn error_of(value: &Value) -> Option<&str> {
-    let is_error = value["schema"] == ERROR_SCHEMA;
-    value["error"].as_str().filter(|_| is_error)
+    value["error"]
+        .as_str()
+        .filter(|_| value["schema"] == ERROR_SCHEMA)
 }
 
 fn is_known(schema: &str) -> bool {

@@ -195,7 +195,6 @@ impl Tally {
             count: hosts.len(),
             hosts: sorted(hosts),
         });
-        let by_count = |group: &Drift<'_>| Reverse((group.state, group.count));
         let repeated = self
             .names()
             .sorted_unstable()
@@ -207,7 +206,9 @@ impl Tally {
             planned,
             differ,
             undetermined,
-            drift: drift.sorted_by_key(by_count).collect(),
+            drift: drift
+                .sorted_by_key(|group| Reverse((group.state, group.count)))
+                .collect(),
             classes: self.classes(),
             repeated: sorted(repeated.map(|(_, name)| name).collect()),
             failed: self.failed.iter().cloned().sorted().collect(),

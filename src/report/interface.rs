@@ -349,8 +349,8 @@ fn report(
 /// CPU, or not at its interrupt.
 fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<Note> {
     let name = || planned.name.clone();
-    let is_shown = |note: &&Note| !matches!(note, Note::KernelManaged { .. });
-    let mut notes: Vec<Note> = planned.notes.iter().filter(is_shown).cloned().collect();
+    let mut notes = planned.notes.clone();
+    notes.retain(|note| !matches!(note, Note::KernelManaged { .. }));
     let channels = plan.channels.iter();
     notes.extend(
         channels
@@ -387,8 +387,11 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<
     for (queue, user) in interface.netdev.iter().flat_map(Netdev::taken) {
         taken.entry(user).or_default().insert(queue);
     }
-    let note = |(user, queues)| Note::QueuesTaken { user, queues };
-    notes.extend(taken.into_iter().map(note));
+    notes.extend(
+        taken
+            .into_iter()
+            .map(|(user, queues)| Note::QueuesTaken { user, queues }),
+    );
     notes
 }
 

@@ -99,15 +99,11 @@ impl Nodes {
 /// What else is on a node, or on no known one. Everything is on the only node.
 pub fn neighbours(machine: &Machine, node: Option<u32>) -> Vec<Neighbour> {
     let nodes = &machine.topology.nodes;
-    let home = |one: &Neighbour| {
-        one.node
-            .filter(|node| nodes.contains_key(node))
-            .or_else(|| nodes.keys().copied().exactly_one().ok())
-    };
+    let only = nodes.keys().copied().exactly_one().ok();
     machine
         .neighbours
         .iter()
-        .filter(|one| home(one) == node)
+        .filter(|one| one.node.filter(|node| nodes.contains_key(node)).or(only) == node)
         .cloned()
         .collect()
 }

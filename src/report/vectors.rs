@@ -77,8 +77,9 @@ impl VectorStatus {
     ) -> Self {
         let topology = &machine.topology;
         let effective = vector.effective_cpus();
-        let own = vector.node.or(interface.local_node());
-        let own = own.map(|node| topology.cpus_near(node));
+        let own = (vector.node)
+            .or(interface.local_node())
+            .map(|node| topology.cpus_near(node));
         let on = watched.and_then(|watched| watched.interrupts.get(&vector.irq));
         let arrived = on.map(|on| on.keys().copied().collect::<CpuSet>());
         let path = affinity_file(vector.irq);
@@ -213,8 +214,9 @@ impl ThreadStatus {
         thread: &PlannedThread,
         watched: Option<&Delta>,
     ) -> Self {
-        let own = interface.local_node();
-        let own = own.map(|node| machine.topology.cpus_near(node));
+        let own = interface
+            .local_node()
+            .map(|node| machine.topology.cpus_near(node));
         let ran = watched.map(|watched| {
             watched
                 .threads

@@ -14,7 +14,6 @@ use crate::screen::{
 use nicpin::machine::Role;
 use nicpin::machine::setting::{shown, thread_of};
 use nicpin::machine::wording::word;
-use nicpin::plan::Note;
 use nicpin::plan::WriteKind::{NapiThread, Rps, RpsFlow, Vector, Xps, XpsRxqs};
 use nicpin::report::applied::Evidence::{Elsewhere, Gone, MovedAway, NoTraffic, Proven};
 use nicpin::report::applied::Watched::{Resumed, WaitsForTrial};
@@ -75,9 +74,9 @@ pub fn applied(applied: &Applied, all: bool) -> Page {
         undone(&mut page, all, why, "nicpin restore tries again");
     }
     // What one may also do is for status and plan.
-    let has_more = |note: &Note| !note.advice().is_some_and(|advice| advice.optional);
-    let about = applied.notes.iter().filter(|one| has_more(&one.note));
-    page.notes(about.map(|one| (&*one.interface, from_ref(&one.note))));
+    let notes = applied.notes.iter();
+    let notes = notes.filter(|one| !one.note.advice().is_some_and(|advice| advice.optional));
+    page.notes(notes.map(|one| (&*one.interface, from_ref(&one.note))));
     // The notes and the last line have them.
     for unknown in &applied.unknown {
         page.failures

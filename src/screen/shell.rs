@@ -61,7 +61,6 @@ fn rss(table: &str) -> String {
 
 /// For each interface, the CPUs that take its interrupts and the node's other CPUs.
 pub fn workers(machine: &Machine, plan: &Plan) -> Page {
-    let isolated = machine.topology.isolated_or_nohz();
     let mut page = Page::default();
     for interface in &plan.interfaces {
         let node = or(interface.node, "unknown");
@@ -71,7 +70,7 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
             ("  interrupts  ", &interface.irq_cpus),
             ("  workers     ", workers),
         ] {
-            let mask = mask(cpus, plan.host.possible);
+            let mask = mask(cpus);
             page.item(
                 what,
                 or(
@@ -88,9 +87,9 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
             page.item("              ", advice);
             continue;
         }
-        let isolated = isolated.intersection(workers).short();
+        let isolated = machine.topology.isolated_or_nohz().intersection(workers);
         let what = " are isolated or nohz_full; the node has no other CPU left";
-        page.item("  note        ", within("CPUs ", [isolated], what));
+        page.item("  note        ", within("CPUs ", [isolated.short()], what));
         let node = interface.node.map(|node| machine.memory_near(node));
         let memory = with(" --membind=", node);
         let short = workers.short();
@@ -108,17 +107,16 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
             page.line(format!("              NUMAMask={node}"));
         }
     }
-    let network = &plan.network_cpus;
     page.item(
         "kubelet       ",
-        within("reservedSystemCPUs: \"", [network], "\""),
+        within("reservedSystemCPUs: \"", [&plan.network_cpus], "\""),
     );
     page
 }
 
 /// A hex mask with the prefix `0x`, as programs expect it, in the width that the CPUs need.
-fn mask(cpus: &CpuSet, possible: u32) -> String {
-    let width = MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1).min(possible.max(1)));
+fn mask(cpus: &CpuSet) -> String {
+    let width = MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1));
     let mask = cpus.to_mask(width);
     with("0x", mask.map(|mask| mask.replace(',', "")))
 }

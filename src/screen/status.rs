@@ -391,8 +391,11 @@ fn irqbalance(found: &IrqbalanceStatus) -> String {
         _ if found.irqs == 0 => format!("{runs}."),
         Banned => format!("{runs}; the {planned} are banned until it restarts.{fix}"),
         Moves { fixed_by_apply } => {
-            let apply = " Fix: nicpin\u{a0}apply.";
-            let fix = if fixed_by_apply { apply } else { &fix };
+            let fix = if fixed_by_apply {
+                " Fix: nicpin\u{a0}apply."
+            } else {
+                &fix
+            };
             format!("{runs} and moves the {planned}, by default every 10 s.{fix}")
         }
     }
@@ -409,13 +412,11 @@ fn watcher(page: &mut Page, watcher: &Watcher) {
         with("; ", watcher.waits_for.map(waits_for))
     );
     page.item("watcher     ", text);
-    let result = |run| result_and_reason(run, watcher.observe);
-    let runs = watcher.runs.iter();
-    page.table(
-        12,
-        LEFT,
-        runs.map(|run| [time(run.at), cause(run), result(run)]),
-    );
+    let runs = watcher.runs.iter().map(|run| {
+        let result = result_and_reason(run, watcher.observe);
+        [time(run.at), cause(run), result]
+    });
+    page.table(12, LEFT, runs);
     let left = &watcher.left_alone;
     if let Some(until) = left.iter().map(|left| left.until).max() {
         let text = format!(
