@@ -11,7 +11,7 @@ use nicpin::cpuset::{CpuSet, IrqSet};
 use nicpin::machine::Rss;
 use nicpin::machine::setting::shown;
 use nicpin::plan::WriteKind::{Rps, RpsFlow, Vector, Xps, XpsRxqs};
-use nicpin::plan::{HostSummary, Write, WriteKind};
+use nicpin::plan::{HostSummary, Note, Write, WriteKind};
 use nicpin::report::check::Check;
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Differs, Same};
 use nicpin::report::difference::Reason::{
@@ -20,7 +20,7 @@ use nicpin::report::difference::Reason::{
 };
 use nicpin::report::difference::{Fallback, Reason, Unplannable};
 use nicpin::report::interface::InterfaceState::{Unsupported, Untuned};
-use nicpin::report::interface::{InterfaceReport, InterfaceState};
+use nicpin::report::interface::{InterfaceReport, InterfaceState as State};
 
 /// `all`: each setting. `apply`: the command that makes everything as planned.
 pub fn check(check: &Check, all: bool, apply: &str) -> Page {
@@ -66,7 +66,8 @@ pub fn check(check: &Check, all: bool, apply: &str) -> Page {
     }
     for Unplannable { interface, note } in &check.unknown {
         let code = note.code();
-        page.text(format!("{interface}: unknown: {note} ({code})."));
+        let on = machine_or(interface);
+        page.text(format!("{on}: unknown: {note} ({code})."));
     }
     page.notes([("", &*check.notes)]);
     for one in &check.left_alone {
@@ -99,7 +100,7 @@ fn verdict(check: &Check, apply: &str) -> String {
             format!("{irqs} {are} kernel-managed and cannot be moved.")
         }
         Differs => {
-            let worst = within(" (worst: ", check.state.map(InterfaceState::name), ")");
+            let worst = within(" (worst: ", check.state.map(State::name), ")");
             let is_refused = check.channels.is_empty()
                 && check.differs.iter().all(|one| one.reason == KernelRefused);
             let fix = format!("Fix: {apply}");
@@ -112,9 +113,17 @@ fn verdict(check: &Check, apply: &str) -> String {
             format!("{what} {} from the plan{worst}. {fix}", differ(many))
         }
         CouldNotBeDetermined => {
+            let states = check.interfaces.iter().map(|one| one.state);
+            let what = match states.filter(|&state| state == State::Unknown).count() {
+                0 => "the machine's settings".into(),
+                unknown => format!("{unknown} of {all}"),
+            };
+            // Without a record, apply writes nothing.
+            let mut unknown = check.unknown.iter();
+            let has_record = !unknown.any(|one| matches!(one.note, Note::RecordUnreadable { .. }));
             let others = format!(" The others: {apply}");
-            let (unknown, others) = (check.unknown.len(), when(differs > 0, &others));
-            format!("The state of {unknown} of {all} is unknown.{others}")
+            let others = when(differs > 0 && has_record, &others);
+            format!("The state of {what} is unknown.{others}")
         }
     }
 }

@@ -7,7 +7,7 @@ use std::fmt::Display;
 use itertools::Itertools as _;
 
 use crate::screen::{
-    bracketed, count, joined, message, or, printable, some, sorted, when, with, within,
+    bracketed, count, joined, machine_or, message, or, printable, some, sorted, when, with, within,
 };
 use nicpin::machine::setting::IRQ_FILES;
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Same};
@@ -207,13 +207,17 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
     } else {
         count(check.same, "setting") + " as planned"
     };
-    let unknown = check.unknown.iter().map(|one| &one.interface).join(", ");
+    let unknown = check.unknown.iter().map(|one| machine_or(&one.interface));
     joined(
         ", ",
         [
             &wrong.take(MOST).join(", "),
             &within("+", (more > 0).then_some(more), " more interfaces"),
-            &within("", [unknown], " could not be determined"),
+            &within(
+                "",
+                [unknown.unique().join(", ")],
+                " could not be determined",
+            ),
             &settings,
             &some(check.unmovable.len(), "vector", " cannot be moved"),
         ],

@@ -125,7 +125,10 @@ fn verdict(status: &Status, apply: &str) -> String {
         Unsupported => "No interface has an IRQ that can be placed.".into(),
         State::Ok => format!("{every} as planned; interrupts arrive where planned."),
     };
-    if worst < Untuned || status.differ == 0 {
+    // Without a record, apply writes nothing.
+    let mut notes = status.notes.iter();
+    let has_record = !notes.any(|note| matches!(note, Note::RecordUnreadable { .. }));
+    if worst < Untuned || status.differ == 0 || !has_record {
         return text;
     }
     let fix = if worst == Unknown {

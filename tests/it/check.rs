@@ -401,6 +401,37 @@ fn a_record_that_cannot_be_read_is_unknown() {
     is_unknown("EISDIR");
 }
 
+/// An interface that is unknown for two reasons is one, and the settings of the whole machine are none.
+#[test]
+fn what_is_unknown_is_counted_by_interface() {
+    let machine = Copy::of("two-socket-mlx4");
+    let policy = machine.path("/policy.toml");
+    let rule = "match = { name = \"eth2\" }\nset = { near = \"pid:999999\", scope = \"node:7\" }";
+    machine.write("/policy.toml", &format!("[[rule]]\n{rule}\n"));
+    let run = machine.nicpin(&["check", "--config", policy.to_str().unwrap()]);
+    let verdict = "The state of 1 of 2 interfaces is unknown. The others:";
+    assert!(run.stdout.starts_with(verdict), "{}", run.stdout);
+    let rfs = ["check", "--rfs", "32768"];
+    assert_eq!(machine.nicpin(&["apply", "--rfs", "32768"]).code, 0);
+    machine.write("/proc/sys/net/core/rps_sock_flow_entries", "0\n");
+    machine.write("/run/nicpin/state.json", "{");
+    let run = machine.nicpin(&rfs);
+    let verdict = "The state of the machine's settings is unknown.\n";
+    assert!(run.stdout.starts_with(verdict), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("\nmachine: unknown: "),
+        "{}",
+        run.stdout
+    );
+    let run = machine.nicpin(&[&rfs[..], &["--format", "nagios"]].concat());
+    let said = "NICPIN UNKNOWN: machine could not be determined, ";
+    assert!(run.stdout.starts_with(said), "{}", run.stdout);
+    machine.write("/proc/irq/73/smp_affinity", "001\n");
+    let run = machine.nicpin(&["status"]);
+    let verdict = "1 of 2 interfaces cannot be judged.\n";
+    assert!(run.stdout.starts_with(verdict), "{}", run.stdout);
+}
+
 /// Vectors that apply has set and that are absent now are not as planned.
 #[test]
 fn the_state_of_an_interface_that_lost_its_vectors_could_not_be_determined() {
