@@ -142,9 +142,7 @@ fn panels(machine: &Machine, plan: &Plan) -> Vec<Panel> {
     let on = |node: Option<u32>| {
         plan.interfaces
             .iter()
-            .map(|interface| &interface.name)
-            .map(|name| home(machine, plan, name))
-            .positions(|home| home == node)
+            .positions(|one| home(machine, plan, &one.name) == node)
             .collect_vec()
     };
     let panel = |(&id, node): (&u32, &Node)| {
@@ -193,12 +191,10 @@ fn groups(topology: &Topology, cpus: &CpuSet) -> Vec<(bool, Vec<CpuSet>)> {
     {
         let cpus = cpus.intersection(&left);
         left = left.difference(&cpus);
-        let mut cores = topology
-            .cores
-            .iter()
+        let cores = topology
+            .cores_with(&cpus)
             .map(|core| core.intersection(&cpus))
             .collect_vec();
-        cores.retain(|core| !core.is_empty());
         if !cores.is_empty() {
             groups.push((is_l3, cores));
         }

@@ -216,23 +216,21 @@ impl Tally {
     }
 
     fn classes(&self) -> Vec<Class<'_>> {
-        let mut by_class: BTreeMap<&str, Vec<(&Shape, PlanGroup<'_>)>> = BTreeMap::new();
-        for ((class, hash), plan) in &self.plans {
-            let hosts = sorted(plan.hosts().collect());
-            let group = PlanGroup {
-                hash,
-                count: hosts.len(),
-                deviations: Vec::new(),
-                hosts,
-            };
-            by_class
-                .entry(class)
-                .or_default()
-                .push((&plan.shape, group));
-        }
         let mut classes = Vec::new();
-        for (class, mut plans) in by_class {
-            plans.sort_by_key(|(_, group)| Reverse(group.count));
+        for (class, plans) in &self.plans.iter().chunk_by(|((class, _), _)| class) {
+            let mut plans = plans
+                .map(|((_, hash), plan)| {
+                    let hosts = sorted(plan.hosts().collect());
+                    let group = PlanGroup {
+                        hash,
+                        count: hosts.len(),
+                        deviations: Vec::new(),
+                        hosts,
+                    };
+                    (&plan.shape, group)
+                })
+                .sorted_by_key(|(_, group)| Reverse(group.count))
+                .collect_vec();
             let machine = plans[0].0;
             for (shape, group) in &mut plans {
                 group.deviations = shape.deviations(machine);

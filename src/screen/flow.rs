@@ -3,7 +3,7 @@
 use itertools::Itertools as _;
 
 use crate::screen::page::{LEFT, Page};
-use crate::screen::{bracketed, count, joined, or, some, with};
+use crate::screen::{bracketed, count, joined, or, some, when, with};
 use nicpin::flow::Arrival;
 use nicpin::report::flow::{Flows, Ports};
 
@@ -18,7 +18,7 @@ pub fn flows(flows: &Flows) -> Page {
     let is_one = flows.arrivals.len() == flows.interfaces.len().max(1);
     if is_one && flows.local == 0 {
         for arrival in &flows.arrivals {
-            let name = if named { &*arrival.interface } else { "" };
+            let name = when(named, &arrival.interface);
             page.line(joined(": ", [name, &place(arrival)]));
         }
     } else {

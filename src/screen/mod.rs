@@ -204,11 +204,14 @@ const LONGEST: usize = 24;
 pub(crate) fn listed(numbers: &[u32]) -> String {
     let runs = || numbers.chunk_by(|a, b| a < b);
     let all = runs().map(|run| ranges(run.iter().copied())).join(",");
-    let short = runs().map(|run| run.iter().copied().collect::<CpuSet>().short());
     let (first, last) = (or(numbers.iter().min(), ""), or(numbers.iter().max(), ""));
     // A set of CPUs holds no process ids and IRQs beyond its limit.
     let has_all = numbers.iter().all(|&number| number < MAX_CPUS);
-    let short = has_all.then(|| short.collect_vec().join(","));
+    let short = has_all.then(|| {
+        runs()
+            .map(|run| run.iter().copied().collect::<CpuSet>().short())
+            .join(",")
+    });
     once(all)
         .chain(short)
         .find(|text| text.len() <= LONGEST)

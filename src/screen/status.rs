@@ -166,7 +166,7 @@ fn table(page: &mut Page, status: &Status, most: usize) {
         let planned = Some(one.max_per_core_planned).filter(|most| *most != one.max_per_core);
         let mut cells = [
             one.name.clone(),
-            speed.map_or(one.link.clone(), short_speed),
+            or(speed.map(short_speed), &one.link),
             or(one.node, "?"),
             format!("{}{}", one.queues, with("/", one.max_queues)),
             or(
@@ -250,10 +250,12 @@ fn interface(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bo
         (one.node, one.node_source),
         (&one.candidates, one.candidate_cores),
     ));
-    let driver = with("driver version ", &one.driver_version);
-    let firmware = with("firmware ", &one.firmware);
-    let mtu = with("MTU ", one.mtu);
-    page.item("  ", joined(", ", [&driver, &firmware, &mtu]));
+    let device = [
+        &*with("driver version ", &one.driver_version),
+        &with("firmware ", &one.firmware),
+        &with("MTU ", one.mtu),
+    ];
+    page.item("  ", joined(", ", device));
     let (why, settings) = (why(one, true), count(one.differ, "setting"));
     let drifted = Some(one.drifted).filter(|&drifted| drifted > 0 && one.state != Drifted);
     let drifted = within(", ", drifted, " changed since apply");
