@@ -170,8 +170,12 @@ fn judge(
             (Some(now), Some(what)) => format!("effective CPU {} is {what}", now.short()),
             (Some(now), None) => match (node(now), node(planned)) {
                 (Some(on), Some(then)) if on != then => format!("effective CPU is on node {on}"),
-                _ if now.is_subset(planned) => "affinity has other CPUs, too".to_owned(),
-                _ => format!("effective CPU is {}", now.short()),
+                _ if !now.is_subset(planned) => format!("effective CPU is {}", now.short()),
+                _ if now.is_subset(&vector.affinity) => "affinity has other CPUs, too".to_owned(),
+                _ => {
+                    let next = vector.affinity.short();
+                    format!("moves to CPU {next} at its next interrupt")
+                }
             },
         };
         (Differs, why)

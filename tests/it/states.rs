@@ -195,6 +195,21 @@ fn interrupts_on_other_cpus_than_planned_are_reported() {
     );
 }
 
+/// Where the kernel moves a vector at its next interrupt is not beside the planned CPU.
+#[test]
+fn a_pending_move_off_the_planned_cpu_is_named() {
+    let mut host = in_planned_state();
+    let other = mask(&host, &set("0"));
+    host.interfaces[0].vectors[0].affinity = other;
+    let status = status(&host, None);
+    let row = &status.interfaces[0].vectors[0];
+    let why = "moves to CPU 0 at its next interrupt";
+    assert_eq!(
+        (row.state, row.why.as_deref()),
+        (VectorState::Differs, Some(why))
+    );
+}
+
 #[test]
 fn differences_are_reported_with_their_fix() {
     let mut host = in_planned_state();
