@@ -195,14 +195,13 @@ impl<'a> Documents<'a> {
 
     /// A line that belongs to no document.
     fn other(&mut self, host: Option<&str>, line: &str) {
-        let (host, line) = match (host, line.split_once(": ")) {
-            // What clush says of the hosts themselves: 1 and 2 are exit codes of check.
-            (
-                Some("clush"),
-                None | Some((_, "exited with exit code 1" | "exited with exit code 2")),
-            ) => return,
-            (Some("clush"), Some((host, line))) => (Some(host), line),
-            (host, _) => (host, line),
+        // What clush and pdsh say of the hosts themselves: 1 and 2 are exit codes of check.
+        let is_tool = host.is_some_and(|host| host == "clush" || host.starts_with("pdsh@"));
+        let (host, line) = match line.split_once(": ").filter(|_| is_tool) {
+            Some((_, said)) if said.ends_with("code 1") || said.ends_with("code 2") => return,
+            Some((host, said)) => (Some(host), said),
+            None if is_tool => return,
+            None => (host, line),
         };
         if let Some(host) = host {
             let (host, line) = (host.to_owned(), line.to_owned());
@@ -317,6 +316,8 @@ mod tests {
             "what",
             "what again",
             "{\"b\": 1",
+            "pdsh@adm: h5: ssh exited with exit code 2",
+            "pdsh@adm: h6: ssh exited with exit code 255",
         ]);
         assert_eq!(
             found,
@@ -325,6 +326,7 @@ mod tests {
                 text("h1", "exited with exit code 255"),
                 failed("h4", "the JSON document does not end"),
                 failed("f:6", "is no JSON of nicpin: what"),
+                text("h6", "ssh exited with exit code 255"),
                 failed("f:8", "the JSON document does not end"),
                 document("f:5", Some("h4"), true, "{}"),
             ]
