@@ -306,11 +306,10 @@ fn core_height(core: &CpuSet) -> usize {
 /// a number that fills the rows.
 fn grid(cores: &[CpuSet]) -> (usize, usize, usize, usize) {
     let count = cores.len();
-    let full = (6..=16).rev().find(|columns| count % columns == 0);
-    let columns = if count <= 8 {
-        count
-    } else {
-        full.unwrap_or(12)
+    let mut full = (6..=16).rev().filter(|columns| count % columns == 0);
+    let columns = match count {
+        0..=8 => count,
+        _ => full.next().unwrap_or(12),
     };
     let high = cores.iter().map(core_height).max().unwrap_or(0) + CORE_GAP;
     let pads = 2 * GROUP_PAD - CORE_GAP;

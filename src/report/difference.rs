@@ -228,16 +228,15 @@ pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Difference]) -> 
     let gain = |(interface, now, planned): (&PlannedInterface, Standing, Standing)| {
         let own = differs.iter().filter(|one| one.is_of(&interface.name));
         let requested = requested(machine, interface, own.copied());
-        let measures = izip!(measures(&now), measures(&planned));
-        let changes = measures
-            .map(|((measure, now), (_, planned))| (measure, now, planned))
-            .chain(requested.map(|(measure, now)| (measure, now, 0)))
-            .filter(|(_, now, planned)| now != planned)
-            .map(|(measure, now, planned)| Change {
-                measure,
-                now,
-                planned,
-            });
+        let change = |measure, now, planned| Change {
+            measure,
+            now,
+            planned,
+        };
+        let changes = izip!(measures(&now), measures(&planned))
+            .map(|((measure, now), (_, planned))| change(measure, now, planned))
+            .chain(requested.map(|(measure, now)| change(measure, now, 0)))
+            .filter(|one| one.now != one.planned);
         Gain {
             changes: changes.collect(),
             busiest: [now, planned].map(|of| of.score.max_vectors_per_core),

@@ -283,8 +283,10 @@ fn report(
     let own = found.differs.iter().filter(|one| one.is_of(&planned.name));
     let kinds = counts(own.clone().map(|one| one.write.kind));
     let reasons = counts(own.clone().map(|one| one.reason));
-    let drifted = own.clone().filter(|one| one.reason.is_change_since_apply());
-    let (differ, drifted) = (own.count(), drifted.count());
+    let drifted = own
+        .clone()
+        .filter(|one| one.reason.is_change_since_apply())
+        .count();
     let steering = |planned: Vec<&CpuSet>, of: [WriteKind; 2]| Steering {
         planned: planned.len(),
         on: planned.iter().filter(|cpus| !cpus.is_empty()).count(),
@@ -295,7 +297,7 @@ fn report(
     let xps = tx.filter_map(|tx| tx.xps_cpus.as_ref()).collect();
     let mut channels = plan.channels.iter();
     let is_asked = channels.any(|change| change.interface == planned.name);
-    let differ = differ + usize::from(is_asked);
+    let differ = own.count() + usize::from(is_asked);
     // What others lost on its cores is in their rows.
     let asked = (has_lost && drifted > 0, is_asked);
     let local = count(&|row| row.is_active() && row.local == Some(true));

@@ -202,9 +202,8 @@ fn difference(host: &HostSummary, write: &Write) -> String {
         (Ok(queues), _) if write.kind.is_mask() => format!("rx {queues}"),
         (_, Some(table)) if write.kind == WriteKind::Rss => {
             let queues = table.reached();
-            let is_even = table.is_spread_over(&queues);
-            let evenly = if is_even { "evenly" } else { "unevenly" };
-            format!("flows to queues {queues} {evenly}")
+            let un = when(!table.is_spread_over(&queues), "un");
+            format!("flows to queues {queues} {un}evenly")
         }
         _ => value.to_owned(),
     };

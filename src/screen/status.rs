@@ -86,24 +86,24 @@ fn verdict(status: &Status, apply: &str) -> String {
         .filter(|one| one.state != Unsupported)
         .collect_vec();
     let alike = all.iter().filter(|one| one.state == worst).count();
-    let (some, every) = match (&all[..], all.len()) {
-        ([one], _) => (one.name.clone(), format!("{} is", one.name)),
-        (_, 2) => (
-            format!("{alike} of 2 interfaces"),
-            "Both interfaces are".into(),
-        ),
-        (_, many) => (
-            format!("{alike} of {many} interfaces"),
-            format!("All {many} interfaces are"),
-        ),
+    let some = match all[..] {
+        [one] => one.name.clone(),
+        _ => format!("{alike} of {} interfaces", all.len()),
+    };
+    let every = match all.len() {
+        1 => format!("{some} is"),
+        2 => "Both interfaces are".into(),
+        many => format!("All {many} interfaces are"),
     };
     let some_are = format!("{some} {}", is(alike));
     let text = match worst {
         Unknown => format!("{some} cannot be judged."),
         Isolated => format!("{some_are} handled on isolated CPUs."),
         Remote => format!("{some_are} handled on another NUMA node."),
-        Drifted if alike == 1 => format!("{some} has changed since the last apply."),
-        Drifted => format!("{some} have changed since the last apply."),
+        Drifted => {
+            let have = if alike == 1 { "has" } else { "have" };
+            format!("{some} {have} changed since the last apply.")
+        }
         Crowded => format!("{some_are} crowded: queues share cores needlessly."),
         Untuned => format!("{some_are} not tuned yet."),
         State::Pending => {
