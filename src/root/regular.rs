@@ -17,13 +17,9 @@ pub(super) fn open_component(
     name: &str,
     flags: OFlag,
 ) -> Result<OwnedFd, Errno> {
-    let mode = if flags.contains(OFlag::O_CREAT) {
-        0o600
-    } else {
-        0
-    };
     let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    fcntl::openat(directory, name, flags, Mode::from_bits_truncate(mode))
+    // The mode of a file that is created.
+    fcntl::openat(directory, name, flags, Mode::S_IRUSR | Mode::S_IWUSR)
 }
 
 pub(super) fn kind(stat: &FileStat) -> SFlag {

@@ -70,10 +70,8 @@ const GROUPS: [(&str, SockProtocol, Option<u32>, Read); 4] = [
         SockProtocol::NetlinkKObjectUEvent,
         Some(1),
         |root, bytes| {
-            Ok(messages::uevent(bytes)
-                .and_then(|event| of_interfaces(root, event))
-                .into_iter()
-                .collect())
+            let event = messages::uevent(bytes).and_then(|event| of_interfaces(root, event));
+            Ok(Vec::from_iter(event))
         },
     ),
     (
@@ -88,17 +86,13 @@ const GROUPS: [(&str, SockProtocol, Option<u32>, Read); 4] = [
         Some(TC_GROUP),
         |root, bytes| {
             let indexes = messages::qdiscs(bytes)?.into_iter();
-            Ok(named(
-                Qdisc,
-                indexes
-                    .filter_map(|index| with_device(root, index))
-                    .collect(),
-            ))
+            let names = indexes.filter_map(|index| with_device(root, index));
+            Ok(named(Qdisc, names))
         },
     ),
 ];
 
-fn named(kind: Kind, names: Vec<String>) -> Vec<Event> {
+fn named(kind: Kind, names: impl IntoIterator<Item = String>) -> Vec<Event> {
     names
         .into_iter()
         .map(|name| Event::new(kind, name))
@@ -222,7 +216,7 @@ fn open(protocol: SockProtocol, group: Option<u32>) -> io::Result<OwnedFd> {
     bind(opened.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
     if group == Some(TC_GROUP) {
         // Each class and filter is sent to this group, too, and there may be thousands.
-        sys::filter_netlink(&opened, &messages::QDISC_MESSAGES)?;
+        sys::filter_netlink(&opened, messages::QDISC_MESSAGES)?;
     }
     sys::join_netlink_group(&opened, number)?;
     Ok(opened)
@@ -237,13 +231,10 @@ fn with_device(root: &Root, index: u32) -> Option<String> {
 
 /// The event, about the name of a device to which a driver was bound; `None` if that has no interfaces.
 fn of_interfaces(root: &Root, event: Event) -> Option<Event> {
-    let Event {
-        kind: Bind,
-        about: path,
-    } = &event
-    else {
+    if event.kind != Bind {
         return Some(event);
-    };
+    }
+    let path = event.about;
     let name = path.rsplit('/').next()?;
     root.exists(&format!("/sys{path}/net"))
         .then(|| Event::new(Bind, name))
@@ -258,7 +249,7 @@ mod tests {
     #[test]
     fn the_kernel_drops_the_messages_of_filters_and_classes() {
         let (from, to) = UnixDatagram::pair().unwrap();
-        sys::filter_netlink(&to, &messages::QDISC_MESSAGES).unwrap();
+        sys::filter_netlink(&to, messages::QDISC_MESSAGES).unwrap();
         for kind in [36_u16, 40, 44, 37, 16, 0x2400, 36] {
             let length = 16_u32.to_ne_bytes();
             let bytes = [&length[..], &kind.to_ne_bytes(), &[0; 10]].concat();

@@ -6,24 +6,21 @@ pub(crate) mod ethtool;
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::iter::once;
 use std::mem::zeroed;
-use std::num::TryFromIntError;
 use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::ptr::{from_ref, null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use itertools::Itertools as _;
 use nix::errno::Errno::{self, ENODATA, EOPNOTSUPP};
 use nix::errno::ErrnoSentinel;
 use nix::libc::{
-    self, BPF_ABS, BPF_H, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, LOCK_EX, LOCK_NB, LOCK_UN,
-    MADV_DONTNEED, MADV_NOHUGEPAGE, MPOL_BIND, MPOL_LOCAL, MPOL_PREFERRED, NETLINK_ADD_MEMBERSHIP,
-    PF_W, PT_LOAD, SIG_IGN, SO_ATTACH_FILTER, SOL_NETLINK, SOL_SOCKET, SYS_close_range,
-    SYS_get_mempolicy, SYS_mbind, SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_set_mempolicy,
-    c_int, c_ulong, c_void, dl_phdr_info, sock_filter, sock_fprog,
+    self, LOCK_EX, LOCK_NB, LOCK_UN, MADV_DONTNEED, MADV_NOHUGEPAGE, MPOL_BIND, MPOL_LOCAL,
+    MPOL_PREFERRED, NETLINK_ADD_MEMBERSHIP, PF_W, PT_LOAD, SIG_IGN, SO_ATTACH_FILTER, SOL_NETLINK,
+    SOL_SOCKET, SYS_close_range, SYS_get_mempolicy, SYS_mbind, SYS_sched_getaffinity,
+    SYS_sched_setaffinity, SYS_set_mempolicy, c_int, c_ulong, c_void, dl_phdr_info, sock_filter,
+    sock_fprog,
 };
 use nix::sys::signal::SigHandler::{self, SigDfl, SigIgn};
 use nix::sys::signal::Signal::{self, SIGCHLD, SIGPIPE, SIGXFSZ};
@@ -118,34 +115,28 @@ static IGNORED_PIPES: AtomicBool = AtomicBool::new(false);
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = {
     extern "C" fn ask() {
-        IGNORED_PIPES.store(is_ignored(SIGPIPE) == Ok(true), Ordering::Relaxed);
+        IGNORED_PIPES.store(is_ignored(SIGPIPE), Ordering::Relaxed);
     }
     ask
 };
 
-fn is_ignored(signal: Signal) -> nix::Result<bool> {
-    // SAFETY: zeros are a valid `sigaction`, and the kernel writes one.
+fn is_ignored(signal: Signal) -> bool {
+    // SAFETY: zeros are a valid `sigaction`, that of a signal which is not ignored.
     let mut action: libc::sigaction = unsafe { zeroed() };
-    // SAFETY: no action is set, and `action` lives as long as the call.
-    let asked = unsafe { libc::sigaction(signal as c_int, null(), &raw mut action) };
-    Errno::result(asked)?;
-    Ok(action.sa_sigaction == SIG_IGN)
+    // SAFETY: no action is set, and `action`, which the kernel writes, lives as long as the call.
+    unsafe { libc::sigaction(signal as c_int, null(), &raw mut action) };
+    action.sa_sigaction == SIG_IGN
 }
 
 /// Takes the signals as a program needs them, whatever the caller has left: none blocked, the ends of children are
 /// reported, and a file that gets too large is an error (`EFBIG`) and not the end.
 pub fn take_over_signals() -> io::Result<Inherited> {
     let blocked = SigSet::thread_get_mask()?;
-    let mut ignored = Vec::new();
-    for signal in Signal::iterator() {
-        ignored.extend(
-            match signal {
-                SIGPIPE => IGNORED_PIPES.load(Ordering::Relaxed),
-                signal => is_ignored(signal)?,
-            }
-            .then_some(signal),
-        );
-    }
+    let was_ignored = |signal: &Signal| match signal {
+        SIGPIPE => IGNORED_PIPES.load(Ordering::Relaxed),
+        signal => is_ignored(*signal),
+    };
+    let ignored = Signal::iterator().filter(was_ignored).collect();
     set_action(SIGCHLD, SigDfl)?;
     set_action(SIGXFSZ, SigIgn)?;
     SigSet::empty().thread_set_mask()?;
@@ -240,7 +231,7 @@ pub fn affinity() -> io::Result<CpuSet> {
     let size = size_of_val(&*mask);
     // SAFETY: the kernel writes at most as many bytes into `mask` as the size argument says, which are all.
     done(unsafe { libc::syscall(SYS_sched_getaffinity, 0, size, mask.as_mut_ptr()) })?;
-    Ok(set(&mask))
+    Ok(set(&mask, MAX_CPUS))
 }
 
 /// Sets the memory policy of the calling thread and its later children.
@@ -277,7 +268,7 @@ fn get_mempolicy<T>(at: *const T, flags: c_ulong) -> io::Result<(c_int, NodeSet)
     // SAFETY: the kernel writes an int to `mode` and at most `NODE_BITS` bits into `mask`. It only looks up the page of the
     // address.
     done(unsafe { libc::syscall(call, &raw mut mode, nodes, MAX_NODE, at, flags) })?;
-    Ok((mode, set(&mask)))
+    Ok((mode, set(&mask, NODE_BITS)))
 }
 
 /// Allocates and touches pages on one node and no other (`mbind(2)`).
@@ -320,21 +311,17 @@ fn words(numbers: &CpuSet, bits: u32) -> Vec<c_ulong> {
     words
 }
 
-fn set(words: &[c_ulong]) -> CpuSet {
-    (0..)
-        .zip(words)
-        .flat_map(|(index, &word)| {
-            (0..c_ulong::BITS)
-                .filter(move |bit| word >> bit & 1 == 1)
-                .map(move |bit| index * c_ulong::BITS + bit)
-        })
-        .collect()
+fn set(words: &[c_ulong], bits: u32) -> CpuSet {
+    let is_in = |number: &u32| {
+        words[(number / c_ulong::BITS) as usize] >> (number % c_ulong::BITS) & 1 == 1
+    };
+    (0..bits).filter(is_in).collect()
 }
 
 /// The users and groups that the POSIX ACL of an open file names and lets write it; none where it has no ACL
 /// (`include/uapi/linux/posix_acl_xattr.h`).
 pub(crate) fn acl_writers(file: &impl AsFd) -> Result<Vec<(&'static str, u32)>, Errno> {
-    const WRITE: u16 = 0x02;
+    const WRITE: u8 = 0x02;
     // XATTR_SIZE_MAX.
     let mut bytes = vec![0_u8; 1 << 16];
     let (file, at) = (file.as_fd().as_raw_fd(), bytes.as_mut_ptr().cast());
@@ -346,20 +333,18 @@ pub(crate) fn acl_writers(file: &impl AsFd) -> Result<Vec<(&'static str, u32)>, 
         Err(ENODATA | EOPNOTSUPP) => return Ok(Vec::new()),
         length => usize::try_from(length?).unwrap_or_default(),
     };
-    // After a version of four bytes: tag, permissions, id.
+    // After a version of four bytes: tag and permissions of two bytes, the low one first, and id.
     Ok(bytes
         .get(4..length)
         .unwrap_or_default()
         .chunks_exact(8)
         .filter_map(|entry| {
-            let [tag, permissions] =
-                [0, 2].map(|at| u16::from_le_bytes([entry[at], entry[at + 1]]));
-            let who = match tag {
-                0x02 => "user",
-                0x08 => "group",
+            let who = match entry[..2] {
+                [0x02, 0] => "user",
+                [0x08, 0] => "group",
                 _ => return None,
             };
-            (permissions & WRITE != 0)
+            (entry[2] & WRITE != 0)
                 .then_some((who, u32::from_le_bytes(entry[4..].try_into().ok()?)))
         })
         .collect())
@@ -380,33 +365,27 @@ sockopt_impl!(
     u32
 );
 
-/// Has the kernel drop what is sent to a netlink socket and is of none of these types, by the first message of a datagram.
-pub fn filter_netlink(socket: &impl AsFd, types: &[u16]) -> io::Result<()> {
-    let step = |code: u32, jt: usize, k: u32| -> Result<sock_filter, TryFromIntError> {
-        Ok(sock_filter {
-            code: code.try_into()?,
-            jt: jt.try_into()?,
-            jf: 0,
-            k,
-        })
-    };
-    let (load, test, end) = (
-        BPF_LD | BPF_H | BPF_ABS,
-        BPF_JMP | BPF_JEQ | BPF_K,
-        BPF_RET | BPF_K,
-    );
+/// `BPF_LD | BPF_H | BPF_ABS`, `BPF_JMP | BPF_JEQ | BPF_K`, `BPF_RET | BPF_K` (`include/uapi/linux/bpf_common.h`).
+const LOAD: u16 = 0x28;
+const IF_EQUAL: u16 = 0x15;
+const RETURN: u16 = 0x06;
+
+/// Has the kernel drop what is sent to a netlink socket and is of neither of these types, by the first message of a
+/// datagram.
+pub fn filter_netlink(socket: &impl AsFd, types: [u16; 2]) -> io::Result<()> {
+    let step = |code, jt, k| sock_filter { code, jt, jf: 0, k };
     // The type is in the order of this machine (`struct nlmsghdr`), and the filter reads it in that of networks.
-    let steps = once(step(load, 0, 4)).chain(
-        types
-            .iter()
-            .enumerate()
-            .map(|(at, kind)| step(test, types.len() - at, u16::to_be(*kind).into())),
-    );
-    let steps = steps.chain([step(end, 0, 0), step(end, 0, u32::MAX)]);
-    let mut steps: Vec<_> = steps.try_collect().map_err(io::Error::other)?;
+    let [first, second] = types.map(|kind| kind.to_be().into());
+    let mut steps = [
+        step(LOAD, 0, 4),
+        step(IF_EQUAL, 2, first),
+        step(IF_EQUAL, 1, second),
+        step(RETURN, 0, 0),
+        step(RETURN, 0, u32::MAX),
+    ];
     // The kernel reads as many steps as this says, which live until the end of this function.
     let program = sock_fprog {
-        len: u16::try_from(steps.len()).map_err(io::Error::other)?,
+        len: 5,
         filter: steps.as_mut_ptr(),
     };
     Ok(setsockopt(socket, AttachFilter, &program)?)
@@ -425,7 +404,7 @@ mod tests {
     fn sets_survive_the_kernels_form() {
         for list in ["", "0", "63-64", "0-1,1023", "5,64,1000"] {
             let given = CpuSet::parse_list(list).unwrap();
-            assert_eq!(set(&words(&given, NODE_BITS)), given);
+            assert_eq!(set(&words(&given, NODE_BITS), NODE_BITS), given);
         }
         assert_eq!(
             words(&CpuSet::single(5000), NODE_BITS),
