@@ -36,19 +36,16 @@ pub(crate) fn write_plan(
     fallbacks: Fallbacks<'_>,
     stop: bool,
 ) -> Vec<WriteResult> {
-    let mut all: Vec<WriteResult> = Vec::new();
-    let (mut left, mut is_first) = (writes.iter(), true);
-    let why = loop {
-        if let Some(why) = stopped() {
-            break left_out(why);
+    let (mut all, mut is_first, mut end) = (Vec::new(), true, None);
+    for write in writes {
+        if let Some(why) = end.clone().or_else(|| stopped().map(left_out)) {
+            all.push(WriteResult::not_done(write, why));
+            continue;
         }
-        let Some(write) = left.next() else {
-            return all;
-        };
         let (mut written, errno) = write_one(root, write, fallbacks);
         if stop && written.failed() {
             all.push(written);
-            return all;
+            break;
         }
         if is_first && errno.is_some_and(|errno| refuses_all(root, write, errno)) {
             let is_changed = all.iter().any(WriteResult::changed);
@@ -56,13 +53,11 @@ pub(crate) fn write_plan(
             let (path, detail) = (&write.path, written.detail.unwrap_or_default());
             let why = format!("nothing{more} was written after {path} was refused: {detail}");
             written.detail = Some(why.clone());
-            all.push(written);
-            break why;
+            end = Some(why);
         }
         is_first &= write.kind != Vector || written.outcome == Already;
         all.push(written);
-    };
-    all.extend(left.map(|write| WriteResult::not_done(write, &why)));
+    }
     all
 }
 
