@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A setting that was changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedSetting {
     /// Its name in the record, which outlives IRQ numbers: `0000:82:00.0 port 0 vector combined 3`.
     pub name: String,

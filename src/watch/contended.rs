@@ -23,6 +23,7 @@ pub struct ContendedSettings {
     pub count: u64,
 }
 
+#[derive(Default)]
 struct History {
     setting: ChangedSetting,
     /// What was written last.
@@ -44,31 +45,26 @@ impl ContendedSettings {
         }
     }
 
-    /// A setting was written. Some time if it is left unchanged from now on. It was restored only if the same value was
-    /// written before: another one is a new plan, and nobody else needs to have written.
+    /// A setting was written, after those that are gone were [forgotten](Self::forget). Some time if it is left unchanged
+    /// from now on. It was restored only if the same value was written before: another one is a new plan, and nobody else
+    /// needs to have written.
     pub fn written(
         &mut self,
         setting: &ChangedSetting,
         value: &str,
         now: Duration,
     ) -> Option<Duration> {
-        let history = self
-            .settings
-            .entry(setting.name.clone())
-            .or_insert_with(|| History {
-                setting: setting.clone(),
-                value: value.to_owned(),
-                restored: Vec::new(),
-                until: Duration::ZERO,
-                times: 0,
-            });
+        let history = self.settings.entry(setting.name.clone());
+        let history = history.or_insert_with(|| History {
+            value: value.to_owned(),
+            ..History::default()
+        });
         history.setting.clone_from(setting);
         if history.value != value {
             value.clone_into(&mut history.value);
             history.restored.clear();
             return None;
         }
-        (history.restored).retain(|&then| now.saturating_sub(then) < WINDOW);
         history.restored.push(now);
         if history.restored.len() < RESTORES {
             return None;
@@ -88,14 +84,11 @@ impl ContendedSettings {
         current.map(|history| (&history.setting, history.until))
     }
 
-    /// Forgets the settings that are gone, so that devices that come and go need no memory.
+    /// Forgets restores of long ago, and the settings that are gone, so that devices that come and go need no memory.
     pub fn forget(&mut self, now: Duration) {
         self.settings.retain(|_, history| {
-            let is_recent = history
-                .restored
-                .iter()
-                .any(|&then| now.saturating_sub(then) < WINDOW);
-            is_recent || history.times > 0 && now < history.until + FORGOTTEN
+            (history.restored).retain(|&then| now.saturating_sub(then) < WINDOW);
+            !history.restored.is_empty() || history.times > 0 && now < history.until + FORGOTTEN
         });
     }
 }

@@ -5,6 +5,11 @@ use std::fmt;
 use nix::sys::signal::Signal;
 use thiserror::Error;
 
+use self::Kind::{
+    Added, Bind, Channels, Cpu, Device, Exclusive, Irqbalance, Link, Lost, Near, Policy, Qdisc,
+    Released, Resume, Start,
+};
+
 /// A reason to look at the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
@@ -84,10 +89,8 @@ impl Event {
     /// The interface of a setting that the kernel may have reset with it, empty for all of them; `None` if it has not.
     pub fn explains(&self) -> Option<&str> {
         match self.kind {
-            Kind::Link | Kind::Added | Kind::Device | Kind::Channels | Kind::Qdisc => {
-                Some(&self.about)
-            }
-            Kind::Bind | Kind::Cpu | Kind::Resume | Kind::Lost | Kind::Policy => Some(""),
+            Link | Added | Device | Channels | Qdisc => Some(&self.about),
+            Bind | Cpu | Resume | Lost | Policy => Some(""),
             _ => None,
         }
     }
@@ -136,7 +139,7 @@ impl Events {
             let mut known = self.first.iter_mut();
             match known.find(|known| known.kind == event.kind) {
                 // It says how things are, and the first may say how they were.
-                Some(known) if event.kind == Kind::Exclusive => *known = event,
+                Some(known) if event.kind == Exclusive => *known = event,
                 Some(_) => {}
                 None => self.first.push(event),
             }
@@ -154,20 +157,17 @@ impl Events {
 
     /// Whether what a run for them writes was planned before, so that another program may have changed it.
     pub fn are_of_old_plan(&self) -> bool {
-        use Kind::{Exclusive, Near, Policy, Released, Start};
-        let fresh_starts = [Start, Policy, Released, Exclusive, Near];
-        !self
-            .first
-            .iter()
-            .any(|event| fresh_starts.contains(&event.kind))
+        let is_fresh_start =
+            |event: &Event| matches!(event.kind, Start | Policy | Released | Exclusive | Near);
+        !self.first.iter().any(is_fresh_start)
     }
 
     /// Whether a run may have caused all of them itself: `channels`, it has changed channels; `irqbalance`, it has
     /// stopped or asked irqbalance.
     pub fn may_be_own(&self, channels: bool, irqbalance: bool) -> bool {
         self.first.iter().all(|event| match event.kind {
-            Kind::Link | Kind::Device | Kind::Channels | Kind::Qdisc => channels,
-            Kind::Irqbalance => irqbalance,
+            Link | Device | Channels | Qdisc => channels,
+            Irqbalance => irqbalance,
             _ => false,
         })
     }

@@ -9,7 +9,6 @@ use std::process;
 use anyhow::{Result, bail};
 use procfs::FromRead as _;
 use procfs::process::Stat;
-use serde::{Deserialize, Serialize};
 
 use nicpin::apply::{LockError, StateFile, Trial, TrialGuard};
 use nicpin::report::run::{WaitsFor, Watcher};
@@ -37,9 +36,6 @@ pub const RELEASES: [&str; 2] = ["/run/nicpin/try.json", PAUSE.path];
 const LOCK: &str = "/run/nicpin/watch.lock";
 const POLICY: &str = "/run/nicpin/watch-policy.toml";
 
-#[derive(Serialize, Deserialize)]
-struct Pause {}
-
 /// Only one watcher at a time. Held until dropped.
 pub struct Lock(#[expect(dead_code, reason = "the kernel releases it with the file")] File);
 
@@ -53,9 +49,10 @@ impl Lock {
         };
         if !try_lock(&file).map_err(unlockable)? {
             let text = root.read_opt(LOCK).ok().flatten().unwrap_or_default();
-            let pid = Some(text.trim())
-                .filter(|pid| !pid.is_empty())
-                .unwrap_or("unknown");
+            let pid = match text.trim() {
+                "" => "unknown",
+                pid => pid,
+            };
             bail!("another nicpin watch (pid {pid}) is already running");
         }
         // For people to read.
@@ -83,7 +80,7 @@ pub fn pause(root: &Root) -> Result<bool> {
     if running(root).is_ok_and(|watcher| watcher.is_none()) {
         return Ok(false);
     }
-    PAUSE.save(root, &Pause {})?;
+    PAUSE.save(root, &())?;
     Ok(true)
 }
 
