@@ -14,14 +14,12 @@ pub struct BindError(String);
 
 /// The kernel's answer, with what EINVAL and EPERM mean here.
 fn refusal(answer: &io::Error, invalid: &str) -> String {
-    let meaning = match answer.kind() {
-        io::ErrorKind::InvalidInput => format!(": {invalid}"),
-        io::ErrorKind::PermissionDenied => {
-            ": a container's seccomp profile may forbid it".to_owned()
-        }
-        _ => String::new(),
-    };
-    format!("{}{meaning}", errno_words(answer))
+    let words = errno_words(answer);
+    match answer.kind() {
+        io::ErrorKind::InvalidInput => words + ": " + invalid,
+        io::ErrorKind::PermissionDenied => words + ": a container's seccomp profile may forbid it",
+        _ => words,
+    }
 }
 
 /// Binds the calling thread and what it starts afterwards, not other existing threads. Returns the chosen CPUs that
@@ -45,18 +43,17 @@ pub fn bind(binding: &Binding) -> Result<CpuSet, BindError> {
         MemoryBinding::Local => MemoryPolicy::Local,
     };
     match sys::set_memory_policy(policy) {
-        Ok(()) => Ok(left),
-        // A kernel without NUMA has one node with all memory.
-        Err(answer) if answer.kind() == io::ErrorKind::Unsupported => Ok(left),
-        // Local is the default policy of a thread.
-        Err(_) if binding.memory == MemoryBinding::Local => Ok(left),
-        Err(answer) => {
+        // A kernel without NUMA has one node with all memory. Local is the default policy of a thread.
+        Err(answer)
+            if answer.kind() != io::ErrorKind::Unsupported
+                && binding.memory != MemoryBinding::Local =>
+        {
             let invalid = "the node has no memory, or this process's cpuset does not contain it";
             let why = refusal(&answer, invalid);
-            let fix = "fix: use `--memory local` to leave memory unbound";
             Err(BindError(format!(
-                "cannot bind memory to node {nodes}: {why}; {fix}"
+                "cannot bind memory to node {nodes}: {why}; fix: use `--memory local` to leave memory unbound"
             )))
         }
+        _ => Ok(left),
     }
 }

@@ -95,8 +95,10 @@ impl ChangedChannels {
         // A tree has no driver that creates queues.
         while root.is_real() {
             let queues = root.list(&queue_files(interface));
-            let queues = queues.map_err(|error| error.to_string())?;
-            let queues = queues.iter().flatten();
+            let queues = queues
+                .map_err(|error| error.to_string())?
+                .into_iter()
+                .flatten();
             let receiving = queues.filter(|name| name.starts_with("rx-")).count();
             if receiving == wanted.receiving() as usize {
                 break;

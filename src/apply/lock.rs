@@ -2,8 +2,8 @@
 //! lock of the process that watches the time of a trial; and a request to end before the next write, from a signal.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::thread::sleep;
@@ -85,20 +85,21 @@ impl Lock {
                 continue;
             }
             let mut holder = String::new();
-            let is_read = file.read_to_string(&mut holder).is_ok();
-            let holder = Some(holder.trim()).filter(|name| is_read && !name.is_empty());
+            // What is no text leaves it empty.
+            let _ = file.read_to_string(&mut holder);
+            let holder = match holder.trim() {
+                "" => "another process",
+                name => name,
+            };
             return Err(LockError::Held {
                 path: root.outside(PATH),
-                holder: holder.unwrap_or("another process").to_owned(),
+                holder: holder.to_owned(),
                 seconds: start.elapsed().min(wait).as_secs(),
             });
         }
         // Only for the message of processes that wait: there may be no room for it.
         let holder = format!("nicpin {command}, process {}\n", std::process::id());
-        let _ = file
-            .set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| file.write_all(holder.as_bytes()));
+        let _ = (file.set_len(0)).and_then(|()| file.write_all_at(holder.as_bytes(), 0));
         Ok(Self(file))
     }
 }

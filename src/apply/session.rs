@@ -123,13 +123,10 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         let fallbacks = Some((&machine.topology, &planned));
         Ok(write_plan(root, writes, fallbacks, options.atomic))
     });
-    let results = match results {
-        Ok(results) => results,
-        Err(error) => {
-            session.undo()?;
-            return Err(ApplyError::File(error).into());
-        }
-    };
+    let results = results.or_else(|error| {
+        session.undo()?;
+        Err(ApplyError::File(error))
+    })?;
     let mut done = Applied {
         machine,
         plan: planned,

@@ -64,8 +64,11 @@ fn restore_original(root: &Root, ends_trial: bool) -> Result<(Texts, Restored), 
     if restored.failed() {
         record.reset_to(first_seen.keys(), &restored, &Record::default());
     } else {
-        record = Record::default();
-        record.first_seen.clone_from(&left);
+        let first_seen = left.clone();
+        record = Record {
+            first_seen,
+            ..Record::default()
+        };
     }
     let saved = record.save(root);
     if restored.complete() {

@@ -54,12 +54,7 @@ const DROPS: [&str; 6] = [
 
 /// Where an error of reading may be dropped: the file, how often, and why that is not taken for a machine on which all is
 /// well.
-const DROPPED: [(&str, usize, &str); 22] = [
-    (
-        "apply/bind.rs",
-        1,
-        "the kernel's answer to a check beyond what was asked for",
-    ),
+const DROPPED: [(&str, usize, &str); 21] = [
     (
         "apply/channels.rs",
         1,

@@ -148,32 +148,31 @@ fn not_held(held: usize, requested: usize) -> Failure {
 
 /// irqbalance runs, or may run, and the policy refuses to write while it does.
 #[derive(Debug, thiserror::Error)]
-#[error("{who}; nothing was written: {fix}")]
-pub struct RunningError {
-    who: String,
-    fix: &'static str,
-}
+#[error("{0}")]
+pub struct RunningError(String);
 
 /// An error if the plan refuses to write while irqbalance runs.
 pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
-    let running = plan.irqbalance.iter().filter(|of| of.action == Refuse);
-    let running = running.map(|IrqbalancePlan { pid, .. }| RunningError {
-        who: format!("irqbalance runs (process {pid}) and would change the affinities again"),
-        fix: "stop it, or use --irqbalance ban or stop",
-    });
-    let unknown = plan.notes.iter().filter_map(|note| match note {
-        Note::IrqbalanceUnknown {
+    if let Some(running) = plan.irqbalance.as_ref().filter(|of| of.action == Refuse) {
+        return Err(RunningError(format!(
+            "irqbalance runs (process {}) and would change the affinities again; nothing was written: stop it, or use \
+             --irqbalance ban or stop",
+            running.pid
+        )));
+    }
+    for note in &plan.notes {
+        if let Note::IrqbalanceUnknown {
             hidden,
             action: Refuse,
-        } => Some(RunningError {
-            who: format!(
-                "whether irqbalance runs could not be determined, because {hidden} cannot be read"
-            ),
-            fix: "run as root, or use --irqbalance ban or ignore",
-        }),
-        _ => None,
-    });
-    running.chain(unknown).next().map_or(Ok(()), Err)
+        } = note
+        {
+            return Err(RunningError(format!(
+                "whether irqbalance runs could not be determined, because {hidden} cannot be read; nothing was written: \
+                 run as root, or use --irqbalance ban or ignore"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Does what the plan says about irqbalance, before its writes: irqbalance could move a vector between its write and
@@ -280,7 +279,7 @@ fn stop(root: &Root) -> Result<Done, Failure> {
     let mut record = IrqbalanceRecord::load(root)?;
     record.stopped = true;
     record.save(root)?;
-    systemctl(root, &["stop"])?;
+    systemctl(root, "stop")?;
     match running(root)? {
         None => Ok((Stopped, true, 0)),
         Some(pid) => Err(Failure::Other(format!(
@@ -326,7 +325,7 @@ fn undo(
     match *found {
         None if record.stopped && !before.stopped => {
             // Without waiting for it: systemd starts nothing that is ordered with nicpin's own unit while that unit stops.
-            systemctl(root, &["start", "--no-block"])?;
+            systemctl(root, "start --no-block")?;
             done = Started;
         }
         Some(pid) if record.is_of(root, pid) => {
@@ -365,15 +364,14 @@ fn running(root: &Root) -> Result<Option<i32>, Failure> {
     tools::irqbalance::find(root).map_err(|path| Failure::Other(unknown(path)))
 }
 
-fn systemctl(root: &Root, verb: &[&str]) -> Result<(), Failure> {
-    let words = verb.join(" ");
+fn systemctl(root: &Root, words: &str) -> Result<(), Failure> {
     let mut found = SYSTEMCTL.iter();
     let Some(program) = found.find(|path| root.is_real() && root.exists(path)) else {
         let why = format!("systemctl was not found; {words} irqbalance by hand");
         return Err(Failure::Other(why));
     };
     let mut command = Command::new(program);
-    let command = command.args(verb).arg(UNIT).env_clear();
+    let command = command.args(words.split(' ')).arg(UNIT).env_clear();
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| Failure::Other(format!("{program}: {error}")))?;
     if output.status.success() {
