@@ -241,7 +241,8 @@ impl Root {
     }
 
     /// The kernel's error about a file.
-    pub(crate) fn io_error(&self, path: &str, error: impl Into<io::Error>) -> FileError {
+    #[doc(hidden)]
+    pub fn io_error(&self, path: &str, error: impl Into<io::Error>) -> FileError {
         FileError::Io {
             path: self.outside(path),
             answer: error.into(),

@@ -19,8 +19,6 @@ const FORGOTTEN: Duration = Duration::from_secs(7 * 24 * 3600);
 #[derive(Default)]
 pub struct ContendedSettings {
     settings: BTreeMap<String, History>,
-    /// How often a setting was found to be fought over.
-    pub count: u64,
 }
 
 #[derive(Default)]
@@ -73,7 +71,6 @@ impl ContendedSettings {
         let lasts = LEFT_ALONE.saturating_mul(1 << history.times.min(DOUBLINGS));
         history.until = now + lasts;
         history.times += 1;
-        self.count += 1;
         Some(lasts)
     }
 
@@ -133,7 +130,6 @@ mod tests {
             assert_eq!(contended.left_alone(now).count(), 0);
             contended.forget(now);
         }
-        assert_eq!(contended.count, 4);
         contended.forget(now + FORGOTTEN);
         assert!(contended.settings.is_empty());
     }
@@ -165,7 +161,6 @@ mod tests {
                 assert_eq!(contended.written(&setting(queue), &value, now), None);
             }
         }
-        assert_eq!(contended.count, 0);
         // The same value again and again is one.
         assert_eq!(contended.written(&setting(0), "04", secs(31)), None);
         assert_eq!(contended.written(&setting(0), "04", secs(32)), None);

@@ -43,10 +43,7 @@ impl Lock {
     /// Takes the lock.
     pub fn take(root: &Root) -> Result<Self> {
         let mut file = root.open_state(LOCK).map_err(LockError::from)?;
-        let unlockable = |answer| {
-            let path = root.outside(LOCK);
-            LockError::from(FileError::Io { path, answer })
-        };
+        let unlockable = |error| LockError::from(root.io_error(LOCK, error));
         if !try_lock(&file).map_err(unlockable)? {
             let text = root.read_opt(LOCK).ok().flatten().unwrap_or_default();
             let pid = match text.trim() {
