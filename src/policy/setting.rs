@@ -199,22 +199,17 @@ impl Form {
     }
 
     fn read(self, text: &str) -> Option<Value> {
+        let list = |text| CpuSet::parse_list(text).ok().filter(|set| !set.is_empty());
         match self {
             Self::Number { most, .. } => {
-                let number = text.parse().ok()?;
-                (1..=most)
-                    .contains(&number)
-                    .then_some(Value::Number(number))
+                let number = text.parse().ok();
+                number
+                    .filter(|number| (1..=most).contains(number))
+                    .map(Value::Number)
             }
-            Self::Cpus(_) => {
-                let cpus = CpuSet::parse_list(text).ok()?;
-                (!cpus.is_empty()).then_some(Value::Cpus(cpus))
-            }
-            Self::Nodes(_) => {
-                let nodes = NodeSet::parse_list(text.strip_prefix("node:")?).ok()?;
-                (!nodes.is_empty()).then_some(Value::Nodes(nodes))
-            }
-            Self::Program(_) => Some(Value::Program(text.parse().ok()?)),
+            Self::Cpus(_) => list(text).map(Value::Cpus),
+            Self::Nodes(_) => list(text.strip_prefix("node:")?).map(Value::Nodes),
+            Self::Program(_) => text.parse().ok().map(Value::Program),
         }
     }
 }
