@@ -217,8 +217,7 @@ impl<'a> Session<'a> {
         let Some(seconds) = self.options.trial else {
             if let Some(earlier) = earlier {
                 let planned = settings::planned(machine, plan).into_iter();
-                let planned = planned.map(|(setting, _)| setting.key()).collect();
-                earlier.drop_settings(self.root, &planned)?;
+                earlier.drop_settings(self.root, planned.map(|(setting, _)| setting.key()))?;
             }
             return Ok(());
         };

@@ -7,8 +7,6 @@
 //! or planned by an apply, or until `nicpin restore`. irqbalance's banned IRQs are left to `nicpin restore` then: a
 //! later apply may have banned more.
 
-use std::collections::BTreeSet;
-
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
@@ -211,15 +209,16 @@ impl Trial {
     pub(crate) fn drop_settings(
         mut self,
         root: &Root,
-        planned: &BTreeSet<String>,
+        planned: impl Iterator<Item = String>,
     ) -> Result<(), StateError> {
         let many = self.before.settings.len();
-        self.before.settings.retain(|key, _| !planned.contains(key));
-        if self.before.settings.len() < many {
-            self.save(root)
-        } else {
-            Ok(())
+        for key in planned {
+            self.before.settings.remove(&key);
         }
+        if self.before.settings.len() < many {
+            self.save(root)?;
+        }
+        Ok(())
     }
 
     /// Restores the settings before the apply, under the lock. Those that could not be restored stay in the trial.

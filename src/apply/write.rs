@@ -78,8 +78,7 @@ fn refuses_all(root: &Root, write: &Write, errno: Errno) -> bool {
 }
 
 fn has_write_bits(root: &Root, path: &str) -> bool {
-    let file = root.read_opt_file(path);
-    file.is_ok_and(|file| file.is_some_and(|file| file.mode & 0o200 != 0))
+    matches!(root.read_opt_file(path), Ok(Some(file)) if file.mode & 0o200 != 0)
 }
 
 /// Performs one write. Also returns the kernel's error, if it refused it.
