@@ -147,14 +147,15 @@ fn reason(
     recreated: Option<String>,
 ) -> (Reason, Option<String>) {
     let because = |reason, detail: String| (reason, Some(detail));
-    let interface = machine.interface(&write.interface);
-    let now = interface.map(|interface| (interface.rx_queues.len(), interface.tx_queues.len()));
-    let then = interface.and_then(|interface| record.queues.get(&interface.key()).copied());
-    let changed = now.zip(then).filter(|(now, then)| now != then);
-    if let Some(((rx, tx), (then_rx, then_tx))) = changed {
-        let detail =
-            format!("{then_rx} rx and {then_tx} tx queues at the last apply, {rx} and {tx} now");
-        return because(QueueCountChanged, detail);
+    if let Some(interface) = machine.interface(&write.interface) {
+        let now = (interface.rx_queues.len(), interface.tx_queues.len());
+        let then = record.queues.get(&interface.key());
+        if let Some((rx, tx)) = then.filter(|then| **then != now) {
+            let (now_rx, now_tx) = now;
+            let detail =
+                format!("{rx} rx and {tx} tx queues at the last apply, {now_rx} and {now_tx} now");
+            return because(QueueCountChanged, detail);
+        }
     }
     let Some(set) = set else {
         return (NotApplied, None);

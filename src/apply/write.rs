@@ -87,12 +87,11 @@ pub(crate) fn write_one(
     write: &Write,
     fallbacks: Fallbacks<'_>,
 ) -> (WriteResult, Option<Errno>) {
-    let mut written = WriteResult::new(write, Already, None);
-    let failure = written.perform(root, write, fallbacks).err();
-    let errno = failure.and_then(|Failure(outcome, detail, errno)| {
-        (written.outcome, written.detail) = (outcome, Some(detail));
-        errno
-    });
+    let mut written = WriteResult::new(write);
+    let Err(Failure(outcome, detail, errno)) = written.perform(root, write, fallbacks) else {
+        return (written, None);
+    };
+    (written.outcome, written.detail) = (outcome, Some(detail));
     (written, errno)
 }
 
@@ -113,23 +112,27 @@ impl From<FileError> for Failure {
 }
 
 impl WriteResult {
-    fn new(write: &Write, outcome: Outcome, detail: Option<String>) -> Self {
+    fn new(write: &Write) -> Self {
         Self {
             kind: write.kind,
             path: write.path.clone(),
             value: write.value.clone(),
             interface: write.interface.to_string(),
-            outcome,
+            outcome: Already,
             was: None,
             fallback: None,
             effective: None,
-            detail,
+            detail: None,
         }
     }
 
     /// A write that was not tried.
     pub(crate) fn not_done(write: &Write, why: impl Into<String>) -> Self {
-        Self::new(write, Refused, Some(why.into()))
+        Self {
+            outcome: Refused,
+            detail: Some(why.into()),
+            ..Self::new(write)
+        }
     }
 
     fn perform(

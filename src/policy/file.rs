@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use glob::Pattern;
+use itertools::Itertools as _;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
@@ -58,7 +59,7 @@ fn policy(text: &str) -> Result<Policy, Wrong> {
                 let rules = item.get_ref().as_array();
                 let rules =
                     rules.ok_or_else(|| at(item, "expected rules, each headed by [[rule]]"))?;
-                policy.rules = rules.iter().map(rule).collect::<Result<_, _>>()?;
+                policy.rules = rules.iter().map(rule).try_collect()?;
             }
             _ => set(&mut policy.machine, key, item, false)?,
         }
@@ -91,9 +92,8 @@ fn conditions(item: &Item<'_>) -> Result<(Vec<Condition>, String), Wrong> {
         let (number, text) = (integer(item), item.get_ref().as_str());
         let pattern = || {
             let text = string(item)?;
-            let wrong =
-                |error: glob::PatternError| format!("`{text}` is not a pattern: {}", error.msg);
-            Pattern::new(text).map_err(|error| at(item, wrong(error)))
+            Pattern::new(text)
+                .map_err(|error| at(item, format!("`{text}` is not a pattern: {}", error.msg)))
         };
         conditions.push(match key.get_ref().as_ref() {
             "name" => Condition::Name(pattern()?),
@@ -106,10 +106,11 @@ fn conditions(item: &Item<'_>) -> Result<(Vec<Condition>, String), Wrong> {
             }
             "speed" => {
                 let text = number.as_deref().or(text).unwrap_or_default();
-                let wrong = || {
-                    format!("`{text}` is not a speed in Mbit/s such as 10000, >=25000 or <10000")
-                };
-                Condition::Speed(speeds(text).ok_or_else(|| at(item, wrong()))?)
+                let speeds = speeds(text).ok_or_else(|| {
+                    let why = "is not a speed in Mbit/s such as 10000, >=25000 or <10000";
+                    at(item, format!("`{text}` {why}"))
+                });
+                Condition::Speed(speeds?)
             }
             _ => return Err(unknown("condition", key, &CONDITIONS.map(|(name, _)| name))),
         });

@@ -51,17 +51,19 @@ pub enum FileError {
 /// if it was removed while its file was open; EINVAL and EOPNOTSUPP from attributes without a value; EPROTONOSUPPORT and
 /// EAFNOSUPPORT from a kernel without such sockets. Everything else is evidence that could not be read.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
-    let of_nothing = [
-        ENOENT,
-        ENOTDIR,
-        ENODEV,
-        ESRCH,
-        EINVAL,
-        EOPNOTSUPP,
-        EPROTONOSUPPORT,
-        EAFNOSUPPORT,
-    ];
-    errno_of(error).is_some_and(|errno| of_nothing.contains(&errno))
+    matches!(
+        errno_of(error),
+        Some(
+            ENOENT
+                | ENOTDIR
+                | ENODEV
+                | ESRCH
+                | EINVAL
+                | EOPNOTSUPP
+                | EPROTONOSUPPORT
+                | EAFNOSUPPORT
+        )
+    )
 }
 
 /// The kernel's number of an error.

@@ -203,19 +203,25 @@ impl Root {
         }
         let is_directory = kind == SFlag::S_IFDIR;
         let (reason, fix) = if !users.contains(&stat.st_uid) {
-            let owner = format!("is owned by user {}", stat.st_uid);
-            (owner, "chown it to root")
+            (
+                format!("is owned by user {}", stat.st_uid),
+                "chown it to root",
+            )
         // The mode of a link means nothing.
         } else if kind == SFlag::S_IFLNK || is_directory && sticky_is_enough && mode & STICKY != 0 {
             return Ok(());
         } else if mode & OTHERS != 0 {
-            let who = format!("is writable by everybody (mode {mode:04o})");
-            (who, "chmod go-w it")
+            (
+                format!("is writable by everybody (mode {mode:04o})"),
+                "chmod go-w it",
+            )
         } else if mode & GROUP == 0 {
             return Ok(());
         } else if !groups.contains(&stat.st_gid) {
-            let who = format!("is writable by group {} (mode {mode:04o})", stat.st_gid);
-            (who, "chmod g-w it")
+            (
+                format!("is writable by group {} (mode {mode:04o})", stat.st_gid),
+                "chmod g-w it",
+            )
         } else {
             // With an ACL, the group's bits are the mask: what any entry of the ACL can allow.
             let writers = if is_directory {
@@ -231,8 +237,10 @@ impl Root {
             let Some((who, id)) = self.about(path, writers)?.into_iter().find(is_other) else {
                 return Ok(());
             };
-            let who = format!("is writable by {who} {id} (POSIX ACL)");
-            (who, "setfacl -b it")
+            (
+                format!("is writable by {who} {id} (POSIX ACL)"),
+                "setfacl -b it",
+            )
         };
         let reason = format!("{reason}, so nicpin does not trust it; {fix}");
         Err(self.content_error(path, reason))
