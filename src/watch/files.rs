@@ -22,6 +22,7 @@ use nicpin::machine::setting::affinity_file;
 use nicpin::machine::{Program, ProgramCpus};
 use nicpin::read::cgroups::{self, Partitions, UnitPlace};
 use nicpin::root::Root;
+use nicpin::root::tree::{Entry, resolve};
 
 /// Where irqbalance makes its socket. The directory comes and goes with the service.
 const RUN: &str = "/run";
@@ -59,8 +60,9 @@ enum Watched {
 pub struct Files {
     inotify: Inotify,
     watches: BTreeMap<WatchDescriptor, Watched>,
-    /// The policy file, and the file that it is a link to.
-    policy: BTreeSet<PathBuf>,
+    policy: String,
+    /// The links on the way to the policy file, and the file that they lead to; no directory of them is reached by a link.
+    policy_files: BTreeSet<PathBuf>,
     /// The planned affinity of each IRQ.
     planned: BTreeMap<u32, CpuSet>,
     /// The CPUs of exclusive cpuset partitions, and the root's `cpuset.cpus.isolated`.
@@ -75,29 +77,44 @@ pub struct Files {
 impl Files {
     /// `policy`: the policy file, not below the root. What does not exist is not watched.
     pub fn open(root: &Root, policy: &str) -> io::Result<Self> {
-        let top = Root::open(Path::new("/")).ok();
-        let policy = [policy.to_owned()]
-            .into_iter()
-            .chain(top.and_then(|top| top.canonical(policy).ok()?));
-        // What stands for no policy does not change, and everybody writes to it.
-        let policy = policy.filter(|path| path != "/dev/null");
         let mut files = Self {
             inotify: Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?,
             watches: BTreeMap::new(),
-            policy: policy.map(PathBuf::from).collect(),
+            policy: policy.to_owned(),
+            policy_files: BTreeSet::new(),
             planned: BTreeMap::new(),
             exclusive: (CpuSet::new(), None),
             programs: BTreeSet::new(),
             near: BTreeMap::new(),
             is_full: false,
         };
-        for file in files.policy.clone() {
-            file.parent().map(|above| files.watch(above)).transpose()?;
-        }
+        files.watch_policy()?;
         files.watch(&root.outside(STATE_DIR))?;
         files.watch_irqbalance(root)?;
         files.look_at_cgroups(root)?;
         Ok(files)
+    }
+
+    /// Watches the policy file and the links on the way to it, which may lead elsewhere than before.
+    fn watch_policy(&mut self) -> io::Result<()> {
+        let mut way: BTreeSet<PathBuf> = BTreeSet::new();
+        if let Ok(top) = Root::open(Path::new("/")) {
+            let found = resolve(&self.policy, |path, _| match top.look(path) {
+                Some(Entry::Link(target)) => {
+                    way.insert(path.into());
+                    Ok(Some(target))
+                }
+                _ => Ok::<_, Errno>(None),
+            });
+            way.extend(found.map(PathBuf::from));
+        }
+        // What stands for no policy does not change, and everybody writes to it.
+        way.remove(Path::new("/dev/null"));
+        for file in &way {
+            file.parent().map(|above| self.watch(above)).transpose()?;
+        }
+        self.policy_files = way;
+        Ok(())
     }
 
     /// Adds a watch; `false` if there is nothing to watch.
@@ -262,8 +279,10 @@ impl Files {
             woken.events.push(Event::of(Irqbalance));
         }
         woken.state |= RELEASES.iter().any(|path| file == root.outside(path));
-        if self.policy.contains(&file) {
+        if self.policy_files.contains(&file) {
             woken.events.push(Event::of(Policy));
+            // Where the user has no watches left, the check every five minutes is.
+            let _ = self.watch_policy();
         }
         Ok(())
     }

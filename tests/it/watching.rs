@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -447,6 +447,36 @@ fn runs_take_the_selectors_and_options_of_the_watcher() {
     watching.end();
     let watching = Watching::start(&machine, &["--", "nic9"]);
     watching.told("0 interfaces, as planned");
+    watching.end();
+}
+
+/// A Secret of Kubernetes is changed by a link to its new directory, again and again, before the old one is removed.
+#[test]
+fn a_policy_behind_a_link_that_changes_is_followed() {
+    let machine = Copy::with_policy(0o644);
+    let lead = |version: &str, cpu: u32| {
+        let directory = format!("/etc/{version}");
+        std::fs::create_dir(machine.path(&directory)).unwrap();
+        machine.set_mode(&directory, 0o755);
+        let file = format!("{directory}/nicpin.toml");
+        machine.write(&file, &format!("[defaults]\nexclude = \"{cpu}\"\n"));
+        machine.set_mode(&file, 0o644);
+        symlink(version, machine.path("/etc/new")).unwrap();
+        std::fs::rename(machine.path("/etc/new"), machine.path("/etc/data")).unwrap();
+    };
+    lead("v1", 5);
+    machine.remove("/etc/nicpin.toml");
+    symlink("data/nicpin.toml", machine.path("/etc/nicpin.toml")).unwrap();
+    let watching = Watching::start(&machine, &[]);
+    watching.told("as planned");
+    for (version, cpu) in [("v2", 6), ("v3", 7)] {
+        lead(version, cpu);
+        watching.logged("nicpin.toml: the policy is in force");
+        watching.told("(policy");
+    }
+    // In the directory that it leads to now.
+    machine.write("/etc/v3/nicpin.toml", "[defaults]\nexclude = \"6\"\n");
+    watching.logged("nicpin.toml: the policy is in force");
     watching.end();
 }
 
