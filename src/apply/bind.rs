@@ -2,10 +2,10 @@
 
 use std::io;
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, NodeSet};
 use crate::plan::binding::{Binding, MemoryBinding};
 use crate::root::errno_words;
-use crate::root::sys::{self, MemoryPolicy};
+use crate::root::sys::{self, MPOL_BIND, MPOL_LOCAL, MPOL_PREFERRED, MPOL_PREFERRED_MANY};
 
 /// The kernel refused a binding, or a cpuset does not contain all requested CPUs.
 #[derive(Debug, thiserror::Error)]
@@ -36,13 +36,15 @@ pub fn bind(binding: &Binding) -> Result<CpuSet, BindError> {
         let why = format!("this process's cpuset contains only CPUs {left} of {cpus}");
         return Err(BindError(why));
     }
-    let nodes = &binding.memory_nodes;
-    let policy = match binding.memory {
-        MemoryBinding::Bind => MemoryPolicy::Bind(nodes),
-        MemoryBinding::Preferred => MemoryPolicy::Preferred(nodes),
-        MemoryBinding::Local => MemoryPolicy::Local,
+    let (none, nodes) = (NodeSet::new(), &binding.memory_nodes);
+    let (mode, given) = match binding.memory {
+        MemoryBinding::Bind => (MPOL_BIND, nodes),
+        // The policy for several nodes is new in Linux 5.15.
+        MemoryBinding::Preferred if nodes.len() == 1 => (MPOL_PREFERRED, nodes),
+        MemoryBinding::Preferred => (MPOL_PREFERRED_MANY, nodes),
+        MemoryBinding::Local => (MPOL_LOCAL, &none),
     };
-    match sys::set_memory_policy(policy) {
+    match sys::set_memory_policy(mode, given) {
         // A kernel without NUMA has one node with all memory. Local is the default policy of a thread.
         Err(answer)
             if answer.kind() != io::ErrorKind::Unsupported

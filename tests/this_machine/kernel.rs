@@ -11,7 +11,7 @@ use nicpin::machine::others::ConnectedSocket;
 use nicpin::read::netlink::Client;
 use nicpin::read::{self, Wants};
 use nicpin::root::Root;
-use nicpin::root::sys::{self, MemoryPolicy, node_of, pages_of};
+use nicpin::root::sys::{self, node_of, pages_of};
 
 /// The sockets of this machine.
 pub fn connected() -> Option<(Machine, Vec<ConnectedSocket>)> {
@@ -88,12 +88,12 @@ pub fn pages_are_of_the_node() {
 pub fn a_threads_memory_is_bound() {
     let policies = std::thread::spawn(|| {
         let one = NodeSet::single(sys::allowed_nodes().unwrap().first().unwrap());
-        for (policy, shown) in [
-            (MemoryPolicy::Bind(&one), format!("bind:{one}")),
-            (MemoryPolicy::Preferred(&one), format!("prefer:{one}")),
-            (MemoryPolicy::Local, "local".to_owned()),
+        for (mode, nodes, shown) in [
+            (sys::MPOL_BIND, &one, format!("bind:{one}")),
+            (sys::MPOL_PREFERRED, &one, format!("prefer:{one}")),
+            (sys::MPOL_LOCAL, &NodeSet::new(), "local".to_owned()),
         ] {
-            sys::set_memory_policy(policy).unwrap();
+            sys::set_memory_policy(mode, nodes).unwrap();
             assert_eq!(memory_policy(), shown);
         }
     });

@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::errno::Errno::{self, ENODATA, EOPNOTSUPP};
 use nix::errno::ErrnoSentinel;
 use nix::libc::{
-    self, LOCK_EX, LOCK_NB, LOCK_UN, MADV_DONTNEED, MADV_NOHUGEPAGE, MPOL_BIND, MPOL_LOCAL,
-    MPOL_PREFERRED, NETLINK_ADD_MEMBERSHIP, PF_W, PT_LOAD, SIG_IGN, SO_ATTACH_FILTER, SOL_NETLINK,
-    SOL_SOCKET, SYS_close_range, SYS_get_mempolicy, SYS_mbind, SYS_sched_getaffinity,
-    SYS_sched_setaffinity, SYS_set_mempolicy, c_int, c_ulong, c_void, dl_phdr_info, sock_filter,
-    sock_fprog,
+    self, LOCK_EX, LOCK_NB, LOCK_UN, MADV_DONTNEED, MADV_NOHUGEPAGE, NETLINK_ADD_MEMBERSHIP, PF_W,
+    PT_LOAD, SIG_IGN, SO_ATTACH_FILTER, SOL_NETLINK, SOL_SOCKET, SYS_close_range,
+    SYS_get_mempolicy, SYS_mbind, SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_set_mempolicy,
+    c_int, c_ulong, c_void, dl_phdr_info, sock_filter, sock_fprog,
 };
+pub use nix::libc::{MPOL_BIND, MPOL_LOCAL, MPOL_PREFERRED};
 use nix::sys::signal::SigHandler::{self, SigDfl, SigIgn};
 use nix::sys::signal::Signal::{self, SIGCHLD, SIGPIPE, SIGXFSZ};
 use nix::sys::signal::{self, SigSet};
@@ -35,17 +35,6 @@ const NODE_BITS: u32 = 1024;
 /// The kernel uses one bit less than this number.
 const MAX_NODE: c_ulong = 1024 + 1;
 
-/// The memory policy of a thread (`set_mempolicy(2)`).
-#[derive(Debug, Clone, Copy)]
-pub enum MemoryPolicy<'a> {
-    /// The node that the thread runs on; others if it is full.
-    Local,
-    /// These nodes; others if they are full.
-    Preferred(&'a NodeSet),
-    /// Only these nodes.
-    Bind(&'a NodeSet),
-}
-
 /// Bytes of the largest page of a supported kernel.
 const PAGE: usize = 64 << 10;
 
@@ -54,7 +43,7 @@ const PAGE: usize = 64 << 10;
 #[repr(C, align(65536))]
 pub struct Page(pub [u64; PAGE / 8]);
 
-const MPOL_PREFERRED_MANY: c_int = 5;
+pub const MPOL_PREFERRED_MANY: c_int = 5;
 const MPOL_F_NODE: c_ulong = 1;
 const MPOL_F_ADDR: c_ulong = 2;
 const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
@@ -234,16 +223,8 @@ pub fn affinity() -> io::Result<CpuSet> {
     Ok(set(&mask, MAX_CPUS))
 }
 
-/// Sets the memory policy of the calling thread and its later children.
-pub fn set_memory_policy(policy: MemoryPolicy<'_>) -> io::Result<()> {
-    let none = NodeSet::new();
-    let (mode, nodes) = match policy {
-        MemoryPolicy::Local => (MPOL_LOCAL, &none),
-        // MPOL_PREFERRED_MANY is new in 5.15.
-        MemoryPolicy::Preferred(nodes) if nodes.len() == 1 => (MPOL_PREFERRED, nodes),
-        MemoryPolicy::Preferred(nodes) => (MPOL_PREFERRED_MANY, nodes),
-        MemoryPolicy::Bind(nodes) => (MPOL_BIND, nodes),
-    };
+/// Sets the memory policy of the calling thread and its later children (`set_mempolicy(2)`).
+pub fn set_memory_policy(mode: c_int, nodes: &NodeSet) -> io::Result<()> {
     let mask = words(nodes, NODE_BITS);
     // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them.
     done(unsafe { libc::syscall(SYS_set_mempolicy, mode, mask.as_ptr(), MAX_NODE) })
