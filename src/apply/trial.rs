@@ -7,6 +7,8 @@
 //! or planned by an apply, or until `nicpin restore`. irqbalance's banned IRQs are left to `nicpin restore` then: a
 //! later apply may have banned more.
 
+use std::mem::replace;
+
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
@@ -127,10 +129,8 @@ impl Trial {
 
     /// Takes over the settings that an earlier trial could not restore and that this one does not change.
     pub(crate) fn inherit(&mut self, earlier: &Self) {
-        for (key, text) in &earlier.before.settings {
-            let settings = self.before.settings.entry(key.clone());
-            settings.or_insert_with(|| text.clone());
-        }
+        let own = replace(&mut self.before.settings, earlier.before.settings.clone());
+        self.before.settings.extend(own);
     }
 
     fn end(&mut self, restored: &Restored) {

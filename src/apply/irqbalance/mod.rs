@@ -79,14 +79,6 @@ impl IrqbalanceRecord {
         }
     }
 
-    /// Makes this the record of a running irqbalance. Bans of an earlier process are dropped.
-    fn set_process(&mut self, root: &Root, pid: i32) {
-        if !self.is_of(root, pid) {
-            self.banned.clear();
-        }
-        self.process = started(root, pid);
-    }
-
     /// Whether the bans were given to this irqbalance.
     fn is_of(&self, root: &Root, pid: i32) -> bool {
         self.process.is_some() && self.process == started(root, pid)
@@ -246,7 +238,11 @@ fn ban(
     daemon: &Daemon<'_>,
 ) -> Result<bool, Failure> {
     let mut record = IrqbalanceRecord::load(root)?;
-    record.set_process(root, balancer.pid);
+    // Bans of an earlier process are gone with it.
+    if !record.is_of(root, balancer.pid) {
+        record.banned.clear();
+    }
+    record.process = started(root, balancer.pid);
     // IRQ numbers that belong to other vectors by now are not nicpin's to ban.
     let stale = record.remove_stale(machine);
     // A restarted irqbalance has lost the bans of interfaces that this plan is not about, too.
