@@ -7,6 +7,7 @@ use crate::apply::record::{Irq, LastSet, Record};
 use crate::apply::settings;
 use crate::apply::write::means_same;
 use crate::cpuset::CpuSet;
+use crate::machine::wording::cpu_list;
 use crate::machine::{Machine, Setting};
 use crate::plan::{Note, Plan, Write};
 use crate::read::tools::irqbalance;
@@ -167,7 +168,10 @@ fn reason(
     let offline = CpuSet::parse_kernel_mask(held).unwrap_or_default();
     let offline = offline.difference(&machine.topology.online);
     if write.kind.is_cpus() && !offline.is_empty() {
-        because(CpuOffline, format!("the last apply set CPU {offline}"))
+        because(
+            CpuOffline,
+            format!("the last apply set {}", cpu_list(&offline)),
+        )
     } else if means_same(write.kind, held, &write.current) {
         because(PlanChanged, "it is as the last apply set it".to_owned())
     } else if set.refused.is_some() {

@@ -249,11 +249,11 @@ fn string<'d>(item: &'d Item<'_>) -> Result<&'d str, Wrong> {
         .ok_or_else(|| at(item, "expected a string"))
 }
 
-/// An integer of any base, as decimal text.
+/// An integer of any base, as decimal text; as it stands there if it is larger than any setting takes.
 fn integer(item: &Item<'_>) -> Option<String> {
     let integer = item.get_ref().as_integer()?;
     let number = i64::from_str_radix(integer.as_str(), integer.radix());
-    Some(number.ok()?.to_string())
+    Some(number.map_or_else(|_| integer.to_string(), |number| number.to_string()))
 }
 
 /// A policy file without its comments, which may say anything; `None` when it is none.

@@ -519,6 +519,14 @@ mod tests {
             ),
             ("[defaults]\nexclude = '3-1'\n", "runs downwards"),
             (
+                "[defaults]\nexclude = 'all'\n",
+                "`all` is not a CPU list such as 0-3,8",
+            ),
+            (
+                "[defaults]\nrfs = 99999999999999999999\n",
+                "`99999999999999999999` is not one of keep, off, or a number of flows",
+            ),
+            (
                 "[defaults]\nexclude = 3\n",
                 "expected a string: a CPU list such as 0-3,8",
             ),

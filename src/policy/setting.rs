@@ -228,9 +228,11 @@ impl Entry {
                 // The text looks like a list, so the error is that of the list.
                 let looks = self.takes_cpus() && text.starts_with(|c: char| c.is_ascii_digit());
                 let of_list = CpuSet::parse_list(text).err().filter(|_| looks);
+                let is_one = self.shown_words().count() + self.forms.len() == 1;
+                let one_of = if is_one { "" } else { "one of " };
                 SettingError(match of_list {
                     Some(error) => error.to_string(),
-                    None => format!("`{text}` is not one of {}", self.expected()),
+                    None => format!("`{text}` is not {one_of}{}", self.expected()),
                 })
             })
     }
