@@ -158,8 +158,10 @@ impl Files {
         let (run, irqbalance) = (root.outside(RUN), root.outside(IRQBALANCE));
         // Again after the one above: it may have been made since the first look, and nobody would say so.
         if self.watch(&irqbalance)? || self.watch(&run)? && self.watch(&irqbalance)? {
+            let mut policy = self.policy_files.iter();
+            let has_policy = policy.any(|file| file.parent() == Some(&*run));
             let above = Directory(run);
-            self.replace(|watched| *watched == above, [])?;
+            self.replace(|watched| *watched == above && !has_policy, [])?;
         }
         Ok(())
     }
