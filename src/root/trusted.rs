@@ -11,6 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use nix::dir::Dir;
 use nix::errno::Errno::{self, EEXIST, ENOENT, ESRCH};
 use nix::fcntl::{self, OFlag};
+use nix::libc::{S_ISVTX, S_IWGRP, S_IWOTH};
 use nix::sys::signal::kill;
 use nix::sys::stat::{self, FchmodatFlags, Mode, SFlag};
 use nix::unistd::{self, Pid, UnlinkatFlags};
@@ -20,11 +21,6 @@ use crate::root::files::Root;
 use crate::root::regular::{AT_ONCE, check_writable, kind, open_component, read_whole};
 use crate::root::sys::acl_writers;
 use crate::root::{FileError, Result};
-
-/// Write permission of the group and of all others.
-const GROUP: u32 = 0o020;
-const OTHERS: u32 = 0o002;
-const STICKY: u32 = 0o1000;
 
 impl Root {
     /// Reads a whole file; `None` if it does not exist. An error if other users can write or replace it.
@@ -208,14 +204,15 @@ impl Root {
                 "chown it to root",
             )
         // The mode of a link means nothing.
-        } else if kind == SFlag::S_IFLNK || is_directory && sticky_is_enough && mode & STICKY != 0 {
+        } else if kind == SFlag::S_IFLNK || is_directory && sticky_is_enough && mode & S_ISVTX != 0
+        {
             return Ok(());
-        } else if mode & OTHERS != 0 {
+        } else if mode & S_IWOTH != 0 {
             (
                 format!("is writable by everybody (mode {mode:04o})"),
                 "chmod go-w it",
             )
-        } else if mode & GROUP == 0 {
+        } else if mode & S_IWGRP == 0 {
             return Ok(());
         } else if !groups.contains(&stat.st_gid) {
             (

@@ -6,6 +6,7 @@ use std::io;
 
 use netlink_bindings::rt_link::OpGetlinkDump;
 use netlink_bindings::utils::IterableChunks;
+use nix::libc::ARPHRD_LOOPBACK;
 
 use crate::watch::event::Event;
 use crate::watch::event::Kind::{Added, Bind, Cpu, Device};
@@ -14,7 +15,6 @@ use nicpin::read::netlink::messages;
 /// `RTM_NEWLINK`, `RTM_DELLINK` (`include/uapi/linux/rtnetlink.h`).
 const LINK_MESSAGES: [u16; 2] = [16, 17];
 const AF_UNSPEC: u8 = 0;
-const ARPHRD_LOOPBACK: u16 = 772;
 
 /// The names of the interfaces with hardware that a datagram of rtnetlink is about.
 pub fn links(datagram: &[u8]) -> io::Result<Vec<String>> {

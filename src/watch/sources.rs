@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use itertools::Itertools as _;
 use nix::errno::Errno;
+use nix::libc::{RTNLGRP_LINK, RTNLGRP_TC};
 use nix::net::if_::if_indextoname;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
@@ -53,16 +54,13 @@ pub struct Sources {
 /// What a datagram reports.
 type Read = fn(&Root, &[u8]) -> io::Result<Vec<Event>>;
 
-/// `RTNLGRP_TC`: queueing disciplines, their classes and filters.
-const TC_GROUP: u32 = 4;
-
-/// The groups of netlink, in words, by protocol and number: `RTNLGRP_LINK` has all changes of links, the kernel has its
-/// own group of uevents, and ethtool's has another number at each boot.
+/// The groups of netlink, in words, by protocol and number: the kernel has its own group of uevents, and ethtool's has
+/// another number at each boot.
 const GROUPS: [(&str, SockProtocol, Option<u32>, Read); 4] = [
     (
         "changes of links (rtnetlink)",
         SockProtocol::NetlinkRoute,
-        Some(1),
+        Some(RTNLGRP_LINK),
         |_, bytes| Ok(named(Link, messages::links(bytes)?)),
     ),
     (
@@ -83,7 +81,7 @@ const GROUPS: [(&str, SockProtocol, Option<u32>, Read); 4] = [
     (
         "queueing disciplines (rtnetlink)",
         SockProtocol::NetlinkRoute,
-        Some(TC_GROUP),
+        Some(RTNLGRP_TC),
         |root, bytes| {
             let indexes = messages::qdiscs(bytes)?.into_iter();
             let names = indexes.filter_map(|index| with_device(root, index));
@@ -214,7 +212,7 @@ fn open(protocol: SockProtocol, group: Option<u32>) -> io::Result<OwnedFd> {
         protocol,
     )?;
     bind(opened.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
-    if group == Some(TC_GROUP) {
+    if group == Some(RTNLGRP_TC) {
         // Each class and filter is sent to this group, too, and there may be thousands.
         sys::filter_netlink(&opened, messages::QDISC_MESSAGES)?;
     }
