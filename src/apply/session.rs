@@ -9,7 +9,7 @@ use crate::apply::error::ApplyError;
 use crate::apply::lock::{Lock, TrialGuard};
 use crate::apply::record::Record;
 use crate::apply::state::StateError;
-use crate::apply::trial::{Checkpoint, Trial};
+use crate::apply::trial::Trial;
 use crate::apply::write::write_plan;
 use crate::apply::{irqbalance, settings};
 use crate::machine::Machine;
@@ -170,7 +170,7 @@ struct Session<'a> {
     record: Record,
     /// The record as it is on disk.
     saved: Record,
-    before: Checkpoint,
+    before: Trial,
     earlier: Option<Restored>,
     /// An earlier trial, of which not everything could be restored.
     unrestored: Option<Trial>,
@@ -190,7 +190,7 @@ impl<'a> Session<'a> {
             earlier =
                 Some(trial.restore(root)?).filter(|undone| over || !undone.had_nothing_to_do());
         }
-        let before = Checkpoint::load(root)?;
+        let before = Trial::begin(root, options.trial.unwrap_or_default())?;
         Ok(Self {
             root,
             options,
@@ -214,14 +214,14 @@ impl<'a> Session<'a> {
     /// from here on any nicpin that finds the trial restores what it may have set.
     fn start_trial(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
         let earlier = Trial::load(self.root)?;
-        let Some(seconds) = self.options.trial else {
+        if self.options.trial.is_none() {
             if let Some(earlier) = earlier {
                 let planned = settings::planned(machine, plan).into_iter();
                 earlier.drop_settings(self.root, planned.map(|(setting, _)| setting.key()))?;
             }
             return Ok(());
-        };
-        let mut trial = Trial::new(seconds, self.before.clone());
+        }
+        let mut trial = self.before.clone();
         self.unrestored = earlier.filter(Trial::is_due);
         if let Some(earlier) = &self.unrestored {
             trial.inherit(earlier);
@@ -278,7 +278,7 @@ impl<'a> Session<'a> {
             return Ok(None);
         }
         let why = "as it was before this apply";
-        let undone = self.before.restore(self.root, why, false)?;
+        let undone = self.before.undo(self.root, why)?;
         if undone.complete() && self.options.trial.is_some() {
             self.withdraw_trial()?;
         }

@@ -33,104 +33,79 @@ const FILE: StateFile = StateFile {
     not_done: "nothing was written, because it could not be restored",
 };
 
-/// The settings and the state files before an apply, to restore them if it fails or is not confirmed.
+/// The settings and the state files before an apply, to restore them if it fails, or if it has to be confirmed and is not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Checkpoint {
-    /// The settings that the apply may change.
-    #[serde(rename = "before")]
-    pub(crate) settings: Texts,
-    pub(crate) record: Record,
-    /// What was done about irqbalance.
-    pub(crate) irqbalance: IrqbalanceRecord,
-}
-
-impl Checkpoint {
-    /// The state files; the settings are added when the plan is known.
-    pub(crate) fn load(root: &Root) -> Result<Self, StateError> {
-        Ok(Self {
-            settings: Texts::new(),
-            record: Record::load(root)?,
-            // One that cannot be read is an error of irqbalance's ban alone, which reads it again.
-            irqbalance: IrqbalanceRecord::load(root).unwrap_or_default(),
-        })
-    }
-
-    /// Adds the settings that a plan changes.
-    pub(crate) fn add(&mut self, machine: &Machine, plan: &Plan) {
-        // Changed channels bring new queues and vectors, which are planned again.
-        self.settings = if plan.channels.is_empty() {
-            settings::written(machine, plan)
-        } else {
-            settings::texts(machine, plan)
-        };
-    }
-
-    /// Restores everything; `again`: the settings alone, since another apply may have added to the record. What could not
-    /// be restored stays in the record.
-    pub(crate) fn restore(
-        &self,
-        root: &Root,
-        why: &str,
-        again: bool,
-    ) -> Result<Restored, ApplyError> {
-        let mut restored = restore_settings(root, &self.settings, why, false)?;
-        if !again {
-            restored.irqbalance = irqbalance::undo_since(root, &self.irqbalance);
-        }
-        if !again && restored.complete() {
-            // If there is no room for the earlier record, the later one has all its original settings.
-            let _ = self.record.save(root);
-        } else if let Ok(mut record) = Record::load(root) {
-            let set = record.last_set.keys().filter(|_| !again);
-            let own = self.settings.keys().filter(|_| again);
-            let set = set.chain(own).cloned().collect_vec();
-            record.reset_to(&set, &restored, &self.record);
-            record.save(root)?;
-        }
-        Ok(restored.counted())
-    }
-}
-
-/// An apply that has to be confirmed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
     /// The time for the confirmation.
     pub seconds: u64,
     /// Whether it was not confirmed in time.
     pub over: bool,
-    /// The settings before the apply; when the trial is over, those that could not be restored.
-    #[serde(flatten)]
-    before: Checkpoint,
+    /// The settings that the apply may change; when the trial is over, those that could not be restored.
+    before: Texts,
+    pub(crate) record: Record,
+    /// What was done about irqbalance.
+    irqbalance: IrqbalanceRecord,
     /// Whether the trial is over and irqbalance's bans could not be restored.
     #[serde(default)]
     irqbalance_failed: bool,
 }
 
 impl Trial {
-    pub(crate) fn new(seconds: u64, before: Checkpoint) -> Self {
-        Self {
+    /// The state files; the settings are added when the plan is known.
+    pub(crate) fn begin(root: &Root, seconds: u64) -> Result<Self, StateError> {
+        Ok(Self {
             seconds,
-            over: false,
-            before,
-            irqbalance_failed: false,
+            record: Record::load(root)?,
+            // One that cannot be read is an error of irqbalance's ban alone, which reads it again.
+            irqbalance: IrqbalanceRecord::load(root).unwrap_or_default(),
+            ..Self::default()
+        })
+    }
+
+    /// Adds the settings that a plan changes.
+    pub(crate) fn add(&mut self, machine: &Machine, plan: &Plan) {
+        // Changed channels bring new queues and vectors, which are planned again.
+        self.before = if plan.channels.is_empty() {
+            settings::written(machine, plan)
+        } else {
+            settings::texts(machine, plan)
+        };
+    }
+
+    /// Restores everything; when the trial is over, the settings alone, since another apply may have added to the record.
+    /// What could not be restored stays in the record.
+    pub(crate) fn undo(&self, root: &Root, why: &str) -> Result<Restored, ApplyError> {
+        let mut restored = restore_settings(root, &self.before, why, false)?;
+        if !self.over {
+            restored.irqbalance = irqbalance::undo_since(root, &self.irqbalance);
         }
+        if !self.over && restored.complete() {
+            // If there is no room for the earlier record, the later one has all its original settings.
+            let _ = self.record.save(root);
+        } else if let Ok(mut record) = Record::load(root) {
+            let set = record.last_set.keys().filter(|_| !self.over);
+            let own = self.before.keys().filter(|_| self.over);
+            let set = set.chain(own).cloned().collect_vec();
+            record.reset_to(&set, &restored, &self.record);
+            record.save(root)?;
+        }
+        Ok(restored.counted())
     }
 
     /// A trial that is over, to replace one that cannot be read; `left` could not be restored.
     pub(crate) fn ended(left: Texts, restored: &Restored) -> Self {
-        let before = Checkpoint {
-            settings: left,
-            ..Checkpoint::default()
+        let mut trial = Self {
+            before: left,
+            ..Self::default()
         };
-        let mut trial = Self::new(0, before);
         trial.end(restored);
         trial
     }
 
     /// Takes over the settings that an earlier trial could not restore and that this one does not change.
     pub(crate) fn inherit(&mut self, earlier: &Self) {
-        let own = replace(&mut self.before.settings, earlier.before.settings.clone());
-        self.before.settings.extend(own);
+        let own = replace(&mut self.before, earlier.before.clone());
+        self.before.extend(own);
     }
 
     fn end(&mut self, restored: &Restored) {
@@ -158,40 +133,42 @@ impl Trial {
     pub(crate) fn restores(root: &Root, first_seen: &Texts) {
         let trial = Self::load(root).ok().flatten();
         if let Some(trial) = trial.filter(|trial| !trial.over) {
-            let before = Checkpoint {
-                settings: first_seen.clone(),
-                ..Checkpoint::default()
-            };
-            let _ = Self::new(trial.seconds, before).save(root);
+            let before = first_seen.clone();
+            let _ = Self {
+                before,
+                seconds: trial.seconds,
+                ..Self::default()
+            }
+            .save(root);
         }
     }
 
     /// Whether there is something to confirm. An apply that ended before its first write has set nothing; one that
     /// found everything as planned has set all it planned.
     pub(crate) fn has_set_something(&self, root: &Root) -> bool {
-        let (settings, before) = (&self.before.settings, &self.before.irqbalance);
-        let irqbalance_changed = || IrqbalanceRecord::load(root).map_or(true, |now| now != *before);
+        let irqbalance_changed =
+            || IrqbalanceRecord::load(root).map_or(true, |now| now != self.irqbalance);
         // Confirm a trial whose machine cannot be read: the user wants to keep it.
         let settings_changed = || {
             let machine = read::settings(root);
-            machine.map_or(true, |machine| differs(settings, &machine))
+            machine.map_or(true, |machine| differs(&self.before, &machine))
         };
-        settings.is_empty() || irqbalance_changed() || settings_changed()
+        self.before.is_empty() || irqbalance_changed() || settings_changed()
     }
 
     /// Whether there is something to restore: the trial is not over, or some settings could not be restored yet.
     pub(crate) fn is_due(&self) -> bool {
-        !self.over || !self.before.settings.is_empty()
+        !self.over || !self.before.is_empty()
     }
 
     /// What could not be restored when the trial was over, in words; `None` if everything was restored.
     pub fn not_restored(&self) -> Option<String> {
         const NAMED: usize = 6;
-        if !self.over || self.before.settings.is_empty() && !self.irqbalance_failed {
+        if !self.over || self.before.is_empty() && !self.irqbalance_failed {
             return None;
         }
         let irqbalance = self.irqbalance_failed.then_some("irqbalance's banned IRQs");
-        let settings = self.before.settings.keys().map(String::as_str);
+        let settings = self.before.keys().map(String::as_str);
         let names = irqbalance.into_iter().chain(settings).collect_vec();
         let (many, first) = (names.len(), names.iter().take(NAMED).join(", "));
         let more = match many.saturating_sub(NAMED) {
@@ -211,11 +188,11 @@ impl Trial {
         root: &Root,
         planned: impl Iterator<Item = String>,
     ) -> Result<(), StateError> {
-        let many = self.before.settings.len();
+        let many = self.before.len();
         for key in planned {
-            self.before.settings.remove(&key);
+            self.before.remove(&key);
         }
-        if self.before.settings.len() < many {
+        if self.before.len() < many {
             self.save(root)?;
         }
         Ok(())
@@ -224,11 +201,11 @@ impl Trial {
     /// Restores the settings before the apply, under the lock. Those that could not be restored stay in the trial.
     pub(crate) fn restore(mut self, root: &Root) -> Result<Restored, ApplyError> {
         let why = "as it was before apply --try";
-        let restored = self.before.restore(root, why, self.over)?;
+        let restored = self.undo(root, why)?;
         if !self.over {
             self.end(&restored);
         }
-        self.before.settings.retain(|key, _| restored.is_left(key));
+        self.before.retain(|key, _| restored.is_left(key));
         self.save_end(root, &restored)?;
         Ok(restored)
     }

@@ -6,11 +6,9 @@ mod socket;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
-use std::num::ParseIntError;
 use std::process::{Command, Stdio};
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 pub use socket::Setup;
 use socket::{Daemon, Failure, SHORT_TIMEOUT, TIMEOUT};
 
@@ -40,19 +38,9 @@ pub struct IrqbalanceRecord {
     /// The IRQs that nicpin banned.
     pub banned: BTreeSet<u32>,
     /// The planned IRQs with their devices: the same number may be another vector after channels change.
-    #[serde(deserialize_with = "by_number")]
     pub planned: BTreeMap<u32, RecordedIrq>,
     /// Whether nicpin stopped irqbalance's service.
     pub stopped: bool,
-}
-
-/// Reads the keys as texts: a record within a trial is flattened, and there serde makes no numbers of them.
-fn by_number<'de, D: Deserializer<'de>>(record: D) -> Result<BTreeMap<u32, RecordedIrq>, D::Error> {
-    let by_text = BTreeMap::<String, RecordedIrq>::deserialize(record)?.into_iter();
-    let by_number = by_text.map(|(irq, of)| Ok((irq.parse()?, of)));
-    by_number
-        .collect::<Result<_, ParseIntError>>()
-        .map_err(Error::custom)
 }
 
 /// The vector behind an IRQ number.
