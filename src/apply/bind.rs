@@ -3,14 +3,9 @@
 use std::io;
 
 use crate::cpuset::{CpuSet, NodeSet};
-use crate::plan::binding::{Binding, MemoryBinding};
+use crate::plan::binding::{Binding, BindingError, MemoryBinding};
 use crate::root::errno_words;
 use crate::root::sys::{self, MPOL_BIND, MPOL_LOCAL, MPOL_PREFERRED, MPOL_PREFERRED_MANY};
-
-/// The kernel refused a binding, or a cpuset does not contain all requested CPUs.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct BindError(String);
 
 /// The kernel's answer, with what EINVAL and EPERM mean here.
 fn refusal(answer: &io::Error, invalid: &str) -> String {
@@ -23,18 +18,18 @@ fn refusal(answer: &io::Error, invalid: &str) -> String {
 }
 
 /// Binds the calling thread and what it starts afterwards, not other existing threads. Returns the chosen CPUs that
-/// are in the cpuset.
-pub fn bind(binding: &Binding) -> Result<CpuSet, BindError> {
+/// are in the cpuset. An error if the kernel refuses the binding, or a cpuset does not contain all requested CPUs.
+pub fn bind(binding: &Binding) -> Result<CpuSet, BindingError> {
     let cpus = &binding.cpus;
     let refused = |answer| {
         let why = refusal(&answer, "this process's cpuset holds none of them");
-        BindError(format!("cannot run on CPUs {cpus}: {why}"))
+        BindingError(format!("cannot run on CPUs {cpus}: {why}"))
     };
     sys::set_affinity(cpus).map_err(refused)?;
     let left = sys::affinity().map_err(refused)?;
     if binding.requested && left != *cpus {
         let why = format!("this process's cpuset contains only CPUs {left} of {cpus}");
-        return Err(BindError(why));
+        return Err(BindingError(why));
     }
     let (none, nodes) = (NodeSet::new(), &binding.memory_nodes);
     let (mode, given) = match binding.memory {
@@ -52,7 +47,7 @@ pub fn bind(binding: &Binding) -> Result<CpuSet, BindError> {
         {
             let invalid = "the node has no memory, or this process's cpuset does not contain it";
             let why = refusal(&answer, invalid);
-            Err(BindError(format!(
+            Err(BindingError(format!(
                 "cannot bind memory to node {nodes}: {why}; fix: use `--memory local` to leave memory unbound"
             )))
         }

@@ -19,7 +19,7 @@ mod trial;
 mod undo;
 mod write;
 
-pub use bind::{BindError, bind};
+pub use bind::bind;
 pub use check::{check, differences, unknown};
 pub use error::ApplyError;
 pub use lock::{Lock, LockError, TrialGuard, stop, stopped};

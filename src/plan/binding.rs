@@ -65,7 +65,7 @@ pub struct Binding {
 /// This machine cannot give what is requested.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct BindingError(String);
+pub struct BindingError(pub(crate) String);
 
 impl Binding {
     /// Chooses CPUs and memory for a program that uses the interfaces `names`, which `selector` matched. `plan` is the
