@@ -75,15 +75,26 @@ impl LockArgs {
 /// The values of `--memory`, with their help.
 pub fn memory_binding() -> impl TypedValueParser<Value = MemoryBinding> {
     use MemoryBinding::{Bind, Local, Preferred};
-    let help = |memory: MemoryBinding| match memory {
-        Bind => "From this node only; allocation fails when it is full",
-        Preferred => "From this node while it has free memory, then from others",
-        Local => "From the node of the CPU that the program runs on, then from others",
-    };
-    let values = [("bind", Bind), ("preferred", Preferred), ("local", Local)];
-    let shown = values.map(|(name, memory)| PossibleValue::new(name).help(help(memory)));
-    let value = move |name: String| values.into_iter().find(|of| of.0 == name);
-    PossibleValuesParser::new(shown).map(move |name| value(name).map_or(Bind, |of| of.1))
+    let values = [
+        (
+            "bind",
+            "From this node only; allocation fails when it is full",
+        ),
+        (
+            "preferred",
+            "From this node while it has free memory, then from others",
+        ),
+        (
+            "local",
+            "From the node of the CPU that the program runs on, then from others",
+        ),
+    ];
+    let shown = values.map(|(name, means)| PossibleValue::new(name).help(means));
+    PossibleValuesParser::new(shown).map(|name| match &*name {
+        "local" => Local,
+        "preferred" => Preferred,
+        _ => Bind,
+    })
 }
 
 #[derive(Clone, Default, Args)]
@@ -130,25 +141,19 @@ impl TargetArgs {
 
 /// The output format of a command.
 #[derive(Clone, Copy, Args)]
-pub struct FormatArgs<F: Format> {
+pub struct FormatArgs<F: ValueEnum + Default + Send + Sync + 'static> {
     /// Output format
-    #[arg(long, value_enum, default_value_t)]
-    format: F,
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        default_value_if("json", "true", "json")
+    )]
+    pub format: F,
 
     /// The same as --format json
     #[arg(short, long, conflicts_with = "format")]
     json: bool,
-}
-
-/// The formats of a command; the default is a table.
-pub trait Format: ValueEnum + Copy + Default + Send + Sync + 'static {
-    const JSON: Self;
-}
-
-impl<F: Format> FormatArgs<F> {
-    pub fn get(self) -> F {
-        if self.json { F::JSON } else { self.format }
-    }
 }
 
 /// The formats of most commands.
@@ -161,15 +166,11 @@ pub enum ReportFormat {
     Json,
 }
 
-impl Format for ReportFormat {
-    const JSON: Self = Self::Json;
-}
-
 pub type ReportArgs = FormatArgs<ReportFormat>;
 
 impl ReportArgs {
     pub fn is_json(self) -> bool {
-        self.get() == ReportFormat::Json
+        self.format == ReportFormat::Json
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use self::CheckFormat::{Json, Nagios, Prometheus};
-use crate::commands::args::{Format, FormatArgs, General, TargetArgs};
+use crate::commands::args::{FormatArgs, General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan, running_watcher};
 use crate::commands::output;
 use crate::commands::sampling::seconds_since_1970;
@@ -61,10 +61,6 @@ enum CheckFormat {
     Nagios,
 }
 
-impl Format for CheckFormat {
-    const JSON: Self = Self::Json;
-}
-
 pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     let checked = checked(cli, &args.target).map(|(mut check, watcher)| {
         if args.strict {
@@ -75,7 +71,7 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
         }
         (check, watcher)
     });
-    let format = args.format.get();
+    let format = args.format.format;
     if let Nagios = format {
         let thresholds = Thresholds {
             warning: args.warning,

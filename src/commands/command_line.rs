@@ -134,12 +134,8 @@ pub fn refuse(command: &mut Command, matches: &ArgMatches) -> Result<(), Error> 
         .ok()
         .flatten()
         .and_then(|mut words| words.next())
-        .unwrap_or_default();
-    let format = if given("json") {
-        "json".into()
-    } else {
-        format.to_string_lossy()
-    };
+        .unwrap_or_default()
+        .to_string_lossy();
     let mut beside = vec![
         (name, format!("nicpin {name}")),
         (&format, format!("--format {format}")),

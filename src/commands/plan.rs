@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
 use self::PlanFormat::{Json, Sh, Table};
-use crate::commands::args::{Format, FormatArgs, General, TargetArgs};
+use crate::commands::args::{FormatArgs, General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan, usage};
 use crate::commands::output::screen;
 use crate::screen::{self, plan::Detail};
@@ -53,10 +53,6 @@ enum PlanFormat {
     Sh,
 }
 
-impl Format for PlanFormat {
-    const JSON: Self = Self::Json;
-}
-
 pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let wants = Wants {
@@ -65,7 +61,7 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     };
     let target = &args.target;
     let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, target, wants)?;
-    let format = args.format.get();
+    let format = args.format.format;
     if let (Sh, Some(change)) = (format, plan.channels.first()) {
         bail!(usage(format!(
             "the plan changes the channels of {}, and the IRQ numbers change with them: a script could write to another \
