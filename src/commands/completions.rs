@@ -125,38 +125,35 @@ fn command_of(defined: &Command, words: &[OsString]) -> Command {
         [] => (OsString::new(), words),
     };
     let root = root(before);
-    let known = with_candidates(defined, &root);
+    let mut known = with_candidates(defined, &root);
     let spelled_out = command_line::complete(&known, before.iter().cloned());
     if spelled_out.len() == before.len() {
         return known;
     }
     if spelled_out.last().is_some_and(|word| word == "status") {
         // The first word that is no global option: a command, or a selector of `status`.
-        let first = move || names(&root, &typed);
-        let known = known.allow_external_subcommands(true);
-        return known.add(SubcommandCandidates::new(first));
+        let first = SubcommandCandidates::new(move || names(&root, &typed));
+        return known.allow_external_subcommands(true).add(first);
     }
     // An earlier word is a selector or an option of `status`.
-    let mut whole = known;
-    whole.build();
-    whole
+    known.build();
+    known
         .find_subcommand("status")
         .cloned()
-        .unwrap_or(whole)
+        .unwrap_or(known)
         .name("nicpin")
 }
 
 /// The value of --root.
 fn root(words: &[OsString]) -> PathBuf {
-    let named = words.windows(2).find(|pair| pair[0] == "--root");
-    let joined = || {
-        words
-            .iter()
-            .find_map(|word| word.to_str()?.strip_prefix("--root="))
-    };
-    let named = named.map(|pair| pair[1].as_os_str());
-    named
-        .or_else(|| joined().map(OsStr::new))
+    let pairs = words.windows(2).filter(|pair| pair[0] == "--root");
+    let joined = words
+        .iter()
+        .filter_map(|word| word.to_str()?.strip_prefix("--root="));
+    pairs
+        .map(|pair| &*pair[1])
+        .chain(joined.map(OsStr::new))
+        .next()
         .unwrap_or("/".as_ref())
         .into()
 }
@@ -169,7 +166,11 @@ fn with_candidates(defined: &Command, root: &Path) -> Command {
     };
     let about = || {
         let defined = defined.clone();
-        ArgValueCandidates::new(move || abouts(defined.clone()))
+        ArgValueCandidates::new(move || {
+            let pages = pages(defined.clone()).unwrap_or_default().into_iter();
+            let abouts = pages.filter_map(|page| page.about);
+            abouts.map(CompletionCandidate::new).collect()
+        })
     };
     defined.clone().mut_subcommands(|command| {
         let compares = command.get_name() == "compare";
@@ -183,33 +184,19 @@ fn with_candidates(defined: &Command, root: &Path) -> Command {
     })
 }
 
-/// Commands and topics that there are pages about.
-fn abouts(defined: Command) -> Vec<CompletionCandidate> {
-    pages(defined)
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|page| page.about)
-        .map(CompletionCandidate::new)
-        .collect()
-}
-
-/// `None` where the machine cannot be read: there are no candidates then.
-fn machine(root: &Path) -> Option<Machine> {
-    read::machine(&Root::open(root).ok()?, Wants::default()).ok()
+/// One with nothing where the machine cannot be read: there are no candidates then.
+fn machine(root: &Path) -> Machine {
+    let read = |root| read::machine(&root, Wants::default()).ok();
+    Root::open(root).ok().and_then(read).unwrap_or_default()
 }
 
 /// Selectors that begin like this. PCI addresses only if some of it is typed: most people mean names.
 fn names(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(machine) = machine(root) else {
-        return Vec::new();
-    };
-    let typed = typed.to_string_lossy();
-    let kinds = ["", "driver", "node"].iter();
-    let mut all = kinds
-        .flat_map(|kind| selectors(&machine, kind))
-        .collect_vec();
+    let (machine, typed) = (machine(root), typed.to_string_lossy());
+    let of = |kind| selectors(&machine, kind);
+    let mut all = [of(""), of("driver"), of("node")].concat();
     if !typed.is_empty() {
-        for address in selectors(&machine, "pci") {
+        for address in of("pci") {
             let bare = address.trim_start_matches("pci:").to_owned();
             all.extend(bare.strip_prefix("0000:").map(str::to_owned));
             all.extend([bare, address]);
@@ -225,8 +212,9 @@ fn names(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
         Some(format!("{driver}, {node}").into())
     };
     all.retain(|name| name.starts_with(&*typed) && is_plain(name));
-    let candidate = |name| CompletionCandidate::new(name).help(about(name));
-    all.iter().map(|name| candidate(name)).collect()
+    all.iter()
+        .map(|name| CompletionCandidate::new(name).help(about(name)))
+        .collect()
 }
 
 /// Whether a shell takes the text as it is. Other candidates are left out: bash inserts them unquoted, and the name of an
@@ -237,8 +225,7 @@ fn is_plain(text: &str) -> bool {
 }
 
 fn nodes(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
-    let nodes = machine(root).map(|machine| machine.topology.nodes);
-    let nodes = nodes.unwrap_or_default();
+    let nodes = machine(root).topology.nodes;
     nodes
         .keys()
         .map(ToString::to_string)
