@@ -5,6 +5,7 @@
 //! no latency, and other work on the machine lowers it.
 
 use std::hint::black_box;
+use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
@@ -102,13 +103,10 @@ fn readers_of(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
 fn buffer_on(node: u32, size: u64) -> Result<Vec<Page>> {
     let refused =
         |answer: io::Error| anyhow!("cannot get memory of node {node}: {}", errno_words(&answer));
-    let buffer = sys::pages_of(
-        node,
-        usize::try_from(size).map_err(|_| refused(io::ErrorKind::OutOfMemory.into()))?,
-    )
-    .map_err(refused)?;
-    for page in [buffer.first(), buffer.get(buffer.len() / 2), buffer.last()] {
-        let Some(page) = page else { continue };
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let buffer = sys::pages_of(node, size).map_err(refused)?;
+    let some = [buffer.first(), buffer.get(buffer.len() / 2), buffer.last()];
+    for page in some.into_iter().flatten() {
         let got = sys::node_of(page).map_err(refused)?;
         ensure!(
             got == node,
@@ -121,7 +119,6 @@ fn buffer_on(node: u32, size: u64) -> Result<Vec<Page>> {
 /// Reads a buffer with all of these CPUs at once; returns bytes per second.
 fn read(buffer: &[Page], cpus: &CpuSet) -> Result<u64> {
     let share = (buffer.len() / cpus.len().max(1)).max(1);
-    let cannot_start = |error| anyhow!("cannot start a thread: {}", errno_words(&error));
     thread::scope(|scope| {
         let mut readers = Vec::new();
         for (cpu, part) in cpus.iter().zip(buffer.chunks_exact(share)) {
@@ -132,13 +129,12 @@ fn read(buffer: &[Page], cpus: &CpuSet) -> Result<u64> {
             readers.push(
                 thread::Builder::new()
                     .spawn_scoped(scope, reader)
-                    .map_err(cannot_start)?,
+                    .map_err(|error| anyhow!("cannot start a thread: {}", errno_words(&error)))?,
             );
         }
-        let lost = |_| Err(cannot_start(io::ErrorKind::Other.into()));
         readers
             .into_iter()
-            .map(|reader| reader.join().unwrap_or_else(lost))
+            .map(|reader| reader.join().unwrap_or_else(|panic| resume_unwind(panic)))
             .sum()
     })
 }
