@@ -1,6 +1,6 @@
 //! What commands are given: the root, the policy, and the machine with its plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::absolute;
 use std::slice;
 
@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::commands::args::{General, PolicyArgs, SelectArgs, TargetArgs};
 use crate::commands::output::say;
+use crate::screen::{some, with};
 use crate::watch::state;
 use nicpin::apply::Record;
 use nicpin::machine::setting::NET;
@@ -177,13 +178,14 @@ pub fn require_interfaces(root: &Root, select: &SelectArgs, machine: &Machine) -
         }
     }
     if machine.interfaces.is_empty() {
-        missing.push(match machine.others.cards.len() {
-            0 => "no interface has a device".to_owned(),
-            1 => "no interface has a device, and 1 network function has no interface".to_owned(),
-            functions => format!(
-                "no interface has a device, and {functions} network functions have no interface"
-            ),
-        });
+        let functions = machine.others.cards.len();
+        let have = if functions == 1 { "has" } else { "have" };
+        let without = some(
+            functions,
+            "network function",
+            &format!(" {have} no interface"),
+        );
+        missing.push("no interface has a device".to_owned() + &with(", and ", [without]));
     }
     let missing = missing.join("; ");
     ensure!(
@@ -258,12 +260,10 @@ pub fn plan_beside_all(
     policy: &Policy,
     selector: Option<&String>,
 ) -> Result<(Vec<String>, Plan)> {
-    let selectors = selector.map(slice::from_ref);
-    let named = selectors
-        .map(|selectors| Selection::new(machine, selectors, false))
-        .transpose()?
-        .unwrap_or_default()
-        .names;
+    let named = match selector {
+        Some(selector) => Selection::new(machine, slice::from_ref(selector), false)?.names,
+        None => BTreeSet::new(),
+    };
     let mut all = Selection::new(machine, &[], false)?;
     all.names.extend(named.iter().cloned());
     let plan = nicpin::plan::plan(machine, policy, &all);
