@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 use std::io::stdin;
+use std::mem::take;
 use std::path::{Path, PathBuf, absolute};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -119,7 +120,7 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
     let exit = applied.exit(args.detailed_exitcode);
     match args.trial {
         // The user must see the output before the question.
-        Some(seconds) if cli.quiet || output::print_now(out)? => {
+        Some(seconds) if cli.quiet || output::print(screen::printable(&take(out)).as_bytes())? => {
             confirm::ask(cli, seconds, args.lock.wait(), exit)
         }
         _ => Ok(exit),

@@ -11,6 +11,7 @@ use clap::{
 };
 use itertools::Itertools as _;
 
+use crate::screen::when;
 use nicpin::plan::binding::MemoryBinding;
 use nicpin::policy::{AVOID_EXCLUSIVE, Entry, SETTINGS, Settings, Value};
 
@@ -250,7 +251,7 @@ fn option(entry: &'static Entry) -> Arg {
             .hide_possible_values(true)
             .help(help(entry));
     };
-    let no = if word == "true" { "" } else { "no-" };
+    let no = when(word != "true", "no-");
     let (first, rest) = means.split_at(1);
     arg.long(format!("{no}{key}"))
         .action(ArgAction::SetTrue)
@@ -270,11 +271,7 @@ fn help(entry: &Entry) -> String {
     if forms(entry).count() > 1 {
         let default = entry.words.first().map(|(word, _)| *word);
         let mut values = forms(entry).map(|(form, means)| {
-            let default = if default == Some(form) {
-                "; the default"
-            } else {
-                ""
-            };
+            let default = when(default == Some(form), "; the default");
             format!("{form} ({means}{default})")
         });
         text = format!("{text}: {}", values.join(", "));

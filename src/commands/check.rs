@@ -78,8 +78,10 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
             critical: args.critical,
         };
         let checked = checked.map_err(|error| format!("{error:#}"));
-        let check = checked.as_ref().map(|(check, _)| check);
-        let check = check.map_err(String::as_str);
+        let check = checked
+            .as_ref()
+            .map(|(check, _)| check)
+            .map_err(|error| &**error);
         *out += &monitoring::line(check, thresholds);
         return Ok(check
             .map_or(PluginStatus::Unknown, |check| thresholds.judge(check))

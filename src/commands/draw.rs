@@ -1,7 +1,7 @@
 //! `nicpin draw`: the machine as an SVG picture.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -9,6 +9,7 @@ use clap::Args;
 use crate::commands::args::{General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan, usage};
 use crate::commands::output;
+use crate::commands::sampling::seconds_since_1970;
 use crate::draw::Picture;
 use crate::screen;
 use nicpin::read::Wants;
@@ -43,16 +44,16 @@ pub struct DrawArgs {
 
 pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let extension = args
-        .output
-        .as_ref()
-        .and_then(|path| path.extension()?.to_str());
-    if let (Some(path), Some(kind @ ("png" | "pdf" | "ps" | "eps"))) = (&args.output, extension) {
-        let path = path.display();
-        bail!(usage(format!(
-            "{path}: the picture is an SVG; `nicpin draw | rsvg-convert -f {kind} -o {path}` makes this of it \
-             (Debian: librsvg2-bin)"
-        )));
+    if let Some(path) = &args.output {
+        if let Some(kind @ ("png" | "pdf" | "ps" | "eps")) =
+            path.extension().and_then(OsStr::to_str)
+        {
+            let path = path.display();
+            bail!(usage(format!(
+                "{path}: the picture is an SVG; `nicpin draw | rsvg-convert -f {kind} -o {path}` makes this of it \
+                 (Debian: librsvg2-bin)"
+            )));
+        }
     }
     let wants = Wants {
         memory: true,
@@ -84,8 +85,8 @@ fn origin(root: &Root) -> Result<String> {
     let mut words = Vec::new();
     if root.is_real() {
         words.extend(line("hostname")?.map(|host| host.trim().to_owned()));
-        let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        words.push(now[..10].to_owned());
+        let now = screen::date(seconds_since_1970());
+        words.extend(now.map(|now| now[..10].to_owned()));
     }
     words.extend(release);
     Ok(words.join(", "))

@@ -1,6 +1,5 @@
 //! `nicpin fleet`: many machines, from what they printed or from their captures.
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -71,7 +70,7 @@ fn read(cli: &General, args: &FleetArgs) -> Tally {
             }
         };
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        let printed: BTreeMap<String, String> = inputs(&args.files, &mut |input| {
+        let printed = inputs(&args.files, &mut |input| {
             // The workers end when there are no more inputs, not before.
             let _ = give.send(input);
         });

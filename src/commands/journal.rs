@@ -68,14 +68,14 @@ pub fn log(root: &Root, priority: Priority, message: &str, fields: &[(&str, &str
 /// Sends a datagram to a socket below the root.
 fn send_to(root: &Root, socket: &str, text: &str) -> bool {
     // Otherwise it is told standard error.
-    root.canonical(socket).is_ok_and(|path| {
-        let Some(path) = path else { return false };
-        let sent = UnixDatagram::unbound().and_then(|socket| {
-            socket.set_nonblocking(true)?;
-            socket.send_to(text.as_bytes(), root.outside(&path))
-        });
-        sent.is_ok()
-    })
+    let Ok(Some(path)) = root.canonical(socket) else {
+        return false;
+    };
+    let sent = UnixDatagram::unbound().and_then(|socket| {
+        socket.set_nonblocking(true)?;
+        socket.send_to(text.as_bytes(), root.outside(&path))
+    });
+    sent.is_ok()
 }
 
 fn one_line(text: &str) -> String {

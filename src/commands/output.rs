@@ -3,13 +3,13 @@
 
 use std::fs::{File, OpenOptions, Permissions, create_dir, remove_file, rename};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::mem::take;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process;
 
 use anyhow::{Result, bail};
+use itertools::Itertools as _;
 use nix::errno::Errno;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -68,11 +68,6 @@ pub fn print(mut bytes: &[u8]) -> Result<bool> {
         }
     }
     Ok(true)
-}
-
-/// Prints what a command has to say before it goes on; `false` if the reader closed the pipe.
-pub fn print_now(out: &mut String) -> Result<bool> {
-    print(printable(&take(out)).as_bytes())
 }
 
 /// An error if [`write_file`] would find something in its way.
@@ -163,12 +158,15 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
     name.push(format!(".{}.new", process::id()));
     let new = path.with_file_name(name);
     let mut file = File::create_new(&new)?;
-    let written = file
-        .write_all(bytes)
-        .and_then(|()| permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions)))
-        .and_then(|()| rename(&new, path));
+    let write = || {
+        file.write_all(bytes)?;
+        if let Some(permissions) = permissions {
+            file.set_permissions(permissions)?;
+        }
+        rename(&new, path)
+    };
     // The error of the write is reported, not that of the removal.
-    written.inspect_err(|_| _ = remove_file(&new))
+    write().inspect_err(|_| _ = remove_file(&new))
 }
 
 /// Prints a message as one line to standard error; a closed one loses the message only.
@@ -181,7 +179,7 @@ pub fn say_usage(text: &str, json: bool) {
     let text = text.strip_prefix("error: ").unwrap_or(text);
     let _ = write!(io::stderr(), "nicpin: {}", printable(text));
     if json {
-        let words: Vec<&str> = text
+        let words = text
             .split("\n\nUsage: ")
             .next()
             .unwrap_or_default()
@@ -189,8 +187,8 @@ pub fn say_usage(text: &str, json: bool) {
             .next()
             .unwrap_or_default()
             .split_whitespace()
-            .collect();
-        say_as_json(&words.join(" "), Exit::Usage as u8);
+            .join(" ");
+        say_as_json(&words, Exit::Usage as u8);
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 
 use crate::commands::args::{General, memory_binding};
@@ -91,9 +91,8 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
         *out += &page.show(screen());
         return Ok(Exit::Planned);
     }
-    let [program, arguments @ ..] = args.command.as_slice() else {
-        bail!("no command to run")
-    };
+    let command = args.command.split_first();
+    let (program, arguments) = command.context("no command to run")?;
     if !cli.quiet {
         for note in screen::nodes::binding_notes(&binding, left.as_ref()) {
             say(&note);

@@ -4,6 +4,7 @@ use clap_mangen::roff::{Inline, bold};
 
 use self::Part::{Example, Heading, Item, Text, Value};
 use crate::commands::help::Texts;
+use crate::screen::when;
 use nicpin::policy::{CONDITIONS, SETTINGS};
 use nicpin::report::interface::InterfaceState as State;
 use nicpin::report::interface::InterfaceState::{
@@ -167,8 +168,7 @@ fn policy() -> Vec<Part> {
             let about = format!("{}. {}", entry.help, entry.note);
             parts.push(Item(bold(entry.key), about.trim_end().into()));
             for (at, (value, means)) in entry.in_file().into_iter().enumerate() {
-                let default = if at == 0 { " (the default)" } else { "" };
-                parts.push(Value(bold(value), means + default));
+                parts.push(Value(bold(value), means + when(at == 0, " (the default)")));
             }
         }
     }
