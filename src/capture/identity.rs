@@ -137,20 +137,12 @@ impl StandIns {
         Self(digits)
     }
 
-    /// The text with everything replaced that could identify the machine.
-    pub fn hide(&self, text: &str) -> String {
-        self.hide_kinds(text, |_| true)
-    }
-
-    /// As [`hide`](Self::hide), but IP addresses stay: a version may have four numbers, too.
-    pub fn hide_all_but_ips(&self, text: &str) -> String {
-        self.hide_kinds(text, |kind| !matches!(kind, Ip(_)))
-    }
-
-    fn hide_kinds(&self, text: &str, wanted: impl Fn(Kind) -> bool) -> String {
+    /// The text with everything replaced that could identify the machine; IP addresses only with `ips`: a version may have
+    /// four numbers, too.
+    pub fn hide(&self, text: &str, ips: bool) -> String {
         let (mut hidden, mut plain) = (String::with_capacity(text.len()), 0);
         let found = find_all(text, |digits| self.known(&bare(digits)).is_some()).into_iter();
-        for (place, kind) in found.filter(|(_, kind)| wanted(*kind)) {
+        for (place, kind) in found.filter(|(_, kind)| ips || !matches!(kind, Ip(_))) {
             hidden.push_str(&text[plain..place.start]);
             plain = place.end;
             let address = &text[place];
@@ -229,14 +221,12 @@ fn find(text: &str, word: usize, known: &impl Fn(&str) -> bool) -> Option<(Range
         .as_ref()
         .and_then(|regex| regex.captures(text))
         .and_then(|found| found.get(1).or_else(|| found.get(2)))
+        .filter(|address| {
+            let mut numbers = address.as_str().split(['.', '-', '_']);
+            numbers.all(|number| number.parse::<u8>().is_ok())
+        })
     {
-        if address
-            .as_str()
-            .split(['.', '-', '_'])
-            .all(|number| number.parse::<u8>().is_ok())
-        {
-            return Some((address.range(), Ip("0.0.0.0")));
-        }
+        return Some((address.range(), Ip("0.0.0.0")));
     }
     let run = text.split('-').next().unwrap_or_default();
     let whole = run.trim_end_matches(['.', ':']);
@@ -276,7 +266,7 @@ mod tests {
 
     /// The text without identity, where it is the only one of its machine.
     fn hidden(text: &str) -> String {
-        StandIns::of([text].into_iter(), ["00:0d:3a:6e:4d:4b".to_owned()]).hide(text)
+        StandIns::of([text].into_iter(), ["00:0d:3a:6e:4d:4b".to_owned()]).hide(text, true)
     }
 
     #[test]
@@ -325,8 +315,10 @@ mod tests {
         }
         let known = StandIns::of([].into_iter(), ["52:54:00:12:34:56".to_owned()]);
         assert_eq!(
-            known
-                .hide("enx525400123456 525400123456 525400123457 52.54.00.12.34.56 1020.3040.5060"),
+            known.hide(
+                "enx525400123456 525400123456 525400123457 52.54.00.12.34.56 1020.3040.5060",
+                true
+            ),
             "enx0a0000000001 0a0000000001 525400123457 0a.00.00.00.00.01 1020.3040.5060"
         );
     }
@@ -371,7 +363,7 @@ mod tests {
         /// What was hidden has nothing more to hide: the capture of a capture is the same.
         #[test]
         fn hidden_once_is_hidden(text in "(enx[0-9a-f]{6,12}|[0-9a-f]{12}|[0-9a-f:.-]{0,30}|[ \\-_,]|\\PC){0,8}") {
-            let hide = |text: &str| StandIns::of([text].into_iter(), []).hide(text);
+            let hide = |text: &str| StandIns::of([text].into_iter(), []).hide(text, true);
             let once = hide(&text);
             proptest::prop_assert_eq!(hide(&once), once);
         }

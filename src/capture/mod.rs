@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Error, Result, ensure};
+use itertools::Itertools as _;
 use nix::errno::Errno;
 
 use nicpin::machine::Machine;
@@ -146,19 +147,17 @@ fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<()> {
 /// The tree of what was read through a recording root.
 fn build(root: &Root, record: &Recorded) -> Result<Tree> {
     let mut tree = Tree::default();
-    let mut paths: Vec<(&String, &bool)> = record.paths.iter().collect();
     // Processes are nobody's business.
     let is_process = |path: &str| {
         let below = path.strip_prefix("/proc/");
         below.is_some_and(|below| below.starts_with(|c: char| c.is_ascii_digit()))
     };
-    paths.retain(|(path, _)| {
+    let paths = record.paths.iter().filter(|(path, _)| {
         !is_process(path) && !record.answers.contains_key(*path) && *path != ABOUT
     });
     // Files that were read come first, with their content; then paths that were only looked up.
     let read = |path: &String| record.files.get(path).map(Option::as_ref);
-    paths.sort_by_key(|(path, _)| !matches!(read(path), Some(Some(_))));
-    for (path, opened) in paths {
+    for (path, opened) in paths.sorted_by_key(|(path, _)| !matches!(read(path), Some(Some(_)))) {
         let Some((place, mode)) = walk(root, &mut tree, path, *opened)? else {
             continue;
         };
@@ -210,14 +209,7 @@ fn walk(root: &Root, tree: &mut Tree, path: &str, follow: bool) -> Result<Option
             Some(entry @ Directory(_)) if is_new => add(tree, path, entry)?,
             Some(Link(target)) => {
                 if is_new {
-                    add(
-                        tree,
-                        path,
-                        Link(inside(
-                            path.rsplit_once('/').map_or("", |(above, _)| above),
-                            &target,
-                        )),
-                    )?;
+                    add(tree, path, Link(inside(path, &target)))?;
                 }
                 return Ok((follow || !last).then_some(target));
             }
@@ -236,9 +228,10 @@ fn walk(root: &Root, tree: &mut Tree, path: &str, follow: bool) -> Result<Option
     }
 }
 
-/// A link's target so that it stays inside the tree wherever that is unpacked: relative, and not above the top.
-fn inside(directory: &str, target: &str) -> String {
-    let depth = directory.matches('/').count();
+/// The target of the link at a path so that it stays inside the tree wherever that is unpacked: relative, and not above
+/// the top.
+fn inside(path: &str, target: &str) -> String {
+    let depth = path.matches('/').count() - 1;
     let parts = target.split('/').filter(|part| !["", "."].contains(part));
     let above = parts.clone().take_while(|part| *part == "..").count();
     if !target.starts_with('/') && above <= depth {
@@ -254,18 +247,18 @@ mod tests {
 
     #[test]
     fn links_stay_inside() {
-        for (directory, target, expected) in [
+        for (path, target, expected) in [
             (
-                "/sys/class/net",
+                "/sys/class/net/eth0",
                 "../../devices/card/net/eth0",
                 "../../devices/card/net/eth0",
             ),
-            ("/proc", "self/net", "self/net"),
-            ("/sys/class", "/sys/devices/x", "../../sys/devices/x"),
-            ("", "/sys", "sys"),
-            ("/sys", "../../../etc/passwd", "../etc/passwd"),
+            ("/proc/net", "self/net", "self/net"),
+            ("/sys/class/x", "/sys/devices/x", "../../sys/devices/x"),
+            ("/x", "/sys", "sys"),
+            ("/sys/x", "../../../etc/passwd", "../etc/passwd"),
         ] {
-            assert_eq!(inside(directory, target), expected, "{directory} {target}");
+            assert_eq!(inside(path, target), expected, "{path} {target}");
         }
     }
 }

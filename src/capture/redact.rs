@@ -97,7 +97,7 @@ pub fn redact(
         }
         let hidden = match entry {
             Directory(_) => entry.without_names(),
-            Link(target) => Link(stand_ins.hide(&names.in_path(target))),
+            Link(target) => Link(stand_ins.hide(&names.in_path(target), true)),
             File(file) => {
                 let mut text = file.text.clone();
                 if path == POLICY {
@@ -116,11 +116,7 @@ pub fn redact(
                 }
                 let shown = names.in_text(path, &text);
                 let is_driver = path.starts_with("/nicpin/") && name == "driver";
-                let hidden = if is_driver {
-                    stand_ins.hide_all_but_ips(&shown)
-                } else {
-                    stand_ins.hide(&shown)
-                };
+                let hidden = stand_ins.hide(&shown, !is_driver);
                 if hidden != shown {
                     changes.push(format!(
                         "{path} has addresses in it; the capture has others"
@@ -133,7 +129,7 @@ pub fn redact(
             }
         };
         let renamed = names.in_path(path);
-        let place = stand_ins.hide(&renamed);
+        let place = stand_ins.hide(&renamed, true);
         if place != renamed && above == NET {
             let new = place.rsplit('/').next().unwrap_or_default();
             changes.push(format!(
@@ -263,10 +259,8 @@ impl Names {
 
     /// The text of a file: handlers have the names of their interfaces.
     fn in_text(&self, path: &str, text: &str) -> String {
-        if self.interfaces.is_empty() {
-            return text.to_owned();
-        }
         match path {
+            _ if self.interfaces.is_empty() => text.to_owned(),
             INTERRUPTS => {
                 let line = |line: &str| match line.rsplit_once("  ") {
                     Some((counts, names)) => format!("{counts}  {}", self.in_words(names)),
@@ -275,10 +269,8 @@ impl Names {
                 text.split_inclusive('\n').map(line).collect()
             }
             _ if path.ends_with("/actions") => self.in_words(text),
-            RECORDED => match serde_json::from_str(text) {
-                Ok(found) => self.in_json(found).to_string(),
-                Err(_) => text.to_owned(),
-            },
+            RECORDED => serde_json::from_str(text)
+                .map_or_else(|_| text.to_owned(), |found| self.in_json(found).to_string()),
             _ => text.to_owned(),
         }
     }
@@ -310,11 +302,11 @@ impl Names {
                 .filter(|&end| rest.is_char_boundary(end));
             let named = ends.filter(|_| is_start).find_map(|end| {
                 let is_end = !rest[end..].starts_with(|c: char| c.is_ascii_alphanumeric());
-                Some((end, self.interfaces.get(&rest[..end]).filter(|_| is_end)?))
+                let other = self.interfaces.get(&rest[..end]).filter(|_| is_end)?;
+                Some((end, &**other))
             });
             let length = rest.chars().next().map_or(1, char::len_utf8);
-            let (length, shown) =
-                named.map_or((length, &rest[..length]), |(end, other)| (end, other));
+            let (length, shown) = named.unwrap_or((length, &rest[..length]));
             done.push_str(shown);
             at += length;
         }
@@ -324,21 +316,19 @@ impl Names {
     /// Replaces the host in texts, and not in keys, which may be its name.
     fn in_json(&self, found: Value) -> Value {
         match found {
-            Value::String(text) => self.without_host(&text).into(),
-            Value::Array(all) => all.into_iter().map(|found| self.in_json(found)).collect(),
-            Value::Object(all) => {
-                let all = all.into_iter();
-                all.map(|(key, found)| (key, self.in_json(found))).collect()
+            Value::String(text) => {
+                let hosts = self.host.iter().rev();
+                hosts
+                    .fold(text, |text, host| text.replace(host, "host"))
+                    .into()
             }
+            Value::Array(all) => all.into_iter().map(|found| self.in_json(found)).collect(),
+            Value::Object(all) => all
+                .into_iter()
+                .map(|(key, found)| (key, self.in_json(found)))
+                .collect(),
             other => other,
         }
-    }
-
-    fn without_host(&self, text: &str) -> String {
-        self.host
-            .iter()
-            .rev()
-            .fold(text.to_owned(), |text, host| text.replace(host, "host"))
     }
 }
 
@@ -346,8 +336,9 @@ impl Names {
 /// Handlers keep the name that an interface had, and interfaces in containers are in no other place.
 fn interfaces(tree: &Tree, machine: &Machine) -> BTreeMap<String, String> {
     let listed = tree.file(INTERRUPTS).ok();
-    let listed = listed.and_then(|file| parse(&mut file.text.as_bytes()).ok());
-    let listed = listed.unwrap_or_default();
+    let listed = listed
+        .and_then(|file| parse(&mut file.text.as_bytes()).ok())
+        .unwrap_or_default();
     let handlers = handlers(machine, &listed);
     let named = |(driver, handler): &(Option<&str>, &str)| {
         let named = classify(*driver, handler)?;
@@ -359,8 +350,8 @@ fn interfaces(tree: &Tree, machine: &Machine) -> BTreeMap<String, String> {
     };
     let now = tree.list(NET).unwrap_or_default().into_iter();
     let now = now.sorted_by_key(|name| natural(name));
-    let others: BTreeSet<_> = handlers.iter().filter_map(named).collect();
-    let all = now.chain(others.into_iter().map(|(_, name)| name)).unique();
+    let others = handlers.iter().filter_map(named).sorted();
+    let all = now.chain(others.map(|(_, name)| name)).unique();
     let other = |(number, name): (usize, String)| {
         // A shorter name would not be read as one that its driver has cut.
         let is_cut = |(_, handler): &(_, &str)| handler.starts_with(&name) && may_be_cut(handler);
