@@ -15,7 +15,7 @@ use crate::commands::inputs::{UsageError, usage};
 use crate::commands::output;
 use crate::commands::topics::Part::{Example, Heading, Item, Text, Value};
 use crate::commands::topics::{Page, Part, topics};
-use crate::screen;
+use crate::screen::{self, or};
 use nicpin::report::exit::Exit;
 
 #[derive(Args)]
@@ -152,10 +152,7 @@ fn of_command(command: &Command) -> Result<Page> {
     let word = command.get_name();
     let name = command.get_display_name().unwrap_or(word).to_owned();
     let is_main = word == name;
-    let what = command
-        .get_about()
-        .map(ToString::to_string)
-        .unwrap_or_default();
+    let what = or(command.get_about(), "");
     let help = Texts::of(word);
     let mut parts = vec![Text(format!("{what}."))];
     parts.extend([&help.manual, &help.text].map(|text| Text(text.clone())));
@@ -166,12 +163,8 @@ fn of_command(command: &Command) -> Result<Page> {
             let name = arg
                 .get_value_names()
                 .map_or(arg.get_id().as_str(), |names| &names[0]);
-            let help = arg
-                .get_long_help()
-                .or(arg.get_help())
-                .map(ToString::to_string)
-                .unwrap_or_default();
-            Item(italic(name), format!("{help}."))
+            let help = or(arg.get_long_help().or(arg.get_help()), "");
+            Item(italic(name), help + ".")
         });
     let mut arguments = arguments.peekable();
     if arguments.peek().is_some() {
@@ -207,11 +200,8 @@ fn of_command(command: &Command) -> Result<Page> {
         parts.extend(FILES.map(|(file, what)| Item(roman(file), what.into())));
     }
     let examples = help.examples.lines();
-    let examples = examples.map(|line| line.strip_prefix("  ").unwrap_or(line));
-    parts.extend([
-        Heading("EXAMPLES"),
-        Example(examples.collect_vec().join("\n")),
-    ]);
+    let mut examples = examples.map(|line| line.strip_prefix("  ").unwrap_or(line));
+    parts.extend([Heading("EXAMPLES"), Example(examples.join("\n"))]);
     let (first, rest) = what.split_at(1);
     Ok(Page {
         about: (!is_main).then(|| word.to_owned()),
@@ -288,14 +278,10 @@ fn source(page: &Page, pages: &[Page]) -> String {
         }
         is_after_heading = matches!(part, Heading(_));
     }
-    let all = pages
-        .iter()
-        .map(|page| (page, format!("{}({})", page.name, page.section)));
-    roff.control("SH", ["SEE ALSO"]).text([roman(
-        all.filter(|(other, _)| other.name != page.name)
-            .map(|(_, name)| name)
-            .join(", "),
-    )]);
+    let others = pages.iter().filter(|other| other.name != page.name);
+    let mut others = others.map(|other| format!("{}({})", other.name, other.section));
+    roff.control("SH", ["SEE ALSO"])
+        .text([roman(others.join(", "))]);
     text + &roff.render()
 }
 
