@@ -85,6 +85,8 @@ pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
         started: state::start_of(pid).unwrap_or_default(),
         since: wall(),
         observe: args.observe,
+        // What runs on the machine may decide on exclusive CPUs, because each change leads to a run.
+        avoids_exclusive: !policy.decides_on_exclusive(),
         ..Watcher::default()
     };
     let watching = Loop {
@@ -202,7 +204,6 @@ impl Loop<'_> {
     fn work(mut self) -> Result<Exit> {
         self.happened(Event::of(Start));
         self.state.waits_for = state::blocked(self.root);
-        self.watch_partitions();
         self.show();
         loop {
             self.begin_if_due();
@@ -303,11 +304,6 @@ impl Loop<'_> {
         }
     }
 
-    /// What runs on the machine may decide on exclusive CPUs, because each change leads to a run; also before the first.
-    fn watch_partitions(&mut self) {
-        self.state.avoids_exclusive = !self.policy.policy.decides_on_exclusive();
-    }
-
     fn begin_if_due(&mut self) {
         let now = self.now();
         if self.run.is_some() || now < self.schedule.due() || now < self.look_again {
@@ -322,7 +318,7 @@ impl Loop<'_> {
             return;
         };
         self.refresh_policy();
-        self.watch_partitions();
+        self.state.avoids_exclusive = !self.policy.policy.decides_on_exclusive();
         let programs = self.policy.policy.programs();
         if let Err(error) = self.sources.files.near(self.root, programs) {
             self.warn(&format!(
@@ -390,8 +386,9 @@ impl Loop<'_> {
 
     /// Ends what has ended: the run, and the process that writes metrics.
     fn reap(&mut self) {
-        if let Some(mut metrics) = self.metrics.take_if(Child::has_ended) {
-            self.metrics_ended(metrics.error());
+        let metrics = self.metrics.take_if(Child::has_ended);
+        if let Some(error) = metrics.and_then(|mut metrics| metrics.error()) {
+            self.warn(&format!("--metrics: {error}"));
         }
         if let Some(mut run) = self.run.take_if(|run| run.child.has_ended()) {
             run.shown.milliseconds =

@@ -9,7 +9,7 @@ use clap::Args;
 use thiserror::Error;
 
 use crate::commands::apply::planned;
-use crate::commands::args::General;
+use crate::commands::args::{General, TargetArgs};
 use crate::commands::check::write_metrics;
 use crate::commands::inputs::{Purpose, open_to_write, read_and_plan};
 use crate::commands::watch::WatchArgs;
@@ -17,10 +17,8 @@ use crate::watch::RunReport;
 use crate::watch::state::PAUSE;
 use crate::{screen, start};
 use nicpin::apply::{self, Options, apply_when_safe};
-use nicpin::machine::Machine;
 use nicpin::machine::others::{OtherTool, OtherTools};
 use nicpin::machine::setting::shown;
-use nicpin::plan::Plan;
 use nicpin::read::Wants;
 use nicpin::report::applied::Applied;
 use nicpin::report::difference::Unplannable;
@@ -69,8 +67,7 @@ pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String
             ..RunReport::default()
         }
     } else {
-        let plan = |root: &Root| planned(cli, &target, root);
-        match applied(&open_to_write(cli)?, &run.leave, plan) {
+        match applied(cli, &target, &run.leave) {
             Ok(done) => report(&done, &Unplannable::unknown(&done.plan, target.is_given())),
             Err(error) if error.is::<Paused>() => RunReport {
                 paused: true,
@@ -88,11 +85,7 @@ pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String
 #[error("nicpin restore has paused the watcher until the next nicpin apply")]
 struct Paused;
 
-fn applied(
-    root: &Root,
-    leave: &[String],
-    mut plan: impl FnMut(&Root) -> Result<(Machine, Plan)>,
-) -> Result<Applied> {
+fn applied(cli: &General, target: &TargetArgs, leave: &[String]) -> Result<Applied> {
     let options = Options {
         repeats: true,
         ..Options::default()
@@ -100,7 +93,7 @@ fn applied(
     let plan = |root: &Root| {
         // Under the lock: a restore pauses the watcher before it takes the lock.
         ensure!(!PAUSE.exists(root), Paused);
-        let (machine, mut plan) = plan(root)?;
+        let (machine, mut plan) = planned(cli, target, root)?;
         for (setting, _) in apply::planned(&machine, &plan) {
             if leave.contains(&setting.key()) {
                 let path = setting.path();
@@ -109,7 +102,7 @@ fn applied(
         }
         Ok((machine, plan))
     };
-    apply_when_safe(root, options, plan, start::stop_apply)
+    apply_when_safe(&open_to_write(cli)?, options, plan, start::stop_apply)
 }
 
 fn report(done: &Applied, unknown: &[Unplannable]) -> RunReport {

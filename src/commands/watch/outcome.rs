@@ -82,14 +82,8 @@ impl Loop<'_> {
         if self.args.metrics.is_some() && self.metrics.is_none() {
             match self.child(["--metrics"]) {
                 Ok(child) => self.metrics = Some(child),
-                Err(error) => self.metrics_ended(Some(error.to_string())),
+                Err(error) => self.warn(&format!("--metrics: {error}")),
             }
-        }
-    }
-
-    pub fn metrics_ended(&self, error: Option<String>) {
-        if let Some(error) = error {
-            self.warn(&format!("--metrics: {error}"));
         }
     }
 
@@ -107,10 +101,9 @@ impl Loop<'_> {
             text += "; nicpin apply would change them";
         }
         for why in &report.failures {
-            text += "; ";
-            text += why;
+            text += &format!("; {why}");
         }
-        let interfaces = report
+        let mut interfaces = report
             .written
             .iter()
             .map(|(setting, _)| &setting.interface)
@@ -118,7 +111,7 @@ impl Loop<'_> {
         let fields = [
             ("NICPIN_EVENT", run.event.as_str()),
             ("NICPIN_EVENTS", &run.events.to_string()),
-            ("NICPIN_INTERFACES", &interfaces.clone().join(" ")),
+            ("NICPIN_INTERFACES", &interfaces.join(" ")),
             ("NICPIN_CHANGED", &run.changed.to_string()),
             ("NICPIN_FAILED", &run.failed.to_string()),
             ("NICPIN_MILLISECONDS", &run.milliseconds.to_string()),
@@ -153,14 +146,14 @@ impl Loop<'_> {
             journal::log(self.root, Warning, &text, &fields);
         }
         let wall = seconds_since_1970();
-        let left = self
+        self.state.left_alone = self
             .contended
             .left_alone(now)
             .map(|(setting, until)| LeftAlone {
                 setting: setting.clone(),
                 until: wall + until.saturating_sub(now).as_secs(),
-            });
-        self.state.left_alone = left.collect();
+            })
+            .collect();
     }
 
     /// Watches the planned vectors that are not left unchanged.
