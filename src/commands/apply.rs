@@ -149,8 +149,10 @@ fn apply(
     };
     let (mut guard, mut watched) = (None, None);
     let mut done = apply_when_safe(root, options, plan, || {
-        let start = |seconds| Watcher::start(cli, seconds);
-        guard = args.trial.map(start).transpose()?;
+        guard = args
+            .trial
+            .map(|seconds| Watcher::start(cli, seconds))
+            .transpose()?;
         start::stop_apply()?;
         // What is on trial may yet be restored: then the pause is over when it is confirmed.
         if args.trial.is_none() {
@@ -209,17 +211,18 @@ fn prove(
         Duration::from_secs(seconds).saturating_sub(2 * POLL_INTERVAL)
     });
     let mut proof = Proof::begin(root, done)?;
-    loop {
+    let cut_short = loop {
         let left = time.saturating_sub(start.elapsed());
         let cut_short = !left.is_zero() && start.elapsed() >= end_of_trial && waits(root);
         if left.is_zero() || cut_short {
-            return Ok((proof.finish(root)?, cut_short));
+            break cut_short;
         }
         sleep(POLL_INTERVAL.min(left));
         if proof.look(root)? {
-            return Ok((proof.finish(root)?, false));
+            break false;
         }
-    }
+    };
+    Ok((proof.finish(root)?, cut_short))
 }
 
 /// Limit in bytes of a plan read from standard input; the plan of a large machine has a few MB.

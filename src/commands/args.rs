@@ -11,7 +11,7 @@ use clap::{
 };
 use itertools::Itertools as _;
 
-use crate::screen::when;
+use crate::screen::{when, with};
 use nicpin::plan::binding::MemoryBinding;
 use nicpin::policy::{AVOID_EXCLUSIVE, Entry, SETTINGS, Settings, Value};
 
@@ -127,8 +127,7 @@ impl TargetArgs {
         !self.select.selectors.is_empty()
     }
 
-    /// The same for a command that judges what a running watcher keeps: CPUs that the watcher leaves out because cgroups
-    /// have them alone are left out here, too.
+    /// The same for a run of a watcher, or a report beside one, which may leave out CPUs that cgroups have alone.
     #[must_use]
     pub fn as_watched(&self, avoids_exclusive: bool) -> Self {
         let mut target = self.clone();
@@ -276,10 +275,7 @@ fn help(entry: &Entry) -> String {
         });
         text = format!("{text}: {}", values.join(", "));
     }
-    if !entry.note.is_empty() {
-        text = format!("{text}. {}", entry.note.trim_end_matches('.'));
-    }
-    text
+    text + &with(". ", [entry.note.trim_end_matches('.')])
 }
 
 /// Parses the values of a setting; shells complete the words among them.

@@ -7,13 +7,12 @@ use clap::{Args, ValueEnum};
 
 use self::CheckFormat::{Json, Nagios, Prometheus};
 use crate::commands::args::{FormatArgs, General, TargetArgs};
-use crate::commands::inputs::{Purpose, read_and_plan, running_watcher};
+use crate::commands::inputs::read_and_compare;
 use crate::commands::output;
 use crate::commands::sampling::seconds_since_1970;
 use crate::screen;
 use crate::screen::monitoring::{self, last_success};
 use nicpin::apply;
-use nicpin::read::Wants;
 use nicpin::report::check::{Check, CheckState, PluginStatus, Range, Thresholds};
 use nicpin::report::exit::Exit;
 use nicpin::report::run::Watcher;
@@ -104,9 +103,7 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
 /// The verdict, and the watcher that runs.
 fn checked(cli: &General, target: &TargetArgs) -> Result<(Check, Option<Watcher>)> {
     let root = Root::open(&cli.root)?;
-    let watcher = running_watcher(&root);
-    let target = target.as_watched(watcher.as_ref().is_some_and(|of| of.avoids_exclusive));
-    let (machine, plan) = read_and_plan(Purpose::Compare, cli, &root, &target, Wants::default())?;
+    let (machine, plan, watcher) = read_and_compare(cli, &root, target)?;
     let check = apply::check(&root, &machine, &plan, target.is_given());
     Ok((check, watcher))
 }

@@ -176,11 +176,10 @@ fn bindings(
         };
         Binding::new(machine, &plan, interface, &names, &wish)
     };
-    let near = binding(args.near, Near)?;
-    let far = binding(args.far, Far)?;
+    let sides = [binding(args.near, Near)?, binding(args.far, Far)?];
     let planned = plan.interfaces.iter().filter(|of| names.contains(&of.name));
     Ok((
-        [near, far],
+        sides,
         planned
             .map(MeasuredInterface::planned)
             .chain(virtual_kind.map(|kind| MeasuredInterface::without_device(interface, &kind)))

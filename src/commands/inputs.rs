@@ -46,14 +46,6 @@ pub fn open_to_write(cli: &General) -> Result<Root> {
     Ok(root)
 }
 
-/// The watcher that runs, for a report. That its state cannot be read is said; the rest of the report does not need it.
-pub fn running_watcher(root: &Root) -> Option<Watcher> {
-    state::running(root).unwrap_or_else(|error| {
-        say(&format!("{error:#}"));
-        None
-    })
-}
-
 /// Whether a command writes to the machine, which decides which policy files it trusts.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Purpose {
@@ -224,6 +216,23 @@ pub fn read_and_plan(
         require_interfaces(root, select, &machine)?;
     }
     Ok((machine, plan))
+}
+
+/// The same for a report on whether the machine is as planned, beside the watcher that runs: CPUs that it leaves out
+/// because cgroups have them alone are left out here, too. That its state cannot be read is said; the rest of the report
+/// does not need it.
+pub fn read_and_compare(
+    cli: &General,
+    root: &Root,
+    target: &TargetArgs,
+) -> Result<(Machine, Plan, Option<Watcher>)> {
+    let watcher = state::running(root).unwrap_or_else(|error| {
+        say(&format!("{error:#}"));
+        None
+    });
+    let target = target.as_watched(watcher.as_ref().is_some_and(|of| of.avoids_exclusive));
+    let (machine, plan) = read_and_plan(Purpose::Compare, cli, root, &target, Wants::default())?;
+    Ok((machine, plan, watcher))
 }
 
 /// Refuses an option that this machine cannot meet for any interface. Where it can for others, or where the policy file

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::commands::args::{General, ReportArgs, TargetArgs, seconds};
-use crate::commands::inputs::{Purpose, read_and_plan, running_watcher, usage};
+use crate::commands::inputs::{read_and_compare, usage};
 use crate::commands::output;
 use crate::commands::sampling::Sampler;
 use crate::screen;
@@ -15,7 +15,6 @@ use nicpin::apply::{self, Record, differences, irqbalance};
 use nicpin::machine::sample::CounterSelection;
 use nicpin::machine::wording::selector;
 use nicpin::plan::Note;
-use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::report::status::Status;
 use nicpin::root::Root;
@@ -39,11 +38,8 @@ pub struct StatusArgs {
 
 pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let watcher = running_watcher(&root);
-    let target = &args
-        .target
-        .as_watched(watcher.as_ref().is_some_and(|of| of.avoids_exclusive));
-    let (machine, plan) = read_and_plan(Purpose::Compare, cli, &root, target, Wants::default())?;
+    let target = &args.target;
+    let (machine, plan, watcher) = read_and_compare(cli, &root, target)?;
     let vectors = plan.interfaces.iter().flat_map(|of| &of.vectors);
     let threads = plan.interfaces.iter().flat_map(|of| &of.threads);
     let wanted = CounterSelection {
@@ -82,7 +78,7 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
         .map(|one| &one.note)
         .find(|note| matches!(note, Note::RecordUnreadable { .. }));
     status.notes.extend(of_record.cloned());
-    if !args.target.policy.0.is_empty() {
+    if !target.policy.0.is_empty() {
         status.notes.push(Note::Options);
     }
     let detail = match args.all {

@@ -331,7 +331,6 @@ impl Loop<'_> {
             .flat_map(|(setting, _)| ["--leave", &setting.name]);
         let started = self.child(leave);
         let follows_up = take(&mut self.follows_up);
-        let is_of_old_plan = events.are_of_old_plan();
         let shown = WatcherRun {
             at: wall(),
             event: events.cause(),
@@ -344,19 +343,15 @@ impl Loop<'_> {
                     child,
                     began: now,
                     shown,
-                    is_of_old_plan,
+                    is_of_old_plan: events.are_of_old_plan(),
                     during: Events::default(),
                     follows_up,
                     limit: (now + LONGEST_RUN, SIGTERM),
                 });
             }
             Err(error) => {
-                self.finished(
-                    shown,
-                    Err(format!("the run cannot be started: {error}")),
-                    is_of_old_plan,
-                    false,
-                );
+                let error = format!("the run cannot be started: {error}");
+                self.finished(shown, Err(error), false, false);
             }
         }
     }

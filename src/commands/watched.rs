@@ -125,10 +125,9 @@ fn report(done: &Applied, unknown: &[Unplannable]) -> RunReport {
             vectors.extend(setting.irq().map(|irq| (irq, text)));
         }
         if let Some(result) = result.filter(|of| of.changed()) {
-            let (name, interface) = (setting.key(), result.interface.clone());
             let changed = ChangedSetting {
-                name,
-                interface,
+                name: setting.key(),
+                interface: result.interface.clone(),
                 path,
             };
             written.push((changed, result.value.clone()));
