@@ -147,7 +147,7 @@ pub fn refuse(command: &mut Command, matches: &ArgMatches) -> Result<(), Error> 
         beside.push((option, format!("--{}", option.replace('_', "-"))));
     }
     let exports = given("output") || given("export_json") || given("export_markdown");
-    if ["draw", "compare"].contains(&name) && !exports {
+    if ["capture", "draw", "compare"].contains(&name) && !exports {
         beside.push(("stdout", "standard output".into()));
     }
     for (words, options) in NO_EFFECT {

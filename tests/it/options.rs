@@ -285,6 +285,7 @@ fn options_beside_others_that_make_them_idle_are_refused() {
         ("restore --dry-run --wait 5", "--wait"),
         ("measure --json --all", "--all"),
         ("measure --config x", "--config"),
+        ("capture --force", "--force"),
         ("draw --force", "--force"),
         ("draw --irqbalance stop", "--irqbalance"),
         ("draw --napi-threads keep", "--napi-threads"),
