@@ -217,6 +217,10 @@ fn misspelt(error: anyhow::Error) -> anyhow::Error {
         return error;
     };
     match nearest_command(&Cli::command(), selector) {
+        Some(command) if command == *selector => usage(format!(
+            "`{command}` is a command, which comes before its options and selectors: nicpin {command} ..."
+        ))
+        .into(),
         Some(command) => usage(format!(
             "`{selector}` is neither a command nor an interface; did you mean `nicpin {command}`?"
         ))

@@ -47,6 +47,13 @@ fn other_programs_words_point_to_commands() {
             format!("is neither a command nor an interface; did you mean `nicpin {command}`?");
         machine.fails(args, 64, &[&has]);
     }
+    for args in [&["-a", "plan"], &["nic0", "plan"]] {
+        machine.fails(
+            args,
+            64,
+            &["`plan` is a command, which comes before its options"],
+        );
+    }
     let named = machine.nicpin(&["plan", "--format", "sh", "0000:21:00.0"]);
     assert_eq!((named.code, named.stderr.as_str()), (0, ""));
     assert_eq!(
