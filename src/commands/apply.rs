@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::io::stdin;
 use std::mem::take;
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::commands::args::{General, LockArgs, ReportArgs, TargetArgs};
 use crate::commands::confirm::{self, Watcher, waits};
-use crate::commands::inputs::{Purpose, open_to_write, read_and_plan};
+use crate::commands::inputs::{Purpose, from_top, open_to_write, read_and_plan};
 use crate::commands::output;
 use crate::commands::plan::exit;
 use crate::screen::{self, plan::Detail};
@@ -237,9 +237,7 @@ fn read_stored(path: &Path) -> Result<Plan> {
             .read_to_string(&mut text)
             .with_context(|| name.clone())?;
     } else {
-        // A path from the command line is not below --root.
-        let absolute = absolute(path).with_context(|| name.clone())?;
-        text = Root::open("/".as_ref())?.read(&absolute.to_string_lossy())?;
+        text = Root::open("/".as_ref())?.read(&from_top(path)?)?;
     }
     stored::parse(&text).map_err(|error| anyhow!("{name}: {error}"))
 }

@@ -1,7 +1,7 @@
 //! What commands are given: the root, the policy, and the machine with its plan.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::absolute;
+use std::path::{Path, absolute};
 use std::slice;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -46,6 +46,12 @@ pub fn open_to_write(cli: &General) -> Result<Root> {
     Ok(root)
 }
 
+/// A path from the command line, which is not below --root, from `/` on.
+pub fn from_top(path: &Path) -> Result<String> {
+    let absolute = absolute(path).with_context(|| path.display().to_string())?;
+    Ok(absolute.to_string_lossy().into_owned())
+}
+
 /// Whether a command writes to the machine, which decides which policy files it trusts.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Purpose {
@@ -65,13 +71,9 @@ pub fn read_policy(
     args: &PolicyArgs,
 ) -> Result<(Policy, Option<String>)> {
     let top = Root::open("/".as_ref())?;
-    // A path from the command line is not below --root.
     let (of, name, path) = match &cli.config {
         None => (root, root.outside(CONFIG), CONFIG.into()),
-        Some(path) => {
-            let absolute = absolute(path).with_context(|| path.display().to_string())?;
-            (&top, path.clone(), absolute.to_string_lossy().into_owned())
-        }
+        Some(path) => (&top, path.clone(), from_top(path)?),
     };
     let text = match purpose {
         // As a file without a line.

@@ -7,8 +7,7 @@ use std::ffi::OsString;
 use std::io;
 use std::mem::{replace, take};
 use std::os::fd::BorrowedFd;
-use std::path::{PathBuf, absolute};
-use std::process;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -16,9 +15,10 @@ use clap::Args;
 use nix::sys::signal::Signal;
 use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGUSR1};
 use nix::time::{ClockId, clock_gettime};
+use nix::unistd::getpid;
 
 use crate::commands::args::{General, TargetArgs};
-use crate::commands::inputs::{CONFIG, Purpose, open_to_write, read_policy};
+use crate::commands::inputs::{CONFIG, Purpose, from_top, open_to_write, read_policy};
 use crate::commands::journal::Priority::{Info, Notice, Warning};
 use crate::commands::journal::{self, Manager};
 use crate::commands::sampling::seconds_since_1970 as wall;
@@ -73,13 +73,10 @@ pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
         Err(error) => return Err(error),
     };
     let path = cli.config.clone().unwrap_or_else(|| root.outside(CONFIG));
-    let path = absolute(&path)
-        .with_context(|| path.display().to_string())?
-        .to_string_lossy()
-        .into_owned();
+    let path = from_top(&path)?;
     let (policy, text) = valid_policy(cli, args, &root)?;
     let sources = Sources::open(&root, &path).context("cannot wait for events")?;
-    let pid = i32::try_from(process::id()).unwrap_or_default();
+    let pid = getpid().as_raw();
     let state = Watcher {
         pid,
         started: state::start_of(pid).unwrap_or_default(),
