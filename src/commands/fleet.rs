@@ -58,16 +58,19 @@ fn read(cli: &General, args: &FleetArgs) -> Tally {
     // A worker that is done finds the next input waiting, and no more than that is in memory.
     let (give, take) = mpsc::sync_channel::<Input>(workers);
     let take = Mutex::new(take);
+    let next = || {
+        take.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .recv()
+            .ok()
+    };
     thread::scope(|scope| {
         let work = || {
             let mut tally = Tally::default();
-            loop {
-                let next = take.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                match next {
-                    Ok(input) => add(cli, input, &mut tally),
-                    Err(mpsc::RecvError) => return tally,
-                }
+            while let Some(input) = next() {
+                add(cli, input, &mut tally);
             }
+            tally
         };
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         let printed = inputs(&args.files, &mut |input| {
@@ -77,10 +80,7 @@ fn read(cli: &General, args: &FleetArgs) -> Tally {
         drop(give);
         let mut all = Tally::default();
         for worker in workers {
-            match worker.join() {
-                Ok(tally) => all.merge(tally),
-                Err(panic) => resume_unwind(panic),
-            }
+            all.merge(worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }
         all.fail_unread(printed);
         all
