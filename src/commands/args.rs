@@ -127,7 +127,7 @@ impl TargetArgs {
         !self.select.selectors.is_empty()
     }
 
-    /// The same for a run of a watcher, or a report beside one, which may leave out CPUs that cgroups have alone.
+    /// The same for a run of a watcher, or a report beside one, which may leave out CPUs of exclusive cpuset partitions.
     #[must_use]
     pub fn as_watched(&self, avoids_exclusive: bool) -> Self {
         let mut target = self.clone();

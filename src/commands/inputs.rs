@@ -220,9 +220,9 @@ pub fn read_and_plan(
     Ok((machine, plan))
 }
 
-/// The same for a report on whether the machine is as planned, beside the watcher that runs: CPUs that it leaves out
-/// because cgroups have them alone are left out here, too. That its state cannot be read is said; the rest of the report
-/// does not need it.
+/// The same for a report on whether the machine is as planned, beside the watcher that runs: CPUs of exclusive cpuset
+/// partitions that it leaves out are left out here, too. That its state cannot be read is said; the rest of the report does
+/// not need it.
 pub fn read_and_compare(
     cli: &General,
     root: &Root,
