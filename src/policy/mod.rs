@@ -266,22 +266,31 @@ impl Settings {
     /// A setting given here that has no effect where `all` holds, and what takes its effect, with its value.
     pub(crate) fn without_effect(&self, all: &Self) -> Option<(&'static str, String)> {
         let given = [
+            (PACK_L3.key, self.get(&PACK_L3) == Some(true)),
             (SCOPE.key, self.get(&SCOPE).is_some()),
             (NEAR.key, self.get(&NEAR).flatten().is_some()),
             (IRQ_CORES.key, self.get(&IRQ_CORES).flatten().is_some()),
             (ONE_PER_L3.key, self.get(&ONE_PER_L3) == Some(true)),
             (WIDEN.key, self.get(&WIDEN) == Some(true)),
         ];
-        let (without, beside) = match (all.get(&GROUP).flatten(), all.get(&SCOPE)) {
-            (Some(Group::Cpus(cpus)), _) => (&given[..], format!("group {cpus}")),
-            (_, Some(Scope::Cpus(cpus))) => (&given[1..], format!("scope {cpus}")),
-            (_, Some(Scope::Nodes(nodes))) => (&given[4..], format!("scope node:{nodes}")),
-            (_, Some(Scope::All)) => (&given[4..], "scope all".to_owned()),
-            (_, Some(Scope::Remote)) => (&given[4..], "scope remote".to_owned()),
-            (_, None | Some(Scope::Local | Scope::Hint)) => return None,
+        let group = match all.get(&GROUP).flatten() {
+            Some(Group::Cpus(cpus)) => Some((&given[..], format!("group {cpus}"))),
+            _ => None,
         };
-        let (key, _) = without.iter().find(|(_, given)| *given)?;
-        Some((key, beside))
+        let scope = match all.get(&SCOPE) {
+            Some(Scope::Cpus(cpus)) => Some((&given[2..], format!("scope {cpus}"))),
+            Some(Scope::Nodes(nodes)) => Some((&given[5..], format!("scope node:{nodes}"))),
+            Some(Scope::All) => Some((&given[5..], "scope all".to_owned())),
+            Some(Scope::Remote) => Some((&given[5..], "scope remote".to_owned())),
+            None | Some(Scope::Local | Scope::Hint) => None,
+        };
+        let per_l3 = all.get(&ONE_PER_L3) == Some(true);
+        let per_l3 = per_l3.then(|| (&given[..1], "per l3".to_owned()));
+        let mut beside = [group, scope, per_l3].into_iter().flatten();
+        beside.find_map(|(without, beside)| {
+            let (key, _) = without.iter().find(|(_, given)| *given)?;
+            Some((*key, beside))
+        })
     }
 
     /// Whether nothing is given here.

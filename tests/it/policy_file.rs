@@ -139,6 +139,10 @@ fn settings_without_effect_beside_others() {
             &["--scope", "all", "--widen", "package"],
             "--widen has no effect beside --scope all; fix: leave one",
         ),
+        (
+            &["--per", "l3", "--l3", "pack"],
+            "--l3 has no effect beside --per l3; fix: leave one",
+        ),
     ] {
         machine.fails(&[&["plan"], args].concat(), 64, &[has]);
     }
@@ -158,6 +162,10 @@ fn settings_without_effect_beside_others() {
         (
             "[[rule]]\nmatch = {}\nset = {}\n[[rule]]\nmatch = {}\nset = { group = '4-7', scope = 'all' }\n",
             "in rule 2, scope has no effect beside group 4-7;",
+        ),
+        (
+            "[defaults]\ngroup = '4-7'\nl3 = 'pack'\n",
+            "in [defaults], l3 has no effect beside group 4-7;",
         ),
     ] {
         machine.write("/policy.toml", text);
