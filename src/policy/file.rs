@@ -88,7 +88,8 @@ fn rule(item: &Item<'_>) -> Result<Rule, Wrong> {
 /// The conditions of a rule, and their text.
 fn conditions(item: &Item<'_>) -> Result<(Vec<Condition>, String), Wrong> {
     let (mut conditions, mut texts) = (Vec::new(), Vec::new());
-    for (key, item) in entries(item)? {
+    // In the order of their keys, whatever that of the file.
+    for (key, item) in table(item)? {
         let (number, text) = (integer(item), item.get_ref().as_str());
         let pattern = || {
             let text = string(item)?;
@@ -229,11 +230,13 @@ fn at<T>(place: &Spanned<T>, message: impl Into<String>) -> Wrong {
 }
 
 /// The entries of a table.
-fn entries<'d, 't>(item: &'d Item<'t>) -> Result<Vec<(&'d Key<'t>, &'d Item<'t>)>, Wrong> {
+fn table<'d, 't>(item: &'d Item<'t>) -> Result<&'d DeTable<'t>, Wrong> {
     let table = item.get_ref().as_table();
-    table
-        .map(in_order)
-        .ok_or_else(|| at(item, "expected a table"))
+    table.ok_or_else(|| at(item, "expected a table"))
+}
+
+fn entries<'d, 't>(item: &'d Item<'t>) -> Result<Vec<(&'d Key<'t>, &'d Item<'t>)>, Wrong> {
+    table(item).map(in_order)
 }
 
 /// The entries in the order of the file, so that the first error is reported.
@@ -272,5 +275,7 @@ mod tests {
             .unwrap();
         assert_eq!(bare, "[defaults]\nexclude = \"0-1\"\n");
         assert_eq!(without_comments("exclude = \n"), None);
+        let rule = "[[rule]]\nmatch = { name = 'a', driver = 'b' }\nset.skip = true # why\n";
+        assert!(without_comments(rule).is_some());
     }
 }
