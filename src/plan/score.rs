@@ -43,7 +43,7 @@ pub(crate) fn score(
 ) -> Score {
     let is_planned: IsPlanned<'_> = &|_, _, _| planned;
     let state = State::new(machine, locations, interfaces, is_planned);
-    state.standing(&state.spots(false), interfaces, None).score
+    state.standing(&state.spots(), interfaces, None).score
 }
 
 /// The standing of each interface of a plan. Settings for which `is_planned` holds count as planned, others as they are;
@@ -55,7 +55,7 @@ pub(crate) fn standings(
 ) -> Vec<Standing> {
     let locations = &Locations::new(&machine.topology);
     let state = State::new(machine, locations, interfaces, is_planned);
-    let spots = state.spots(true);
+    let spots = state.spots();
     interfaces
         .iter()
         .map(|planned| state.standing(&spots, slice::from_ref(planned), Some(&planned.name)))
@@ -110,8 +110,8 @@ impl<'a> State<'a> {
         (cpus, counted.or(cpus.first()))
     }
 
-    /// The queues in use of the plan's interfaces, and of the `others` as they are, by core.
-    fn spots(&self, others: bool) -> Spots<'a> {
+    /// The queues in use of the plan's interfaces, and of others as they are, by core.
+    fn spots(&self) -> Spots<'a> {
         let mut spots = Spots::new();
         for (read, weight) in self.machine.interfaces.iter().zip(weights(self.machine)) {
             let planned = self.interfaces.iter().find(|one| one.name == read.name);
@@ -122,7 +122,7 @@ impl<'a> State<'a> {
                 .map(|vector| (vector.queue, self.place(vector).1));
             let unplanned = read
                 .queue_vectors()
-                .filter(|vector| others && planned.is_none() && !read.is_idle(vector))
+                .filter(|vector| planned.is_none() && !read.is_idle(vector))
                 .map(|of| (of.queue, of.effective_cpus().first()));
             // A queue's receive and transmit vectors on one CPU count once.
             let queues: BTreeSet<_> = active.chain(unplanned).collect();
