@@ -10,6 +10,7 @@ mod watch;
 
 use std::env::args_os;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use commands::{Cli, command_line, completions, output};
@@ -41,9 +42,13 @@ fn program() -> ExitCode {
             return Exit::Usage.into();
         }
         Err(help) => {
-            // A closed pipe is no error.
-            let _ = help.print();
-            return Exit::Planned.into();
+            return match help.print() {
+                Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                    output::say(&format!("standard output: {}", errno_words(&error)));
+                    Exit::Failed.into()
+                }
+                _ => Exit::Planned.into(),
+            };
         }
     };
     let mut out = String::new();

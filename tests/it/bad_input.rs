@@ -516,6 +516,23 @@ fn a_closed_pipe_is_not_an_error() {
     );
 }
 
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    for args in ["--help", "--version", "help plan", "plan --help"] {
+        let full = std::fs::File::create("/dev/full").unwrap();
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_nicpin"))
+            .args(args.split(' '))
+            .stdout(full)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.code() == Some(1) && said.starts_with("nicpin: standard output: "),
+            "{args}: {said}"
+        );
+    }
+}
+
 /// openat2(2) with `RESOLVE_IN_ROOT` fails with EAGAIN if anything is renamed while it resolves `..` in a link.
 #[test]
 fn renames_elsewhere_do_not_disturb_reading_a_tree() {
