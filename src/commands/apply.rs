@@ -100,6 +100,13 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
             } else {
                 Detail::Runs
             };
+            for Change {
+                interface, text, ..
+            } in changes
+            {
+                let on = screen::machine_or(&interface);
+                output::say(&format!("differs from the plan: {on}: {text}"));
+            }
             let table = |plan: &Plan| screen::plan::plan(plan, detail, false, &cli.apply);
             *out += &output::report(args.report, &plan, table)?;
             return Ok(exit(&plan, args.target.is_given(), args.detailed_exitcode));

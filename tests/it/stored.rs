@@ -206,6 +206,9 @@ fn queues_vectors_and_cpus_that_have_changed() {
     refused(&machine, &stored, "machine: CPUs were online: 0-7, now 0-6");
     refused(&machine, &stored, "nic1: planned CPUs are not online: 7");
     // The other parts fit.
+    let dry = stored.apply(&machine, &["--force", "--dry-run"]);
+    let gone = "nic1: planned CPUs are not online: 7";
+    assert!(dry.code == 0 && dry.stderr.contains(gone), "{}", dry.stderr);
     let run = stored.apply(&machine, &["--force"]);
     assert_eq!(run.code, 1, "{}", run.stdout);
     assert!(
