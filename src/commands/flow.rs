@@ -93,8 +93,10 @@ fn asked(args: &FlowArgs) -> Result<Vec<Option<Flow>>> {
         let read = stdin().take(MOST + 1).read_to_string(&mut text);
         let read = read.context("standard input")? as u64;
         ensure!(read <= MOST, "standard input: more than {} MiB", MOST >> 20);
-        return Ok(connections(&text)
-            .map_err(|(line, error)| usage(format!("standard input, line {line}: {error}")))?);
+        let found = connections(&text)
+            .map_err(|(line, error)| usage(format!("standard input, line {line}: {error}")))?;
+        ensure!(!found.is_empty(), "standard input: has no connection");
+        return Ok(found);
     }
     let missing = "DST is missing: the address and port of this machine that it goes to";
     let destination = args.destination.as_ref().ok_or_else(|| usage(missing))?;
