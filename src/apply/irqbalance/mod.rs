@@ -261,7 +261,8 @@ fn stop(root: &Root) -> Result<Done, Failure> {
         return Err(Failure::of_copy());
     }
     let mut record = IrqbalanceRecord::load(root)?;
-    record.stopped = true;
+    // An irqbalance that its unit has not started is not one to start again.
+    record.stopped |= systemctl(root, "is-active").is_ok();
     record.save(root)?;
     systemctl(root, "stop")?;
     match running(root)? {

@@ -147,6 +147,7 @@ cat > /usr/bin/systemctl <<'END'
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin
 echo "$@" >> /tmp/systemctl.log
 case $1 in
+  is-active) [ ! -e /tmp/inactive ];;
   stop) kill "$(pidof irqbalance)"; while pidof irqbalance; do usleep 50000; done;;
   start) setsid irqbalance --foreground --interval=1 </dev/null >/dev/null 2>&1 &;;
 esac
@@ -162,10 +163,13 @@ expect 0 nicpin restore
 contains "what restore says after stop" "irqbalance  started again" "$OUT"
 runs() { pidof irqbalance >/dev/null; }
 holds "irqbalance after restore" poll 5 runs
-equal "the calls of systemctl" "stop irqbalance.service start --no-block irqbalance.service" "$(tr '\n' ' ' < /tmp/systemctl.log | sed 's/ $//')"
+equal "the calls of systemctl" "is-active irqbalance.service stop irqbalance.service start --no-block irqbalance.service" "$(tr '\n' ' ' < /tmp/systemctl.log | sed 's/ $//')"
 holds "no other systemctl was run" [ ! -e /tmp/wrong ]
 expect 0 nicpin restore
 contains "a second restore" "nothing to restore" "$OUT"
-kill "$(pidof irqbalance)"
+touch /tmp/inactive
+expect 0 nicpin apply --irqbalance stop
+expect 0 nicpin restore
+equal "an irqbalance that its unit had not started, after restore" "" "$(pidof irqbalance)"
 disconnect
 finish
