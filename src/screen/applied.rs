@@ -103,7 +103,7 @@ pub fn applied(applied: &Applied, all: bool) -> Page {
         _ => {}
     }
     if let Some(left) = applied.left {
-        let confirm = "nicpin\u{a0}confirm (or Enter on this terminal)";
+        let confirm = "nicpin\u{a0}confirm (or Enter, on a terminal)";
         page.text(format!(
             "Trial: restored in {left} s unless confirmed: {confirm}"
         ));

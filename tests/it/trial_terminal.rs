@@ -70,7 +70,7 @@ fn enter_on_the_terminal_keeps_it() {
     let machine = Copy::of("two-node");
     let (child, master, said) = on_terminal(&machine, "3600");
     assert!(
-        said.contains("unless confirmed: nicpin confirm (or Enter on this terminal)"),
+        said.contains("unless confirmed: nicpin confirm (or Enter, on a terminal)"),
         "{said}"
     );
     File::from(master).write_all(b"\n").unwrap();
