@@ -94,10 +94,10 @@ impl Binding {
                 (cpus.clone(), "as requested".to_owned())
             }
             Some(cpus) => {
-                let (online, missing) = (&topology.online, cpus.difference(&topology.online));
                 return Err(BindingError(format!(
-                    "not online: {}; online CPUs are {online}",
-                    cpu_list(&missing)
+                    "not online: {}; online CPUs are {}",
+                    cpu_list(&cpus.difference(&topology.online)),
+                    topology.online
                 )));
             }
         };
@@ -126,17 +126,16 @@ impl Binding {
 type NodeCpus = Result<(NodeSet, CpuSet), BindingError>;
 
 fn named(topology: &Topology, node: u32) -> NodeCpus {
-    let found = topology.nodes.get(&node);
-    let what = match found {
+    let what = match topology.nodes.get(&node) {
         Some(found) if !found.cpus.is_empty() => {
             return Ok((NodeSet::single(node), found.cpus.clone()));
         }
         Some(_) => "has no online CPU",
         None => "does not exist",
     };
-    let with_cpus = with_cpus(topology);
     Err(BindingError(format!(
-        "node {node} {what}; nodes with CPUs: {with_cpus}"
+        "node {node} {what}; nodes with CPUs: {}",
+        nodes_with(topology, &topology.online)
     )))
 }
 
@@ -167,10 +166,10 @@ fn near(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> 
             "`{selector}` stands for interfaces on different nodes ({found}); fix: name one of them, or a node with --node"
         )));
     };
-    let local = device(interface).and_then(|device| device.local_cpus.as_ref());
-    let cpus = local.map(|local| local.intersection(&topology.online));
     // When the node is unknown, `local_cpulist` holds all CPUs.
-    let cpus = cpus
+    let cpus = device(interface)
+        .and_then(|device| device.local_cpus.as_ref())
+        .map(|local| local.intersection(&topology.online))
         .filter(|cpus| !cpus.is_empty() && *cpus != topology.online)
         .ok_or_else(|| {
             BindingError(format!(
@@ -178,11 +177,7 @@ fn near(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> 
                 interface.name
             ))
         })?;
-    let holds = topology
-        .nodes
-        .iter()
-        .filter(|(_, node)| node.cpus.intersects(&cpus));
-    Ok((holds.map(|(&id, _)| id).collect(), cpus))
+    Ok((nodes_with(topology, &cpus), cpus))
 }
 
 /// The node that is farthest from these interfaces.
@@ -196,7 +191,7 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
         .filter(|node| topology.nodes.contains_key(node))
         .or(near.first())
         .unwrap_or_default();
-    let farthest = with_cpus(topology)
+    let farthest = nodes_with(topology, &topology.online)
         .difference(&near)
         .iter()
         .max_by_key(|&node| (topology.distance(from, node), Reverse(node)));
@@ -208,11 +203,12 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
     }
 }
 
-fn with_cpus(topology: &Topology) -> NodeSet {
+/// The nodes that have some of these CPUs.
+fn nodes_with(topology: &Topology, cpus: &CpuSet) -> NodeSet {
     topology
         .nodes
         .iter()
-        .filter(|(_, node)| !node.cpus.is_empty())
+        .filter(|(_, node)| node.cpus.intersects(cpus))
         .map(|(&id, _)| id)
         .collect()
 }
