@@ -5,7 +5,7 @@ use itertools::Itertools as _;
 use siphasher::sip::SipHasher13;
 
 use crate::cpuset::CpuSet;
-use crate::machine::{Interface, Machine, Role};
+use crate::machine::{Machine, Role};
 use crate::plan::data::{HostSummary, PlannedInterface};
 
 /// The hash of the planned targets, without what differs between boots: IRQ numbers, current settings, link states and
@@ -81,8 +81,10 @@ pub(crate) fn class(machine: &Machine) -> String {
             .sets([&node.cpus])
             .numbers(distances.flat_map(|(&to, &distance)| [to, distance]));
     }
+    let interfaces = machine.interfaces.iter();
+    let physical = interfaces.filter(|interface| interface.device.parent.is_none());
     // Of an interface: texts, nodes, and the numbers of its queues and of its vectors of each role.
-    let of_interface = |interface: &Interface| {
+    let keys = physical.map(|interface| {
         let vectors = |role| interface.vectors.iter().filter(|v| v.role == role).count();
         let counts = [
             interface.rx_queues.len(),
@@ -94,17 +96,13 @@ pub(crate) fn class(machine: &Machine) -> String {
         ];
         (
             [&interface.device.pci_id, &interface.driver]
-                .map(|text| text.clone().unwrap_or_else(|| "-".to_owned())),
+                .map(|text| text.as_deref().unwrap_or("-")),
             machine.nodes_of(interface).iter().collect::<Vec<u32>>(),
             counts.map(|count| u32::try_from(count).unwrap_or(u32::MAX)),
         )
-    };
-    let physical = machine
-        .interfaces
-        .iter()
-        .filter(|interface| interface.device.parent.is_none());
-    for ([pci_id, driver], nodes, counts) in physical.map(of_interface).sorted() {
-        hash.text("interface").text(&pci_id).text(&driver);
+    });
+    for ([pci_id, driver], nodes, counts) in keys.sorted() {
+        hash.text("interface").text(pci_id).text(driver);
         hash.numbers(nodes).numbers(counts);
     }
     hash.finish()
