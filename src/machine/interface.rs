@@ -179,6 +179,18 @@ impl Interface {
         self.vectors.iter().filter(|vector| vector.role.is_queue())
     }
 
+    /// Those of queues in use.
+    pub(crate) fn active_vectors(&self) -> impl Iterator<Item = &Vector> {
+        self.queue_vectors().filter(|vector| !self.is_idle(vector))
+    }
+
+    /// How many of its queues are in use and have a vector.
+    pub(crate) fn active_queues(&self) -> usize {
+        self.active_vectors()
+            .unique_by(|vector| vector.queue)
+            .count()
+    }
+
     /// The NAPI instances that netlink reports.
     pub(crate) fn napis(&self) -> impl Iterator<Item = &Napi> {
         self.netdev.iter().flat_map(|answer| &answer.napis)

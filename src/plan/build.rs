@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
-use crate::machine::{Machine, NodeSource, Role, Selection, Vector};
+use crate::machine::{Machine, NodeSource, Role, Selection, Topology, Vector};
 use crate::plan::candidates::exclusive;
 use crate::plan::data::{
     DecidedBy, HostSummary, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA,
@@ -26,8 +26,8 @@ struct Context<'a> {
     threads: Threads,
     /// By the order of interfaces.
     rps: BTreeMap<usize, Rps>,
-    /// The CPUs of cores on which nothing of the network lands: no queue, RDMA vector, polling thread or RPS work.
-    worker_cores: CpuSet,
+    /// The CPUs of cores on which something of the network lands: a queue, RDMA vector, polling thread or RPS work.
+    network_cpus: CpuSet,
     /// Receive queues over which a flow table is sized.
     flow_queues: usize,
 }
@@ -41,17 +41,19 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let polling = works.iter().flat_map(Work::polling_cpus).collect();
     let loaded = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus));
     let loaded = loaded.union(&rdma).union(&polling);
-    let (threads, rps) = (Threads::new(&works, &loaded), rps::rps(&works, &loaded));
+    let (threads, rps) = (
+        Threads::new(&works, &loaded),
+        rps::rps(locations, &works, &loaded),
+    );
     let taken = works.iter().map(|work| rps[&work.order].work_of(work));
     let taken = CpuSet::union_of(taken).union(&loaded).union(&threads.cpus);
     let topology = &machine.topology;
-    let network_cpus = topology.whole_cores(&taken);
     let queues = rps::with_flows(&works).map(|work| work.interface.rx_queues.len());
     let context = Context {
         selection,
         threads,
         rps,
-        worker_cores: topology.online.difference(&network_cpus),
+        network_cpus: topology.whole_cores(&taken),
         flow_queues: queues.sum(),
     };
     let chosen = |work: &&Work<'_>| selection.names.contains(&work.interface.name);
@@ -63,19 +65,19 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let entries = entries.map(|entries| (entries, "one flow table for all interfaces"));
     let wanted = interfaces.iter().flat_map(PlannedInterface::wanted);
     let (writes, unchanged) = writes(machine, wanted, entries);
-    let summary = summary(machine);
+    let host = summary(topology);
     let mut plan = Plan {
         schema: SCHEMA.to_owned(),
-        hash: hash(&summary, &interfaces),
+        hash: hash(&host, &interfaces),
         class: class(machine),
         score: score::score(machine, locations, &interfaces, true),
         score_now: score::score(machine, locations, &interfaces, false),
-        host: summary,
+        host,
         channels: chosen.filter_map(device::channels).collect(),
         interfaces,
         writes,
         unchanged,
-        network_cpus,
+        network_cpus: context.network_cpus,
         irqbalance: None,
         notes: notes::of_machine(machine, policy, selection),
     };
@@ -84,16 +86,15 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
 }
 
 /// CPUs and nodes of the machine.
-pub(crate) fn summary(machine: &Machine) -> HostSummary {
+pub(crate) fn summary(topology: &Topology) -> HostSummary {
     HostSummary {
         name: None,
-        cores: machine.topology.cores.len(),
-        online: machine.topology.online.clone(),
-        possible: machine.topology.possible,
-        isolated: machine.topology.isolated.clone(),
-        nohz_full: machine.topology.nohz_full.clone(),
-        nodes: machine
-            .topology
+        cores: topology.cores.len(),
+        online: topology.online.clone(),
+        possible: topology.possible,
+        isolated: topology.isolated.clone(),
+        nohz_full: topology.nohz_full.clone(),
+        nodes: topology
             .nodes
             .iter()
             .map(|(&node, facts)| NodeSummary {
@@ -122,7 +123,7 @@ impl Context<'_> {
         let exclusive = exclusive(topology, &work.choice);
         let free = candidates
             .near
-            .intersection(&self.worker_cores)
+            .difference(&self.network_cpus)
             .difference(&exclusive);
         let plain = free.difference(&topology.isolated_or_nohz());
         let via = self.selection.via.get(&interface.name);
@@ -159,14 +160,11 @@ impl Context<'_> {
 }
 
 fn unused_node(work: &Work<'_>) -> Option<u32> {
-    let own = work
-        .interface
-        .device
-        .node
-        .filter(|_| work.candidates.source == NodeSource::Nearest);
-    let node = |own: &u32| work.machine.topology.nodes.get(own);
-    let has_cpus = |own: &u32| node(own).is_some_and(|node| !node.cpus.is_empty());
-    own.filter(|own| work.candidates.tied || has_cpus(own))
+    let (topology, candidates) = (&work.machine.topology, &work.candidates);
+    let has_cpus = |own| !topology.cpus_of([own]).is_empty();
+    work.interface.device.node.filter(|&own| {
+        candidates.source == NodeSource::Nearest && (candidates.tied || has_cpus(own))
+    })
 }
 
 fn vector(work: &Work<'_>, vector: &Vector) -> PlannedVector {
@@ -227,8 +225,10 @@ fn placed(work: &Work<'_>, vector: &Vector, cpus: &CpuSet) -> String {
     let (machine, candidates) = (work.machine, &work.candidates);
     let topology = &machine.topology;
     let placement = work.placement(vector);
-    let on = || cpus.first().and_then(|cpu| topology.node_of(cpu));
-    let on_node = || on().unwrap_or_default();
+    let on_node = || {
+        let node = cpus.first().and_then(|cpu| topology.node_of(cpu));
+        format!("node {}", node.unwrap_or_default())
+    };
     let is_hinted = placement.is_some_and(|taken| taken.decided_by == Some(DecidedBy::Hint));
     let is_away = !candidates.tiers.is_empty() && !cpus.is_subset(&candidates.near);
     let (scope, own, source) = (work.choice.get(&SCOPE), candidates.node, candidates.source);
@@ -249,24 +249,17 @@ fn placed(work: &Work<'_>, vector: &Vector, cpus: &CpuSet) -> String {
         _ if candidates.named => "among the CPUs that the policy names".to_owned(),
         (Scope::All, ..) => "any node, by the policy".to_owned(),
         (Scope::Remote, ..) => "another node, by the policy".to_owned(),
-        (Scope::Nodes(_), ..) => format!("node {}, by the policy", on_node()),
+        (Scope::Nodes(_), ..) => on_node() + ", by the policy",
         (_, Some(node), ..) => {
-            let is_there = topology
-                .nodes
-                .get(&node)
-                .is_some_and(|node| cpus.is_subset(&node.cpus));
+            let is_there = cpus.is_subset(&topology.cpus_of([node]));
             let near = if is_there { "" } else { "nearest to " };
             format!("{near}node {node}, where the IRQ's device is")
         }
         (.., Some(node), _) if is_away => {
-            let other = on().map_or("another node".to_owned(), |other| format!("node {other}"));
-            format!("{other} of the same package: no core of node {node} has fewer queues")
+            on_node() + &format!(" of the same package: no core of node {node} has fewer queues")
         }
         (.., Some(_), NodeSource::Nearest) if candidates.tied => {
-            format!(
-                "node {}, one of the nearest to the device's node",
-                on_node()
-            )
+            on_node() + ", one of the nearest to the device's node"
         }
         (.., Some(node), NodeSource::Nearest) => {
             format!("node {node}, nearest to the device's node")

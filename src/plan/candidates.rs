@@ -37,19 +37,14 @@ pub(crate) struct Candidates {
     pub(crate) notes: Vec<Note>,
 }
 
-/// The candidate CPUs of an interface under a policy. `queues`: the number of active queues.
-pub(crate) fn candidates(
-    machine: &Machine,
-    interface: &Interface,
-    choice: &Choice,
-    queues: usize,
-) -> Candidates {
+/// The candidate CPUs of an interface under a policy.
+pub(crate) fn candidates(machine: &Machine, interface: &Interface, choice: &Choice) -> Candidates {
     let topology = &machine.topology;
     let mut notes = Vec::new();
     let usable = usable(topology, choice, &mut notes);
-    let home = topology.home(&interface.device, &usable);
+    let mut home = topology.home(&interface.device, &usable);
     of_home(topology, interface, &home, &mut notes);
-    let (mut node, mut source) = (home.nodes.first(), home.source);
+    let mut source = home.source;
     let (mut tiers, mut near_to) = (Vec::new(), None);
     let named = explicit(topology, choice, &mut notes);
     let is_named = named.is_some();
@@ -57,14 +52,14 @@ pub(crate) fn candidates(
         let on = topology
             .nodes
             .iter()
-            .find(|(_, of)| node.is_none() && cpus.is_subset(&of.cpus));
-        if let Some((&named, _)) = on {
-            (node, source) = (Some(named), NodeSource::Policy);
+            .find(|(_, of)| home.nodes.is_empty() && cpus.is_subset(&of.cpus));
+        if let Some((&node, _)) = on {
+            (home.nodes, source) = (NodeSet::single(node), NodeSource::Policy);
             notes.retain(|note| !matches!(note, Note::NodeUnknown { .. }));
         }
         cpus
     } else {
-        tiers = scoped(topology, choice, &home, &usable, queues, &mut notes);
+        tiers = scoped(topology, choice, &home, &usable, interface, &mut notes);
         let mut cpus = CpuSet::union_of(&tiers);
         if let Some(wanted) = choice.get(&NEAR) {
             (cpus, near_to) = near_program(machine, wanted, cpus, &mut notes);
@@ -80,18 +75,16 @@ pub(crate) fn candidates(
     for tier in &mut tiers {
         *tier = tier.intersection(&cpus);
     }
-    let local = interface.device.local_cpus.as_ref();
-    let near = match (node, local) {
-        (_, Some(local)) if home.source == NodeSource::LocalCpulist => {
+    let near = match &interface.device.local_cpus {
+        Some(local) if home.source == NodeSource::LocalCpulist => {
             local.intersection(&topology.online)
         }
-        (Some(node), _) if home.nodes.is_empty() => topology.cpus_of([node]),
-        (Some(_), _) => topology.cpus_of(home.nodes.iter()),
-        (None, _) => topology.online.clone(),
+        _ if home.nodes.is_empty() => topology.online.clone(),
+        _ => topology.cpus_of(home.nodes.iter()),
     };
     Candidates {
         left_out: left_out(topology, choice, &near, near_to.is_some(), &cpus),
-        node,
+        node: home.nodes.first(),
         source,
         tied: home.nodes.len() > 1,
         cpus,
@@ -136,10 +129,10 @@ fn near_program(
         let domains = topology.l3_domains.iter();
         there = CpuSet::union_of(domains.filter(|l3| l3.intersects(&own))).intersection(&cpus);
     }
-    let mut left = [topology.whole_cores(&own), own.clone(), CpuSet::new()]
+    let taken = [&topology.whole_cores(&own), &own, &CpuSet::new()]
+        .map(|own| there.difference(own))
         .into_iter()
-        .map(|own| there.difference(&own));
-    let taken = left.find(|left| !left.is_empty());
+        .find(|left| !left.is_empty());
     notes.push(Note::Near {
         program: program.clone(),
         cpus: own.clone(),
@@ -184,15 +177,19 @@ fn scoped(
     choice: &Choice,
     home: &Home,
     usable: &CpuSet,
-    queues: usize,
+    interface: &Interface,
     notes: &mut Vec<Note>,
 ) -> Vec<CpuSet> {
     let (cpus, otherwise) = match choice.get(&SCOPE) {
         Scope::All => return vec![usable.clone()],
         Scope::Remote => {
             let own = topology.cpus_of(home.nodes.iter());
-            let others = Some(usable.difference(&own)).filter(|_| !own.is_empty());
-            (others.unwrap_or_default(), Note::NoRemoteNode)
+            let others = if own.is_empty() {
+                own
+            } else {
+                usable.difference(&own)
+            };
+            (others, Note::NoRemoteNode)
         }
         Scope::Nodes(named) => {
             let is_absent = |node: &u32| !topology.nodes.contains_key(node);
@@ -205,11 +202,7 @@ fn scoped(
             }
         }
         Scope::Local | Scope::Hint | Scope::Cpus(_) => {
-            let node = home.nodes.first();
-            return match node.filter(|_| choice.get(&WIDEN)) {
-                Some(node) => widened(topology, choice, node, home, usable, queues, notes),
-                None => vec![home.cpus.clone()],
-            };
+            return widened(topology, choice, home, usable, interface, notes);
         }
     };
     if cpus.is_empty() {
@@ -219,26 +212,25 @@ fn scoped(
     vec![cpus]
 }
 
-/// The node's CPUs and, while there are fewer cores than queues, those of the other nodes of its package by increasing
-/// distance. Nodes of equal distance are one tier, so that none is preferred by its number.
+/// The node's CPUs and, where the policy widens and while there are fewer cores than queues, those of the other nodes of
+/// its package by increasing distance. Nodes of equal distance are one tier, so that none is preferred by its number.
 fn widened(
     topology: &Topology,
     choice: &Choice,
-    node: u32,
     home: &Home,
     usable: &CpuSet,
-    queues: usize,
+    interface: &Interface,
     notes: &mut Vec<Note>,
 ) -> Vec<CpuSet> {
     let cores = |cpus: &CpuSet| core_count(topology, choice, cpus);
     let mut tiers = vec![home.cpus.clone()];
-    let Some(package) = topology
-        .packages
-        .iter()
-        .find(|package| package.intersects(&home.cpus))
+    let mut packages = topology.packages.iter();
+    let package = packages.find(|package| package.intersects(&home.cpus));
+    let (Some(node), Some(package), true) = (home.nodes.first(), package, choice.get(&WIDEN))
     else {
         return tiers;
     };
+    let queues = interface.active_queues();
     let mut others = topology.nearest_nodes(node);
     others.retain(|other| {
         !home.nodes.contains(*other) && topology.nodes[other].cpus.intersects(package)

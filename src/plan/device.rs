@@ -1,7 +1,7 @@
 //! What the policy requests of a device: the number of its channels, and the queues that its RSS indirection table sends
 //! flows to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::netdev::Netdev;
@@ -21,7 +21,7 @@ pub(crate) fn channels(work: &Work<'_>) -> Option<ChannelChange> {
         ChannelCount::Keep => return None,
         ChannelCount::Auto if work.interface.channels_fixed => return None,
         ChannelCount::Auto => {
-            let cores = work.core_count(&work.candidates.cpus);
+            let cores = work.core_count();
             match u32::try_from(cores) {
                 Ok(count) if count <= most => (
                     count,
@@ -39,7 +39,22 @@ pub(crate) fn channels(work: &Work<'_>) -> Option<ChannelChange> {
         ),
         ChannelCount::Count(count) => (count, "as the policy requests".to_owned()),
     };
-    let wanted = with_receiving(current, count);
+    // In the form that the device has now: combined, or separate ones with as many transmitting channels as it can have, up
+    // to the same number.
+    let wanted = if current.is_combined() {
+        Channels {
+            combined: count,
+            rx: 0,
+            tx: 0,
+            ..current
+        }
+    } else {
+        Channels {
+            rx: count,
+            tx: count.min(current.max_tx),
+            ..current
+        }
+    };
     (count > 0 && count != current.receiving()).then(|| ChannelChange {
         interface: work.interface.name.clone(),
         current,
@@ -57,29 +72,10 @@ pub(crate) fn channels(work: &Work<'_>) -> Option<ChannelChange> {
 /// virtual functions, and where the number is unknown or fixed.
 pub(crate) fn advised_channels(work: &Work<'_>) -> Option<u32> {
     let channels = work.interface.channels?;
-    let cores = work.core_count(&work.candidates.cpus);
+    let cores = work.core_count();
     let may_change = !work.interface.channels_fixed && !work.interface.is_virtual_function();
     let cores = u32::try_from(cores).unwrap_or(u32::MAX);
     may_change.then(|| cores.min(channels.max_receiving()).max(1))
-}
-
-/// Channels with `count` receiving ones, in the form that the device has now: combined, or separate ones with as many
-/// transmitting channels as it can have, up to the same number.
-fn with_receiving(now: Channels, count: u32) -> Channels {
-    if now.is_combined() {
-        Channels {
-            combined: count,
-            rx: 0,
-            tx: 0,
-            ..now
-        }
-    } else {
-        Channels {
-            rx: count,
-            tx: count.min(now.max_tx),
-            ..now
-        }
-    }
 }
 
 /// The plan for the table of an interface, and a note about it.
@@ -144,14 +140,11 @@ pub(crate) fn rss(work: &Work<'_>) -> (Option<PlannedRss>, Option<Note>) {
 
 /// The queues that the table can reach, but those whose packets somebody takes in place of the kernel's stack.
 fn free(work: &Work<'_>, table: &Rss) -> QueueSet {
-    let taken: BTreeMap<_, _> = work
-        .interface
-        .netdev
-        .iter()
-        .flat_map(Netdev::taken)
-        .collect();
-    let all = 0..table.queues;
-    all.filter(|queue| !taken.contains_key(queue)).collect()
+    let mut free = QueueSet::below(table.queues);
+    for (queue, _) in work.interface.netdev.iter().flat_map(Netdev::taken) {
+        free.remove(&queue);
+    }
+    free
 }
 
 /// The first queue on each core of those whose receive vector is on candidate CPUs under the plan. A second queue on a
@@ -159,13 +152,9 @@ fn free(work: &Work<'_>, table: &Rss) -> QueueSet {
 fn on_candidates(work: &Work<'_>, table: &Rss) -> QueueSet {
     let mut taken = BTreeSet::new();
     let is_apart = work.choice.get(&SIBLINGS);
-    let mut is_first = |cpu: u32| {
-        let core = work
-            .locations
-            .core_of(cpu)
-            .filter(|_| !is_apart)
-            .and_then(CpuSet::first);
-        taken.insert(core.unwrap_or(cpu))
+    let mut is_first = |cpu| {
+        let core = work.locations.core_of(cpu).filter(|_| !is_apart);
+        taken.insert(core.and_then(CpuSet::first).unwrap_or(cpu))
     };
     let mut queues = free(work, table);
     queues.retain(|&queue| {

@@ -5,7 +5,7 @@ use itertools::Itertools as _;
 use crate::machine::others::{Arguments, SCRIPT_PATH};
 use crate::machine::setting::queue_file;
 use crate::machine::wording::{selector, word};
-use crate::machine::{Machine, NodeSource, Rss, Selection, Vector};
+use crate::machine::{Machine, NodeSource, Rss, Selection};
 use crate::plan::candidates::exclusive;
 use crate::plan::data::{IrqbalancePlan, Plan, PlannedRss};
 use crate::plan::device::advised_channels;
@@ -42,8 +42,7 @@ pub(crate) fn of_interface(
         let owner = owner.to_owned();
         notes.push(Note::LineShared { irq, owner });
     }
-    let vectors = work.interface.queue_vectors();
-    let vectors = vectors.filter(|v| !v.movable).count();
+    let vectors = interface.queue_vectors().filter(|v| !v.movable).count();
     if vectors > 0 {
         notes.push(Note::KernelManaged { vectors });
     }
@@ -56,10 +55,7 @@ pub(crate) fn of_interface(
     let queues = interface
         .tx_queues
         .iter()
-        .filter(|tx| {
-            let rxqs = tx.xps_rxqs.as_ref();
-            rxqs.is_some_and(|rxqs| !rxqs.cpus.is_empty())
-        })
+        .filter(|tx| tx.xps_rxqs.iter().any(|rxqs| !rxqs.cpus.is_empty()))
         .map(|tx| tx.index)
         .collect_vec();
     if matches!(work.choice.get(&XPS), Xps::Auto | Xps::Off) && !queues.is_empty() {
@@ -149,11 +145,9 @@ fn hint(work: &Work<'_>) -> Vec<Note> {
         let vectors = without.len();
         notes.push(Note::NoHint { vectors });
     }
-    let is_followed = |vector: &Vector| {
-        let placement = work.placement(vector);
-        placement.is_some_and(|placement| placement.decided_by.is_some())
-    };
-    let vectors = hinted.iter().filter(|vector| !is_followed(vector)).count();
+    let decided_by = |vector| work.placement(vector)?.decided_by;
+    let unused = hinted.iter().filter(|vector| decided_by(vector).is_none());
+    let vectors = unused.count();
     if vectors > 0 {
         notes.push(Note::HintUnusable { vectors });
     }
@@ -168,8 +162,9 @@ fn hint(work: &Work<'_>) -> Vec<Note> {
 fn too_many_queues(work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
     let (interface, candidates) = (work.interface, &work.candidates.cpus);
     let planned = rss.and_then(|rss| Some(rss.queues.as_ref()?.len()));
-    let queues = work.active_queues.min(planned.unwrap_or(usize::MAX));
-    let cores = work.core_count(candidates);
+    let queues = interface.active_queues();
+    let queues = queues.min(planned.unwrap_or(usize::MAX));
+    let cores = work.core_count();
     let holds_all = |node: &u32| {
         let node = work.machine.topology.nodes.get(node);
         node.is_some_and(|node| candidates.is_subset(&node.cpus))

@@ -1,7 +1,7 @@
 //! What makes a plan good: measures, in the order in which they count. The placement minimises them, and `status` and
 //! `plan` show them, now and planned.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
@@ -101,9 +101,7 @@ pub(crate) fn weights(machine: &Machine) -> Vec<u64> {
         *supported = (*supported).max(interface.supported_mbps.unwrap_or(0).into());
         *pcie = (*pcie).max(interface.device.pcie_mtps);
         *speed = (*speed).max(interface.speed_mbps.unwrap_or(0).into());
-        let active = interface.queue_vectors();
-        let active = active.filter(|v| !interface.is_idle(v)).map(|v| v.queue);
-        *queues += active.collect::<BTreeSet<_>>().len() as u64;
+        *queues += interface.active_queues() as u64;
     }
     // The ports of a card are functions of one slot, or ports of one function.
     let card = |function: &str| function.split('.').next().unwrap_or(function).to_owned();

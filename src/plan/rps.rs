@@ -44,20 +44,18 @@ struct Set {
 
 /// RPS of all interfaces that take part, by their order. Interfaces and queues get different CPUs before any is shared.
 /// `loaded`: CPUs that take a queue, an RDMA vector or a thread that polls all the time.
-pub(crate) fn rps(works: &[Work<'_>], loaded: &CpuSet) -> BTreeMap<usize, Rps> {
+pub(crate) fn rps(
+    locations: &Locations<'_>,
+    works: &[Work<'_>],
+    loaded: &CpuSet,
+) -> BTreeMap<usize, Rps> {
     let has_rdma = works.iter().any(|work| work.rdma_cpus().is_some());
-    // As the placement, by properties of the hardware only.
-    let in_order = works.iter().sorted_by_key(|work| {
-        let interface = work.interface;
-        (&interface.device.address, interface.port, work.order)
-    });
+    let in_order = works.iter().sorted_by_key(|work| work.rank());
     let mut all = in_order
         .map(|work| (work, Rps::new(work, loaded, has_rdma)))
         .collect_vec();
-    if let Some(work) = works.first() {
-        let sets = all.iter_mut().flat_map(|(_, rps)| &mut rps.sets).flatten();
-        deal(work.locations, &mut sets.collect_vec());
-    }
+    let sets = all.iter_mut().flat_map(|(_, rps)| &mut rps.sets).flatten();
+    deal(locations, &mut sets.collect_vec());
     all.into_iter()
         .map(|(work, rps)| (work.order, rps.without_removed(work)))
         .collect()
@@ -201,7 +199,7 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, has_rdma: bool) -> Rps {
             let note = advised.map(|advised| Note::MoreQueuesPossible {
                 interface: name,
                 queues,
-                cores: work.core_count(&work.candidates.cpus),
+                cores: work.core_count(),
                 channels,
                 advised,
             });

@@ -121,8 +121,8 @@ impl<'a> State<'a> {
                 .filter(|vector| vector.is_active())
                 .map(|vector| (vector.queue, self.place(vector).1));
             let unplanned = read
-                .queue_vectors()
-                .filter(|vector| planned.is_none() && !read.is_idle(vector))
+                .active_vectors()
+                .filter(|_| planned.is_none())
                 .map(|of| (of.queue, of.effective_cpus().first()));
             // A queue's receive and transmit vectors on one CPU count once.
             let queues: BTreeSet<_> = active.chain(unplanned).collect();
@@ -221,11 +221,8 @@ impl<'a> State<'a> {
             let core = self.machine.topology.cores.get(core);
             let threads = core.map_or(1, |core| core.intersection(&candidates).len());
             let share = spots.len().div_ceil(threads.max(1));
-            let mut on_cpu = BTreeMap::<u32, usize>::new();
-            for spot in spots {
-                *on_cpu.entry(spot.cpu).or_default() += 1;
-            }
-            let above = on_cpu.values().map(|queues| queues.saturating_sub(share));
+            let on_cpu = spots.iter().counts_by(|spot| spot.cpu).into_values();
+            let above = on_cpu.map(|queues| queues.saturating_sub(share));
             score.above_even_threads += above.sum::<usize>();
         }
     }

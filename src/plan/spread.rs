@@ -70,7 +70,8 @@ pub(crate) struct Spread<'a> {
     sets: Vec<Set>,
     queues: Vec<Queue>,
     in_domain: Vec<usize>,
-    on_cpu: Vec<usize>,
+    /// Queues on each CPU, by its number.
+    pub(crate) on_cpu: Vec<usize>,
     /// The core of CPU 0, where it is used last.
     last: Option<usize>,
 }
@@ -179,8 +180,9 @@ impl<'a> Spread<'a> {
     /// an L3 domain that has few queues for its size, or many of a set that packs them.
     fn first(&self, set: usize, most: usize, load: fn(&Core) -> (u64, usize)) -> Option<usize> {
         let set = &self.sets[set];
-        let load = |core: usize| load(&self.cores[core]);
-        let rank = |core: usize, rank| {
+        let all = set.cores.iter().copied().zip(&set.ranks);
+        let fits = all.filter(|&(core, _)| self.cores[core].queues < most);
+        let best = fits.map(|(core, rank)| {
             let domain = self.cores[core].place.domain;
             let queues = self.in_domain[domain];
             let density = if set.packs {
@@ -188,20 +190,9 @@ impl<'a> Spread<'a> {
             } else {
                 queues * 4096 / self.locations.domain_sizes[domain].max(1)
             };
-            (rank, density, core)
-        };
-        let all = set.cores.iter().copied().zip(&set.ranks);
-        let fits = all.filter(|&(core, _)| self.cores[core].queues < most);
-        let first = fits.min_by(|a, b| {
-            let loads = load(a.0).cmp(&load(b.0));
-            loads.then_with(|| rank(a.0, a.1).cmp(&rank(b.0, b.1)))
+            (load(&self.cores[core]), rank, density, core)
         });
-        first.map(|(core, _)| core)
-    }
-
-    /// The best core of a set for one of the queues that are arranged.
-    fn best(&self, set: usize, most: usize) -> Option<usize> {
-        self.first(set, most, |core| (core.load, core.queues))
+        best.min().map(|(.., core)| core)
     }
 
     /// Places one queue more, of no weight, on a core with the fewest, and returns its CPU.
@@ -221,11 +212,6 @@ impl<'a> Spread<'a> {
             .min_by_key(|&cpu| self.on_cpu[cpu as usize])?;
         self.on_cpu[cpu as usize] += 1;
         Some(cpu)
-    }
-
-    /// Queues on a CPU.
-    pub(crate) fn on_cpu(&self, cpu: u32) -> usize {
-        self.on_cpu.get(cpu as usize).copied().unwrap_or(0)
     }
 
     /// Places queues, and returns the CPU of each by its id. Queues of one weight and the same candidates can change

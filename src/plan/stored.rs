@@ -127,7 +127,7 @@ fn contradiction(plan: &Plan, targets: &Targets<'_>, write: &Write) -> Option<&'
 
 /// Matches a stored plan with the machine.
 pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
-    let host = summary(machine);
+    let host = summary(&machine.topology);
     let mut changes = Changes::default();
     changes.of_machine(&stored.host, &host);
     let mut interfaces = Vec::new();

@@ -27,9 +27,6 @@ pub(crate) struct Work<'a> {
     pub(crate) interface: &'a Interface,
     /// The vectors of each of its queues that has any.
     queues: BTreeMap<u32, Vec<&'a Vector>>,
-    rdma: Vec<&'a Vector>,
-    /// The number of its queues that are in use and have a vector.
-    pub(crate) active_queues: usize,
     /// Index in the machine's list.
     pub(crate) order: usize,
     /// What each of its queues weighs.
@@ -68,27 +65,19 @@ impl<'a> Work<'a> {
                 queues.entry(queue).or_default().push(vector);
             }
         }
-        let active_queues = queues
-            .values()
-            .filter(|vectors| vectors.iter().any(|v| !interface.is_idle(v)))
-            .count();
-        let mut own = candidates(machine, interface, &choice, active_queues);
+        let mut own = candidates(machine, interface, &choice);
         let mut by_node = BTreeMap::new();
         for node in interface.vectors.iter().filter_map(|vector| vector.node) {
             by_node.entry(Some(node)).or_insert_with(|| {
                 let mut there = interface.clone();
                 (there.device.node, there.device.local_cpus) = (Some(node), None);
-                candidates(machine, &there, &choice, active_queues).cpus
+                candidates(machine, &there, &choice).cpus
             });
         }
         if !by_node.is_empty() {
             by_node.insert(None, own.cpus);
             own.cpus = CpuSet::union_of(by_node.values());
         }
-        let rdma = interface
-            .vectors
-            .iter()
-            .filter(|vector| vector.role == Role::Rdma);
         let skip = choice.get(&SKIP);
         own.notes.retain(|note| !skip || !note.is_unmet());
         Work {
@@ -96,8 +85,6 @@ impl<'a> Work<'a> {
             locations,
             interface,
             queues,
-            rdma: rdma.collect(),
-            active_queues,
             order,
             weight,
             skip: skip || own.notes.iter().any(Note::is_unmet),
@@ -110,6 +97,17 @@ impl<'a> Work<'a> {
             irq_cpus: CpuSet::new(),
             shared: BTreeMap::new(),
         }
+    }
+
+    /// Its rank among others, by properties of the hardware only, so that it is the same at every boot.
+    pub(crate) fn rank(&self) -> (&'a str, u32, usize) {
+        let interface = self.interface;
+        (&interface.device.address, interface.port, self.order)
+    }
+
+    fn rdma_vectors(&self) -> impl Iterator<Item = &'a Vector> {
+        let vectors = self.interface.vectors.iter();
+        vectors.filter(|vector| vector.role == Role::Rdma)
     }
 
     /// Its vectors that receive, or send.
@@ -138,9 +136,7 @@ impl<'a> Work<'a> {
     pub(crate) fn polling_cpus(&self) -> impl Iterator<Item = u32> {
         let threads = self.interface.threads.iter();
         let polling = threads.filter(|thread| thread.busy_polls && self.keeps_threads());
-        let cpus = polling.map(|thread| &thread.affinity.cpus);
-        cpus.filter(|cpus| cpus.len() == 1)
-            .filter_map(CpuSet::first)
+        polling.filter_map(|thread| thread.affinity.cpus.iter().exactly_one().ok())
     }
 
     /// The planned affinity of a vector; `None`: left unchanged.
@@ -174,15 +170,15 @@ impl<'a> Work<'a> {
             .get(&vector.queue.filter(|_| vector.role.is_queue())?)
     }
 
-    /// The number of cores in a set; of CPUs, where siblings count as cores.
-    pub(crate) fn core_count(&self, cpus: &CpuSet) -> usize {
-        core_count(&self.machine.topology, &self.choice, cpus)
+    /// The number of candidate cores; of CPUs, where siblings count as cores.
+    pub(crate) fn core_count(&self) -> usize {
+        core_count(&self.machine.topology, &self.choice, &self.candidates.cpus)
     }
 
     /// The CPUs that take its RDMA vectors under the plan; `None` without such vectors.
     pub(crate) fn rdma_cpus(&self) -> Option<CpuSet> {
-        let cpus = self.rdma.iter().map(|vector| self.cpus_of(vector));
-        (!self.rdma.is_empty()).then(|| CpuSet::union_of(cpus))
+        let cpus = self.rdma_vectors().map(|vector| self.cpus_of(vector));
+        cpus.reduce(|all, cpus| all.union(&cpus))
     }
 
     /// The CPUs that take a vector under the plan.
@@ -215,17 +211,15 @@ impl<'a> Work<'a> {
     /// The planned CPU of a receive or transmit queue: that of its vector, or of the vector that it shares when there
     /// are more queues than vectors.
     pub(crate) fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {
-        let by_netlink = || {
-            let direction = match role {
-                Role::Tx => Direction::Tx,
-                _ => Direction::Rx,
-            };
-            self.interface.reported_vector(direction, queue)
+        let direction = if role == Role::Tx {
+            Direction::Tx
+        } else {
+            Direction::Rx
         };
         let vector = self
             .vectors_of(role)
             .find(|vector| vector.queue == Some(queue))
-            .or_else(by_netlink)
+            .or_else(|| self.interface.reported_vector(direction, queue))
             .or_else(|| {
                 let count = self.vectors_of(role).count();
                 self.vectors_of(role).nth(queue as usize % count.max(1))
@@ -255,14 +249,14 @@ impl<'a> Work<'a> {
             (turn, vectors.clone())
         });
         let keeps_rdma = self.skip || self.choice.get(&KEEP_RDMA);
-        let rdma = self.rdma.iter().map(move |vector| {
+        let rdma = self.rdma_vectors().map(move |vector| {
             let stays = keeps_rdma || !vector.movable;
             let turn = if stays {
                 Turn::RdmaThatStays
             } else {
                 Turn::Rdma
             };
-            (turn, vec![*vector])
+            (turn, vec![vector])
         });
         queues.chain(rdma)
     }
@@ -294,15 +288,10 @@ pub(crate) fn works<'a>(
         .filter(|(order, _)| takes_part(&machine.interfaces[*order]))
         .map(|weighed| Work::new(machine, locations, policy, weighed))
         .collect_vec();
-    // The order is by properties of the hardware only, so that it is the same at every boot.
     works.sort_by_key(|work| {
-        (
-            work.interface.device.address.as_str(),
-            work.interface.port,
-            work.order,
-        )
+        let candidates = work.candidates.cpus.len();
+        (Reverse(work.weight), candidates, work.rank())
     });
-    works.sort_by_key(|work| (Reverse(work.weight), work.candidates.cpus.len()));
     let mut owners: BTreeMap<u32, &'a str> = BTreeMap::new();
     let is_selected = |work: &Work<'_>| selection.names.contains(&work.interface.name);
     let movable = works.iter_mut().filter(|work| !work.skip);
@@ -418,8 +407,7 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
         }
     }
     for work in works {
-        let active = work.interface.queue_vectors();
-        let active = active.filter(|v| !work.interface.is_idle(v));
+        let active = work.interface.active_vectors();
         work.irq_cpus = CpuSet::union_of(active.map(|vector| work.cpus_of(vector)));
         move_control(work, &spread);
     }
@@ -468,7 +456,7 @@ fn move_control(work: &mut Work<'_>, spread: &Spread<'_>) {
                 .cpus
                 .difference(&isolated_or_exclusive)
                 .iter()
-                .min_by_key(|&cpu| spread.on_cpu(cpu));
+                .min_by_key(|&cpu| spread.on_cpu[cpu as usize]);
             work.others.extend(cpu.map(|cpu| (vector.irq, cpu)));
         }
     }

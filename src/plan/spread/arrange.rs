@@ -17,7 +17,7 @@ impl Spread<'_> {
         for queue in 0..self.queues.len() {
             let set = self.queues[queue].set;
             let core = loop {
-                if let Some(core) = self.best(set, most) {
+                if let Some(core) = self.first(set, most, |core| (core.load, core.queues)) {
                     break core;
                 }
                 let cores = self.sets[set].cores.clone();
