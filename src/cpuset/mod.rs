@@ -104,6 +104,11 @@ impl CpuSet {
         self.iter().next()
     }
 
+    /// The CPU of a set of one.
+    pub fn only(&self) -> Option<u32> {
+        self.first().filter(|_| self.len() == 1)
+    }
+
     /// The highest CPU.
     pub fn last(&self) -> Option<u32> {
         let highest = self.0.last()?.ilog2();

@@ -17,8 +17,8 @@ use crate::policy::EXCLUDE;
 /// The planned CPUs of all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    /// By interface and process id; with the reason.
-    planned: BTreeMap<(usize, u32), (CpuSet, Arc<str>)>,
+    /// By process id; with the reason.
+    planned: BTreeMap<u32, (CpuSet, Arc<str>)>,
     /// All CPUs that take one.
     pub(crate) cpus: CpuSet,
 }
@@ -48,7 +48,7 @@ fn place(
             .difference(&exclusive(topology, &work.choice))
     };
     let interrupted = work.cpus_of(vector);
-    let (Some(cpu), 1) = (interrupted.first(), interrupted.len()) else {
+    let Some(cpu) = interrupted.only() else {
         let cpus = interrupted.intersection(&usable);
         if cpus.is_empty() {
             return (candidates.clone(), not_there);
@@ -84,16 +84,11 @@ impl Threads {
     pub(crate) fn new(works: &[Work<'_>], loaded: &CpuSet) -> Self {
         let mut all = Self::default();
         let mut taken = loaded.clone();
-        let with_threads = works
-            .iter()
-            .filter(|work| !work.interface.threads.is_empty());
         let (kept, planned): (Vec<&Work<'_>>, Vec<_>) =
-            with_threads.partition(|work| work.keeps_threads());
-        for thread in kept.iter().flat_map(|work| &work.interface.threads) {
-            if thread.affinity.cpus.len() == 1 {
-                all.cpus.add(&thread.affinity.cpus);
-            }
-        }
+            works.iter().partition(|work| work.keeps_threads());
+        let kept = kept.iter().flat_map(|work| &work.interface.threads);
+        all.cpus
+            .extend(kept.filter_map(|thread| thread.affinity.cpus.only()));
         taken.add(&all.cpus);
         for work in planned {
             all.add(work, &mut taken);
@@ -115,8 +110,7 @@ impl Threads {
         for (thread, vector) in known {
             let (cpus, why) = place(work, vector, thread.busy_polls, taken);
             of_interface.add(&cpus);
-            let of_thread = (work.order, thread.pid);
-            self.planned.insert(of_thread, (cpus, why.into()));
+            self.planned.insert(thread.pid, (cpus, why.into()));
         }
         let (cpus, whose) = if of_interface.is_empty() {
             (&work.candidates.cpus, "the interface's candidate CPUs")
@@ -125,9 +119,8 @@ impl Threads {
         };
         let why: Arc<str> = format!("its queue could not be determined: {whose}").into();
         for thread in threads.filter(|of| work.interface.vector_of(of).is_none()) {
-            let of_thread = (work.order, thread.pid);
             self.planned
-                .insert(of_thread, (cpus.clone(), Arc::clone(&why)));
+                .insert(thread.pid, (cpus.clone(), Arc::clone(&why)));
         }
         self.cpus.add(&of_interface);
     }
@@ -143,11 +136,7 @@ impl Threads {
         };
         let planned = |thread: &NapiThread| {
             let vector = work.interface.vector_of(thread);
-            let (cpus, why) = self
-                .planned
-                .get(&(work.order, thread.pid))
-                .cloned()
-                .map_or((None, kept.into()), |(cpus, why)| (Some(cpus), why));
+            let (cpus, why) = self.planned.get(&thread.pid).cloned().unzip();
             PlannedThread {
                 pid: thread.pid,
                 irq: vector.map(|vector| vector.irq),
@@ -156,7 +145,7 @@ impl Threads {
                 source: vector.and(thread.woken_by).map(|(_, source)| source),
                 cpus,
                 affinity: thread.affinity.cpus.clone(),
-                why,
+                why: why.unwrap_or_else(|| kept.into()),
             }
         };
         let planned = threads.clone().map(planned).collect_vec();

@@ -136,7 +136,7 @@ impl<'a> Work<'a> {
     pub(crate) fn polling_cpus(&self) -> impl Iterator<Item = u32> {
         let threads = self.interface.threads.iter();
         let polling = threads.filter(|thread| thread.busy_polls && self.keeps_threads());
-        polling.filter_map(|thread| thread.affinity.cpus.iter().exactly_one().ok())
+        polling.filter_map(|thread| thread.affinity.cpus.only())
     }
 
     /// The planned affinity of a vector; `None`: left unchanged.
@@ -475,6 +475,8 @@ fn cpu_that_stays<'a>(
 
 /// The effective CPU of a vector, if the kernel reports it or the affinity is a single CPU.
 fn effective_cpu(vector: &Vector) -> Option<u32> {
-    let only = Some(&vector.affinity.cpus).filter(|cpus| cpus.len() == 1);
-    vector.effective.as_ref().or(only)?.first()
+    match &vector.effective {
+        Some(cpus) => cpus.first(),
+        None => vector.affinity.cpus.only(),
+    }
 }
