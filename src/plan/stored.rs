@@ -106,19 +106,14 @@ type Targets<'a> = BTreeMap<(&'a str, WriteKind, String), Target<'a>>;
 /// Why a write does not follow from the plan's vectors and queues.
 fn contradiction(plan: &Plan, targets: &Targets<'_>, write: &Write) -> Option<&'static str> {
     let (path, value) = (&write.path, &write.value);
-    let target = || targets.get(&(&*write.interface, write.kind, path.clone()));
     if path.split('/').any(|name| name == ".." || name == ".") {
         Some("the path has a component `.` or `..`")
     } else if write.kind == WriteKind::Sysctl {
         let is_known = path == FLOW_ENTRIES && value.parse::<u32>().is_ok();
         (!is_known).then_some("the only file of this kind is net.core.rps_sock_flow_entries")
-    } else if !plan
-        .interfaces
-        .iter()
-        .any(|one| *one.name == *write.interface)
-    {
+    } else if plan.interface(&write.interface).is_none() {
         Some("its interface is not in the plan")
-    } else if let Some(target) = target() {
+    } else if let Some(target) = targets.get(&(&*write.interface, write.kind, path.clone())) {
         (!target.is(value)).then_some("the value differs from that of its vector or queue")
     } else {
         Some("it belongs to no vector and no queue of the plan")
@@ -259,18 +254,17 @@ impl Changes {
         };
         let gone = fitted
             .cpus_mut()
-            .filter_map(|cpus| cpus.take_if(|cpus| !cpus.is_subset(online)))
-            .collect_vec();
+            .filter_map(|cpus| cpus.take_if(|cpus| !cpus.is_subset(online)));
         let gone = CpuSet::union_of(gone).difference(online);
-        let possible = now.rss.as_ref().map(|now| QueueSet::below(now.queues));
-        let possible = possible.unwrap_or_default();
+        let possible = QueueSet::below(now.rss.as_ref().map_or(0, |now| now.queues));
         let table = fitted.rss.as_mut();
         if let Some(queues) =
             table.and_then(|rss| rss.queues.take_if(|queues| !queues.is_subset(&possible)))
         {
-            let possible = list(&possible);
-            let text =
-                format!("the RSS table was planned for queues {queues}, and can reach {possible}");
+            let text = format!(
+                "the RSS table was planned for queues {queues}, and can reach {}",
+                list(&possible)
+            );
             self.add(true, "rss-table-changed", true, text);
         }
         let text = format!("planned CPUs are not online: {gone}");
