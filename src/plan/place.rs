@@ -8,7 +8,7 @@ use crate::machine::Topology;
 pub(crate) struct Locations<'a> {
     pub(crate) topology: &'a Topology,
     /// By CPU id; `None` for CPUs that are not online.
-    by_cpu: Vec<Option<CpuLocation>>,
+    pub(crate) by_cpu: Vec<Option<CpuLocation>>,
     /// The number of cores; 1 where none is known, for all CPUs.
     pub(crate) cores: usize,
     /// The CPUs of each L3 domain.

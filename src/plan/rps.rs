@@ -117,8 +117,8 @@ impl Rps {
 
     /// The CPUs to which an interface's packets are sent, as planned or as they are where that is left unchanged.
     pub(crate) fn work_of(&self, work: &Work<'_>) -> CpuSet {
-        let queues = work.interface.rx_queues.iter();
-        let now = queues.filter_map(|queue| queue.rps_cpus.as_ref());
+        let now = work.interface.rx_queues.iter();
+        let now = now.flat_map(|queue| &queue.rps_cpus);
         match self.sets {
             Some(_) => self.cpus(),
             None => CpuSet::union_of(now.map(|file| &file.cpus)),

@@ -259,7 +259,7 @@ impl<'a> State<'a> {
                 Some((node(wanted.queue), cpus))
             })
             .collect::<Option<_>>()?;
-        let (mut given, mut several, mut far) = <(CpuSet, CpuSet, CpuSet)>::default();
+        let [mut given, mut several, mut far] = <[CpuSet; 3]>::default();
         for (_, cpus) in &queues {
             several.add(&given.intersection(cpus));
             given.add(cpus);

@@ -79,8 +79,7 @@ pub(crate) struct Spread<'a> {
 impl<'a> Spread<'a> {
     /// `apart`: the CPUs each of which counts as a core.
     pub(crate) fn new(locations: &'a Locations<'a>, apart: CpuSet) -> Self {
-        let online = &locations.topology.online;
-        let end = online.last().map_or(0, |last| last as usize + 1);
+        let end = locations.by_cpu.len();
         let mut spread = Self {
             locations,
             apart,
@@ -92,7 +91,7 @@ impl<'a> Spread<'a> {
             last: None,
         };
         spread.cores.resize_with(end, Core::default);
-        for cpu in online.iter() {
+        for cpu in locations.topology.online.iter() {
             if let (Some(core), Some(place)) = (spread.core(cpu), locations.of(cpu)) {
                 spread.cores[core].cpus.push(cpu);
                 spread.cores[core].place = place;
