@@ -105,7 +105,7 @@ impl CpuSet {
     }
 
     /// The CPU of a set of one.
-    pub fn only(&self) -> Option<u32> {
+    pub(crate) fn only(&self) -> Option<u32> {
         self.first().filter(|_| self.len() == 1)
     }
 

@@ -310,17 +310,26 @@ pub(crate) fn isolated_or_exclusive(topology: &Topology, choice: &Choice) -> Cpu
         .union(&exclusive(topology, choice))
 }
 
-/// Online CPUs that are not kept free or excluded; those that are not excluded if all are kept free.
+/// Online CPUs that are neither kept free nor excluded.
+pub(crate) fn unreserved(topology: &Topology, choice: &Choice) -> CpuSet {
+    topology
+        .online
+        .difference(&isolated_or_exclusive(topology, choice))
+        .difference(&choice.get(&EXCLUDE))
+}
+
+/// Those CPUs; those that are not excluded if all are kept free.
 fn usable(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> CpuSet {
-    let isolated_or_exclusive = isolated_or_exclusive(topology, choice);
-    let excluded = choice.get(&EXCLUDE);
-    let plain = topology.online.difference(&isolated_or_exclusive);
-    let usable = plain.difference(&excluded);
+    let usable = unreserved(topology, choice);
     if !usable.is_empty() {
         return usable;
     }
+    let excluded = choice.get(&EXCLUDE);
     let online = topology.online.difference(&excluded);
-    if !plain.is_empty() || online.is_empty() {
+    let are_kept_free = topology
+        .online
+        .is_subset(&isolated_or_exclusive(topology, choice));
+    if !are_kept_free || online.is_empty() {
         notes.push(Note::NoCpuLeft { excluded });
         return topology.online.clone();
     }

@@ -8,11 +8,12 @@ use itertools::Itertools as _;
 use crate::cpuset::CpuSet;
 use crate::machine::wording::count;
 use crate::machine::{Role, RxQueue, Topology};
+use crate::plan::candidates::{not_all, unreserved};
 use crate::plan::data::PlannedRxQueue;
+use crate::plan::device;
 use crate::plan::note::{Note, UsedFor};
 use crate::plan::place::Locations;
 use crate::plan::work::Work;
-use crate::plan::{candidates, device};
 use crate::policy::{self, AVOID_CPU0, EXCLUDE, RFS, RPS, Rfs};
 
 /// On machines with at most this many CPUs RPS stays off: to hand a packet to another CPU costs both CPUs more than is
@@ -83,7 +84,7 @@ impl Rps {
                 } else {
                     "given by the policy"
                 };
-                let note = candidates::not_all(&wanted, &cpus, UsedFor::Rps);
+                let note = not_all(&wanted, &cpus, UsedFor::Rps);
                 (everywhere(cpus), why, note)
             }
             policy::Rps::Auto => return automatic(work, loaded, has_rdma),
@@ -179,7 +180,7 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, has_rdma: bool) -> Rps {
     }
     let cpus = topology.online.len();
     if cpus <= TINY {
-        let others = topology.online.difference(&work.irq_cpus);
+        let others = unreserved(topology, &work.choice).difference(&work.irq_cpus);
         let note = (cpus > 1 && !others.is_empty()).then_some(Note::TinyMachine {
             interface: name,
             queues,

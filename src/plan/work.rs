@@ -9,15 +9,16 @@ use itertools::Itertools as _;
 use crate::cpuset::CpuSet;
 use crate::machine::netdev::Direction;
 use crate::machine::{Interface, Machine, Role, Selection, Vector};
-use crate::plan::candidates::{Candidates, candidates, core_count, isolated_or_exclusive};
+use crate::plan::candidates::{
+    Candidates, candidates, core_count, isolated_or_exclusive, unreserved,
+};
 use crate::plan::data::{DecidedBy, Placement};
 use crate::plan::note::Note;
 use crate::plan::objective::weights;
 use crate::plan::place::Locations;
 use crate::plan::spread::{Queue, Spread};
 use crate::policy::{
-    Choice, EXCLUDE, GROUP, Group, KEEP_NAPI_THREADS, KEEP_RDMA, Policy, SCOPE, SIBLINGS, SKIP,
-    Scope,
+    Choice, GROUP, Group, KEEP_NAPI_THREADS, KEEP_RDMA, Policy, SCOPE, SIBLINGS, SKIP, Scope,
 };
 
 /// An interface while it is planned.
@@ -235,9 +236,7 @@ impl<'a> Work<'a> {
         let cpus = vectors
             .iter()
             .find_map(|vector| self.machine.hints.get(&vector.irq))?
-            .intersection(&self.machine.topology.online)
-            .difference(&isolated_or_exclusive(&self.machine.topology, &self.choice))
-            .difference(&self.choice.get(&EXCLUDE));
+            .intersection(&unreserved(&self.machine.topology, &self.choice));
         Some(cpus).filter(|cpus| !cpus.is_empty())
     }
 
