@@ -232,20 +232,16 @@ fn widened(
     };
     let queues = interface.active_queues();
     let mut others = topology.nearest_nodes(node);
+    let usable = package.intersection(usable);
     others.retain(|other| {
-        !home.nodes.contains(*other) && topology.nodes[other].cpus.intersects(package)
+        !home.nodes.contains(*other) && topology.nodes[other].cpus.intersects(&usable)
     });
     let mut to = Vec::new();
     for tier in others.chunk_by(|a, b| topology.distance(node, *a) == topology.distance(node, *b)) {
         if tiers.iter().map(cores).sum::<usize>() >= queues {
             break;
         }
-        tiers.push(
-            topology
-                .cpus_of(tier.iter().copied())
-                .intersection(package)
-                .intersection(usable),
-        );
+        tiers.push(topology.cpus_of(tier.iter().copied()).intersection(&usable));
         to.extend(tier);
     }
     if !to.is_empty() {
