@@ -223,7 +223,12 @@ impl Changes {
             let text = format!("CPUs were {what}: {}, now {}", list(then), list(now));
             self.add(then != now, code, false, text);
         }
-        let moved = then.nodes != now.nodes && then.online == now.online;
+        // Memory decides on no CPU.
+        let on = |host: &HostSummary| {
+            let nodes = host.nodes.iter();
+            nodes.map(|of| (of.node, of.cpus.clone())).collect_vec()
+        };
+        let moved = on(then) != on(now) && then.online == now.online;
         let text = "some CPUs are on other nodes than before";
         self.add(moved, "nodes-changed", false, text);
     }
