@@ -66,14 +66,15 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let wanted = interfaces.iter().flat_map(PlannedInterface::wanted);
     let (writes, unchanged) = writes(machine, wanted, entries);
     let host = summary(topology);
+    let channels = chosen.filter_map(device::channels).collect_vec();
     let mut plan = Plan {
         schema: SCHEMA.to_owned(),
-        hash: hash(&host, &interfaces),
+        hash: hash(&host, &interfaces, &channels),
         class: class(machine),
         score: score::score(machine, locations, &interfaces, true),
         score_now: score::score(machine, locations, &interfaces, false),
         host,
-        channels: chosen.filter_map(device::channels).collect(),
+        channels,
         interfaces,
         writes,
         unchanged,

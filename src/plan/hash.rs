@@ -6,11 +6,15 @@ use siphasher::sip::SipHasher13;
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role};
-use crate::plan::data::{HostSummary, PlannedInterface};
+use crate::plan::data::{ChannelChange, HostSummary, PlannedInterface};
 
 /// The hash of the planned targets, without what differs between boots: IRQ numbers, current settings, link states and
 /// speeds.
-pub(crate) fn hash(machine: &HostSummary, interfaces: &[PlannedInterface]) -> String {
+pub(crate) fn hash(
+    machine: &HostSummary,
+    interfaces: &[PlannedInterface],
+    channels: &[ChannelChange],
+) -> String {
     let mut hash = PlanHasher::default();
     hash.sets([&machine.online, &machine.isolated, &machine.nohz_full])
         .numbers([machine.possible]);
@@ -53,6 +57,11 @@ pub(crate) fn hash(machine: &HostSummary, interfaces: &[PlannedInterface]) -> St
         if let Some(on) = interface.ntuple {
             hash.text("ntuple").numbers([u32::from(on)]);
         }
+    }
+    for change in channels {
+        hash.text("channels")
+            .text(&change.interface)
+            .numbers(change.wanted.to_numbers());
     }
     hash.finish()
 }

@@ -141,7 +141,7 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     let wanted = interfaces.iter().flat_map(PlannedInterface::wanted);
     let (writes, unchanged) = writes(machine, wanted, entries);
     let mut plan = Plan {
-        hash: hash(&host, &interfaces),
+        hash: hash(&host, &interfaces, &stored.channels),
         class: class(machine),
         host,
         interfaces,
