@@ -39,8 +39,9 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let works = works(machine, locations, policy, selection);
     let rdma = CpuSet::union_of(works.iter().filter_map(Work::rdma_cpus));
     let polling = works.iter().flat_map(Work::polling_cpus).collect();
-    let loaded = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus));
-    let loaded = loaded.union(&rdma).union(&polling);
+    let loaded = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus))
+        .union(&rdma)
+        .union(&polling);
     let (threads, rps) = (
         Threads::new(&works, &loaded),
         rps::rps(locations, &works, &loaded),
@@ -58,11 +59,14 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     };
     let chosen = |work: &&Work<'_>| selection.names.contains(&work.interface.name);
     let chosen = works.iter().filter(chosen);
-    let interfaces = chosen.clone().map(|work| context.interface(work));
-    let interfaces = interfaces.collect_vec();
+    let interfaces = chosen
+        .clone()
+        .map(|work| context.interface(work))
+        .collect_vec();
     let is_on = |work: &Work<'_>| work.choice.get(&RFS) != Rfs::Keep;
-    let entries = rps::flow_table(&works).filter(|_| chosen.clone().any(is_on));
-    let entries = entries.map(|entries| (entries, "one flow table for all interfaces"));
+    let entries = rps::flow_table(&works)
+        .filter(|_| chosen.clone().any(is_on))
+        .map(|entries| (entries, "one flow table for all interfaces"));
     let wanted = interfaces.iter().flat_map(PlannedInterface::wanted);
     let (writes, unchanged) = writes(machine, wanted, entries);
     let host = summary(topology);

@@ -162,8 +162,7 @@ fn hint(work: &Work<'_>) -> Vec<Note> {
 fn too_many_queues(work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
     let (interface, candidates) = (work.interface, &work.candidates.cpus);
     let planned = rss.and_then(|rss| Some(rss.queues.as_ref()?.len()));
-    let queues = interface.active_queues();
-    let queues = queues.min(planned.unwrap_or(usize::MAX));
+    let queues = interface.active_queues().min(planned.unwrap_or(usize::MAX));
     let cores = work.core_count();
     let holds_all = |node: &u32| {
         let node = work.machine.topology.nodes.get(node);

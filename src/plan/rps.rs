@@ -118,12 +118,12 @@ impl Rps {
 
     /// The CPUs to which an interface's packets are sent, as planned or as they are where that is left unchanged.
     pub(crate) fn work_of(&self, work: &Work<'_>) -> CpuSet {
-        let now = work.interface.rx_queues.iter();
-        let now = now.flat_map(|queue| &queue.rps_cpus);
-        match self.sets {
-            Some(_) => self.cpus(),
-            None => CpuSet::union_of(now.map(|file| &file.cpus)),
+        if self.sets.is_some() {
+            return self.cpus();
         }
+        let queues = work.interface.rx_queues.iter();
+        let now = queues.flat_map(|queue| &queue.rps_cpus);
+        CpuSet::union_of(now.map(|file| &file.cpus))
     }
 
     /// The plan for the receive queues, and notes about RPS. `flow_queues`: receive queues over which a flow table is
@@ -171,8 +171,11 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, has_rdma: bool) -> Rps {
         ..Rps::default()
     };
     // RPS stays on the local node where the vectors were widened to others.
-    let candidates = work.candidates.tiers.first();
-    let candidates = candidates.unwrap_or(&work.candidates.cpus);
+    let candidates = work
+        .candidates
+        .tiers
+        .first()
+        .unwrap_or(&work.candidates.cpus);
     let mut free = candidates.difference(&topology.whole_cores(loaded));
     if free.is_empty() {
         let rdma = if has_rdma { " or an RDMA IRQ" } else { "" };
@@ -195,8 +198,8 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, has_rdma: bool) -> Rps {
     match interface.channels {
         Some(channels) if channels.max_receiving() > channels.receiving() => {
             // Only if its share of the cores takes more.
-            let advised = device::advised_channels(work);
-            let advised = advised.filter(|&advised| advised > channels.receiving());
+            let advised =
+                device::advised_channels(work).filter(|&advised| advised > channels.receiving());
             let note = advised.map(|advised| Note::MoreQueuesPossible {
                 interface: name,
                 queues,
@@ -275,16 +278,15 @@ impl Set {
     /// To be given those of some free cores, each by a CPU, that are in an L3 domain of interrupted CPUs if there are two
     /// of them, else those on their nodes.
     fn near(locations: &Locations<'_>, free: &[u32], interrupted: &CpuSet, most: usize) -> Self {
-        let own = interrupted.iter().filter_map(|cpu| locations.of(cpu));
-        let own = own.collect_vec();
-        let within = |steps| -> Vec<u32> {
-            let is_near = |cpu: &u32| {
-                let there = locations.of(*cpu);
-                let near =
-                    |there| own.is_empty() || own.iter().any(|own| own.steps(there) <= steps);
-                there.is_some_and(near)
-            };
-            free.iter().copied().filter(is_near).collect()
+        let own = interrupted
+            .iter()
+            .filter_map(|cpu| locations.of(cpu))
+            .collect_vec();
+        let within = |steps| {
+            let is_near = |there| own.is_empty() || own.iter().any(|own| own.steps(there) <= steps);
+            let free = free.iter().copied();
+            free.filter(|&cpu| locations.of(cpu).is_some_and(is_near))
+                .collect_vec()
         };
         let mut scope = within(1);
         if scope.len() < 2 {

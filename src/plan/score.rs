@@ -177,8 +177,7 @@ impl<'a> State<'a> {
                         }
                     }
                     _ => {
-                        let own = vector.candidates.as_ref();
-                        let own = own.unwrap_or(&interface.candidates);
+                        let own = vector.candidates.as_ref().unwrap_or(&interface.candidates);
                         score.outside += usize::from(!cpus.is_subset(own));
                         known += u32::from(is_local.is_some());
                         local += u32::from(is_local == Some(true));

@@ -102,8 +102,10 @@ impl<'a> Spread<'a> {
 
     fn core(&self, cpu: u32) -> Option<usize> {
         self.locations.of(cpu)?;
-        let core = self.locations.core_of(cpu);
-        let core = core.filter(|_| !self.apart.contains(cpu));
+        let core = self
+            .locations
+            .core_of(cpu)
+            .filter(|_| !self.apart.contains(cpu));
         Some(core.and_then(CpuSet::first).unwrap_or(cpu) as usize)
     }
 

@@ -74,11 +74,12 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
         )));
     }
     let wanted = plan.interfaces.iter().flat_map(PlannedInterface::wanted);
-    let with_path = wanted.map(|one| {
-        let path = one.kind.path(one.interface, one.number);
-        ((one.interface, one.kind, path), one.target)
-    });
-    let targets = with_path.collect();
+    let targets = wanted
+        .map(|one| {
+            let path = one.kind.path(one.interface, one.number);
+            ((one.interface, one.kind, path), one.target)
+        })
+        .collect();
     for write in &plan.writes {
         if let Some(why) = contradiction(&plan, &targets, write) {
             let path = &write.path;

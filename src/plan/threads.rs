@@ -97,15 +97,16 @@ impl Threads {
     }
 
     fn add(&mut self, work: &Work<'_>, taken: &mut CpuSet) {
-        let threads = work.interface.threads.iter();
+        let interface = work.interface;
+        let threads = interface.threads.iter();
+        // Those of queues in use choose first.
         let known = threads
             .clone()
-            .filter_map(|of| Some((of, work.interface.vector_of(of)?)));
-        // Those of queues in use choose first.
-        let known = known.sorted_by_key(|(thread, vector)| {
-            let is_idle = work.interface.is_idle(vector);
-            (is_idle, vector.queue, vector.role, thread.pid)
-        });
+            .filter_map(|of| Some((of, interface.vector_of(of)?)))
+            .sorted_by_key(|(thread, vector)| {
+                let is_idle = interface.is_idle(vector);
+                (is_idle, vector.queue, vector.role, thread.pid)
+            });
         let mut of_interface = CpuSet::new();
         for (thread, vector) in known {
             let (cpus, why) = place(work, vector, thread.busy_polls, taken);
@@ -118,7 +119,7 @@ impl Threads {
             (&of_interface, "the CPUs of the interface's other threads")
         };
         let why: Arc<str> = format!("its queue could not be determined: {whose}").into();
-        for thread in threads.filter(|of| work.interface.vector_of(of).is_none()) {
+        for thread in threads.filter(|of| interface.vector_of(of).is_none()) {
             self.planned
                 .insert(thread.pid, (cpus.clone(), Arc::clone(&why)));
         }

@@ -326,11 +326,12 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
     // The queues on each core and L3 domain that come before one.
     let mut on_core = vec![0_usize; locations.cores];
     let mut on_l3 = vec![0_usize; locations.domain_sizes.len()];
-    let units = works.iter().enumerate().flat_map(|(at, work)| {
-        let units = work.units();
-        units.map(move |(turn, vectors)| (turn, at, vectors))
-    });
-    let units = units.sorted_by_key(|unit| unit.0).collect_vec();
+    let units = works
+        .iter()
+        .enumerate()
+        .flat_map(|(at, work)| work.units().map(move |(turn, vectors)| (turn, at, vectors)))
+        .sorted_by_key(|unit| unit.0)
+        .collect_vec();
     // Vectors that cannot or must not be moved are counted first, so that others are placed around them.
     for (turn, at, vectors) in &units {
         let work = &works[*at];
@@ -375,8 +376,10 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
             }
             continue;
         }
-        let found = hows.get(id).copied();
-        let found = found.unwrap_or_else(|| how(&mut spread, &mut lines, id, work, vectors));
+        let found = hows
+            .get(id)
+            .copied()
+            .unwrap_or_else(|| how(&mut spread, &mut lines, id, work, vectors));
         let (cpu, decided_by) = match found {
             How::Stays(cpu) => (Some(cpu), Some(DecidedBy::Vector)),
             How::Line(unit) => (cpus.get(&unit).copied(), Some(DecidedBy::Line)),

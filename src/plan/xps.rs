@@ -104,8 +104,11 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
             // Each thread of a core with completions may have its own queue.
             Some((_, queues)) => {
                 for cpu in core.iter() {
-                    let own = queues.iter().copied();
-                    let own = own.filter(|&queue| completions[queue] == cpu).collect_vec();
+                    let own = queues
+                        .iter()
+                        .copied()
+                        .filter(|&queue| completions[queue] == cpu)
+                        .collect_vec();
                     let queues = if own.is_empty() { queues } else { &own };
                     give(queues, &CpuSet::single(cpu));
                 }
