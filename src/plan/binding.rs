@@ -219,8 +219,8 @@ fn nodes_with(topology: &Topology, cpus: &CpuSet) -> NodeSet {
 fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) {
     let exclusive = CpuSet::union_of(plan.interfaces.iter().map(|one| &one.exclusive));
     let without = near.difference(&topology.isolated_or_nohz());
-    let usable = [without.difference(&exclusive), near.difference(&exclusive)];
-    let usable = usable
+    let usable = [&without, near]
+        .map(|cpus| cpus.difference(&exclusive))
         .into_iter()
         .find(|usable| !usable.is_empty())
         .unwrap_or_else(|| near.clone());

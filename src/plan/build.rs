@@ -11,14 +11,13 @@ use crate::plan::data::{
     DecidedBy, HostSummary, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA,
 };
 use crate::plan::hash::{class, hash};
-use crate::plan::note::Note;
 use crate::plan::place::Locations;
 use crate::plan::rps::{self, Rps};
 use crate::plan::threads::Threads;
 use crate::plan::work::{Work, works};
 use crate::plan::write::writes;
 use crate::plan::{device, notes, score, xps};
-use crate::policy::{Group, IRQBALANCE, KEEP_RDMA, Policy, RFS, Rfs, SCOPE, Scope};
+use crate::policy::{Group, IRQBALANCE, KEEP_RDMA, Policy, RFS, Rfs, SCOPE, SKIP, Scope};
 
 /// What the plan of one interface takes from all that take part, chosen or not.
 struct Context<'a> {
@@ -195,11 +194,11 @@ fn vector(work: &Work<'_>, vector: &Vector) -> PlannedVector {
 
 /// The reason for a vector's target, in a few words.
 fn why(work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
-    let topology = &work.machine.topology;
-    let fixed = if work.skip && work.candidates.notes.iter().any(Note::is_unmet) {
-        "skipped: the policy cannot be met"
-    } else if work.skip {
+    let isolated = work.machine.topology.isolated_or_nohz();
+    let fixed = if work.choice.get(&SKIP) {
         "skipped by the policy"
+    } else if work.skip {
+        "skipped: the policy cannot be met"
     } else if !vector.movable {
         "kernel-managed; cannot be moved"
     } else if let Some(owner) = work.shared.get(&vector.irq) {
@@ -207,15 +206,11 @@ fn why(work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
     } else {
         match (vector.role, cpus) {
             (Role::Control, None) => "control IRQ; unchanged",
+            (Role::Control, Some(_)) if vector.effective_cpus().is_subset(&isolated) => {
+                "control IRQ; moved off an isolated CPU"
+            }
             (Role::Control, Some(_)) => {
-                if vector
-                    .effective_cpus()
-                    .is_subset(&topology.isolated_or_nohz())
-                {
-                    "control IRQ; moved off an isolated CPU"
-                } else {
-                    "control IRQ; moved off a CPU of an exclusive cpuset partition"
-                }
+                "control IRQ; moved off a CPU of an exclusive cpuset partition"
             }
             (Role::Rdma, None) if work.choice.get(&KEEP_RDMA) => "kept by the policy",
             (_, None) => "no usable CPU",

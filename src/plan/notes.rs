@@ -11,7 +11,9 @@ use crate::plan::data::{IrqbalancePlan, Plan, PlannedRss};
 use crate::plan::device::advised_channels;
 use crate::plan::note::{NoVectors, Note};
 use crate::plan::work::Work;
-use crate::policy::{Balancer, CHANNELS, ChannelCount, IRQ_CORES, Policy, SCOPE, Scope, XPS, Xps};
+use crate::policy::{
+    Balancer, CHANNELS, ChannelCount, IRQ_CORES, Policy, SCOPE, SKIP, Scope, XPS, Xps,
+};
 
 /// Notes about one interface.
 pub(crate) fn of_interface(
@@ -20,9 +22,11 @@ pub(crate) fn of_interface(
     rss: Option<&PlannedRss>,
 ) -> Vec<Note> {
     let (interface, topology) = (work.interface, &work.machine.topology);
+    if work.choice.get(&SKIP) {
+        return vec![Note::Skipped];
+    }
     if work.skip {
-        let is_unmet = work.candidates.notes.iter().any(Note::is_unmet);
-        return (!is_unmet).then_some(Note::Skipped).into_iter().collect();
+        return Vec::new();
     }
     if interface.unreadable_name {
         return vec![Note::NameUnreadable];

@@ -148,14 +148,13 @@ impl<'a> Work<'a> {
         let cpu = self.chosen(vector)?;
         let l3 = || self.locations.l3_of(cpu);
         let group = match &self.group {
-            _ if vector.role == Role::Control => None,
-            None => None,
             // The candidates are this group without offline and excluded CPUs.
             Some(Group::Cpus(_)) => Some(self.candidates.cpus.clone()),
             Some(Group::L3) => l3().map(|l3| l3.intersection(self.candidates_of(vector))),
+            None => None,
         };
         // The L3 domain of a CPU that is no candidate may have none.
-        let group = group.filter(|group| !group.is_empty());
+        let group = group.filter(|group| vector.role != Role::Control && !group.is_empty());
         Some(group.unwrap_or_else(|| CpuSet::single(cpu)))
     }
 
@@ -202,10 +201,9 @@ impl<'a> Work<'a> {
     /// The candidate CPUs of a vector where they are not the interface's: those that the driver hints at, and those of a
     /// device on another node.
     pub(crate) fn own_candidates(&self, vector: &Vector) -> Option<CpuSet> {
-        let single = || vec![vector];
         let queue = vector.queue.filter(|_| vector.role.is_queue());
-        let vectors = queue.and_then(|queue| self.queues.get(&queue).cloned());
-        self.hint(&vectors.unwrap_or_else(single))
+        let vectors = queue.and_then(|queue| self.queues.get(&queue));
+        self.hint(vectors.map_or(&[vector], Vec::as_slice))
             .or_else(|| self.by_node.get(&vector.node).cloned())
     }
 
