@@ -5,7 +5,7 @@ use itertools::Itertools as _;
 use crate::machine::others::{Arguments, SCRIPT_PATH};
 use crate::machine::setting::queue_file;
 use crate::machine::wording::{selector, word};
-use crate::machine::{Machine, NodeSource, Rss, Selection};
+use crate::machine::{Machine, Rss, Selection};
 use crate::plan::candidates::exclusive;
 use crate::plan::data::{IrqbalancePlan, Plan, PlannedRss};
 use crate::plan::device::advised_channels;
@@ -70,7 +70,7 @@ pub(crate) fn of_interface(
     if work.has_placed_queues() {
         let candidates = &work.candidates.cpus;
         let cpus = topology.isolated_or_nohz().intersection(candidates);
-        if !cpus.is_empty() && work.candidates.source != NodeSource::Unknown {
+        if !cpus.is_empty() {
             notes.push(Note::IsolatedCpusUsed { cpus });
         }
         let cpus = exclusive(topology, &work.choice).intersection(candidates);
