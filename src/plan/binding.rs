@@ -194,11 +194,13 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
     let farthest = nodes_with(topology, &topology.online)
         .difference(&near)
         .iter()
+        // Its own node is not near where all its CPUs are isolated.
+        .filter(|&node| node != from)
         .max_by_key(|&node| (topology.distance(from, node), Reverse(node)));
     match farthest {
         Some(node) => named(topology, node),
         None => Err(BindingError(format!(
-            "node {near} is the only node with CPUs: no node is remote from {selector}"
+            "no node with CPUs is remote from {selector}: node {near} is near"
         ))),
     }
 }

@@ -23,6 +23,24 @@ fn channels_stay_as_they_are_unless_asked() {
     assert_eq!(machine.read(ETH0), before);
 }
 
+/// Equal hashes are equal plans.
+#[test]
+fn a_plan_that_changes_channels_has_another_hash() {
+    let machine = Copy::of("two-socket-mlx4");
+    let hash = |channels: &str| {
+        let plan = machine.nicpin(&["plan", "--json", "--channels", channels]);
+        let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+        (
+            plan["channels"] != serde_json::json!([]),
+            plan["hash"].clone(),
+        )
+    };
+    let [(false, same), (true, two), (true, four)] = ["keep", "2", "4"].map(hash) else {
+        panic!("other channels");
+    };
+    assert!(same != two && two != four && four != same);
+}
+
 #[test]
 fn auto_is_a_queue_per_candidate_core_and_restore_undoes_it() {
     let machine = Copy::of("dl980");

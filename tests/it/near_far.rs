@@ -221,8 +221,7 @@ fn without_a_far_node_nothing_runs() {
     };
     let (code, errors) = run(&one_node, &["em1"]);
     assert!(
-        code == 1
-            && errors.contains("node 0 is the only node with CPUs: no node is remote from em1"),
+        code == 1 && errors.contains("no node with CPUs is remote from em1: node 0 is near"),
         "{errors}"
     );
     let (code, errors) = run(&fixture("four-node"), &["nic5"]);

@@ -114,6 +114,19 @@ fn rule_1_when_no_candidate_is_left_a_note_says_so_and_the_exclusion_is_ignored(
     );
 }
 
+/// Whether or not the node is known.
+#[test]
+fn rule_1_isolated_cpus_that_the_policy_names_are_noted() {
+    for node in [Some(1), None] {
+        let mut host = machine(2, 4, 1, 4);
+        add(&mut host, "eth0", node, 2);
+        host.topology.isolated = set("2-5");
+        let plan = plan_with(&host, &[("scope", "2-5")], &[]);
+        let codes = codes(of(&plan, "eth0"));
+        assert!(codes.contains(&"isolated-cpus-used"), "{node:?}: {codes:?}");
+    }
+}
+
 // Rule 2: one CPU per vector, or a group.
 
 #[test]

@@ -83,6 +83,15 @@ memory  node 3 only
     );
 }
 
+/// All CPUs of its node are isolated, and the other node takes its interrupts.
+#[test]
+fn an_interfaces_own_node_is_never_far() {
+    let machine = Copy::of("two-node");
+    machine.write("/sys/devices/system/cpu/isolated", "4-7\n");
+    let says = "no node with CPUs is remote from nic1: node 0 is near";
+    machine.fails(&["run", "--dry-run", "--far", "nic1"], 1, &[says]);
+}
+
 #[test]
 fn what_cannot_be_chosen_is_an_error_of_one_line() {
     for (machine, args, code, has) in [
@@ -96,7 +105,7 @@ fn what_cannot_be_chosen_is_an_error_of_one_line() {
             "tg3-and-ixgbe",
             &["--far", "p6p1"],
             1,
-            "node 0 is the only node with CPUs: no node is remote from p6p1",
+            "no node with CPUs is remote from p6p1: node 0 is near",
         ),
         (
             "four-node",

@@ -1,6 +1,6 @@
 //! Placement on unusual machines, and policies for them.
 
-use crate::support::host::{add, codes, cpus, machine, mask, of, plan, plan_with, set};
+use crate::support::host::{add, codes, cpus, fix, machine, mask, of, plan, plan_with, set};
 use nicpin::machine::{Machine, MaskFile, Role, Selection};
 use nicpin::plan::{Plan, Score};
 use nicpin::policy::Policy;
@@ -103,6 +103,11 @@ fn a_node_that_is_too_small_is_widened_within_its_package_on_request() {
     let siblings = ("siblings", "true");
     assert_eq!(wide(&[("widen", "package")]), set("8-15"));
     assert_eq!(wide(&[("widen", "package"), siblings]), set("8-11"));
+    // A node without a usable CPU is none that takes some.
+    let mut isolated = clustered();
+    isolated.topology.isolated = set("12-15");
+    let wide = with(&isolated, &[("widen", "package")]);
+    assert!(!codes(of(&wide, "eth0")).contains(&"widened"));
     let mut small = clustered();
     small.interfaces[0].vectors.truncate(3);
     let wide = with(&small, &[("widen", "package")]);
@@ -203,6 +208,13 @@ fn tiny_machines_are_spread_and_not_steered() {
             cores == 1
         );
     }
+    let mut host = machine(1, 4, 1, 4);
+    add(&mut host, "eth0", Some(0), 1);
+    host.topology.isolated = set("3");
+    let advice = |options: &[_]| fix(of(&with(&host, options), "eth0"));
+    assert_eq!(advice(&[]).unwrap(), "nicpin apply --rps 0,2 eth0");
+    let excluded = advice(&[("exclude", "2")]).unwrap();
+    assert_eq!(excluded, "nicpin apply --rps 0 eth0");
     let mut host = machine(1, 2, 1, 2);
     add(&mut host, "eth0", Some(0), 1);
     let asked = with(&host, &[("rps", "0")]);

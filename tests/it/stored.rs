@@ -217,6 +217,12 @@ fn queues_vectors_and_cpus_that_have_changed() {
         run.stdout
     );
 
+    // No CPU is on another node.
+    let machine = Copy::of("two-node");
+    machine.write("/sys/devices/system/node/has_memory", "0\n");
+    let run = stored.apply(&machine, &["--dry-run"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+
     let machine = Copy::of("two-node");
     let vector = &stored.json()["interfaces"][0]["vectors"][0];
     let row = format!("  {}", vector["action"].as_str().unwrap());
