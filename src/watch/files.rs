@@ -62,7 +62,7 @@ pub struct Files {
     watches: BTreeMap<WatchDescriptor, Watched>,
     policy: String,
     /// The links on the way to the policy file, and the file that they lead to; no directory of them is reached by a link.
-    policy_files: BTreeSet<PathBuf>,
+    way_to_policy: BTreeSet<PathBuf>,
     /// The planned affinity of each IRQ.
     planned: BTreeMap<u32, CpuSet>,
     /// The CPUs of exclusive cpuset partitions, and the root's `cpuset.cpus.isolated`.
@@ -81,7 +81,7 @@ impl Files {
             inotify: Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?,
             watches: BTreeMap::new(),
             policy: policy.to_owned(),
-            policy_files: BTreeSet::new(),
+            way_to_policy: BTreeSet::new(),
             planned: BTreeMap::new(),
             exclusive: (CpuSet::new(), None),
             programs: BTreeSet::new(),
@@ -113,7 +113,7 @@ impl Files {
         for file in &way {
             file.parent().map(|above| self.watch(above)).transpose()?;
         }
-        self.policy_files = way;
+        self.way_to_policy = way;
         Ok(())
     }
 
@@ -158,7 +158,7 @@ impl Files {
         let (run, irqbalance) = (root.outside(RUN), root.outside(IRQBALANCE));
         // Again after the one above: it may have been made since the first look, and nobody would say so.
         if self.watch(&irqbalance)? || self.watch(&run)? && self.watch(&irqbalance)? {
-            let mut policy = self.policy_files.iter();
+            let mut policy = self.way_to_policy.iter();
             let has_policy = policy.any(|file| file.parent() == Some(&*run));
             let above = Directory(run);
             self.replace(|watched| *watched == above && !has_policy, [])?;
@@ -281,7 +281,7 @@ impl Files {
             woken.events.push(Event::of(Irqbalance));
         }
         woken.state |= RELEASES.iter().any(|path| file == root.outside(path));
-        if self.policy_files.contains(&file) {
+        if self.way_to_policy.contains(&file) {
             woken.events.push(Event::of(Policy));
             // Where the user has no watches left, the check every five minutes is.
             let _ = self.watch_policy();
