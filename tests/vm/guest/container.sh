@@ -54,8 +54,8 @@ expect 0 in_container --cap-add=NET_ADMIN $WRITE -- restore --root /host
 snapshot /tmp/now; same_file "the machine after restore" /tmp/before /tmp/now
 
 echo "--- the pod of the manifest, with a policy"
-# podman knows no DaemonSet: the pod's template is the same in a Deployment.
-sed 's/^kind: DaemonSet/kind: Deployment/' "$manifest" > /tmp/deployment.yaml
+# podman knows no DaemonSet: the pod's template is the same in a Deployment. The one of Debian 12 leaves a Secret's volume empty.
+sed 's/^kind: DaemonSet/kind: Deployment/; s/^\( *\)secret:/\1configMap:/; s/secretName:/name:/' "$manifest" > /tmp/deployment.yaml
 cat > /tmp/policy.yaml <<EOF
 apiVersion: v1
 kind: ConfigMap
