@@ -154,7 +154,10 @@ impl CpuSet {
 
     /// Whether every CPU of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.difference(other).is_empty()
+        self.0
+            .iter()
+            .zip(other.0.iter().chain(repeat(&0)))
+            .all(|(a, b)| a & !b == 0)
     }
 
     /// Whether some CPU is in both sets.

@@ -3,6 +3,7 @@
 //! Only interfaces with a device are interfaces here; bonds, VLANs and bridges are kept as [`Stacked`]
 //! (`Documentation/ABI/testing/sysfs-class-net`, `sysfs-class-net-queues`).
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use itertools::Itertools as _;
@@ -186,9 +187,8 @@ impl Interface {
 
     /// How many of its queues are in use and have a vector.
     pub(crate) fn active_queues(&self) -> usize {
-        self.active_vectors()
-            .unique_by(|vector| vector.queue)
-            .count()
+        let queues = self.active_vectors().map(|vector| vector.queue);
+        queues.collect::<BTreeSet<_>>().len()
     }
 
     /// The NAPI instances that netlink reports.

@@ -120,9 +120,9 @@ impl<'a> State<'a> {
                 .flat_map(|planned| &planned.vectors)
                 .filter(|vector| vector.is_active())
                 .map(|vector| (vector.queue, self.place(vector).1));
-            let unplanned = read
-                .active_vectors()
-                .filter(|_| planned.is_none())
+            let unplanned = (planned.is_none().then(|| read.active_vectors()))
+                .into_iter()
+                .flatten()
                 .map(|of| (of.queue, of.effective_cpus().first()));
             // A queue's receive and transmit vectors on one CPU count once.
             let queues: BTreeSet<_> = active.chain(unplanned).collect();
@@ -220,8 +220,9 @@ impl<'a> State<'a> {
             let core = self.machine.topology.cores.get(core);
             let threads = core.map_or(1, |core| core.intersection(&candidates).len());
             let share = spots.len().div_ceil(threads.max(1));
-            let on_cpu = spots.iter().counts_by(|spot| spot.cpu).into_values();
-            let above = on_cpu.map(|queues| queues.saturating_sub(share));
+            let on_cpu = spots.iter().map(|spot| spot.cpu).sorted();
+            let on_cpu = on_cpu.dedup_with_count();
+            let above = on_cpu.map(|(queues, _)| queues.saturating_sub(share));
             score.above_even_threads += above.sum::<usize>();
         }
     }
