@@ -85,45 +85,35 @@ impl Channels {
             .iter()
             .filter(|(_, wanted, now)| wanted != now)
             .map(|(name, wanted, _)| format!("{name} {wanted}"))
-            .join(" ")
+            .format(" ")
+            .to_string()
     }
 
-    /// In the order of the kernel's structure.
-    pub(crate) fn to_numbers(self) -> [u32; 8] {
+    /// The fields in the order of the kernel's structure.
+    fn fields(&mut self) -> [&mut u32; 8] {
         [
-            self.max_rx,
-            self.max_tx,
-            self.max_other,
-            self.max_combined,
-            self.rx,
-            self.tx,
-            self.other,
-            self.combined,
+            &mut self.max_rx,
+            &mut self.max_tx,
+            &mut self.max_other,
+            &mut self.max_combined,
+            &mut self.rx,
+            &mut self.tx,
+            &mut self.other,
+            &mut self.combined,
         ]
+    }
+
+    pub(crate) fn to_numbers(mut self) -> [u32; 8] {
+        self.fields().map(|field| *field)
     }
 
     /// A driver that reports more than there can be is taken at the most.
     pub(crate) fn from_numbers(numbers: [u32; 8]) -> Self {
-        let [
-            max_rx,
-            max_tx,
-            max_other,
-            max_combined,
-            rx,
-            tx,
-            other,
-            combined,
-        ] = numbers.map(|number| number.min(u16::MAX.into()));
-        Self {
-            max_rx,
-            max_tx,
-            max_other,
-            max_combined,
-            rx,
-            tx,
-            other,
-            combined,
+        let mut channels = Self::default();
+        for (field, number) in channels.fields().into_iter().zip(numbers) {
+            *field = number.min(u16::MAX.into());
         }
+        channels
     }
 
     /// The form of a record and of a tree.
