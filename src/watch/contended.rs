@@ -19,6 +19,8 @@ const FORGOTTEN: Duration = Duration::from_secs(7 * 24 * 3600);
 #[derive(Default)]
 pub struct ContendedSettings {
     settings: BTreeMap<String, History>,
+    /// How often a setting was found to be fought over.
+    pub count: u64,
 }
 
 #[derive(Default)]
@@ -43,9 +45,8 @@ impl ContendedSettings {
         }
     }
 
-    /// A setting was written, after those that are gone were [forgotten](Self::forget). Some time if it is left unchanged
-    /// from now on. It was restored only if the same value was written before: another one is a new plan, and nobody else
-    /// needs to have written.
+    /// A setting was written. Some time if it is left unchanged from now on. It was restored only if the same value was
+    /// written before: another one is a new plan, and nobody else needs to have written.
     pub fn written(
         &mut self,
         setting: &ChangedSetting,
@@ -63,6 +64,7 @@ impl ContendedSettings {
             history.restored.clear();
             return None;
         }
+        (history.restored).retain(|&then| now.saturating_sub(then) < WINDOW);
         history.restored.push(now);
         if history.restored.len() < RESTORES {
             return None;
@@ -71,6 +73,7 @@ impl ContendedSettings {
         let lasts = LEFT_ALONE.saturating_mul(1 << history.times.min(DOUBLINGS));
         history.until = now + lasts;
         history.times += 1;
+        self.count += 1;
         Some(lasts)
     }
 
@@ -81,11 +84,12 @@ impl ContendedSettings {
         current.map(|history| (&history.setting, history.until))
     }
 
-    /// Forgets restores of long ago, and the settings that are gone, so that devices that come and go need no memory.
+    /// Forgets the settings that are gone, so that devices that come and go need no memory.
     pub fn forget(&mut self, now: Duration) {
         self.settings.retain(|_, history| {
-            (history.restored).retain(|&then| now.saturating_sub(then) < WINDOW);
-            !history.restored.is_empty() || history.times > 0 && now < history.until + FORGOTTEN
+            let mut restored = history.restored.iter();
+            let is_recent = restored.any(|&then| now.saturating_sub(then) < WINDOW);
+            is_recent || history.times > 0 && now < history.until + FORGOTTEN
         });
     }
 }
@@ -130,6 +134,7 @@ mod tests {
             assert_eq!(contended.left_alone(now).count(), 0);
             contended.forget(now);
         }
+        assert_eq!(contended.count, 4);
         contended.forget(now + FORGOTTEN);
         assert!(contended.settings.is_empty());
     }
@@ -161,6 +166,7 @@ mod tests {
                 assert_eq!(contended.written(&setting(queue), &value, now), None);
             }
         }
+        assert_eq!(contended.count, 0);
         // The same value again and again is one.
         assert_eq!(contended.written(&setting(0), "04", secs(31)), None);
         assert_eq!(contended.written(&setting(0), "04", secs(32)), None);

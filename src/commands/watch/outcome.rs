@@ -126,7 +126,6 @@ impl Loop<'_> {
             let Some(lasts) = self.contended.written(setting, value, now) else {
                 continue;
             };
-            self.state.contended += 1;
             let hours = lasts.as_secs() / 3600;
             let who = match &report.writers[..] {
                 [] => "no known program that moves interrupts runs".to_owned(),
@@ -154,6 +153,7 @@ impl Loop<'_> {
                 until: wall + until.saturating_sub(now).as_secs(),
             })
             .collect();
+        self.state.contended = self.contended.count;
     }
 
     /// Watches the planned vectors that are not left unchanged.
