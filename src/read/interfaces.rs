@@ -95,13 +95,17 @@ pub(crate) fn read(root: &Root, wants: Wants) -> Result<Machine> {
 fn name_ports(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
     let mut unnamed = BTreeMap::<_, Vec<_>>::new();
     for interface in interfaces.iter_mut().filter(|of| of.port_name.is_none()) {
-        let index = root.read_as(&format!("{NET}/{}/ifindex", interface.name), number::<u32>)?;
         let port = (interface.device.address.clone(), interface.port);
-        unnamed.entry(port).or_default().push((index, interface));
+        unnamed.entry(port).or_default().push(interface);
     }
-    for of_port in unnamed.values_mut() {
-        of_port.sort_by_key(|(index, _)| *index);
-        for (_, interface) in &mut of_port[1..] {
+    for of_port in unnamed.into_values().filter(|of| of.len() > 1) {
+        let mut by_age = Vec::new();
+        for interface in of_port {
+            let index = format!("{NET}/{}/ifindex", interface.name);
+            by_age.push((root.read_as(&index, number::<u32>)?, interface));
+        }
+        by_age.sort_by_key(|(index, _)| *index);
+        for (_, interface) in by_age.into_iter().skip(1) {
             interface.port_name = Some(interface.name.clone());
         }
     }
