@@ -137,10 +137,9 @@ impl Interface {
 
     /// Device and port, which do not change when it is renamed.
     pub(crate) fn key(&self) -> String {
-        match &self.port_name {
-            Some(name) => format!("{} port {name}", self.device.address),
-            None => format!("{} port {}", self.device.address, self.port),
-        }
+        let number = self.port.to_string();
+        let port = self.port_name.as_ref().unwrap_or(&number);
+        format!("{} port {port}", self.device.address)
     }
 }
 

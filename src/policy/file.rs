@@ -229,12 +229,12 @@ fn at<T>(place: &Spanned<T>, message: impl Into<String>) -> Wrong {
     (place.span().start, message.into())
 }
 
-/// The entries of a table.
 fn table<'d, 't>(item: &'d Item<'t>) -> Result<&'d DeTable<'t>, Wrong> {
     let table = item.get_ref().as_table();
     table.ok_or_else(|| at(item, "expected a table"))
 }
 
+/// The entries of a table.
 fn entries<'d, 't>(item: &'d Item<'t>) -> Result<Vec<(&'d Key<'t>, &'d Item<'t>)>, Wrong> {
     table(item).map(in_order)
 }
