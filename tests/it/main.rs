@@ -66,6 +66,7 @@ mod fleets;
 mod flows;
 mod fuzz;
 mod help;
+mod identity;
 mod irqbalance;
 mod limits;
 mod locality;
