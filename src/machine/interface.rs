@@ -3,7 +3,6 @@
 //! Only interfaces with a device are interfaces here; bonds, VLANs and bridges are kept as [`Stacked`]
 //! (`Documentation/ABI/testing/sysfs-class-net`, `sysfs-class-net-queues`).
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use itertools::Itertools as _;
@@ -188,7 +187,7 @@ impl Interface {
     /// How many of its queues are in use and have a vector.
     pub(crate) fn active_queues(&self) -> usize {
         let queues = self.active_vectors().map(|vector| vector.queue);
-        queues.collect::<BTreeSet<_>>().len()
+        queues.sorted_unstable().dedup().count()
     }
 
     /// The NAPI instances that netlink reports.

@@ -166,7 +166,7 @@ fn on_candidates(work: &Work<'_>, table: &Rss) -> QueueSet {
 
 /// The CPUs of a receive queue's vector under the plan, empty if they are unknown, and the candidates for it.
 fn receiver<'a>(work: &'a Work<'_>, queue: u32) -> (CpuSet, &'a CpuSet) {
-    let vector = work.receiver(queue);
+    let vector = work.vector_of(Role::Rx, queue);
     let cpus = match vector.filter(|vector| work.target(vector).is_none()) {
         Some(stays) => work.cpus_of(stays),
         // Of a group of CPUs, the one that the queue counts for.

@@ -241,7 +241,7 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, has_rdma: bool) -> Rps {
     let most = if is_slow { MOST / 2 } else { MOST };
     let set = |queue: &RxQueue| {
         let interrupted = work
-            .receiver(queue.index)
+            .vector_of(Role::Rx, queue.index)
             .and_then(|vector| work.target(vector))
             .unwrap_or_else(|| work.cpu_of(Role::Rx, queue.index).into_iter().collect());
         Set::near(locations, &free, &interrupted, most)

@@ -125,8 +125,8 @@ impl<'a> State<'a> {
                 .flatten()
                 .map(|of| (of.queue, of.effective_cpus().first()));
             // A queue's receive and transmit vectors on one CPU count once.
-            let queues: BTreeSet<_> = active.chain(unplanned).collect();
-            for (queue, cpu) in queues {
+            let queues = active.chain(unplanned).sorted_unstable();
+            for (queue, cpu) in queues.dedup() {
                 let place = cpu.and_then(|cpu| self.locations.of(cpu));
                 if let (Some(queue), Some(cpu), Some(place)) = (queue, cpu, place) {
                     spots.entry(place.core).or_default().push(Spot {

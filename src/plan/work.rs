@@ -117,10 +117,10 @@ impl<'a> Work<'a> {
         vectors.filter(move |vector| vector.role == role || vector.role == Role::Combined)
     }
 
-    /// The vector of a receive queue.
-    pub(crate) fn receiver(&self, queue: u32) -> Option<&'a Vector> {
-        self.vectors_of(Role::Rx)
-            .find(|vector| vector.queue == Some(queue))
+    /// The vector of a receive or transmit queue.
+    pub(crate) fn vector_of(&self, role: Role, queue: u32) -> Option<&'a Vector> {
+        let mut vectors = self.queues.get(&queue)?.iter().copied();
+        vectors.find(|vector| vector.role == role || vector.role == Role::Combined)
     }
 
     /// Whether it has a placed queue vector, without which steering is left unchanged.
@@ -216,8 +216,7 @@ impl<'a> Work<'a> {
             Direction::Rx
         };
         let vector = self
-            .vectors_of(role)
-            .find(|vector| vector.queue == Some(queue))
+            .vector_of(role, queue)
             .or_else(|| self.interface.reported_vector(direction, queue))
             .or_else(|| {
                 let count = self.vectors_of(role).count();
