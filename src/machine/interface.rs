@@ -158,6 +158,13 @@ pub struct Stacked {
     pub kind: Option<String>,
 }
 
+impl Device {
+    /// Whether an IRQ is one of its own; any may be where they are not listed.
+    pub(crate) fn may_have(&self, irq: u32) -> bool {
+        self.irqs.is_empty() || self.irqs.contains(&irq)
+    }
+}
+
 impl Interface {
     /// The vector of an IRQ.
     pub(crate) fn vector(&self, irq: u32) -> Option<&Vector> {

@@ -216,6 +216,10 @@ pub(crate) fn settle(
         }
         vectors.push((irq, action, placed));
     }
+    // Of a second function's vectors: names count those of one function, netlink the queues of the interface.
+    if reported.keys().any(|&irq| !interface.device.may_have(irq)) {
+        interface.contradictions.clear();
+    }
     Ok(vectors)
 }
 

@@ -289,8 +289,7 @@ fn read_vector(
 ) -> Result<Option<Vector>> {
     let path = format!("{IRQ_FILES}/{irq}");
     // An interface may have two PCI functions, one on each node.
-    let irqs = &interface.device.irqs;
-    let node = if irqs.is_empty() || irqs.contains(&irq) {
+    let node = if interface.device.may_have(irq) {
         None
     } else {
         root.read_as(&format!("{path}/node"), numa_node)?.flatten()
