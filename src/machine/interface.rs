@@ -207,6 +207,12 @@ impl Interface {
         self.in_other_namespace && self.name == self.device.address
     }
 
+    /// Whether it is a function without an interface here that has IRQs for RDMA alone, as one of EFA.
+    pub(crate) fn is_for_rdma(&self) -> bool {
+        let has = |role| self.vectors.iter().any(|vector| vector.role == role);
+        self.is_elsewhere() && has(Rdma) && self.queue_vectors().next().is_none()
+    }
+
     /// Whether the device is an SR-IOV virtual function. Inside a virtual machine only the driver's name shows it:
     /// `iavf`, `LiquidIO_VF`.
     pub fn is_virtual_function(&self) -> bool {

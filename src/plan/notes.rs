@@ -1,8 +1,8 @@
 //! The notes of a plan, and what to do about each.
 
-use itertools::Itertools as _;
+use itertools::{Itertools as _, chain};
 
-use crate::machine::others::{Arguments, SCRIPT_PATH};
+use crate::machine::others::{Arguments, SCRIPT_PATH, UnusedFunction};
 use crate::machine::setting::queue_file;
 use crate::machine::wording::{selector, word};
 use crate::machine::{Machine, Rss, Selection};
@@ -33,7 +33,7 @@ pub(crate) fn of_interface(
     }
     let mut notes = of_vectors(work, selection);
     if interface.is_elsewhere() {
-        notes.push(Note::Elsewhere);
+        notes.extend((!interface.is_for_rdma()).then_some(Note::Elsewhere));
     } else if interface.in_other_namespace {
         notes.push(Note::OtherNamespace);
     }
@@ -103,7 +103,7 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
     } else if !vectors.is_empty() {
         let driver = interface.driver.clone();
         Some(Note::VectorsNotUnderstood { driver, vectors })
-    } else if has_queues {
+    } else if has_queues || interface.is_for_rdma() {
         None
     } else if let Some(channels) = interface.vmbus.clone() {
         let device = interface.device.address.clone();
@@ -227,12 +227,16 @@ pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selecti
     }
     // Interfaces and network functions that are not planned, where no selectors were given.
     if !selection.explicit && machine.missing().is_none() {
-        let down = interfaces
-            .iter()
-            .map(|interface| interface.name.clone())
-            .filter(|name| !selection.names.contains(name))
-            .collect_vec();
-        let functions = machine.others.cards.clone();
+        let left = interfaces.iter();
+        let left = left.filter(|of| !selection.names.contains(&of.name));
+        // A function has no interface here that could be down.
+        let (functions, down): (Vec<_>, Vec<_>) = left.partition(|of| of.is_elsewhere());
+        let down = down.iter().map(|of| of.name.clone()).collect_vec();
+        let functions = functions.iter().map(|of| UnusedFunction {
+            address: of.name.clone(),
+            driver: of.driver.clone(),
+        });
+        let functions = chain(machine.others.cards.clone(), functions).collect_vec();
         if !down.is_empty() || !functions.is_empty() {
             notes.push(Note::NotPlanned { down, functions });
         }

@@ -237,6 +237,32 @@ fn a_device_without_an_interface_names_its_driver() {
     }
 }
 
+/// Of EFA: its completion vectors are planned when it is selected.
+#[test]
+fn a_function_for_rdma_alone_is_neither_down_nor_without_irqs() {
+    let names = ["efa-mgmnt@pci:0000:82:00.0", "efa-comp0@pci:0000:82:00.0"];
+    let mut function = card("efa", Port::new("eth0", 0, 0, 0), 30, &names);
+    function.ports.clear();
+    let tree = Tree::of(&two_nodes([function]));
+    let device = "devices/pci0000:00/0000:00:02.0/0000:82:00.0";
+    put(tree.dir(), &format!("sys/{device}/class"), "0x020000");
+    link(
+        tree.dir(),
+        "sys/bus/pci/devices/0000:82:00.0",
+        &format!("../../../{device}"),
+    );
+    make_dir(tree.dir(), "sys/class/net");
+    let all = tree.plan(&[]);
+    let notes: Vec<_> = all.notes.iter().map(ToString::to_string).collect();
+    let expected = "not planned: 0000:82:00.0 (driver efa, no interface here)";
+    assert!(notes.iter().any(|note| note == expected), "{notes:?}");
+    let plan = tree.plan(&["0000:82:00.0"]);
+    let efa = of(&plan, "0000:82:00.0");
+    assert_eq!((codes(efa), planned(efa)), (vec![], vec!["1".to_owned()]));
+    // It can be judged: its one vector is as good where it is.
+    assert_eq!(tree.run(&["check", "0000:82:00.0"]).code, 0);
+}
+
 // Selectors that stand for other interfaces.
 
 /// nic1 of the fixture is an igb: its interface goes to a container.

@@ -109,7 +109,7 @@ pub(super) fn queues_exceed_cores(
 pub(super) fn not_planned(down: &[String], functions: &[UnusedFunction]) -> String {
     let mut parts = Vec::new();
     if !down.is_empty() {
-        parts.push(format!("{} (down, no IRQs requested)", few(down)));
+        parts.push(format!("{} (down, no queue IRQs requested)", few(down)));
     }
     let by_driver = functions
         .iter()
