@@ -305,7 +305,7 @@ fn read_device(link: &Dir, bus: Option<&str>, wants: Wants) -> Result<Device> {
 }
 
 /// A number such as `0x15b3`.
-fn hex(text: &str) -> Result<u32, String> {
+pub(super) fn hex(text: &str) -> Result<u32, String> {
     let text = text.trim();
     text.strip_prefix("0x")
         .and_then(|hex| u32::from_str_radix(hex, 16).ok())

@@ -15,6 +15,7 @@ use crate::machine::others::Rdma;
 use crate::machine::setting::{IRQ_FILES, NET, affinity_file};
 use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
 use crate::read::files::{node as numa_node, read_affinity, read_effective};
+use crate::read::interfaces::hex;
 use crate::read::interrupts::Handlers;
 use crate::read::names::Numbering::{self, Mlx4, Plain, Queue};
 use crate::read::names::{ActionName, DriverPatterns};
@@ -74,7 +75,7 @@ fn read_device(
     has_rdma: bool,
 ) -> Result<()> {
     let pools = Pools::read(root, ports, has_rdma)?;
-    let requested = requested(handlers, ports)?;
+    let requested = requested(root, handlers, ports)?;
     let mut named = vec![Vec::new(); ports.len()];
     for (irq, actions) in &requested {
         let is_reported = |port: &Port| port.reported.contains_key(irq);
@@ -221,7 +222,11 @@ fn understand<'a>(
 }
 
 /// The device's IRQs that have a handler, and the handlers' names.
-fn requested(handlers: &Handlers<'_>, ports: &[Port]) -> Result<Vec<(u32, Vec<String>)>> {
+fn requested(
+    root: &Root,
+    handlers: &Handlers<'_>,
+    ports: &[Port],
+) -> Result<Vec<(u32, Vec<String>)>> {
     let mut requested = Vec::new();
     let irqs = &ports[0].interface.device.irqs;
     if irqs.is_empty() {
@@ -243,11 +248,36 @@ fn requested(handlers: &Handlers<'_>, ports: &[Port]) -> Result<Vec<(u32, Vec<St
             requested.push((irq, actions.iter().filter(is_own).cloned().collect()));
         }
     }
+    let may_be_of_others = irqs.len() == 1 && ports_are_down(root, ports)?;
     for &irq in irqs {
-        requested.push((irq, handlers.of(irq)?));
+        let mut actions = handlers.of(irq)?;
+        actions.retain(|action| !may_be_of_others || may_be_own(ports, action));
+        requested.push((irq, actions));
     }
     requested.retain(|(_, actions)| !actions.is_empty());
     Ok(requested)
+}
+
+/// Whether the interfaces are down, so that most drivers have freed their IRQ, which may be a line that others share.
+fn ports_are_down(root: &Root, ports: &[Port]) -> Result<bool> {
+    for Port { interface, .. } in ports {
+        // IFF_UP is bit 0. One without a carrier is up.
+        let flags = root.read_as(&format!("{NET}/{}/flags", interface.name), hex)?;
+        if flags.is_none_or(|flags| flags % 2 == 1) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a driver may name its vectors so, and the name is not of another interface or function.
+fn may_be_own(ports: &[Port], action: &str) -> bool {
+    ports.iter().any(|port| {
+        let Interface { name, device, .. } = &*port.interface;
+        let named = port.patterns.classify(action);
+        (!action.contains("pci:") || action.contains(&device.address))
+            && named.is_some_and(|named| named.interface.is_none_or(|of| of == name))
+    })
 }
 
 /// Whether a name contains the device's name on its bus: `30be0000.ethernet` of a platform device, also with a suffix;

@@ -447,6 +447,30 @@ fn an_interface_that_is_down_has_what_its_driver_still_holds() {
     assert!(tree.plan(&[]).interfaces.is_empty());
 }
 
+/// Its driver has freed the line, so that the handlers there are those of others.
+#[test]
+fn a_line_belongs_to_a_card_that_is_down_only_by_a_handler_of_its_own() {
+    for (driver, action, expected) in [
+        ("e1000", "ehci_hcd:usb1", ["no-vectors"].as_slice()),
+        ("e1000", "eth1", &["no-vectors"]),
+        ("sky2", "sky2@pci:0000:83:00.0", &["no-vectors"]),
+        ("sky2", "sky2@pci:0000:82:00.0", &[]),
+    ] {
+        let mut port = Port::new("eth0", 1000, 1, 1);
+        port.state = "down".to_owned();
+        let mut line = card(driver, port, 30, &[action]);
+        line.msi = false;
+        let plan = Tree::of(&two_nodes([line.clone()])).plan(&["eth0"]);
+        assert_eq!(codes(of(&plan, "eth0")), expected, "{driver}: {action}");
+        line.ports[0].state = "up".to_owned();
+        let plan = Tree::of(&two_nodes([line])).plan(&["eth0"]);
+        assert!(
+            !codes(of(&plan, "eth0")).contains(&"no-vectors"),
+            "{driver}: {action}"
+        );
+    }
+}
+
 #[test]
 fn an_interface_that_goes_away_while_it_is_read_is_not_there() {
     let names = ["eth0-TxRx-0", "eth0-TxRx-1"];
