@@ -422,6 +422,9 @@ fn state(
     let [now, as_planned] = gain.busiest;
     // What the settings of others change on its cores is in their rows.
     let is_worse = differ > 0 && gain.is_better();
+    // Of several CPUs in an affinity, nobody knows which one an IRQ is on where the kernel does not report it.
+    let is_measured =
+        !any(&|row| row.is_active() && row.effective.is_none() && row.affinity.len() > 1);
     let is_placeable =
         |row: &VectorStatus| row.planned.is_some() || row.state == LeftAlone && row.is_active();
     if any(&|row| row.state == Differs && leaves_isolated(row)) {
@@ -430,7 +433,7 @@ fn state(
         Remote
     } else if has_lost {
         Drifted
-    } else if is_worse && now >= 2 * as_planned.max(1) {
+    } else if is_worse && is_measured && now >= 2 * as_planned.max(1) {
         Crowded
     } else if is_worse || is_asked {
         Untuned

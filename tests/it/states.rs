@@ -281,6 +281,16 @@ fn an_arrangement_that_is_as_good_as_planned_is_equivalent() {
         (busiest.measure, busiest.now, busiest.planned),
         ("queues on the busiest core", 2, 1)
     );
+    // Where the kernel does not report the CPU, several queues may be on one, or not.
+    let mut unmeasured = in_planned_state();
+    let node = mask(&unmeasured, &set("4-7"));
+    for vector in &mut unmeasured.interfaces[0].vectors {
+        (vector.affinity, vector.effective) = (node.clone(), None);
+    }
+    assert_eq!(
+        status(&unmeasured, None).state,
+        Some(InterfaceState::Untuned)
+    );
     // Steering that is off is worse than what is planned.
     let mut unsteered = in_planned_state();
     let off = mask(&unsteered, &CpuSet::new());
