@@ -7,18 +7,19 @@ use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
 use crate::machine::setting::WriteKind;
-use crate::machine::{Machine, Role};
-use crate::plan::data::{Placement, PlannedInterface, PlannedVector};
+use crate::machine::{Machine, NapiThread, Role};
+use crate::plan::data::{Placement, PlannedInterface, PlannedThread, PlannedVector};
 use crate::plan::objective::{Score, pairs, weights};
 use crate::plan::place::Locations;
 
 /// Whether a setting of an interface, of this kind and number, counts as it is planned, and not as it is.
 type IsPlanned<'a> = &'a dyn Fn(WriteKind, &str, u32) -> bool;
 
-/// A queue of an interface, by number, on a CPU.
+/// A queue of an interface on a CPU.
 struct Spot<'a> {
     interface: &'a str,
-    queue: u32,
+    /// Whether it is queue 0.
+    is_first: bool,
     cpu: u32,
     weight: u64,
 }
@@ -125,13 +126,22 @@ impl<'a> State<'a> {
                 .flatten()
                 .map(|of| (of.queue, of.effective_cpus().first()));
             // A queue's receive and transmit vectors on one CPU count once.
-            let queues = active.chain(unplanned).sorted_unstable();
-            for (queue, cpu) in queues.dedup() {
+            let queues = active.chain(unplanned).sorted_unstable().dedup();
+            let queues = queues.filter_map(|(queue, cpu)| Some((queue? == 0, cpu)));
+            // So does each thread that polls all the time and stays where it is.
+            let stays = |of: &&NapiThread| {
+                let is_moved = |to: &PlannedThread| to.pid == of.pid && to.cpus.is_some();
+                let mut threads = planned.iter().flat_map(|planned| &planned.threads);
+                of.busy_polls && !threads.any(is_moved)
+            };
+            let polling = read.threads.iter().filter(stays);
+            let polling = polling.map(|thread| (false, thread.affinity.cpus.only()));
+            for (is_first, cpu) in queues.chain(polling) {
                 let place = cpu.and_then(|cpu| self.locations.of(cpu));
-                if let (Some(queue), Some(cpu), Some(place)) = (queue, cpu, place) {
+                if let (Some(cpu), Some(place)) = (cpu, place) {
                     spots.entry(place.core).or_default().push(Spot {
                         interface: &read.name,
-                        queue,
+                        is_first,
                         cpu,
                         weight,
                     });
@@ -206,7 +216,7 @@ impl<'a> State<'a> {
             if own == 0 {
                 continue;
             }
-            let firsts = spots.iter().filter(|spot| spot.queue == 0);
+            let firsts = spots.iter().filter(|spot| spot.is_first);
             let has_own_first = firsts.clone().any(|spot| is_own(&spot));
             let firsts = firsts.map(|spot| spot.interface).unique().count();
             let load = spots.iter().map(|spot| spot.weight).sum();

@@ -324,6 +324,11 @@ fn a_thread_that_polls_all_the_time_has_the_cpu_of_its_queue() {
     let eth0 = of(&plan, "eth0");
     assert_eq!(crate::support::host::cpus(eth0), ["2", "3"]);
     assert_eq!(eth0.worker_cpus, set("0,4"));
+    // Each counts as a queue.
+    let stays = mask(&host, &set("1"));
+    host.interfaces[0].threads[1].affinity = stays;
+    let plan = plan_with(&host, &[("napi-threads", "keep")], &[]);
+    assert_eq!(plan.score.max_vectors_per_core, 2);
 }
 
 #[test]
