@@ -27,7 +27,7 @@ struct Set {
     packs: bool,
     cores: Vec<usize>,
     /// Of each core: near ones come first, then fast ones, that of CPU 0 last.
-    ranks: Vec<(usize, usize, bool)>,
+    ranks: Vec<(usize, (usize, bool))>,
 }
 
 /// A queue that can be moved.
@@ -126,13 +126,15 @@ impl<'a> Spread<'a> {
             .dedup()
             .collect_vec();
         let mut ranks = Vec::new();
+        let with_cpu0 = self.locations.core_of(0).cloned();
+        let with_cpu0 = with_cpu0.unwrap_or_else(|| CpuSet::single(0));
         for &core in &cores {
             let core = &mut self.cores[core];
             core.sets.push(self.sets.len());
             let has = |tier: &CpuSet| core.cpus.iter().any(|&cpu| tier.contains(cpu));
             let tier = tiers.iter().position(has).unwrap_or(0);
-            let is_last = avoid_cpu0 && core.cpus.contains(&0);
-            ranks.push((tier, core.place.class, is_last));
+            let is_last = avoid_cpu0 && core.cpus.iter().any(|&cpu| with_cpu0.contains(cpu));
+            ranks.push((tier, (core.place.class, is_last)));
         }
         if avoid_cpu0 {
             self.last = self.core(0);
@@ -177,13 +179,24 @@ impl<'a> Spread<'a> {
         self.cores[to].movable.push(queue);
     }
 
-    /// The least loaded core of a set of those with fewer than `most` queues; of equal ones, the first by rank, then one of
-    /// an L3 domain that has few queues for its size, or many of a set that packs them.
+    /// The queues on a core with all its threads, each of which may count as a core.
+    fn beside(&self, core: usize) -> usize {
+        let cores = &self.locations.topology.cores;
+        let threads = cores.get(self.cores[core].place.core);
+        let threads = threads.into_iter().flat_map(CpuSet::iter);
+        threads
+            .filter_map(|cpu| Some(self.cores.get(cpu as usize)?.queues))
+            .sum()
+    }
+
+    /// The least loaded core of a set of those with fewer than `most` queues; of equal ones, the first by rank, a thread
+    /// of a free core before a sibling of a taken one, then one of an L3 domain that has few queues for its size, or many
+    /// of a set that packs them.
     fn first(&self, set: usize, most: usize, load: fn(&Core) -> (u64, usize)) -> Option<usize> {
         let set = &self.sets[set];
         let all = set.cores.iter().copied().zip(&set.ranks);
         let fits = all.filter(|&(core, _)| self.cores[core].queues < most);
-        let best = fits.map(|(core, rank)| {
+        let best = fits.map(|(core, &(tier, rank))| {
             let domain = self.cores[core].place.domain;
             let queues = self.in_domain[domain];
             let density = if set.packs {
@@ -191,7 +204,8 @@ impl<'a> Spread<'a> {
             } else {
                 queues * 4096 / self.locations.domain_sizes[domain].max(1)
             };
-            (load(&self.cores[core]), rank, density, core)
+            let (load, beside) = (load(&self.cores[core]), self.beside(core));
+            (load, tier, beside, rank, density, core)
         });
         best.min().map(|(.., core)| core)
     }

@@ -518,6 +518,23 @@ fn siblings_count_as_cores_on_request() {
 }
 
 #[test]
+fn siblings_that_count_as_cores_take_queues_after_free_cores() {
+    let mut host = machine(1, 4, 2, 4);
+    host.topology.cores = ["0-1", "2-3", "4-5", "6-7"].map(set).to_vec();
+    add(&mut host, "eth0", Some(0), 5);
+    let used = |queues: usize| {
+        let mut host = host.clone();
+        host.interfaces[0].vectors.truncate(queues);
+        let plan = plan_with(&host, &[("siblings", "true")], &[]);
+        (cpus(of(&plan, "eth0")), plan.score.pairs_on_cores)
+    };
+    let expected = |cpus: &[&str]| cpus.iter().map(|&cpu| cpu.to_owned()).collect::<Vec<_>>();
+    assert_eq!(used(3), (expected(&["2", "4", "6"]), 0));
+    assert_eq!(used(4).1, 0);
+    assert_eq!(used(5).1, 1);
+}
+
+#[test]
 fn queues_take_all_l3_domains_evenly_or_as_few_as_possible() {
     let mut host = machine(2, 8, 1, 2);
     add(&mut host, "eth0", Some(1), 4);

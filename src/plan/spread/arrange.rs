@@ -134,9 +134,13 @@ impl Spread<'_> {
         }
     }
 
-    /// 0 for a core that is used as any other.
+    /// 0 for a core that is used as any other. No queue leaves a thread for a sibling of a taken one because of that.
     fn order(&self, core: usize) -> u64 {
-        2 * self.cores[core].place.class as u64 + u64::from(self.last == Some(core))
+        let Core { cpus, place, .. } = &self.cores[core];
+        if cpus.iter().any(|&cpu| self.apart.contains(cpu)) {
+            return 0;
+        }
+        2 * place.class as u64 + u64::from(self.last == Some(core))
     }
 
     /// Whether a queue of a core could be on one with fewer, or one that is as good with it and better placed.
