@@ -179,14 +179,14 @@ impl<'a> Spread<'a> {
         self.cores[to].movable.push(queue);
     }
 
-    /// The queues on a core with all its threads, each of which may count as a core.
+    /// The queues on all threads of a core, where each counts as a core.
     fn beside(&self, core: usize) -> usize {
-        let cores = &self.locations.topology.cores;
-        let threads = cores.get(self.cores[core].place.core);
+        let topology = self.locations.topology;
+        let threads = topology.cores.get(self.cores[core].place.core);
+        let threads = threads.filter(|_| !self.apart.is_empty());
         let threads = threads.into_iter().flat_map(CpuSet::iter);
-        threads
-            .filter_map(|cpu| Some(self.cores.get(cpu as usize)?.queues))
-            .sum()
+        let threads = threads.filter_map(|cpu| self.cores.get(cpu as usize));
+        threads.map(|thread| thread.queues).sum()
     }
 
     /// The least loaded core of a set of those with fewer than `most` queues; of equal ones, the first by rank, a thread
@@ -204,8 +204,8 @@ impl<'a> Spread<'a> {
             } else {
                 queues * 4096 / self.locations.domain_sizes[domain].max(1)
             };
-            let (load, beside) = (load(&self.cores[core]), self.beside(core));
-            (load, tier, beside, rank, density, core)
+            let load = load(&self.cores[core]);
+            (load, tier, self.beside(core), rank, density, core)
         });
         best.min().map(|(.., core)| core)
     }
