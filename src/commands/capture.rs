@@ -9,13 +9,13 @@ use clap::Args;
 
 use crate::capture::Capture;
 use crate::commands::args::General;
-use crate::commands::output::{print, say, write_file};
+use crate::commands::output::{named, print, say, write_file};
 use nicpin::machine::wording::count;
 use nicpin::report::exit::Exit;
 
 #[derive(Args)]
 pub struct CaptureArgs {
-    /// The file to write; by default standard output, unless it is a terminal
+    /// The file to write; by default, and for `-`, standard output, unless it is a terminal
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -33,8 +33,9 @@ pub struct CaptureArgs {
 }
 
 pub fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result<Exit> {
+    let output = named(args.output.as_ref());
     ensure!(
-        args.output.is_some() || !io::stdout().is_terminal(),
+        output.is_some() || !io::stdout().is_terminal(),
         "a capture is binary and is not printed on a terminal; fix: name a file with -o FILE, or redirect standard output"
     );
     let mut capture = Capture::read(&cli.root)?;
@@ -44,7 +45,7 @@ pub fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result<Exit> 
         capture.redact(args.redact_names)?;
     }
     let bytes = capture.tree.pack()?;
-    if let Some(path) = &args.output {
+    if let Some(path) = output {
         write_file(path, &bytes, args.force)?;
         let numbers = [
             count(capture.interfaces(), "interface"),

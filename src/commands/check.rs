@@ -88,7 +88,7 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     }
     let (check, watcher) = checked?;
     let watcher = watcher.as_ref();
-    *out += &match (format, &args.output) {
+    *out += &match (format, output::named(args.output.as_ref())) {
         (Json, _) => screen::json(&check)?,
         (Prometheus, None) => metrics(&check, watcher, None),
         (Prometheus, Some(file)) => {

@@ -129,13 +129,11 @@ pub fn refuse(command: &mut Command, matches: &ArgMatches) -> Result<(), Error> 
         return Ok(());
     };
     let given = |id: &str| is_given(matches, id);
-    let format = matches
-        .try_get_raw("format")
-        .ok()
-        .flatten()
-        .and_then(|mut words| words.next())
-        .unwrap_or_default()
-        .to_string_lossy();
+    let raw = |id| {
+        let words = matches.try_get_raw(id).ok().flatten();
+        words.and_then(|mut words| words.next()).unwrap_or_default()
+    };
+    let format = raw("format").to_string_lossy();
     let mut beside = vec![
         (name, format!("nicpin {name}")),
         (&format, format!("--format {format}")),
@@ -146,7 +144,10 @@ pub fn refuse(command: &mut Command, matches: &ArgMatches) -> Result<(), Error> 
     {
         beside.push((option, format!("--{}", option.replace('_', "-"))));
     }
-    let exports = given("output") || given("export_json") || given("export_markdown");
+    let is_file = |id| given(id) && raw(id) != "-";
+    let exports = ["output", "export_json", "export_markdown"]
+        .into_iter()
+        .any(is_file);
     if ["capture", "draw", "compare"].contains(&name) && !exports {
         beside.push(("stdout", "standard output".into()));
     }

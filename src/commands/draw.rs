@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::commands::args::{General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan, usage};
-use crate::commands::output;
+use crate::commands::output::{named, write_file};
 use crate::commands::sampling::seconds_since_1970;
 use crate::draw::Picture;
 use crate::screen;
@@ -21,7 +21,7 @@ pub struct DrawArgs {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// The file to write; by default standard output
+    /// The file to write; by default, and for `-`, standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -44,7 +44,8 @@ pub struct DrawArgs {
 
 pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    if let Some(path) = &args.output {
+    let output = named(args.output.as_ref());
+    if let Some(path) = output {
         if let Some(kind @ ("png" | "pdf" | "ps" | "eps")) =
             path.extension().and_then(OsStr::to_str)
         {
@@ -70,8 +71,8 @@ pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
     }
     let svg = picture.svg();
     let svg = screen::printable(&svg);
-    match &args.output {
-        Some(path) => output::write_file(path, svg.as_bytes(), args.force)?,
+    match output {
+        Some(path) => write_file(path, svg.as_bytes(), args.force)?,
         None => *out += &svg,
     }
     Ok(Exit::Planned)

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions, Permissions, create_dir, remove_file, rename};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process;
 
 use anyhow::{Result, bail};
@@ -70,9 +70,17 @@ pub fn print(mut bytes: &[u8]) -> Result<bool> {
     Ok(true)
 }
 
+/// The file that an option names; `-` is standard output, as without the option.
+pub fn named(file: Option<&PathBuf>) -> Option<&PathBuf> {
+    file.filter(|file| *file != Path::new("-"))
+}
+
 /// An error if [`write_file`] would find something in its way.
 pub fn check_new(path: &Path, force: bool) -> Result<()> {
     let wrong = match path.symlink_metadata().map(|found| found.file_type()) {
+        _ if path == Path::new("-") => {
+            "is not the name of a file; fix: use ./- for one of this name"
+        }
         Ok(_) if !force => "file exists; fix: use --force to replace it",
         Ok(kind) if kind.is_symlink() => {
             "is a symbolic link, which is not replaced; fix: name the file that it leads to"

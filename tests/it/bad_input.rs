@@ -615,6 +615,8 @@ fn files_for_output() {
             run.stderr
         );
     }
+    // The comparison is on standard output already.
+    assert!(crate::commands::output::check_new("-".as_ref(), true).is_err());
     std::fs::create_dir(path("man8")).unwrap();
     symlink(&other, path("man8/nicpin.8")).unwrap();
     let run = nicpin(&["man", "--into", dir.path().to_str().unwrap()]);

@@ -322,16 +322,22 @@ fn an_existing_file_is_replaced_only_with_force() {
 }
 
 #[test]
-fn without_a_name_it_goes_to_standard_output() {
+fn without_a_name_and_for_a_dash_it_goes_to_standard_output() {
     let captured = Captured::of(&fixture("two-node"));
     let root = fixture("two-node");
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_nicpin"))
-        .args(["capture", "--root", root.to_str().unwrap()])
-        .output()
-        .unwrap();
-    assert_eq!(
-        (output.status.code(), output.stderr.as_slice()),
-        (Some(0), &b""[..])
-    );
-    assert_eq!(output.stdout, captured.bytes());
+    let dir = temporary();
+    for args in [&[][..], &["-o", "-"]] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_nicpin"))
+            .args(["capture", "--root", root.to_str().unwrap()])
+            .args(args)
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        assert_eq!(
+            (output.status.code(), output.stderr.as_slice()),
+            (Some(0), &b""[..])
+        );
+        assert_eq!(output.stdout, captured.bytes());
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }

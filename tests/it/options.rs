@@ -287,6 +287,7 @@ fn options_beside_others_that_make_them_idle_are_refused() {
         ("measure --config x", "--config"),
         ("capture --force", "--force"),
         ("draw --force", "--force"),
+        ("draw --force -o -", "--force"),
         ("draw --irqbalance stop", "--irqbalance"),
         ("draw --napi-threads keep", "--napi-threads"),
         ("compare --force nic0 -- true", "--force"),
