@@ -137,9 +137,13 @@ impl Interface {
 
     /// Device and port, which do not change when it is renamed.
     pub(crate) fn key(&self) -> String {
-        let number = self.port.to_string();
-        let port = self.port_name.as_ref().unwrap_or(&number);
-        format!("{} port {port}", self.device.address)
+        format!("{} port {}", self.device.address, self.port_id())
+    }
+
+    /// Which port of its device it is: its name, else its number.
+    pub(crate) fn port_id(&self) -> String {
+        let name = self.port_name.clone();
+        name.unwrap_or_else(|| self.port.to_string())
     }
 }
 

@@ -158,21 +158,24 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     }
 }
 
-/// The planned interface on this machine; a change where it is absent or has another device.
+/// The planned interface on this machine; a change where it is absent or is another port or device.
 fn find<'a>(
     planned: &PlannedInterface,
     machine: &'a Machine,
 ) -> Result<&'a Interface, (&'static str, String)> {
-    let device = &planned.device;
-    let is_it = |interface: &&Interface| interface.device.address == *device;
+    let mut device = planned.device.clone();
+    if let Some(port) = &planned.port {
+        device += &format!(" port {port}");
+    }
+    let is_it = |now: &&Interface| [&now.key(), &now.device.address].contains(&&device);
     let named = machine.interface(&planned.name);
     if let Some(interface) = named.filter(is_it) {
         return Ok(interface);
     }
     Err(match (named, machine.interfaces.iter().find(is_it)) {
-        (Some(Interface { device: now, .. }), _) => (
+        (Some(now), _) => (
             "device-changed",
-            format!("has device {} now; the plan is for {device}", now.address),
+            format!("has device {} now; the plan is for {device}", now.key()),
         ),
         (None, Some(there)) => (
             "interface-renamed",
