@@ -57,7 +57,8 @@ const GRACE: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
 
 pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
-    let root = open_to_write(cli)?;
+    // Without links, as the way to the policy: one directory is watched by one name.
+    let root = Root::open(&open_to_write(cli)?.base().canonicalize()?)?;
     let lock = match Lock::take(&root) {
         Ok(lock) => Some(lock),
         // An observer needs no privilege; without this file `nicpin status` does not show it.

@@ -6,6 +6,7 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -29,10 +30,15 @@ struct Watching<'a> {
 
 impl<'a> Watching<'a> {
     fn start(machine: &'a Copy, args: &[&str]) -> Self {
-        Self::start_with(machine, args, &[])
+        Self::start_with(machine, &machine.path("/"), args, &[])
     }
 
-    fn start_with(machine: &'a Copy, args: &[&str], environment: &[(&str, &str)]) -> Self {
+    fn start_with(
+        machine: &'a Copy,
+        root: &Path,
+        args: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
         default_signals();
         std::fs::create_dir_all(machine.path("/run/systemd/journal")).unwrap();
         let bind = |path: &str| {
@@ -49,8 +55,9 @@ impl<'a> Watching<'a> {
         );
         let process = Command::new(env!("CARGO_BIN_EXE_nicpin"))
             .args(["watch", "--root"])
-            .arg(machine.path("/"))
+            .arg(root)
             .args(args)
+            .current_dir(machine.path("/"))
             .env("JOURNAL_STREAM", "1:1")
             .env("NOTIFY_SOCKET", machine.path("/run/systemd/notify"))
             .envs(environment.iter().copied())
@@ -480,6 +487,33 @@ fn a_policy_behind_a_link_that_changes_is_followed() {
     watching.end();
 }
 
+/// Without irqbalance, its directory is waited for in `/run`, too.
+#[test]
+fn a_policy_in_run_of_a_relative_root_is_followed() {
+    let machine = Copy::of("two-node");
+    let write = |cpu: u32| {
+        machine.write(
+            "/run/new.toml",
+            &format!("[defaults]\nexclude = \"{cpu}\"\n"),
+        );
+        machine.set_mode("/run/new.toml", 0o644);
+        std::fs::rename(
+            machine.path("/run/new.toml"),
+            machine.path("/run/nicpin.toml"),
+        )
+        .unwrap();
+    };
+    std::fs::create_dir_all(machine.path("/run")).unwrap();
+    machine.set_mode("/run", 0o755);
+    write(5);
+    let args = ["--config", "run/nicpin.toml"];
+    let watching = Watching::start_with(&machine, Path::new("."), &args, &[]);
+    watching.told("as planned");
+    write(6);
+    watching.told("(policy");
+    watching.end();
+}
+
 /// All kinds of programs write to /dev/null: it is a policy without a line, and no event.
 #[test]
 fn a_policy_that_is_no_file_is_not_waited_for() {
@@ -661,7 +695,12 @@ fn metrics_are_written_after_each_run() {
 #[test]
 fn systemd_learns_that_it_is_alive() {
     let machine = Copy::of("two-node");
-    let watching = Watching::start_with(&machine, &[], &[("WATCHDOG_USEC", "200000")]);
+    let watching = Watching::start_with(
+        &machine,
+        &machine.path("/"),
+        &[],
+        &[("WATCHDOG_USEC", "200000")],
+    );
     watching.told("as planned");
     for _ in 0..3 {
         watching.told("WATCHDOG=1");
