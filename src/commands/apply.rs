@@ -107,7 +107,7 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
                 let on = screen::machine_or(&interface);
                 output::say(&format!("differs from the plan: {on}: {text}"));
             }
-            let table = |plan: &Plan| screen::plan::plan(plan, detail, false, &cli.apply);
+            let table = |plan: &Plan| screen::plan::plan(plan, detail, false, &cli.given);
             *out += &output::report(args.report, &plan, table)?;
             return Ok(exit(&plan, args.target.is_given(), args.detailed_exitcode));
         }
@@ -119,7 +119,7 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
         },
         Err(Err(error)) => return Err(error),
     };
-    let table = |applied: &Applied| screen::applied::applied(applied, cli.verbose);
+    let table = |applied: &Applied| screen::applied::applied(applied, cli.verbose, &cli.given);
     *out += &output::report(args.report, &applied, table)?;
     if cli.quiet && applied.failed() {
         output::say_failures(&table(&applied));

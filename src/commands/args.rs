@@ -11,7 +11,7 @@ use clap::{
 };
 use itertools::Itertools as _;
 
-use crate::screen::{when, with};
+use crate::screen::{Given, when, with};
 use nicpin::plan::binding::MemoryBinding;
 use nicpin::policy::{AVOID_EXCLUSIVE, Entry, SETTINGS, Settings, Value};
 
@@ -38,14 +38,9 @@ pub struct General {
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: ColorChoice,
 
-    /// The command that makes everything as planned: `nicpin apply` with the selectors and the options of this command
-    /// line that decide on the plan.
+    /// What of this command line decides on the plan.
     #[arg(skip)]
-    pub apply: String,
-
-    /// The same without the selectors.
-    #[arg(skip)]
-    pub apply_to: String,
+    pub given: Given,
 }
 
 /// Parses a number of seconds, such as `0.5`.

@@ -95,7 +95,7 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
             publish(&check, watcher, file)?;
             String::new()
         }
-        _ => screen::check::check(&check, cli.verbose, &cli.apply).show(output::screen()),
+        _ => screen::check::check(&check, cli.verbose, &cli.given).show(output::screen()),
     };
     Ok(check.exit())
 }

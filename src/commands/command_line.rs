@@ -8,6 +8,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use itertools::Itertools as _;
 
+use crate::screen::Given;
 use nicpin::machine::wording::{selector, word};
 
 /// Inserts `status` where the command line names no command: `nicpin`, `nicpin eth2`, `nicpin --all`.
@@ -183,34 +184,33 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
 /// Options about this output or the place of a copy.
 const NOT_APPLIED: &str = "quiet verbose json format root color dry_run detailed_exitcode";
 
-/// The command that makes everything as planned: `nicpin apply` with the options of this command line that decide on the
-/// plan, and its selectors.
-pub fn apply_command(defined: &Command, matches: &ArgMatches) -> [String; 2] {
-    let (mut command, mut selectors) = ("nicpin apply".to_owned(), String::new());
+/// The options of `nicpin apply` that are on the command line and decide on the plan, and the selectors.
+pub fn given(defined: &Command, matches: &ArgMatches) -> Given {
+    let mut given = Given::default();
     let apply = defined.find_subcommand("apply");
-    let (Some((_, given)), Some(apply)) = (matches.subcommand(), apply) else {
-        return [command, selectors];
+    let (Some((_, matches)), Some(apply)) = (matches.subcommand(), apply) else {
+        return given;
     };
     for arg in apply.get_arguments() {
         let id = arg.get_id().as_str();
-        if NOT_APPLIED.split(' ').contains(id) || !is_given(given, id) {
+        if NOT_APPLIED.split(' ').contains(id) || !is_given(matches, id) {
             continue;
         }
-        let name = format!(" --{}", arg.get_long().unwrap_or_default());
+        let name = format!("--{}", arg.get_long().unwrap_or_default());
         if matches!(arg.get_action(), ArgAction::SetTrue) {
-            command += &name;
+            given.options.push(name);
             continue;
         }
-        for value in given.get_raw(id).into_iter().flatten() {
+        for value in matches.get_raw(id).into_iter().flatten() {
             let value = value.to_string_lossy();
             if arg.is_positional() {
-                selectors += &format!(" {}", selector(&value));
+                given.selectors += &format!(" {}", selector(&value));
             } else {
-                command += &format!("{name} {}", word(&value));
+                given.options.push(format!("{name} {}", word(&value)));
             }
         }
     }
-    [command, selectors]
+    given
 }
 
 #[cfg(test)]

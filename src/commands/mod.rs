@@ -45,7 +45,7 @@ use self::Command::{
 };
 use crate::commands::args::General;
 use crate::commands::child::CommandError;
-use crate::commands::command_line::{apply_command, complete, nearest_command, refuse};
+use crate::commands::command_line::{complete, given, nearest_command, refuse};
 use crate::commands::help::Texts;
 use crate::commands::inputs::{UsageError, usage};
 use crate::screen;
@@ -152,9 +152,7 @@ impl Cli {
         refuse(&mut command, &matches)?;
         let mut cli =
             Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
-        let [apply, selectors] = apply_command(&command, &matches);
-        cli.general.apply = apply.clone() + &selectors;
-        cli.general.apply_to = apply;
+        cli.general.given = given(&command, &matches);
         Ok(cli)
     }
 }

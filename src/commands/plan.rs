@@ -77,7 +77,7 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
                 false if args.all || cli.verbose => Detail::Queues,
                 false => Detail::Runs,
             };
-            screen::plan::plan(&plan, detail, args.masks, &cli.apply).show(screen())
+            screen::plan::plan(&plan, detail, args.masks, &cli.given).show(screen())
         }
         Json if args.explain => screen::json(&screen::plan::Explained::new(&plan))?,
         Json => screen::json(&plan)?,

@@ -71,7 +71,8 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let mut status = Status::new(&machine, &plan, &found, &unknown, delta, applied, &banned);
     status.watcher = watcher;
     for one in status.interfaces.iter_mut().filter(|one| one.fix.is_some()) {
-        one.fix = Some(format!("{} {}", cli.apply_to, selector(&one.name)));
+        let apply = cli.given.added_to("nicpin apply");
+        one.fix = Some(format!("{apply} {}", selector(&one.name)));
     }
     let of_record = unknown
         .iter()
@@ -86,7 +87,7 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
         false if cli.verbose || target.is_given() => Interfaces,
         false => Summary,
     };
-    let table = |status: &Status| screen::status::status(status, detail, &cli.apply);
+    let table = |status: &Status| screen::status::status(status, detail, &cli.given);
     *out += &output::report(args.report, &status, table)?;
     Ok(if unknown.is_empty() {
         Exit::Planned

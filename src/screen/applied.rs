@@ -8,8 +8,8 @@ use itertools::Itertools as _;
 
 use crate::screen::page::{LEFT, Page};
 use crate::screen::{
-    count, grouped, machine_or, moves, of_kind, or, ranges, role_word, some, sorted, when, with,
-    within, written,
+    Given, count, grouped, machine_or, moves, of_kind, or, ranges, role_word, some, sorted, when,
+    with, within, written,
 };
 use nicpin::machine::Role;
 use nicpin::machine::setting::{shown, thread_of};
@@ -24,10 +24,10 @@ use nicpin::report::outcome::IrqbalanceAction::{
 use nicpin::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, WriteResult};
 use nicpin::report::restored::{Restored, ToRestore, TrialEnd};
 
-/// `apply` as text; `all`: each setting. The last line holds the counts.
-pub fn applied(applied: &Applied, all: bool) -> Page {
+/// `apply` as text; `all`: each setting. `given`: what decides on the plan. The last line holds the counts.
+pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
     let tally = &applied.tally;
-    let mut page = Page::default();
+    let mut page = Page::of(given);
     if let Some(earlier) = &applied.earlier {
         let why = " of an unconfirmed apply --try";
         undone(&mut page, earlier, why, "the next apply tries again");

@@ -5,7 +5,7 @@ use itertools::Itertools as _;
 use crate::screen::page::{Cell, LEFT, Page};
 use crate::screen::status::{tone, why};
 use crate::screen::{
-    count, cpus, differ, is, machine_or, of_kind, or, sorted, unbroken, when, with, within,
+    Given, count, cpus, differ, is, machine_or, of_kind, or, sorted, unbroken, when, with, within,
 };
 use nicpin::cpuset::{CpuSet, IrqSet};
 use nicpin::machine::Rss;
@@ -22,10 +22,10 @@ use nicpin::report::difference::{Fallback, Reason, Unplannable};
 use nicpin::report::interface::InterfaceState::{Unsupported, Untuned};
 use nicpin::report::interface::{InterfaceReport, InterfaceState as State};
 
-/// `all`: each setting. `apply`: the command that makes everything as planned.
-pub fn check(check: &Check, all: bool, apply: &str) -> Page {
-    let mut page = Page::default();
-    page.text(verdict(check, apply));
+/// `all`: each setting. `given`: what decides on the plan.
+pub fn check(check: &Check, all: bool, given: &Given) -> Page {
+    let mut page = Page::of(given);
+    page.text(verdict(check, &given.apply()));
     let differs = &check.differs;
     if all {
         let rows = differs.iter().map(|one| {

@@ -154,6 +154,32 @@ pub(crate) fn joined<const N: usize>(between: &str, texts: [&str; N]) -> String 
     texts.iter().filter(|text| !text.is_empty()).join(between)
 }
 
+/// What a command line gives that decides on the plan, as words of a shell.
+#[derive(Clone, Default)]
+pub struct Given {
+    /// Each option, with its value.
+    pub options: Vec<String>,
+    /// Each after a blank.
+    pub selectors: String,
+}
+
+impl Given {
+    /// The command that makes everything as planned.
+    pub fn apply(&self) -> String {
+        self.added_to("nicpin apply") + &self.selectors
+    }
+
+    /// A command with the options, but for those that it has itself.
+    pub fn added_to(&self, command: &str) -> String {
+        let options = self.options.iter().map(String::as_str);
+        let others = options.filter(|option| {
+            let name = option.split(' ').next();
+            !command.split(' ').any(|word| Some(word) == name)
+        });
+        once(command).chain(others).join(" ")
+    }
+}
+
 /// A command that is not broken where it fits a line.
 pub(crate) fn unbroken(command: &str) -> String {
     command.replace(' ', "\u{a0}")

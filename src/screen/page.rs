@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use itertools::Itertools as _;
 
 use self::Tone::{Alarm, Good, Plain, Warning};
-use crate::screen::{grouped, joined, printable, when, with, within};
+use crate::screen::{Given, grouped, joined, printable, when, with, within};
 use nicpin::machine::wording::selector;
 use nicpin::plan::{MEASURES, Note, Score};
 use nicpin::report::difference::{Change, OF_STEERING};
@@ -71,6 +71,8 @@ impl<T: Into<String>> From<T> for Cell {
 #[derive(Default)]
 pub struct Page {
     blocks: Vec<Block>,
+    /// Commands in notes keep its options.
+    given: Given,
     /// Why the command failed, which `--quiet` does not leave out.
     pub failures: Vec<String>,
 }
@@ -90,6 +92,14 @@ pub const LEFT: Range<usize> = 0..0;
 pub const FIGURES: Range<usize> = 1..usize::MAX;
 
 impl Page {
+    /// A page whose commands keep what was given.
+    pub fn of(given: &Given) -> Self {
+        Self {
+            given: given.clone(),
+            ..Self::default()
+        }
+    }
+
     /// A line that is never broken, such as a command to be copied.
     pub fn line(&mut self, text: impl Into<String>) {
         self.blocks.push(Block::Line(text.into()));
@@ -204,7 +214,9 @@ impl Page {
                 _ => ["Note: ", "Fix: "],
             };
             let (command, subject) = match note.command() {
-                Some((command, interface)) => (command, Some(selector(interface))),
+                Some((command, interface)) => {
+                    (self.given.added_to(&command), Some(selector(interface)))
+                }
                 None => (with("", advice.map(|advice| advice.text)), None),
             };
             ((note.to_string(), labels, command), (about, subject))

@@ -9,8 +9,8 @@ use serde::Serialize;
 use self::Detail::{Queues, Reasons, Runs};
 use crate::screen::page::{LEFT, Page, Screen};
 use crate::screen::{
-    count, grouped, heading, joined, listed, or, places, ranges, role_word, sizes, unbroken, when,
-    with, within, written,
+    Given, count, grouped, heading, joined, listed, or, places, ranges, role_word, sizes, unbroken,
+    when, with, within, written,
 };
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
@@ -39,14 +39,17 @@ const FEW_INTERFACES: usize = 4;
 /// The longest list of the CPUs where interrupts arrive now.
 const SHORT: usize = 8;
 
-/// `apply`: the command that writes it. `masks`: also each file with the mask to write and the current one.
-pub fn plan(plan: &Plan, detail: Detail, masks: bool, apply: &str) -> Page {
-    let mut page = Page::default();
+/// `given`: what decides on it. `masks`: also each file with the mask to write and the current one.
+pub fn plan(plan: &Plan, detail: Detail, masks: bool, given: &Given) -> Page {
+    let mut page = Page::of(given);
     let all = count(plan.writes.len() + plan.unchanged, "setting");
     page.text(match plan.writes.len() {
         0 if plan.unchanged == 0 => "There is no setting to plan.".into(),
         0 => format!("{all} as planned; none would change."),
-        writes => format!("{writes} of {all} would change. Apply: {}", unbroken(apply)),
+        writes => format!(
+            "{writes} of {all} would change. Apply: {}",
+            unbroken(&given.apply())
+        ),
     });
     for ChannelChange { command, why, .. } in &plan.channels {
         let text = format!("{command}: {why}; the rest is planned again for the new queues");

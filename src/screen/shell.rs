@@ -80,11 +80,9 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
             );
         }
         if workers.is_empty() {
-            let name = word(&interface.name);
             let taken = machine.topology.cores_with(&interface.irq_cpus).count();
             let half = (taken / 2).max(1);
-            let advice = format!("try: nicpin plan --workers --irq-cores {half} {name}");
-            page.item("              ", advice);
+            page.item("              ", format!("try: --irq-cores {half}"));
             continue;
         }
         let isolated = machine.topology.isolated_or_nohz().intersection(workers);

@@ -8,8 +8,8 @@ use itertools::Itertools as _;
 use crate::screen::page::Tone::{Alarm, Good, Plain, Warning};
 use crate::screen::page::{Cell, LEFT, Page, Tone};
 use crate::screen::{
-    count, cpus, heading, is, joined, moves, or, queue, ranges, rate, short_speed, some, time,
-    unbroken, when, with, within,
+    Given, count, cpus, heading, is, joined, moves, or, queue, ranges, rate, short_speed, some,
+    time, unbroken, when, with, within,
 };
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
@@ -40,12 +40,12 @@ pub enum Detail {
 const MOST_INTERFACES: usize = 24;
 const MOST_NOTES: usize = 6;
 
-/// `apply`: the command that makes everything as planned.
-pub fn status(status: &Status, detail: Detail, apply: &str) -> Page {
-    let mut page = Page::default();
+/// `given`: what decides on the plan.
+pub fn status(status: &Status, detail: Detail, given: &Given) -> Page {
+    let (mut page, apply) = (Page::of(given), unbroken(&given.apply()));
     let is_summary = detail == Detail::Summary;
     let most = |most| if is_summary { most } else { usize::MAX };
-    page.text(verdict(status, apply));
+    page.text(verdict(status, &apply));
     table(&mut page, status, most(MOST_INTERFACES));
     if status.differ > 0 {
         let changes = status.interfaces.iter().flat_map(|one| &one.changes);
@@ -60,7 +60,7 @@ pub fn status(status: &Status, detail: Detail, apply: &str) -> Page {
     }
     // What else is on the machine and may change the settings, or keeps them.
     let no_watch = " nicpin\u{a0}watch is not running.";
-    page.text(irqbalance(&status.irqbalance) + when(status.watcher.is_none(), no_watch));
+    page.text(irqbalance(&status.irqbalance, &apply) + when(status.watcher.is_none(), no_watch));
     if let Some(watcher) = &status.watcher {
         self::watcher(&mut page, watcher);
     }
@@ -137,7 +137,7 @@ fn verdict(status: &Status, apply: &str) -> String {
         "Fix"
     };
     let writes = count(status.differ, "write");
-    format!("{text} {fix}: {} ({writes})", unbroken(apply))
+    format!("{text} {fix}: {apply} ({writes})")
 }
 
 /// IRQs that the kernel has not moved yet.
@@ -384,7 +384,7 @@ fn steering(what: &str, steering: Steering) -> String {
     }
 }
 
-fn irqbalance(found: &IrqbalanceStatus) -> String {
+fn irqbalance(found: &IrqbalanceStatus, apply: &str) -> String {
     let advice = found.note.as_ref().and_then(Note::advice);
     let fix = within(" Fix: ", advice.map(|advice| advice.text), ".");
     let runs = format!("irqbalance runs (process {})", or(found.pid, "unknown"));
@@ -396,11 +396,8 @@ fn irqbalance(found: &IrqbalanceStatus) -> String {
         _ if found.irqs == 0 => format!("{runs}."),
         Banned => format!("{runs}; the {planned} are banned until it restarts.{fix}"),
         Moves { fixed_by_apply } => {
-            let fix = if fixed_by_apply {
-                " Fix: nicpin\u{a0}apply."
-            } else {
-                &fix
-            };
+            let apply = format!(" Fix: {apply}.");
+            let fix = if fixed_by_apply { &apply } else { &fix };
             format!("{runs} and moves the {planned}, by default every 10 s.{fix}")
         }
     }

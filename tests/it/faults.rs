@@ -171,8 +171,8 @@ fn the_same_refusals_are_one_message() {
             .all(|result| result.outcome == Outcome::Refused)
     );
     let report = &done;
-    let text =
-        crate::screen::applied::applied(report, false).show(crate::screen::page::Screen::default());
+    let text = crate::screen::applied::applied(report, false, &crate::screen::Given::default())
+        .show(crate::screen::page::Screen::default());
     assert_eq!(
         text.lines()
             .filter(|line| line.starts_with("refused"))

@@ -193,8 +193,7 @@ fn workers_have_memory_where_a_node_has_memory() {
     );
     // Every core takes a queue.
     let run = machine.nicpin(&["plan", "--workers", "nic1"]);
-    let advice =
-        "  workers     none\n              try: nicpin plan --workers --irq-cores 2 nic1\n";
+    let advice = "  workers     none\n              try: --irq-cores 2\n";
     assert!(run.stdout.contains(advice), "{}", run.stdout);
 }
 
@@ -203,10 +202,10 @@ fn workers_have_memory_where_a_node_has_memory() {
 fn advice_on_workers_leads_to_workers() {
     let machine = Copy::of("dl980");
     let run = machine.nicpin(&["plan", "--workers", "eth0"]);
-    let advice = run.stdout.split_once("none\n              try: nicpin ");
+    let advice = run.stdout.split_once("none\n              try: ");
     let advice = advice.and_then(|(_, advice)| advice.lines().next());
-    let args: Vec<&str> = advice.unwrap_or_default().split(' ').collect();
-    let followed = machine.nicpin(&args);
+    let args: Vec<&str> = advice.unwrap().split(' ').collect();
+    let followed = machine.nicpin(&[&["plan", "--workers", "eth0"], &args[..]].concat());
     assert!(
         followed.code == 0 && !followed.stdout.contains("none"),
         "{}{}",

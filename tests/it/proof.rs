@@ -92,7 +92,8 @@ fn with_proof(done: &Applied, proof: Vec<VectorProof>) -> Applied {
 }
 
 fn applied(report: &Applied) -> String {
-    crate::screen::applied::applied(report, false).show(Screen::default())
+    crate::screen::applied::applied(report, false, &crate::screen::Given::default())
+        .show(Screen::default())
 }
 
 #[test]

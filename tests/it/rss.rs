@@ -3,7 +3,7 @@
 
 use nix::errno::Errno;
 
-use crate::support::run::{Copy, Run};
+use crate::support::run::{Copy, Run, words};
 use crate::support::{host, temporary};
 use nicpin::apply::{self, ApplyError, Options};
 use nicpin::cpuset::CpuSet;
@@ -126,6 +126,8 @@ fn candidates_are_a_queue_on_each_core() {
         "{}",
         codes(&kept)
     );
+    // What was given stands there once.
+    assert!(words(&machine.nicpin(&few[..4])).contains(fix));
     let plan = json(&machine.nicpin(&[&few[..], &["--rss", "candidates"]].concat()));
     assert_eq!(plan["interfaces"][0]["rss"]["queues"], "0-1");
     assert!(

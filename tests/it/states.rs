@@ -108,7 +108,8 @@ fn all_arrive(host: &Machine) -> Delta {
 fn proof_is_interrupts_where_planned() {
     let host = in_planned_state();
     let text = |status: &Status| {
-        crate::screen::status::status(status, Detail::Interfaces, "").show(Screen::default())
+        crate::screen::status::status(status, Detail::Interfaces, &crate::screen::Given::default())
+            .show(Screen::default())
     };
     let unwatched = status(&host, None);
     assert_eq!(unwatched.state, Some(InterfaceState::Unproven));

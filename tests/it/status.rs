@@ -382,6 +382,9 @@ fn the_commands_on_screen_have_the_given_options() {
         let fix = format!("not as planned. {fix} {interface} ");
         assert!(status.contains(&fix), "{status}");
     }
+    let plan = words(&machine.nicpin(&["plan", "--exclude", "0-3"]));
+    let advice = "Try: nicpin apply --channels 8 --exclude 0-3 eth4";
+    assert!(plan.contains(advice), "{plan}");
 }
 
 /// IRQs of one interface have yet to move, and two of the other have exchanged their CPUs.
