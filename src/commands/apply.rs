@@ -26,7 +26,7 @@ use nicpin::plan::stored::{self, Change, Fitted};
 use nicpin::plan::{Note, Plan};
 use nicpin::read::{self, Wants};
 use nicpin::report::applied::{Applied, VectorProof, Watched};
-use nicpin::report::difference::Unplannable;
+use nicpin::report::difference::{self, Unplannable};
 use nicpin::report::exit::Exit;
 use nicpin::root::{FileError, Root};
 
@@ -94,7 +94,7 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
     };
     let applied = match done.map_err(anyhow::Error::downcast) {
         Ok(Ok(applied)) => Applied { changes, ..applied },
-        Ok(Err((_, plan))) => {
+        Ok(Err((machine, plan))) => {
             let detail = if cli.verbose {
                 Detail::Queues
             } else {
@@ -107,7 +107,8 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
                 let on = screen::machine_or(&interface);
                 output::say(&format!("differs from the plan: {on}: {text}"));
             }
-            let table = |plan: &Plan| screen::plan::plan(plan, detail, false, &cli.given);
+            let gained = difference::changes(&machine, &plan);
+            let table = |plan: &Plan| screen::plan::plan(plan, &gained, detail, false, &cli.given);
             *out += &output::report(args.report, &plan, table)?;
             return Ok(exit(&plan, args.target.is_given(), args.detailed_exitcode));
         }

@@ -10,6 +10,7 @@ use crate::commands::output::screen;
 use crate::screen::{self, plan::Detail};
 use nicpin::plan::{Note, Plan};
 use nicpin::read::Wants;
+use nicpin::report::difference::changes;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -77,7 +78,8 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
                 false if args.all || cli.verbose => Detail::Queues,
                 false => Detail::Runs,
             };
-            screen::plan::plan(&plan, detail, args.masks, &cli.given).show(screen())
+            let changes = changes(&machine, &plan);
+            screen::plan::plan(&plan, &changes, detail, args.masks, &cli.given).show(screen())
         }
         Json if args.explain => screen::json(&screen::plan::Explained::new(&plan))?,
         Json => screen::json(&plan)?,

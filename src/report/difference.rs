@@ -218,15 +218,21 @@ impl Gain {
     }
 }
 
+/// What a plan changes for its interfaces.
+pub fn changes(machine: &Machine, plan: &Plan) -> Vec<Change> {
+    let gains = gains(machine, plan, &Vec::from_iter(&plan.writes));
+    gains.into_iter().flat_map(|gain| gain.changes).collect()
+}
+
 /// The gain of each interface of a plan, if these settings are as they are and all others as planned.
-pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Difference]) -> Vec<Gain> {
-    let paths: BTreeSet<&str> = differs.iter().map(|one| &*one.write.path).collect();
+pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<Gain> {
+    let paths: BTreeSet<&str> = differs.iter().map(|write| &*write.path).collect();
     let now = standings(machine, &plan.interfaces, &|kind, interface, number| {
         paths.is_empty() || !paths.contains(&*kind.path(interface, number))
     });
     let planned = standings(machine, &plan.interfaces, &|_, _, _| true);
     let gain = |(interface, now, planned): (&PlannedInterface, Standing, Standing)| {
-        let own = differs.iter().filter(|one| one.is_of(&interface.name));
+        let own = differs.iter().filter(|of| *of.interface == *interface.name);
         let requested = requested(machine, interface, own.copied());
         let change = |measure, now, planned| Change {
             measure,
@@ -264,7 +270,7 @@ fn measures(of: &Standing) -> impl Iterator<Item = (&'static str, u64)> {
 fn requested<'a>(
     machine: &Machine,
     interface: &PlannedInterface,
-    differs: impl Iterator<Item = &'a Difference>,
+    differs: impl Iterator<Item = &'a Write>,
 ) -> [(&'static str, u64); 2] {
     let read = machine.interface(&interface.name);
     let (rx, tx) = (interface.rx_queues.iter(), interface.tx_queues.iter());
@@ -285,7 +291,7 @@ fn requested<'a>(
     });
     let hinted: BTreeSet<_> = vectors.map(|vector| affinity_file(vector.irq)).collect();
     let (mut rps, mut others) = (0_u64, 0);
-    for Difference { write, .. } in differs {
+    for write in differs {
         match write.kind {
             WriteKind::Rps => rps += 1,
             WriteKind::Vector => others += u64::from(hinted.contains(&write.path)),

@@ -237,10 +237,12 @@ pub fn interfaces(
     unknown: &[Unplannable],
     watched: Option<&Delta>,
 ) -> Vec<InterfaceReport> {
-    let differs = found.differs.iter().collect_vec();
-    let mut drifted = differs.clone();
-    drifted.retain(|one| one.reason.is_change_since_apply());
-    let gain = gains(machine, plan, &differs);
+    let differs = found.differs.iter();
+    let drifted = differs
+        .clone()
+        .filter(|one| one.reason.is_change_since_apply());
+    let drifted = drifted.map(|one| &one.write).collect_vec();
+    let gain = gains(machine, plan, &differs.map(|one| &one.write).collect_vec());
     let lost = match drifted[..] {
         [] => vec![Gain::default(); plan.interfaces.len()],
         _ => gains(machine, plan, &drifted),

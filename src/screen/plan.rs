@@ -21,6 +21,7 @@ use nicpin::plan::NodeSource::{LocalCpulist, Nearest, NumaNode, Policy, SingleNo
 use nicpin::plan::{
     ChannelChange, HostSummary, LeftOut, Plan, PlannedInterface, PlannedThread, PlannedVector,
 };
+use nicpin::report::difference::Change;
 
 /// How much is shown.
 #[derive(Clone, Copy, PartialEq)]
@@ -39,8 +40,9 @@ const FEW_INTERFACES: usize = 4;
 /// The longest list of the CPUs where interrupts arrive now.
 const SHORT: usize = 8;
 
-/// `given`: what decides on it. `masks`: also each file with the mask to write and the current one.
-pub fn plan(plan: &Plan, detail: Detail, masks: bool, given: &Given) -> Page {
+/// `changes`: what it changes for interfaces. `masks`: also each file with the mask to write and the current one. `given`:
+/// what decides on it.
+pub fn plan(plan: &Plan, changes: &[Change], detail: Detail, masks: bool, given: &Given) -> Page {
     let mut page = Page::of(given);
     let all = count(plan.writes.len() + plan.unchanged, "setting");
     page.text(match plan.writes.len() {
@@ -75,7 +77,7 @@ pub fn plan(plan: &Plan, detail: Detail, masks: bool, given: &Given) -> Page {
         let [file, change] = written(&write.path, &write.current, &write.value);
         page.text(format!("{file}: {change} ({}).", write.why));
     }
-    page.gain(&plan.score_now, &plan.score, &[]);
+    page.gain(&plan.score_now, &plan.score, &Vec::from_iter(changes));
     let of_interfaces = plan.interfaces.iter().map(|one| (&*one.name, &*one.notes));
     page.notes(of_interfaces.chain([("", &*plan.notes)]));
     let more = match detail {

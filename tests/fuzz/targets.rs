@@ -234,10 +234,16 @@ fn plan(data: &[u8]) {
     let back: Plan = serde_json::from_str(&printed).expect("a printed plan can be read");
     assert_eq!(screen::json(&back).expect("a plan can be printed"), printed);
     let texts = [
-        screen::plan::plan(&plan, Detail::Queues, true, &screen::Given::default())
+        screen::plan::plan(&plan, &[], Detail::Queues, true, &screen::Given::default())
             .show(Screen::default()),
-        screen::plan::plan(&plan, Detail::Reasons, false, &screen::Given::default())
-            .show(Screen::default()),
+        screen::plan::plan(
+            &plan,
+            &[],
+            Detail::Reasons,
+            false,
+            &screen::Given::default(),
+        )
+        .show(Screen::default()),
         screen::shell::script(&plan),
     ];
     assert!(texts.iter().all(|text| text.ends_with('\n')));
