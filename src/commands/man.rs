@@ -36,6 +36,11 @@ pub struct HelpArgs {
 }
 
 pub fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
+    // An alias stands for its command, as with help.
+    let asked = args.page.about.as_deref().map(|word| {
+        let command = command.find_subcommand(word);
+        command.map_or(word, Command::get_name).to_owned()
+    });
     let pages = pages(command)?;
     if let Some(directory) = &args.into {
         for page in &pages {
@@ -50,11 +55,10 @@ pub fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
         return Ok(Exit::Planned);
     }
     // The name of a page is accepted, too.
-    let asked = args.page.about.as_deref();
-    let is_meant = |page: &&Page| page.about.as_deref() == asked || Some(&*page.name) == asked;
+    let is_meant = |page: &&Page| page.about == asked || Some(&page.name) == asked.as_ref();
     match pages.iter().find(is_meant) {
         Some(page) => *out += &source(page, &pages),
-        None => bail!(no_page(asked.unwrap_or_default(), &pages)),
+        None => bail!(no_page(&asked.unwrap_or_default(), &pages)),
     }
     Ok(Exit::Planned)
 }

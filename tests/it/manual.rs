@@ -66,6 +66,9 @@ fn pages_have_every_command_and_option() {
             setting.key
         );
     }
+    // By the word of help and completion, too.
+    let [alias, name] = ["start", "apply"].map(|word| nicpin(&["man", word]).stdout);
+    assert_eq!(alias, name);
     let run = nicpin(&["man", "pln"]);
     assert_eq!((run.code, run.stdout.as_str()), (64, ""));
     assert!(
