@@ -247,14 +247,14 @@ fn an_interface_with_thousands_of_queues_is_captured() {
 
 #[test]
 fn a_machine_that_does_not_fit_into_the_limit_is_refused() {
-    let large = "x".repeat(70 << 20);
+    let large = "x".repeat(41 << 20);
     let error = refused(&["plan"], &machine(&[("/proc/large".to_owned(), large)]));
     assert!(error.contains("exceeds the limit of 40 MiB"), "{error}");
     let mut archive = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
     header.set_size(0);
     archive
-        .append_data(&mut header, "x".repeat(60 << 20), &b""[..])
+        .append_data(&mut header, "x".repeat(41 << 20), &b""[..])
         .unwrap();
     let error = refused(&["plan"], &compressed(&archive.into_inner().unwrap()));
     assert!(error.contains("is longer than a path may be"), "{error}");
