@@ -124,10 +124,8 @@ pub struct PlannedInterface {
     pub driver: Option<String>,
     /// Address of the bus device behind it, for PCI as `0000:3b:00.0`.
     pub device: String,
-    /// Which port of the device it is: its name (`phys_port_name`), else its number (`dev_port`). `None` where an older
-    /// plan does not say.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub port: Option<String>,
+    /// Which port of the device it is: its name (`phys_port_name`), else its number (`dev_port`).
+    pub port: String,
     /// PCI vendor and device in hex (`15b3:1017`); `None` off PCI.
     pub pci_id: Option<String>,
     /// The physical function, for a virtual one.

@@ -163,11 +163,8 @@ fn find<'a>(
     planned: &PlannedInterface,
     machine: &'a Machine,
 ) -> Result<&'a Interface, (&'static str, String)> {
-    let mut device = planned.device.clone();
-    if let Some(port) = &planned.port {
-        device += &format!(" port {port}");
-    }
-    let is_it = |now: &&Interface| [&now.key(), &now.device.address].contains(&&device);
+    let device = format!("{} port {}", planned.device, planned.port);
+    let is_it = |now: &&Interface| now.key() == device;
     let named = machine.interface(&planned.name);
     if let Some(interface) = named.filter(is_it) {
         return Ok(interface);

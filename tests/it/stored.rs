@@ -197,9 +197,6 @@ fn ports_of_one_device_whose_names_were_swapped() {
     machine.write("/sys/class/net/nic0/dev_port", "1\n");
     let text = "nic0: has device 0000:21:00.0 port 1 now; the plan is for 0000:21:00.0 port 0";
     refused(&machine, &stored, text);
-    // A plan of an older nicpin names no port.
-    stored.edit(|plan| plan["interfaces"][0]["port"] = Value::Null);
-    assert_eq!(stored.apply(&machine, &[]).code, 0);
 }
 
 #[test]
