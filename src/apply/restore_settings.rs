@@ -113,12 +113,14 @@ fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     }
 }
 
-/// As [`read_settings`], while queues are pinned; ESTALE if the name of an interface is another's now.
+/// As [`read_settings`], while queues are pinned; ESTALE if the name of an interface is another's now, or was nobody's
+/// when they were.
 fn read_pinned(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     let machine = read_settings(root, texts)?;
     for interface in &machine.interfaces {
         let queues = queue_files(&interface.name);
-        if root.exists(&queues) && !root.is_pinned_in_place(&queues) {
+        let has_queues = interface.rx_queues.len() + interface.tx_queues.len() > 0;
+        if has_queues && !root.is_pinned_in_place(&queues) {
             return Err(root.io_error(&queues, Errno::ESTALE));
         }
     }

@@ -355,6 +355,50 @@ fn names_that_are_swapped_during_a_restore() {
     assert!(step > 100, "{step}");
 }
 
+/// An interface without a name when the queues of all names are noted is read under one, and has lost it to another
+/// interface when its settings are written.
+#[test]
+fn a_name_that_comes_and_goes_during_a_restore() {
+    let machine = Copy::of("four-node");
+    let device = "/sys/devices/pci0000:60/0000:60:00.0/0000:61:00.0/net";
+    let xps = |queue: u32| format!("{device}/nic2/queues/tx-{queue}/xps_cpus");
+    (0..8).for_each(|queue| machine.write(&xps(queue), "00ff\n"));
+    let before = by_device(&machine);
+    good(&machine, &["apply", "nic1", "nic2"]);
+    let [named, nameless] = ["nic2", "away"].map(|name| machine.path(&format!("{device}/{name}")));
+    let link = machine.path("/sys/class/net/nic2");
+    let lead_to = |link: &Path, target: String| {
+        std::fs::remove_file(link).unwrap();
+        std::os::unix::fs::symlink(format!("../../..{target}"), link).unwrap();
+    };
+    std::fs::rename(&named, &nameless).unwrap();
+    let (step, paths) = (
+        Cell::new(0),
+        [nameless.clone(), named.clone(), link.clone()],
+    );
+    let root = Root::open_with_faults(&machine.path("/"), move |access| {
+        let is_next = match step.get() {
+            0 => access.path.starts_with("/sys/class/net/nic1/"),
+            1 => access.path.starts_with("/proc/irq/"),
+            2 => access.action == FileAction::Write,
+            _ => false,
+        };
+        let [nameless, named, link] = &paths;
+        match step.replace(step.get() + usize::from(is_next)) {
+            0 if is_next => std::fs::rename(nameless, named).unwrap(),
+            1 if is_next => std::fs::rename(named, nameless).unwrap(),
+            2 if is_next => lead_to(link, format!("{}/nic1", DEVICES[1])),
+            _ => {}
+        }
+        InjectedAnswer::Done
+    });
+    apply::restore(&root.unwrap(), Options::default().wait).unwrap();
+    std::fs::rename(&nameless, &named).unwrap();
+    lead_to(&link, format!("{device}/nic2"));
+    good(&machine, &["restore"]);
+    assert_eq!(by_device(&machine), before);
+}
+
 /// The plan is for the device that had the name when the machine was read.
 #[test]
 fn names_that_are_swapped_before_an_apply_writes() {
