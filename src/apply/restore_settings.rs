@@ -33,7 +33,9 @@ pub(crate) fn restore_settings(
 ) -> Result<Restored, ApplyError> {
     let mut tries = 1..=TRIES;
     loop {
-        let names = root.list(NET)?.unwrap_or_default();
+        // Virtual interfaces, of which there may be more than a process may have open files, have no settings.
+        let mut names = root.list(NET)?.unwrap_or_default();
+        names.retain(|name| root.exists(&format!("{NET}/{name}/device")));
         let restored = root.with_pinned(names.iter().map(|name| queue_files(name)), || {
             let machine = match read_pinned(root, texts) {
                 Err(FileError::Io { answer, .. })

@@ -28,8 +28,8 @@ pub struct Root {
     backing: Backing,
     record: Option<RefCell<Recorded>>,
     pub(super) faults: Faults,
-    /// Directories that stay the same while names change, by path.
-    pub(super) pinned: RefCell<BTreeMap<String, OwnedFd>>,
+    /// Directories that stay the same while names change, by path; `None`: absent.
+    pub(super) pinned: RefCell<BTreeMap<String, Option<OwnedFd>>>,
 }
 
 /// What a root reads from.

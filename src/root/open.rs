@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use nix::errno::Errno::{self, EAGAIN, EILSEQ, ELOOP, ENOSYS, ENOTDIR, EPERM};
+use nix::errno::Errno::{self, EAGAIN, EILSEQ, ELOOP, ENOENT, ENOSYS, ENOTDIR, EPERM};
 use nix::fcntl::{self, OFlag, OpenHow, ResolveFlag};
 use nix::sys::stat::{self, Mode, SFlag};
 
@@ -23,7 +23,11 @@ impl Root {
             (rest.is_empty() || rest.starts_with('/'))
                 .then(|| (directory, rest.trim_start_matches('/')))
         });
-        match below.map(|(directory, rest)| open_below(directory, rest, flags)) {
+        let open = |(directory, rest): (&Option<OwnedFd>, _)| match directory {
+            Some(directory) => open_below(directory, rest, flags),
+            None => Err(ENOENT),
+        };
+        match below.map(open) {
             // A tree may have links where the kernel has none.
             Some(Err(ELOOP | ENOTDIR)) if !self.is_real() => {}
             Some(opened) => return opened,
@@ -56,8 +60,8 @@ impl Root {
     }
 
     /// Does some work, during which these directories, and all files below them, are those that have these paths now,
-    /// or had them when they were pinned before. Below them the live machine's links are not followed. Directories that
-    /// are absent now are found by their paths.
+    /// or had them when they were pinned before. Below them the live machine's links are not followed. A directory that is
+    /// absent now stays absent: what gets its path is another. One that cannot be opened is found by its path.
     pub(crate) fn with_pinned<T>(
         &self,
         paths: impl IntoIterator<Item = impl Into<String>>,
@@ -65,7 +69,10 @@ impl Root {
     ) -> T {
         let mut added: Vec<String> = paths.into_iter().map(Into::into).collect();
         added.retain(|path| !self.pinned.borrow().contains_key(path));
-        let open = |path: &String| Some((path.clone(), self.open_by_path(path, DIRECTORY).ok()?));
+        let open = |path: &String| match self.open_by_path(path, DIRECTORY) {
+            Ok(directory) => Some((path.clone(), Some(directory))),
+            Err(errno) => (errno == ENOENT).then(|| (path.clone(), None)),
+        };
         self.pinned
             .borrow_mut()
             .extend(added.iter().filter_map(open));
@@ -81,15 +88,16 @@ impl Root {
         self.pinned.borrow().contains_key(path) && self.is_at(path, path)
     }
 
-    /// Whether the directory that was pinned by a path is at this one now; true if it is not pinned.
+    /// Whether the directory that was pinned by a path is at this one now, or both are absent; true if it is not pinned.
     pub(crate) fn is_at(&self, pinned: &str, path: &str) -> bool {
         let directories = self.pinned.borrow();
         let Some(directory) = directories.get(pinned) else {
             return true;
         };
         let now = self.open_by_path(path, DIRECTORY).and_then(stat::fstat);
-        match (stat::fstat(directory), now) {
-            (Ok(then), Ok(now)) => (then.st_dev, then.st_ino) == (now.st_dev, now.st_ino),
+        match (directory.as_ref().map(stat::fstat), now) {
+            (Some(Ok(then)), Ok(now)) => (then.st_dev, then.st_ino) == (now.st_dev, now.st_ino),
+            (None, Err(ENOENT)) => true,
             _ => false,
         }
     }

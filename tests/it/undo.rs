@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -417,6 +418,51 @@ fn names_that_are_swapped_before_an_apply_writes() {
     );
     assert_eq!(by_device(&machine), before);
     good(&machine, &["apply", "nic0"]);
+}
+
+/// The planned interface has no name for a moment, and another one gets the one that it had.
+#[test]
+fn a_name_that_another_interface_gets_while_an_apply_writes() {
+    let machine = Copy::of("four-node");
+    let before = by_device(&machine);
+    let (top, step) = (machine.path("/"), Cell::new(0));
+    let link = machine.path("/sys/class/net/nic1");
+    let root = Root::open_with_faults(&top, move |access| {
+        if access.action == FileAction::Write && step.replace(step.get() + 1) == 0 {
+            let nic2 = std::fs::read_link(link.with_file_name("nic2")).unwrap();
+            std::os::unix::fs::symlink(nic2, &link).unwrap();
+        }
+        InjectedAnswer::Done
+    });
+    let done = apply::apply(&root.unwrap(), Options::default(), |root| {
+        let planned = planned_for(root, &["nic1".to_owned()])?;
+        std::fs::remove_file(top.join("sys/class/net/nic1")).unwrap();
+        Ok::<_, ApplyError>(planned)
+    });
+    assert!(done.unwrap().failed());
+    let is_queue = |(path, _): &(&String, _)| path.contains("/queues/");
+    let (before, now) = (before.iter(), by_device(&machine));
+    assert!(before.filter(is_queue).eq(now.iter().filter(is_queue)));
+}
+
+/// A host of containers has many interfaces without a device.
+#[test]
+fn more_interfaces_than_a_process_may_have_open_files() {
+    let machine = Copy::of("two-node");
+    let before = by_device(&machine);
+    for veth in 0..50 {
+        let queue = machine.path(&format!("/sys/class/net/veth{veth}/queues/rx-0"));
+        std::fs::create_dir_all(queue).unwrap();
+    }
+    good(&machine, &["apply"]);
+    let restore = "ulimit -n 32; exec \"$0\" restore --root \"$1\"";
+    let output = Command::new("sh")
+        .args(["-c", restore, env!("CARGO_BIN_EXE_nicpin")])
+        .arg(machine.path("/"))
+        .output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(by_device(&machine), before);
 }
 
 /// `restore --dry-run` names what restore then writes, and writes nothing itself.
