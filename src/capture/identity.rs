@@ -12,10 +12,12 @@ use self::Kind::{Digits, Ip, Own};
 
 /// What ends most addresses.
 const END: &str = r"(?:[^\da-z]|$)";
+const END_OF_IP: &str = r"(?-i:[^\da-z._]|$)";
+const IPV4: Kind = Ip("0.0.0.0");
 
 /// An address from the start of a word on is the only group of a pattern; what is behind it ends it. The flag: whether
 /// digits without a letter are a number, unless they are known as an address.
-const PATTERNS: [(&str, &str, Kind, bool); 8] = [
+const PATTERNS: [(&str, &str, Kind, bool); 10] = [
     (
         r"([\da-f]{2}(?::[\da-f]{2}){5,}|[\da-f]{2}(?:-[\da-f]{2}){5,})",
         END,
@@ -59,6 +61,14 @@ const PATTERNS: [(&str, &str, Kind, bool); 8] = [
         false,
     ),
     (r"([\da-f]{12}|[\da-f]{16}|[\da-f]{32})", END, Own, true),
+    // Four numbers after letters: ip-10-1-2-3, ip10_1_2_3, host10.1.2.3
+    (
+        r"ip[-_]?(\d{1,3}(?:[-_.]\d{1,3}){3})",
+        END_OF_IP,
+        IPV4,
+        false,
+    ),
+    (r"[a-z]+(\d{1,3}(?:\.\d{1,3}){3})", END_OF_IP, IPV4, false),
 ];
 
 /// As many bytes of a text are looked at for one address, which is more than the longest has.
@@ -75,15 +85,6 @@ static REGEXES: LazyLock<Vec<(Regex, Kind, bool)>> = LazyLock::new(|| {
         ))
     };
     PATTERNS.into_iter().filter_map(regex).collect()
-});
-
-/// Four numbers after `ip`, or with dots after any letters.
-static NAMED_IP: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let (any, dotted) = (r"\d{1,3}(?:[-_.]\d{1,3}){3}", r"\d{1,3}(?:\.\d{1,3}){3}");
-    Regex::new(&format!(
-        r"^(?i:ip[-_]?({any})|[a-z]+({dotted}))(?:[^\da-z._]|$)"
-    ))
-    .ok()
 });
 
 /// What was found in the texts of a machine, and what replaces it: the same everywhere, so that a handler still has the
@@ -212,26 +213,18 @@ fn find(text: &str, word: usize, known: &impl Fn(&str) -> bool) -> Option<(Range
         };
         let digits = address.as_str();
         let is_number = *or_number && !digits.contains(|c: char| c.is_ascii_alphabetic());
-        if (is_mixed(digits) || *kind == Digits) && (!is_number || known(digits)) {
+        let mut parts = digits.split(['.', '-', '_']);
+        if (is_mixed(digits) || *kind == Digits)
+            && (!is_number || known(digits))
+            && (*kind != IPV4 || parts.all(|part| part.parse::<u8>().is_ok()))
+        {
             return Some((address.range(), *kind));
         }
-    }
-    // An IP address after letters: ip-10-1-2-3, ip10_1_2_3, host10.1.2.3
-    if let Some(address) = NAMED_IP
-        .as_ref()
-        .and_then(|regex| regex.captures(text))
-        .and_then(|found| found.get(1).or_else(|| found.get(2)))
-        .filter(|address| {
-            let mut numbers = address.as_str().split(['.', '-', '_']);
-            numbers.all(|number| number.parse::<u8>().is_ok())
-        })
-    {
-        return Some((address.range(), Ip("0.0.0.0")));
     }
     let run = text.split('-').next().unwrap_or_default();
     let whole = run.trim_end_matches(['.', ':']);
     if whole.parse::<Ipv4Addr>().is_ok() {
-        return Some((0..whole.len(), Ip("0.0.0.0")));
+        return Some((0..whole.len(), IPV4));
     }
     let is_address = |text: &&str| *text != "::" && text.parse::<Ipv6Addr>().is_ok();
     if let Some(address) = [whole, run].into_iter().find(is_address) {
