@@ -8,41 +8,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::{Interface, Machine};
 
-/// A measure of the objective; less is better.
-pub struct Measure {
-    /// What it counts, in words.
-    pub what: &'static str,
-    /// How many of what it counts make one on the screen.
-    pub unit: u64,
-    pub of: fn(&Score) -> u64,
-}
-
-/// The measures, the first one first: a later one decides only between plans that all before it find equal.
-pub const MEASURES: [Measure; 7] = [
-    measure("IRQs on the wrong CPUs", 1, |score| score.outside as u64),
-    measure("queues on the busiest core", 1, |score| {
+/// The measures, the first one first: a later one decides only between plans that all before it find equal. Each in words,
+/// and how much of it there is; less is better.
+pub const MEASURES: [(&str, fn(&Score) -> u64); 7] = [
+    ("IRQs on the wrong CPUs", |score| score.outside as u64),
+    ("queues on the busiest core", |score| {
         score.max_vectors_per_core as u64
     }),
-    measure("Mbit/s on the busiest core", 1000, |score| {
-        score.max_load_kbps
+    ("Mbit/s on the busiest core", |score| {
+        score.max_load_kbps / 1000
     }),
-    measure("pairs of queues that share a core", 1, |score| {
+    ("pairs of queues that share a core", |score| {
         score.pairs_on_cores
     }),
-    measure("first queues on one core", 1, |score| {
+    ("first queues on one core", |score| {
         score.max_first_queues_per_core as u64
     }),
-    measure("queues unevenly spread over a core's threads", 1, |score| {
+    ("queues unevenly spread over a core's threads", |score| {
         score.above_even_threads as u64
     }),
-    measure("CPUs that send through a farther node", 1, |score| {
+    ("CPUs that send through a farther node", |score| {
         score.far_senders as u64
     }),
 ];
-
-const fn measure(what: &'static str, unit: u64, of: fn(&Score) -> u64) -> Measure {
-    Measure { what, unit, of }
-}
 
 /// How good a plan, or the current state, is: the measures, and what is only shown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -261,8 +261,8 @@ fn measures(of: &Standing) -> impl Iterator<Item = (&'static str, u64)> {
         (OF_STEERING[0], of.shared_senders),
     ];
     MEASURES
-        .iter()
-        .map(|one| (one.what, (one.of)(score) / one.unit))
+        .into_iter()
+        .map(|(what, of)| (what, of(score)))
         .chain(more.map(|(what, count)| (what, count as u64)))
 }
 

@@ -165,10 +165,8 @@ impl Page {
         let isolated = both.map(|score| Some(score.on_isolated));
         let local_rdma = both.map(|score| Some(score.rdma.as_ref()?.local));
         let most_rdma = both.map(|score| Some(score.rdma.as_ref()?.max_per_core));
-        let measures = MEASURES.iter().map(|measure| {
-            let both = both.map(|score| Some((measure.of)(score) / measure.unit));
-            change(measure.what, both, "", false)
-        });
+        let measures =
+            MEASURES.map(|(what, of)| change(what, both.map(|score| Some(of(score))), "", false));
         let steering = OF_STEERING.map(|what| {
             let changes = interfaces.iter().filter(|one| one.measure == what);
             let now = changes.clone().map(|one| one.now).sum::<u64>();
