@@ -171,8 +171,8 @@ fn reasons(check: &Check, page: &mut Page) {
     let differs = check.differs.iter();
     let told = differs.filter(|one| check.applied || one.reason != NotApplied);
     for (reason, differs) in sorted(told.map(|one| (one.reason, one))) {
-        let mut on = differs.iter().map(|one| &one.write.interface).dedup();
-        let on = or([on.join(", ")], "the machine");
+        let on = differs.iter().map(|one| &*one.write.interface).unique();
+        let on = on.map(|name| or([name], "the machine")).join(", ");
         let detail = differs[0]
             .detail
             .as_ref()

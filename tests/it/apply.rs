@@ -511,6 +511,16 @@ fn check_names_what_was_moved_and_with_quiet_prints_nothing() {
         (quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()),
         (2, "", "")
     );
+    // Each interface is named once, whatever was moved of it.
+    machine.write("/proc/irq/65/smp_affinity", "800\n");
+    for interface in ["eth0", "eth2"] {
+        let queues = format!("/sys/class/net/{interface}/queues");
+        machine.write(&format!("{queues}/tx-0/xps_cpus"), "800\n");
+    }
+    let run = machine.nicpin(&["check", "--rfs", "4096"]);
+    for words in [" of eth0, eth2: ", " of eth0, eth2, the machine: "] {
+        assert!(run.stdout.contains(words), "{}", run.stdout);
+    }
 }
 
 #[test]
