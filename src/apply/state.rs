@@ -53,18 +53,20 @@ impl StateFile {
         let Some(text) = root.read_state(self.path)? else {
             return Ok(None);
         };
-        let error = |reason: String| {
+        let error = |reason: String, fix| {
             let (what, not_done) = (self.what, self.not_done);
-            let fix = "fix: move the file away and run again";
-            let reason = format!("not {what} ({reason}); {not_done}; {fix}");
+            let reason = format!("not {what} ({reason}); {not_done}; fix: {fix}");
             StateError::from(root.content_error(self.path, reason))
         };
-        let Schema { schema } = serde_json::from_str(&text).map_err(|e| error(e.to_string()))?;
+        let invalid =
+            |e: serde_json::Error| error(e.to_string(), "move the file away and run again");
+        let Schema { schema } = serde_json::from_str(&text).map_err(invalid)?;
         if schema != self.schema {
-            return Err(error(format!("its schema is {schema}")));
+            // Without it, what another version has set would be taken for original.
+            let fix = "run the version of nicpin that wrote it, or move the file away";
+            return Err(error(format!("its schema is {schema}"), fix));
         }
-        let value = serde_json::from_str(&text).map_err(|e| error(e.to_string()));
-        value.map(Some)
+        serde_json::from_str(&text).map(Some).map_err(invalid)
     }
 
     /// Replaces the file; a crash leaves either the old or the new one.
