@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::apply::settings::{self, Texts, channels_key};
@@ -153,9 +154,13 @@ impl Record {
         }
     }
 
-    /// What the port of an interface could carry at the last apply, in Mbit/s.
-    pub fn carries(&self, interface: &Interface) -> Option<u32> {
-        self.carries.get(&interface.key()).copied()
+    /// Adds what nobody reports of interfaces while they are in another network namespace: which port each is, and what
+    /// it can carry.
+    pub fn complete(&self, machine: &mut Machine) {
+        name_ports(machine, &self.first_seen);
+        for interface in elsewhere(machine) {
+            interface.supported_mbps = self.carries.get(&interface.key()).copied();
+        }
     }
 
     /// The CPUs of a program by which the last apply planned.
@@ -197,6 +202,23 @@ impl Record {
             FILE.remove(root)
         } else {
             FILE.save(root, self)
+        }
+    }
+}
+
+fn elsewhere(machine: &mut Machine) -> impl Iterator<Item = &mut Interface> {
+    let interfaces = machine.interfaces.iter_mut();
+    interfaces.filter(|of| of.is_elsewhere())
+}
+
+/// Names the ports of interfaces in another network namespace, each by the only port of its device that has settings.
+pub(crate) fn name_ports(machine: &mut Machine, texts: &Texts) {
+    for interface in elsewhere(machine) {
+        let device = format!("{} port ", interface.device.address);
+        let keys = texts.range(device.clone()..);
+        let keys = keys.map_while(|(key, _)| key.strip_prefix(&device)?.split(' ').next());
+        if let Ok(port) = keys.dedup().exactly_one() {
+            interface.port_name = Some(port.to_owned());
         }
     }
 }

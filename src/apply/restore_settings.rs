@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use crate::apply::channels::ChangedChannels;
 use crate::apply::error::ApplyError;
 use crate::apply::lock::stopped;
+use crate::apply::record::name_ports;
 use crate::apply::settings::{Texts, channels_key, rss_key};
 use crate::apply::write::{left_out, means_same, write_one};
 use crate::cpuset::{CpuSet, QueueSet};
@@ -105,7 +106,8 @@ pub(crate) fn settings_to_restore(
 /// The current settings; an error if the directories that should have recorded ones are absent as a whole. That is a
 /// container or an unmounted file system, not a device that was removed.
 fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
-    let machine = read::settings(root)?;
+    let mut machine = read::settings(root)?;
+    name_ports(&mut machine, texts);
     let has = |kind: &str| texts.keys().any(|key| key.contains(kind));
     let missing = machine.missing().filter(|_| has(" vector "));
     let no_interfaces = has(" port ") && !root.is_there(NET)?;

@@ -5,7 +5,6 @@ use std::path::{Path, absolute};
 use std::slice;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use itertools::Itertools as _;
 use nix::errno::Errno;
 use thiserror::Error;
 
@@ -120,18 +119,11 @@ fn read_machine(
     let mut machine = read::machine(root, wants)?;
     policy.options.check(machine.topology.possible)?;
     machine.programs = programs(purpose, root, &policy)?;
-    // What ports can carry whose interfaces are in another network namespace decides on the weights of queues. A record
-    // that cannot be read is reported where more depends on it.
-    let elsewhere = machine
-        .interfaces
-        .iter_mut()
-        .filter(|of| of.is_elsewhere())
-        .collect_vec();
-    if !elsewhere.is_empty() {
+    // What ports can carry whose interfaces are in another network namespace decides on the weights of queues, and their
+    // names on what is recorded. A record that cannot be read is reported where more depends on it.
+    if machine.interfaces.iter().any(Interface::is_elsewhere) {
         if let Ok(record) = Record::load(root) {
-            for interface in elsewhere {
-                interface.supported_mbps = record.carries(interface);
-            }
+            record.complete(&mut machine);
         }
     }
     Ok((machine, policy))
