@@ -238,10 +238,12 @@ impl<'a> State<'a> {
     }
 
     /// Online CPUs by the transmit queue that they send on: those whose queue completes on a farther node than another
-    /// would, and those that have no queue of their own, or several. `None` where that is not known.
+    /// would, and those that have no queue of their own, or several. `None` where that is not known, and where there is
+    /// but one, on which all send whatever its mask.
     fn senders(&self, planned: &PlannedInterface) -> Option<(usize, usize)> {
         let topology = &self.machine.topology;
-        let read = self.machine.interface(&planned.name)?;
+        let read = self.machine.interface(&planned.name);
+        let read = read.filter(|read| read.tx_queues.len() > 1)?;
         let senders = planned
             .vectors
             .iter()

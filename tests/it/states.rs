@@ -649,6 +649,23 @@ fn vectors_on_isolated_cpus_are_counted() {
     assert!(why.contains(&"effective CPU 5 is isolated"), "{why:?}");
 }
 
+/// All CPUs send on the only transmit queue, whatever its mask.
+#[test]
+fn the_mask_of_an_only_transmit_queue_makes_nothing_better() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth2", Some(0), 1);
+    settle(&mut host);
+    host.interfaces[0].tx_queues[0].xps_cpus = Some(mask(&host, &CpuSet::new()));
+    let status = status(&host, None);
+    let card = &status.interfaces[0];
+    assert_eq!(
+        (card.state, card.differ),
+        (InterfaceState::Equivalent, 1),
+        "{:?}",
+        card.changes
+    );
+}
+
 /// What the settings of others change on its cores is in their rows.
 #[test]
 fn an_interface_without_a_difference_is_neither_crowded_nor_untuned() {
