@@ -28,9 +28,11 @@ pub(crate) fn hash(
             .text(&interface.device)
             .sets([&interface.candidates]);
         for vector in &interface.vectors {
+            // A control vector has a target only while it is on an isolated CPU.
+            let cpus = vector.cpus.iter().filter(|_| vector.role != Role::Control);
             hash.text(vector.role.name())
                 .numbers(vector.queue)
-                .sets(&vector.cpus);
+                .sets(cpus);
         }
         for thread in &interface.threads {
             hash.text("thread")

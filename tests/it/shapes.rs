@@ -1,6 +1,8 @@
 //! Placement on unusual machines, and policies for them.
 
-use crate::support::host::{add, codes, cpus, fix, machine, mask, of, plan, plan_with, set};
+use crate::support::host::{
+    add, codes, cpus, fix, machine, mask, of, plan, plan_with, set, vector,
+};
 use nicpin::machine::{Machine, MaskFile, Role, Selection};
 use nicpin::plan::{Plan, Score};
 use nicpin::policy::Policy;
@@ -457,4 +459,25 @@ fn stale_rps_of_queues_that_are_left_is_cleared() {
             .iter()
             .all(|v| v.role == Role::Combined)
     );
+}
+
+/// Whether a control vector has a target depends on where it is now.
+#[test]
+fn a_control_vector_that_leaves_an_isolated_cpu_does_not_change_the_hash() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 2);
+    host.topology.isolated = set("3");
+    let [(before, from), (after, to)] = ["3", "0"].map(|on| {
+        let mut host = host.clone();
+        let mut control = vector(9, Role::Control, None, &mask(&host, &set(on)));
+        control.effective = Some(set(on));
+        host.interfaces[0].vectors.push(control);
+        let plan = plan(&host);
+        let moved = plan
+            .writes
+            .iter()
+            .any(|write| write.path.contains("/irq/9/"));
+        (plan.hash, moved)
+    });
+    assert_eq!((before, from, to), (after, true, false));
 }
