@@ -37,6 +37,11 @@ pub fn run(cli: &General, args: &FleetArgs, out: &mut String) -> Result<Exit> {
     for failed in &fleet.failed {
         output::say(&format!("{}: {}", failed.source, failed.error));
     }
+    if fleet.hosts == 0 && fleet.failed.is_empty() {
+        output::say(
+            "no plan, check, capture or tree was found; fix: name files or directories that hold some",
+        );
+    }
     // Not appended, which would copy the names of all hosts.
     *out = if args.report.is_json() {
         screen::json(&fleet)?

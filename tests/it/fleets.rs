@@ -334,6 +334,15 @@ fn the_class_is_that_of_the_hardware() {
 }
 
 #[test]
+fn a_directory_without_hosts_is_said_to_have_none() {
+    let dir = files(&[]);
+    let run = nicpin(&["fleet", dir.path().to_str().unwrap()]);
+    let has = "nicpin: no plan, check, capture or tree was found;";
+    assert!(run.stderr.starts_with(has), "{}", run.stderr);
+    assert_eq!(run.code, 1);
+}
+
+#[test]
 fn a_bad_file_is_named_and_the_rest_goes_on() {
     let good = checked(&planned());
     let dir = files(&[
