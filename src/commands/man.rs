@@ -65,7 +65,8 @@ pub fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
 
 pub fn help(command: Command, args: &HelpArgs, out: &mut String) -> Result<Exit> {
     let word = args.about.as_deref();
-    if let Some(topic) = topics().iter().find(|topic| topic.about.as_deref() == word) {
+    let is_meant = |topic: &&Page| topic.about.as_deref() == word || Some(&*topic.name) == word;
+    if let Some(topic) = topics().iter().find(is_meant) {
         *out += &shown(topic).show(output::screen());
         return Ok(Exit::Planned);
     }

@@ -67,8 +67,14 @@ fn pages_have_every_command_and_option() {
         );
     }
     // By the word of help and completion, too.
-    let [alias, name] = ["start", "apply"].map(|word| nicpin(&["man", word]).stdout);
-    assert_eq!(alias, name);
+    for (command, same) in [
+        ("man", ["start", "apply"]),
+        ("help", ["nicpin.toml", "policy"]),
+    ] {
+        let [alias, name] = same.map(|word| nicpin(&[command, word]).stdout);
+        assert_eq!(alias, name);
+        assert!(!name.is_empty());
+    }
     let run = nicpin(&["man", "pln"]);
     assert_eq!((run.code, run.stdout.as_str()), (64, ""));
     assert!(
