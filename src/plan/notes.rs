@@ -173,7 +173,9 @@ fn too_many_queues(work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
         node.is_some_and(|node| candidates.is_subset(&node.cpus))
     };
     let can_reach_fewer = interface.rss.as_ref().is_some_and(Rss::is_used);
-    (queues > cores && cores > 0).then(|| Note::QueuesExceedCores {
+    // Those that the kernel spreads by itself are where it puts them.
+    let is_placed = interface.active_vectors().any(|vector| vector.movable);
+    (queues > cores && cores > 0 && is_placed).then(|| Note::QueuesExceedCores {
         interface: interface.name.clone(),
         queues,
         cores,

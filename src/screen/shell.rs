@@ -80,9 +80,13 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
             );
         }
         if workers.is_empty() {
-            let taken = machine.topology.cores_with(&interface.irq_cpus).count();
-            let half = (taken / 2).max(1);
-            page.item("              ", format!("try: --irq-cores {half}"));
+            // IRQs that cannot be moved do not leave their cores.
+            let movable = interface.vectors.iter().filter(|of| of.is_active());
+            let planned = CpuSet::union_of(movable.filter_map(|of| of.cpus.as_ref()));
+            let half = machine.topology.cores_with(&planned).count() / 2;
+            if half > 0 {
+                page.item("              ", format!("try: --irq-cores {half}"));
+            }
             continue;
         }
         let isolated = machine.topology.isolated_or_nohz().intersection(workers);

@@ -214,6 +214,25 @@ fn advice_on_workers_leads_to_workers() {
     );
 }
 
+/// Fewer cores or queues are no advice where the kernel spreads the IRQs by itself.
+#[test]
+fn no_advice_on_cores_where_no_irq_can_be_moved() {
+    let machine = Copy::of("dl980");
+    let told = || {
+        let workers = machine.nicpin(&["plan", "--workers", "eth0"]).stdout;
+        let plan = machine.nicpin(&["plan", "eth0", "--irq-cores", "3"]).stdout;
+        [
+            workers.contains("try: --irq-cores 4"),
+            plan.contains("16 queues for 3 cores"),
+        ]
+    };
+    assert_eq!(told(), [true; 2]);
+    for irq in 85..=100 {
+        machine.set_mode(&format!("/proc/irq/{irq}/smp_affinity"), 0o444);
+    }
+    assert_eq!(told(), [false; 2]);
+}
+
 /// The CPUs of interfaces that were not selected work for the network, too.
 #[test]
 fn kubelets_cpus_are_those_of_all_interfaces() {
