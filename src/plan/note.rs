@@ -89,7 +89,7 @@ pub enum Note {
         used_for: UsedFor,
     },
     /// `--widen`: other nodes of the package take queues.
-    #[error("node {node} has {} for {queues} queues: node {} of the same package takes some", count(*.cores, "core"), .to.iter().join(", "))]
+    #[error("node {node} has {} for {queues} queues: some go to {} of the same package: {}", count(*.cores, "core"), count(.to.len(), "other node"), .to.iter().join(", "))]
     Widened {
         queues: usize,
         cores: usize,
