@@ -8,9 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::{Interface, Machine};
 
-/// The measures, the first one first: a later one decides only between plans that all before it find equal. Each in words,
-/// and how much of it there is; less is better.
-pub const MEASURES: [(&str, fn(&Score) -> u64); 7] = [
+/// What a measure counts, and how much of it there is.
+pub type Measure = (&'static str, fn(&Score) -> u64);
+
+/// The measures, the first one first: a later one decides only between plans that all before it find equal. Less
+/// is better.
+pub const MEASURES: [Measure; 7] = [
     ("IRQs on the wrong CPUs", |score| score.outside as u64),
     ("queues on the busiest core", |score| {
         score.max_vectors_per_core as u64
