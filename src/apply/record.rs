@@ -217,7 +217,7 @@ pub(crate) fn name_ports(machine: &mut Machine, texts: &Texts) {
         let device = format!("{} port ", interface.device.address);
         let keys = texts.range(device.clone()..);
         let keys = keys.map_while(|(key, _)| key.strip_prefix(&device)?.split(' ').next());
-        if let Ok(port) = keys.dedup().exactly_one() {
+        if let [port] = keys.dedup().collect_vec()[..] {
             interface.port_name = Some(port.to_owned());
         }
     }

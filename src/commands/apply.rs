@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::commands::args::{General, LockArgs, ReportArgs, TargetArgs};
 use crate::commands::confirm::{self, Watcher, waits};
-use crate::commands::inputs::{Purpose, from_top, open_to_write, read_and_plan};
+use crate::commands::inputs::{Purpose, complete, from_top, open_to_write, read_and_plan};
 use crate::commands::output;
 use crate::commands::plan::exit;
 use crate::screen::{self, plan::Detail};
@@ -256,7 +256,8 @@ fn read_stored(path: &Path) -> Result<Plan> {
 struct PlanDoesNotFit(String);
 
 fn fit(root: &Root, stored: &Plan, force: bool, out: &mut Vec<Change>) -> Result<(Machine, Plan)> {
-    let machine = read::machine(root, Wants::default()).map_err(ApplyError::from)?;
+    let mut machine = read::machine(root, Wants::default()).map_err(ApplyError::from)?;
+    complete(root, &mut machine);
     let Fitted { plan, changes } = stored::fit(stored, &machine);
     let fits = changes.is_empty();
     *out = changes;

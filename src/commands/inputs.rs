@@ -119,14 +119,18 @@ fn read_machine(
     let mut machine = read::machine(root, wants)?;
     policy.options.check(machine.topology.possible)?;
     machine.programs = programs(purpose, root, &policy)?;
-    // What ports can carry whose interfaces are in another network namespace decides on the weights of queues, and their
-    // names on what is recorded. A record that cannot be read is reported where more depends on it.
+    complete(root, &mut machine);
+    Ok((machine, policy))
+}
+
+/// What ports can carry whose interfaces are in another network namespace decides on the weights of queues, and their names
+/// on what is recorded. A record that cannot be read is reported where more depends on it.
+pub fn complete(root: &Root, machine: &mut Machine) {
     if machine.interfaces.iter().any(Interface::is_elsewhere) {
         if let Ok(record) = Record::load(root) {
-            record.complete(&mut machine);
+            record.complete(machine);
         }
     }
-    Ok((machine, policy))
 }
 
 /// Where the programs of a policy may run; with those of an earlier apply for a comparison, and for programs that do not
