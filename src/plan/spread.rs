@@ -183,7 +183,6 @@ impl<'a> Spread<'a> {
     fn beside(&self, core: usize) -> usize {
         let topology = self.locations.topology;
         let threads = topology.cores.get(self.cores[core].place.core);
-        let threads = threads.filter(|_| !self.apart.is_empty());
         let threads = threads.into_iter().flat_map(CpuSet::iter);
         let threads = threads.filter_map(|cpu| self.cores.get(cpu as usize));
         threads.map(|thread| thread.queues).sum()
@@ -193,7 +192,7 @@ impl<'a> Spread<'a> {
     /// of a free core before a sibling of a taken one, then one of an L3 domain that has few queues for its size, or many
     /// of a set that packs them.
     fn first(&self, set: usize, most: usize, load: fn(&Core) -> (u64, usize)) -> Option<usize> {
-        let set = &self.sets[set];
+        let (set, is_apart) = (&self.sets[set], !self.apart.is_empty());
         let all = set.cores.iter().copied().zip(&set.ranks);
         let fits = all.filter(|&(core, _)| self.cores[core].queues < most);
         let best = fits.map(|(core, &(tier, rank))| {
@@ -204,8 +203,8 @@ impl<'a> Spread<'a> {
             } else {
                 queues * 4096 / self.locations.domain_sizes[domain].max(1)
             };
-            let load = load(&self.cores[core]);
-            (load, tier, self.beside(core), rank, density, core)
+            let beside = if is_apart { self.beside(core) } else { 0 };
+            (load(&self.cores[core]), tier, beside, rank, density, core)
         });
         best.min().map(|(.., core)| core)
     }
