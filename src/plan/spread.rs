@@ -188,9 +188,9 @@ impl<'a> Spread<'a> {
         threads.map(|thread| thread.queues).sum()
     }
 
-    /// The least loaded core of a set of those with fewer than `most` queues; of equal ones, the first by rank, a thread
-    /// of a free core before a sibling of a taken one, then one of an L3 domain that has few queues for its size, or many
-    /// of a set that packs them.
+    /// The least loaded core of a set of those with fewer than `most` queues; of equal ones, the nearest, a thread of a free
+    /// core before a sibling of a taken one, the first by rank, then one of an L3 domain that has few queues for its size,
+    /// or many of a set that packs them.
     fn first(&self, set: usize, most: usize, load: fn(&Core) -> (u64, usize)) -> Option<usize> {
         let (set, is_apart) = (&self.sets[set], !self.apart.is_empty());
         let all = set.cores.iter().copied().zip(&set.ranks);
