@@ -107,8 +107,10 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
                 let on = screen::machine_or(&interface);
                 output::say(&format!("differs from the plan: {on}: {text}"));
             }
-            let gained = difference::changes(&machine, &plan);
-            let table = |plan: &Plan| screen::plan::plan(plan, &gained, detail, false, &cli.given);
+            let table = |plan: &Plan| {
+                let changes = difference::changes(&machine, plan);
+                screen::plan::plan(plan, &changes, detail, false, &cli.given)
+            };
             *out += &output::report(args.report, &plan, table)?;
             return Ok(exit(&plan, args.target.is_given(), args.detailed_exitcode));
         }

@@ -70,8 +70,8 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let (delta, applied) = (delta.as_ref(), Record::exists(&root));
     let mut status = Status::new(&machine, &plan, &found, &unknown, delta, applied, &banned);
     status.watcher = watcher;
+    let apply = cli.given.added_to("nicpin apply");
     for one in status.interfaces.iter_mut().filter(|one| one.fix.is_some()) {
-        let apply = cli.given.added_to("nicpin apply");
         one.fix = Some(format!("{apply} {}", selector(&one.name)));
     }
     let of_record = unknown
