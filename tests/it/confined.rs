@@ -134,7 +134,7 @@ fn a_directory_that_becomes_a_link_does_not_lead_out() {
         for errno in [Errno::EAGAIN, Errno::ENOSYS] {
             without_openat2(errno, || {
                 let root = Root::open(&machine.path("/")).unwrap();
-                for _ in 0..if is_full() { 30_000 } else { 10_000 } {
+                for _ in 0..if is_full() { 30_000 } else { 5_000 } {
                     match root.read(AFFINITY) {
                         Ok(text) if text == "outside" => led_out += 1,
                         read => inside += u32::from(read.is_ok()),

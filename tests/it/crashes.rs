@@ -22,14 +22,16 @@ fn a_crash_at_every_step_of_apply_and_of_restore() {
         ..on_trial()
     };
     let mut kinds = vec![Options::default(), both];
+    let mut between = 2;
     if is_full() {
         kinds.extend([atomic(), on_trial()]);
+        between = 1;
     }
     for options in kinds {
         let steps = crash_at(&machine, usize::MAX, |root| run(root, options).is_ok());
         assert!(steps > 30, "{steps}");
         restored(&machine, &before, "no crash");
-        for step in 0..steps {
+        for step in (0..steps).step_by(between) {
             crash_at(&machine, step, |root| run(root, options).is_ok());
             restored(
                 &machine,
@@ -46,7 +48,7 @@ fn a_crash_at_every_step_of_apply_and_of_restore() {
     let steps = crash_at(&machine, usize::MAX, |root| {
         apply::restore(root, wait).is_ok()
     });
-    for step in 0..steps {
+    for step in (0..steps).step_by(between) {
         full();
         crash_at(&machine, step, |root| apply::restore(root, wait).is_ok());
         restored(
@@ -72,7 +74,7 @@ fn a_crash_at_every_step_of_a_trial() {
     let steps = crash_at(&machine, usize::MAX, try_it);
     restored(&machine, &before, "no crash");
     let (mut in_vain, mut set_something) = (0, 0);
-    for step in (0..steps).step_by(if is_full() { 1 } else { 2 }) {
+    for step in (0..steps).step_by(if is_full() { 1 } else { 3 }) {
         let what = format!("a crash at step {step} of apply");
         let root = Root::open(&at(&machine)).unwrap();
         crash_at(&machine, step, try_it);

@@ -213,12 +213,17 @@ fn all_or_nothing_at_every_write() {
     let machine = machine();
     let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
     let before = machine.texts();
+    let answers = [
+        InjectedAnswer::Errno(Errno::EINVAL as i32),
+        InjectedAnswer::Errno(Errno::ENOENT as i32),
+        InjectedAnswer::Lost,
+    ];
     for position in 0..plan.writes.len() {
-        for answer in [
-            InjectedAnswer::Errno(Errno::EINVAL as i32),
-            InjectedAnswer::Errno(Errno::ENOENT as i32),
-            InjectedAnswer::Lost,
-        ] {
+        for (nth, answer) in answers.into_iter().enumerate() {
+            // One after the other in the fast tier.
+            if nth != position % answers.len() && !is_full() {
+                continue;
+            }
             let what = format!("{answer:?} at write {position}");
             let done = run(&answering(&at(&machine), position, answer), atomic()).unwrap();
             assert_eq!(done.results.len(), position + 1, "{what}: writing went on");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 
 use super::run::{Run, nicpin};
-use crate::support::temporary;
+use crate::support::{is_full, temporary};
 
 /// A capture in a directory of its own.
 pub struct Captured {
@@ -79,7 +79,9 @@ pub fn assert_same_plans(machine: &Path, other: &Path) {
             .filter(|line| !line.starts_with("    \"name\""))
             .collect()
     };
-    for format in ["table", "json", "sh"] {
+    // In the fast tier the format that has most.
+    let formats = if is_full() { 3 } else { 1 };
+    for format in ["json", "table", "sh"].into_iter().take(formats) {
         let (planned, expected) = (
             nameless(plan(other, format)),
             nameless(plan(machine, format)),

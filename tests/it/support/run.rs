@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 
 use super::tree::Entry;
 use crate::support::temporary;
@@ -67,27 +68,34 @@ impl Run {
 /// A copy of a shipped machine that can be written to.
 pub struct Copy {
     dir: tempfile::TempDir,
+    /// Made at its first use.
+    binary: OnceLock<(tempfile::TempDir, PathBuf)>,
 }
 
 impl Copy {
     pub fn of(name: &str) -> Self {
         let dir = temporary();
         super::tree::copy_tree(&fixture(name), dir.path());
-        Self { dir }
+        Self::at(dir)
+    }
+
+    fn at(dir: tempfile::TempDir) -> Self {
+        let binary = OnceLock::new();
+        Self { dir, binary }
     }
 
     /// A machine that is not shipped.
     pub fn build(machine: &super::machine::MachineSpec) -> Self {
         let dir = temporary();
         machine.write(dir.path());
-        Self { dir }
+        Self::at(dir)
     }
 
     /// A copy of a machine that is shipped as an archive.
     pub fn unpacked(name: &str) -> Self {
         let dir = temporary();
         super::tree::unpack(&fixture(name), dir.path());
-        Self { dir }
+        Self::at(dir)
     }
 
     /// A machine with a policy file that keeps CPU 5 free.
@@ -204,8 +212,8 @@ impl Copy {
 
     /// Runs the binary on this machine without any privilege: as `nobody` where the tests run as root.
     pub fn nicpin_as_nobody(&self, args: &[&str]) -> Run {
-        let (_dir, binary) = copied_binary();
-        let mut command = Command::new(&binary);
+        let (_, binary) = self.binary.get_or_init(copied_binary);
+        let mut command = Command::new(binary);
         command.args(args).arg("--root").arg(self.dir.path());
         if is_root() {
             command.uid(65534).gid(65534);
