@@ -22,7 +22,7 @@ pub const NET: &str = "/sys/class/net";
 pub const IRQ_FILES: &str = "/proc/irq";
 
 /// The kinds of settings, in the order in which they are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteKind {
     /// `smp_affinity` of a vector.

@@ -24,8 +24,8 @@ struct Spot<'a> {
     weight: u64,
 }
 
-/// What is on each core.
-type Spots<'a> = BTreeMap<usize, Vec<Spot<'a>>>;
+/// What is on each core, by its number.
+type Spots<'a> = Vec<Vec<Spot<'a>>>;
 
 /// The measures of an interface over its own queues and the cores that they are on.
 #[derive(Debug, Default)]
@@ -114,6 +114,7 @@ impl<'a> State<'a> {
     /// The queues in use of the plan's interfaces, and of others as they are, by core.
     fn spots(&self) -> Spots<'a> {
         let mut spots = Spots::new();
+        spots.resize_with(self.locations.cores, Vec::new);
         for (read, weight) in self.machine.interfaces.iter().zip(weights(self.machine)) {
             let planned = self.interfaces.iter().find(|one| one.name == read.name);
             let active = planned
@@ -139,7 +140,7 @@ impl<'a> State<'a> {
             for (is_first, cpu) in queues.chain(polling) {
                 let place = cpu.and_then(|cpu| self.locations.of(cpu));
                 if let (Some(cpu), Some(place)) = (cpu, place) {
-                    spots.entry(place.core).or_default().push(Spot {
+                    spots[place.core].push(Spot {
                         interface: &read.name,
                         is_first,
                         cpu,
@@ -210,7 +211,7 @@ impl<'a> State<'a> {
             .iter()
             .filter(|planned| planned.vectors.iter().any(PlannedVector::is_active));
         let candidates = CpuSet::union_of(planned.map(|planned| &planned.candidates));
-        for (&core, spots) in spots {
+        for (core, spots) in spots.iter().enumerate() {
             let is_own = |spot: &&Spot<'_>| only.is_none_or(|only| spot.interface == only);
             let own = spots.iter().filter(is_own).count();
             if own == 0 {

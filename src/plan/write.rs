@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use itertools::Itertools as _;
+use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, MaskWidth, QueueSet};
@@ -103,7 +103,8 @@ pub(crate) fn writes<'a>(
     flow_entries: Option<(u32, &'a str)>,
 ) -> (Vec<Write>, usize) {
     let key = |setting: &Setting<'a>| (setting.kind, setting.number, setting.interface());
-    let now = machine.settings().sorted_by_key(key).collect_vec();
+    let now = machine.settings().map(|setting| (key(&setting), setting));
+    let now: HashMap<_, _> = now.collect();
     let flow_table = flow_entries.map(|(entries, why)| Planned {
         interface: "",
         kind: WriteKind::Sysctl,
@@ -114,11 +115,9 @@ pub(crate) fn writes<'a>(
     let (mut writes, mut unchanged) = (Vec::new(), 0);
     let [mut owner, mut reason] = [""; 2].map(Arc::from);
     for planned in wanted.chain(flow_table) {
-        let wanted = (planned.kind, planned.number, planned.interface);
-        let Ok(at) = now.binary_search_by_key(&wanted, key) else {
+        let Some(setting) = now.get(&(planned.kind, planned.number, planned.interface)) else {
             continue;
         };
-        let setting = now[at];
         let possible = machine.topology.possible;
         match planned.target.to_write(setting.value, possible) {
             None => unchanged += 1,

@@ -71,7 +71,7 @@ pub(crate) fn plan(work: &Work<'_>) -> Vec<PlannedTxQueue> {
 /// set of the result. On nodes with completions, the CPUs of a core go to the nearest queue, of equally near ones to the
 /// one with the fewest CPUs; the CPUs of other nodes are divided evenly, each queue's share in one piece.
 fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
-    let mut shares: Vec<Vec<u32>> = vec![Vec::new(); completions.len()];
+    let mut shares = vec![CpuSet::new(); completions.len()];
     // Queues by the node, the L3 domain and the core where they complete.
     let mut near: HashMap<_, Vec<usize>> = HashMap::default();
     for (queue, &cpu) in completions.iter().enumerate() {
@@ -93,7 +93,7 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
     });
     let mut give = |queues: &[usize], cpus: &CpuSet| {
         if let Some(&queue) = queues.iter().min_by_key(|&&queue| shares[queue].len()) {
-            shares[queue].extend(cpus.iter());
+            shares[queue].add(cpus);
         }
     };
     let mut far: BTreeMap<Option<u32>, Vec<u32>> = BTreeMap::new();
@@ -118,12 +118,12 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
     for cpus in far.values() {
         deal(cpus, &mut shares);
     }
-    shares.into_iter().map(CpuSet::from_iter).collect()
+    shares
 }
 
 /// Divides CPUs in consecutive pieces so that the shares become as even as possible.
-fn deal(cpus: &[u32], shares: &mut [Vec<u32>]) {
-    let mut sizes = shares.iter().map(Vec::len).collect_vec();
+fn deal(cpus: &[u32], shares: &mut [CpuSet]) {
+    let mut sizes = shares.iter().map(CpuSet::len).collect_vec();
     let mut left = cpus.len();
     while let (1.., Some(&lowest)) = (left, sizes.iter().min()) {
         for size in sizes.iter_mut().filter(|size| **size == lowest).take(left) {
@@ -131,9 +131,10 @@ fn deal(cpus: &[u32], shares: &mut [Vec<u32>]) {
             left -= 1;
         }
     }
-    let mut cpus = cpus.iter();
+    let mut cpus = cpus.iter().copied();
     for (share, size) in shares.iter_mut().zip(sizes) {
-        share.extend(cpus.by_ref().take(size - share.len()));
+        let more = size - share.len();
+        share.extend(cpus.by_ref().take(more));
     }
 }
 
