@@ -34,7 +34,8 @@ fn a_command_that_ends_is_seen_by_whom_the_caller_let_ignore_that() {
 #[test]
 fn commands_start_as_if_the_caller_had_started_them() {
     let machine = Copy::of("two-node");
-    let about = "grep -E '^(SigBlk|SigIgn|Umask):' /proc/self/status";
+    let files = "/proc/self/status /proc/self/limits";
+    let about = format!("grep -hE '^(SigBlk:|SigIgn:|Umask:|Max open files)' {files}");
     // The numbers above are the C library's own.
     let usual = |text: &str| -> Vec<String> {
         let ignored = |line: &str| -> Option<String> {
@@ -47,7 +48,7 @@ fn commands_start_as_if_the_caller_had_started_them() {
             .collect()
     };
     for ignored in ["HUP", "CHLD", "PIPE", "XFSZ", "INT QUIT", "USR1"] {
-        let given = format!("umask 27; trap '' {ignored};");
+        let given = format!("umask 27; ulimit -Sn 100; trap '' {ignored};");
         let own = usual(&Run::of(&mut script(&machine, &format!("{given} exec {about}"))).stdout);
         assert!(own.contains(&"Umask:\t0027".to_owned()), "{own:?}");
         // Its output goes to standard error.

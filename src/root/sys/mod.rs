@@ -22,6 +22,8 @@ use nix::libc::{
     c_int, c_ulong, c_void, dl_phdr_info, sock_filter, sock_fprog,
 };
 pub use nix::libc::{MPOL_BIND, MPOL_LOCAL, MPOL_PREFERRED};
+use nix::sys::resource::Resource::RLIMIT_NOFILE;
+use nix::sys::resource::{getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::SigHandler::{self, SigDfl, SigIgn};
 use nix::sys::signal::Signal::{self, SIGCHLD, SIGPIPE, SIGXFSZ};
 use nix::sys::signal::{self, SigSet};
@@ -93,6 +95,8 @@ pub struct Inherited {
     /// Signals that were ignored.
     ignored: Vec<Signal>,
     blocked: SigSet,
+    /// How many files may be open, and how many at most.
+    files: (rlim_t, rlim_t),
 }
 
 /// Whether the caller ignored the signal of a broken pipe: it is asked before Rust's runtime ignores it.
@@ -118,8 +122,9 @@ fn is_ignored(signal: Signal) -> bool {
 }
 
 /// Takes the signals as a program needs them, whatever the caller has left: none blocked, the ends of children are
-/// reported, and a file that gets too large is an error (`EFBIG`) and not the end.
-pub fn take_over_signals() -> io::Result<Inherited> {
+/// reported, and a file that gets too large is an error (`EFBIG`) and not the end. And as many files may be open as the
+/// caller allows (`getrlimit(2)`): restore holds the directory of each interface.
+pub fn take_over() -> io::Result<Inherited> {
     let blocked = SigSet::thread_get_mask()?;
     let was_ignored = |signal: &Signal| match signal {
         SIGPIPE => IGNORED_PIPES.load(Ordering::Relaxed),
@@ -129,7 +134,13 @@ pub fn take_over_signals() -> io::Result<Inherited> {
     set_action(SIGCHLD, SigDfl)?;
     set_action(SIGXFSZ, SigIgn)?;
     SigSet::empty().thread_set_mask()?;
-    Ok(Inherited { ignored, blocked })
+    let files = getrlimit(RLIMIT_NOFILE)?;
+    setrlimit(RLIMIT_NOFILE, files.1, files.1)?;
+    Ok(Inherited {
+        ignored,
+        blocked,
+        files,
+    })
 }
 
 impl Inherited {
@@ -145,9 +156,10 @@ impl Inherited {
             for signal in [SIGCHLD, SIGPIPE, SIGXFSZ] {
                 set_action(signal, if this.ignores(signal) { SigIgn } else { SigDfl })?;
             }
+            setrlimit(RLIMIT_NOFILE, this.files.0, this.files.1)?;
             Ok(this.blocked.thread_set_mask()?)
         };
-        // SAFETY: sigaction(2) and pthread_sigmask(3), which allocate nothing and take no lock.
+        // SAFETY: sigaction(2), setrlimit(2) and pthread_sigmask(3), which allocate nothing and take no lock.
         unsafe { command.pre_exec(give) };
     }
 }
