@@ -50,7 +50,7 @@ use crate::commands::help::Texts;
 use crate::commands::inputs::{UsageError, usage};
 use crate::screen;
 use nicpin::machine::SelectError;
-use nicpin::policy::SettingError;
+use nicpin::policy::{PolicyError, SettingError};
 use nicpin::report::exit::Exit;
 
 /// Put the interrupts and packet steering of network interfaces on their own NUMA node: plan, prove, undo
@@ -234,6 +234,9 @@ pub fn exit_of(error: &anyhow::Error) -> u8 {
     }
     let is_usage = error.is::<UsageError>()
         || error.is::<SettingError>()
+        || error
+            .downcast_ref()
+            .is_some_and(|error: &PolicyError| error.contradicts)
         || matches!(error.downcast_ref(), Some(SelectError::Malformed { .. }));
     (if is_usage { Exit::Usage } else { Exit::Failed }) as u8
 }

@@ -22,23 +22,26 @@ pub struct PolicyError {
     pub column: usize,
     /// A single line.
     pub message: String,
+    /// Whether one setting takes the effect of another in the same place, which is an error of usage.
+    pub contradicts: bool,
 }
 
-/// What is wrong at an offset of the text.
-type Wrong = (usize, String);
+/// What is wrong at an offset of the text, and whether settings contradict each other.
+type Wrong = (usize, String, bool);
 type Key<'t> = Spanned<DeString<'t>>;
 type Item<'t> = Spanned<DeValue<'t>>;
 
 impl Policy {
     /// Parses a policy file. CPUs that a machine does not have are like offline ones.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
-        policy(text).map_err(|(offset, message)| {
+        policy(text).map_err(|(offset, message, contradicts)| {
             let before = text.get(..offset).unwrap_or(text);
             let in_line = before.chars().rev().take_while(|c| *c != '\n');
             PolicyError {
                 line: before.matches('\n').count() + 1,
                 column: in_line.count() + 1,
                 message,
+                contradicts,
             }
         })
     }
@@ -49,6 +52,7 @@ fn policy(text: &str) -> Result<Policy, Wrong> {
         (
             error.span().map_or(0, |span| span.start),
             error.message().to_owned(),
+            false,
         )
     })?;
     let mut policy = Policy::default();
@@ -139,9 +143,17 @@ fn speeds(text: &str) -> Option<RangeInclusive<u32>> {
 /// The settings of `[defaults]` or of a rule.
 fn settings(item: &Item<'_>) -> Result<Settings, Wrong> {
     let mut settings = Settings::default();
-    for (key, item) in entries(item)? {
+    let entries = entries(item)?;
+    for (key, item) in &entries {
         set(&mut settings, key, item, true)?;
     }
+    settings.check_effects("").map_err(|error| {
+        let without = settings.without_effect(&settings).map(|(key, _)| key);
+        let is_meant = |key: &Key<'_>| Some(key.get_ref().as_ref()) == without;
+        let key = entries.iter().find(|(key, _)| is_meant(key));
+        let place = key.map_or(item.span(), |(key, _)| key.span());
+        (place.start, error.0, true)
+    })?;
     Ok(settings)
 }
 
@@ -226,7 +238,7 @@ fn unknown(what: &str, key: &Key<'_>, known: &[&str]) -> Wrong {
 }
 
 fn at<T>(place: &Spanned<T>, message: impl Into<String>) -> Wrong {
-    (place.span().start, message.into())
+    (place.span().start, message.into(), false)
 }
 
 fn table<'d, 't>(item: &'d Item<'t>) -> Result<&'d DeTable<'t>, Wrong> {

@@ -120,13 +120,9 @@ impl Policy {
             .filter_map(|settings| settings.get(setting))
     }
 
-    /// Refuses settings without effect beside others of the same place.
+    /// Refuses options without effect beside others; [`Policy::parse`] refuses such settings of a file.
     pub fn check_effects(&self) -> Result<(), SettingError> {
-        self.defaults.check_effects("in [defaults], ", "")?;
-        for (number, rule) in (1..).zip(&self.rules) {
-            rule.set.check_effects(&format!("in rule {number}, "), "")?;
-        }
-        self.options.check_effects("", "--")
+        self.options.check_effects("--")
     }
 
     /// Refuses an option of the command line that has no effect on any of these interfaces beside what the file sets.
@@ -254,11 +250,11 @@ impl Settings {
         setting.meaning(self.0.get(setting.key)?)
     }
 
-    /// Refuses a setting without effect beside another one given here. `place` begins the message, `dashes` each setting.
-    pub(crate) fn check_effects(&self, place: &str, dashes: &str) -> Result<(), SettingError> {
+    /// Refuses a setting without effect beside another one given here. `dashes` begins the name of each.
+    pub(crate) fn check_effects(&self, dashes: &str) -> Result<(), SettingError> {
         self.without_effect(self).map_or(Ok(()), |(setting, beside)| {
             Err(SettingError(format!(
-                "{place}{dashes}{setting} has no effect beside {dashes}{beside}; fix: leave one of them out"
+                "{dashes}{setting} has no effect beside {dashes}{beside}; fix: leave one of them out"
             )))
         })
     }
@@ -365,14 +361,14 @@ mod tests {
 
     #[test]
     fn every_setting_is_read() {
-        let text = "[defaults]\nscope = 'remote'\nexclude = '0'\nirq-cores = 2\nper = 'l3'\nwiden = 'package'\n\
+        let text = "[defaults]\nscope = 'hint'\nexclude = '0'\nirq-cores = 2\nper = 'l3'\nwiden = 'package'\n\
                     siblings = true\navoid-cpu0 = false\nrps = '1-3'\nxps = 'keep'\nrfs = 32768\nchannels = 6\n\
                     group = 'l3'\nskip = true\n";
         let policy = Policy::parse(text);
         let choice = policy
             .unwrap()
             .choice(&Machine::default(), &interface("eth0", "igb"));
-        assert_eq!(choice.get(&SCOPE), Scope::Remote);
+        assert_eq!(choice.get(&SCOPE), Scope::Hint);
         assert_eq!(choice.get(&EXCLUDE), CpuSet::single(0));
         assert_eq!(choice.get(&IRQ_CORES), Some(2));
         assert!(choice.get(&ONE_PER_L3) && choice.get(&WIDEN));

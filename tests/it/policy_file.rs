@@ -157,15 +157,15 @@ fn settings_without_effect_beside_others() {
     for (text, has) in [
         (
             "[defaults]\nscope = '4-7'\nirq-cores = 2\n",
-            "in [defaults], irq-cores has no effect beside scope 4-7;",
+            "policy.toml: line 3, column 1: irq-cores has no effect beside scope 4-7;",
         ),
         (
             "[[rule]]\nmatch = {}\nset = {}\n[[rule]]\nmatch = {}\nset = { group = '4-7', scope = 'all' }\n",
-            "in rule 2, scope has no effect beside group 4-7;",
+            "policy.toml: line 6, column 24: scope has no effect beside group 4-7;",
         ),
         (
             "[defaults]\ngroup = '4-7'\nl3 = 'pack'\n",
-            "in [defaults], l3 has no effect beside group 4-7;",
+            "policy.toml: line 3, column 1: l3 has no effect beside group 4-7;",
         ),
     ] {
         machine.write("/policy.toml", text);
