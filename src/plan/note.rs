@@ -72,13 +72,13 @@ pub enum Note {
     #[error("every CPU is isolated, nohz_full or in an exclusive cpuset partition; using {}", cpu_list(.online))]
     NoUsableCpu { online: CpuSet },
     /// The policy leaves no CPU; the interface stays as it is.
-    #[error("unchanged: without {} no CPU is left that may take its IRQs", cpu_list(.excluded))]
+    #[error("without {} no CPU is left that may take its IRQs", cpu_list(.excluded))]
     NoCpuLeft { excluded: CpuSet },
     /// There is no remote node for `--scope remote`; the interface stays as it is.
-    #[error("unchanged: no node is remote and has a usable CPU")]
+    #[error("no node is remote and has a usable CPU")]
     NoRemoteNode,
     /// The nodes of `--scope node:N` have no usable CPU; the interface stays as it is.
-    #[error("unchanged: node {nodes} of the policy's scope has no usable CPU")]
+    #[error("node {nodes} of the policy's scope has no usable CPU")]
     ScopeUnusable { nodes: NodeSet },
     /// Some of the CPUs that the policy names cannot be used; without any the interface stays as it is.
     #[error("{}", cpus_unusable(.wanted, .missing, *.used_for == UsedFor::Rps))]

@@ -106,7 +106,7 @@ fn what_cannot_be_met_is_refused() {
     for (args, expected) in [
         (
             &["plan", "--near", "pid:77"][..],
-            "--near: unchanged: pid:77 does not exist",
+            "--near: pid:77 does not exist",
         ),
         (
             &["plan", "eth7", "--near", "0-3"],

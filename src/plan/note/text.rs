@@ -17,7 +17,7 @@ pub(super) const FLAP: &str = "a change takes the link down for a moment";
 pub(super) fn cpus_unusable(wanted: &CpuSet, missing: &CpuSet, for_rps: bool) -> String {
     let list = wanted.short();
     if wanted == missing && !for_rps {
-        return format!("unchanged: none of the policy's CPUs ({list}) can be used");
+        return format!("none of the policy's CPUs ({list}) can be used");
     }
     let (rps, missing) = (if for_rps { " for RPS" } else { "" }, missing.short());
     format!("the policy names CPUs{rps} that are absent, offline or excluded: {missing} of {list}")
@@ -62,7 +62,7 @@ pub(super) fn near(
             );
         }
         Found::NoProcess => {
-            return format!("unchanged: {name} does not exist, or is hidden from this user");
+            return format!("{name} does not exist, or is hidden from this user");
         }
     };
     match now {
