@@ -101,10 +101,7 @@ fn cpus_that_the_machine_cannot_have() {
         let run = machine.nicpin(&["apply", "--config", &at]);
         assert_eq!(run.code, 1, "{}", run.stdout);
         let words = &words(&run);
-        assert!(
-            words.contains("nic1: none of the policy's CPUs"),
-            "{words}"
-        );
+        assert!(words.contains("nic1: none of the policy's CPUs"), "{words}");
         let check = machine.nicpin(&["check", "--config", &at, "nic0"]);
         assert_eq!(check.code, 0, "{none}: {}", check.stdout);
         assert_eq!(machine.nicpin(&["check", "--config", &at]).code, 1);
