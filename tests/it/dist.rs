@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 use crate::commands::help::Texts;
 use crate::support::run::{Copy, nicpin};
 use crate::support::temporary;
-use nicpin::policy::{CONDITIONS, Entry, SETTINGS};
+use nicpin::policy::{CONDITIONS, Entry, Policy, SETTINGS};
 
 fn unit() -> Vec<String> {
     lines("nicpin.service")
@@ -226,14 +226,14 @@ fn irqbalances_policy_script_asks_nicpin() {
 
 /// What the example policy begins with.
 const HEAD: &str = "\
-# The policy of nicpin: /etc/nicpin.toml. Every line is a comment or a default, so the unedited file
-# changes nothing. `nicpin plan --explain` shows which rules matched, and the reason for the CPU of each vector.
+# The policy of nicpin: /etc/nicpin.toml. Each setting is a comment, with its default, so the unedited file changes
+# nothing. `nicpin plan --explain` shows which rules matched, and the reason for the CPU of each vector.
 #
 ";
 
 const COLUMNS: usize = 120;
 
-/// `dist/nicpin.toml`: every setting with its values and its default, as comments and lines of such a file.
+/// `dist/nicpin.toml`: every setting with its values and its default, as comments.
 fn example() -> String {
     let settings = |for_interfaces| {
         SETTINGS
@@ -273,7 +273,7 @@ fn described(entry: &Entry) -> String {
         text += &format!(" {word}");
     }
     let values = entry.in_file();
-    let default = format!("{} = {}\n", entry.key, values[0].0);
+    let default = format!("# {} = {}\n", entry.key, values[0].0);
     format!("{text}\n{}{default}", rows(values))
 }
 
@@ -303,6 +303,8 @@ fn the_example_policy_is_the_default_policy_and_every_line_is_good() {
     let machine = Copy::of("dl980");
     let plain = machine.nicpin(&["plan"]);
     let text = std::fs::read_to_string(path).unwrap();
+    // A setting that is given has an effect where it is the default, too: on the watcher, and on others beside it.
+    assert_eq!(Policy::parse(&text).unwrap(), Policy::default());
     std::fs::create_dir(machine.path("/etc")).unwrap();
     machine.write("/etc/nicpin.toml", &text);
     let with_example = machine.nicpin(&["plan"]);
