@@ -24,7 +24,7 @@ fn main() -> ExitCode {
 
 fn program() -> ExitCode {
     if let Err(error) = start::prepare() {
-        output::say(&format!("signals and limits: {}", errno_words(&error)));
+        output::say(&format!("signals: {}", errno_words(&error)));
         return Exit::Failed.into();
     }
     match completions::answered(commands::defined) {

@@ -95,8 +95,8 @@ pub struct Inherited {
     /// Signals that were ignored.
     ignored: Vec<Signal>,
     blocked: SigSet,
-    /// How many files may be open, and how many at most.
-    files: (rlim_t, rlim_t),
+    /// How many files were allowed to be open, and how many at most; `None` where that stays (a sandbox may refuse it).
+    files: Option<(rlim_t, rlim_t)>,
 }
 
 /// Whether the caller ignored the signal of a broken pipe: it is asked before Rust's runtime ignores it.
@@ -134,12 +134,12 @@ pub fn take_over() -> io::Result<Inherited> {
     set_action(SIGCHLD, SigDfl)?;
     set_action(SIGXFSZ, SigIgn)?;
     SigSet::empty().thread_set_mask()?;
-    let files = getrlimit(RLIMIT_NOFILE)?;
-    setrlimit(RLIMIT_NOFILE, files.1, files.1)?;
+    let files = getrlimit(RLIMIT_NOFILE);
+    let raised = files.and_then(|files| setrlimit(RLIMIT_NOFILE, files.1, files.1).map(|()| files));
     Ok(Inherited {
         ignored,
         blocked,
-        files,
+        files: raised.ok(),
     })
 }
 
@@ -156,7 +156,9 @@ impl Inherited {
             for signal in [SIGCHLD, SIGPIPE, SIGXFSZ] {
                 set_action(signal, if this.ignores(signal) { SigIgn } else { SigDfl })?;
             }
-            setrlimit(RLIMIT_NOFILE, this.files.0, this.files.1)?;
+            if let Some((soft, hard)) = this.files {
+                setrlimit(RLIMIT_NOFILE, soft, hard)?;
+            }
             Ok(this.blocked.thread_set_mask()?)
         };
         // SAFETY: sigaction(2), setrlimit(2) and pthread_sigmask(3), which allocate nothing and take no lock.
