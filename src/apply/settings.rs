@@ -9,14 +9,17 @@ use crate::plan::{Plan, PlannedInterface, Target, WriteKind};
 pub(crate) type Texts = BTreeMap<String, String>;
 
 /// The current settings of a plan's interfaces, of the machine where the plan writes them, of the channels that the plan
-/// changes, and of flows (RSS, `xps_rxqs`, ntuple filters) where it has an opinion about them.
+/// changes, and of flows (RSS, `xps_rxqs`, ntuple filters) where it has an opinion about them, or changes the channels: what
+/// is found later is not what was there before.
 pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     let paths = written_paths(plan);
     let wanted = wanted(plan);
     let settings = of_plan(machine, plan).filter(|setting| match setting.kind {
         WriteKind::Sysctl => paths.contains(&*setting.path()),
         WriteKind::Rss | WriteKind::XpsRxqs | WriteKind::Ntuple => {
+            let mut changes = plan.channels.iter();
             wanted.contains_key(&id(setting))
+                || changes.any(|change| change.interface == setting.interface())
         }
         _ => true,
     });

@@ -4,8 +4,8 @@
 use nix::errno::Errno;
 
 use crate::support::machine::channels;
-use crate::support::run::Copy;
-use crate::support::tree::Entry;
+use crate::support::run::{Copy, good};
+use crate::support::tree::{Entry, put};
 use nicpin::apply::{self, ApplyError, Options};
 use nicpin::machine::{Channels, Selection};
 use nicpin::policy::{Policy, Settings};
@@ -39,6 +39,30 @@ fn a_plan_that_changes_channels_has_another_hash() {
         panic!("other channels");
     };
     assert!(same != two && two != four && four != same);
+}
+
+/// They were recorded only where a plan had an opinion about them, and not at all once the channels were others.
+#[test]
+fn settings_of_flows_that_a_later_apply_sets_are_restored_too() {
+    for later in [&["--rfs", "32768"][..], &["--rss", "2"], &["--xps", "rxqs"]] {
+        let machine = Copy::of("two-socket-mlx4");
+        machine.write("/nicpin/ethtool/eth2/features", "{\"ntuple\":false}\n");
+        let table = "queues 12, entries 128, table 0 1 2 3";
+        let rss = format!("{{\"function\":1,\"table\":\"{table}\"}}\n");
+        machine.write("/nicpin/ethtool/eth2/rss", &rss);
+        for queue in 0..6 {
+            let file = format!("/sys/class/net/eth2/queues/tx-{queue}/xps_rxqs");
+            put(&machine.path("/"), &file, "0");
+        }
+        let before = machine.texts();
+        good(&machine, &["apply", "--channels", "4", "eth2"]);
+        good(&machine, &[&["apply", "eth2"], later].concat());
+        assert_ne!(machine.texts(), before);
+        good(&machine, &["restore"]);
+        let texts =
+            [&before, &machine.texts()].map(|texts| format!("{texts:#?}").replace("000", "0"));
+        assert_eq!(texts[0], texts[1], "{later:?}");
+    }
 }
 
 #[test]
