@@ -164,8 +164,10 @@ fn is_known(schema: &str) -> bool {
 impl Document {
     /// The host and its name, with each text as [`one_line`].
     fn host(mut self) -> ReadHost {
-        let verdict = self.verdict.unwrap_or(match (self.writes, self.channels) {
-            (0, 0) => Same,
+        let is_unknown = self.interfaces.iter().any(|one| one.is_unknown);
+        let verdict = self.verdict.unwrap_or(match self.writes + self.channels {
+            _ if is_unknown => CouldNotBeDetermined,
+            0 => Same,
             _ => Differs,
         });
         let causes = self.causes(verdict);

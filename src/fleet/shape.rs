@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use nicpin::cpuset::CpuSet;
-use nicpin::plan::HostSummary;
+use nicpin::plan::{HostSummary, Note};
 
 /// What a machine is made of, as far as a plan depends on it: CPUs, nodes and interfaces.
 #[derive(Serialize)]
@@ -29,6 +30,22 @@ pub struct ShapeInterface {
     rx_queues: usize,
     #[serde(deserialize_with = "count")]
     tx_queues: usize,
+    /// Of a plan: whether its notes say that nothing can be said about it.
+    #[serde(
+        rename = "notes",
+        default,
+        deserialize_with = "has_unknown",
+        skip_serializing
+    )]
+    pub is_unknown: bool,
+}
+
+/// A note of another version of nicpin is none of those.
+fn has_unknown<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    let notes = Vec::<Value>::deserialize(from)?.into_iter();
+    Ok(notes
+        .flat_map(Note::deserialize)
+        .any(|note| note.is_unknown()))
 }
 
 /// A number, or the length of a list.

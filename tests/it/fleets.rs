@@ -545,6 +545,22 @@ fn what_ansible_returns_is_read() {
     );
 }
 
+/// A plan that could not be made has nothing to write either.
+#[test]
+fn a_plan_with_an_unknown_interface_is_not_as_planned() {
+    let machine = planned();
+    let rule = "[[rule]]\nmatch = { name = 'eth2' }\nset = { scope = 'node:7' }\n";
+    std::fs::create_dir(machine.path("/etc")).unwrap();
+    machine.write("/etc/nicpin.toml", rule);
+    let plan = machine.nicpin(&["plan", "--json"]);
+    assert_eq!(plan.code, 1);
+    let dir = files(&[("plan.json", plan.stdout)]);
+    let (fleet, code) = report(&[&dir.path().join("plan.json")]);
+    assert_eq!(code, 1, "{fleet:#}");
+    let text = fleet.to_string();
+    assert!(text.contains("could-not-be-determined"), "{text}");
+}
+
 #[test]
 fn exit_codes() {
     let good = checked(&planned());
