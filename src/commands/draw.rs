@@ -9,6 +9,7 @@ use clap::Args;
 use crate::commands::args::{General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan, usage};
 use crate::commands::output::{named, write_file};
+use crate::commands::plan::exit;
 use crate::commands::sampling::seconds_since_1970;
 use crate::draw::Picture;
 use crate::screen;
@@ -75,7 +76,7 @@ pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
         Some(path) => write_file(path, svg.as_bytes(), args.force)?,
         None => *out += &svg,
     }
-    Ok(Exit::Planned)
+    Ok(exit(&plan, args.target.is_given(), false))
 }
 
 /// The kernel's release; of the live machine also its name and the date in UTC, which a picture of a capture does not

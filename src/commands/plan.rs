@@ -6,11 +6,11 @@ use clap::{Args, ValueEnum};
 use self::PlanFormat::{Json, Sh, Table};
 use crate::commands::args::{FormatArgs, General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan, usage};
-use crate::commands::output::screen;
+use crate::commands::output::{say, screen};
 use crate::screen::{self, plan::Detail};
-use nicpin::plan::{Note, Plan};
+use nicpin::plan::Plan;
 use nicpin::read::Wants;
-use nicpin::report::difference::changes;
+use nicpin::report::difference::{Unplannable, changes};
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -85,18 +85,18 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
         Json => screen::json(&plan)?,
         Sh => screen::shell::script(&plan),
     };
+    // The others have the notes.
+    if args.workers || matches!(format, Sh) {
+        for one in Unplannable::unknown(&plan, target.is_given()) {
+            say(&format!("{}: {}", one.interface, one.note));
+        }
+    }
     Ok(exit(&plan, target.is_given(), args.detailed_exitcode))
 }
 
 /// The exit code of a plan that is printed only.
 pub fn exit(plan: &Plan, given: bool, detailed: bool) -> Exit {
-    // Without /proc nothing is known of any vector, which is all that such a plan says.
-    let is_unknown = |note: &Note| match note {
-        Note::VectorsUnreadable { missing, .. } => missing.is_none() && note.is_unknown(),
-        note => note.is_unknown(),
-    };
-    let mut notes = plan.interfaces.iter().flat_map(|of| &of.notes);
-    if notes.any(|note| is_unknown(note) || given && note.is_unplannable()) {
+    if !Unplannable::unknown(plan, given).is_empty() {
         Exit::Failed
     } else if detailed && !(plan.writes.is_empty() && plan.channels.is_empty()) {
         Exit::Differs
