@@ -69,7 +69,8 @@ pub(crate) fn plan(work: &Work<'_>) -> Vec<PlannedTxQueue> {
 
 /// Divides the online CPUs among transmit queues; queue k completes on CPU `completions[k]`. Each CPU is in exactly one
 /// set of the result. On nodes with completions, the CPUs of a core go to the nearest queue, of equally near ones to the
-/// one with the fewest CPUs; the CPUs of other nodes are divided evenly, each queue's share in one piece.
+/// one with the fewest CPUs; those of another node are divided evenly among the queues of the nearest one, each queue's
+/// share in one piece.
 fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
     let mut shares = vec![CpuSet::new(); completions.len()];
     // Queues by the node, the L3 domain and the core where they complete.
@@ -115,15 +116,23 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
             }
         }
     }
-    for cpus in far.values() {
-        deal(cpus, &mut shares);
+    for (from, cpus) in far {
+        let distance = |&cpu: &u32| {
+            let to = locations.of(cpu)?.node?;
+            Some(locations.topology.distance(from?, to))
+        };
+        let distances = completions.iter().map(distance).collect_vec();
+        let least = distances.iter().flatten().min();
+        let nearest = shares.iter_mut().zip(&distances);
+        let nearest = nearest.filter(|(_, distance)| distance.as_ref() == least);
+        deal(&cpus, nearest.map(|(share, _)| share).collect());
     }
     shares
 }
 
 /// Divides CPUs in consecutive pieces so that the shares become as even as possible.
-fn deal(cpus: &[u32], shares: &mut [CpuSet]) {
-    let mut sizes = shares.iter().map(CpuSet::len).collect_vec();
+fn deal(cpus: &[u32], shares: Vec<&mut CpuSet>) {
+    let mut sizes = shares.iter().map(|share| share.len()).collect_vec();
     let mut left = cpus.len();
     while let (1.., Some(&lowest)) = (left, sizes.iter().min()) {
         for size in sizes.iter_mut().filter(|size| **size == lowest).take(left) {
@@ -132,7 +141,7 @@ fn deal(cpus: &[u32], shares: &mut [CpuSet]) {
         }
     }
     let mut cpus = cpus.iter().copied();
-    for (share, size) in shares.iter_mut().zip(sizes) {
+    for (share, size) in shares.into_iter().zip(sizes) {
         let more = size - share.len();
         share.extend(cpus.by_ref().take(more));
     }
@@ -141,6 +150,7 @@ fn deal(cpus: &[u32], shares: &mut [CpuSet]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::{Node, Topology};
     use crate::plan::place::tests::two_nodes;
 
     fn shown(shares: &[CpuSet]) -> Vec<String> {
@@ -163,5 +173,29 @@ mod tests {
         );
         assert_eq!(shown(&shares(&locations, &[5])), ["0-15"]);
         assert!(shares(&locations, &[]).is_empty());
+    }
+
+    #[test]
+    fn cpus_of_a_node_without_completions_send_through_the_nearest_one() {
+        let node = |cpus: &str, to: [u32; 3]| Node {
+            cpus: CpuSet::parse_list(cpus).unwrap(),
+            distances: (0..).zip(to).collect(),
+            ..Node::default()
+        };
+        let topology = Topology {
+            online: CpuSet::parse_list("0-5").unwrap(),
+            possible: 6,
+            cores: (0..6).map(CpuSet::single).collect(),
+            nodes: [
+                (0, node("0-1", [10, 32, 12])),
+                (1, node("2-3", [32, 10, 32])),
+                (2, node("4-5", [12, 32, 10])),
+            ]
+            .into(),
+            ..Topology::default()
+        };
+        let locations = Locations::new(&topology);
+        assert_eq!(shown(&shares(&locations, &[0, 2])), ["0-1,4-5", "2-3"]);
+        assert_eq!(shown(&shares(&locations, &[2])), ["0-5"]);
     }
 }
