@@ -222,7 +222,10 @@ impl<'a> Work<'a> {
                 let count = self.vectors_of(role).count();
                 self.vectors_of(role).nth(queue as usize % count.max(1))
             })?;
-        Some(self.cpus.get(&vector.queue?)?.cpu)
+        let placed = self.cpus.get(&vector.queue?)?.cpu;
+        // One that stays may be on another CPU than its queue's other vector.
+        let stays = effective_cpu(vector).filter(|_| !vector.movable);
+        Some(stays.unwrap_or(placed))
     }
 
     /// The usable CPUs in the driver's affinity hint for one of these vectors, if the policy's scope is `hint`.
@@ -422,25 +425,25 @@ fn how(
 ) -> How {
     let line = vectors.iter().find_map(|v| lines.get(&v.irq).copied());
     lines.extend(vectors.iter().map(|v| (v.irq, id)));
+    let hint = work.hint(vectors);
+    let candidates = hint.as_ref();
+    let candidates = candidates.unwrap_or_else(|| work.candidates_of(vectors[0]));
     // One of them that can be moved does not follow another out of its candidates.
     let may_follow = |cpu: &u32| {
         let is_movable = !work.skip && vectors.iter().any(|vector| vector.movable);
-        !is_movable || work.candidates_of(vectors[0]).contains(*cpu)
+        !is_movable || candidates.contains(*cpu)
     };
     if let Some(cpu) = cpu_that_stays(work, vectors).filter(may_follow) {
         How::Stays(cpu)
     } else if let Some(unit) = line {
         How::Line(unit)
-    } else if let Some(cpus) = work.hint(vectors) {
-        let set = spread.set(&cpus, &[], &work.choice);
+    } else if hint.is_some() {
+        let set = spread.set(candidates, &[], &work.choice);
         How::Among(set, Some(DecidedBy::Hint))
     } else {
         let tiers = Some(work.candidates.tiers.as_slice()).filter(|_| work.by_node.is_empty());
-        let cpus = work.candidates_of(vectors[0]);
-        How::Among(
-            spread.set(cpus, tiers.unwrap_or_default(), &work.choice),
-            None,
-        )
+        let tiers = tiers.unwrap_or_default();
+        How::Among(spread.set(candidates, tiers, &work.choice), None)
     }
 }
 

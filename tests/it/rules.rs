@@ -298,11 +298,22 @@ fn rule_4_a_vector_that_can_move_does_not_follow_one_that_cannot_to_another_node
     let away = plan(&host);
     assert_eq!(cpus(of(&away, "eth0")), ["1", "2", "-"]);
     assert_eq!((away.score_now.outside, away.score.outside), (1, 1));
+    // What sends completes where it is.
+    let sends = |queue: usize| of(&away, "eth0").tx_queues[queue].xps_cpus.clone();
+    assert_eq!(
+        [sends(0), sends(1)],
+        ["0-3", "4-7"].map(|cpus| Some(set(cpus)))
+    );
     // On its own node, it does.
     host.interfaces[0].vectors[2].effective = Some(set("3"));
     let near = plan(&host);
     let placement = of(&near, "eth0").vectors[1].placement.as_ref().unwrap();
     assert_eq!((placement.cpu, placement.queues_on_core), (3, 0));
+    // Unless its driver hints elsewhere.
+    host.hints = [(host.interfaces[0].vectors[1].irq, set("6"))].into();
+    let hinted = plan_with(&host, &[("scope", "hint")], &[]);
+    assert_eq!(cpus(of(&hinted, "eth0")), ["1", "6", "-"]);
+    assert_eq!(hinted.score.outside, 1, "that which stays");
 }
 
 /// Two devices on different nodes share one `INTx` line, which is planned once.
