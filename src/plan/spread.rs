@@ -45,6 +45,17 @@ pub(crate) struct Queue {
     pub(crate) core: Option<usize>,
 }
 
+impl Queue {
+    /// Whether they can change places.
+    fn is_alike(&self, other: &Self) -> bool {
+        (self.weight, self.set) == (other.weight, other.set)
+    }
+}
+
+fn cores(queues: &[Queue]) -> Vec<usize> {
+    queues.iter().filter_map(|queue| queue.core).collect()
+}
+
 /// What is on a core, or on a thread where each counts as a core.
 #[derive(Default)]
 struct Core {
@@ -236,7 +247,7 @@ impl<'a> Spread<'a> {
         self.queues = queues;
         self.arrange();
         let mut queues = take(&mut self.queues);
-        for alike in queues.chunk_by_mut(|a, b| (a.weight, a.set) == (b.weight, b.set)) {
+        for alike in queues.chunk_by_mut(|a, b| a.is_alike(b)) {
             self.number(alike);
             for own in alike.chunk_by_mut(|a, b| a.work == b.work) {
                 self.number(own);
@@ -252,11 +263,7 @@ impl<'a> Spread<'a> {
 
     /// Numbers queues by their cores: one on each core before the second on any; the core of CPU 0 last, fast ones first.
     fn number(&self, queues: &mut [Queue]) {
-        let cores = queues
-            .iter()
-            .filter_map(|queue| queue.core)
-            .sorted_unstable()
-            .collect_vec();
+        let cores = cores(queues).into_iter().sorted_unstable().collect_vec();
         let ordered = cores
             .chunk_by(|a, b| a == b)
             .flat_map(|same| same.iter().enumerate())
@@ -269,25 +276,33 @@ impl<'a> Spread<'a> {
         }
     }
 
-    /// Puts the first queue of each interface on that of its cores which as few others take as can be; on that of CPU 0
-    /// only where others would be taken once more.
+    /// Puts the first queue of each interface on that of its cores which as few others take as can be, else on one of a queue
+    /// that can change places with it; on that of CPU 0 only where others would be taken once more.
     fn part_firsts(&self, queues: &mut [Queue]) {
-        let own =
-            queues.chunk_by_mut(|a, b| (a.weight, a.set, a.work) == (b.weight, b.set, b.work));
-        let mut own = own.filter(|own| own[0].is_first).collect_vec();
-        let [others, all] = [self.last, None].map(|without| {
-            let cores = |own: &&mut [Queue]| -> Vec<usize> {
-                own.iter()
-                    .filter_map(|queue| queue.core)
-                    .filter(|&core| Some(core) != without)
-                    .collect()
+        let (mut firsts, mut own, mut alike) = (Vec::new(), Vec::new(), Vec::new());
+        let mut at = 0;
+        for group in queues.chunk_by(|a, b| a.is_alike(b)) {
+            for one in group.chunk_by(|a, b| a.work == b.work) {
+                if one[0].is_first {
+                    firsts.push(at);
+                    own.push(cores(one));
+                    alike.push(cores(group));
+                }
+                at += one.len();
+            }
+        }
+        let without_last = |options: &[Vec<usize>]| -> Vec<Vec<usize>> {
+            let others = |cores: &Vec<usize>| {
+                let others = cores.iter().copied();
+                others.filter(|&core| Some(core) != self.last).collect()
             };
-            own.iter().map(cores).collect_vec()
-        });
+            options.iter().map(others).collect()
+        };
+        let options = [&without_last(&own), &without_last(&alike), &own, &alike];
         let mut on: Vec<Vec<usize>> = vec![Vec::new(); self.cores.len()];
-        let mut without = (0..own.len()).collect_vec();
+        let mut without = (0..firsts.len()).collect_vec();
         for most in 1.. {
-            for options in [&others, &all] {
+            for options in options {
                 without.retain(|&claimant| {
                     let seen = &mut vec![false; self.cores.len()];
                     !self.claim(options, most, &mut on, seen, claimant)
@@ -299,12 +314,23 @@ impl<'a> Spread<'a> {
         }
         for (core, claimants) in on.iter().enumerate() {
             for &claimant in claimants {
-                let cores = &mut all[claimant].clone();
-                if let Some(at) = cores.iter().position(|&other| other == core) {
-                    cores[..=at].rotate_right(1);
+                let cores = &mut own[claimant];
+                if let Some(place) = cores.iter().position(|&other| other == core) {
+                    cores[..=place].rotate_right(1);
+                    for (queue, &core) in queues[firsts[claimant]..].iter_mut().zip(&*cores) {
+                        queue.core = Some(core);
+                    }
                 }
-                for (queue, &core) in own[claimant].iter_mut().zip(&*cores) {
-                    queue.core = Some(core);
+            }
+        }
+        for (core, claimants) in on.iter().enumerate() {
+            for first in claimants.iter().map(|&claimant| firsts[claimant]) {
+                let is_there = |other: &Queue| {
+                    other.core == Some(core) && !other.is_first && other.is_alike(&queues[first])
+                };
+                let there = queues.iter().position(is_there);
+                if let Some(there) = there.filter(|_| queues[first].core != Some(core)) {
+                    queues[there].core = queues[first].core.replace(core);
                 }
             }
         }

@@ -248,3 +248,14 @@ fn kubelets_cpus_are_those_of_all_interfaces() {
     );
     assert_eq!(reserved(&["eth2"]), all);
 }
+
+/// A first queue changes places with a queue of another interface that weighs as much: all queues of the virtual functions
+/// are on two cores, and the other functions' on all.
+#[test]
+fn first_queues_meet_on_no_core_while_another_has_none() {
+    let machine = Copy::unpacked("server.tar.gz");
+    std::fs::remove_dir_all(machine.path("/nicpin")).unwrap();
+    let plan = machine.nicpin(&["plan", "--json"]);
+    let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+    assert_eq!(plan["score"]["max_first_queues_per_core"], 1);
+}
