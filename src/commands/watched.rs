@@ -51,8 +51,7 @@ pub struct WatchRunArgs {
 const MOST_FAILURES: usize = 3;
 
 pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String) -> Result<Exit> {
-    let mut target = args.target.as_watched(run.avoid_exclusive);
-    target.select.if_present = true;
+    let target = args.target.as_watched(run.avoid_exclusive);
     if let (Some(file), true) = (&args.metrics, run.metrics) {
         return write_metrics(cli, &target, file);
     }

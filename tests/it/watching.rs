@@ -452,7 +452,11 @@ fn runs_take_the_selectors_and_options_of_the_watcher() {
     assert_eq!(machine.nicpin(&["check", "nic0"]).code, 2);
     assert_eq!(machine.read("/proc/irq/27/smp_affinity"), before);
     watching.end();
+    // What is mistyped is said; with --if-present it may come.
     let watching = Watching::start(&machine, &["--", "nic9"]);
+    watching.logged("the run failed: no interface matches `nic9`; there is nic0, nic1");
+    watching.end();
+    let watching = Watching::start(&machine, &["--if-present", "--", "nic9"]);
     watching.told("0 interfaces, as planned");
     watching.end();
 }
