@@ -117,10 +117,9 @@ impl Check {
         } else {
             Same
         };
-        let notes = plan
-            .notes
-            .iter()
-            .filter(|note| note.is_absent() || **note == Note::NothingToDo);
+        let notes = plan.notes.iter().filter(|note| {
+            note.is_absent() || matches!(note, Note::NothingToDo | Note::RuleUnmatched { .. })
+        });
         Self {
             schema: SCHEMA,
             verdict,

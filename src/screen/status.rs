@@ -8,8 +8,8 @@ use itertools::Itertools as _;
 use crate::screen::page::Tone::{Alarm, Good, Plain, Warning};
 use crate::screen::page::{Cell, LEFT, Page, Tone};
 use crate::screen::{
-    Given, count, cpus, heading, is, joined, moves, or, queue, ranges, rate, short_speed, some,
-    time, unbroken, when, with, within,
+    Given, count, cpus, differ, heading, is, joined, moves, or, queue, ranges, rate, short_speed,
+    some, time, unbroken, when, with, within,
 };
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
@@ -125,10 +125,18 @@ fn verdict(status: &Status, apply: &str) -> String {
         Unsupported => "No interface has an IRQ that can be placed.".into(),
         State::Ok => format!("{every} as planned; interrupts arrive where planned."),
     };
+    let own = status.interfaces.iter().map(|one| one.differ);
+    let of_machine = status.differ.saturating_sub(own.sum());
+    let settings = count(of_machine, "setting");
+    let settings = format!(
+        " {settings} of the machine {} from the plan.",
+        differ(of_machine)
+    );
+    let text = text + when(of_machine > 0, &settings);
     // Without a record, apply writes nothing.
     let mut notes = status.notes.iter();
     let has_record = !notes.any(|note| matches!(note, Note::RecordUnreadable { .. }));
-    if worst < Untuned || status.differ == 0 || !has_record {
+    if worst < Untuned && of_machine == 0 || status.differ == 0 || !has_record {
         return text;
     }
     let fix = if worst == Unknown {

@@ -4,7 +4,7 @@ use nix::errno::Errno;
 use serde_json::Value;
 
 use crate::support::machine::MachineSpec;
-use crate::support::run::{Copy, Run};
+use crate::support::run::{Copy, Run, good};
 use crate::support::tree::put;
 use nicpin::apply::{self, Options};
 use nicpin::root::Root;
@@ -604,5 +604,31 @@ fn a_machine_is_never_applied_only_without_a_record() {
         assert_eq!(said.contains("Never applied since boot."), never, "{said}");
         assert_eq!(json(&machine, &[])["applied"], is_applied);
         assert_eq!(machine.nicpin(&["apply", "eth0"]).code, 0);
+    }
+}
+
+/// RFS is off on the whole machine without its flow table, whatever each interface has.
+#[test]
+fn a_setting_of_the_machine_that_differs_is_in_status_too() {
+    let machine = Copy::of("two-node");
+    good(&machine, &["apply", "--rfs", "32768"]);
+    let status = |machine: &Copy| good(machine, &["status", "--rfs", "32768"]);
+    let differs = "1 setting of the machine differs from the plan. Fix: ";
+    assert!(!status(&machine).contains(differs));
+    machine.write("/proc/sys/net/core/rps_sock_flow_entries", "0\n");
+    let check = machine.nicpin(&["check", "--rfs", "32768"]);
+    assert!(check.code == 2 && check.stdout.starts_with(differs));
+    assert!(status(&machine).contains(differs), "{}", status(&machine));
+}
+
+#[test]
+fn a_rule_that_matches_nothing_is_named() {
+    let machine = Copy::with_policy(0o644);
+    let rule = "[[rule]]\nmatch = { name = 'zz' }\nset = { rps = 'off' }\n";
+    machine.write("/etc/nicpin.toml", rule);
+    let named = "rule 1 of the policy (name = \"zz\") matches no interface";
+    for command in ["check", "status", "plan"] {
+        let run = machine.nicpin(&[command]);
+        assert!(run.stdout.contains(named), "{command}: {}", run.stdout);
     }
 }
