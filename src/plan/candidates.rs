@@ -49,14 +49,6 @@ pub(crate) fn candidates(machine: &Machine, interface: &Interface, choice: &Choi
     let named = explicit(topology, choice, &mut notes);
     let is_named = named.is_some();
     let cpus = if let Some(cpus) = named {
-        let on = topology
-            .nodes
-            .iter()
-            .find(|(_, of)| home.nodes.is_empty() && cpus.is_subset(&of.cpus));
-        if let Some((&node, _)) = on {
-            (home.nodes, source) = (NodeSet::single(node), NodeSource::Policy);
-            notes.retain(|note| !matches!(note, Note::NodeUnknown { .. }));
-        }
         cpus
     } else {
         tiers = scoped(topology, choice, &home, &usable, interface, &mut notes);
@@ -69,6 +61,16 @@ pub(crate) fn candidates(machine: &Machine, interface: &Interface, choice: &Choi
             _ => first_cores(topology, &cpus, choice),
         }
     };
+    // Who names the CPUs, or their node, knows the node of the interface.
+    let is_known = is_named || matches!(choice.get(&SCOPE), Scope::Nodes(_));
+    let on = topology
+        .nodes
+        .iter()
+        .find(|(_, of)| is_known && home.nodes.is_empty() && cpus.is_subset(&of.cpus));
+    if let Some((&node, _)) = on {
+        (home.nodes, source) = (NodeSet::single(node), NodeSource::Policy);
+        notes.retain(|note| !matches!(note, Note::NodeUnknown { .. }));
+    }
     if tiers.len() < 2 {
         tiers.clear();
     }

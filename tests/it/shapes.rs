@@ -481,3 +481,17 @@ fn a_control_vector_that_leaves_an_isolated_cpu_does_not_change_the_hash() {
     });
     assert_eq!((before, from, to), (after, true, false));
 }
+
+/// As does a list of CPUs that are all on one node.
+#[test]
+fn a_scope_of_one_node_makes_an_unknown_node_known() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", None, 2);
+    for (scope, node) in [("node:1", Some(1)), ("4-7", Some(1)), ("node:0,1", None)] {
+        let plan = with(&host, &[("scope", scope)]);
+        let eth0 = of(&plan, "eth0");
+        assert_eq!(eth0.node, node, "{scope}");
+        let unknown = codes(eth0).contains(&"node-unknown");
+        assert_eq!(unknown, node.is_none(), "{scope}");
+    }
+}
