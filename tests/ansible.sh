@@ -122,6 +122,22 @@ equal "settings stay" "$(cat "$WORK/wide.before")" "$(snapshot wide)"
 equal "the policy, and all of it applied" "changed changed changed changed" "$(play --extra-vars "$policy")"
 equal "again" "ok ok ok ok" "$(play --extra-vars "$policy")"
 
+echo "--- a policy that one interface cannot meet, and an IRQ without files"
+policy='{"policy": "[[rule]]\nmatch = { name = \"eth0\" }\nset = { scope = \"node:9\" }\n"}'
+unmet="not in the planned state: eth0: node 9 of the policy's scope has no usable CPU"
+equal "check mode" "failed changed changed changed" "$(play --check --diff --extra-vars "$policy")"
+equal "its reason" "the policy would be replaced; $unmet; 5 settings would be written, 13 already as planned" \
+  "$(returned two-socket-mlx4 "r['msg']")"
+would=$(returned two-socket-mlx4 "' '.join(r['writes'])")
+equal "apply" "failed changed changed changed" "$(play --extra-vars "$policy")"
+equal "its reason" "the policy was replaced; $unmet" "$(returned two-socket-mlx4 "r['msg']")"
+equal "the other interfaces are written" "$would" "$(returned two-socket-mlx4 "' '.join(r['writes'])")"
+policy='{"policy": "[defaults]\nirq-cores = 2\n"}'
+rm "$WORK/two-socket-mlx4/proc/irq/72/"smp_affinity*
+equal "without an IRQ's files" "failed changed changed changed" "$(play --extra-vars "$policy")"
+holds "the reason names it" grep -q 'eth2: IRQs vanished.*: 72 ' "$WORK/two-socket-mlx4.json"
+equal "the others are written" True "$(returned two-socket-mlx4 "r['changed'] and len(r['writes']) > 0")"
+
 echo "--- without nicpin"
 equal "check mode is no failure" "changed changed changed changed" "$(play --check --extra-vars executable=/nowhere/nicpin)"
 equal "apply is one" "failed failed failed failed" "$(play --extra-vars executable=/nowhere/nicpin)"

@@ -15,6 +15,7 @@ short_description: Put interrupts and packet steering of network cards on their 
 version_added: "0.1.0"
 description:
   - Runs C(nicpin apply) or C(nicpin restore) on the managed machine, and writes its policy.
+  - Fails if an interface is unknown or cannot meet the policy; that one stays as it is, all others are written.
   - C(nicpin) has to be installed there; the role P(nicpin.nicpin.nicpin#role) does that.
 author:
   - The nicpin authors (@nicpin)
@@ -141,6 +142,7 @@ import tempfile
 from ansible.module_utils.basic import AnsibleModule
 
 COUNTS = ("changed", "already", "managed", "refused", "vanished", "pending", "staying")
+ERROR = "nicpin.error/1"
 
 
 class Nicpin:
@@ -158,7 +160,7 @@ class Nicpin:
             self.irqbalance = ["--irqbalance", module.params["irqbalance"]]
 
     def report(self, command: str, *options: str, accept: tuple[int, ...] = (0,)) -> tuple[int, dict]:
-        """Exit code and JSON report of a command; the module fails with nicpin's own words for any other code."""
+        """Exit code and JSON report of a command; the module fails with nicpin's words for other codes and for errors."""
         status, out, err = self.module.run_command(self.common + [command, "--json", *options])
         report: dict = {}
         if out.strip():
@@ -166,13 +168,14 @@ class Nicpin:
                 report = json.loads(out)
             except ValueError:
                 self.module.fail_json(msg=f"nicpin {command} gave no JSON: {out.strip()[:200]}")
-        if status not in accept or (status != 0 and not report):
+        if status not in accept or (status != 0 and report.get("schema", ERROR) == ERROR):
             words = err.strip() or why_failed(report) or f"status {status}"
             self.module.fail_json(msg=f"nicpin {command} failed: {words}", rc=status)
         return status, report
 
-    def plan(self) -> dict:
-        return self.report("plan", *self.config, *self.irqbalance, *self.select)[1]
+    def plan(self) -> tuple[int, dict]:
+        """The plan, also (1) where it leaves an interface out that is unknown or for which the policy cannot be met."""
+        return self.report("plan", *self.config, *self.irqbalance, *self.select, accept=(0, 1))
 
     def check(self) -> dict:
         """The states; a machine that differs from its plan (2) or whose state is unknown (1) has them, too."""
@@ -184,7 +187,7 @@ def count(number: int, noun: str) -> str:
 
 
 def why_failed(report: dict) -> str:
-    """The reasons that a report of apply or restore gives for what failed; equal ones are given once."""
+    """The reasons that a report of apply, check or restore gives for what failed; equal ones are given once."""
     reasons: dict[str, list[str]] = {}
     for result in report.get("results") or []:
         if result.get("outcome") in ("refused", "vanished"):
@@ -197,8 +200,7 @@ def why_failed(report: dict) -> str:
     irqbalance = report.get("irqbalance") or {}
     if irqbalance.get("done") == "refused":
         words.append(f"irqbalance: {irqbalance.get('detail')}")
-    for one in report.get("unknown") or []:
-        words.append(": ".join(str(text) for text in one.values() if isinstance(text, str)))
+    words += [f"{one['interface']}: {one['text']}" for one in report.get("unknown") or []]
     return "; ".join(words)
 
 
@@ -263,7 +265,7 @@ def irqbalance_change(nicpin: Nicpin, plan: dict) -> str:
 
 
 def applied(module: AnsibleModule, nicpin: Nicpin) -> dict:
-    plan = nicpin.plan()
+    status, plan = nicpin.plan()
     writes, channels = plan["writes"], plan["channels"]
     result = {"plan_hash": plan["hash"], "writes": [one["path"] for one in writes]}
     if plan.get("class"):
@@ -292,10 +294,12 @@ def applied(module: AnsibleModule, nicpin: Nicpin) -> dict:
             f"{report['changed']} of {count(total, 'setting')} written" if report["changed"]
             else f"all {count(total, 'setting')} as planned"
         )
-        if status != 0:
-            result["msg"] = f"not in the planned state: {why_failed(report) or 'see counts'}"
-            result["failed"] = True
     check = nicpin.check()
+    if status != 0:
+        words = why_failed(check if module.check_mode else report) or "see counts"
+        written = f"; {result['msg']}" if module.check_mode else ""
+        result["msg"] = f"not in the planned state: {words}{written}"
+        result["failed"] = True
     result["check"] = check
     result["state"] = check.get("state")
     result["states"] = {one["name"]: one["state"] for one in check.get("interfaces", [])}
@@ -340,9 +344,9 @@ def main() -> None:
 
     used = config if os.path.exists(config) else None
     if policy_changes:
-        # Nothing is written with a policy that nicpin does not accept.
+        # Nothing is written with a policy that nicpin does not accept; one that cannot be met here (1) has a plan, too.
         used = write_policy(module, policy)
-        Nicpin(module, executable, used).report("plan", "--config", used, "--if-present")
+        Nicpin(module, executable, used).report("plan", "--config", used, "--if-present", accept=(0, 1))
     if policy_changes and not module.check_mode:
         module.atomic_move(used, config)
         module.set_mode_if_different(config, "0644", False)
