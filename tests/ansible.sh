@@ -146,6 +146,19 @@ holds "the reason" grep -q 'is not installed' "$WORK/wide.json"
 echo "--- the role"
 printf -- '- hosts: all\n  roles:\n    - nicpin.nicpin.nicpin\n' >"$WORK/role.yml"
 holds "its syntax" ansible-playbook --inventory "$WORK/inventory" --syntax-check "$WORK/role.yml"
+cat >"$WORK/interfaces.yml" <<END
+- hosts: wide
+  gather_facts: false
+  tasks:
+    - name: Write the drop-ins of the units
+      ansible.builtin.include_role:
+        name: nicpin.nicpin.nicpin
+        tasks_from: interfaces.yml
+END
+for unit in start watch; do
+  holds "selectors of $unit" sh -c "ansible-playbook --inventory '$WORK/inventory' --check --diff '$WORK/interfaces.yml' \
+    --extra-vars '{\"nicpin_interfaces\": [\"eth2\", \"driver:igb\"]}' | grep -x '+ExecStart=/usr/bin/nicpin $unit --if-present eth2 driver:igb'"
+done
 holds "ansible-doc" sh -c "ansible-doc nicpin.nicpin.nicpin | grep -q 'OPTIONS'"
 
 if [ "${1:-}" != --quick ]; then

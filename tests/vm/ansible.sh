@@ -1,7 +1,7 @@
 #!/bin/bash
 # ansible.sh - the role of dist/ansible over ssh, on a Debian with systemd in a virtual machine: check mode on a machine
 # without nicpin, installation from the deb, a second run that changes nothing, and back; the same with nicpin-watch, its
-# removal while it runs, and an installation from the archive.
+# removal while it runs, an installation from the archive, and the watcher for one interface.
 #
 #   tests/vm/ansible.sh       takes about ten minutes; not part of .ci/run
 #
@@ -84,6 +84,10 @@ holds "as planned, from the URL; purged" 'nicpin check && dpkg --purge nicpin'
 run "the role with the archive" 'changed=[1-9].* unreachable=0 .*failed=0 ' -e nicpin_source=archive -e "nicpin_file=$ARCHIVE" "$WORK/play.yml"
 run "the archive again" 'changed=0 .*unreachable=0 .*failed=0 ' -e nicpin_source=archive -e "nicpin_file=$ARCHIVE" "$WORK/play.yml"
 holds "as planned, from the archive" 'nicpin check && systemctl is-active nicpin.service && ! dpkg-query --status nicpin'
+run "the watcher, for one interface" 'changed=[1-9].* unreachable=0 .*failed=0 ' -e nicpin_source=none -e nicpin_keep=watch -e '{"nicpin_interfaces": ["nic0"]}' "$WORK/play.yml"
+holds "the watcher has it" 'pgrep -fx "/usr/bin/nicpin watch --if-present nic0"'
+run "the watcher is stopped" 'changed=[1-9].* unreachable=0 .*failed=0 ' -e nicpin_source=none -e nicpin_keep=none "$WORK/play.yml"
+holds "it is, and its drop-in is gone" '! systemctl is-active nicpin-watch && ! ls /etc/systemd/system/nicpin-watch.service.d/*'
 guest 'echo 0 > /root/done' || :
 if wait "$VM"; then ok "the machine ended"; else bad "the machine"; fi
 VM=
