@@ -143,17 +143,24 @@ impl Trial {
         }
     }
 
+    /// Whether the apply found everything as planned: nothing is restored at the end.
+    pub fn found_all_as_planned(&self, root: &Root) -> bool {
+        !self.over && self.before.is_empty() && !self.irqbalance_changed(root)
+    }
+
+    fn irqbalance_changed(&self, root: &Root) -> bool {
+        IrqbalanceRecord::load(root).map_or(true, |now| now != self.irqbalance)
+    }
+
     /// Whether there is something to confirm. An apply that ended before its first write has set nothing; one that
     /// found everything as planned has set all it planned.
     pub(crate) fn has_set_something(&self, root: &Root) -> bool {
-        let irqbalance_changed =
-            || IrqbalanceRecord::load(root).map_or(true, |now| now != self.irqbalance);
         // Confirm a trial whose machine cannot be read: the user wants to keep it.
         let settings_changed = || {
             let machine = read::settings(root);
             machine.map_or(true, |machine| differs(&self.before, &machine))
         };
-        self.before.is_empty() || irqbalance_changed() || settings_changed()
+        self.before.is_empty() || self.irqbalance_changed(root) || settings_changed()
     }
 
     /// Whether there is something to restore: the trial is not over, or some settings could not be restored yet.

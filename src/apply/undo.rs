@@ -102,7 +102,8 @@ pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
     Err(nothing("every setting is as it was before apply --try"))
 }
 
-/// Restores the settings before a trial that was not confirmed; `None` if it was confirmed or has ended meanwhile.
+/// Restores the settings before a trial that was not confirmed; `None` if it was confirmed, has ended
+/// meanwhile, or has nothing to restore.
 ///
 /// A trial that cannot be read was not confirmed. The settings right before it are unknown then, so the settings before
 /// the first apply are restored, as by [`restore`].
@@ -127,6 +128,10 @@ pub fn end_watched_trial(root: &Root, watch: &TrialGuard) -> Result<Option<Resto
 
 fn end(root: &Root, is_due: impl FnOnce(&Trial) -> bool) -> Result<Option<Restored>, ApplyError> {
     match Trial::load(root) {
+        Ok(Some(trial)) if trial.found_all_as_planned(root) => {
+            Trial::remove(root)?;
+            Ok(None)
+        }
         Ok(Some(trial)) if is_due(&trial) => trial.restore(root).map(Some),
         Ok(_) => Ok(None),
         Err(_) => {

@@ -171,6 +171,7 @@ fn apply(
         Ok(())
     })?;
     start::release()?;
+    let is_idle = confirm::restores_nothing(root);
     let written = Instant::now();
     guard.map_or(Ok(()), |watcher| watcher.go(root))?;
     if let (Some(seconds), None, None) = (args.prove, &done.undone, apply::stopped()) {
@@ -188,7 +189,7 @@ fn apply(
     Ok(Applied {
         unknown: Unplannable::unknown(&done.plan, args.target.is_given()),
         strict: args.strict,
-        left: done.trial.map(left),
+        left: done.trial.filter(|_| !is_idle).map(left),
         watched,
         ..done
     })

@@ -55,8 +55,13 @@ const FINISHED: &str = "finished\n";
 
 pub fn run(cli: &General, args: &ConfirmArgs, out: &mut String) -> Result<Exit> {
     let root = open_to_write(cli)?;
+    let was_idle = restores_nothing(&root);
     confirm(&root, args.lock.wait())?;
-    out.push_str("kept: the settings of apply --try stay\n");
+    out.push_str(if was_idle {
+        "apply --try had changed nothing; its trial has ended\n"
+    } else {
+        "kept: the settings of apply --try stay\n"
+    });
     // As after an apply without --try.
     if state::resume(&root)? {
         out.push_str("nicpin watch is no longer paused.\n");
@@ -178,6 +183,11 @@ pub fn waits(root: &Root) -> bool {
     Trial::load(root).map_or(true, |trial| trial.is_some_and(|trial| !trial.over))
 }
 
+/// Whether no trial waits, or one whose apply changed nothing.
+pub fn restores_nothing(root: &Root) -> bool {
+    Trial::load(root).is_ok_and(|trial| trial.is_none_or(|of| of.found_all_as_planned(root)))
+}
+
 /// On a terminal, waits for Enter or for the end of the trial. It says so on standard error: standard output has the
 /// report, which may be JSON.
 pub fn ask(cli: &General, seconds: u64, wait: Duration, exit: Exit) -> Result<Exit> {
@@ -186,8 +196,7 @@ pub fn ask(cli: &General, seconds: u64, wait: Duration, exit: Exit) -> Result<Ex
         return Ok(exit);
     }
     let root = open_to_write(cli)?;
-    // The apply changed nothing.
-    if Trial::load(&root).is_ok_and(|trial| trial.is_none()) {
+    if restores_nothing(&root) {
         return Ok(exit);
     }
     let watch = TrialGuard::open(&root)?;

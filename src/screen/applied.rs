@@ -107,6 +107,8 @@ pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
         page.text(format!(
             "Trial: restored in {left} s unless confirmed: {confirm}"
         ));
+    } else if applied.trial.is_some() {
+        page.line("Trial: nothing was changed, and nothing will be restored.");
     } else if tally.changed > 0 {
         page.line("Undo: nicpin restore");
     }

@@ -70,6 +70,32 @@ fn what_is_confirmed_stays_and_can_be_restored() {
     assert_eq!(machine.texts(), before);
 }
 
+/// Its end is nothing that was restored, and not to confirm it is no failure.
+#[test]
+fn a_trial_on_a_machine_as_planned_says_that_nothing_was_changed() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let trial = |seconds: &str| {
+        let run = machine.nicpin(&["apply", "--try", seconds]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let expected = "\nTrial: nothing was changed, and nothing will be restored.\n";
+        assert!(run.stdout.contains(expected), "{}", run.stdout);
+    };
+    trial("3600");
+    let run = machine.nicpin(&["confirm"]);
+    let expected = "apply --try had changed nothing; its trial has ended\n";
+    assert_eq!((run.code, run.stdout.as_str()), (0, expected));
+    trial("1");
+    watched_to_the_end(&machine);
+    let run = machine.nicpin(&["confirm"]);
+    let expected = "there is nothing to confirm: no apply --try is waiting";
+    assert!(
+        run.code == 1 && run.stderr.contains(expected),
+        "{}",
+        run.stderr
+    );
+}
+
 /// If an apply ends before its first write, for whatever reason, there is nothing to confirm and nothing to restore.
 #[test]
 fn a_trial_that_changed_nothing_cannot_be_confirmed() {

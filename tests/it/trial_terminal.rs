@@ -17,8 +17,7 @@ fn on_terminal(machine: &Copy, seconds: &str) -> (Child, OwnedFd, String) {
     on_a_terminal_with(machine, seconds, "")
 }
 
-/// As [`on_terminal`], with something typed before it starts. Returns when the question was asked.
-fn on_a_terminal_with(machine: &Copy, seconds: &str, typed: &str) -> (Child, OwnedFd, String) {
+fn started(machine: &Copy, seconds: &str, typed: &str) -> (Child, OwnedFd) {
     let pty = nix::pty::openpty(None, None).unwrap();
     nix::unistd::write(&pty.master, typed.as_bytes()).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
@@ -29,8 +28,12 @@ fn on_a_terminal_with(machine: &Copy, seconds: &str, typed: &str) -> (Child, Own
         .stdin(Stdio::from(pty.slave))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    drop(command);
+    (command.spawn().unwrap(), pty.master)
+}
+
+/// As [`on_terminal`], with something typed before it starts. Returns when the question was asked.
+fn on_a_terminal_with(machine: &Copy, seconds: &str, typed: &str) -> (Child, OwnedFd, String) {
+    let (mut child, master) = started(machine, seconds, typed);
     let mut said = String::new();
     let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
     while !said.contains("plan ") {
@@ -44,7 +47,7 @@ fn on_a_terminal_with(machine: &Copy, seconds: &str, typed: &str) -> (Child, Own
         question, "nicpin: press Enter to keep the settings\n",
         "{said}"
     );
-    (child, pty.master, said)
+    (child, master, said)
 }
 
 /// What it says after the report. Standard output has nothing but that, which may be JSON.
@@ -63,6 +66,15 @@ fn enter_before_the_question_is_no_answer() {
     File::from(master).write_all(b"\n").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(said_after(&output), "nicpin: kept\n");
+}
+
+#[test]
+fn a_trial_that_changed_nothing_asks_nothing() {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let (child, _master) = started(&machine, "3600", "");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
 }
 
 #[test]
