@@ -35,7 +35,7 @@ pub struct FlowArgs {
     udp: bool,
 
     /// The packets are fragments, which have no ports: SRC and DST are addresses
-    #[arg(long)]
+    #[arg(long, conflicts_with = "to_cpu")]
     fragments: bool,
 
     /// List source ports with which the flow arrives on this CPU; SRC needs no port then
@@ -107,7 +107,7 @@ fn asked(args: &FlowArgs) -> Result<Vec<Option<Flow>>> {
         usage("SRC and DST are not both IPv4 or both IPv6")
     );
     ensure!(
-        !args.fragments || port.is_none() && to.is_none() && to_cpu.is_none(),
+        !args.fragments || port.is_none() && to.is_none(),
         usage("--fragments have no ports: SRC and DST take none")
     );
     ensure!(

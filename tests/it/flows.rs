@@ -764,6 +764,10 @@ fn wrong_ends_are_usage_errors() {
             &["--fragments", "10.0.0.1:1", "10.0.0.2"],
             "SRC and DST take none",
         ),
+        (
+            &["--fragments", "10.0.0.1", "10.0.0.2", "--to-cpu", "1"],
+            "'--fragments' cannot be used with '--to-cpu <CPU>'",
+        ),
     ] {
         let run = asked(&machine, args);
         assert_eq!(
