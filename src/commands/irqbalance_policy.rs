@@ -7,8 +7,8 @@
 use anyhow::Result;
 use clap::Args;
 
-use crate::commands::args::{General, TargetArgs};
-use crate::commands::inputs::{Purpose, read_and_plan};
+use crate::commands::args::{General, PolicyArgs, TargetArgs};
+use crate::commands::inputs::{Purpose, read_and_plan, read_policy};
 use nicpin::apply::irqbalance::IrqbalanceRecord;
 use nicpin::machine::setting::NET;
 use nicpin::read::Wants;
@@ -74,6 +74,8 @@ fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
 fn is_planned(cli: &General, root: &Root, irq: u32) -> Result<bool> {
     let mut all = TargetArgs::default();
     all.select.if_present = true;
+    // What is answered decides what irqbalance writes.
+    read_policy(Purpose::Write, cli, root, &PolicyArgs::default())?;
     let (_, plan) = read_and_plan(Purpose::Compare, cli, root, &all, Wants::default())?;
     Ok(plan
         .interfaces

@@ -119,7 +119,7 @@ pub const STATES: [(State, &str, &str); 11] = [
     (
         Unsupported,
         "nothing can be placed: its IRQs are kernel-managed, it has no queue IRQs, or their names are not recognized. \
-         Left out of every count; selected by name, the last two are `unknown`",
+         Left out of every count; with a selector, the last two are `unknown`",
         "0",
     ),
     (

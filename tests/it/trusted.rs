@@ -30,6 +30,8 @@ fn a_policy_that_other_users_may_write_is_not_applied() {
             assert_eq!(run.stderr.lines().count(), 1);
         }
         assert_eq!(machine.snapshot(), before);
+        let run = machine.nicpin(&["irqbalance-policy", "/sys", "1"]);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{}", run.stderr);
         // Commands that only read use any policy.
         assert_eq!(machine.nicpin(&["plan"]).code, 0);
         machine.set_mode("/etc/nicpin.toml", 0o644);
