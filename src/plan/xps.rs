@@ -45,7 +45,11 @@ pub(crate) fn plan(work: &Work<'_>) -> Vec<PlannedTxQueue> {
             .as_ref()
             .filter(|_| exists)
             .map(|shares| shares[at].clone());
+        let by_rxqs = policy == Xps::ReceiveQueues && is_placed && exists;
         let why = match &xps_cpus {
+            _ if by_rxqs && tx.xps_rxqs.is_none() => {
+                "nearest to the queue's CPU; it has no xps_rxqs"
+            }
             _ if !exists => "nothing to steer: it is the only transmit queue",
             Some(cpus) if cpus.is_empty() && policy != Xps::Off => without_cpus,
             _ => why,
@@ -56,7 +60,6 @@ pub(crate) fn plan(work: &Work<'_>) -> Vec<PlannedTxQueue> {
                 .filter(|rx| *rx as usize % queues.len() == tx.index as usize)
                 .collect()
         };
-        let by_rxqs = policy == Xps::ReceiveQueues && is_placed && exists;
         PlannedTxQueue {
             queue: tx.index,
             xps_cpus,

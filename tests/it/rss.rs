@@ -435,6 +435,12 @@ fn transmit_queues_for_receive_queues() {
     let rxqs = |queue: usize| machine.read(&file(queue)).trim().to_owned();
     let run = |command: &str| machine.nicpin(&[command, "eth0", "--xps", "rxqs"]);
     assert_eq!((rxqs(0), rxqs(15)), ("0000".to_owned(), "0000".to_owned()));
+    let other = Copy::of("two-socket-mlx4").nicpin(&["plan", "--xps", "rxqs", "--explain"]);
+    assert!(
+        ok(&other).contains("it has no xps_rxqs"),
+        "{}",
+        other.stdout
+    );
     let plan = ok(&machine.nicpin(&["plan", "eth0", "--xps", "rxqs", "--all"]));
     assert!(plan.contains("XPS tx 15 flows of rx 15 first; "), "{plan}");
     ok(&run("apply"));
