@@ -84,11 +84,12 @@ pub struct NoteAbout {
 }
 
 impl Applied {
-    /// The exit code. `detailed`: [`Exit::Differs`] when something was changed.
+    /// The exit code. `detailed`: [`Exit::Differs`] when something was changed, by the end of an earlier trial, too.
     pub fn exit(&self, detailed: bool) -> Exit {
+        let earlier = self.earlier.as_ref().map_or(0, |earlier| earlier.changed);
         if self.failed() {
             Exit::Failed
-        } else if detailed && self.tally.changed > 0 {
+        } else if detailed && self.tally.changed + earlier > 0 {
             Exit::Differs
         } else {
             Exit::Planned

@@ -397,6 +397,13 @@ fn a_trial_whose_watcher_was_killed_is_restored_by_the_next_apply() {
     }
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.texts(), before);
+    // To restore it is to change something, too.
+    assert_eq!(machine.nicpin(&["apply", "nic1"]).code, 0);
+    assert_eq!(machine.nicpin(&["apply", "nic0", "--try", "3600"]).code, 0);
+    kill_watcher(&machine);
+    let again = ["apply", "nic1", "--detailed-exitcode"];
+    assert_eq!(machine.nicpin(&again).code, 2);
+    assert_eq!(machine.nicpin(&again).code, 0);
 }
 
 #[test]
