@@ -222,7 +222,7 @@ fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
         machine.remove(gone);
         let run = machine.nicpin(&["plan", "--format", "json"]);
         let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-        assert_eq!((run.code, &plan["notes"][0]["code"]), (0, &code.into()));
+        assert_eq!((run.code, &plan["notes"][0]["code"]), (1, &code.into()));
         let table = machine.nicpin(&["plan"]).stdout;
         assert!(
             table.contains(&format!(
@@ -367,7 +367,7 @@ fn dumps_made_by_other_programs_are_planned_from_the_files_they_have() {
     machine.remove("/proc");
     let run = machine.nicpin(&["plan"]);
     assert!(
-        run.code == 0 && run.stdout.contains("no /proc below this root"),
+        run.code == 1 && run.stdout.contains("no /proc below this root"),
         "{}{}",
         run.stdout,
         run.stderr
