@@ -39,7 +39,8 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
         reasons(check, &mut page);
         if !differs.is_empty() {
             let never = when(!check.applied, "Never applied since boot. ");
-            page.line(format!("{never}Each setting: nicpin check -v"));
+            let each = given.whole("nicpin check -v");
+            page.text(format!("{never}Each setting: {each}"));
         }
     }
     for Fallback {

@@ -166,7 +166,12 @@ pub struct Given {
 impl Given {
     /// The command that makes everything as planned.
     pub fn apply(&self) -> String {
-        self.added_to("nicpin apply") + &self.selectors
+        self.whole("nicpin apply")
+    }
+
+    /// A command for the same plan.
+    pub fn whole(&self, command: &str) -> String {
+        self.added_to(command) + &self.selectors
     }
 
     /// A command with the options, but for those that it has itself.

@@ -80,10 +80,15 @@ pub fn plan(plan: &Plan, changes: &[Change], detail: Detail, masks: bool, given:
     page.gain(&plan.score_now, &plan.score, &Vec::from_iter(changes));
     let of_interfaces = plan.interfaces.iter().map(|one| (&*one.name, &*one.notes));
     page.notes(of_interfaces.chain([("", &*plan.notes)]));
+    let [each, reasons] = [
+        ("; each queue: ", "nicpin plan -v"),
+        ("; the reasons: ", "nicpin plan --explain"),
+    ]
+    .map(|(what, command)| what.to_owned() + &given.whole(command));
     let more = match detail {
-        Runs => "; each queue: nicpin plan -v; the reasons: nicpin plan --explain",
-        Queues => "; the reasons: nicpin plan --explain",
-        Reasons => "",
+        Runs => each + &reasons,
+        Queues => reasons,
+        Reasons => String::new(),
     };
     page.text(format!("Plan {}{more}", plan.hash));
     page

@@ -632,3 +632,19 @@ fn a_rule_that_matches_nothing_is_named() {
         assert!(run.stdout.contains(named), "{command}: {}", run.stdout);
     }
 }
+
+/// Another plan would be compared, of other interfaces.
+#[test]
+fn commands_for_more_have_the_options_that_were_given() {
+    let machine = Copy::of("two-node");
+    for (command, more) in [
+        ("check", "Each setting: nicpin check -v --scope 0-1 nic0"),
+        (
+            "plan",
+            "each queue: nicpin plan -v --scope 0-1 nic0; the reasons:",
+        ),
+    ] {
+        let run = machine.nicpin(&[command, "--scope", "0-1", "nic0"]);
+        assert!(run.stdout.contains(more), "{}", run.stdout);
+    }
+}
