@@ -85,7 +85,15 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     mut plan: impl FnMut(&Root) -> Result<(Machine, Plan), E>,
     safe: impl FnOnce() -> Result<(), E>,
 ) -> Result<Applied, E> {
-    let mut session = Session::begin(root, options)?;
+    let lock = Lock::take(root, "apply", options.wait).map_err(ApplyError::from)?;
+    if Trial::load(root)
+        .map_err(ApplyError::from)?
+        .is_some_and(|trial| trial.is_due())
+    {
+        // An apply that is refused does not end an earlier trial either.
+        plan(root)?;
+    }
+    let mut session = Session::begin(root, options, lock)?;
     let (mut machine, mut planned) = plan(root)?;
     irqbalance::may_write(&planned).map_err(ApplyError::from)?;
     session.before.add(&machine, &planned);
@@ -178,8 +186,7 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    fn begin(root: &'a Root, options: Options) -> Result<Self, ApplyError> {
-        let lock = Lock::take(root, "apply", options.wait)?;
+    fn begin(root: &'a Root, options: Options, lock: Lock) -> Result<Self, ApplyError> {
         let mut earlier = None;
         if let Some(trial) = Trial::load(root)?.filter(Trial::is_due) {
             let (over, seconds) = (trial.over, trial.seconds);

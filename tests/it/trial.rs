@@ -407,6 +407,25 @@ fn a_trial_whose_watcher_was_killed_is_restored_by_the_next_apply() {
 }
 
 #[test]
+fn an_apply_that_is_refused_does_not_restore_an_earlier_trial() {
+    let machine = Copy::of("two-node");
+    let plan = machine.nicpin(&["plan", "--json", "nic1"]).stdout;
+    machine.write("/plan.json", &plan);
+    assert_eq!(machine.nicpin(&["apply", "nic0", "--try", "3600"]).code, 0);
+    kill_watcher(&machine);
+    let tried = machine.texts();
+    let stored = machine.path("/plan.json");
+    let stored = ["apply", "--plan", stored.to_str().unwrap()];
+    machine.remove("/sys/class/net/nic1");
+    for (args, code) in [(&["apply", "--scope", "node:9"][..], 64), (&stored, 1)] {
+        assert_eq!(machine.nicpin(args).code, code, "{args:?}");
+        let now = machine.texts();
+        let is_as_tried = now.iter().all(|(path, text)| tried[path] == *text);
+        assert!(is_as_tried, "{args:?}");
+    }
+}
+
+#[test]
 fn a_trial_whose_watcher_was_killed_is_restored_by_restore_or_kept_by_confirm() {
     for command in ["restore", "confirm"] {
         let machine = Copy::of("two-node");
