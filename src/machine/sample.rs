@@ -133,7 +133,7 @@ pub struct Delta {
     pub interfaces: BTreeMap<String, InterfaceCounts>,
     /// The threads that ran.
     pub threads: BTreeMap<u32, ThreadGrowth>,
-    /// CPUs that went online or offline meanwhile; they are not counted for that time.
+    /// CPUs that went online or offline meanwhile; they are not counted.
     pub cpus_changed: CpuSet,
     /// IRQs that were freed, allocated or reused meanwhile; they are not counted.
     pub irqs_changed: BTreeSet<u32>,
@@ -245,6 +245,16 @@ impl Delta {
         self.irqs_changed.extend(&next.irqs_changed);
         self.interfaces_changed
             .extend(next.interfaces_changed.iter().cloned());
+        // What was counted for a part of the time only would be too low a rate.
+        let is_gone = |cpu: &u32| self.cpus_changed.contains(*cpu);
+        self.cpus.retain(|cpu, _| !is_gone(cpu));
+        for on in self.interrupts.values_mut() {
+            on.retain(|cpu, _| !is_gone(cpu));
+        }
+        self.interrupts
+            .retain(|irq, _| !self.irqs_changed.contains(irq));
+        self.interfaces
+            .retain(|name, _| !self.interfaces_changed.contains(name));
     }
 }
 

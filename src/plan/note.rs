@@ -364,12 +364,8 @@ pub enum Note {
     )]
     Options,
     /// CPUs went on or offline during a measurement.
-    #[error("CPUs went online or offline {}: {}", if *.left_out { "meanwhile, and are left out" } else { "while interrupts were watched" }, .cpus.short())]
-    CpusChanged {
-        cpus: CpuSet,
-        /// Whether their figures are left out.
-        left_out: bool,
-    },
+    #[error("CPUs went online or offline meanwhile, and are left out: {}", .cpus.short())]
+    CpusChanged { cpus: CpuSet },
     /// A measurement is too short for shares of CPU time.
     #[error(
         "the time is too short for shares of CPU time, which the kernel counts in ticks of 10 ms"

@@ -364,7 +364,6 @@ fn notes(delta: &Delta) -> Vec<Note> {
         (delta.elapsed < SHORT).then_some(Note::Short),
         (!delta.cpus_changed.is_empty()).then(|| Note::CpusChanged {
             cpus: delta.cpus_changed.clone(),
-            left_out: true,
         }),
         (!delta.irqs_changed.is_empty()).then(|| Note::VectorsChanged {
             irqs: delta.irqs_changed.iter().copied().collect(),

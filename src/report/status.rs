@@ -104,7 +104,6 @@ impl Status {
         if let Some(watched) = watched.filter(|watched| !watched.cpus_changed.is_empty()) {
             notes.push(Note::CpusChanged {
                 cpus: watched.cpus_changed.clone(),
-                left_out: false,
             });
         }
         Self {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use itertools::Itertools as _;
 use proptest::prelude::*;
 
 use nicpin::cpuset::CpuSet;
@@ -66,6 +67,43 @@ fn an_irq_that_was_reused_is_left_out_and_named() {
     let delta = Delta::between(&from, &to);
     assert_eq!(delta.irqs_changed, BTreeSet::from(ALL));
     assert!(delta.interrupts.is_empty(), "{delta:?}");
+}
+
+/// A rate that was counted for a part of the time only would be too low.
+#[test]
+fn what_changes_in_one_of_several_steps_is_left_out_of_their_sum() {
+    let sample = |seconds: u32, cpus: &[u32], irqs: &[u32], interfaces: &[&str]| {
+        let header = cpus.iter().map(|cpu| format!("CPU{cpu} ")).join("");
+        let counts = format!("{seconds} ").repeat(cpus.len());
+        let rows = irqs.iter().map(|irq| format!("{irq}: {counts} chip  a"));
+        let rows = rows.collect_vec();
+        let mut sample = interrupts(
+            seconds.into(),
+            &header,
+            &rows.iter().map(|row| &**row).collect_vec(),
+        );
+        sample.times = cpus
+            .iter()
+            .map(|&cpu| (cpu, CpuCounts::default()))
+            .collect();
+        let counters = carrying(1, seconds.into(), 0).interfaces["veth0"];
+        let interfaces = interfaces.iter().map(|name| ((*name).to_owned(), counters));
+        sample.interfaces = interfaces.collect();
+        sample
+    };
+    let all = |seconds| sample(seconds, &[0, 1], &[40, 41], &["veth0", "veth1"]);
+    let less = sample(2, &[0], &[40], &["veth1"]);
+    let samples = [all(0), all(1), less, all(3), all(4)];
+    let mut sum = Delta::default();
+    for step in samples.windows(2) {
+        sum.add(&Delta::between(&step[0], &step[1]));
+    }
+    assert_eq!((sum.interrupts.len(), on(&sum, 40)), (1, vec![(0, 4)]));
+    assert!(sum.cpus.keys().eq(&[0]), "{:?}", sum.cpus);
+    assert!(sum.interfaces.keys().eq(["veth1"]), "{:?}", sum.interfaces);
+    assert_eq!(sum.cpus_changed, CpuSet::single(1));
+    assert_eq!(sum.irqs_changed, [41].into());
+    assert_eq!(sum.interfaces_changed, ["veth0".to_owned()].into());
 }
 
 fn carrying(index: u32, rx_bytes: u64, rx_packets: u64) -> Sample {
