@@ -69,12 +69,7 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
         "{}: a capture has no counters; fix: measure on the machine itself",
         cli.root.display()
     );
-    let wants = Wants {
-        flows: true,
-        ..Wants::default()
-    };
-    let (machine, _) = read_host(cli, &root, wants)?;
-    let (subjects, notes) = subjects(&machine, &args.select)?;
+    let (machine, subjects, notes) = measured(cli, args, &root, args.select.if_present)?;
     if subjects.is_empty() {
         require_interfaces(&root, &args.select, &machine)?;
     }
@@ -84,7 +79,7 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
         cli,
         args,
         root: &root,
-        machine: &machine,
+        machine,
         subjects,
         notes,
     };
@@ -96,32 +91,42 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
     Ok(Exit::Planned)
 }
 
-/// The interfaces to measure, and notes on selectors that match nothing.
-fn subjects(machine: &Machine, select: &SelectArgs) -> Result<(Vec<MeasuredInterface>, Vec<Note>)> {
+/// The machine, the interfaces to measure, and notes on selectors that match nothing.
+fn measured(
+    cli: &General,
+    args: &MeasureArgs,
+    root: &Root,
+    if_present: bool,
+) -> Result<(Machine, Vec<MeasuredInterface>, Vec<Note>)> {
+    let wants = Wants {
+        flows: true,
+        ..Wants::default()
+    };
+    let (machine, _) = read_host(cli, root, wants)?;
     let (mut subjects, mut selectors) = (Vec::new(), Vec::new());
-    for selector in &select.selectors {
-        match without_device(machine, selector) {
+    for selector in &args.select.selectors {
+        match without_device(&machine, selector) {
             Some(kind) => subjects.push(MeasuredInterface::without_device(selector, &kind)),
             None => selectors.push(selector.clone()),
         }
     }
     if !subjects.is_empty() && selectors.is_empty() {
-        return Ok((subjects, Vec::new()));
+        return Ok((machine, subjects, Vec::new()));
     }
-    let selection = Selection::new(machine, &selectors, select.if_present)?;
+    let selection = Selection::new(&machine, &selectors, if_present)?;
     // The plan maps vectors to queues; that does not depend on the policy.
-    let mut plan = nicpin::plan::plan(machine, &Policy::default(), &selection);
+    let mut plan = nicpin::plan::plan(&machine, &Policy::default(), &selection);
     subjects.extend(plan.interfaces.iter().map(MeasuredInterface::planned));
     plan.notes
         .retain(|note| note.is_absent() || *note == Note::NothingToDo);
-    Ok((subjects, plan.notes))
+    Ok((machine, subjects, plan.notes))
 }
 
 struct Session<'a> {
     cli: &'a General,
     args: &'a MeasureArgs,
     root: &'a Root,
-    machine: &'a Machine,
+    machine: Machine,
     subjects: Vec<MeasuredInterface>,
     notes: Vec<Note>,
 }
@@ -135,7 +140,7 @@ impl Session<'_> {
             .iter()
             .map(|subject| subject.name.as_str())
             .collect();
-        Ok(sockets.map(|sockets| Connections::new(self.machine, &measured, &sockets)))
+        Ok(sockets.map(|sockets| Connections::new(&self.machine, &measured, &sockets)))
     }
 
     /// The report on a delta; `whole`: on the whole run of a command.
@@ -156,12 +161,13 @@ impl Session<'_> {
     }
 
     /// Takes the samples and prints each when it is complete.
-    fn samples(&self, mut sampler: Sampler<'_>, interrupts: &Interrupts) -> Result<()> {
+    fn samples(mut self, mut sampler: Sampler<'_>, interrupts: &Interrupts) -> Result<()> {
         let time = self.args.seconds.unwrap_or(STEP);
         let terminal = io::stdout().is_terminal();
         let redraws = self.args.watch && !self.args.report.is_json();
         let unlimited = if self.args.watch { u64::MAX } else { 1 };
-        for number in 1..=self.args.count.unwrap_or(unlimited) {
+        let last = self.args.count.unwrap_or(unlimited);
+        for number in 1..=last {
             let quiet = self.cli.quiet || redraws && terminal && number > 1;
             let delta = sampler.over(time, quiet, Some(interrupts))?;
             let interrupted = interrupts.within(Duration::ZERO).is_some();
@@ -176,11 +182,27 @@ impl Session<'_> {
                 true if number > 1 => format!("\n{text}"),
                 _ => text,
             };
-            if !self.print(&text)? || interrupted {
+            if !self.print(&text)? || interrupted || number == last {
                 break;
+            }
+            let is_same = delta.irqs_changed.is_empty() && delta.interfaces_changed.is_empty();
+            if !is_same || self.awaits_vectors() {
+                self.read_again(&mut sampler)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether an interface has no vectors yet, as while its driver starts again.
+    fn awaits_vectors(&self) -> bool {
+        let mut subjects = self.subjects.iter();
+        subjects.any(|of| of.kind.is_none() && of.vectors.is_empty())
+    }
+
+    /// The IRQs have other numbers after an interface or its vectors were made again. One that is gone may return.
+    fn read_again(&mut self, sampler: &mut Sampler<'_>) -> Result<()> {
+        (self.machine, self.subjects, self.notes) = measured(self.cli, self.args, self.root, true)?;
+        sampler.change(MeasuredInterface::wanted(&self.subjects))
     }
 
     /// Runs the command. The report is on its whole run, with the connections of the last second in which it ran.

@@ -36,6 +36,16 @@ impl<'a> Sampler<'a> {
         })
     }
 
+    /// Begins anew with other counters if they are others. Interfaces that were wanted before are noticed when they return.
+    pub fn change(&mut self, mut wanted: CounterSelection) -> Result<()> {
+        let before = self.wanted.interfaces.iter();
+        wanted.interfaces.extend(before.cloned());
+        if wanted != self.wanted {
+            *self = Self::begin(self.root, wanted)?;
+        }
+        Ok(())
+    }
+
     /// The delta of the counters since the last step.
     pub fn step(&mut self) -> Result<Delta> {
         let now = sample::sample(self.root, &self.wanted, self.began)?;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -281,6 +282,51 @@ fn what_appeared_or_vanished_is_noted() {
     assert_eq!(measure.interfaces[2].traffic, None);
 }
 
+/// A driver that starts again gets other IRQs.
+#[test]
+fn vectors_with_new_irq_numbers_are_measured() {
+    let machine = Copy::of("two-node");
+    let root = machine.path("/").to_str().unwrap().to_owned();
+    let mut child = started_on(&root, &["--watch", "-s", "0.05", "--json", "nic0"]);
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let mut samples = output.lines().map(|line| {
+        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let vectors = line["interfaces"][0]["vectors"].as_array();
+        let vectors = vectors.into_iter().flatten();
+        let irqs: BTreeSet<u64> = vectors.map(|one| one["irq"].as_u64().unwrap()).collect();
+        (irqs, line["notes"].to_string())
+    });
+    assert!(samples.next().unwrap().0.into_iter().eq(35..=43));
+    let mut interrupts = machine.read("/proc/interrupts");
+    let device = "/sys/class/net/nic0/device/../msi_irqs";
+    for irq in 35..=43 {
+        for dir in ["/proc/irq", device] {
+            let path = |irq| machine.path(&format!("{dir}/{irq}"));
+            std::fs::rename(path(irq), path(irq + 100)).unwrap();
+        }
+        interrupts = interrupts.replace(&format!(" {irq}:"), &format!("{}:", irq + 100));
+    }
+    machine.write("/proc/new", &interrupts);
+    std::fs::rename(machine.path("/proc/new"), machine.path("/proc/interrupts")).unwrap();
+    let (_, notes) = samples.find(|(irqs, _)| irqs.is_empty()).unwrap();
+    assert!(notes.contains("are left out: 35-43"), "{notes}");
+    let (irqs, notes) = samples.next().unwrap();
+    assert!(irqs.into_iter().eq(135..=143), "{notes}");
+    // An interface that is gone for a while.
+    let (name, away) = (machine.path("/sys/class/net/nic0"), machine.path("/away"));
+    let target = std::fs::read_link(&name).unwrap();
+    std::fs::remove_file(&name).unwrap();
+    samples
+        .find(|(_, notes)| notes.contains("not-present"))
+        .unwrap();
+    symlink(target, &away).unwrap();
+    std::fs::rename(&away, &name).unwrap();
+    samples.find(|(irqs, _)| irqs.contains(&135)).unwrap();
+    kill(pid(&child), Signal::SIGINT).unwrap();
+    samples.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
 /// The lines of a run, as JSON.
 fn lines(text: &str) -> Vec<Value> {
     meets(text);
@@ -368,11 +414,14 @@ fn a_command_is_measured_and_its_failure_is_reported() {
 
 /// Starts a measurement, and returns when it catches signals.
 fn started(args: &[&str]) -> Child {
+    started_on(fixture("two-node").to_str().unwrap(), args)
+}
+
+fn started_on(root: &str, args: &[&str]) -> Child {
     default_signals();
-    let root = fixture("two-node");
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
     command
-        .args(["measure", "--root", root.to_str().unwrap()])
+        .args(["measure", "--root", root])
         .args(args)
         .process_group(0);
     let child = command
