@@ -36,7 +36,7 @@ pub struct Picture {
     /// The machine in short.
     title: String,
     is_map: bool,
-    /// By node; last the one of interfaces whose node is unknown, if any.
+    /// By node; last the one of interfaces and CPUs whose node is unknown, if any.
     panels: Vec<Panel>,
     /// The interfaces of the plan.
     cards: Vec<Card>,
@@ -168,8 +168,11 @@ fn panels(machine: &Machine, plan: &Plan) -> Vec<Panel> {
             cards: on(Some(id)),
         }
     };
+    let online = topology.online.iter();
+    let without_node = online.filter(|cpu| topology.node_of(*cpu).is_none());
     let unknown = Panel {
         name: "node unknown".to_owned(),
+        groups: groups(topology, &without_node.collect()),
         cards: on(None),
         ..Panel::default()
     };
@@ -177,7 +180,7 @@ fn panels(machine: &Machine, plan: &Plan) -> Vec<Panel> {
         .nodes
         .iter()
         .map(panel)
-        .chain(Some(unknown).filter(|panel| !panel.cards.is_empty()))
+        .chain(Some(unknown).filter(|panel| !panel.groups.is_empty() || !panel.cards.is_empty()))
         .collect()
 }
 

@@ -111,6 +111,15 @@ fn machines() -> Vec<(String, PathBuf, Option<tempfile::TempDir>)> {
         machine.write(tree.path());
         all.push((name.to_owned(), tree.path().to_owned(), Some(tree)));
     }
+    // CPUs and cards of a node of which the kernel tells nothing.
+    let tree = temporary();
+    ten_cards().write(tree.path());
+    std::fs::remove_dir_all(tree.path().join("sys/devices/system/node/node1")).unwrap();
+    all.push((
+        "node-missing".to_owned(),
+        tree.path().to_owned(),
+        Some(tree),
+    ));
     all.push(("server".to_owned(), fixture("server.tar.gz"), None));
     all
 }
