@@ -78,6 +78,9 @@ fn for_bash(defined: &Command, parts: Vec<OsString>, directory: Option<&Path>) -
     let typed = parts.next().unwrap_or_default();
     let words = joined(parts.collect(), &typed);
     let last = words.len().saturating_sub(1);
+    if words[..last].contains(&"--".into()) {
+        return Ok(String::new());
+    }
     let kept = words
         .last()
         .map_or(0, |word| word.len().saturating_sub(typed.len()));

@@ -174,4 +174,12 @@ fn completions_leave_out_what_a_shell_would_not_take_literally() {
         }
     }
     assert_eq!(answer("bash", &["fleet", "p"]), "plain.tar.gz\n");
+    // A program and its arguments are left to bash.
+    for command in ["measure", "run", "compare"] {
+        assert_eq!(
+            answer("bash", &[&root, command, "nic0", "--", "n"]),
+            "",
+            "{command}"
+        );
+    }
 }
