@@ -228,7 +228,8 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
 fn performance_data(check: &Check, thresholds: Thresholds) -> String {
     let (warning, critical) = (with("", thresholds.warning), with("", thresholds.critical));
     let mut data = String::new();
-    for interface in &check.interfaces {
+    // In the same order whatever their state is.
+    for interface in check.interfaces.iter().sorted_by_key(|one| &one.name) {
         // Without the characters that mean something in performance data.
         let label = message(&interface.name).replace(['\'', '=', '|', ' '], "_");
         if let Some(share) = interface.local_percent().map(rounded) {

@@ -288,6 +288,25 @@ fn the_plugin_is_ok_warns_is_critical_or_unknown() {
     );
 }
 
+/// Who stores performance data may tell them apart by their place.
+#[test]
+fn performance_data_are_in_the_same_order_whatever_the_state() {
+    let machine = Copy::of("two-socket-mlx4");
+    let labels = || {
+        let (_, line) = plugin(&machine, &[]);
+        let (_, data) = line.split_once(" | ").unwrap();
+        let labels = data.split(' ').map(|one| one.split_once('=').unwrap().0);
+        labels.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let before = labels();
+    assert!(
+        before.len() > 2 && before[..before.len() - 1].is_sorted(),
+        "{before:?}"
+    );
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    assert_eq!(labels(), before);
+}
+
 #[test]
 fn thresholds_are_ranges_of_the_local_share() {
     let machine = Copy::of("two-socket-mlx4");
