@@ -81,7 +81,12 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
             .as_ref()
             .map(|(check, _)| check)
             .map_err(|error| &**error);
-        *out += &monitoring::line(check, thresholds);
+        let line = monitoring::line(check, thresholds);
+        if let Err(error) = output::print(if cli.quiet { b"" } else { line.as_bytes() }) {
+            output::say(&format!("{error:#}"));
+            // What is 1 otherwise is a warning of a plugin.
+            return Ok(Exit::PluginUnknown);
+        }
         return Ok(check
             .map_or(PluginStatus::Unknown, |check| thresholds.judge(check))
             .into());

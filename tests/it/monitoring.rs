@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command as Process;
 
 use regex_lite::Regex;
 use serde_json::Value;
@@ -305,6 +306,24 @@ fn performance_data_are_in_the_same_order_whatever_the_state() {
     );
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     assert_eq!(labels(), before);
+}
+
+/// The exit code of an error is a warning of a plugin.
+#[test]
+fn a_line_that_cannot_be_written_is_unknown() {
+    let machine = Copy::of("two-socket-mlx4");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let check = |format: &str| {
+        let mut run = Process::new(env!("CARGO_BIN_EXE_nicpin"));
+        run.args(["check", "--format", format, "--root"])
+            .arg(machine.path("/"));
+        run.stdout(std::fs::File::create("/dev/full").unwrap());
+        let output = run.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.starts_with("nicpin: standard output: "), "{said}");
+        output.status.code()
+    };
+    assert_eq!([check("nagios"), check("table")], [Some(3), Some(1)]);
 }
 
 #[test]
