@@ -431,38 +431,48 @@ fn follow_queue(
     {
         let chosen = rps_cpu(interface, arrival, &rps.cpus)?;
         // RPS also counts the CPUs that are offline; packets for these stay where they are.
-        arrival.rps_cpu = Some(chosen).filter(|&cpu| online.contains(cpu));
+        arrival.rps_cpu = chosen.filter(|&cpu| online.contains(cpu));
         cpu = arrival.rps_cpu.unwrap_or(cpu);
     }
     arrival.cpu = Some(cpu);
     Ok(())
 }
 
-/// The CPU of RPS (`get_rps_cpu` in `net/core/dev.c`): the hash scaled to the number of CPUs. One CPU needs no hash.
-fn rps_cpu(interface: &Interface, arrival: &Arrival, cpus: &CpuSet) -> Result<u32, Missing> {
+/// The CPU of RPS (`get_rps_cpu` in `net/core/dev.c`): the hash scaled to the number of CPUs. One CPU needs no hash; a hash
+/// of 0, which is none to the kernel, leaves packets where they are.
+fn rps_cpu(
+    interface: &Interface,
+    arrival: &Arrival,
+    cpus: &CpuSet,
+) -> Result<Option<u32>, Missing> {
     let all = cpus.iter().collect_vec();
-    if let [only] = all[..] {
-        return Ok(only);
-    }
-    let fields = |facts: &RxHash| facts.fields.get(&arrival.flow.kind()).copied();
-    let why = match (&interface.rx_hash, arrival.hash) {
-        (None, _) => "what the device reports is not known",
-        (Some(facts), _) if facts.to_stack != Some(true) => "receive-hashing is off",
+    let facts = interface.rx_hash.as_ref();
+    let to_stack = facts.and_then(|facts| facts.to_stack);
+    let fields = facts.and_then(|facts| facts.fields.get(&arrival.flow.kind()));
+    let own = "a hash that the kernel computes with a secret key, since";
+    let by = match arrival.hash {
+        _ if to_stack == Some(false) => format!("{own} receive-hashing is off"),
         _ if !is_among(interface, &MARKS_L4) => {
-            "the driver is not known to give the stack a hash of ports"
+            format!("{own} the driver is not known to give the stack a hash of ports")
         }
-        (Some(facts), _) if fields(facts) != Some(ADDRESSES_AND_PORTS) => {
-            "the device does not hash its ports"
+        _ if fields.is_some_and(|fields| *fields != ADDRESSES_AND_PORTS) => {
+            format!("{own} the device does not hash its ports")
         }
-        (_, None) => "the device's hash is not known",
-        (_, Some(hash)) => {
+        _ if to_stack.is_none() => {
+            "the device's hash or the kernel's own: whether receive-hashing is on is not known"
+                .to_owned()
+        }
+        None => "the device's hash, which is not known".to_owned(),
+        Some(0) => return Ok(None),
+        Some(hash) => {
             let at = (u64::from(hash) * all.len() as u64) >> 32;
-            return Ok(all[usize::try_from(at).unwrap_or(0)]);
+            return Ok(all.get(usize::try_from(at).unwrap_or(0)).copied());
         }
     };
-    unknown(format!(
-        "RPS distributes by a hash that the kernel computes with a secret key, since {why}"
-    ))
+    match all[..] {
+        [only] => Ok(Some(only)),
+        _ => unknown(format!("RPS distributes by {by}")),
+    }
 }
 
 /// The source ports with which a flow arrives on a CPU, in order from 32768, where Linux begins to choose them, and then

@@ -218,6 +218,53 @@ fn rps_moves_a_flow() {
     );
 }
 
+/// A hash of 0 is none to the kernel (`get_rps_cpu`), also where RPS has one CPU only.
+#[test]
+fn rps_leaves_a_flow_whose_hash_is_zero() {
+    let mut answer = reported();
+    // It matters to inputs longer than these.
+    answer["contexts"]["0"]["key"] = json!([&[0; 39][..], &[1]].concat());
+    let machine = machine(&answer);
+    for mask in ["0f\n", "01\n"] {
+        machine.write("/sys/class/net/nic0/queues/rx-0/rps_cpus", mask);
+        let run = asked(&machine, &["10.0.0.1:1", "10.0.0.2:2"]);
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (0, "queue 0, IRQ 36, CPU 4 (node 1, L3 of 4-7)\n")
+        );
+        let to = |cpu| asked(&machine, &["10.0.0.1", "10.0.0.2:2", "--to-cpu", cpu]).code;
+        assert_eq!([to("0"), to("4")], [1, 0]);
+    }
+}
+
+/// That receive-hashing is off is not said where it is not known.
+#[test]
+fn rps_by_a_hash_that_may_be_the_devices_is_unknown() {
+    for (to_stack, expected) in [
+        (
+            json!(null),
+            "RPS distributes by the device's hash or the kernel's own: whether receive-hashing is on is not known",
+        ),
+        (json!(false), "a secret key, since receive-hashing is off"),
+    ] {
+        let mut answer = reported();
+        answer["to_stack"] = to_stack;
+        let machine = machine(&answer);
+        let rps = "/sys/class/net/nic0/queues/rx-0/rps_cpus";
+        machine.write(rps, "0f\n");
+        let ends = ["66.9.149.187:2794", "161.142.100.80:1766"];
+        let run = asked(&machine, &ends);
+        assert!(
+            run.code == 1 && run.stdout.contains(expected),
+            "{}",
+            run.stdout
+        );
+        machine.write(rps, "01\n");
+        let run = asked(&machine, &ends);
+        assert!(run.stdout.contains("then RPS: CPU 0"), "{}", run.stdout);
+    }
+}
+
 /// The kernel counts a CPU of RPS that went offline, too, and leaves its packets where they are.
 #[test]
 fn rps_counts_cpus_that_went_offline() {
