@@ -399,13 +399,17 @@ fn follow_queue(
         Some(effective) if effective.intersects(&vector.affinity.cpus) => effective,
         _ => &vector.affinity.cpus,
     };
-    let only = |cpus: &CpuSet, what: &str| match cpus.first() {
-        Some(cpu) if cpus.len() == 1 => Ok(cpu),
-        _ => unknown(format!("{what} on any of CPUs {cpus}")),
+    let online = &machine.topology.online;
+    let only = |cpus: &CpuSet, what: &str| {
+        let cpus = cpus.intersection(online);
+        match cpus.first() {
+            Some(cpu) if cpus.len() == 1 => Ok(cpu),
+            Some(_) => unknown(format!("{what} on any of CPUs {cpus}")),
+            None => unknown(format!("{what} on no online CPU")),
+        }
     };
     let mut cpu = only(cpus, &format!("IRQ {} may arrive", vector.irq))?;
     arrival.irq_cpu = Some(cpu);
-    let online = &machine.topology.online;
     let thread = interface
         .threads
         .iter()
@@ -416,10 +420,7 @@ fn follow_queue(
         let Some(thread) = thread else {
             return unknown(format!("{what} is not known"));
         };
-        cpu = only(
-            &thread.affinity.cpus.intersection(online),
-            &format!("{what} may run"),
-        )?;
+        cpu = only(&thread.affinity.cpus, &format!("{what} may run"))?;
     }
     if machine.flow_entries.is_some_and(|entries| entries > 0) && rx.rps_flow_cnt.unwrap_or(0) > 0 {
         return unknown("RFS sends it to the CPU where the application last read from it");

@@ -265,6 +265,31 @@ fn rps_by_a_hash_that_may_be_the_devices_is_unknown() {
     }
 }
 
+/// Where the kernel does not report effective affinities.
+#[test]
+fn an_interrupt_arrives_on_an_online_cpu() {
+    let machine = machine(&reported());
+    machine.remove("/proc/irq/36/effective_affinity_list");
+    machine.write("/proc/irq/36/smp_affinity", "c0\n");
+    for (online, code, expected) in [
+        ("0-6\n", 0, "queue 0, IRQ 36, CPU 6 (node 1, L3 of 4-6)\n"),
+        (
+            "0-7\n",
+            1,
+            "queue 0, IRQ 36; then unknown: IRQ 36 may arrive on any of CPUs 6-7\n",
+        ),
+        (
+            "0-5\n",
+            1,
+            "queue 0, IRQ 36; then unknown: IRQ 36 may arrive on no online CPU\n",
+        ),
+    ] {
+        machine.write("/sys/devices/system/cpu/online", online);
+        let run = asked(&machine, &["66.9.149.187:2794", "161.142.100.80:1766"]);
+        assert_eq!((run.code, run.stdout.as_str()), (code, expected));
+    }
+}
+
 /// The kernel counts a CPU of RPS that went offline, too, and leaves its packets where they are.
 #[test]
 fn rps_counts_cpus_that_went_offline() {
