@@ -10,7 +10,7 @@ use crate::flow::ends::{Flow, Protocol};
 use crate::flow::toeplitz::{OR_XOR, input, toeplitz};
 use crate::machine::netdev::Direction;
 use crate::machine::rx_hash::{Filter, FilterTarget, Key, RssContext, RxHash};
-use crate::machine::{Interface, Machine, Role, SelectError, Selection};
+use crate::machine::{Interface, Machine, Role, RxQueue, SelectError, Selection};
 
 /// Toeplitz, of `ETH_RSS_HASH_*`.
 const TOEPLITZ: u8 = 1;
@@ -143,7 +143,7 @@ impl<'a> Through<'a> {
 /// Where a flow arrives on an interface, by what was read of it ([`Wants::flows`](crate::read::Wants)).
 pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival {
     let mut arrival = Arrival::begin(flow, &interface.name);
-    let found = choose_queue(interface, &mut arrival)
+    let found = choose_queue(machine, interface, &mut arrival)
         .and_then(|()| follow_queue(machine, interface, &mut arrival));
     arrival.missing = found.err();
     if let Some(cpu) = arrival.cpu {
@@ -157,7 +157,11 @@ pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival
 
 /// The receive queue: by the first filter that matches, else by the hash, which is computed in any case, since RPS uses
 /// it, too.
-fn choose_queue(interface: &Interface, arrival: &mut Arrival) -> Result<(), Missing> {
+fn choose_queue(
+    machine: &Machine,
+    interface: &Interface,
+    arrival: &mut Arrival,
+) -> Result<(), Missing> {
     let only = match &interface.rx_queues[..] {
         [only] => Some(only.index),
         _ => None,
@@ -208,6 +212,13 @@ fn choose_queue(interface: &Interface, arrival: &mut Arrival) -> Result<(), Miss
             ));
         }
     }
+    // Reported of drivers with accelerated RFS only.
+    let is_accelerated = interface.ntuple == Some(true) && arrival.filter.is_none();
+    if is_accelerated && interface.rx_queues.iter().any(|rx| has_rfs(machine, rx)) {
+        return unknown(
+            "accelerated RFS sends it to the queue of the CPU where the application last read from it",
+        );
+    }
     let Some(RssContext { table, .. }) = facts.contexts.get(&context) else {
         return match arrival.filter {
             Some(location) => unknown(format!(
@@ -232,6 +243,10 @@ fn choose_queue(interface: &Interface, arrival: &mut Arrival) -> Result<(), Miss
     };
     arrival.queue = Some(base.saturating_add(*entry));
     Ok(())
+}
+
+fn has_rfs(machine: &Machine, rx: &RxQueue) -> bool {
+    machine.flow_entries > Some(0) && rx.rps_flow_cnt > Some(0)
 }
 
 /// The first filter that matches a flow.
@@ -422,7 +437,7 @@ fn follow_queue(
         };
         cpu = only(&thread.affinity.cpus, &format!("{what} may run"))?;
     }
-    if machine.flow_entries.is_some_and(|entries| entries > 0) && rx.rps_flow_cnt.unwrap_or(0) > 0 {
+    if has_rfs(machine, rx) {
         return unknown("RFS sends it to the CPU where the application last read from it");
     }
     if let Some(rps) = rx

@@ -722,6 +722,35 @@ fn udp_is_hashed_where_the_driver_steers_tcp() {
     assert!(is_known(Protocol::Udp, Some(false)));
 }
 
+/// With accelerated RFS the device has a filter for each flow that a program reads, which ethtool does not list.
+#[test]
+fn the_queue_is_unknown_where_accelerated_rfs_chooses_it() {
+    let copy = machine(&reported());
+    let root = nicpin::root::Root::open(&copy.path("/")).unwrap();
+    let machine = nicpin::read::machine(&root, nicpin::read::Wants::EVERYTHING).unwrap();
+    let end = |port| ([10, 0, 0, 1], port).into();
+    let flow = Flow::new(Protocol::Udp, end(1), end(2));
+    for (ntuple, entries, count, is_known) in [
+        (Some(true), Some(32_768), Some(2048), false),
+        (Some(false), Some(32_768), Some(2048), true),
+        (None, Some(32_768), Some(2048), true),
+        (Some(true), Some(0), Some(2048), true),
+        (Some(true), Some(32_768), Some(0), true),
+    ] {
+        let mut machine = machine.clone();
+        machine.flow_entries = entries;
+        let mut nics = machine.interfaces.iter_mut();
+        let nic = nics.find(|nic| nic.name == "nic0").unwrap();
+        nic.ntuple = ntuple;
+        nic.rx_queues[3].rps_flow_cnt = count;
+        let nic = nic.clone();
+        let arrival = arrival(&machine, &nic, &flow);
+        let missing = arrival.missing.map(|missing| missing.to_string());
+        assert_eq!(arrival.queue.is_some(), is_known, "{missing:?}");
+        assert!(is_known || missing.unwrap().starts_with("accelerated RFS sends it to"));
+    }
+}
+
 /// `measure` counts connections by the CPU that they arrive on and by the node of their process.
 #[test]
 fn connections_are_measured() {
