@@ -111,8 +111,9 @@ fn read_machine(
     let (policy, _) = read_policy(purpose, cli, root, args)?;
     wants.hints = policy.wants_hints();
     wants.exclusive |= policy.wants_exclusive();
-    // A command that writes also records them.
-    let wants_flow_counts = purpose == Purpose::Write || policy.wants_flow_counts();
+    // RFS decides on flows; a command that writes also records them.
+    let is_used = wants.flows || purpose == Purpose::Write;
+    let wants_flow_counts = is_used || policy.wants_flow_counts();
     if wants.queues == Queues::Steering && !wants_flow_counts {
         wants.queues = Queues::WithoutFlowCounts;
     }

@@ -834,6 +834,12 @@ fn connections_are_measured() {
             "connections": 1,
         }])
     );
+    machine.write("/proc/sys/net/core/rps_sock_flow_entries", "32768\n");
+    machine.write("/sys/class/net/nic0/queues/rx-0/rps_flow_cnt", "2048\n");
+    let run = machine.nicpin(&["measure", "nic0", "-s", "0.1", "--json"]);
+    let json: Value = serde_json::from_str(&run.stdout).unwrap();
+    let missing = json["connections"]["unknown"][0]["missing"].as_str();
+    assert!(missing.unwrap().starts_with("RFS sends it to"), "{json}");
     // A tree without the answer.
     std::fs::remove_file(machine.path("/nicpin/sockets")).unwrap();
     let run = machine.nicpin(&["measure", "nic0", "-s", "0.1", "--json"]);
