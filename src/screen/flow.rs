@@ -15,14 +15,15 @@ pub fn flows(flows: &Flows) -> Page {
         return page;
     }
     let named = flows.interfaces.len() > 1;
-    let is_one = flows.arrivals.len() == flows.interfaces.len().max(1);
-    if is_one && flows.local == 0 {
+    // Each is there once for each interface.
+    let total = flows.arrivals.len() / flows.interfaces.len().max(1);
+    if total == 1 && flows.local == 0 {
         for arrival in &flows.arrivals {
             let name = when(named, &arrival.interface);
             page.line(joined(": ", [name, &place(arrival)]));
         }
     } else {
-        spread(flows, &mut page);
+        spread(flows, total, &mut page);
     }
     if named {
         page.line(
@@ -58,8 +59,8 @@ fn place(arrival: &Arrival) -> String {
     joined("; then ", [&known, &with("unknown: ", &arrival.missing)])
 }
 
-fn spread(flows: &Flows, page: &mut Page) {
-    let (total, arrivals) = (count(flows.arrivals.len(), "flow"), flows.arrivals.iter());
+fn spread(flows: &Flows, total: usize, page: &mut Page) {
+    let (total, arrivals) = (count(total, "flow"), flows.arrivals.iter());
     page.line(match flows.spread.first() {
         Some(most) => format!(
             "{} of {total} {} on CPU {}, queue {} of {}.",
@@ -87,12 +88,21 @@ fn spread(flows: &Flows, page: &mut Page) {
         ]
     });
     page.columns(0, LEFT, heads, shares);
-    let heads = ["PROTOCOL", "SOURCE", "DESTINATION", "QUEUE", "CPU", ""];
+    let heads = [
+        "PROTOCOL",
+        "SOURCE",
+        "DESTINATION",
+        "INTERFACE",
+        "QUEUE",
+        "CPU",
+        "",
+    ];
     let each = arrivals.map(|arrival| {
         [
             format!("{:?}", arrival.flow.protocol).to_ascii_lowercase(),
             arrival.flow.source.to_string(),
             arrival.flow.destination.to_string(),
+            arrival.interface.clone(),
             or(arrival.queue, "-"),
             or(arrival.cpu, "-"),
             or(&arrival.missing, ""),

@@ -415,32 +415,35 @@ fn ports_arrive_where_they_were_asked_to() {
     );
 }
 
+/// The answer about connections from these ports, and one of the machine with itself.
+fn connections(machine: &Copy, name: &str, ports: RangeInclusive<u32>, format: &str) -> String {
+    let mut lines = String::new();
+    for port in ports {
+        lines += &format!("ESTAB 0 0 10.0.0.2:5201 10.0.0.1:{port}\n\t cubic rto:204\n");
+    }
+    lines += "ESTAB 0 0 127.0.0.1:1 127.0.0.1:2\n";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+    command
+        .args(["flow", name, "-", "--format", format, "--root"])
+        .arg(machine.path("/"));
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(lines.as_bytes()).unwrap();
+    drop(input);
+    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+}
+
 #[test]
 fn connections_of_ss_are_counted_by_queue_and_cpu() {
     let machine = machine(&reported());
-    let connections = |ports: RangeInclusive<u32>, format: &str| {
-        let mut lines = String::new();
-        for port in ports {
-            lines += &format!("ESTAB 0 0 10.0.0.2:5201 10.0.0.1:{port}\n\t cubic rto:204\n");
-        }
-        lines += "ESTAB 0 0 127.0.0.1:1 127.0.0.1:2\n";
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
-        command
-            .args(["flow", "nic0", "-", "--format", format, "--root"])
-            .arg(machine.path("/"));
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut input = child.stdin.take().unwrap();
-        input.write_all(lines.as_bytes()).unwrap();
-        drop(input);
-        child.wait_with_output().unwrap().stdout
-    };
-    let one = String::from_utf8(connections(40_001..=40_001, "table")).unwrap();
+    let one = connections(&machine, "nic0", 40_001..=40_001, "table");
     assert!(one.starts_with("1 of 1 flow arrives on CPU "), "{one}");
-    let json: Value = serde_json::from_slice(&connections(40_001..=40_040, "json")).unwrap();
+    let json = connections(&machine, "nic0", 40_001..=40_040, "json");
+    let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         (json["arrivals"].as_array().unwrap().len(), &json["local"]),
         (40, &json!(1))
@@ -504,6 +507,23 @@ Which of these ports a packet arrives on is the sender's choice, or the switch's
     );
     let json: Value = serde_json::from_str(&through("bond0", &["--json"]).stdout).unwrap();
     assert_eq!(json["interfaces"], json!(["nic0", "nic1"]));
+}
+
+/// A connection over a bond is one, and has a row for each port that it may arrive on.
+#[test]
+fn connections_over_a_bond_are_counted_once() {
+    let mut answer = reported();
+    answer["contexts"]["0"]["table"] = json!([0]);
+    let machine = machine(&answer);
+    stack(&machine, "bond0", "bond", &["nic0", "nic1"]);
+    let text = connections(&machine, "bond0", 40_001..=40_003, "table");
+    let expected =
+        "3 of 3 flows arrive on CPU 4, queue 0 of nic0.\n3 arrivals unknown: see below.\n";
+    assert!(text.starts_with(expected), "{text}");
+    for port in ["nic0       0      4", "nic1       -      -    ethtool"] {
+        let row = format!("tcp       10.0.0.1:40001  10.0.0.2:5201  {port}");
+        assert!(text.contains(&row), "{text}");
+    }
 }
 
 /// The card sees what is around the packets of a tunnel.
