@@ -247,7 +247,7 @@ impl<'a> Spread<'a> {
         self.queues = queues;
         self.arrange();
         let mut queues = take(&mut self.queues);
-        for alike in queues.chunk_by_mut(|a, b| a.is_alike(b)) {
+        for alike in queues.chunk_by_mut(Queue::is_alike) {
             self.number(alike);
             for own in alike.chunk_by_mut(|a, b| a.work == b.work) {
                 self.number(own);
@@ -281,7 +281,7 @@ impl<'a> Spread<'a> {
     fn part_firsts(&self, queues: &mut [Queue]) {
         let (mut firsts, mut own, mut alike) = (Vec::new(), Vec::new(), Vec::new());
         let mut at = 0;
-        for group in queues.chunk_by(|a, b| a.is_alike(b)) {
+        for group in queues.chunk_by(Queue::is_alike) {
             for one in group.chunk_by(|a, b| a.work == b.work) {
                 if one[0].is_first {
                     firsts.push(at);
