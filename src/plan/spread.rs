@@ -325,11 +325,13 @@ impl<'a> Spread<'a> {
         }
         for (core, claimants) in on.iter().enumerate() {
             for first in claimants.iter().map(|&claimant| firsts[claimant]) {
+                if queues[first].core == Some(core) {
+                    continue;
+                }
                 let is_there = |other: &Queue| {
                     other.core == Some(core) && !other.is_first && other.is_alike(&queues[first])
                 };
-                let there = queues.iter().position(is_there);
-                if let Some(there) = there.filter(|_| queues[first].core != Some(core)) {
+                if let Some(there) = queues.iter().position(is_there) {
                     queues[there].core = queues[first].core.replace(core);
                 }
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use foldhash::HashMap;
 use itertools::Itertools as _;
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::{Role, TxQueue};
 use crate::plan::data::PlannedTxQueue;
 use crate::plan::place::{CpuLocation, Locations};
@@ -119,16 +119,15 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
             }
         }
     }
+    let node = |cpu: u32| locations.of(cpu)?.node;
+    let nodes: NodeSet = completions.iter().filter_map(|&cpu| node(cpu)).collect();
     for (from, cpus) in far {
-        let distance = |&cpu: &u32| {
-            let to = locations.of(cpu)?.node?;
-            Some(locations.topology.distance(from?, to))
-        };
-        let distances = completions.iter().map(distance).collect_vec();
-        let least = distances.iter().flatten().min();
-        let nearest = shares.iter_mut().zip(&distances);
-        let nearest = nearest.filter(|(_, distance)| distance.as_ref() == least);
-        deal(&cpus, nearest.map(|(share, _)| share).collect());
+        let distance = |&to: &u32| Some(locations.topology.distance(from?, to));
+        let nearest = nodes.iter().min_set_by_key(distance);
+        let is_near = |cpu: u32| node(cpu).is_none_or(|node| nearest.contains(&node));
+        let queues = shares.iter_mut().zip(completions);
+        let queues = queues.filter(|(_, cpu)| is_near(**cpu));
+        deal(&cpus, queues.map(|(share, _)| share).collect());
     }
     shares
 }
