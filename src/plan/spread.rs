@@ -52,6 +52,19 @@ impl Queue {
     }
 }
 
+/// Moves a first queue to a core, in exchange for a queue there that is none.
+fn move_first(queues: &mut [Queue], first: usize, core: usize) {
+    if queues[first].core == Some(core) {
+        return;
+    }
+    let is_there = |other: &Queue| {
+        other.core == Some(core) && !other.is_first && other.is_alike(&queues[first])
+    };
+    if let Some(there) = queues.iter().position(is_there) {
+        queues[there].core = queues[first].core.replace(core);
+    }
+}
+
 fn cores(queues: &[Queue]) -> Vec<usize> {
     queues.iter().filter_map(|queue| queue.core).collect()
 }
@@ -324,16 +337,8 @@ impl<'a> Spread<'a> {
             }
         }
         for (core, claimants) in on.iter().enumerate() {
-            for first in claimants.iter().map(|&claimant| firsts[claimant]) {
-                if queues[first].core == Some(core) {
-                    continue;
-                }
-                let is_there = |other: &Queue| {
-                    other.core == Some(core) && !other.is_first && other.is_alike(&queues[first])
-                };
-                if let Some(there) = queues.iter().position(is_there) {
-                    queues[there].core = queues[first].core.replace(core);
-                }
+            for &claimant in claimants {
+                move_first(queues, firsts[claimant], core);
             }
         }
     }
