@@ -86,14 +86,13 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     safe: impl FnOnce() -> Result<(), E>,
 ) -> Result<Applied, E> {
     let lock = Lock::take(root, "apply", options.wait).map_err(ApplyError::from)?;
-    if Trial::load(root)
-        .map_err(ApplyError::from)?
-        .is_some_and(|trial| trial.is_due())
-    {
+    let earlier = Trial::load(root).map_err(ApplyError::from)?;
+    let earlier = earlier.filter(Trial::is_due);
+    if earlier.is_some() {
         // An apply that is refused does not end an earlier trial either.
         plan(root)?;
     }
-    let mut session = Session::begin(root, options, lock)?;
+    let mut session = Session::begin(root, options, lock, earlier)?;
     let (mut machine, mut planned) = plan(root)?;
     irqbalance::may_write(&planned).map_err(ApplyError::from)?;
     session.before.add(&machine, &planned);
@@ -186,9 +185,15 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    fn begin(root: &'a Root, options: Options, lock: Lock) -> Result<Self, ApplyError> {
+    /// `due`: an earlier trial, which is restored.
+    fn begin(
+        root: &'a Root,
+        options: Options,
+        lock: Lock,
+        due: Option<Trial>,
+    ) -> Result<Self, ApplyError> {
         let mut earlier = None;
-        if let Some(trial) = Trial::load(root)?.filter(Trial::is_due) {
+        if let Some(trial) = due {
             let (over, seconds) = (trial.over, trial.seconds);
             // If it has ended, the process that watched it has died, perhaps before the first write.
             if !over && !TrialGuard::open(root)?.has_ended() {
