@@ -115,6 +115,19 @@ fn a_small_limit_of_the_stack_ends_nothing() {
     }
 }
 
+/// A host of virtual functions has more interfaces with a device than systemd lets a process have open files.
+#[test]
+fn the_limit_of_open_files_is_raised_as_far_as_the_caller_allows() {
+    let machine = Copy::of("x460");
+    let before = machine.texts();
+    for command in ["apply", "check", "restore"] {
+        let line = format!("ulimit -Sn 12; exec \"$1\" {command} --root \"$2\"");
+        let run = Run::of(&mut script(&machine, &line));
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{command}");
+    }
+    assert_eq!(machine.texts(), before);
+}
+
 /// A program that shares the pipe, such as one on Node.js, has made it so.
 #[test]
 fn a_full_pipe_that_does_not_block_is_waited_for() {

@@ -465,23 +465,6 @@ fn more_interfaces_than_a_process_may_have_open_files() {
     assert_eq!(by_device(&machine), before);
 }
 
-/// A host of virtual functions has more interfaces with a device than systemd lets a process have open files.
-#[test]
-fn the_limit_of_open_files_is_raised_as_far_as_the_caller_allows() {
-    let machine = Copy::of("x460");
-    let before = by_device(&machine);
-    for command in ["apply", "check", "restore"] {
-        let few = format!("ulimit -Sn 12; exec \"$0\" {command} --root \"$1\"");
-        let output = Command::new("sh")
-            .args(["-c", &few, env!("CARGO_BIN_EXE_nicpin")])
-            .arg(machine.path("/"))
-            .output();
-        let output = output.unwrap();
-        assert_eq!(output.status.code(), Some(0), "{command}: {output:?}");
-    }
-    assert_eq!(by_device(&machine), before);
-}
-
 /// `restore --dry-run` names what restore then writes, and writes nothing itself.
 #[test]
 fn a_dry_run_of_restore_names_what_restore_writes() {
