@@ -27,9 +27,9 @@ const TRIES: usize = 3;
 
 /// A captured machine.
 pub struct Capture {
-    root: Root,
+    pub root: Root,
     /// What was read of it; nothing if nicpin cannot read it.
-    machine: Machine,
+    pub machine: Machine,
     /// What the capture holds.
     pub tree: Tree,
     /// Files and directories that this user may not read; they are missing in the capture.

@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::{Args, value_parser};
-use nix::errno::Errno;
 use thiserror::Error;
 
 use crate::commands::args::{General, LockArgs, ReportArgs, TargetArgs};
 use crate::commands::confirm::{self, Watcher, waits};
-use crate::commands::inputs::{Purpose, complete, from_top, open_to_write, read_and_plan};
+use crate::commands::inputs::{
+    Purpose, complete, from_top, open_to_write, read_and_plan, require_vectors,
+};
 use crate::commands::output;
 use crate::commands::plan::exit;
 use crate::screen::{self, plan::Detail};
@@ -28,7 +29,7 @@ use nicpin::read::{self, Wants};
 use nicpin::report::applied::{Applied, VectorProof, Watched};
 use nicpin::report::difference::{self, Unplannable};
 use nicpin::report::exit::Exit;
-use nicpin::root::{FileError, Root};
+use nicpin::root::Root;
 
 #[derive(Args)]
 pub struct ApplyArgs {
@@ -200,9 +201,8 @@ fn apply(
 fn with_readable_vectors(root: &Root, (machine, plan): (Machine, Plan)) -> Result<(Machine, Plan)> {
     let is_unreadable = |note: &Note| matches!(note, Note::VectorsUnreadable { .. });
     let mut notes = plan.interfaces.iter().flat_map(|of| &of.notes);
-    if let Some(path) = machine.missing().filter(|_| notes.any(is_unreadable)) {
-        let (path, answer) = (root.outside(path), Errno::ENOENT.into());
-        bail!(FileError::Io { path, answer });
+    if notes.any(is_unreadable) {
+        require_vectors(root, &machine)?;
     }
     Ok((machine, plan))
 }

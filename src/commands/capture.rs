@@ -9,6 +9,7 @@ use clap::Args;
 
 use crate::capture::Capture;
 use crate::commands::args::General;
+use crate::commands::inputs::require_vectors;
 use crate::commands::output::{named, print, say, write_file};
 use nicpin::machine::wording::count;
 use nicpin::report::exit::Exit;
@@ -61,10 +62,11 @@ pub fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result<Exit> 
             .chain(capture.redacted)
             .for_each(|line| say(&line));
     }
-    match capture.unreadable {
-        Some(error) => bail!("{error}; the capture holds only what was read before this error"),
-        None => Ok(Exit::Planned),
+    if let Some(error) = capture.unreadable {
+        bail!("{error}; the capture holds only what was read before this error");
     }
+    require_vectors(&capture.root, &capture.machine)?;
+    Ok(Exit::Planned)
 }
 
 /// One line for each kind of file that the user may not read: a device has one `affinity_hint` per IRQ.

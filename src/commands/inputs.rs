@@ -186,6 +186,15 @@ pub fn require_interfaces(root: &Root, select: &SelectArgs, machine: &Machine) -
     Ok(())
 }
 
+/// Refuses a machine whose vectors cannot be read because a directory is missing.
+pub fn require_vectors(root: &Root, machine: &Machine) -> Result<()> {
+    if let Some(path) = machine.missing() {
+        let (path, answer) = (root.outside(path), Errno::ENOENT.into());
+        bail!(FileError::Io { path, answer });
+    }
+    Ok(())
+}
+
 /// Reads the machine and plans the selected interfaces. One of which nothing can be seen is refused; with `--if-present`
 /// it may have no interface.
 pub fn read_and_plan(

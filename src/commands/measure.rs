@@ -9,7 +9,7 @@ use clap::{Args, value_parser};
 
 use crate::commands::args::{General, ReportArgs, SelectArgs, seconds};
 use crate::commands::child::{self, CommandError};
-use crate::commands::inputs::{read_host, require_interfaces};
+use crate::commands::inputs::{read_host, require_interfaces, require_vectors};
 use crate::commands::output::{print, screen};
 use crate::commands::sampling::{STEP, Sampler};
 use crate::screen;
@@ -73,6 +73,7 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
     if subjects.is_empty() {
         require_interfaces(&root, &args.select, &machine)?;
     }
+    let counts_all = require_vectors(&root, &machine);
     let sampler = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
     let interrupts = Interrupts::catch()?;
     let session = Session {
@@ -88,7 +89,7 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
     } else {
         session.during_command(sampler, &interrupts, out)?;
     }
-    Ok(Exit::Planned)
+    counts_all.map(|()| Exit::Planned)
 }
 
 /// The machine, the interfaces to measure, and notes on selectors that match nothing.

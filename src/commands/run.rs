@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::commands::args::{General, memory_binding};
 use crate::commands::child::CommandError;
-use crate::commands::inputs::{plan_beside_all, read_host, usage};
+use crate::commands::inputs::{plan_beside_all, read_host, require_vectors, usage};
 use crate::commands::output::{say, screen};
 use crate::screen;
 use crate::start::as_of_caller;
@@ -89,6 +89,7 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
     if args.dry_run {
         let page = screen::nodes::binding(&args.interface, &binding, left.as_ref());
         *out += &page.show(screen());
+        require_vectors(&root, &machine)?;
         return Ok(Exit::Planned);
     }
     let command = args.command.split_first();

@@ -89,7 +89,7 @@ impl Binding {
             NodeChoice::Far => far(machine, selector, &interfaces),
         }?;
         let (cpus, why) = match &request.cpus {
-            None => workers(topology, plan, &near_cpus),
+            None => workers(machine, plan, &near_cpus),
             Some(cpus) if cpus.is_subset(&topology.online) => {
                 (cpus.clone(), "as requested".to_owned())
             }
@@ -218,9 +218,9 @@ fn nodes_with(topology: &Topology, cpus: &CpuSet) -> NodeSet {
 /// The CPUs for a program, from local ones: cores on which nothing of the network lands if they are at least half of
 /// them, else CPUs without interrupts if these are, else all.
 /// Isolated and `nohz_full` CPUs, and exclusive ones that the policy leaves out, only when there are no others.
-fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) {
+fn workers(machine: &Machine, plan: &Plan, near: &CpuSet) -> (CpuSet, String) {
     let exclusive = CpuSet::union_of(plan.interfaces.iter().map(|one| &one.exclusive));
-    let without = near.difference(&topology.isolated_or_nohz());
+    let without = near.difference(&machine.topology.isolated_or_nohz());
     let usable = [&without, near]
         .map(|cpus| cpus.difference(&exclusive))
         .into_iter()
@@ -230,7 +230,9 @@ fn workers(topology: &Topology, plan: &Plan, near: &CpuSet) -> (CpuSet, String) 
     let free = plan.without_interrupts(&usable);
     let quiet = usable.difference(&plan.network_cpus);
     let (taken, all) = (usable.difference(&free), usable.len());
-    let (cpus, mut why) = if quiet.len() * 2 >= all && quiet != free {
+    let (cpus, mut why) = if machine.missing().is_some() {
+        (usable, "where interrupts go is not known".to_owned())
+    } else if quiet.len() * 2 >= all && quiet != free {
         (
             quiet,
             "on their cores nothing of the network is processed".to_owned(),

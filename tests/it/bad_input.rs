@@ -245,6 +245,22 @@ fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
         ];
         machine.fails(&["apply"], 1, &has);
         machine.fails(&["apply", "eth2"], 1, &has);
+        let capture = machine.path("/capture.tar.gz");
+        let capture = ["capture", "-o", capture.to_str().unwrap()];
+        let measure = ["measure", "--seconds", "0.01"];
+        for (args, also) in [
+            (&capture[..], "2 interfaces"),
+            (&measure, "INTERFACE"),
+            (
+                &["run", "--dry-run", "eth2"],
+                "6-11 (where interrupts go is not known)",
+            ),
+        ] {
+            let run = machine.nicpin(args);
+            assert_eq!(run.code, 1, "{args:?}: {}", run.stdout);
+            assert!(run.stdout.contains(also), "{args:?}: {}", run.stdout);
+            assert!(run.stderr.contains(has[0]), "{args:?}: {}", run.stderr);
+        }
     }
 }
 
