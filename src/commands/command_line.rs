@@ -124,6 +124,22 @@ const NO_EFFECT: [(&str, &str); 16] = [
     ("stdout", "force"),
 ];
 
+/// Leaves options out of the help of a command that refuses them.
+pub fn hide_refused(command: Command) -> Command {
+    let name = command.get_name().to_owned();
+    let of_command = |words: &str| words.split(' ').contains(&*name);
+    command.mut_args(|option| {
+        let is_refused = NO_EFFECT.iter().any(|(words, options)| {
+            of_command(words) && options.split(' ').contains(option.get_id().as_str())
+        });
+        if is_refused {
+            option.hide(true)
+        } else {
+            option
+        }
+    })
+}
+
 /// An error if an option is given that has no effect beside the others.
 pub fn refuse(command: &mut Command, matches: &ArgMatches) -> Result<(), Error> {
     let Some((name, matches)) = matches.subcommand() else {

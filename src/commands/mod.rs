@@ -45,7 +45,7 @@ use self::Command::{
 };
 use crate::commands::args::General;
 use crate::commands::child::CommandError;
-use crate::commands::command_line::{complete, given, nearest_command, refuse};
+use crate::commands::command_line::{complete, given, hide_refused, nearest_command, refuse};
 use crate::commands::help::Texts;
 use crate::commands::inputs::{UsageError, usage};
 use crate::screen;
@@ -134,7 +134,10 @@ pub fn defined() -> clap::Command {
         let help = Texts::of(command.get_name());
         command.after_help(help.after_options())
     };
-    with_help(Cli::command()).mut_subcommands(with_help)
+    let mut command = with_help(Cli::command()).mut_subcommands(with_help);
+    // Gives each command the general options, too.
+    command.build();
+    command.mut_subcommands(hide_refused)
 }
 
 impl Cli {

@@ -309,6 +309,12 @@ fn options_beside_others_that_make_them_idle_are_refused() {
             run.code == 64 && run.stderr.starts_with(&begin),
             "{line}: {run:?}"
         );
+        // Nor does the help of a command have what it refuses in any case.
+        let (command, _) = line.split_once(' ').unwrap();
+        if run.stderr.starts_with(&format!("{begin}nicpin {command}\n")) {
+            let help = nicpin(&[command, "--help"]).stdout;
+            assert!(!help.contains(option), "{line}: {help}");
+        }
     }
     let capture = temporary();
     let file = capture
