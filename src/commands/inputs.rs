@@ -15,8 +15,8 @@ use crate::watch::state;
 use nicpin::apply::Record;
 use nicpin::machine::setting::NET;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
-use nicpin::plan::{Found, Note, Plan};
-use nicpin::policy::{EXCLUDE, NEAR, Policy, SCOPE};
+use nicpin::plan::{Found, Note, Plan, UsedFor};
+use nicpin::policy::{EXCLUDE, NEAR, Policy, RPS, SCOPE};
 use nicpin::read::{self, Queues, Wants};
 use nicpin::report::difference::Unplannable;
 use nicpin::report::run::Watcher;
@@ -266,6 +266,10 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
     ensure!(
         !is_given || unmet.len() < plan.interfaces.len(),
         UsageError(format!("--{option}: {}", first.note))
+        Note::CpusUnusable {
+            used_for: UsedFor::Rps,
+            ..
+        } => ("rps", options.get(&RPS).is_some()),
     );
     Ok(())
 }

@@ -6,12 +6,12 @@ use itertools::Itertools as _;
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::topology::{Home, NodeSource};
-use crate::machine::{Interface, Machine, Program, Topology};
+use crate::machine::{Interface, Machine, Program, RxQueue, Topology};
 use crate::plan::data::{LeftOut, PlannedNear};
 use crate::plan::note::{Found, Note, UsedFor};
 use crate::policy::{
     AVOID_CPU0, AVOID_EXCLUSIVE, Choice, EXCLUDE, GROUP, Group, IRQ_CORES, NEAR, Near, ONE_PER_L3,
-    PACK_L3, SCOPE, SIBLINGS, Scope, WIDEN,
+    PACK_L3, RPS, Rps, SCOPE, SIBLINGS, Scope, WIDEN,
 };
 
 /// An interface's node and candidate CPUs.
@@ -171,6 +171,46 @@ pub(crate) fn not_all(wanted: &CpuSet, usable: &CpuSet, used_for: UsedFor) -> Op
         missing,
         used_for,
     })
+}
+
+/// A note if RPS of an interface can use none of the CPUs that the policy names for it.
+pub(crate) fn unmet_rps(machine: &Machine, interface: &Interface, choice: &Choice) -> Option<Note> {
+    let Rps::Cpus(wanted) = choice.get(&RPS) else {
+        return None;
+    };
+    let cpus = for_rps(machine, choice, &wanted);
+    let is_empty = |queue| {
+        as_the_kernel_keeps(&machine.topology, queue, &cpus).is_empty() && !wanted.is_empty()
+    };
+    let has_queues = interface.queue_vectors().next().is_some();
+    (has_queues && interface.rx_queues.iter().any(is_empty)).then(|| Note::CpusUnusable {
+        missing: wanted.clone(),
+        wanted: wanted.clone(),
+        used_for: UsedFor::Rps,
+    })
+}
+
+/// The CPUs named for RPS that are online and not excluded.
+pub(crate) fn for_rps(machine: &Machine, choice: &Choice, wanted: &CpuSet) -> CpuSet {
+    wanted
+        .intersection(&machine.topology.online)
+        .difference(&choice.get(&EXCLUDE))
+}
+
+/// The wanted RPS CPUs of a queue, less those that the kernel removes. Whether it removes the boot CPU shows only in the
+/// file, and before Linux 5.9 it removes none.
+pub(crate) fn as_the_kernel_keeps(topology: &Topology, queue: &RxQueue, wanted: &CpuSet) -> CpuSet {
+    let filter = &topology.rps_filter;
+    let removed = filter.intersection(&topology.isolated_or_nohz());
+    let now = queue.rps_cpus.as_ref().map(|now| &now.cpus);
+    if now.is_some_and(|now| now.intersects(&removed)) {
+        return wanted.clone();
+    }
+    let kept = wanted.difference(&removed);
+    let as_now = now.filter(|now| {
+        !now.is_empty() && now.is_subset(&kept) && kept.difference(now).is_subset(filter)
+    });
+    as_now.unwrap_or(&kept).clone()
 }
 
 /// The candidates in the policy's scope, by increasing distance.

@@ -26,7 +26,7 @@ pub use data::{
     PlannedInterface, PlannedNear, PlannedRss, PlannedRxQueue, PlannedThread, PlannedTxQueue,
     PlannedVector, SCHEMA,
 };
-pub use note::{Found, Note};
+pub use note::{Found, Note, UsedFor};
 pub use objective::{MEASURES, Measure, RdmaScore, Score};
 pub(crate) use score::{Standing, standings};
 pub use write::{Planned, Target, Write};

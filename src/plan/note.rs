@@ -84,7 +84,7 @@ pub enum Note {
     #[error("{}", cpus_unusable(.wanted, .missing, *.used_for == UsedFor::Rps))]
     CpusUnusable {
         wanted: CpuSet,
-        /// Those that are offline or excluded.
+        /// Those that are absent, offline or excluded; or all.
         missing: CpuSet,
         used_for: UsedFor,
     },
@@ -201,6 +201,11 @@ pub enum Note {
     /// CPUs that the policy names for RPS, and that the kernel removes from `rps_cpus`.
     #[error("the kernel removes isolated and nohz_full CPUs from rps_cpus: {}; the others are planned", .cpus.short())]
     RpsFiltered { cpus: CpuSet },
+    /// RFS is requested, and there is no `rps_sock_flow_entries`.
+    #[error(
+        "/proc/sys/net/core/rps_sock_flow_entries does not exist, as in a network namespace: RFS needs the flow table that it sets in the first one"
+    )]
+    NoFlowTable,
     /// RPS is off because the machine is small.
     #[error("{} on {}: RPS stays off on so small a machine unless requested", count(*.queues, "receive queue"), count(*.cpus, "CPU"))]
     TinyMachine {
@@ -469,10 +474,8 @@ impl Note {
             Self::NoCpuLeft { .. } | Self::NoRemoteNode | Self::ScopeUnusable { .. } => true,
             Self::Near { found, .. } => *found == Found::NoProcess,
             Self::CpusUnusable {
-                wanted,
-                missing,
-                used_for,
-            } => *used_for == UsedFor::Interrupts && wanted == missing,
+                wanted, missing, ..
+            } => wanted == missing,
             _ => false,
         }
     }

@@ -3,18 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use itertools::Itertools as _;
+use itertools::{Itertools as _, chain};
 
 use crate::cpuset::CpuSet;
 use crate::machine::wording::count;
-use crate::machine::{Role, RxQueue, Topology};
-use crate::plan::candidates::{not_all, unreserved};
+use crate::machine::{Role, RxQueue};
+use crate::plan::candidates::{as_the_kernel_keeps, for_rps, not_all, unreserved};
 use crate::plan::data::PlannedRxQueue;
 use crate::plan::device;
 use crate::plan::note::{Note, UsedFor};
 use crate::plan::place::Locations;
 use crate::plan::work::Work;
-use crate::policy::{self, AVOID_CPU0, EXCLUDE, RFS, RPS, Rfs};
+use crate::policy::{self, AVOID_CPU0, RFS, RPS, Rfs};
 
 /// On machines with at most this many CPUs RPS stays off: to hand a packet to another CPU costs both CPUs more than is
 /// gained.
@@ -76,16 +76,9 @@ impl Rps {
             _ if !work.has_placed_queues() => (None, "unchanged: no queue IRQ is placed", None),
             policy::Rps::Off => (everywhere(CpuSet::new()), "off by the policy", None),
             policy::Rps::Cpus(wanted) => {
-                let cpus = wanted
-                    .intersection(&work.machine.topology.online)
-                    .difference(&work.choice.get(&EXCLUDE));
-                let why = if cpus.is_empty() {
-                    "off: no CPU that the policy names can be used"
-                } else {
-                    "given by the policy"
-                };
+                let cpus = for_rps(work.machine, &work.choice, &wanted);
                 let note = not_all(&wanted, &cpus, UsedFor::Rps);
-                (everywhere(cpus), why, note)
+                (everywhere(cpus), "given by the policy", note)
             }
             policy::Rps::Auto => return automatic(work, loaded, has_rdma),
         };
@@ -154,7 +147,10 @@ impl Rps {
         let plans = queues.map(plan).collect();
         let cpus = self.removed.clone();
         let removed = (!cpus.is_empty()).then_some(Note::RpsFiltered { cpus });
-        (plans, self.note.iter().cloned().chain(removed).collect())
+        let has_no_table = entries > Some(0) && work.machine.flow_entries.is_none();
+        let no_table = has_no_table.then_some(Note::NoFlowTable);
+        let notes = chain(self.note.clone(), removed).chain(no_table);
+        (plans, notes.collect())
     }
 }
 
@@ -251,18 +247,6 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, has_rdma: bool) -> Rps {
         why: why.to_owned(),
         ..Rps::default()
     }
-}
-
-/// The wanted RPS CPUs of a queue, less those that the kernel removes. Whether it removes the boot CPU shows only in the
-/// file.
-fn as_the_kernel_keeps(topology: &Topology, queue: &RxQueue, wanted: &CpuSet) -> CpuSet {
-    let filter = &topology.rps_filter;
-    let kept = wanted.difference(&filter.intersection(&topology.isolated_or_nohz()));
-    let now = queue.rps_cpus.as_ref().map(|now| &now.cpus);
-    let as_now = now.filter(|now| {
-        !now.is_empty() && now.is_subset(&kept) && kept.difference(now).is_subset(filter)
-    });
-    as_now.unwrap_or(&kept).clone()
 }
 
 /// Whether the device has one queue by nature: its driver supports no other number (the kernel then refuses to read

@@ -10,7 +10,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::netdev::Direction;
 use crate::machine::{Interface, Machine, Role, Selection, Vector};
 use crate::plan::candidates::{
-    Candidates, candidates, core_count, isolated_or_exclusive, unreserved,
+    Candidates, candidates, core_count, isolated_or_exclusive, unmet_rps, unreserved,
 };
 use crate::plan::data::{DecidedBy, Placement};
 use crate::plan::note::Note;
@@ -79,6 +79,7 @@ impl<'a> Work<'a> {
             by_node.insert(None, own.cpus);
             own.cpus = CpuSet::union_of(by_node.values());
         }
+        own.notes.extend(unmet_rps(machine, interface, &choice));
         let skip = choice.get(&SKIP);
         own.notes.retain(|note| !skip || !note.is_unmet());
         Work {

@@ -91,12 +91,14 @@ fn cpus_that_the_machine_cannot_have() {
         notes.contains("the policy names CPUs that are absent, offline or excluded: 64 of 5,64"),
         "{notes}"
     );
-    let rps = nic1(&planned("[defaults]\nrps = '8'\n"), "notes").to_string();
+    let rps = nic1(&planned("[defaults]\nrps = '7-8'\n"), "notes").to_string();
     assert!(
-        rps.contains("the policy names CPUs for RPS that are absent, offline or excluded: 8 of 8"),
+        rps.contains(
+            "the policy names CPUs for RPS that are absent, offline or excluded: 8 of 7-8"
+        ),
         "{rps}"
     );
-    for none in ["scope = '64'", "group = { mask = '100' }"] {
+    for none in ["scope = '64'", "rps = '8'", "group = { mask = '100' }"] {
         machine.write("/policy.toml", &rule(none));
         let run = machine.nicpin(&["apply", "--config", &at]);
         assert_eq!(run.code, 1, "{}", run.stdout);

@@ -187,12 +187,31 @@ fn rule_6_rps_as_requested() {
     assert_eq!(with("0-1,99"), ["0-1", "0-1"]);
     // CPUs that the kernel takes no packets for are as free as without the request.
     (host.topology.isolated, host.topology.rps_filter) = (set("6-7"), set("6-7"));
-    let plan = plan_with(&host, &[("rps", "6-7")], &[]);
-    let eth0 = of(&plan, "eth0");
-    assert_eq!(rps_of(&plan, "eth0"), ["", ""]);
-    let why = "off: the kernel removes all of its CPUs";
-    assert_eq!(&*eth0.rx_queues[0].why, why);
-    assert_eq!(eth0.worker_cpus.to_string(), "6-7");
+    let plan = plan_with(&host, &[("rps", "5-7")], &[]);
+    assert_eq!(rps_of(&plan, "eth0"), ["5", "5"]);
+    assert_eq!(of(&plan, "eth0").worker_cpus.to_string(), "6-7");
+    assert_eq!(codes(of(&plan, "eth0")), ["rps-filtered"]);
+    // A file that holds one is of a kernel that removes none, before Linux 5.9.
+    let now = mask(&host, &set("7"));
+    host.interfaces[0].rx_queues[0].rps_cpus = Some(now);
+    let plan = plan_with(&host, &[("rps", "5-7")], &[]);
+    assert_eq!(rps_of(&plan, "eth0"), ["5-7", "5"]);
+}
+
+#[test]
+fn rule_6_rps_that_no_cpu_can_take_is_unmet() {
+    let mut host = machine(2, 4, 1, 4);
+    add(&mut host, "eth0", Some(1), 2);
+    (host.topology.isolated, host.topology.rps_filter) = (set("6-7"), set("6-7"));
+    for options in [
+        &[("rps", "6-7")][..],
+        &[("rps", "99")],
+        &[("rps", "5"), ("exclude", "5")],
+    ] {
+        let plan = plan_with(&host, options, &[]);
+        assert_eq!(codes(of(&plan, "eth0")), ["cpus-unusable"], "{options:?}");
+        assert_eq!(plan.writes, [], "it stays as it is");
+    }
 }
 
 #[test]
@@ -239,6 +258,12 @@ fn rule_6_rfs_only_on_request_and_over_all_interfaces() {
         let planned = plan_with(&host, &[("rfs", "30000")], selected);
         assert_eq!(flows(&planned), Some(4096), "{selected:?}");
     }
+    // In a network namespace.
+    host.flow_entries = None;
+    let planned = plan_with(&host, &[("rfs", "30000")], &["eth0"]);
+    assert_eq!(codes(of(&planned, "eth0")), ["no-flow-table"]);
+    let planned = plan_with(&host, &[("rfs", "off")], &["eth0"]);
+    assert_eq!(codes(of(&planned, "eth0")), [""; 0]);
 }
 
 #[test]

@@ -15,11 +15,11 @@ use crate::policy::Balancer;
 pub(super) const FLAP: &str = "a change takes the link down for a moment";
 
 pub(super) fn cpus_unusable(wanted: &CpuSet, missing: &CpuSet, for_rps: bool) -> String {
-    let list = wanted.short();
-    if wanted == missing && !for_rps {
-        return format!("none of the policy's CPUs ({list}) can be used");
+    let (list, rps) = (wanted.short(), if for_rps { " for RPS" } else { "" });
+    if wanted == missing {
+        return format!("none of the policy's CPUs{rps} ({list}) can be used");
     }
-    let (rps, missing) = (if for_rps { " for RPS" } else { "" }, missing.short());
+    let missing = missing.short();
     format!("the policy names CPUs{rps} that are absent, offline or excluded: {missing} of {list}")
 }
 
