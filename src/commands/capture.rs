@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
+use std::mem::take;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
@@ -9,7 +10,7 @@ use clap::Args;
 
 use crate::capture::Capture;
 use crate::commands::args::General;
-use crate::commands::inputs::require_vectors;
+use crate::commands::inputs::{require_interfaces, require_vectors};
 use crate::commands::output::{named, print, say, write_file};
 use nicpin::machine::wording::count;
 use nicpin::report::exit::Exit;
@@ -59,11 +60,14 @@ pub fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result<Exit> 
     }
     if !cli.quiet {
         left_out(&capture.refused)
-            .chain(capture.redacted)
+            .chain(take(&mut capture.redacted))
             .for_each(|line| say(&line));
     }
     if let Some(error) = capture.unreadable {
         bail!("{error}; the capture holds only what was read before this error");
+    }
+    if capture.interfaces() == 0 {
+        require_interfaces(&capture.root, false, &capture.machine)?;
     }
     require_vectors(&capture.root, &capture.machine)?;
     Ok(Exit::Planned)

@@ -10,8 +10,8 @@ use crate::commands::args::{FormatArgs, General, TargetArgs};
 use crate::commands::inputs::read_and_compare;
 use crate::commands::output;
 use crate::commands::sampling::seconds_since_1970;
-use crate::screen;
 use crate::screen::monitoring::{self, last_success};
+use crate::screen::{self, Given};
 use nicpin::apply;
 use nicpin::report::check::{Check, CheckState, PluginStatus, Range, Thresholds};
 use nicpin::report::exit::Exit;
@@ -61,14 +61,14 @@ enum CheckFormat {
 }
 
 pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
-    let checked = checked(cli, &args.target).map(|(mut check, watcher)| {
+    let checked = checked(cli, &args.target).map(|(mut check, watcher, given)| {
         if args.strict {
             check = check.strict();
         }
         if args.exact {
             check = check.exact();
         }
-        (check, watcher)
+        (check, watcher, given)
     });
     let format = args.format.format;
     if let Nagios = format {
@@ -79,7 +79,7 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
         let checked = checked.map_err(|error| format!("{error:#}"));
         let check = checked
             .as_ref()
-            .map(|(check, _)| check)
+            .map(|(check, ..)| check)
             .map_err(|error| &**error);
         let line = monitoring::line(check, thresholds);
         if let Err(error) = output::print(if cli.quiet { b"" } else { line.as_bytes() }) {
@@ -91,31 +91,36 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
             .map_or(PluginStatus::Unknown, |check| thresholds.judge(check))
             .into());
     }
-    let (check, watcher) = checked?;
+    let (check, watcher, given) = checked?;
     let watcher = watcher.as_ref();
-    *out += &match (format, output::named(args.output.as_ref())) {
+    let document = match (format, output::named(args.output.as_ref())) {
         (Json, _) => screen::json(&check)?,
         (Prometheus, None) => metrics(&check, watcher, None),
         (Prometheus, Some(file)) => {
             publish(&check, watcher, file)?;
             String::new()
         }
-        _ => screen::check::check(&check, cli.verbose, &cli.given).show(output::screen()),
+        _ => {
+            let page = screen::check::check(&check, cli.verbose, &given);
+            *out += &page.show(output::screen());
+            return Ok(check.exit());
+        }
     };
+    *out += &screen::printable(&document);
     Ok(check.exit())
 }
 
-/// The verdict, and the watcher that runs.
-fn checked(cli: &General, target: &TargetArgs) -> Result<(Check, Option<Watcher>)> {
+/// The verdict, the watcher that runs, and what is given beside it.
+fn checked(cli: &General, target: &TargetArgs) -> Result<(Check, Option<Watcher>, Given)> {
     let root = Root::open(&cli.root)?;
-    let (machine, plan, watcher) = read_and_compare(cli, &root, target)?;
+    let (machine, plan, watcher, given) = read_and_compare(cli, &root, target)?;
     let check = apply::check(&root, &machine, &plan, target.is_given());
-    Ok((check, watcher))
+    Ok((check, watcher, given))
 }
 
 /// Checks, and replaces a file with the metrics.
 pub fn write_metrics(cli: &General, target: &TargetArgs, file: &Path) -> Result<Exit> {
-    let (check, watcher) = checked(cli, target)?;
+    let (check, watcher, _) = checked(cli, target)?;
     publish(&check, watcher.as_ref(), file)?;
     Ok(check.exit())
 }

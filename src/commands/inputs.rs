@@ -8,9 +8,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use nix::errno::Errno;
 use thiserror::Error;
 
-use crate::commands::args::{General, PolicyArgs, SelectArgs, TargetArgs};
+use crate::commands::args::{General, PolicyArgs, TargetArgs};
 use crate::commands::output::say;
-use crate::screen::{some, with};
+use crate::screen::{Given, some, with};
 use crate::watch::state;
 use nicpin::apply::Record;
 use nicpin::machine::setting::NET;
@@ -161,7 +161,7 @@ fn programs(
 }
 
 /// Refuses a machine of which no interface can be seen, unless with `--if-present`. `machine`: as far as it was read.
-pub fn require_interfaces(root: &Root, select: &SelectArgs, machine: &Machine) -> Result<()> {
+pub fn require_interfaces(root: &Root, if_present: bool, machine: &Machine) -> Result<()> {
     let mut missing = Vec::new();
     for path in [NET, "/proc/irq"] {
         if !root.exists(path) {
@@ -180,7 +180,7 @@ pub fn require_interfaces(root: &Root, select: &SelectArgs, machine: &Machine) -
     }
     let missing = missing.join("; ");
     ensure!(
-        select.if_present || missing.is_empty(),
+        if_present || missing.is_empty(),
         "nothing can be planned: {missing}"
     );
     Ok(())
@@ -221,26 +221,31 @@ pub fn read_and_plan(
     require_met(&policy, &plan)?;
     // An interface in the plan whose vectors cannot be read is reported by its name.
     if plan.interfaces.is_empty() {
-        require_interfaces(root, select, &machine)?;
+        require_interfaces(root, select.if_present, &machine)?;
     }
     Ok((machine, plan))
 }
 
 /// The same for a report on whether the machine is as planned, beside the watcher that runs: CPUs of exclusive cpuset
-/// partitions that it leaves out are left out here, too. That its state cannot be read is said; the rest of the report does
-/// not need it.
+/// partitions that it leaves out are left out here, too, and by the commands that are named. That its state cannot be read
+/// is said; the rest of the report does not need it.
 pub fn read_and_compare(
     cli: &General,
     root: &Root,
     target: &TargetArgs,
-) -> Result<(Machine, Plan, Option<Watcher>)> {
+) -> Result<(Machine, Plan, Option<Watcher>, Given)> {
     let watcher = state::running(root).unwrap_or_else(|error| {
         say(&format!("{error:#}"));
         None
     });
-    let target = target.as_watched(watcher.as_ref().is_some_and(|of| of.avoids_exclusive));
-    let (machine, plan) = read_and_plan(Purpose::Compare, cli, root, &target, Wants::default())?;
-    Ok((machine, plan, watcher))
+    let watched = target.as_watched(watcher.as_ref().is_some_and(|of| of.avoids_exclusive));
+    let (machine, plan) = read_and_plan(Purpose::Compare, cli, root, &watched, Wants::default())?;
+    let mut given = cli.given.clone();
+    let leaves_out = plan.interfaces.iter().any(|of| !of.exclusive.is_empty());
+    if leaves_out && watched.policy.0 != target.policy.0 {
+        given.options.push("--avoid-exclusive".to_owned());
+    }
+    Ok((machine, plan, watcher, given))
 }
 
 /// Refuses an option that this machine cannot meet for any interface. Where it can for others, or where the policy file
@@ -261,15 +266,15 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
     let (option, is_given) = match first.note {
         Note::NoCpuLeft { .. } => ("exclude", options.get(&EXCLUDE).is_some()),
         Note::Near { .. } => ("near", options.get(&NEAR).is_some()),
+        Note::CpusUnusable {
+            used_for: UsedFor::Rps,
+            ..
+        } => ("rps", options.get(&RPS).is_some()),
         _ => ("scope", options.get(&SCOPE).is_some()),
     };
     ensure!(
         !is_given || unmet.len() < plan.interfaces.len(),
         UsageError(format!("--{option}: {}", first.note))
-        Note::CpusUnusable {
-            used_for: UsedFor::Rps,
-            ..
-        } => ("rps", options.get(&RPS).is_some()),
     );
     Ok(())
 }

@@ -71,7 +71,7 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
     );
     let (machine, subjects, notes) = measured(cli, args, &root, args.select.if_present)?;
     if subjects.is_empty() {
-        require_interfaces(&root, &args.select, &machine)?;
+        require_interfaces(&root, args.select.if_present, &machine)?;
     }
     let counts_all = require_vectors(&root, &machine);
     let sampler = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;

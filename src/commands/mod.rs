@@ -170,8 +170,8 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
     .write_global();
     let result = dispatch(cli, out);
     match screen::printable(out) {
-        // It has colours, and makes its text printable before.
-        Cow::Owned(printable) if !matches!(cli.command, Status(_)) => *out = printable,
+        // These have colours, and make their texts printable before.
+        Cow::Owned(printable) if !matches!(cli.command, Status(_) | Check(_)) => *out = printable,
         _ => {}
     }
     result
@@ -212,11 +212,15 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
     }
 }
 
-/// Replaces the error about a selector that matches nothing if the selector resembles a command.
+/// Replaces the error about a selector that matches nothing if the selector resembles a command, which a name with a digit
+/// (`wlan0`, `node:9`) does not.
 fn misspelt(error: anyhow::Error) -> anyhow::Error {
     let Some(SelectError::Nothing { selector, .. }) = error.downcast_ref() else {
         return error;
     };
+    if selector.contains(|letter: char| letter.is_ascii_digit()) {
+        return error;
+    }
     match nearest_command(&Cli::command(), selector) {
         Some(command) if command == *selector => usage(format!(
             "`{command}` is a command, which comes before its options and selectors: nicpin {command} ..."

@@ -39,7 +39,7 @@ pub struct StatusArgs {
 pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let target = &args.target;
-    let (machine, plan, watcher) = read_and_compare(cli, &root, target)?;
+    let (machine, plan, watcher, given) = read_and_compare(cli, &root, target)?;
     let vectors = plan.interfaces.iter().flat_map(|of| &of.vectors);
     let threads = plan.interfaces.iter().flat_map(|of| &of.threads);
     let wanted = CounterSelection {
@@ -70,7 +70,7 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let (delta, applied) = (delta.as_ref(), Record::exists(&root));
     let mut status = Status::new(&machine, &plan, &found, &unknown, delta, applied, &banned);
     status.watcher = watcher;
-    let apply = cli.given.added_to("nicpin apply");
+    let apply = given.added_to("nicpin apply");
     for one in status.interfaces.iter_mut().filter(|one| one.fix.is_some()) {
         one.fix = Some(format!("{apply} {}", selector(&one.name)));
     }
@@ -87,7 +87,7 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
         false if cli.verbose || target.is_given() => Interfaces,
         false => Summary,
     };
-    let table = |status: &Status| screen::status::status(status, detail, &cli.given);
+    let table = |status: &Status| screen::status::status(status, detail, &given);
     *out += &output::report(args.report, &status, table)?;
     Ok(if unknown.is_empty() {
         Exit::Planned

@@ -342,6 +342,15 @@ fn colours_are_a_choice() {
         !coloured(&["--color", "never"]) && !coloured(&["--color", "auto"]) && !coloured(&["-v"])
     );
     assert_eq!(machine.nicpin(&["--color", "sometimes", "status"]).code, 64);
+    // They stay codes.
+    let machine = Copy::of("two-socket-mlx4");
+    for command in ["status", "check"] {
+        let text = machine.nicpin(&[command, "--color", "always"]).stdout;
+        assert!(text.contains("\x1b[1m\x1b[31mremote"), "{text}");
+        let plain = text.replace("\x1b[1m", "").replace("\x1b[31m", "");
+        let plain = plain.replace("\x1b[33m", "").replace("\x1b[0m", "");
+        assert_eq!(plain, machine.nicpin(&[command]).stdout);
+    }
 }
 
 /// The README names every command.

@@ -276,13 +276,14 @@ fn a_misspelt_command_is_a_usage_error_and_a_missing_interface_is_not() {
         "{}",
         run.stderr
     );
-    let run = machine.nicpin(&["eth7"]);
-    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
-    assert!(
-        run.stderr.contains("no interface matches `eth7`"),
-        "{}",
-        run.stderr
-    );
+    // Some are a letter or two from a command.
+    for name in ["eth7", "wlan0", "flow0"] {
+        let run = machine.nicpin(&[name]);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+        let has = format!("no interface matches `{name}`");
+        assert!(run.stderr.contains(&has), "{}", run.stderr);
+    }
+    machine.fails(&["node:9"], 1, &["there is node:0, node:1"]);
     for seconds in ["-1", "1d", "nan", "100000"] {
         assert_eq!(
             machine

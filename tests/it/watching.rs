@@ -592,6 +592,15 @@ fn cpus_that_a_cgroup_has_alone_are_left_out_while_it_has_them() {
         (0, 0)
     );
     assert!(words(&machine.nicpin(&["status"])).contains("exclusive CPUs 1"));
+    // What is told to fix it plans as the watcher does.
+    let planned = affinity(&machine, IRQ);
+    machine.write(IRQ, "ff\n");
+    let fix = "Fix: nicpin apply --avoid-exclusive";
+    for command in ["status", "check"] {
+        let told = words(&machine.nicpin(&[command]));
+        assert!(told.contains(fix), "{told}");
+    }
+    machine.write(IRQ, &planned);
     assert!(
         machine
             .nicpin(&["plan"])
