@@ -9,10 +9,11 @@ use clap::Args;
 use crate::commands::args::{General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan, usage};
 use crate::commands::output::{named, write_file};
-use crate::commands::plan::exit;
+use crate::commands::plan::{exit, say_unplanned};
 use crate::commands::sampling::seconds_since_1970;
 use crate::draw::Picture;
 use crate::screen;
+use nicpin::machine::wording::word;
 use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
@@ -50,9 +51,11 @@ pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
         if let Some(kind @ ("png" | "pdf" | "ps" | "eps")) =
             path.extension().and_then(OsStr::to_str)
         {
-            let path = path.display();
+            let draw = cli.given.whole("nicpin draw");
+            let path = path.to_string_lossy();
+            let to = word(&path);
             bail!(usage(format!(
-                "{path}: the picture is an SVG; `nicpin draw | rsvg-convert -f {kind} -o {path}` makes this of it \
+                "{path}: the picture is an SVG; `{draw} | rsvg-convert -f {kind} -o {to}` makes this of it \
                  (Debian: librsvg2-bin)"
             )));
         }
@@ -76,6 +79,7 @@ pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
         Some(path) => write_file(path, svg.as_bytes(), args.force)?,
         None => *out += &svg,
     }
+    say_unplanned(cli, &plan, args.target.is_given());
     Ok(exit(&plan, args.target.is_given(), false))
 }
 

@@ -8,7 +8,7 @@ use crate::commands::args::{FormatArgs, General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan, usage};
 use crate::commands::output::{say, screen};
 use crate::screen::{self, plan::Detail};
-use nicpin::plan::Plan;
+use nicpin::plan::{Note, Plan};
 use nicpin::read::Wants;
 use nicpin::report::difference::{Unplannable, changes};
 use nicpin::report::exit::Exit;
@@ -85,13 +85,22 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
         Json => screen::json(&plan)?,
         Sh => screen::shell::script(&plan),
     };
-    // The others have the notes.
     if args.workers || matches!(format, Sh) {
-        for one in Unplannable::unknown(&plan, target.is_given()) {
-            say(&format!("{}: {}", one.interface, one.note));
-        }
+        say_unplanned(cli, &plan, target.is_given());
     }
     Ok(exit(&plan, target.is_given(), args.detailed_exitcode))
+}
+
+/// Says what is not planned, beside an output without notes.
+pub fn say_unplanned(cli: &General, plan: &Plan, given: bool) {
+    for note in plan.notes.iter().filter(|_| !cli.quiet) {
+        if note.is_absent() || matches!(note, Note::NothingToDo | Note::RuleUnmatched { .. }) {
+            say(&note.to_string());
+        }
+    }
+    for one in Unplannable::unknown(plan, given) {
+        say(&format!("{}: {}", one.interface, one.note));
+    }
 }
 
 /// The exit code of a plan that is printed only.

@@ -250,7 +250,8 @@ fn workers(machine: &Machine, plan: &Plan, near: &CpuSet) -> (CpuSet, String) {
         (usable, why)
     };
     if !left_out.is_empty() {
-        why += &format!("; {left_out} left out: isolated or nohz_full");
+        let cpus = cpu_list(&left_out);
+        why += &format!("; {cpus} left out: isolated or nohz_full");
     }
     if left_out.intersects(&exclusive) {
         why += ", or in an exclusive cpuset partition";

@@ -83,8 +83,8 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
             // IRQs that cannot be moved do not leave their cores.
             let movable = interface.vectors.iter().filter(|of| of.is_active());
             let planned = CpuSet::union_of(movable.filter_map(|of| of.cpus.as_ref()));
-            let half = machine.topology.cores_with(&planned).count() / 2;
-            if half > 0 {
+            let half = machine.topology.cores_with(&planned).count().div_ceil(2);
+            if (1..interface.candidate_cores).contains(&half) {
                 page.item("              ", format!("try: --irq-cores {half}"));
             }
             continue;
@@ -109,10 +109,11 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
             page.line(format!("              NUMAMask={node}"));
         }
     }
-    page.item(
-        "kubelet       ",
-        within("reservedSystemCPUs: \"", [&plan.network_cpus], "\""),
-    );
+    let reserved = &plan.network_cpus;
+    if !reserved.is_empty() {
+        // No program takes a list that is broken.
+        page.line(format!("kubelet       reservedSystemCPUs: \"{reserved}\""));
+    }
     page
 }
 

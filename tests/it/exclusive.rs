@@ -156,7 +156,7 @@ fn a_plan_leaves_them_out_on_request_only() {
     let run = words(&machine.nicpin(&["run", "--dry-run", "nic1"]));
     assert!(
         run.contains("4,7")
-            && run.contains("5-6 left out: isolated or nohz_full, or in an exclusive cpuset"),
+            && run.contains("CPUs 5-6 left out: isolated or nohz_full, or in an exclusive cpuset"),
         "{run}"
     );
     machine.write("/etc/nicpin.toml", "");

@@ -291,6 +291,8 @@ fn options_beside_others_that_make_them_idle_are_refused() {
         ("measure --json --all", "--all"),
         ("measure --config x", "--config"),
         ("capture --force", "--force"),
+        ("draw --now --irq-cores 1", "--irq-cores"),
+        ("plan --workers --xps off", "--xps"),
         ("draw --force", "--force"),
         ("draw --force -o -", "--force"),
         ("draw --irqbalance stop", "--irqbalance"),
@@ -311,7 +313,10 @@ fn options_beside_others_that_make_them_idle_are_refused() {
         );
         // Nor does the help of a command have what it refuses in any case.
         let (command, _) = line.split_once(' ').unwrap();
-        if run.stderr.starts_with(&format!("{begin}nicpin {command}\n")) {
+        if run
+            .stderr
+            .starts_with(&format!("{begin}nicpin {command}\n"))
+        {
             let help = nicpin(&[command, "--help"]).stdout;
             assert!(!help.contains(option), "{line}: {help}");
         }

@@ -247,6 +247,14 @@ fn kubelets_cpus_are_those_of_all_interfaces() {
             .is_some_and(|line| line.starts_with("kubelet "))
     );
     assert_eq!(reserved(&["eth2"]), all);
+    // However long: no program takes a list that is broken.
+    machine.write("/sys/devices/system/cpu/isolated", "1-127:2\n");
+    let narrow = machine.nicpin_on_terminal(&["plan", "--workers"], 60);
+    let last = narrow.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with("kubelet ") && last.ends_with('"'),
+        "{narrow}"
+    );
 }
 
 /// A first queue changes places with a queue of another interface that weighs as much: all queues of the virtual functions

@@ -264,7 +264,7 @@ fn isolated_cpus_are_used_only_if_named() {
     assert!(
         binding
             .why
-            .ends_with("; 14-15 left out: isolated or nohz_full"),
+            .ends_with("; CPUs 14-15 left out: isolated or nohz_full"),
         "{}",
         binding.why
     );
