@@ -135,8 +135,13 @@ fn without_irqs(root: &Root, interfaces: &[Interface]) -> Result<bool> {
     if interfaces.iter().any(|of| !of.vectors.is_empty()) {
         return Ok(false);
     }
-    let is_irq = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
-    let has_irqs = root.read_names(IRQ_FILES)?.iter().any(is_irq);
+    let names = root.read_names(IRQ_FILES)?;
+    let is_irq = |name: &&String| name.bytes().all(|byte| byte.is_ascii_digit());
+    // It is looked up, as a capture has only what was.
+    let mut irqs = names.iter().filter(is_irq);
+    let has_irqs = irqs
+        .next()
+        .is_some_and(|irq| root.exists(&format!("{IRQ_FILES}/{irq}")));
     Ok(!has_irqs && (root.is_there(INTERRUPTS)? || root.is_there(IRQS)?))
 }
 

@@ -18,6 +18,17 @@ fn a_capture_and_what_it_unpacks_to_plan_as_the_machine() {
     }
 }
 
+/// Without a vector that is recognized, nothing below `/proc/irq` is read.
+#[test]
+fn a_machine_without_recognized_vectors_is_captured() {
+    let machine = Copy::of("x460");
+    let interrupts = machine.read("/proc/interrupts");
+    machine.write("/proc/interrupts", &interrupts.replace(" eth", " foo"));
+    let captured = Captured::of(&machine.path("/"));
+    assert_eq!(captured.run.code, 0, "{}", captured.run.stderr);
+    assert_same_plans(&machine.path("/"), &captured.file());
+}
+
 #[test]
 fn check_and_selectors_work_on_a_capture() {
     let machine = Copy::of("four-node");
