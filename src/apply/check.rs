@@ -148,7 +148,9 @@ fn reason(
     recreated: Option<String>,
 ) -> (Reason, Option<String>) {
     let because = |reason, detail: String| (reason, Some(detail));
-    if let Some(interface) = machine.interface(&write.interface) {
+    let interface = machine.interface(&write.interface);
+    // Queues in another namespace are out of reach.
+    if let Some(interface) = interface.filter(|of| !of.is_elsewhere()) {
         let now = (interface.rx_queues.len(), interface.tx_queues.len());
         let then = record.queues.get(&interface.key());
         if let Some((rx, tx)) = then.filter(|then| **then != now) {

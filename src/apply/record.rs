@@ -120,8 +120,10 @@ impl Record {
             self.near
                 .extend(near.and_then(|near| Some((near.program?, near.cpus))));
             if let Some(now) = machine.interface(&planned.name) {
-                let queues = (now.rx_queues.len(), now.tx_queues.len());
-                self.queues.insert(now.key(), queues);
+                if !now.is_elsewhere() {
+                    let queues = (now.rx_queues.len(), now.tx_queues.len());
+                    self.queues.insert(now.key(), queues);
+                }
                 let carries = now.supported_mbps;
                 self.carries
                     .extend(carries.map(|carries| (now.key(), carries)));

@@ -167,10 +167,12 @@ impl<'a> State<'a> {
             let near_interface = near(interface.local_node());
             for vector in interface.vectors.iter().filter(|vector| !vector.idle) {
                 let (cpus, counted_for) = self.place(vector);
-                // The affinity of a control vector may hold all CPUs: only its effective CPU counts.
-                score.on_isolated += usize::from(match vector.role {
-                    Role::Control => !cpus.is_empty() && cpus.is_subset(&isolated),
-                    _ => cpus.intersects(&isolated),
+                // The affinity may hold all CPUs where it does not decide or the kernel does not report the effective CPU.
+                let is_vague = vector.role == Role::Control || vector.effective.is_none();
+                score.on_isolated += usize::from(if is_vague {
+                    !cpus.is_empty() && cpus.is_subset(&isolated)
+                } else {
+                    cpus.intersects(&isolated)
                 });
                 let near = near(vector.node);
                 let near = near.as_ref().or(near_interface.as_ref());

@@ -173,11 +173,13 @@ impl Unplannable {
         })
     }
 
-    /// Without a selection: interfaces that are up and whose vectors are not understood.
+    /// Interfaces with vectors that are not understood; without a selection, of those without any other the ones that are
+    /// up.
     pub fn left_alone(plan: &Plan, requested: bool) -> Vec<Self> {
-        Self::of(plan, |interface, note| {
-            let is_left = matches!(note, Note::VectorsNotUnderstood { .. });
-            is_left && !requested && interface.link == "up"
+        Self::of(plan, |interface, note| match note {
+            Note::UnknownVectors { .. } => true,
+            Note::VectorsNotUnderstood { .. } => !requested && interface.link == "up",
+            _ => false,
         })
     }
 }

@@ -310,7 +310,12 @@ fn report(
         node_source: planned.node_source,
         speed_mbps: planned.speed_mbps,
         link: planned.link.clone(),
-        queues: planned.rx_queues.len().max(planned.tx_queues.len()),
+        queues: if interface.is_elsewhere() {
+            let active = vectors.iter().filter(|row| row.is_active());
+            active.map(|row| row.queue).unique().count()
+        } else {
+            planned.rx_queues.len().max(planned.tx_queues.len())
+        },
         max_queues: planned.channels.map(|channels| channels.max_receiving()),
         max_per_cpu: most_queues(&vectors),
         max_per_core,

@@ -84,7 +84,11 @@ impl VectorStatus {
         let arrived = on.map(|on| on.keys().copied().collect::<CpuSet>());
         let path = affinity_file(vector.irq);
         let on_fallback = fallbacks.iter().any(|fallback| fallback.path == path);
-        let is_apart = |cpus: &CpuSet| vector.effective.is_some() && effective.intersects(cpus);
+        // Where the kernel does not report it, one of the affinity's CPUs.
+        let is_apart = |cpus: &CpuSet| match vector.effective {
+            Some(_) => effective.intersects(cpus),
+            None => !effective.is_empty() && effective.is_subset(cpus),
+        };
         let apart = if is_apart(&topology.isolated_or_nohz()) {
             Some("isolated")
         } else {

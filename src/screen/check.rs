@@ -122,9 +122,9 @@ fn verdict(check: &Check, apply: &str) -> String {
             // Without a record, apply writes nothing.
             let mut unknown = check.unknown.iter();
             let has_record = !unknown.any(|one| matches!(one.note, Note::RecordUnreadable { .. }));
-            let others = format!(" The others: {apply}");
-            let others = when(differs > 0 && has_record, &others);
-            format!("The state of {what} is unknown.{others}")
+            let rest = format!(" What can be set: {apply}");
+            let rest = when(differs > 0 && has_record, &rest);
+            format!("The state of {what} is unknown.{rest}")
         }
     }
 }
@@ -149,9 +149,8 @@ fn by_interface(check: &Check, page: &mut Page) {
             .map(|(&kind, &many)| of_kind(many, kind))
             .chain(channels.map(|_| "channels".to_owned()))
             .join(", ");
-        let is_more = one.max_per_core > one.max_per_core_planned;
         let why = match one.changes.iter().find(|change| change.is_better()) {
-            Some(change) if one.state == Untuned && !is_more => {
+            Some(change) if one.state == Untuned => {
                 format!("{} {} -> {}", change.measure, change.now, change.planned)
             }
             _ => why(one, true),

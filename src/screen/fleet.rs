@@ -9,9 +9,14 @@ use crate::screen::{bracketed, count, differ, or, sorted, when};
 pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
     let mut out = headline(fleet) + when(!fleet.drift.is_empty(), "\n");
     for drift in &fleet.drift {
+        // A plan has no state.
+        let of_plan = match drift.cause.reason {
+            "could-not-be-determined" => "unknown",
+            _ => "differs",
+        };
         out += &format!(
             "{}: {}, {}{}\n{}",
-            drift.state.map_or("differs", |state| state.name()),
+            drift.state.map_or(of_plan, |state| state.name()),
             hosts(drift.count),
             drift.cause.reason,
             bracketed([drift.cause.by.join(", ")]),

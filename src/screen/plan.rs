@@ -44,12 +44,13 @@ const SHORT: usize = 8;
 /// what decides on it.
 pub fn plan(plan: &Plan, changes: &[Change], detail: Detail, masks: bool, given: &Given) -> Page {
     let mut page = Page::of(given);
-    let all = count(plan.writes.len() + plan.unchanged, "setting");
-    page.text(match plan.writes.len() {
+    let would_change = plan.writes.len() + plan.channels.len();
+    let all = count(would_change + plan.unchanged, "setting");
+    page.text(match would_change {
         0 if plan.unchanged == 0 => "There is no setting to plan.".into(),
         0 => format!("{all} as planned; none would change."),
-        writes => format!(
-            "{writes} of {all} would change. Apply: {}",
+        _ => format!(
+            "{would_change} of {all} would change. Apply: {}",
             unbroken(&given.apply())
         ),
     });
@@ -77,7 +78,9 @@ pub fn plan(plan: &Plan, changes: &[Change], detail: Detail, masks: bool, given:
         let [file, change] = written(&write.path, &write.current, &write.value);
         page.text(format!("{file}: {change} ({}).", write.why));
     }
-    page.gain(&plan.score_now, &plan.score, &Vec::from_iter(changes));
+    if would_change > 0 {
+        page.gain(&plan.score_now, &plan.score, &Vec::from_iter(changes));
+    }
     let of_interfaces = plan.interfaces.iter().map(|one| (&*one.name, &*one.notes));
     page.notes(of_interfaces.chain([("", &*plan.notes)]));
     let [each, reasons] = [

@@ -140,7 +140,7 @@ fn verdict(status: &Status, apply: &str) -> String {
         return text;
     }
     let fix = if worst == Unknown {
-        "The others"
+        "What can be set"
     } else {
         "Fix"
     };
@@ -233,9 +233,7 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
             format!("{queues}{} on {node}", when(more, &of_all))
         }
         Drifted => format!("{} changed", interface.drifted),
-        Crowded | Untuned if more && most > planned => {
-            format!("{} on a core, {planned} planned", count(most, "queue"))
-        }
+        Crowded if more => format!("{} on a core, {planned} planned", count(most, "queue")),
         Crowded => format!("{most} on a core"),
         Untuned => count(interface.differ, "setting"),
         State::Pending => count(moving(interface), "IRQ") + " to move",

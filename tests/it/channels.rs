@@ -239,6 +239,10 @@ fn channels_can_be_set_in_the_policy_file() {
         .map(|c| c["interface"].as_str().unwrap())
         .collect();
     assert_eq!(changed, ["eth0", "eth1"]);
+    // With all else as planned, these would still change.
+    assert_eq!(machine.nicpin(&["apply", "--channels", "keep"]).code, 0);
+    let run = machine.nicpin(&["plan"]);
+    assert!(run.stdout.starts_with("2 of "), "{}", run.stdout);
 }
 
 #[test]

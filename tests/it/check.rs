@@ -364,6 +364,35 @@ fn vectors_that_are_not_understood_are_listed_as_left_alone() {
     assert_eq!((quiet.code, quiet.stdout.as_str()), (0, ""));
     // With a selector, its state could not be determined.
     assert_eq!(machine.nicpin(&["check", "eth2"]).code, 1);
+    // So is a single one of others that are.
+    let machine = Copy::of("two-socket-mlx4");
+    let interrupts = machine.read("/proc/interrupts");
+    machine.write(
+        "/proc/interrupts",
+        &interrupts.replace("eth0-TxRx-1", "eth0-weird"),
+    );
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    for args in [&["check"][..], &["check", "eth0"]] {
+        let run = machine.nicpin(args);
+        let has_line = run.stdout.contains("66 (eth0-weird)");
+        assert!(run.code == 0 && has_line, "{}", run.stdout);
+    }
+}
+
+/// What is wrong is what the plan makes better, not what the kernel still has to move.
+#[test]
+fn the_cause_of_a_difference_is_a_measure_that_gets_better() {
+    let machine = applied("two-socket-mlx4");
+    let plan = machine.nicpin(&["plan"]).stdout;
+    assert!(
+        plan.contains("none would change") && !plan.contains("With the plan"),
+        "{plan}"
+    );
+    machine.remove("/run");
+    machine.write("/sys/class/net/eth0/queues/tx-0/xps_cpus", "fff\n");
+    let check = machine.nicpin(&["check"]).stdout;
+    let row = "untuned  1 XPS    CPUs without their own tx queue 9 -> 0";
+    assert!(check.contains(row), "{check}");
 }
 
 /// Differences do not depend on the record. Their reasons do, and a record that others may write gives none.
@@ -409,7 +438,7 @@ fn what_is_unknown_is_counted_by_interface() {
     let rule = "match = { name = \"eth2\" }\nset = { near = \"pid:999999\", scope = \"node:7\" }";
     machine.write("/policy.toml", &format!("[[rule]]\n{rule}\n"));
     let run = machine.nicpin(&["check", "--config", policy.to_str().unwrap()]);
-    let verdict = "The state of 1 of 2 interfaces is unknown. The others:";
+    let verdict = "The state of 1 of 2 interfaces is unknown. What can be set:";
     assert!(run.stdout.starts_with(verdict), "{}", run.stdout);
     let rfs = ["check", "--rfs", "32768"];
     assert_eq!(machine.nicpin(&["apply", "--rfs", "32768"]).code, 0);
@@ -488,21 +517,30 @@ fn nothing_is_as_planned_where_nothing_is_seen() {
         (&without("/sys/class/net"), "/sys/class/net does not exist"),
         (&without("/proc/irq"), "/proc/irq"),
     ] {
-        // What is measured is counted elsewhere, and a picture has no text about it.
-        let here = usize::from(missing == "/proc/irq") * 2;
-        let all = ["check", "apply", "status", "plan", "draw", "measure"];
-        for command in &all[..6 - here] {
-            let run = machine.nicpin(&[command]);
+        for args in [
+            &["check"][..],
+            &["apply"],
+            &["status"],
+            &["plan"],
+            &["draw"],
+            &["measure", "--seconds", "0.01"],
+            &["capture", "--output", "/dev/null", "--force"],
+        ] {
+            let run = machine.nicpin(args);
             let text = run.stdout.clone() + &run.stderr;
             assert!(
                 run.code == 1 && text.contains(missing),
-                "{command}: {} {text}",
+                "{args:?}: {} {text}",
                 run.code
             );
         }
     }
     let machine = without("/proc/irq");
-    for args in [&["plan", "--workers"][..], &["plan", "--format", "sh"]] {
+    for args in [
+        &["plan", "--workers"][..],
+        &["plan", "--format", "sh"],
+        &["draw"],
+    ] {
         let run = machine.nicpin(args);
         assert!(
             run.code == 1 && run.stderr.contains("no /proc/irq"),
@@ -510,7 +548,6 @@ fn nothing_is_as_planned_where_nothing_is_seen() {
             run.stderr
         );
     }
-    assert_eq!(machine.nicpin(&["draw"]).code, 1);
     for machine in [&empty, &functions, &without("/sys/class/net")] {
         for command in ["check", "apply", "plan", "status"] {
             let run = machine.nicpin(&[command, "--if-present"]);
@@ -526,6 +563,16 @@ fn nothing_is_as_planned_where_nothing_is_seen() {
                 "{}",
                 run.stdout
             );
+        }
+        // What has no place for notes.
+        for args in [
+            &["plan", "--workers"][..],
+            &["plan", "--format", "sh"],
+            &["draw"],
+        ] {
+            let run = machine.nicpin(&[args, &["--if-present"]].concat());
+            let told = run.stderr.contains("no interface with a device is up");
+            assert!(run.code == 0 && told, "{args:?}: {}", run.stderr);
         }
     }
 }

@@ -340,11 +340,16 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
         );
     }
 
+    let status = machine.nicpin(&["status", address, "--json"]).stdout;
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["interfaces"][0]["queues"], nic1.rx_queues.len());
+
     // Somebody moves a vector of it.
     machine.write(&file, "8000\n");
     let run = machine.nicpin(&["check"]);
+    let row = format!("{address}  drifted  1 IRQ    1 changed");
     assert!(
-        run.code == 2 && run.stdout.contains(address),
+        run.code == 2 && run.stdout.contains(&row) && run.stdout.contains("changed since apply"),
         "{}",
         run.stdout
     );
@@ -355,6 +360,10 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     // It comes back, and is known by its name again.
     come_back();
     assert_eq!(machine.nicpin(&["check"]).code, 0);
+    machine.write(&file, "8000\n");
+    let moved = machine.nicpin(&["check"]).stdout;
+    assert!(moved.contains("changed since apply"), "{moved}");
+    machine.write(&file, &planned);
 
     // Its IRQs get their original affinity while it is away, although it was applied again under its address.
     leave();

@@ -647,6 +647,23 @@ fn vectors_on_isolated_cpus_are_counted() {
         .filter_map(|row| row.why.as_deref())
         .collect();
     assert!(why.contains(&"effective CPU 5 is isolated"), "{why:?}");
+    // A kernel that does not report the effective CPU: its affinity says so.
+    let everywhere = mask(&host, &host.topology.online);
+    for vector in &mut host.interfaces[0].vectors {
+        vector.effective = None;
+    }
+    let isolated = |host: &Machine| {
+        let status = self::status(host, None);
+        (
+            status.interfaces[0].on_isolated,
+            status.score_now.on_isolated,
+        )
+    };
+    assert_eq!(isolated(&host), (1, 1));
+    for vector in &mut host.interfaces[0].vectors {
+        vector.affinity = everywhere.clone();
+    }
+    assert_eq!(isolated(&host), (0, 0));
 }
 
 /// All CPUs send on the only transmit queue, whatever its mask.
