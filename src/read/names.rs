@@ -215,6 +215,11 @@ static TABLE: &[(&str, &[Row])] = &[
     // After the address: misc, ll_ts, and the vectors of the flow director, which look like queues.
     ("i40e", &[all("i40e-{if}-{way}-{n}"), ctl("i40e-{pci}:{x}")]),
     ("iavf", &[all("iavf-{if}-{way}-{n}"), ctl("iavf-{pci}:{x}")]),
+    // The name of iavf before Linux 4.20.
+    (
+        "i40evf",
+        &[all("i40evf-{if}-{way}-{n}"), ctl("i40evf-{pci}:{x}")],
+    ),
     (
         "ice ice.sf",
         &[

@@ -200,6 +200,18 @@ fn every_driver_by_its_names() {
             vec!["e0-rx-0", "e0-tx-0", "e0"],
             vec!["98=Rx 0", "99=Tx 0", "100=Control"],
         ),
+        // The interface's name with the driver's in front would be too long for one.
+        (
+            "i40evf",
+            2,
+            2,
+            vec![
+                "i40evf-0000:82:00.0:mbx",
+                "i40evf-enp94s2f1-TxRx-0",
+                "i40evf-enp94s2f1-TxRx-1",
+            ],
+            vec!["99=Combined 0", "100=Combined 1", "98=Control"],
+        ),
     ] {
         let mut machine = MachineSpec::new(&["0-3"]);
         machine.cards.push(card(driver, "e0", rx, tx, 98, &names));
