@@ -25,8 +25,9 @@ pub enum Numbering {
     /// `Combined` until the caller, who knows n, has determined it.
     TxThenRx,
     /// A name without a number, usually the bare interface name: the data vector if the device has no other
-    /// data vector, else control. Drivers that name every vector alike (atlantic, lan743x, mvpp2) are out of
-    /// reach here: the caller sees several of these on one device and does not guess.
+    /// data vector, else control. Drivers that name every vector alike (atlantic, lan743x, mvpp2, and with long
+    /// interface names e1000e and igbvf) are out of reach here: the caller sees several of these on one device and
+    /// does not guess.
     Plain,
     /// tg3's `eth0-2`: vector 0 is link and transmit, vectors 1.. are the receive (or combined) queues 0...
     Tg3,

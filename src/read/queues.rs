@@ -139,6 +139,13 @@ fn all_alike(
             .chain(queues(Tx, tx))
             .chain(queues(Rx, rx))
             .collect(),
+        // Interface names of 11 characters and more leave these no room for the queue.
+        Some("e1000e") if [vectors, rx, tx] == [3, 1, 1] => {
+            queues(Rx, 1).chain(queues(Tx, 1)).chain(control).collect()
+        }
+        Some("igbvf") if [vectors, rx, tx] == [3, 1, 1] => {
+            queues(Tx, 1).chain(queues(Rx, 1)).chain(control).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -330,6 +337,9 @@ mod tests {
             ("lan743x", "lan743x", 4, 2, 1, "control, tx 0, rx 0, rx 1"),
             ("lan743x", "lan743x", 3, 2, 1, ""),
             ("mvpp2", "eth0", 2, 2, 2, ""),
+            ("e1000e", "enp195s0f0np0", 3, 1, 1, "rx 0, tx 0, control"),
+            ("igbvf", "enp195s0f0v12", 3, 1, 1, "tx 0, rx 0, control"),
+            ("igbvf", "enp195s0f0v12", 2, 1, 1, ""),
         ] {
             let mut found: Vec<NamedVector> = (98..)
                 .take(vectors)

@@ -200,6 +200,21 @@ fn every_driver_by_its_names() {
             vec!["e0-rx-0", "e0-tx-0", "e0"],
             vec!["98=Rx 0", "99=Tx 0", "100=Control"],
         ),
+        // Of an interface whose name leaves no room for more.
+        (
+            "e1000e",
+            1,
+            1,
+            vec!["e0"; 3],
+            vec!["98=Rx 0", "99=Tx 0", "100=Control"],
+        ),
+        (
+            "igbvf",
+            1,
+            1,
+            vec!["e0"; 3],
+            vec!["99=Rx 0", "98=Tx 0", "100=Control"],
+        ),
         // The interface's name with the driver's in front would be too long for one.
         (
             "i40evf",
