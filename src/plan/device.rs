@@ -15,11 +15,11 @@ use crate::policy::{CHANNELS, ChannelCount, RSS, RssQueues, SIBLINGS};
 /// The change of channels that the policy requests; `None` when there is none, or when the driver does not report its
 /// maximum.
 pub(crate) fn channels(work: &Work<'_>) -> Option<ChannelChange> {
-    let current = work.interface.channels.filter(|_| !work.skip)?;
+    let stays = work.skip || work.interface.channels_fixed;
+    let current = work.interface.channels.filter(|_| !stays)?;
     let most = current.max_receiving();
     let (count, why) = match work.choice.get(&CHANNELS) {
         ChannelCount::Keep => return None,
-        ChannelCount::Auto if work.interface.channels_fixed => return None,
         ChannelCount::Auto => {
             let cores = work.core_count();
             match u32::try_from(cores) {

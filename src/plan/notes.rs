@@ -195,13 +195,13 @@ fn other_channels(work: &Work<'_>) -> Option<Note> {
     };
     let fixed = work.interface.channels_fixed;
     match (work.interface.channels, requested) {
-        (None, _) => Some(Note::ChannelsUnchanged { requested, fixed }),
-        (_, None) => fixed.then_some(Note::ChannelsUnchanged { requested, fixed }),
-        (Some(channels), Some(requested)) => {
-            let most = channels.max_receiving();
-            let is_beyond = requested > most && requested != channels.receiving();
-            is_beyond.then_some(Note::ChannelsAtMost { requested, most })
+        (Some(now), Some(requested)) if requested == now.receiving() => None,
+        (Some(now), _) if !fixed => {
+            let most = now.max_receiving();
+            let requested = requested.filter(|requested| *requested > most)?;
+            Some(Note::ChannelsAtMost { requested, most })
         }
+        _ => Some(Note::ChannelsUnchanged { requested, fixed }),
     }
 }
 

@@ -140,8 +140,8 @@ fn read_interface(net: &Dir, name: &str, link: &Dir, wants: Wants) -> Result<Opt
     read_queues(root, &mut interface, wants.queues)?;
     if !interface.in_other_namespace {
         let (channels, asked) = ethtool::channels(root, name)?;
-        // This driver reports a maximum, but has no `set_channels`.
-        let fixed = interface.driver.as_deref() == Some("vmxnet3");
+        let mut driver = interface.driver.iter();
+        let fixed = driver.any(|driver| FIXED_CHANNELS.contains(&driver.as_str()));
         interface.channels = channels.map(|now| if fixed { now.without_more() } else { now });
         interface.channels_fixed = asked && (fixed || channels.is_none());
     }
@@ -231,6 +231,17 @@ const ACCELERATED_RFS: [&str; 11] = [
     "sfc_ef100",
     "sfc_falcon",
     "sfc_siena",
+];
+
+/// Drivers that report channels and a maximum, and have no `set_channels`. Read in the sources of Linux 6.12.
+const FIXED_CHANNELS: [&str; 7] = [
+    "dwc-xlgmac",
+    "enic",
+    "fsl_dpaa2_eth",
+    "hns-nic",
+    "sam_sxgbeeth",
+    "tsnep",
+    "vmxnet3",
 ];
 
 /// The interface's driver, which the bus driver may have by another name.

@@ -3,8 +3,9 @@
 
 use nix::errno::Errno;
 
-use crate::support::machine::channels;
-use crate::support::run::{Copy, good};
+use crate::support::machine::{Port, channels};
+use crate::support::run::{Copy, good, words};
+use crate::support::small::{Tree, card, two_nodes};
 use crate::support::tree::{Entry, put};
 use nicpin::apply::{self, ApplyError, Options};
 use nicpin::machine::{Channels, Selection};
@@ -278,6 +279,24 @@ fn channels_that_the_device_does_not_support_are_reported() {
         run(&["8"])
     );
     assert!(!run(&["keep"]).contains("Advice: "), "{}", run(&["keep"]));
+}
+
+/// enic reports a maximum and has no `set_channels`.
+#[test]
+fn channels_that_a_driver_only_reports_are_left_alone() {
+    let names = ["eth0-rx-0", "eth0-rx-1", "eth0-tx-0", "eth0-err"];
+    let card = card("enic", Port::new("eth0", 10_000, 2, 1), 30, &names);
+    let machine = Tree::of(&two_nodes([card]));
+    let reported = channels([8, 8, 0, 0], [2, 1, 0, 0]).to_text();
+    put(machine.dir(), ETH0, &reported);
+    for count in ["keep", "auto", "1", "2", "8"] {
+        let args = ["plan", "eth0", "--channels", count];
+        let said = words(&machine.run(&args));
+        assert!(!said.contains("ethtool -L"), "{said}");
+        assert!(!said.contains("the device can have"), "{said}");
+        let has_note = said.contains("the driver has a fixed number");
+        assert_eq!(has_note, ["auto", "1", "8"].contains(&count), "{said}");
+    }
 }
 
 #[test]
