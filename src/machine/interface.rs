@@ -213,6 +213,11 @@ impl Interface {
         self.is_elsewhere() && has(Rdma) && self.queue_vectors().next().is_none()
     }
 
+    /// Whether flows can be sent to other queues by its RSS table. ixgbevf reports one, and has no `set_rxfh`.
+    pub(crate) fn has_settable_rss(&self) -> bool {
+        self.driver.as_deref() != Some("ixgbevf") && self.rss.as_ref().is_some_and(Rss::is_used)
+    }
+
     /// Whether the device is an SR-IOV virtual function. Inside a virtual machine only the driver's name shows it:
     /// `iavf`, `LiquidIO_VF`.
     pub fn is_virtual_function(&self) -> bool {

@@ -97,6 +97,9 @@ pub(crate) fn rss(work: &Work<'_>) -> (Option<PlannedRss>, Option<Note>) {
             "its hash function is not known to use the table",
             RssUnchanged::Function(table.function),
         ),
+        _ if !work.interface.has_settable_rss() => {
+            unchanged("the driver cannot set it", RssUnchanged::Fixed)
+        }
         RssQueues::First(count) => {
             let queues: QueueSet = free(work, table)
                 .iter()
@@ -190,6 +193,6 @@ fn beyond_candidates(work: &Work<'_>, table: &Rss, reached: &QueueSet) -> Option
         interface: work.interface.name.clone(),
         queues,
         cpus,
-        avoidable: table.is_used() && !on_candidates(work, table).is_empty(),
+        avoidable: work.interface.has_settable_rss() && !on_candidates(work, table).is_empty(),
     })
 }

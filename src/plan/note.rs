@@ -417,6 +417,9 @@ pub enum RssUnchanged {
     /// The driver reports no table.
     #[error("the driver reports none")]
     NoTable,
+    /// The driver cannot set its table.
+    #[error("the driver cannot set one")]
+    Fixed,
     /// The hash function, by its number, is not known to use the table.
     #[error("hash function {0} is not known to use one: the table stays as it is")]
     Function(u8),

@@ -5,7 +5,7 @@ use itertools::{Itertools as _, chain};
 use crate::machine::others::{Arguments, SCRIPT_PATH, UnusedFunction};
 use crate::machine::setting::queue_file;
 use crate::machine::wording::{selector, word};
-use crate::machine::{Machine, Rss, Selection};
+use crate::machine::{Machine, Selection};
 use crate::plan::candidates::exclusive;
 use crate::plan::data::{IrqbalancePlan, Plan, PlannedRss};
 use crate::plan::device::advised_channels;
@@ -172,7 +172,6 @@ fn too_many_queues(work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
         let node = work.machine.topology.nodes.get(node);
         node.is_some_and(|node| candidates.is_subset(&node.cpus))
     };
-    let can_reach_fewer = interface.rss.as_ref().is_some_and(Rss::is_used);
     // Those that the kernel spreads by itself are where it puts them.
     let is_placed = interface.active_vectors().any(|vector| vector.movable);
     (queues > cores && cores > 0 && is_placed).then(|| Note::QueuesExceedCores {
@@ -182,7 +181,7 @@ fn too_many_queues(work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
         node: work.candidates.node.filter(holds_all),
         advised: advised_channels(work).filter(|&advised| (advised as usize) < queues),
         fixed: interface.channels_fixed,
-        irq_cores: work.choice.get(&IRQ_CORES).filter(|_| can_reach_fewer),
+        irq_cores: (work.choice.get(&IRQ_CORES)).filter(|_| interface.has_settable_rss()),
     })
 }
 

@@ -318,6 +318,40 @@ fn a_stored_plan_fits_the_table_that_is_there() {
     assert_eq!(apply(&[]).code, 1);
 }
 
+/// ixgbevf reports its table, and has no function to set one.
+#[test]
+fn a_table_that_can_only_be_read_is_not_advised() {
+    for (driver, is_advised) in [("ixgbe", true), ("ixgbevf", false)] {
+        let mut machine = host::machine(2, 4, 1, 4);
+        host::add(&mut machine, "eth0", Some(0), 4);
+        let eth0 = &mut machine.interfaces[0];
+        eth0.driver = Some(driver.to_owned());
+        eth0.rss = Rss::parse("queues 4, entries 128, table 0 1 2 3");
+        eth0.vectors[1].movable = false;
+        eth0.vectors[1].effective = Some(CpuSet::single(6));
+        for (options, note) in [
+            (&[("irq-cores", "2")][..], "queues-exceed-cores"),
+            (&[], "rss-beyond-candidates"),
+        ] {
+            let plan = host::plan_with(&machine, options, &[]);
+            let mut notes = host::of(&plan, "eth0").notes.iter();
+            let note = notes.find(|found| found.code() == note).unwrap();
+            let command = note.command().map(|(command, _)| command);
+            assert_eq!(
+                command.is_some_and(|command| command.contains("--rss candidates")),
+                is_advised,
+                "{driver}: {note}"
+            );
+        }
+        let plan = host::plan_with(&machine, &[("rss", "2")], &[]);
+        let eth0 = host::of(&plan, "eth0");
+        let is_planned = eth0.rss.as_ref().unwrap().queues.is_some();
+        let because = "the policy requests an RSS table, but the driver cannot set one";
+        let has_note = eth0.notes.iter().any(|note| note.to_string() == because);
+        assert_eq!((is_planned, has_note), (is_advised, !is_advised));
+    }
+}
+
 /// A queue whose vector cannot be moved from an isolated or remote CPU gets no flows, and is a finding without `--rss`.
 #[test]
 fn vectors_that_cannot_be_moved_are_left_out() {
