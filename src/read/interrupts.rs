@@ -74,29 +74,38 @@ pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
     let mut found = Counts::default();
     for &irq in irqs {
         let files = root.dir(format!("{IRQS}/{irq}"));
-        let parse =
-            |text: &str| numbers(text.trim_end().split(',')).ok_or("is not a list of counts");
-        let Some(counts) = files.read_as("per_cpu_count", parse)? else {
-            continue;
+        let parse = |text: &str| match text.strip_suffix('\n') {
+            None => Ok(None),
+            Some(text) => (numbers(text.split(',')).map(Some)).ok_or("is not a list of counts"),
+        };
+        let of_irq: Vec<u32> = match files.read_as("per_cpu_count", parse)? {
+            None => continue,
+            // The kernel prints a page at most, which may end within a count: with 373 CPUs or more.
+            Some(None) => return counts(root, irqs),
+            Some(Some(of_irq)) => of_irq,
         };
         if found.cpus.is_empty() {
             found.cpus = match root.read_as(POSSIBLE, CpuSet::parse_list)? {
                 Some(possible) => possible.iter().collect(),
-                None => (0..).take(counts.len()).collect(),
+                None => (0..).take(of_irq.len()).collect(),
             };
         }
         let expected = found.cpus.len();
-        if counts.len() != expected {
+        if of_irq.len() != expected {
             return Err(root.content_error(
                 &files.file("per_cpu_count"),
-                format!("has {} counts for {expected} possible CPUs", counts.len()),
+                format!("has {} counts for {expected} possible CPUs", of_irq.len()),
             ));
         }
         let mut whose = String::new();
         for name in ["chip_name", "hwirq", "actions"] {
             whose += &files.read_text(name)?;
         }
-        found.rows.insert(irq, CountRow { counts, whose });
+        let row = CountRow {
+            counts: of_irq,
+            whose,
+        };
+        found.rows.insert(irq, row);
     }
     if found.rows.is_empty() {
         return counts(root, irqs);

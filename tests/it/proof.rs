@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use crate::screen::page::Screen;
 use crate::support::run::{Copy, Run};
 use crate::support::schema::meets;
+use crate::support::tree::put;
 use nicpin::apply::{self, ApplyError, Options, Proof};
 use nicpin::machine::{Role, Selection};
 use nicpin::policy::Policy;
@@ -321,6 +322,25 @@ fn only_the_planned_vectors_are_read_where_the_kernel_has_files_of_single_irqs()
         error.ends_with("/per_cpu_count: has 2 counts for 8 possible CPUs"),
         "{error}"
     );
+}
+
+/// The kernel prints no more than a page of them, and cuts the last one.
+#[test]
+fn counts_that_a_page_cannot_hold_are_read_from_proc_interrupts() {
+    let machine = MachineSpec::new();
+    let (irq, cpu) = machine.rx(1);
+    for vector in &machine.done.plan.interfaces[0].vectors {
+        let path = format!("/sys/kernel/irq/{}/per_cpu_count", vector.irq);
+        put(&machine.tree.path("/"), &path, "0,0,0,0,0,0,0,0");
+    }
+    for cut in ["0,0,0,0,0,0,0,1", "0,0,0,", "0,0"] {
+        let path = format!("/sys/kernel/irq/{irq}/per_cpu_count");
+        machine.tree.write(&path, cut);
+        let mut proof = machine.proof();
+        machine.fire(irq, cpu, 1);
+        proof.look(&machine.root).unwrap();
+        assert_eq!(of(&machine.finish(proof), irq).verdict, Evidence::Proven);
+    }
 }
 
 /// What was written is reported all the same.
