@@ -128,16 +128,19 @@ fn packages(root: &Root, online: &CpuSet) -> Result<Vec<CpuSet>> {
     }
 }
 
-/// Kinds of cores by the PMUs of hybrid x86, or by `cpu_capacity` (arm64, and newer hybrid x86), which is 1024
-/// for the fastest.
+/// Kinds of cores by the PMUs of hybrid x86, which has one or two kinds of slow ones, or by `cpu_capacity` (arm64, and
+/// newer hybrid x86), which is 1024 for the fastest.
 fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<CpuSet>> {
-    let mut classes: BTreeMap<Reverse<u32>, CpuSet> = BTreeMap::new();
-    let slow = root.read_as("/sys/devices/cpu_atom/cpus", CpuSet::parse_list)?;
-    if let Some(slow) = slow {
-        classes.insert(Reverse(1), online.difference(&slow));
-        classes.insert(Reverse(0), online.intersection(&slow));
-        classes.retain(|_, cpus| !cpus.is_empty());
-    } else {
+    let (mut classes, mut rest) = (BTreeMap::new(), online.clone());
+    for (speed, pmu) in (0..).zip(["cpu_lowpower", "cpu_atom"]) {
+        let slow = root.dir("/sys/devices").read_list(&format!("{pmu}/cpus"))?;
+        classes.insert(Reverse(speed), rest.intersection(&slow));
+        rest = rest.difference(&slow);
+    }
+    classes.insert(Reverse(u32::MAX), rest);
+    classes.retain(|_, cpus| !cpus.is_empty());
+    if classes.len() == 1 {
+        classes.clear();
         for core in cores {
             let Some(first) = core.first() else { continue };
             let file = format!("{CPU}/cpu{first}/cpu_capacity");

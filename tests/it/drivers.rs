@@ -645,6 +645,14 @@ fn kinds_of_cores_by_pmu_and_by_capacity() {
         ]),
         ["0-1", "2-3"]
     );
+    // Neither of cpu_core nor of cpu_atom.
+    assert_eq!(
+        classes(&[
+            ("/sys/devices/cpu_atom/cpus", "1-2"),
+            ("/sys/devices/cpu_lowpower/cpus", "3")
+        ]),
+        ["0", "1-2", "3"]
+    );
     let capacity = |of: [&'static str; 4]| {
         let path = |cpu: usize| format!("/sys/devices/system/cpu/cpu{cpu}/cpu_capacity");
         let files: Vec<(String, &str)> = of
