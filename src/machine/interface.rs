@@ -132,7 +132,9 @@ pub struct RxQueue {
 pub struct TxQueue {
     /// N of `tx-N`.
     pub index: u32,
-    /// `xps_cpus`; `None` on a kernel without XPS and on an interface with one transmit queue.
+    /// `traffic_class`: `1`, or `0-1` of a subordinate interface; empty where all queues are of class 0.
+    pub class: String,
+    /// `xps_cpus`; `None` on a kernel without XPS, on an interface with one transmit queue, and of a queue in no class.
     pub xps_cpus: Option<MaskFile>,
     /// `xps_rxqs`, a mask of receive queues, for whose flows it takes precedence over `xps_cpus`; `None` on a kernel
     /// without it.

@@ -241,12 +241,11 @@ impl<'a> State<'a> {
     }
 
     /// Online CPUs by the transmit queue that they send on: those whose queue completes on a farther node than another
-    /// would, and those that have no queue of their own, or several. `None` where that is not known, and where there is
-    /// but one, on which all send whatever its mask.
+    /// would, and those that have no queue of their own, or several, of a traffic class. A class with one queue, on which
+    /// all send whatever its mask, does not count.
     fn senders(&self, planned: &PlannedInterface) -> Option<(usize, usize)> {
         let topology = &self.machine.topology;
-        let read = self.machine.interface(&planned.name);
-        let read = read.filter(|read| read.tx_queues.len() > 1)?;
+        let read = self.machine.interface(&planned.name)?;
         let senders = planned
             .vectors
             .iter()
@@ -260,40 +259,43 @@ impl<'a> State<'a> {
                 .or_else(|| senders.get(queue as usize % senders.len().max(1)))?;
             self.locations.of(self.place(vector).1?)?.node
         };
-        let queues: Vec<_> = planned
+        let classes = planned
             .tx_queues
             .iter()
             .zip(&read.tx_queues)
-            .map(|(wanted, read)| {
+            .filter_map(|(wanted, read)| {
                 let is_planned = || (self.is_planned)(WriteKind::Xps, &planned.name, wanted.queue);
                 let cpus = wanted
                     .xps_cpus
                     .as_ref()
                     .filter(|_| is_planned())
                     .or_else(|| read.xps_cpus.as_ref().map(|file| &file.cpus))?;
-                Some((node(wanted.queue), cpus))
+                Some((&read.class, (node(wanted.queue), cpus)))
             })
-            .collect::<Option<_>>()?;
-        let [mut given, mut several, mut far] = <[CpuSet; 3]>::default();
-        for (_, cpus) in &queues {
-            several.add(&given.intersection(cpus));
-            given.add(cpus);
-        }
-        let nodes: Option<BTreeSet<u32>> = queues.iter().map(|(node, _)| *node).collect();
-        let nodes = nodes.filter(|nodes| nodes.len() > 1).unwrap_or_default();
-        for (&id, node) in &topology.nodes {
-            let Some(nearest) = nodes.iter().map(|&to| topology.distance(id, to)).min() else {
-                break;
-            };
-            for &(to, cpus) in &queues {
-                if to.is_some_and(|to| topology.distance(id, to) > nearest) {
-                    // A CPU without a queue sends on any.
-                    let without = node.cpus.difference(&given);
-                    far.add(&node.cpus.intersection(cpus).union(&without));
+            .into_group_map();
+        let [mut shared, mut far] = <[CpuSet; 2]>::default();
+        for queues in classes.values().filter(|queues| queues.len() > 1) {
+            let mut given = CpuSet::new();
+            for (_, cpus) in queues {
+                shared.add(&given.intersection(cpus));
+                given.add(cpus);
+            }
+            shared.add(&topology.online.difference(&given));
+            let nodes: Option<BTreeSet<u32>> = queues.iter().map(|(node, _)| *node).collect();
+            let nodes = nodes.filter(|nodes| nodes.len() > 1).unwrap_or_default();
+            for (&id, node) in &topology.nodes {
+                let Some(nearest) = nodes.iter().map(|&to| topology.distance(id, to)).min() else {
+                    break;
+                };
+                for &(to, cpus) in queues {
+                    if to.is_some_and(|to| topology.distance(id, to) > nearest) {
+                        // A CPU without a queue sends on any.
+                        let without = node.cpus.difference(&given);
+                        far.add(&node.cpus.intersection(cpus).union(&without));
+                    }
                 }
             }
         }
-        let shared = topology.online.difference(&given).union(&several);
         Some((far.len(), shared.len()))
     }
 }

@@ -13,12 +13,28 @@ use crate::plan::place::{CpuLocation, Locations};
 use crate::plan::work::Work;
 use crate::policy::{XPS, Xps};
 
-/// The plan for the transmit queues.
+/// The plan for the transmit queues: the kernel keeps XPS for each traffic class by itself (`netif_set_xps_queue`).
 pub(crate) fn plan(work: &Work<'_>) -> Vec<PlannedTxQueue> {
-    let (rx_queues, queues) = (&work.interface.rx_queues, &work.interface.tx_queues);
+    let queues = work.interface.tx_queues.iter();
+    let classes = queues.into_group_map_by(|tx| (&tx.class, tx.xps_cpus.is_some()));
+    let planned = classes.values().flat_map(|queues| plan_class(work, queues));
+    planned.sorted_by_key(|tx| tx.queue).collect()
+}
+
+/// The plan for the transmit queues of a traffic class, all with `xps_cpus` or all without.
+fn plan_class(work: &Work<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue> {
+    let exists = queues.iter().all(|tx| tx.xps_cpus.is_some());
     let is_placed = work.has_placed_queues();
     let policy = work.choice.get(&XPS);
     let (shares, why) = match policy {
+        // The kernel refuses to read xps_cpus then.
+        _ if !exists && work.interface.tx_queues.len() == 1 => {
+            (None, "nothing to steer: it is the only transmit queue")
+        }
+        _ if !exists => (
+            None,
+            "it has no readable xps_cpus: it may be in no traffic class",
+        ),
         _ if !is_placed => (None, "unchanged: no queue IRQ is placed"),
         Xps::Keep => (None, "kept by the policy"),
         Xps::Off => (Some(vec![CpuSet::new(); queues.len()]), "off by the policy"),
@@ -38,27 +54,20 @@ pub(crate) fn plan(work: &Work<'_>) -> Vec<PlannedTxQueue> {
     } else {
         "every CPU has another transmit queue that is as near or nearer"
     };
-    let plan = |(at, tx): (usize, &TxQueue)| {
-        // The file xps_cpus does not exist when there is a single transmit queue.
-        let exists = tx.xps_cpus.is_some();
-        let xps_cpus = shares
-            .as_ref()
-            .filter(|_| exists)
-            .map(|shares| shares[at].clone());
-        let by_rxqs = policy == Xps::ReceiveQueues && is_placed && exists;
+    let by_rxqs = policy == Xps::ReceiveQueues && is_placed && exists;
+    let plan = |(at, tx): (usize, &&TxQueue)| {
+        let xps_cpus = shares.as_ref().map(|shares| shares[at].clone());
         let why = match &xps_cpus {
             _ if by_rxqs && tx.xps_rxqs.is_none() => {
                 "nearest to the queue's CPU; it has no xps_rxqs"
             }
-            _ if !exists => "nothing to steer: it is the only transmit queue",
             Some(cpus) if cpus.is_empty() && policy != Xps::Off => without_cpus,
             _ => why,
         };
         let receives = || {
-            let numbers = rx_queues.iter().map(|rx| rx.index);
-            numbers
-                .filter(|rx| *rx as usize % queues.len() == tx.index as usize)
-                .collect()
+            let numbers = work.interface.rx_queues.iter().map(|rx| rx.index);
+            let own = numbers.filter(|&rx| rx as usize % queues.len() == at);
+            own.collect()
         };
         PlannedTxQueue {
             queue: tx.index,

@@ -411,6 +411,7 @@ fn read_pinned_queues(queues: &Dir, wanted: Queues) -> Result<(Vec<RxQueue>, Vec
         } else if let Some(index) = numbered(&name, "tx-", MAX_QUEUES) {
             tx.push(TxQueue {
                 index,
+                class: String::new(),
                 xps_cpus: mask("xps_cpus", true)?,
                 xps_rxqs: mask("xps_rxqs", true)?,
             });
@@ -423,7 +424,25 @@ fn read_pinned_queues(queues: &Dir, wanted: Queues) -> Result<(Vec<RxQueue>, Vec
     }
     rx.sort_by_key(|queue| queue.index);
     tx.sort_by_key(|queue| queue.index);
+    read_classes(queues, &mut tx)?;
     Ok((rx, tx))
+}
+
+/// Reads the traffic classes of transmit queues. Each is a range of queues (`netdev_set_tc_queue`): where the first and
+/// the last queue are of class 0, all are. Kernels before 4.10 have no such file, and one XPS map for all classes.
+fn read_classes(queues: &Dir, tx: &mut [TxQueue]) -> Result<()> {
+    let class = |of: &TxQueue| queues.read_text(&format!("tx-{}/traffic_class", of.index));
+    let tx = tx.iter_mut().filter(|tx| tx.xps_cpus.is_some());
+    let mut tx = tx.collect_vec();
+    if let [first, .., last] = &tx[..] {
+        let ends = [class(first)?, class(last)?];
+        if ends.iter().any(|class| !["", "0"].contains(&class.trim())) {
+            for of in &mut tx {
+                class(of)?.trim().clone_into(&mut of.class);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// `may_be_empty`: with a single queue the kernel refuses to read `xps_cpus`, and dumps hold an empty file.

@@ -1,10 +1,14 @@
 //! Rule 6 of the default policy: RPS, XPS and RFS, each on a minimal machine.
 
+use crate::support::captured::{Captured, assert_same_plans};
 use crate::support::host::{
     add, codes, combined, cpus, fix, machine, mask, of, plan, plan_with, rps_of, set,
 };
+use crate::support::run::Copy;
+use crate::support::tree::put;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Channels;
+use nicpin::plan::Plan;
 
 #[test]
 fn rule_6_rps_is_off_with_a_receive_queue_per_candidate_core() {
@@ -214,23 +218,71 @@ fn rule_6_rps_that_no_cpu_can_take_is_unmet() {
     }
 }
 
+/// XPS of each transmit queue of `eth0`, as text; `-` where it is left unchanged.
+fn xps(plan: &Plan) -> Vec<String> {
+    let queues = of(plan, "eth0").tx_queues.iter();
+    let cpus = queues.map(|tx| tx.xps_cpus.as_ref());
+    cpus.map(|cpus| cpus.map_or("-".to_owned(), CpuSet::to_string))
+        .collect()
+}
+
 #[test]
 fn rule_6_xps_parts_all_online_cpus_by_nearest_completion() {
     let mut host = machine(2, 2, 2, 2);
     add(&mut host, "eth0", Some(1), 2);
-    let xps = |plan: &nicpin::plan::Plan| -> Vec<String> {
-        let text = |cpus: &Option<CpuSet>| cpus.as_ref().map_or("-".to_owned(), CpuSet::to_string);
-        of(plan, "eth0")
-            .tx_queues
-            .iter()
-            .map(|tx| text(&tx.xps_cpus))
-            .collect()
-    };
     // Node 1 has the cores 2,6 and 3,7; the CPUs of node 0 are divided evenly, by cores.
     assert_eq!(xps(&plan(&host)), ["0,2,4,6", "1,3,5,7"]);
     let with = |x| xps(&plan_with(&host, &[("xps", x)], &[]));
     assert_eq!(with("off"), ["", ""]);
     assert_eq!(with("keep"), ["-", "-"]);
+}
+
+#[test]
+fn rule_6_xps_parts_all_online_cpus_among_the_queues_of_each_traffic_class() {
+    let mut host = machine(2, 2, 2, 2);
+    add(&mut host, "eth0", Some(1), 4);
+    let queues = &mut host.interfaces[0].tx_queues;
+    for (tx, class) in queues.iter_mut().zip(["0", "0", "1", "1"]) {
+        tx.class = class.to_owned();
+    }
+    let [a, b] = ["0,2,4,6", "1,3,5,7"];
+    assert_eq!(xps(&plan(&host)), [a, b, a, b]);
+    let by_rxqs = plan_with(&host, &[("xps", "rxqs")], &[]);
+    let queues = of(&by_rxqs, "eth0").tx_queues.iter();
+    let received = queues.map(|tx| tx.xps_rxqs.clone().unwrap());
+    assert!(received.eq(["0,2", "1,3", "0,2", "1,3"].map(set)));
+    // The kernel refuses to read and to write XPS of a queue in no class.
+    host.interfaces[0].tx_queues[3].xps_cpus = None;
+    let plan = plan(&host);
+    assert_eq!(xps(&plan), [a, b, "0-7", "-"]);
+    let why = "it has no readable xps_cpus: it may be in no traffic class";
+    assert_eq!(&*of(&plan, "eth0").tx_queues[3].why, why);
+}
+
+/// As the kernel tells them: ranges of queues in any order, also of a subordinate interface.
+#[test]
+fn traffic_classes_of_transmit_queues_are_read() {
+    for classes in [
+        ["0", "0", "1", "1"],
+        ["1", "1", "0", "0"],
+        ["0", "0", "0-2", "0-2"],
+    ] {
+        let machine = Copy::of("two-node");
+        let file = |tx: usize, name: &str| format!("/sys/class/net/nic0/queues/tx-{tx}/{name}");
+        for (tx, class) in classes.iter().enumerate() {
+            let class = format!("{class}\n");
+            put(&machine.path("/"), &file(tx, "traffic_class"), &class);
+        }
+        let captured = Captured::of(&machine.path("/"));
+        assert_same_plans(&machine.path("/"), &captured.file());
+        assert_eq!(machine.nicpin(&["apply"]).code, 0);
+        let masks = [0, 1, 2, 3].map(|tx| machine.read(&file(tx, "xps_cpus")));
+        assert_eq!(masks, ["33", "cc", "3a", "c5"], "{classes:?}");
+        // A CPU that has a queue of one class only has none of its own in the other.
+        machine.write(&file(3, "xps_cpus"), "c4\n");
+        let check = machine.nicpin(&["check", "nic0"]);
+        assert_eq!(check.code, 2, "{}", check.stdout);
+    }
 }
 
 #[test]

@@ -91,6 +91,7 @@ pub fn card(host: &Machine, name: &str, node: Option<u32>, queues: u32) -> Inter
         tx_queues: (0..queues)
             .map(|index| TxQueue {
                 index,
+                class: String::new(),
                 xps_cpus: (queues > 1).then(|| off.clone()),
                 xps_rxqs: Some(off.clone()),
             })
