@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use itertools::Itertools as _;
 use nix::errno::Errno::{
     self, EACCES, EAGAIN, EBUSY, EINTR, EINVAL, EIO, ENODEV, ENOENT, ENOMEM, ENOSPC, ENXIO,
     EOPNOTSUPP, EOVERFLOW, EPERM, EROFS, ESRCH,
@@ -191,29 +192,31 @@ impl WriteResult {
             Failure(Refused, why, None)
         })?;
         self.outcome = Changed;
-        self.detail = (write.kind == Rps).then(|| {
-            format!(
-                "the kernel removed {}: isolated or nohz_full",
-                cpu_list(&removed)
-            )
-        });
+        self.detail = Some(format!("the kernel removed {removed}"));
         Ok(())
     }
 }
 
-/// The CPUs that the kernel removed from a written mask by its rules; `None` where the file holds something else.
-fn removed(root: &Root, kind: WriteKind, held: &str, written: &str) -> Option<CpuSet> {
+/// The CPUs that the kernel removed from a written mask by its rules, and why; `None` where the file holds something else.
+fn removed(root: &Root, kind: WriteKind, held: &str, written: &str) -> Option<String> {
+    let filter = match kind {
+        Rps => rps_filter(root).ok()?,
+        // Threads before Linux 6.3 (`cpuset_cpus_allowed`).
+        Xps | NapiThread => CpuSet::new(),
+        _ => return None,
+    };
     let parse = |text| CpuSet::parse_kernel_mask(text).ok();
     let (held, written) = (parse(held)?, parse(written)?);
     let removed = written.difference(&held);
-    let by_rule = held.is_subset(&written)
-        && match kind {
-            Rps => !held.is_empty() && removed.is_subset(&rps_filter(root).ok()?),
-            // Before Linux 6.3 the kernel leaves out offline CPUs (`cpuset_cpus_allowed`).
-            NapiThread => !removed.intersects(&read_online(root).ok()?),
-            _ => false,
-        };
-    by_rule.then_some(removed)
+    let offline = removed.difference(&filter);
+    if !held.is_subset(&written) || offline.intersects(&read_online(root).ok()?) {
+        return None;
+    }
+    let filtered = removed.intersection(&filter);
+    let reasons = [(filtered, "isolated or nohz_full"), (offline, "offline")];
+    let reasons = reasons.iter().filter(|(cpus, _)| !cpus.is_empty());
+    let mut reasons = reasons.map(|(cpus, why)| format!("{}: {why}", cpu_list(cpus)));
+    Some(reasons.join("; "))
 }
 
 /// The current text of a write's setting.

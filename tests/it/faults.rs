@@ -403,6 +403,67 @@ fn what_the_kernel_removes_from_rps_cpus_is_as_planned() {
     restored(&machine, &before, "a filtered set");
 }
 
+/// The kernel leaves offline CPUs out of what is written to `rps_cpus` and `xps_cpus`.
+#[test]
+fn originals_with_offline_cpus_are_restored_as_far_as_the_kernel_takes_them() {
+    let machine = machine();
+    let cases = [
+        (
+            "rx-0/rps_cpus",
+            "c1",
+            "01",
+            "CPU 6: isolated or nohz_full; CPU 7: offline",
+        ),
+        ("rx-1/rps_cpus", "80", "00", "CPU 7: offline"),
+        ("tx-0/xps_cpus", "84", "04", "CPU 7: offline"),
+        ("tx-1/xps_cpus", "80", "00", "CPU 7: offline"),
+    ];
+    let path = |file: &str| format!("/sys/class/net/nic0/queues/{file}");
+    for (file, original, ..) in cases {
+        machine.write(&path(file), original);
+    }
+    machine.write("/sys/devices/system/cpu/isolated", "6\n");
+    assert!(
+        !run(&Root::open(&at(&machine)).unwrap(), Options::default())
+            .unwrap()
+            .failed()
+    );
+    machine.write("/sys/devices/system/cpu/online", "0-6\n");
+    let top = at(&machine);
+    let root = Root::open_with_faults(&at(&machine), move |access| {
+        let takes = match access.path.rsplit('/').next() {
+            Some("rps_cpus") => 0x3f,
+            Some("xps_cpus") => 0x7f,
+            _ => return InjectedAnswer::Done,
+        };
+        if access.action != FileAction::Write {
+            return InjectedAnswer::Done;
+        }
+        let written = u8::from_str_radix(access.value, 16).unwrap() & takes;
+        std::fs::write(top.join(&access.path[1..]), format!("{written:02x}\n")).unwrap();
+        InjectedAnswer::Lost
+    });
+    let restored = apply::restore(&root.unwrap(), Options::default().wait)
+        .unwrap()
+        .unwrap();
+    assert!(restored.complete(), "{restored:?}");
+    for (file, _, held, removed) in cases {
+        let mut results = restored.results.iter();
+        let result = results.find(|result| result.path == path(file)).unwrap();
+        assert_eq!(
+            (result.outcome, result.detail.clone()),
+            (
+                Outcome::Changed,
+                Some(format!("the kernel removed {removed}"))
+            )
+        );
+        assert_eq!(read(&machine, &path(file)), held);
+    }
+    assert_eq!(state(&machine), None);
+    let check = machine.nicpin(&["check"]);
+    assert_eq!((check.code, &*check.stderr), (2, ""), "{}", check.stdout);
+}
+
 /// Between a read and the write or the read-back, any file may become unreadable or vanish.
 #[test]
 fn files_that_cannot_be_read_back() {
