@@ -302,7 +302,10 @@ fn refusal(root: &Root, kind: WriteKind, path: &str, error: &io::Error) -> (Outc
             Vanished,
             ": an interface with one transmit queue has no XPS; fix: run again",
         ),
-        (_, Some(ENOENT | ENODEV | ENXIO | EIO)) => {
+        // ENXIO also where an interrupt controller finds no target.
+        (_, Some(errno @ (ENOENT | ENODEV | ENXIO | EIO)))
+            if errno == ENOENT || !root.exists(path) =>
+        {
             (Vanished, ": the file no longer exists; fix: run again")
         }
         (NapiThread, Some(ESRCH)) => (Vanished, ": the thread has ended; fix: run again"),

@@ -61,7 +61,7 @@ const ERRNOS: [Errno; 15] = [
 fn outcome(kind: WriteKind, errno: Errno) -> Outcome {
     match (kind, errno) {
         (WriteKind::Vector, Errno::EIO) => Outcome::Managed,
-        (_, Errno::EIO | Errno::ENOENT | Errno::ENODEV | Errno::ENXIO) => Outcome::Vanished,
+        (_, Errno::ENOENT) => Outcome::Vanished,
         _ => Outcome::Refused,
     }
 }
@@ -462,6 +462,37 @@ fn originals_with_offline_cpus_are_restored_as_far_as_the_kernel_takes_them() {
     assert_eq!(state(&machine), None);
     let check = machine.nicpin(&["check"]);
     assert_eq!((check.code, &*check.stderr), (2, ""), "{}", check.stdout);
+}
+
+/// XIVE answers ENXIO where it finds no target for an IRQ.
+#[test]
+fn only_files_that_are_absent_have_vanished() {
+    for errno in [Errno::ENXIO, Errno::ENODEV] {
+        for is_gone in [false, true] {
+            let machine = machine();
+            let top = at(&machine);
+            let root = Root::open_with_faults(&at(&machine), move |access| {
+                if access.action != FileAction::Write {
+                    return InjectedAnswer::Done;
+                }
+                if is_gone {
+                    std::fs::remove_file(top.join(&access.path[1..])).unwrap();
+                }
+                InjectedAnswer::Errno(errno as i32)
+            });
+            let done = run(&root.unwrap(), Options::default()).unwrap();
+            for result in done.results {
+                let detail = result.detail.unwrap();
+                let expected = if is_gone {
+                    Outcome::Vanished
+                } else {
+                    Outcome::Refused
+                };
+                assert_eq!(result.outcome, expected, "{detail}");
+                assert_eq!(detail.contains("no longer exists"), is_gone, "{detail}");
+            }
+        }
+    }
 }
 
 /// Between a read and the write or the read-back, any file may become unreadable or vanish.
