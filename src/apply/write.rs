@@ -101,7 +101,7 @@ struct Failure(Outcome, String, Option<Errno>);
 
 impl Failure {
     fn refused(root: &Root, write: &Write, error: &io::Error) -> Self {
-        let (outcome, detail) = refusal(root, write.kind, &write.path, error);
+        let (outcome, detail) = refusal(root, write.kind, &write.path, &write.value, error);
         Self(outcome, detail, errno_of(error))
     }
 }
@@ -239,7 +239,7 @@ pub(crate) fn why_not_writable(root: &Root, kind: WriteKind, path: &str) -> Opti
         return None;
     }
     let error = root.check_writable(path).err()?;
-    let (outcome, why) = refusal(root, kind, path, &error);
+    let (outcome, why) = refusal(root, kind, path, "", &error);
     (outcome == Refused).then_some(why)
 }
 
@@ -286,7 +286,13 @@ pub(crate) fn means_same(kind: WriteKind, a: &str, b: &str) -> bool {
 }
 
 /// What the kernel's answer to a write means (`write_irq_affinity` in `kernel/irq/proc.c`, `net-sysfs.c`).
-fn refusal(root: &Root, kind: WriteKind, path: &str, error: &io::Error) -> (Outcome, String) {
+fn refusal(
+    root: &Root,
+    kind: WriteKind,
+    path: &str,
+    value: &str,
+    error: &io::Error,
+) -> (Outcome, String) {
     let (outcome, why) = match (kind, errno_of(error)) {
         // EPERM since 6.12, where the file has no write bits; EIO before, and also for an IRQ that was freed while the
         // file was open.
@@ -309,9 +315,20 @@ fn refusal(root: &Root, kind: WriteKind, path: &str, error: &io::Error) -> (Outc
             (Vanished, ": the file no longer exists; fix: run again")
         }
         (NapiThread, Some(ESRCH)) => (Vanished, ": the thread has ended; fix: run again"),
+        // Some interrupt controllers accept no affinity at all (DesignWare PCIe MSI).
+        (Vector, Some(EINVAL)) if is_online(root, value) => (
+            Refused,
+            ": the interrupt controller does not accept this affinity",
+        ),
         (kind, errno) => (Refused, refused(kind, errno)),
     };
     (outcome, errno_words(error) + why)
+}
+
+/// Whether a CPU of a mask is online.
+fn is_online(root: &Root, mask: &str) -> bool {
+    let cpus = CpuSet::parse_kernel_mask(mask).unwrap_or_default();
+    read_online(root).is_ok_and(|online| online.intersects(&cpus))
 }
 
 fn refused(kind: WriteKind, errno: Option<Errno>) -> &'static str {
@@ -335,7 +352,7 @@ fn refused(kind: WriteKind, errno: Option<Errno>) -> &'static str {
         (WriteKind::Rss, Some(EOPNOTSUPP | EINVAL)) => {
             ": the driver does not accept this RSS table; fix: leave out --rss"
         }
-        (_, Some(EINVAL)) => ": perhaps none of the CPUs is online now; fix: run again",
+        (Vector, Some(EINVAL)) => ": none of the CPUs is online now; fix: run again",
         (_, Some(EOVERFLOW)) => ": the mask has more CPUs than this kernel; fix: run again",
         (_, Some(EBUSY | EAGAIN | EINTR)) => ": an earlier change is still pending; fix: run again",
         (_, Some(ENOMEM)) => ": the kernel is out of memory; fix: run again later",

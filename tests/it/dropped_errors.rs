@@ -86,7 +86,7 @@ const DROPPED: [(&str, usize, &str); 21] = [
         2,
         "what cannot be read is restored from the record",
     ),
-    ("apply/write.rs", 2, "the write counts as refused then"),
+    ("apply/write.rs", 3, "the write counts as refused then"),
     (
         "commands/apply.rs",
         1,

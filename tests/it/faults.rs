@@ -495,6 +495,34 @@ fn only_files_that_are_absent_have_vanished() {
     }
 }
 
+/// Some interrupt controllers answer EINVAL at each write, whatever the CPU.
+#[test]
+fn an_interrupt_controller_that_accepts_no_affinity_is_named() {
+    for (online, expected) in [
+        (
+            "0-7\n",
+            "the interrupt controller does not accept this affinity",
+        ),
+        ("0\n", "none of the CPUs is online now; fix: run again"),
+    ] {
+        let machine = machine();
+        let top = at(&machine);
+        let root = Root::open_with_faults(&at(&machine), move |access| {
+            if access.action != FileAction::Write || !access.path.starts_with("/proc/irq/") {
+                return InjectedAnswer::Done;
+            }
+            std::fs::write(top.join("sys/devices/system/cpu/online"), online).unwrap();
+            InjectedAnswer::Errno(Errno::EINVAL as i32)
+        });
+        let done = run(&root.unwrap(), Options::default()).unwrap();
+        assert!(done.failed());
+        assert_eq!(
+            done.results[0].detail.as_deref(),
+            Some(&*format!("invalid argument (EINVAL): {expected}"))
+        );
+    }
+}
+
 /// Between a read and the write or the read-back, any file may become unreadable or vanish.
 #[test]
 fn files_that_cannot_be_read_back() {
