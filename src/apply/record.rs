@@ -53,6 +53,9 @@ pub(crate) struct LastSet {
     /// The kernel's error, where it refused the write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
+    /// Whether it answered that the vector cannot be moved.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) managed: bool,
     /// The vector's IRQ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) irq: Option<Irq>,
@@ -106,14 +109,15 @@ impl Record {
         }
         for (setting, value) in settings::planned(machine, plan) {
             let set = self.last_set.entry(setting.key()).or_default();
+            let irq = setting.irq().map(|irq| Irq::now(root, irq));
             // The same plan as before: keep what became of the last write.
-            if set.value != value {
+            if set.value != value || set.irq != irq {
                 *set = LastSet {
                     value,
+                    irq,
                     ..LastSet::default()
                 };
             }
-            set.irq = setting.irq().map(|irq| Irq::now(root, irq));
         }
         for planned in &plan.interfaces {
             let near = planned.near.clone();
@@ -153,12 +157,23 @@ impl Record {
             set.fallback = written.and_then(|written| written.fallback.clone());
             let refused = written.filter(|of| of.failed() || of.outcome == Outcome::Managed);
             set.refused = refused.and_then(|written| written.detail.clone());
+            set.managed = written.is_some_and(|of| of.outcome == Outcome::Managed);
         }
     }
 
-    /// Adds what nobody reports of interfaces while they are in another network namespace: which port each is, and what
-    /// it can carry.
-    pub fn complete(&self, machine: &mut Machine) {
+    /// Adds what nobody reports: before Linux 6.12, which vectors cannot be moved; of interfaces in another network
+    /// namespace, which port each is, and what it can carry.
+    pub fn complete(&self, root: &Root, machine: &mut Machine) {
+        for (key, set) in self.last_set.iter().filter(|(_, set)| set.managed) {
+            let device = key.split(" port ").next();
+            let interfaces = machine.interfaces.iter_mut();
+            let interfaces = interfaces.filter(|of| device == Some(&of.device.address));
+            for vector in interfaces.flat_map(|of| &mut of.vectors) {
+                let is_same =
+                    |irq: Irq| irq.number == vector.irq && irq == Irq::now(root, irq.number);
+                vector.movable &= !set.irq.is_some_and(is_same);
+            }
+        }
         name_ports(machine, &self.first_seen);
         for interface in elsewhere(machine) {
             interface.supported_mbps = self.carries.get(&interface.key()).copied();

@@ -124,13 +124,10 @@ fn read_machine(
     Ok((machine, policy))
 }
 
-/// What ports can carry whose interfaces are in another network namespace decides on the weights of queues, and their names
-/// on what is recorded. A record that cannot be read is reported where more depends on it.
+/// Adds what only the record knows of the machine. One that cannot be read is reported where more depends on it.
 pub fn complete(root: &Root, machine: &mut Machine) {
-    if machine.interfaces.iter().any(Interface::is_elsewhere) {
-        if let Ok(record) = Record::load(root) {
-            record.complete(machine);
-        }
+    if let Ok(record) = Record::load(root) {
+        record.complete(root, machine);
     }
 }
 

@@ -523,6 +523,55 @@ fn an_interrupt_controller_that_accepts_no_affinity_is_named() {
     }
 }
 
+/// Before Linux 6.12 the file of a vector that the kernel manages has write bits, and only the answer to a write tells.
+#[test]
+fn what_a_write_says_of_a_kernel_managed_vector_is_remembered() {
+    let machine = machine();
+    let root = Root::open_with_faults(&at(&machine), move |access| {
+        let irq = access.path.strip_prefix("/proc/irq/").unwrap_or_default();
+        let of_nic0 = (36..=43).any(|own| irq.starts_with(&format!("{own}/")));
+        if access.action == FileAction::Write && of_nic0 {
+            InjectedAnswer::Errno(Errno::EIO as i32)
+        } else {
+            InjectedAnswer::Done
+        }
+    });
+    let before = machine.texts();
+    let given = ["--rfs", "4096", "--rps", "0-7"];
+    let nicpin = |command: &[&str]| machine.nicpin(&[command, &given].concat());
+    let check = || -> serde_json::Value {
+        serde_json::from_str(&nicpin(&["check", "--json", "nic0"]).stdout).unwrap()
+    };
+    let done = run(&root.unwrap(), Options::default()).unwrap();
+    assert!(!done.failed() && done.tally.managed > 0);
+    let first = check();
+    let unmovable = first["unmovable"].as_array().unwrap().len();
+    assert_eq!(unmovable, done.tally.managed, "{first}");
+    // Steering and the queues of others follow the CPUs that these keep.
+    let again = nicpin(&["apply"]);
+    assert_eq!(again.code, 0, "{}{}", again.stdout, again.stderr);
+    let second = check();
+    let state_of = &second["interfaces"][0]["state"];
+    assert_eq!(
+        (state_of, nicpin(&["check"]).code),
+        (&"unsupported".into(), 0)
+    );
+    // Another IRQ may be movable.
+    machine.write(
+        "/run/nicpin/state.json",
+        &state(&machine)
+            .unwrap()
+            .replace("\"number\": 36", "\"number\": 8036"),
+    );
+    let other = check();
+    assert_eq!(
+        other["unmovable"].as_array().unwrap().len(),
+        unmovable - 1,
+        "{other}"
+    );
+    restored(&machine, &before, "kernel-managed vectors");
+}
+
 /// Between a read and the write or the read-back, any file may become unreadable or vanish.
 #[test]
 fn files_that_cannot_be_read_back() {
