@@ -71,6 +71,8 @@ fn restore_pinned(
         planned = RestorePlan::new(texts, &read_pinned(root, texts)?, why);
     }
     let mut outcome = planned.outcome;
+    let set = channels.iter().filter(|of| of.refused.is_none()).count();
+    outcome.unchanged = outcome.unchanged.saturating_sub(set);
     // Those that still differ were refused.
     let refused = planned.channels.into_iter().map(|(key, _)| key);
     outcome.refused_keys.extend(refused);

@@ -12,7 +12,7 @@ use crate::commands::args::{General, PolicyArgs, TargetArgs};
 use crate::commands::output::say;
 use crate::screen::{Given, some, with};
 use crate::watch::state;
-use nicpin::apply::Record;
+use nicpin::apply::{Record, irqbalance};
 use nicpin::machine::setting::NET;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
 use nicpin::plan::{Found, Note, Plan, UsedFor};
@@ -215,6 +215,7 @@ pub fn read_and_plan(
     }
     let mut plan = nicpin::plan::plan(&machine, &policy, &selection);
     plan.host.name = read::host_name(root)?;
+    irqbalance::note_earlier_bans(root, &mut plan);
     require_met(&policy, &plan)?;
     // An interface in the plan whose vectors cannot be read is reported by its name.
     if plan.interfaces.is_empty() {

@@ -113,10 +113,15 @@ impl Threads {
             of_interface.add(&cpus);
             self.planned.insert(thread.pid, (cpus, why.into()));
         }
-        let (cpus, whose) = if of_interface.is_empty() {
-            (&work.candidates.cpus, "the interface's candidate CPUs")
-        } else {
+        let (cpus, whose) = if !of_interface.is_empty() {
             (&of_interface, "the CPUs of the interface's other threads")
+        } else if !work.irq_cpus.is_empty() {
+            (
+                &work.irq_cpus,
+                "the CPUs that the interface's queues interrupt",
+            )
+        } else {
+            (&work.candidates.cpus, "the interface's candidate CPUs")
         };
         let why: Arc<str> = format!("its queue could not be determined: {whose}").into();
         for thread in threads.filter(|of| interface.vector_of(of).is_none()) {

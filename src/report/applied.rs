@@ -1,6 +1,7 @@
 //! The result of `apply`, and where interrupts arrived after it.
 
-use serde::Serialize;
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role};
@@ -75,12 +76,21 @@ pub enum Watched {
 }
 
 /// A note and the name of its interface, which is empty for the whole machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoteAbout {
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub interface: String,
-    #[serde(flatten)]
     pub note: Note,
+}
+
+impl Serialize for NoteAbout {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut note = serde_json::to_value(&self.note).map_err(S::Error::custom)?;
+        // Some notes name it themselves.
+        if !self.interface.is_empty() {
+            note["interface"] = self.interface.as_str().into();
+        }
+        note.serialize(serializer)
+    }
 }
 
 impl Applied {

@@ -56,8 +56,12 @@ pub struct Check {
     pub other_tools: Vec<String>,
     /// Notes about selectors that match nothing, and about a machine without interfaces.
     pub notes: Vec<Note>,
-    /// Interfaces that are up, were not requested by name and cannot be planned.
+    /// Interfaces with vectors that are not understood; those without any other only if they are up and were not requested
+    /// by name.
     pub left_alone: Vec<Unplannable>,
+    /// Whether the machine differs by a stricter verdict.
+    #[serde(skip)]
+    differs_strictly: bool,
 }
 
 fn summaries<S: Serializer>(interfaces: &[InterfaceReport], to: S) -> Result<S::Ok, S::Error> {
@@ -138,6 +142,7 @@ impl Check {
             other_tools: other_tools(plan),
             notes: notes.cloned().collect(),
             left_alone: Unplannable::left_alone(plan, requested),
+            differs_strictly: false,
         }
     }
 
@@ -160,19 +165,22 @@ impl Check {
     /// The stricter verdict, by which vectors that cannot be moved are differences.
     #[must_use]
     pub fn strict(mut self) -> Self {
-        if !self.unmovable.is_empty() {
-            self.verdict = self.verdict.max(Differs);
-        }
+        self.stricter_if(!self.unmovable.is_empty());
         self
     }
 
     /// The stricter verdict, by which settings that are as good as planned are differences.
     #[must_use]
     pub fn exact(mut self) -> Self {
-        if self.differ() > 0 {
-            self.verdict = self.verdict.max(Differs);
-        }
+        self.stricter_if(self.differ() > 0);
         self
+    }
+
+    fn stricter_if(&mut self, differs: bool) {
+        if differs {
+            self.verdict = self.verdict.max(Differs);
+            self.differs_strictly = true;
+        }
     }
 }
 
@@ -294,7 +302,12 @@ impl Thresholds {
             };
             by_state.max(self.judge_share(interface.local_percent()))
         });
-        each.fold(least, PluginStatus::max)
+        let strict = if check.differs_strictly {
+            Warning
+        } else {
+            least
+        };
+        each.fold(least.max(strict), PluginStatus::max)
     }
 }
 

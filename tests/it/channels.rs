@@ -244,6 +244,14 @@ fn channels_can_be_set_in_the_policy_file() {
     assert_eq!(machine.nicpin(&["apply", "--channels", "keep"]).code, 0);
     let run = machine.nicpin(&["plan"]);
     assert!(run.stdout.starts_with("2 of "), "{}", run.stdout);
+    // Channels that restore sets were not as recorded.
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let count = |args: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&machine.nicpin(args).stdout).unwrap()
+    };
+    let planned = count(&["restore", "--dry-run", "--json"]);
+    let restored = count(&["restore", "--json"]);
+    assert_eq!(restored["already"], planned["unchanged"], "{restored}");
 }
 
 #[test]

@@ -62,8 +62,8 @@ const DROPPED: [(&str, usize, &str); 21] = [
     ),
     (
         "apply/irqbalance/mod.rs",
-        3,
-        "a note; an unreadable record is something to undo; the number of a process that was started",
+        2,
+        "an unreadable record is something to undo; the number of a process that was started",
     ),
     (
         "apply/irqbalance/socket.rs",

@@ -254,6 +254,15 @@ fn ignore_reports_the_bans_of_an_earlier_apply() {
         !text.contains("it will move") && !text.contains("--irqbalance ban"),
         "{text}"
     );
+    // Before it is applied, too.
+    for args in [
+        &["plan", "--irqbalance", "ignore"][..],
+        &["status", "--irqbalance", "ignore", "--json"],
+    ] {
+        let text = good(&machine, args);
+        assert!(text.contains("an earlier apply banned the 16"), "{text}");
+        assert!(!text.contains("--irqbalance ban"), "{text}");
+    }
     // Only the bans of one interface; after a restart of irqbalance there are none to report.
     good(&machine, &["restore"]);
     good(&machine, &["apply", "nic0"]);

@@ -326,6 +326,25 @@ fn a_line_that_cannot_be_written_is_unknown() {
     assert_eq!([check("nagios"), check("table")], [Some(3), Some(1)]);
 }
 
+/// What cannot be read beside it does not hide that an IRQ cannot be moved, for which --strict warns.
+#[test]
+fn strictness_is_a_warning_beside_what_is_unknown() {
+    let machine = Copy::of("two-socket-mlx4");
+    for irq in 64..=68 {
+        machine.set_mode(&format!("/proc/irq/{irq}/smp_affinity"), 0o444);
+    }
+    for irq in 70..=76 {
+        machine.remove(&format!("/proc/irq/{irq}"));
+    }
+    machine.nicpin(&["apply", "-q"]);
+    let code = |args: &[&str]| {
+        machine
+            .nicpin(&[&["check", "--format", "nagios"], args].concat())
+            .code
+    };
+    assert_eq!((code(&[]), code(&["--strict"])), (3, 1));
+}
+
 #[test]
 fn thresholds_are_ranges_of_the_local_share() {
     let machine = Copy::of("two-socket-mlx4");

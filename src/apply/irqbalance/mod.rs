@@ -192,9 +192,9 @@ pub fn before_writes(
     Some(outcome(Some(pid), count, done))
 }
 
-/// Corrects the note of a plan that ignores irqbalance: bans of an earlier apply still hold, and planning does not ask
-/// irqbalance.
-pub(crate) fn note_earlier_bans(root: &Root, plan: &mut Plan) {
+/// Corrects the note of a plan that ignores irqbalance: bans of an earlier apply still hold, by irqbalance itself or, where
+/// it cannot be asked, by the record.
+pub fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     let Some(IrqbalancePlan {
         pid,
         irqs,
@@ -204,12 +204,12 @@ pub(crate) fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     else {
         return;
     };
-    if banned_by_nicpin(root, *pid).is_empty() {
+    let recorded = banned_by_nicpin(root, *pid);
+    if recorded.is_empty() {
         return;
     }
-    let Ok(now) = Daemon::within(TIMEOUT, root, *pid).banned() else {
-        return;
-    };
+    let daemon = Daemon::within(TIMEOUT, root, *pid);
+    let now = daemon.banned().unwrap_or(recorded);
     for note in &mut plan.notes {
         if let Note::IrqbalanceRunning { left_alone, .. } = note {
             *left_alone = irqs.iter().filter(|irq| now.contains(irq)).count();

@@ -2,10 +2,13 @@
 //! words, in tests it has what the schema lists. Of JSON Schema it knows the words that those files use.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Formatter};
 use std::path::Path;
 use std::sync::LazyLock;
 
 use regex_lite::Regex;
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 /// The files of `docs/schema/` by name, without `.json`.
@@ -30,11 +33,73 @@ pub fn mistakes(output: &str) -> Vec<String> {
         return Vec::new();
     }
     let documents: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(output)
-        .into_iter()
+        .into_iter::<Once>()
+        .map(|document| document.map(|Once(value)| value))
         .collect();
     match documents {
         Ok(documents) => documents.iter().flat_map(of_document).collect(),
         Err(error) => vec![format!("not JSON: {error}")],
+    }
+}
+
+/// A value with each key once: where there are several, readers differ in which they take.
+struct Once(Value);
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OnceVisitor).map(Once)
+    }
+}
+
+struct OnceVisitor;
+
+impl<'de> Visitor<'de> for OnceVisitor {
+    type Value = Value;
+
+    fn expecting(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        to.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some((key, Once(value))) = entries.next_entry::<String, _>()? {
+            if map.insert(key.clone(), value).is_some() {
+                return Err(A::Error::custom(format!("key {key:?} twice")));
+            }
+        }
+        Ok(map.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Once(value)) = items.next_element()? {
+            list.push(value);
+        }
+        Ok(list.into())
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
     }
 }
 
