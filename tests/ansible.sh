@@ -109,6 +109,16 @@ for tree in two-socket-mlx4 four-node wide; do
 done
 equal "restore again" "ok ok ok ok" "$(play --extra-vars state=restored)"
 
+echo "--- a record that cannot be restored"
+"$NICPIN" apply --quiet --root "$WORK/four-node"
+sed -i '0,/xps_cpus": "[^"]*"/s//xps_cpus": "x"/' "$WORK/four-node/run/nicpin/state.json"
+equal "restore in check mode" "ok failed ok ok" "$(play --check --extra-vars state=restored)"
+equal "restore" "ok failed ok ok" "$(play --extra-vars state=restored)"
+equal "restore again" "ok failed ok ok" "$(play --extra-vars state=restored)"
+holds "the reason" grep -q 'nicpin restore failed: /sys/.*but not a CPU mask' "$WORK/four-node.json"
+rm "$WORK/four-node/run/nicpin/state.json"
+cp -a fixtures/four-node/sys "$WORK/four-node/"
+
 echo "--- policies"
 policy='{"policy": "[defaults]\nirq-cores = 1\n"}'
 equal "a policy in check mode" "changed changed changed changed" "$(play --check --diff --extra-vars "$policy")"

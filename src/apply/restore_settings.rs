@@ -1,5 +1,6 @@
 //! Restores settings that were read before.
 
+use std::collections::BTreeMap;
 use std::mem::take;
 
 use itertools::Itertools as _;
@@ -14,10 +15,10 @@ use crate::apply::write::{left_out, means_same, write_one};
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::setting::{NET, queue_files};
 use crate::machine::{Channels, Machine, Rss, Setting, SettingValue};
-use crate::plan::Write;
+use crate::plan::{Write, WriteKind};
 use crate::read;
 use crate::report::outcome::{ChannelOutcome, WriteResult};
-use crate::report::restored::{Restored, ToRestore};
+use crate::report::restored::{Refusals, Restored, ToRestore};
 use crate::root::{FileError, Root, errno_of};
 
 /// How often the settings are read again because an interface was renamed meanwhile.
@@ -96,9 +97,17 @@ pub(crate) fn settings_to_restore(
 ) -> Result<ToRestore, ApplyError> {
     let planned = RestorePlan::new(texts, &read_settings(root, texts)?, why);
     let channels = planned.channels.into_iter().map(|(_, of)| of.outcome);
+    let channels: BTreeMap<_, _> = channels.map(|of| (of.interface, of.wanted)).collect();
+    let mut results = planned.outcome.results;
+    // A table may fit the channels that are restored before it.
+    results.retain(|of| of.kind != WriteKind::Rss || !channels.contains_key(&of.interface));
     Ok(ToRestore {
-        channels: channels.map(|of| (of.interface, of.wanted)).collect(),
+        channels,
         writes: planned.writes.into_iter().map(|(_, write)| write).collect(),
+        refusals: Refusals {
+            channels: planned.outcome.channels,
+            results,
+        },
         unchanged: planned.outcome.unchanged,
         absent: planned.outcome.absent,
         ..ToRestore::default()

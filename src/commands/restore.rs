@@ -28,12 +28,13 @@ pub struct RestoreArgs {
 
 pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
     if args.dry_run {
-        *out += &output::report(
-            args.report,
-            &apply::to_restore(&Root::open(&cli.root)?)?,
-            screen::applied::to_restore,
-        )?;
-        return Ok(Exit::Planned);
+        let planned = apply::to_restore(&Root::open(&cli.root)?)?;
+        let table = screen::applied::to_restore;
+        *out += &output::report(args.report, &planned, table)?;
+        if cli.quiet {
+            output::say_failures(&table(&planned));
+        }
+        return Ok(planned.exit());
     }
     let root = open_to_write(cli)?;
     start::stop_apply()?;

@@ -23,6 +23,30 @@ pub struct ToRestore {
     pub absent: BTreeSet<String>,
     /// Whether something that was done about irqbalance would be undone.
     pub irqbalance: bool,
+    pub refusals: Refusals,
+}
+
+/// What is recorded and cannot be written, known before any write, with the reasons.
+#[derive(Debug, Default, Serialize)]
+pub struct Refusals {
+    pub channels: Vec<ChannelOutcome>,
+    /// The other settings.
+    pub results: Vec<WriteResult>,
+}
+
+impl ToRestore {
+    /// The number of settings that cannot be restored.
+    pub fn refused(&self) -> usize {
+        self.refusals.channels.len() + self.refusals.results.len()
+    }
+
+    pub fn exit(&self) -> Exit {
+        exit(self.refused() > 0)
+    }
+}
+
+fn exit(failed: bool) -> Exit {
+    if failed { Exit::Failed } else { Exit::Planned }
 }
 
 /// The result of a restore; its JSON form is `nicpin.restore/1`.
@@ -79,11 +103,7 @@ impl Restored {
     }
 
     pub fn exit(&self) -> Exit {
-        if self.failed() {
-            Exit::Failed
-        } else {
-            Exit::Planned
-        }
+        exit(self.failed())
     }
 
     /// Whether everything is restored.

@@ -22,7 +22,7 @@ use nicpin::report::outcome::IrqbalanceAction::{
     Banned, NotRequested, Refused, Started, Stopped, Unbanned,
 };
 use nicpin::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, WriteResult};
-use nicpin::report::restored::{Restored, ToRestore, TrialEnd};
+use nicpin::report::restored::{Refusals, Restored, ToRestore, TrialEnd};
 
 /// `apply` as text; `all`: each setting. `given`: what decides on the plan. The last line holds the counts.
 pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
@@ -224,8 +224,9 @@ pub fn to_restore(to_restore: &ToRestore) -> Page {
     let (channels, writes) = (to_restore.channels.iter(), to_restore.writes.iter());
     let all = channels.len() + writes.len() + usize::from(to_restore.irqbalance);
     page.line(format!(
-        "{} would be restored; {} already as recorded.",
+        "{} would be restored{}; {} already as recorded.",
         count(all, "setting"),
+        could_not(to_restore.refused(), "restored"),
         to_restore.unchanged
     ));
     let channels = channels.map(|(name, to)| [format!("channels of {name}"), to.clone()]);
@@ -234,6 +235,8 @@ pub fn to_restore(to_restore: &ToRestore) -> Page {
     if to_restore.irqbalance {
         page.line("  what irqbalance was asked to do");
     }
+    let Refusals { channels, results } = &to_restore.refusals;
+    outcomes(&mut page, channels, None, results);
     absent(&mut page, &to_restore.absent, "kept for the next restore");
     page
 }

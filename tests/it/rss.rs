@@ -224,6 +224,46 @@ fn channels_and_table_are_restored_together() {
     assert_eq!(machine.texts(), before);
 }
 
+/// What cannot be restored is known before any write.
+#[test]
+fn a_dry_run_of_restore_names_what_restore_refuses() {
+    let machine = machine(BLOCKS);
+    ok(&machine.nicpin(&["apply", "eth0", "--rss", "4"]));
+    let fewer = |queues: u32, table| recorded(1, &format!("queues {queues}, entries 128, {table}"));
+    machine.write(ETH0, &fewer(8, "table 0 1 2 3 4 5 6 7"));
+    let state = "/run/nicpin/state.json";
+    let record = machine.read(state);
+    let zeros = "rx-0 rps_cpus\": \"00000000,00000000,00000000,00000000";
+    machine.write(state, &record.replacen(zeros, "rx-0 rps_cpus\": \"x", 1));
+    for (many, already) in [(32, 32), (0, 64)] {
+        let dry = machine.nicpin(&["restore", "-n"]);
+        let restored = machine.nicpin(&["restore"]);
+        let [first, second] = [&dry, &restored].map(words);
+        let expected = format!(
+            "{many} settings would be restored; 2 could not be restored; {already} already as recorded."
+        );
+        assert!(first.contains(&expected), "{first}");
+        for reason in ["an RSS table that fits this device", "a CPU mask"] {
+            let reason = format!("but not {reason}; correct the record, or set it by hand");
+            assert!(
+                first.contains(&reason) && second.contains(&reason),
+                "{first}{second}"
+            );
+        }
+        assert_eq!((dry.code, restored.code), (1, 1));
+    }
+    let dry = machine.nicpin(&["restore", "-n", "--quiet"]);
+    assert_eq!((dry.code, dry.stderr.lines().count()), (1, 2));
+    // With the channels that are restored first the table fits.
+    machine.write(ETH0, BLOCKS);
+    machine.write(state, &record);
+    ok(&machine.nicpin(&["restore"]));
+    ok(&machine.nicpin(&["apply", "eth0", "--channels", "4", "--rss", "2"]));
+    machine.write(ETH0, &fewer(4, "table 0 1"));
+    let dry = ok(&machine.nicpin(&["restore", "-n"]));
+    assert!(dry.contains("channels of eth0 combined 16"), "{dry}");
+}
+
 #[test]
 fn a_trial_and_an_atomic_apply_undo_the_table() {
     let machine = machine(BLOCKS);

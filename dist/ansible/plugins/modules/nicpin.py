@@ -169,7 +169,7 @@ class Nicpin:
             except ValueError:
                 self.module.fail_json(msg=f"nicpin {command} gave no JSON: {out.strip()[:200]}")
         if status not in accept or (status != 0 and report.get("schema", ERROR) == ERROR):
-            words = err.strip() or why_failed(report) or f"status {status}"
+            words = err.strip() or why_failed(report.get("refusals", report)) or f"status {status}"
             self.module.fail_json(msg=f"nicpin {command} failed: {words}", rc=status)
         return status, report
 
@@ -239,11 +239,13 @@ def write_policy(module: AnsibleModule, text: str) -> str:
 
 
 def restored(module: AnsibleModule, nicpin: Nicpin) -> dict:
-    planned = nicpin.report("restore", "--dry-run")[1]
+    # What cannot be restored (1) is no reason not to restore the rest.
+    accept = (0,) if module.check_mode else (0, 1)
+    status, planned = nicpin.report("restore", "--dry-run", accept=accept)
     diff = write_diffs(planned["writes"], "current")
     writes = [one["path"] for one in planned["writes"]]
     number = len(writes) + len(planned["channels"]) + int(planned["irqbalance"])
-    if module.check_mode or number == 0:
+    if module.check_mode or (number == 0 and status == 0):
         words = f"{count(number, 'setting')} would be restored" if number else "nothing to restore"
         return {"changed": number > 0, "msg": words, "writes": writes, "diff": diff}
     report = nicpin.report("restore")[1]
