@@ -313,13 +313,15 @@ impl Names {
         done
     }
 
-    /// Replaces the host in texts, and not in keys, which may be its name.
+    /// Replaces interfaces and the host in texts, and not in keys, which may have the same names.
     fn in_json(&self, found: Value) -> Value {
         match found {
             Value::String(text) => {
                 let hosts = self.host.iter().rev();
                 hosts
-                    .fold(text, |text, host| text.replace(host, "host"))
+                    .fold(self.in_words(&text), |text, host| {
+                        text.replace(host, "host")
+                    })
                     .into()
             }
             Value::Array(all) => all.into_iter().map(|found| self.in_json(found)).collect(),

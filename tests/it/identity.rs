@@ -306,7 +306,7 @@ fn names_are_replaced_on_request() {
     );
     put(
         &top,
-        "/etc/systemd/network/db7.link",
+        "/etc/systemd/network/10-nic1-db7.link",
         "[Link]\nIRQAffinityPolicy=spread",
     );
     put(
