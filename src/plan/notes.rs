@@ -2,6 +2,7 @@
 
 use itertools::{Itertools as _, chain};
 
+use crate::machine::interface::is_pci_address;
 use crate::machine::others::{Arguments, SCRIPT_PATH, UnusedFunction};
 use crate::machine::setting::queue_file;
 use crate::machine::wording::{selector, word};
@@ -109,7 +110,10 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
         let device = interface.device.address.clone();
         Some(Note::VmbusChannels { device, channels })
     } else {
-        let because = match (interface.device.irqs.is_empty(), interface.link == "up") {
+        let device = &interface.device;
+        let because = match (device.irqs.is_empty(), interface.link == "up") {
+            // Some drivers allocate them only while the interface is up.
+            (true, false) if is_pci_address(&device.address) => NoVectors::WhileDown,
             (true, _) => NoVectors::OfDevice,
             (false, true) => NoVectors::Requested,
             (false, false) => NoVectors::WhileDown,

@@ -237,6 +237,37 @@ fn a_device_without_an_interface_names_its_driver() {
     }
 }
 
+/// tg3 and bnx2 free all IRQs of a function when its interface goes down.
+#[test]
+fn a_card_that_is_down_is_not_one_without_irqs() {
+    let port = |name: &str| Port {
+        state: "down".into(),
+        ..Port::new(name, -1, 1, 1)
+    };
+    let tree = Tree::of(&two_nodes([card("tg3", port("eth0"), 30, &[])]));
+    tree.add("sys/devices/usb1/1-1:1.0", "usb", "r8152", "eth1", 1);
+    put(tree.dir(), "sys/class/net/eth1/operstate", "down");
+    tree.interrupts(9, "IO-APIC", &["acpi"]);
+    for (name, expected) in [
+        (
+            "eth0",
+            "the driver requests no queue IRQ while the interface is down; there is nothing to place yet",
+        ),
+        (
+            "eth1",
+            "the device has no IRQs of its own; there is nothing to place",
+        ),
+    ] {
+        let plan = tree.plan(&[name]);
+        let notes: Vec<_> = of(&plan, name)
+            .notes
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert!(notes.iter().any(|note| note == expected), "{notes:?}");
+    }
+}
+
 /// Of EFA: its completion vectors are planned when it is selected.
 #[test]
 fn a_function_for_rdma_alone_is_neither_down_nor_without_irqs() {
