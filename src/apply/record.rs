@@ -89,6 +89,15 @@ impl Record {
 
     /// Reads the record; an empty one where there is none.
     pub fn load(root: &Root) -> Result<Self, StateError> {
+        const READ: StateFile = StateFile {
+            not_done: "what apply found and set is unknown",
+            ..FILE
+        };
+        Ok(READ.load(root)?.unwrap_or_default())
+    }
+
+    /// As [`Record::load`], for a command that is about to write.
+    pub(crate) fn load_to_write(root: &Root) -> Result<Self, StateError> {
         Ok(FILE.load(root)?.unwrap_or_default())
     }
 

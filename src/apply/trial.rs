@@ -55,7 +55,7 @@ impl Trial {
     pub(crate) fn begin(root: &Root, seconds: u64) -> Result<Self, StateError> {
         Ok(Self {
             seconds,
-            record: Record::load(root)?,
+            record: Record::load_to_write(root)?,
             // One that cannot be read is an error of irqbalance's ban alone, which reads it again.
             irqbalance: IrqbalanceRecord::load(root).unwrap_or_default(),
             ..Self::default()

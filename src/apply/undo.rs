@@ -49,7 +49,7 @@ const BEFORE: &str = "as it was before the first apply";
 /// `ends_trial`: any trial ends after that; if this process dies earlier, the process that watches it still ends it. Where
 /// a write is refused or left out, the trial waits on, to restore these settings at its end.
 fn restore_original(root: &Root, ends_trial: bool) -> Result<(Texts, Restored), ApplyError> {
-    let mut record = Record::load(root)?;
+    let mut record = Record::load_to_write(root)?;
     let first_seen = record.first_seen.clone();
     let mut restored = restore_settings(root, &first_seen, BEFORE, true)?;
     restored.irqbalance = irqbalance::undo_since(root, &IrqbalanceRecord::default());
