@@ -120,8 +120,10 @@ pub fn arrivals(machine: &Machine, through: &Through<'_>, flow: &Flow) -> Vec<Ar
 /// What a flow comes through.
 #[derive(Debug, Clone, Default)]
 pub struct Through<'a> {
-    /// The interfaces with a device: one, or the ports of a bond.
+    /// The interfaces with a device: one, the ports of a bond, or those that a selector matches.
     pub ports: Vec<&'a Interface>,
+    /// Whether they are ports of one bond or team.
+    pub bonded: bool,
     /// An interface on the way that wraps packets in others.
     pub tunnel: Option<String>,
 }
@@ -136,7 +138,12 @@ impl<'a> Through<'a> {
             ports.extend(&machine.interfaces);
             ports.retain(|port| selection.names.contains(&port.name));
         }
-        Ok(Self { ports, tunnel })
+        let bonded = ports.len() > 1 && machine.has_bond_of(&ports);
+        Ok(Self {
+            ports,
+            bonded,
+            tunnel,
+        })
     }
 }
 

@@ -230,6 +230,18 @@ impl Machine {
             .filter(|i| Some(&i.device.address) == rdma.device.as_ref())
     }
 
+    /// Whether all of these are below one bond or team. The kernel has no word for the kind of a team.
+    pub(crate) fn has_bond_of(&self, ports: &[&Interface]) -> bool {
+        let mut bonds = self.stacked.iter().filter(|one| match &one.kind {
+            Some(kind) => kind == "bond",
+            None => self.interface(&one.name).is_none(),
+        });
+        bonds.any(|bond| {
+            let below: BTreeSet<&str> = self.below(&bond.name).collect();
+            ports.iter().all(|port| below.contains(&*port.name))
+        })
+    }
+
     /// The interface that wraps packets in others, among that of this name and those below it.
     pub(crate) fn tunnel(&self, name: &str) -> Option<String> {
         let wraps = |name: &&str| {

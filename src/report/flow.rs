@@ -18,8 +18,11 @@ use crate::report::exit::Exit;
 #[derive(Debug, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.flow/1")]
 pub struct Flows {
-    /// The interfaces: one, or the ports of a bond, among which the sender or the switch chooses; none for a tunnel.
+    /// The interfaces: one, the ports of a bond, or those that a selector matches; none for a tunnel.
     pub interfaces: Vec<String>,
+    /// Whether they are ports of one bond or team, among which the sender or the switch chooses.
+    #[serde(skip)]
+    pub bonded: bool,
     /// Each flow on each interface.
     pub arrivals: Vec<Arrival>,
     /// How many flows each queue and CPU takes, most first; those of which the CPU is unknown are left out.
@@ -64,6 +67,7 @@ impl Flows {
             interfaces: (through.ports.iter())
                 .map(|interface| interface.name.clone())
                 .collect(),
+            bonded: through.bonded,
             spread: spread(&arrivals),
             local: connections.iter().filter(|flow| flow.is_none()).count(),
             arrivals,

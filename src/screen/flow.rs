@@ -25,7 +25,7 @@ pub fn flows(flows: &Flows) -> Page {
     } else {
         spread(flows, total, &mut page);
     }
-    if named {
+    if flows.bonded {
         page.line(
             "Which of these ports a packet arrives on is the sender's choice, or the switch's.",
         );

@@ -509,6 +509,22 @@ Which of these ports a packet arrives on is the sender's choice, or the switch's
     assert_eq!(json["interfaces"], json!(["nic0", "nic1"]));
 }
 
+/// Who sends to one of them does not choose between them; the kernel has no word for a team.
+#[test]
+fn the_sender_chooses_among_the_ports_of_a_bond_or_team_alone() {
+    let machine = machine(&reported());
+    let chooses = |name: &str| {
+        let run = machine.nicpin(&["flow", name, "10.0.0.1:1", "10.0.0.2:2"]);
+        assert!(run.stdout.contains("nic1: unknown: "), "{}", run.stdout);
+        run.stdout.contains("is the sender's choice")
+    };
+    stack(&machine, "br0", "bridge", &["nic0", "nic1"]);
+    assert!(!chooses("nic*") && !chooses("br0"));
+    stack(&machine, "team0", "", &["nic0", "nic1"]);
+    machine.write("/sys/class/net/team0/uevent", "INTERFACE=team0\n");
+    assert!(chooses("team0") && chooses("nic*"));
+}
+
 /// A connection over a bond is one, and has a row for each port that it may arrive on.
 #[test]
 fn connections_over_a_bond_are_counted_once() {
