@@ -3,6 +3,7 @@
 //! Only interfaces with a device are interfaces here; bonds, VLANs and bridges are kept as [`Stacked`]
 //! (`Documentation/ABI/testing/sysfs-class-net`, `sysfs-class-net-queues`).
 
+use std::borrow::Cow;
 use std::fmt;
 
 use itertools::Itertools as _;
@@ -327,9 +328,22 @@ impl Role {
 }
 
 impl Vector {
-    /// The effective CPUs; the affinity when the kernel does not report them.
-    pub(crate) fn effective_cpus(&self) -> &CpuSet {
-        self.effective.as_ref().unwrap_or(&self.affinity.cpus)
+    /// The effective CPUs; those of the affinity that are online when the kernel does not report them.
+    pub(crate) fn effective_cpus(&self, online: &CpuSet) -> Cow<'_, CpuSet> {
+        effective(self.effective.as_ref(), &self.affinity.cpus, online)
+    }
+}
+
+/// The kernel keeps offline CPUs in an affinity, and delivers to the others.
+pub(crate) fn effective<'a>(
+    reported: Option<&'a CpuSet>,
+    affinity: &'a CpuSet,
+    online: &CpuSet,
+) -> Cow<'a, CpuSet> {
+    match reported {
+        Some(cpus) => Cow::Borrowed(cpus),
+        None if affinity.is_subset(online) => Cow::Borrowed(affinity),
+        None => Cow::Owned(affinity.intersection(online)),
     }
 }
 

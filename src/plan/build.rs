@@ -195,6 +195,7 @@ fn vector(work: &Work<'_>, vector: &Vector) -> PlannedVector {
 
 /// The reason for a vector's target, in a few words.
 fn why(work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
+    let online = &work.machine.topology.online;
     let isolated = work.machine.topology.isolated_or_nohz();
     let fixed = if work.choice.get(&SKIP) {
         "skipped by the policy"
@@ -207,7 +208,7 @@ fn why(work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
     } else {
         match (vector.role, cpus) {
             (Role::Control, None) => "control IRQ; unchanged",
-            (Role::Control, Some(_)) if vector.effective_cpus().is_subset(&isolated) => {
+            (Role::Control, Some(_)) if vector.effective_cpus(online).is_subset(&isolated) => {
                 "control IRQ; moved off an isolated CPU"
             }
             (Role::Control, Some(_)) => {

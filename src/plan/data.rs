@@ -1,11 +1,13 @@
 //! The plan as data: the target of each vector and queue, the reasons, the writes and the score. Its JSON form is
 //! `nicpin.plan/1`; CPU sets in it are CPU lists.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
+use crate::machine::interface::effective;
 use crate::machine::{Channels, NodeSource, Role, Source, WriteKind};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
@@ -388,8 +390,9 @@ impl PlannedVector {
         self.role.is_queue() && !self.idle
     }
 
-    /// The effective CPUs; the affinity when the kernel does not report them.
-    pub fn effective_cpus(&self) -> &CpuSet {
-        self.effective.as_ref().unwrap_or(&self.affinity)
+    /// The effective CPUs; those of the affinity that are online when the kernel does not report them.
+    #[doc(hidden)]
+    pub fn effective_cpus(&self, online: &CpuSet) -> Cow<'_, CpuSet> {
+        effective(self.effective.as_ref(), &self.affinity, online)
     }
 }

@@ -1,5 +1,6 @@
 //! Takes the measures of the planned and of other states, of the whole machine and of each interface.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 
@@ -93,26 +94,28 @@ impl<'a> State<'a> {
     }
 
     /// The CPUs of a vector, and the CPU for which its queue counts.
-    fn place<'v>(&self, vector: &'v PlannedVector) -> (&'v CpuSet, Option<u32>)
+    fn place<'v>(&self, vector: &'v PlannedVector) -> (Cow<'v, CpuSet>, Option<u32>)
     where
         'a: 'v,
     {
-        let now = vector.effective_cpus();
         // An IRQ that interfaces share is planned for one of them.
         let planned = self.planned.get(&vector.irq);
         let is_planned = |_: &_| (self.is_planned)(WriteKind::Vector, "", vector.irq);
-        let Some((cpus, placement)) = planned.filter(is_planned) else {
-            return (now, now.first());
+        let Some(&(cpus, placement)) = planned.filter(is_planned) else {
+            let now = vector.effective_cpus(&self.machine.topology.online);
+            let first = now.first();
+            return (now, first);
         };
         // The kernel distributes vectors over the CPUs of a group.
         let counted = placement
             .map(|placement| placement.cpu)
             .filter(|&cpu| cpus.contains(cpu));
-        (cpus, counted.or(cpus.first()))
+        (Cow::Borrowed(cpus), counted.or(cpus.first()))
     }
 
     /// The queues in use of the plan's interfaces, and of others as they are, by core.
     fn spots(&self) -> Spots<'a> {
+        let online = &self.machine.topology.online;
         let mut spots = Spots::new();
         spots.resize_with(self.locations.cores, Vec::new);
         for (read, weight) in self.machine.interfaces.iter().zip(weights(self.machine)) {
@@ -125,7 +128,7 @@ impl<'a> State<'a> {
             let unplanned = (planned.is_none().then(|| read.active_vectors()))
                 .into_iter()
                 .flatten()
-                .map(|of| (of.queue, of.effective_cpus().first()));
+                .map(|of| (of.queue, of.effective_cpus(online).first()));
             // A queue's receive and transmit vectors on one CPU count once.
             let queues = active.chain(unplanned).sorted_unstable().dedup();
             let queues = queues.filter_map(|(queue, cpu)| Some((queue? == 0, cpu)));

@@ -452,7 +452,7 @@ fn how(
 fn move_control(work: &mut Work<'_>, spread: &Spread<'_>) {
     let isolated_or_exclusive = isolated_or_exclusive(&work.machine.topology, &work.choice);
     for vector in &work.interface.vectors {
-        let on = vector.effective_cpus();
+        let on = vector.effective_cpus(&work.machine.topology.online);
         if vector.role == Role::Control && !on.is_empty() && on.is_subset(&isolated_or_exclusive) {
             let cpu = work
                 .candidates

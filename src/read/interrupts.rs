@@ -25,7 +25,7 @@ pub const INTERRUPTS: &str = "/proc/interrupts";
 /// The directories of single IRQs (`Documentation/ABI/testing/sysfs-kernel-irq`).
 pub(super) const IRQS: &str = "/sys/kernel/irq";
 /// The CPUs in `per_cpu_count`.
-const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
+pub(crate) const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 
 /// The names of the handlers of each IRQ with a number, as the drivers gave them; an IRQ without a handler has none.
 pub type Interrupts = BTreeMap<u32, Vec<String>>;

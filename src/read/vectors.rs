@@ -10,13 +10,14 @@ use std::mem::take;
 
 use itertools::Itertools as _;
 
+use crate::cpuset::CpuSet;
 use crate::machine::netdev::Netdev;
 use crate::machine::others::Rdma;
 use crate::machine::setting::{IRQ_FILES, NET, affinity_file};
 use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
 use crate::read::files::{node as numa_node, read_affinity, read_effective};
 use crate::read::interfaces::hex;
-use crate::read::interrupts::Handlers;
+use crate::read::interrupts::{Handlers, POSSIBLE};
 use crate::read::names::Numbering::{self, Mlx4, Plain, Queue};
 use crate::read::names::{ActionName, DriverPatterns};
 use crate::read::queues::{NamedVector, Reported, VectorUse, place, settle};
@@ -325,8 +326,18 @@ fn read_vector(
         root.read_as(&format!("{path}/node"), numa_node)?.flatten()
     };
     let file = affinity_file(irq);
-    let Some(TreeFile { mode, text }) = read_affinity(root, &file)? else {
-        return Ok(None);
+    let TreeFile { mode, text } = match read_affinity(root, &file)? {
+        Some(read) => read,
+        // A kernel for one CPU has no such files (`CONFIG_SMP`).
+        None if root.exists(&path)
+            && root.read_as(POSSIBLE, CpuSet::parse_list)? == Some(CpuSet::single(0)) =>
+        {
+            TreeFile {
+                mode: 0o444,
+                text: "1".into(),
+            }
+        }
+        None => return Ok(None),
     };
     let (role, queue) = placed.serves;
     Ok(Some(Vector {

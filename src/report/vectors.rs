@@ -76,7 +76,7 @@ impl VectorStatus {
         watched: Option<&Delta>,
     ) -> Self {
         let topology = &machine.topology;
-        let effective = vector.effective_cpus();
+        let effective = &*vector.effective_cpus(&topology.online);
         let own = (vector.node)
             .or(interface.local_node())
             .map(|node| topology.cpus_near(node));

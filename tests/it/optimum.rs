@@ -480,7 +480,8 @@ fn queues_of(host: &Machine) -> Vec<Placed> {
             .iter()
             .filter(|v| v.role.is_queue() && !v.idle)
         {
-            let cpus = vector.cpus.as_ref().unwrap_or(vector.effective_cpus());
+            let now = vector.effective.as_ref().unwrap_or(&vector.affinity);
+            let cpus = vector.cpus.as_ref().unwrap_or(now);
             queues.insert(vector.queue, core_of(cpus.first().unwrap()));
         }
         for on in queues.into_values() {

@@ -295,6 +295,47 @@ fn a_misspelt_command_is_a_usage_error_and_a_missing_interface_is_not() {
     }
 }
 
+/// Kernels that do not report effective CPUs keep offline CPUs in an affinity, and deliver to the others.
+#[test]
+fn offline_cpus_in_an_affinity_are_not_remote() {
+    let machine = Copy::of("two-node");
+    let plan: serde_json::Value =
+        serde_json::from_str(&machine.nicpin(&["plan", "--json", "nic1"]).stdout).unwrap();
+    for vector in plan["interfaces"][0]["vectors"].as_array().unwrap() {
+        let irq = format!("/proc/irq/{}", vector["irq"]);
+        machine.write(&format!("{irq}/smp_affinity"), "f0\n");
+        machine.remove(&format!("{irq}/effective_affinity_list"));
+    }
+    machine.write("/sys/devices/system/cpu/online", "0-6\n");
+    let status: serde_json::Value =
+        serde_json::from_str(&machine.nicpin(&["status", "--json", "nic1"]).stdout).unwrap();
+    assert_eq!(status["score_now"]["outside"], 0);
+    let nic1 = &status["interfaces"][0];
+    assert_eq!(nic1["local"], nic1["queue_vectors"], "{nic1}");
+    assert_ne!(nic1["state"], "remote");
+}
+
+/// A kernel for one CPU has no `smp_affinity`: nothing can be placed, and nothing is wrong.
+#[test]
+fn a_kernel_for_one_cpu_has_nothing_to_place() {
+    let machine = Copy::of("two-node");
+    for file in ["possible", "online"] {
+        machine.write(&format!("/sys/devices/system/cpu/{file}"), "0\n");
+    }
+    for irq in std::fs::read_dir(machine.path("/proc/irq")).unwrap() {
+        for file in std::fs::read_dir(irq.unwrap().path()).unwrap() {
+            std::fs::remove_file(file.unwrap().path()).unwrap();
+        }
+    }
+    for command in ["status", "apply", "check"] {
+        let run = machine.nicpin(&[command]);
+        assert_eq!(run.code, 0, "{command}: {}{}", run.stdout, run.stderr);
+    }
+    let check = machine.nicpin(&["check", "--json"]);
+    let check: serde_json::Value = serde_json::from_str(&check.stdout).unwrap();
+    assert_eq!(check["state"], "unsupported");
+}
+
 #[test]
 fn status_needs_no_root_and_writes_nothing() {
     let machine = Copy::of("dl980");
