@@ -236,11 +236,11 @@ pub fn read_and_compare(
         say(&format!("{error:#}"));
         None
     });
-    let watched = target.as_watched(watcher.as_ref().is_some_and(|of| of.avoids_exclusive));
-    let (machine, plan) = read_and_plan(Purpose::Compare, cli, root, &watched, Wants::default())?;
+    let compared = target.as_watched(watcher.as_ref().is_some_and(|of| of.avoids_exclusive));
+    let (machine, plan) = read_and_plan(Purpose::Compare, cli, root, &compared, Wants::default())?;
     let mut given = cli.given.clone();
     let leaves_out = plan.interfaces.iter().any(|of| !of.exclusive.is_empty());
-    if leaves_out && watched.policy.0 != target.policy.0 {
+    if leaves_out && compared.policy.0 != target.policy.0 {
         given.options.push("--avoid-exclusive".to_owned());
     }
     Ok((machine, plan, watcher, given))
