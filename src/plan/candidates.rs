@@ -414,20 +414,24 @@ fn first_cores(topology: &Topology, cpus: &CpuSet, choice: &Choice) -> CpuSet {
     let one_per_l3 = choice.get(&ONE_PER_L3);
     let most = choice.get(&IRQ_CORES).unwrap_or(usize::MAX);
     let mut chosen = CpuSet::new();
-    let nodes = topology.nodes.values().map(|node| &node.cpus);
-    let elsewhere = cpus.difference(&CpuSet::union_of(nodes.clone()));
-    for group in nodes.chain([&elsewhere]) {
-        let own = cpus.intersection(group);
+    // By CPU: to look for each core in each set would take seconds on a machine with 1,024 nodes.
+    let nodes = numbers(topology.nodes.values().map(|node| &node.cpus), cpus);
+    let classes = numbers(&topology.speed_classes, cpus);
+    let domains = numbers(&topology.l3_domains, cpus);
+    let mut by_node: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for core in topology.cores_with(cpus) {
+        let core = core.intersection(cpus);
+        let place = |of: &BTreeMap<_, _>| core.iter().filter_map(|cpu| of.get(&cpu).copied()).min();
+        let class: usize = place(&classes).unwrap_or(0);
+        let rank = (avoid_cpu0 && core.contains(0), class);
+        let on = by_node.entry(place(&nodes)).or_default();
+        on.push((rank, place(&domains), core));
+    }
+    for ranked in by_node.into_values() {
         let mut in_domain: BTreeMap<_, usize> = BTreeMap::new();
-        let ranked = topology.cores_with(&own).map(|core| {
-            let core = core.intersection(&own);
-            let place = |of: &[CpuSet]| of.iter().position(|group| group.intersects(&core));
-            let class = place(&topology.speed_classes).unwrap_or(0);
-            let rank = (avoid_cpu0 && core.contains(0), class);
-            (rank, place(&topology.l3_domains), core)
-        });
         // The k-th core of every domain comes before the k+1-th of any.
         let ordered = ranked
+            .into_iter()
             .sorted_by_key(|(rank, domain, core)| (*rank, *domain, core.first()))
             .map(|(rank, domain, core)| {
                 let turn = in_domain.entry(domain).or_default();
@@ -441,4 +445,15 @@ fn first_cores(topology: &Topology, cpus: &CpuSet, choice: &Choice) -> CpuSet {
         }
     }
     chosen
+}
+
+/// By CPU, the first of these sets that has it.
+fn numbers<'a>(sets: impl IntoIterator<Item = &'a CpuSet>, cpus: &CpuSet) -> BTreeMap<u32, usize> {
+    let mut numbers = BTreeMap::new();
+    for (number, set) in sets.into_iter().enumerate() {
+        for cpu in set.iter().filter(|cpu| cpus.contains(*cpu)) {
+            numbers.entry(cpu).or_insert(number);
+        }
+    }
+    numbers
 }

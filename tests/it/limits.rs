@@ -259,3 +259,40 @@ fn a_machine_that_does_not_fit_into_the_limit_is_refused() {
     let error = refused(&["plan"], &compressed(&archive.into_inner().unwrap()));
     assert!(error.contains("is longer than a path may be"), "{error}");
 }
+
+/// Four CPUs on each node, and interfaces without queues.
+fn crowd(nodes: usize, interfaces: usize) -> Vec<u8> {
+    let interrupts = r"  CPU0\n  9: 1 IO-APIC 9-fasteoi acpi\n";
+    let mut text = format!("/proc/interrupts={interrupts}\n/proc/irq/9/smp_affinity=1\n");
+    for list in ["online", "possible"] {
+        text += &format!("{CPU}/{list}=0-{}\n", 4 * nodes - 1);
+    }
+    for node in 0..nodes {
+        let (first, last) = (4 * node, 4 * node + 3);
+        text += &format!("{NODE}/node{node}/cpulist={first}-{last}\n");
+        text += &format!("{CPU}/cpu{first}/cache/index3/level=3\n");
+        text += &format!("{CPU}/cpu{first}/cache/index3/shared_cpu_list={first}-{last}\n");
+    }
+    for number in 0..interfaces {
+        let (device, name) = (format!("devices/card{number}"), format!("eth{number}"));
+        text += &format!("/sys/class/net/{name}->../../{device}/net/{name}\n");
+        text += &format!("/sys/{device}/net/{name}/device->../..\n");
+        text += &format!("/sys/{device}/net/{name}/operstate=up\n");
+        text += &format!("/sys/{device}/numa_node={}\n", number % nodes);
+    }
+    compressed(&tar(&text))
+}
+
+/// The time does not grow with cores and nodes and interfaces, all multiplied.
+#[test]
+fn cores_on_a_thousand_nodes_are_chosen_in_time() {
+    let capture = crowd(1024, 200);
+    for args in [
+        &["plan", "--irq-cores", "1"][..],
+        &["plan", "--per", "l3"],
+        &["plan", "--irq-cores", "1", "--scope", "all"],
+    ] {
+        let output = run(args, &capture);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {output:?}");
+    }
+}
