@@ -8,8 +8,8 @@ use itertools::Itertools as _;
 
 use crate::screen::page::{LEFT, Page};
 use crate::screen::{
-    Given, count, grouped, machine_or, moves, of_kind, or, ranges, role_word, some, sorted, when,
-    with, within, written,
+    Given, QUOTED, count, cut, grouped, machine_or, moves, of_kind, or, ranges, role_word, some,
+    sorted, when, with, within, written,
 };
 use nicpin::machine::Role;
 use nicpin::machine::setting::{shown, thread_of};
@@ -321,7 +321,9 @@ fn outcomes<'a>(
         .filter(|of| !of.changed() && of.outcome != Outcome::Already);
     for ((outcome, detail), group) in grouped(told.map(|of| ((of.outcome, &of.detail), of))) {
         let what = match group[..] {
-            [WriteResult { path, value, .. }] => format!("{} <- {value}", shown(path)),
+            [WriteResult { path, value, .. }] => {
+                format!("{} <- {}", shown(path), cut(value, QUOTED))
+            }
             ref group => files(group),
         };
         let outcome = format!("{outcome:?}").to_lowercase();

@@ -39,8 +39,10 @@ pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
-/// The limit of a message, in characters.
+/// The limit of a message, in characters, and of a value in a table: the widest mask of any kernel has 2,303.
 const MESSAGE: usize = 4000;
+/// The limit of a value in a message.
+pub(crate) const QUOTED: usize = 200;
 
 /// The text with each control character as JSON escapes it, `\u001b`, so that JSON stays the same value; newlines and
 /// tabs stay.
@@ -64,10 +66,14 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 /// A message as one printable line of limited length.
 pub fn message(text: &str) -> String {
     let line = text.replace(['\n', '\t'], " ");
-    let line = printable(&line);
-    match line.char_indices().nth(MESSAGE) {
-        Some((end, _)) => format!("{}...", &line[..end]),
-        None => line.into_owned(),
+    cut(&printable(&line), MESSAGE)
+}
+
+/// The text, or what it begins with, in characters.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -120,7 +126,8 @@ pub(crate) fn bracketed(value: impl IntoIterator<Item: Display>) -> String {
 }
 
 /// The file of a setting, and how its value changes.
-pub(crate) fn written(path: &str, was: impl Display, now: impl Display) -> [String; 2] {
+pub(crate) fn written(path: &str, was: &str, now: &str) -> [String; 2] {
+    let [was, now] = [was, now].map(|value| cut(value, MESSAGE));
     [shown(path).into_owned(), format!("{was} -> {now}")]
 }
 

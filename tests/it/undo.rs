@@ -526,3 +526,33 @@ fn files_of_killed_runs_are_removed() {
     assert!(left(ended).iter().all(|path| !path.exists()));
     assert!(left(runs).iter().chain(&others).all(|path| path.exists()));
 }
+
+/// What somebody has written into the record is not printed as a whole.
+#[test]
+fn long_values_of_the_record_are_cut() {
+    let machine = Copy::of("two-node");
+    good(&machine, &["apply"]);
+    let record = machine.read("/run/nicpin/state.json");
+    let mut record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    for value in record["first_seen"].as_object_mut().unwrap().values_mut() {
+        *value = format!("{}{}", value.as_str().unwrap(), "x".repeat(20_000)).into();
+    }
+    machine.write("/run/nicpin/state.json", &record.to_string());
+    for args in [&["restore", "--dry-run"][..], &["restore"]] {
+        let run = machine.nicpin(args);
+        let longest = (run.stdout.lines().chain(run.stderr.lines())).map(str::len);
+        assert!(longest.max().unwrap() < 9000, "{args:?}: {}", run.stdout);
+    }
+    let run = machine.nicpin(&["restore"]);
+    let most = run.stdout.matches('x').count();
+    assert!(
+        run.code == 1 && run.stdout.contains("xx..."),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        most < 250 * run.stdout.matches("xx...").count(),
+        "{}",
+        run.stdout
+    );
+}
