@@ -6,6 +6,7 @@
 //! these, threads are found by their names, `napi/INTERFACE-ID`, among the children of `kthreadd`: their number does not
 //! grow with that of processes. A tree has them in `/nicpin/threads/INTERFACE`.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use nix::errno::Errno::{ENOENT, ESRCH};
@@ -13,6 +14,7 @@ use procfs::process::{Stat, StatFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
+use crate::machine::channels::MAX_QUEUES;
 use crate::machine::netdev::{Direction, NetdevQueue};
 use crate::machine::sample::ThreadCounts;
 use crate::machine::setting::thread_of;
@@ -36,7 +38,7 @@ struct Found {
 
 /// Adds the threads of interfaces whose NAPI is threaded.
 pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
-    let mut named = None;
+    let (mut named, mut left) = (None, MAX_QUEUES as usize);
     for interface in interfaces.iter_mut().filter(|of| !of.in_other_namespace) {
         let mut pids: Vec<(u32, u32)> = interface
             .napis()
@@ -69,20 +71,25 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
             }
             Ok(Some(found))
         })?;
+        let found = found.unwrap_or_default();
+        left = left.checked_sub(found.len()).ok_or_else(|| {
+            let most = format!("more than {MAX_QUEUES} threads, which no machine has");
+            root.content_error(&file, format!("with the files beside it, lists {most}"))
+        })?;
+        let busy = interface.napis().filter(|napi| napi.busy_polls);
+        let busy: BTreeSet<_> = busy.filter_map(|napi| napi.pid).collect();
         let mut threads = Vec::new();
         for Found {
             pid,
             napi,
             affinity,
-        } in found.into_iter().flatten()
+        } in found
         {
             threads.push(NapiThread {
                 pid,
                 napi: Some(napi).filter(|&id| id != 0),
                 woken_by: None,
-                busy_polls: interface
-                    .napis()
-                    .any(|napi| napi.pid == Some(pid) && napi.busy_polls),
+                busy_polls: busy.contains(&pid),
                 affinity: MaskFile::parse(&affinity)
                     .map_err(|error| root.content_error(&file, error.to_string()))?,
             });

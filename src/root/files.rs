@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::root::faults::{Faults, FileAccess, FileAction, InjectedAnswer};
-use crate::root::regular::{AT_ONCE, check_readable, kind, read_whole};
+use crate::root::regular::{AT_ONCE, check_readable, check_size, kind, read_whole};
 use crate::root::tree::{Entry, Tree, TreeFile, resolve};
 use crate::root::{FileError, Result, errno_of, is_absent};
 
@@ -471,7 +471,10 @@ impl Root {
     fn read_file(&self, path: &str) -> io::Result<TreeFile> {
         self.note_opened(path);
         let file = match self.tree() {
-            Some(tree) => tree.file(path).cloned().map_err(io::Error::from),
+            Some(tree) => tree.file(path).map_err(io::Error::from).and_then(|file| {
+                check_size(file.text.len() as u64, path)?;
+                Ok(file.clone())
+            }),
             None => self.open_to_read(path).and_then(|file| {
                 let (mode, bytes) = read_whole(&file, path)?;
                 Ok(TreeFile {

@@ -260,6 +260,56 @@ fn a_machine_that_does_not_fit_into_the_limit_is_refused() {
     assert!(error.contains("is longer than a path may be"), "{error}");
 }
 
+/// The small machine with a file of such a length.
+fn with_text(path: &str, [begin, item, end]: [&str; 3], bytes: usize) -> Vec<u8> {
+    let items = item.repeat((bytes - begin.len() - end.len()) / item.len());
+    machine(&[(path.to_owned(), format!("{begin}{items}{end}"))])
+}
+
+/// What TOML and JSON parsers make of a text may be a hundred times as large.
+#[test]
+fn a_policy_or_an_answer_that_is_longer_than_any_is_refused() {
+    let rule = "[[rule]]\nmatch={name=\"a\"}\nset={rps=\"off\"}\n";
+    let policy = |bytes| with_text("/etc/nicpin.toml", ["", rule, ""], bytes);
+    assert_eq!(run(&["plan"], &policy(256 << 10)).status.code(), Some(0));
+    let error = refused(&["plan"], &policy(257 << 10));
+    assert!(error.contains("larger than 256 KiB"), "{error}");
+    let dir = temporary();
+    let file = dir.path().join("policy");
+    std::fs::write(&file, rule.repeat(7000)).unwrap();
+    let args = ["plan", "--config", file.to_str().unwrap()];
+    let error = refused(&args, &compressed(&tar(SMALL_MACHINE)));
+    assert!(error.contains("larger than 256 KiB"), "{error}");
+    for (path, parts) in [
+        ("altnames", ["{\"eth0\":[", "\"a\",", "\"\"]}"]),
+        (
+            "ethtool/eth0/link-modes",
+            ["{\"supported\":[", "\"a\",", "\"\"]}"],
+        ),
+    ] {
+        let path = format!("/nicpin/{path}");
+        let output = run(&["plan"], &with_text(&path, parts, 4 << 20));
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let error = refused(&["plan"], &with_text(&path, parts, 5 << 20));
+        assert!(
+            error.contains(&format!("{path}: is larger than 4 MiB")),
+            "{error}"
+        );
+    }
+    let threads = |many| {
+        let one = |pid| format!(r#"{{"pid":{pid},"napi":{pid},"affinity":"3"}}"#);
+        let all: Vec<_> = (1..=many).map(one).collect();
+        machine(&[(
+            "/nicpin/threads/eth0".to_owned(),
+            format!("[{}]", all.join(",")),
+        )])
+    };
+    let output = run(&["check"], &threads(1 << 16));
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let error = refused(&["plan"], &threads((1 << 16) + 1));
+    assert!(error.contains("more than 65536 threads"), "{error}");
+}
+
 /// Four CPUs on each node, and interfaces without queues.
 fn crowd(nodes: usize, interfaces: usize) -> Vec<u8> {
     let interrupts = r"  CPU0\n  9: 1 IO-APIC 9-fasteoi acpi\n";
