@@ -236,15 +236,12 @@ fn prove(
     Ok((proof.finish(root)?, cut_short))
 }
 
-/// Limit in bytes of a plan read from standard input; the plan of a large machine has a few MB.
-const MAX_PLAN: u64 = 64 << 20;
-
 fn read_stored(path: &Path) -> Result<Plan> {
     let (mut name, mut text) = (path.display().to_string(), String::new());
     if name == "-" {
         name = "standard input".into();
         stdin()
-            .take(MAX_PLAN)
+            .take(stored::LONGEST as u64 + 1)
             .read_to_string(&mut text)
             .with_context(|| name.clone())?;
     } else {

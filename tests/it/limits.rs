@@ -310,6 +310,20 @@ fn a_policy_or_an_answer_that_is_longer_than_any_is_refused() {
     assert!(error.contains("more than 65536 threads"), "{error}");
 }
 
+#[test]
+fn a_stored_plan_that_is_longer_than_any_is_refused() {
+    let dir = temporary();
+    let file = dir.path().join("plan.json");
+    let args = ["apply", "--dry-run", "--plan", file.to_str().unwrap()];
+    for (bytes, reason) in [(40, "missing field `hash`"), (41, "is larger than 40 MiB")] {
+        let items = ",1".repeat((bytes << 19) - 32);
+        let text = format!(r#"{{"schema":"nicpin.plan/1","x":[1{items}]}}"#);
+        std::fs::write(&file, text).unwrap();
+        let error = refused(&args, &compressed(&tar(SMALL_MACHINE)));
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
 /// Four CPUs on each node, and interfaces without queues.
 fn crowd(nodes: usize, interfaces: usize) -> Vec<u8> {
     let interrupts = r"  CPU0\n  9: 1 IO-APIC 9-fasteoi acpi\n";

@@ -354,6 +354,19 @@ fn files_that_are_not_plans() {
             "its schema is `nicpin.plan/2`, and this nicpin applies `nicpin.plan/1`",
         ),
         ("{\"schema\":\"nicpin.plan/1\"}", "is not a plan as"),
+        (
+            r#"{"schema":"nicpin.plan/1","a":"\\\u0085"}"#,
+            "a text in it has a control character",
+        ),
+        (
+            "{\"schema\":\"nicpin.plan/1\",\"a\u{7f}\":\"\"}",
+            "a text in it has a control character",
+        ),
+        // A backslash, and what is no escape after it.
+        (
+            r#"{"schema":"nicpin.plan/1","a":"\\n"}"#,
+            "missing field `hash`",
+        ),
     ] {
         std::fs::write(stored.path(), text).unwrap();
         let run = stored.apply(&machine, &[]);
