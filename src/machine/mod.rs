@@ -12,7 +12,7 @@ pub mod setting;
 pub mod topology;
 pub mod wording;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 pub use channels::Channels;
 pub use interface::{
@@ -82,6 +82,11 @@ impl Machine {
         self.interfaces
             .iter()
             .find(|interface| interface.name == name)
+    }
+
+    /// The names of all interfaces, for many searches.
+    pub(crate) fn names(&self) -> HashSet<&str> {
+        self.interfaces.iter().map(|of| &*of.name).collect()
     }
 
     /// The node with memory that is nearest to a node: itself, unless it is known to have no memory.

@@ -223,8 +223,9 @@ pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selecti
     if selection.names.is_empty() && notes.is_empty() {
         notes.push(Note::NothingToDo);
     }
+    let names = machine.names();
     for (rule, of) in (1..).zip(&policy.rules) {
-        let mut matched = interfaces.iter().map(|i| of.matches(machine, i));
+        let mut matched = interfaces.iter().map(|i| of.matches(machine, &names, i));
         if !interfaces.is_empty() && !matched.contains(&true) {
             let conditions = of.text.clone();
             notes.push(Note::RuleUnmatched { rule, conditions });

@@ -1,6 +1,6 @@
 //! The policy: the policy file (TOML), and the command-line options that override it.
 //!
-//! A file has `[defaults]` and any number of `[[rule]]`s. Every rule that matches an interface applies, in
+//! A file has `[defaults]` and `[[rule]]`s. Every rule that matches an interface applies, in
 //! the file's order, each over the ones before it; options from the command line come last. A setting that is given
 //! in a later place replaces the same setting of an earlier one.
 
@@ -8,7 +8,7 @@ mod file;
 mod setting;
 mod table;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::RangeInclusive;
 
 pub use file::{PolicyError, without_comments};
@@ -155,31 +155,37 @@ impl Policy {
 
     /// The settings that apply to an interface.
     pub(crate) fn choice(&self, machine: &Machine, interface: &Interface) -> Choice {
-        let mut settings = self.defaults.clone();
-        let mut rules = Vec::new();
-        for (number, rule) in (1..).zip(&self.rules) {
-            if rule.matches(machine, interface) {
-                rules.push(number);
-                settings.override_with(&rule.set);
-            }
+        let (names, numbered) = (machine.names(), (1..).zip(&self.rules));
+        let (rules, matched): (_, Vec<_>) = numbered
+            .filter(|(_, rule)| rule.matches(machine, &names, interface))
+            .unzip();
+        let mut settings = self.options.clone();
+        for rule in matched.into_iter().rev() {
+            settings.complete_with(&rule.set);
         }
-        settings.override_with(&self.options);
+        settings.complete_with(&self.defaults);
         Choice { settings, rules }
     }
 }
 
 impl Rule {
-    pub(crate) fn matches(&self, machine: &Machine, interface: &Interface) -> bool {
+    /// `names`: of the machine's interfaces.
+    pub(crate) fn matches(
+        &self,
+        machine: &Machine,
+        names: &HashSet<&str>,
+        interface: &Interface,
+    ) -> bool {
         let Interface { name, device, .. } = interface;
         let fits = |pattern: &Pattern, text: &Option<String>| {
             pattern.matches(text.as_deref().unwrap_or_default())
         };
         self.conditions.iter().all(|condition| match condition {
             // As with selectors, the interface of that very name comes before those that match.
-            Condition::Name(pattern) if machine.interface(pattern.as_str()).is_some() => {
-                name == pattern.as_str()
+            Condition::Name(pattern) => {
+                let wanted = pattern.as_str();
+                name == wanted || pattern.matches(name) && !names.contains(wanted)
             }
-            Condition::Name(pattern) => pattern.matches(name),
             Condition::Driver(pattern) => fits(pattern, &interface.driver),
             Condition::Device(pattern) => pattern.matches(&device.address),
             Condition::Node(node) => machine.nodes_of(interface).contains(*node),
@@ -294,9 +300,11 @@ impl Settings {
         self.0.is_empty()
     }
 
-    /// Takes over what is given in `other`.
-    pub(crate) fn override_with(&mut self, other: &Self) {
-        self.0.extend(other.0.clone());
+    /// Takes over what is given in `other` and not here.
+    fn complete_with(&mut self, other: &Self) {
+        for (key, value) in &other.0 {
+            self.0.entry(key).or_insert_with(|| value.clone());
+        }
     }
 
     /// Refuses CPU lists with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.

@@ -17,7 +17,9 @@ pub mod shell;
 pub mod status;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt::Display;
+use std::hash::Hash;
 use std::iter::once;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -198,21 +200,24 @@ pub(crate) fn unbroken(command: &str) -> String {
 }
 
 /// What has the same key, in the order in which the keys come.
-pub(crate) fn grouped<K: PartialEq, V>(
+pub(crate) fn grouped<K: Clone + Eq + Hash, V>(
     pairs: impl IntoIterator<Item = (K, V)>,
 ) -> Vec<(K, Vec<V>)> {
-    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    let (mut groups, mut places) = (Vec::new(), HashMap::new());
     for (key, value) in pairs {
-        match groups.iter_mut().find(|(other, _)| *other == key) {
-            Some((_, group)) => group.push(value),
-            None => groups.push((key, vec![value])),
-        }
+        let place = *places.entry(key).or_insert_with_key(|key| {
+            groups.push((key.clone(), Vec::new()));
+            groups.len() - 1
+        });
+        groups[place].1.push(value);
     }
     groups
 }
 
 /// The same, in the order of the keys.
-pub(crate) fn sorted<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+pub(crate) fn sorted<K: Clone + Hash + Ord, V>(
+    pairs: impl IntoIterator<Item = (K, V)>,
+) -> Vec<(K, Vec<V>)> {
     grouped(pairs.into_iter().sorted_by(|(a, _), (b, _)| a.cmp(b)))
 }
 

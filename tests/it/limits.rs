@@ -360,3 +360,20 @@ fn cores_on_a_thousand_nodes_are_chosen_in_time() {
         assert_eq!(output.status.code(), Some(0), "{args:?}: {output:?}");
     }
 }
+
+/// The time does not grow with rules and the square of interfaces, nor with the square of rules.
+#[test]
+fn thousands_of_rules_for_a_thousand_interfaces_are_matched_in_time() {
+    let dir = temporary();
+    let file = dir.path().join("policy");
+    for rule in [
+        "[[rule]]\nmatch={name=\"eth12x\"}\nset={}\n",
+        "[[rule]]\nmatch={name=\"*\"}\nset={exclude=\"7\"}\n",
+    ] {
+        std::fs::write(&file, rule.repeat((256 << 10) / rule.len())).unwrap();
+        let args = ["plan", "--config", file.to_str().unwrap()];
+        let output = run(&args, &crowd(2, 1000));
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{rule}: {error}");
+    }
+}
