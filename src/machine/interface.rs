@@ -229,11 +229,17 @@ impl Interface {
     }
 
     /// Whether a queue vector has no queue in use: drivers keep vectors beyond the active queues. Queues of sharing
-    /// count too.
+    /// count too: a vector of mlx5 serves the queue of its number of each of them.
     pub fn is_idle(&self, vector: &Vector) -> bool {
-        let shared = |queues: fn(&Sharer) -> usize| self.sharing.iter().map(queues).sum::<usize>();
-        let rx = self.rx_queues.len() + shared(|other| other.rx);
-        let tx = self.tx_queues.len() + shared(|other| other.tx);
+        let by_number = self.driver.as_deref() == Some("mlx5_core");
+        let join = |all: usize, more| if by_number { all.max(more) } else { all + more };
+        let others = || self.sharing.iter();
+        let rx = others()
+            .map(|other| other.rx)
+            .fold(self.rx_queues.len(), join);
+        let tx = others()
+            .map(|other| other.tx)
+            .fold(self.tx_queues.len(), join);
         let queues = match vector.role {
             Rdma | Control => return false,
             Combined => rx.max(tx),

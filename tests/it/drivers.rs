@@ -405,6 +405,32 @@ fn vectors_of_several_ports_are_planned_with_the_first() {
     assert_eq!(fix_of(&alone).as_deref(), Some("nicpin plan eth0"));
 }
 
+/// IRQ N serves channel N of the port, and of every representor.
+#[test]
+fn representors_add_no_vector_in_use_to_their_port_s() {
+    let names: Vec<String> = (0..8)
+        .map(|n| format!("mlx5_comp{n}@pci:0000:82:00.0"))
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut machine = MachineSpec::new(&["0-3", "4-7"]);
+    let mut port = card("mlx5_core", "p0", 4, 4, 30, &names);
+    for n in 0..6 {
+        port = port.port(Port::new(&format!("rep{n}"), 10_000, 1, 1));
+    }
+    machine.cards.push(port);
+    let host = read(&machine);
+    let p0 = &host.interfaces[0];
+    assert_eq!((&*p0.name, p0.sharing.len()), ("p0", 6));
+    let used = p0.vectors.iter().filter(|vector| !p0.is_idle(vector));
+    assert_eq!(used.count(), 4);
+    let plan = nicpin::plan::plan(
+        &host,
+        &Policy::default(),
+        &Selection::new(&host, &[], false).unwrap(),
+    );
+    assert_eq!(plan.score.max_vectors_per_core, 1);
+}
+
 /// Sub-functions share vectors with each other, and not with their parent function.
 #[test]
 fn the_vectors_of_sub_functions_are_the_first_one_s() {
