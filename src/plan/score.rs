@@ -12,6 +12,7 @@ use crate::machine::{Machine, NapiThread, Role};
 use crate::plan::data::{Placement, PlannedInterface, PlannedThread, PlannedVector};
 use crate::plan::objective::{Score, pairs, weights};
 use crate::plan::place::Locations;
+use crate::plan::work::sharing;
 
 /// Whether a setting of an interface, of this kind and number, counts as it is planned, and not as it is.
 type IsPlanned<'a> = &'a dyn Fn(WriteKind, &str, u32) -> bool;
@@ -259,7 +260,7 @@ impl<'a> State<'a> {
             let vector = senders
                 .iter()
                 .find(|vector| vector.queue == Some(queue))
-                .or_else(|| senders.get(queue as usize % senders.len().max(1)))?;
+                .or_else(|| sharing(&senders, queue, |vector| vector.queue))?;
             self.locations.of(self.place(vector).1?)?.node
         };
         let classes = planned

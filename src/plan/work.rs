@@ -220,8 +220,8 @@ impl<'a> Work<'a> {
             .vector_of(role, queue)
             .or_else(|| self.interface.reported_vector(direction, queue))
             .or_else(|| {
-                let count = self.vectors_of(role).count();
-                self.vectors_of(role).nth(queue as usize % count.max(1))
+                let vectors = self.vectors_of(role).collect_vec();
+                sharing(&vectors, queue, |vector| vector.queue).copied()
             })?;
         let placed = self.cpus.get(&vector.queue?)?.cpu;
         // One that stays may be on another CPU than its queue's other vector.
@@ -463,6 +463,22 @@ fn move_control(work: &mut Work<'_>, spread: &Spread<'_>) {
             work.others.extend(cpu.map(|cpu| (vector.irq, cpu)));
         }
     }
+}
+
+/// The vector of a queue that has none of its own; `vectors` are in the order of their queues, of which `number` is the
+/// lowest. Where these leave gaps, as of ice, the queues of a vector follow each other; else they are dealt out in turn.
+pub(crate) fn sharing<V>(
+    vectors: &[V],
+    queue: u32,
+    number: impl Fn(&V) -> Option<u32>,
+) -> Option<&V> {
+    let last = number(vectors.last()?)?;
+    vectors.get(if last as usize >= vectors.len() {
+        let following = vectors.partition_point(|vector| number(vector) <= Some(queue));
+        following.saturating_sub(1)
+    } else {
+        queue as usize % vectors.len()
+    })
 }
 
 /// The CPU of the first of some vectors that cannot or must not be moved.

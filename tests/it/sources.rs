@@ -6,6 +6,7 @@ use crate::support::machine::{Card, Port, cpus};
 use crate::support::run::{Copy, nicpin};
 use crate::support::small::{Tree, card, two_nodes, vectors};
 use crate::support::tree::{link, make_dir, put};
+use nicpin::cpuset::CpuSet;
 use nicpin::machine::Source;
 use nicpin::root::Root;
 
@@ -286,6 +287,32 @@ fn queues_beyond_the_vectors_are_where_netlink_says() {
         has(0).or(has(1)) == Some(1) && has(2).or(has(3)) == Some(2),
         "{xps:?}"
     );
+}
+
+/// So it does where the name of each vector has the first and the last of its queues.
+#[test]
+fn queues_on_a_vector_of_ice_follow_each_other() {
+    let names = ["0-1", "2-3", "4-5", "6-7"].map(|of| format!("ice-eth0-TxRx-{of}"));
+    let names = names.each_ref().map(String::as_str);
+    let tree = Tree::of(&two_nodes([card(
+        "ice",
+        Port::new("eth0", 10_000, 8, 8),
+        30,
+        &names,
+    )]));
+    let plan = tree.plan(&["eth0"]);
+    let eth0 = of(&plan, "eth0");
+    let xps: Vec<_> = eth0
+        .tx_queues
+        .iter()
+        .map(|tx| tx.xps_cpus.clone().unwrap())
+        .collect();
+    for (at, cpu) in planned(eth0).iter().enumerate() {
+        let own = &xps[2 * at..2 * at + 2];
+        let has = |cpus: &CpuSet| cpus.contains(cpu.parse().unwrap());
+        assert!(own.iter().any(has), "{cpu}: {xps:?}");
+    }
+    assert_eq!(plan.score.far_senders, 0);
 }
 
 #[test]
