@@ -183,7 +183,10 @@ fn near(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> 
 /// The node that is farthest from these interfaces.
 fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> NodeCpus {
     let topology = &machine.topology;
-    let (near, _) = near(machine, selector, interfaces)?;
+    let (mut near, _) = near(machine, selector, interfaces)?;
+    // A second function of an interface may be on another node.
+    let vectors = interfaces.iter().flat_map(|one| &one.vectors);
+    near.extend(vectors.filter_map(|vector| vector.node));
     // The device's node, even if it has no CPU.
     let from = interfaces
         .first()
@@ -197,12 +200,16 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
         // Its own node is not near where all its CPUs are isolated.
         .filter(|&node| node != from)
         .max_by_key(|&node| (topology.distance(from, node), Reverse(node)));
-    match farthest {
-        Some(node) => named(topology, node),
-        None => Err(BindingError(format!(
-            "no node with CPUs is remote from {selector}: node {near} is near"
-        ))),
+    if let Some(node) = farthest {
+        return named(topology, node);
     }
+    let near = match near.only() {
+        Some(node) => format!("node {node} is"),
+        None => format!("nodes {near} are"),
+    };
+    Err(BindingError(format!(
+        "no node with CPUs is remote from {selector}: {near} near"
+    )))
 }
 
 /// The nodes that have some of these CPUs.

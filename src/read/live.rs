@@ -73,10 +73,14 @@ fn interfaces_of(root: &Root, wants: Wants) -> Result<Machine> {
         // A function whose IRQs netlink reports for an interface is that one's second. A single one may be a shared line.
         let irqs = interfaces.iter().flat_map(Interface::napis);
         let irqs: BTreeSet<u32> = irqs.filter_map(|napi| napi.irq).collect();
-        interfaces.retain(|of| {
+        let is_second = |of: &Interface| {
             let own = &of.device.irqs;
-            !of.is_elsewhere() || own.len() == 1 || own.iter().all(|irq| !irqs.contains(irq))
-        });
+            of.is_elsewhere() && own.len() > 1 && own.iter().any(|irq| irqs.contains(irq))
+        };
+        let seconds = interfaces.iter().filter(|of| is_second(of));
+        let seconds: BTreeSet<String> = seconds.map(|of| of.name.clone()).collect();
+        interfaces.retain(|of| !seconds.contains(&of.name));
+        cards.retain(|card| !seconds.contains(&card.address));
         let handlers = Handlers::new(root);
         if wants.interrupts {
             handlers.listed()?;

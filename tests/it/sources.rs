@@ -217,8 +217,12 @@ fn an_interface_over_two_functions_uses_both_nodes() {
         "sys/bus/pci/devices/0000:c1:00.0",
         &format!("../../../{device}"),
     );
-    assert_eq!(tree.host().interfaces.len(), 1);
-    let eth0 = &tree.host().interfaces[0];
+    let host = tree.host();
+    assert_eq!(
+        (host.interfaces.len(), &host.others.cards[..]),
+        (1, &[][..])
+    );
+    let eth0 = &host.interfaces[0];
     let nodes: Vec<_> = eth0
         .vectors
         .iter()
@@ -251,6 +255,11 @@ fn an_interface_over_two_functions_uses_both_nodes() {
     );
     // The names count the vectors of each function: they cannot disagree with netlink.
     assert_eq!(codes(eth0), [""; 0]);
+    let far = nicpin(&["run", "--far", "--dry-run", "eth0", "--root", root]);
+    assert!(
+        far.code == 1 && far.stderr.contains("remote from eth0: nodes 0-1 are near"),
+        "{far:?}"
+    );
 }
 
 /// XPS of queues that share a vector follows the CPU where netlink reports that they complete.
