@@ -4,12 +4,12 @@
 
 use crate::screen::page::Page;
 use crate::screen::{count, machine_or, or, with, within};
-use nicpin::cpuset::{CpuSet, MaskWidth};
+use nicpin::cpuset::{CpuSet, MaskWidth, NodeSet};
 use nicpin::machine::setting::{shown, thread_of};
 use nicpin::machine::wording::word;
 use nicpin::machine::{Machine, Rss};
 use nicpin::plan::WriteKind::{NapiThread, Ntuple};
-use nicpin::plan::{Plan, Write, WriteKind};
+use nicpin::plan::{Note, Plan, PlannedInterface, Write, WriteKind};
 
 /// One line `echo VALUE > PATH`, `ethtool` or `taskset` for each write; not for a plan that changes channels.
 pub fn script(plan: &Plan) -> String {
@@ -63,7 +63,8 @@ fn rss(table: &str) -> String {
 pub fn workers(machine: &Machine, plan: &Plan) -> Page {
     let mut page = Page::default();
     for interface in &plan.interfaces {
-        let node = or(interface.node, "unknown");
+        let nodes = nodes(interface);
+        let node = or(nodes.as_ref(), "unknown");
         page.line(format!("{}  node {node}", interface.name));
         let workers = &interface.worker_cpus;
         for (what, cpus) in [
@@ -92,21 +93,23 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
         let isolated = machine.topology.isolated_or_nohz().intersection(workers);
         let what = " are isolated or nohz_full; the node has no other CPU left";
         page.item("  note        ", within("CPUs ", [isolated.short()], what));
-        let node = interface.node.map(|node| machine.memory_near(node));
-        let memory = with(" --membind=", node);
+        let memory = nodes.map(|nodes| -> NodeSet {
+            nodes.iter().map(|node| machine.memory_near(node)).collect()
+        });
+        let membind = with(" --membind=", memory.as_ref());
         let short = workers.short();
         page.line(format!("  taskset     taskset -c {short} COMMAND"));
         page.line(format!(
-            "  numactl     numactl --physcpubind={workers}{memory} COMMAND"
+            "  numactl     numactl --physcpubind={workers}{membind} COMMAND"
         ));
         page.line(format!("  dpdk        -l {workers}"));
         // The list is added to what a unit has: an empty one comes first (systemd.exec(5)).
         page.line("  systemd     [Service]");
         page.line("              CPUAffinity=");
         page.line(format!("              CPUAffinity={workers}"));
-        if let Some(node) = node {
+        if let Some(memory) = memory {
             page.line("              NUMAPolicy=bind");
-            page.line(format!("              NUMAMask={node}"));
+            page.line(format!("              NUMAMask={memory}"));
         }
     }
     let reserved = &plan.network_cpus;
@@ -115,6 +118,15 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
         page.line(format!("kubelet       reservedSystemCPUs: \"{reserved}\""));
     }
     page
+}
+
+/// Its node; several if they are equally near to the device's; `None` if it is unknown.
+fn nodes(interface: &PlannedInterface) -> Option<NodeSet> {
+    let tied = interface.notes.iter().find_map(|note| match note {
+        Note::NodeWithoutCpus { nearest, .. } => Some(nearest.clone()),
+        _ => None,
+    });
+    tied.or_else(|| interface.node.map(NodeSet::single))
 }
 
 /// A hex mask with the prefix `0x`, as programs expect it, in the width that the CPUs need.

@@ -4,7 +4,9 @@
 use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq};
 
+use crate::support::machine::{MachineSpec, Port};
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
+use crate::support::small::{Tree, card};
 
 #[test]
 fn every_machine_plans_as_expected() {
@@ -195,6 +197,25 @@ fn workers_have_memory_where_a_node_has_memory() {
     let run = machine.nicpin(&["plan", "--workers", "nic1"]);
     let advice = "  workers     none\n              try: --irq-cores 2\n";
     assert!(run.stdout.contains(advice), "{}", run.stdout);
+}
+
+/// Memory is bound to both nodes that are equally near to the one of the device.
+#[test]
+fn workers_on_several_nodes_have_the_memory_of_each() {
+    let mut machine = MachineSpec::new(&["0-3", "4-7", ""]);
+    let names = ["mlx5_comp0@pci:0000:82:00.0", "mlx5_comp1@pci:0000:82:00.0"];
+    let mut nic = card("mlx5_core", Port::new("eth0", 50_000, 2, 2), 30, &names);
+    nic.node = 2;
+    machine.cards.push(nic);
+    let tree = Tree::of(&machine);
+    let workers = tree.run(&["plan", "--workers", "eth0"]).stdout;
+    for line in [
+        "eth0  node 0-1\n",
+        " --membind=0-1 COMMAND\n",
+        " NUMAMask=0-1\n",
+    ] {
+        assert!(workers.contains(line), "{workers}");
+    }
 }
 
 /// What is suggested where no worker is left leaves some.
