@@ -195,6 +195,8 @@ struct Item<'a> {
     planned: Option<&'a CpuSet>,
     /// The core on which it is placed.
     core: Option<&'a CpuSet>,
+    /// Whether its queue is not in use.
+    idle: bool,
     why: &'a str,
     /// Why it is where it is, in short.
     reason: &'a str,
@@ -230,6 +232,7 @@ impl<'a> Item<'a> {
             effective: vector.effective.as_ref(),
             planned: vector.cpus.as_ref(),
             core: vector.placement.as_ref().map(|of| &of.core),
+            idle: vector.idle,
             why,
             reason: if is_control { why } else { first(why) },
             more: format!("{} {source}{}", vector.action, or(placed, "")),
@@ -268,8 +271,8 @@ impl<'a> Item<'a> {
             && (self.core.is_none() || run.iter().all(|of| of.core != self.core))
     }
 
-    fn is_like(&self) -> (bool, &str) {
-        (self.planned.is_some(), self.reason)
+    fn is_like(&self) -> (bool, bool, &str) {
+        (self.planned.is_some(), self.idle, self.reason)
     }
 }
 
@@ -415,6 +418,9 @@ impl Rows<'_> {
 
 /// How the queues of a run follow those before it, of which `cores` and CPUs are `taken`.
 fn pass<'a>(run: &[&Item<'a>], cores: &mut Vec<&'a CpuSet>, taken: &mut CpuSet) -> String {
+    if run[0].idle {
+        return "not in use".into();
+    }
     let Some(of_run) = run.iter().map(|item| item.core).collect::<Option<Vec<_>>>() else {
         return String::new();
     };

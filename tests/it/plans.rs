@@ -6,7 +6,7 @@ use snapbox::{Data, assert_data_eq};
 
 use crate::support::machine::{MachineSpec, Port};
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
-use crate::support::small::{Tree, card};
+use crate::support::small::{Tree, card, two_nodes};
 
 #[test]
 fn every_machine_plans_as_expected() {
@@ -216,6 +216,31 @@ fn workers_on_several_nodes_have_the_memory_of_each() {
     ] {
         assert!(workers.contains(line), "{workers}");
     }
+}
+
+/// mlx5 keeps the IRQs of channels that `ethtool -L` has taken away.
+#[test]
+fn queues_that_are_not_in_use_are_said_so() {
+    let names = [0, 1, 2, 3].map(|n| format!("mlx5_comp{n}@pci:0000:82:00.0"));
+    let names = names.each_ref().map(String::as_str);
+    let nic = card("mlx5_core", Port::new("eth0", 50_000, 2, 2), 30, &names);
+    let tree = Tree::of(&two_nodes([nic]));
+    let plan = tree.run(&["plan", "eth0"]).stdout;
+    let rows: Vec<_> = plan
+        .lines()
+        .filter(|line| line.starts_with("  queues"))
+        .collect();
+    let [used, idle] = rows[..] else {
+        panic!("{plan}")
+    };
+    assert!(
+        used.contains("0-1 ") && used.ends_with("one per core"),
+        "{plan}"
+    );
+    assert!(
+        idle.contains("2-3 ") && idle.ends_with("not in use"),
+        "{plan}"
+    );
 }
 
 /// What is suggested where no worker is left leaves some.
