@@ -25,6 +25,8 @@ pub struct ShapeInterface {
     pub pci_id: Option<String>,
     pub device: String,
     node: Option<u32>,
+    #[serde(default, skip_serializing)]
+    node_source: String,
     candidates: CpuSet,
     #[serde(deserialize_with = "count")]
     rx_queues: usize,
@@ -213,9 +215,11 @@ fn of_interfaces(this: &[ShapeInterface], ordinary: &[ShapeInterface], found: &m
 
 /// What may be another one: its code, and the words before it.
 fn facts(of: &ShapeInterface) -> [(&'static str, &'static str, String); 6] {
-    let node = of
-        .node
-        .map_or("no known node".into(), |node| format!("node {node}"));
+    let node = match of.node {
+        None => "no known node".into(),
+        Some(node) if of.node_source == "nearest" => format!("a node near node {node}"),
+        Some(node) => format!("node {node}"),
+    };
     let (rx, tx) = (of.rx_queues, of.tx_queues);
     let queues = format!("{rx} receive and {tx} transmit queues");
     [

@@ -7,8 +7,10 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::support::machine::{MachineSpec, Port};
 use crate::support::run::{Copy, Run, fixture, nicpin};
 use crate::support::schema::meets;
+use crate::support::small::{Tree, card};
 use crate::support::{is_full, temporary};
 
 /// What `check --json` prints of a machine, whatever its exit code.
@@ -249,6 +251,26 @@ fn machines_that_differ_from_their_class_are_named_with_what_differs() {
         .position(|line| line.contains("SMT is off"))
         .unwrap();
     assert_eq!(lines[at + 1], "    smt", "{table}");
+}
+
+/// The node that takes its IRQs is not the device's.
+#[test]
+fn a_device_is_not_said_to_be_on_the_node_next_to_its_own() {
+    let with_device_on = |node| {
+        let mut machine = MachineSpec::new(&["0-3", "4-7", ""]);
+        machine.set_distances(|a, b| 10 * (a.abs_diff(b) % 2 + 1));
+        let names = ["mlx5_comp0@pci:0000:82:00.0"];
+        let mut nic = card("mlx5_core", Port::new("eth0", 50_000, 1, 1), 30, &names);
+        nic.node = node;
+        machine.cards.push(nic);
+        Tree::of(&machine).run(&["plan", "--json"]).stdout
+    };
+    let one_line = |text: String| serde_json::from_str::<Value>(&text).unwrap().to_string();
+    let [ordinary, other] = [1, 2].map(|node| one_line(with_device_on(node)));
+    let stream = format!("a: {ordinary}\nb: {ordinary}\nc: {other}\n");
+    let found = streamed(&["--json"], &stream).stdout;
+    let text = "eth0 is on a node near node 0, not node 1";
+    assert!(found.contains(text), "{found}");
 }
 
 #[test]
