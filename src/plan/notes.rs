@@ -111,7 +111,9 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
         Some(Note::VmbusChannels { device, channels })
     } else {
         let device = &interface.device;
-        let because = match (device.irqs.is_empty(), interface.link == "up") {
+        // Only PCI devices list theirs.
+        let without = device.irqs.is_empty() && interface.vectors.is_empty();
+        let because = match (without, interface.link == "up") {
             // Some drivers allocate them only while the interface is up.
             (true, false) if is_pci_address(&device.address) => NoVectors::WhileDown,
             (true, _) => NoVectors::OfDevice,

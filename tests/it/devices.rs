@@ -268,6 +268,27 @@ fn a_card_that_is_down_is_not_one_without_irqs() {
     }
 }
 
+/// Of dpaa2-eth: packets arrive by the IRQs of other devices, and its own is for the link.
+#[test]
+fn a_device_with_a_control_irq_is_not_one_without_irqs() {
+    let tree = Tree::of(&two_nodes([]));
+    tree.add(
+        "sys/devices/dprc.1/dpni.1",
+        "fsl-mc",
+        "fsl_dpaa2_eth",
+        "eth0",
+        2,
+    );
+    tree.interrupts(130, "ITS-fMSI", &["dpni.1", "dpio.1"]);
+    let run = tree.run(&["plan", "eth0"]);
+    let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("control IRQ 130 unchanged"), "{said}");
+    assert!(
+        said.contains("the driver has requested no queue IRQ; there is nothing to place"),
+        "{said}"
+    );
+}
+
 /// Of EFA: its completion vectors are planned when it is selected.
 #[test]
 fn a_function_for_rdma_alone_is_neither_down_nor_without_irqs() {
