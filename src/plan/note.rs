@@ -155,10 +155,13 @@ pub enum Note {
     #[error("netlink and the IRQ names disagree; netlink is used: {}", .contradictions.join("; "))]
     SourcesDisagree { contradictions: Vec<String> },
     /// Hyper-V's channels, which have no vectors.
-    #[error("packets arrive by Hyper-V's VMBus channels, which have no IRQs; nicpin does not move them. Channel -> CPU: {}. To move a channel, write a CPU number to its `cpu` file", vmbus(.channels))]
+    #[error("{}", vmbus(.channels, .interfaces))]
     VmbusChannels {
         device: String,
         channels: Vec<VmbusChannel>,
+        /// Its virtual function, on which packets arrive while it is there.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        interfaces: Vec<String>,
     },
     /// Queue vectors without a hint from the driver.
     #[error("{} without a hint from the driver: placed on the local node", count(*.vectors, "queue IRQ"))]

@@ -107,8 +107,13 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
     } else if has_queues || interface.is_for_rdma() {
         None
     } else if let Some(channels) = interface.vmbus.clone() {
-        let device = interface.device.address.clone();
-        Some(Note::VmbusChannels { device, channels })
+        let mut stacked = work.machine.stacked.iter();
+        let below = stacked.find(|one| one.name == interface.name);
+        Some(Note::VmbusChannels {
+            device: interface.device.address.clone(),
+            channels,
+            interfaces: below.map_or(Vec::new(), |one| one.lowers.clone()),
+        })
     } else {
         let device = &interface.device;
         // Only PCI devices list theirs.
@@ -382,6 +387,8 @@ impl Note {
     /// What to do where no command of nicpin does it.
     fn instruction(&self) -> Option<String> {
         Some(match self {
+            // Moving them does nothing while packets arrive elsewhere.
+            Self::VmbusChannels { interfaces, .. } if !interfaces.is_empty() => return None,
             Self::VmbusChannels { device, .. } => {
                 let file = format!("/sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu");
                 format!("echo CPU > {}", word(&file))

@@ -71,6 +71,14 @@ fn a_hyper_v_card_stands_for_the_virtual_function_below_it() {
         [("enP1s1", "eth0".to_owned()), ("eth0", String::new())]
     );
     assert_eq!(planned(of(&plan, "enP1s1")), ["1", "2"]);
+    let mut notes = of(&plan, "eth0").notes.iter();
+    let note = notes.find(|note| note.code() == "vmbus-channels").unwrap();
+    let said = note.to_string();
+    let on = "packets arrive on enP1s1 while it is there, else by Hyper-V's VMBus channels";
+    assert!(said.starts_with(on), "{said}");
+    assert!(note.advice().is_none(), "{note:?}");
+    assert!(!tree.run(&["plan"]).stdout.contains("echo CPU"));
+    crate::support::schema::meets(&tree.run(&["plan", "--json"]).stdout);
 }
 
 #[test]

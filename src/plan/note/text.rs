@@ -165,15 +165,27 @@ pub(super) fn channels(requested: Option<u32>) -> String {
     })
 }
 
-pub(super) fn vmbus(channels: &[VmbusChannel]) -> String {
+pub(super) fn vmbus(channels: &[VmbusChannel], below: &[String]) -> String {
     let mut list = channels
         .iter()
         .map(|one| format!("{} -> {}", one.id, one.cpu));
-    if channels.is_empty() {
-        "unknown".to_owned()
-    } else {
-        list.join(", ")
-    }
+    let list = match channels {
+        [] => "unknown".to_owned(),
+        _ => list.join(", "),
+    };
+    let (on, to_move) = match below {
+        [] => (
+            String::new(),
+            ". To move a channel, write a CPU number to its `cpu` file",
+        ),
+        _ => (
+            format!("on {} while it is there, else ", below.join(", ")),
+            "",
+        ),
+    };
+    format!(
+        "packets arrive {on}by Hyper-V's VMBus channels, which have no IRQs; nicpin does not move them. Channel -> CPU: {list}{to_move}"
+    )
 }
 
 pub(super) fn named(vectors: &[UnknownVector]) -> String {
