@@ -11,6 +11,7 @@ use crate::plan::data::{
     DecidedBy, HostSummary, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA,
 };
 use crate::plan::hash::{class, hash};
+use crate::plan::objective::weights;
 use crate::plan::place::Locations;
 use crate::plan::rps::{self, Rps};
 use crate::plan::threads::Threads;
@@ -35,7 +36,8 @@ struct Context<'a> {
 /// the plan of an interface does not depend on the selection.
 pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let locations = &Locations::new(&machine.topology);
-    let works = works(machine, locations, policy, selection);
+    let weights = &weights(machine);
+    let works = works(machine, locations, weights, policy, selection);
     let rdma = CpuSet::union_of(works.iter().filter_map(Work::rdma_cpus));
     let polling = works.iter().flat_map(Work::polling_cpus).collect();
     let loaded = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus))
@@ -74,8 +76,8 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
         schema: SCHEMA.to_owned(),
         hash: hash(&host, &interfaces, &channels),
         class: class(machine),
-        score: score::score(machine, locations, &interfaces, true),
-        score_now: score::score(machine, locations, &interfaces, false),
+        score: score::score(machine, locations, weights, &interfaces, true),
+        score_now: score::score(machine, locations, weights, &interfaces, false),
         host,
         channels,
         interfaces,

@@ -92,9 +92,11 @@ impl Rps {
 
     /// Without the CPUs that the kernel removes.
     fn without_removed(mut self, work: &Work<'_>) -> Self {
+        let topology = &work.machine.topology;
         let sets = self.sets.iter_mut().flatten();
+        let sets = sets.filter(|_| !topology.rps_filter.is_empty());
         for (set, queue) in sets.zip(&work.interface.rx_queues) {
-            let kept = as_the_kernel_keeps(&work.machine.topology, queue, &set.cpus);
+            let kept = as_the_kernel_keeps(topology, queue, &set.cpus);
             self.removed.add(&set.cpus.difference(&kept));
             set.cpus = kept;
         }

@@ -37,15 +37,16 @@ pub(crate) struct Standing {
     pub(crate) shared_senders: usize,
 }
 
-/// The score of interfaces under the plan, or as they are now.
+/// The score of interfaces under the plan, or as they are now. `weights`: of the machine's interfaces.
 pub(crate) fn score(
     machine: &Machine,
     locations: &Locations<'_>,
+    weights: &[u64],
     interfaces: &[PlannedInterface],
     planned: bool,
 ) -> Score {
     let is_planned: IsPlanned<'_> = &|_, _, _| planned;
-    let state = State::new(machine, locations, interfaces, is_planned);
+    let state = State::new(machine, locations, weights, interfaces, is_planned);
     state.standing(&state.spots(), interfaces, None).score
 }
 
@@ -57,7 +58,8 @@ pub(crate) fn standings(
     is_planned: IsPlanned<'_>,
 ) -> Vec<Standing> {
     let locations = &Locations::new(&machine.topology);
-    let state = State::new(machine, locations, interfaces, is_planned);
+    let weights = &weights(machine);
+    let state = State::new(machine, locations, weights, interfaces, is_planned);
     let spots = state.spots();
     interfaces
         .iter()
@@ -69,6 +71,7 @@ pub(crate) fn standings(
 struct State<'a> {
     machine: &'a Machine,
     locations: &'a Locations<'a>,
+    weights: &'a [u64],
     interfaces: &'a [PlannedInterface],
     /// What is planned for each IRQ.
     planned: BTreeMap<u32, (&'a CpuSet, Option<&'a Placement>)>,
@@ -79,6 +82,7 @@ impl<'a> State<'a> {
     fn new(
         machine: &'a Machine,
         locations: &'a Locations<'a>,
+        weights: &'a [u64],
         interfaces: &'a [PlannedInterface],
         is_planned: IsPlanned<'a>,
     ) -> Self {
@@ -88,6 +92,7 @@ impl<'a> State<'a> {
         Self {
             machine,
             locations,
+            weights,
             interfaces,
             planned: vectors.filter_map(target).collect(),
             is_planned,
@@ -100,9 +105,9 @@ impl<'a> State<'a> {
         'a: 'v,
     {
         // An IRQ that interfaces share is planned for one of them.
-        let planned = self.planned.get(&vector.irq);
-        let is_planned = |_: &_| (self.is_planned)(WriteKind::Vector, "", vector.irq);
-        let Some(&(cpus, placement)) = planned.filter(is_planned) else {
+        let is_planned = (self.is_planned)(WriteKind::Vector, "", vector.irq);
+        let planned = is_planned.then(|| self.planned.get(&vector.irq));
+        let Some(&(cpus, placement)) = planned.flatten() else {
             let now = vector.effective_cpus(&self.machine.topology.online);
             let first = now.first();
             return (now, first);
@@ -119,7 +124,7 @@ impl<'a> State<'a> {
         let online = &self.machine.topology.online;
         let mut spots = Spots::new();
         spots.resize_with(self.locations.cores, Vec::new);
-        for (read, weight) in self.machine.interfaces.iter().zip(weights(self.machine)) {
+        for (read, &weight) in self.machine.interfaces.iter().zip(self.weights) {
             let planned = self.interfaces.iter().find(|one| one.name == read.name);
             let active = planned
                 .iter()
@@ -263,20 +268,16 @@ impl<'a> State<'a> {
                 .or_else(|| sharing(&senders, queue, |vector| vector.queue))?;
             self.locations.of(self.place(vector).1?)?.node
         };
-        let classes = planned
-            .tx_queues
-            .iter()
-            .zip(&read.tx_queues)
-            .filter_map(|(wanted, read)| {
-                let is_planned = || (self.is_planned)(WriteKind::Xps, &planned.name, wanted.queue);
-                let cpus = wanted
-                    .xps_cpus
-                    .as_ref()
-                    .filter(|_| is_planned())
-                    .or_else(|| read.xps_cpus.as_ref().map(|file| &file.cpus))?;
-                Some((&read.class, (node(wanted.queue), cpus)))
-            })
-            .into_group_map();
+        let mut classes: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+        for (wanted, read) in planned.tx_queues.iter().zip(&read.tx_queues) {
+            let is_planned = || (self.is_planned)(WriteKind::Xps, &planned.name, wanted.queue);
+            let to = wanted.xps_cpus.as_ref().filter(|_| is_planned());
+            let now = || read.xps_cpus.as_ref().map(|file| &file.cpus);
+            if let Some(cpus) = to.or_else(now) {
+                let queue = (node(wanted.queue), cpus);
+                classes.entry(&read.class).or_default().push(queue);
+            }
+        }
         let [mut shared, mut far] = <[CpuSet; 2]>::default();
         for queues in classes.values().filter(|queues| queues.len() > 1) {
             let mut given = CpuSet::new();

@@ -14,7 +14,6 @@ use crate::plan::candidates::{
 };
 use crate::plan::data::{DecidedBy, Placement};
 use crate::plan::note::Note;
-use crate::plan::objective::weights;
 use crate::plan::place::Locations;
 use crate::plan::spread::{Queue, Spread};
 use crate::policy::{
@@ -273,9 +272,11 @@ enum Turn {
 }
 
 /// The interfaces that take part, with their CPUs: those that are planned by default, and those that are selected.
+/// `weights`: of all interfaces of the machine.
 pub(crate) fn works<'a>(
     machine: &'a Machine,
     locations: &'a Locations<'a>,
+    weights: &[u64],
     policy: &Policy,
     selection: &Selection,
 ) -> Vec<Work<'a>> {
@@ -283,7 +284,7 @@ pub(crate) fn works<'a>(
         let mut roles = interface.vectors.iter().map(|vector| vector.role);
         selection.names.contains(&interface.name) || roles.any(|role| role != Role::Control)
     };
-    let weighed = weights(machine).into_iter().enumerate();
+    let weighed = weights.iter().copied().enumerate();
     let mut works = weighed
         .filter(|(order, _)| takes_part(&machine.interfaces[*order]))
         .map(|weighed| Work::new(machine, locations, policy, weighed))

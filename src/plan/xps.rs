@@ -15,8 +15,11 @@ use crate::policy::{XPS, Xps};
 
 /// The plan for the transmit queues: the kernel keeps XPS for each traffic class by itself (`netif_set_xps_queue`).
 pub(crate) fn plan(work: &Work<'_>) -> Vec<PlannedTxQueue> {
-    let queues = work.interface.tx_queues.iter();
-    let classes = queues.into_group_map_by(|tx| (&tx.class, tx.xps_cpus.is_some()));
+    let mut classes: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for tx in &work.interface.tx_queues {
+        let class = (&*tx.class, tx.xps_cpus.is_some());
+        classes.entry(class).or_default().push(tx);
+    }
     let planned = classes.values().flat_map(|queues| plan_class(work, queues));
     planned.sorted_by_key(|tx| tx.queue).collect()
 }
