@@ -1,6 +1,7 @@
 //! Apply, check and restore on copies of shipped machines: what the files hold afterwards, and the exit codes.
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
 use crate::support::temporary;
@@ -310,12 +311,16 @@ fn a_second_nicpin_waits_for_the_lock_and_names_its_holder() {
         ),
         (0, 2)
     );
-    let waiting = Command::new(env!("CARGO_BIN_EXE_nicpin"))
+    let mut waiting = Command::new(env!("CARGO_BIN_EXE_nicpin"))
         .args(["apply", "--wait", "60", "--root"])
         .arg(machine.path("/"))
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
+    // Longer than an apply takes.
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(waiting.try_wait().unwrap(), None);
+    assert_eq!(machine.snapshot(), before);
     drop(lock);
     assert_eq!(waiting.wait_with_output().unwrap().status.code(), Some(0));
 }
