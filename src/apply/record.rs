@@ -170,9 +170,8 @@ impl Record {
         }
     }
 
-    /// Adds what nobody reports: before Linux 6.12, which vectors cannot be moved; of interfaces in another network
-    /// namespace, which port each is, and what it can carry.
-    pub fn complete(&self, root: &Root, machine: &mut Machine) {
+    /// Notes which vectors cannot be moved, where only a write shows it: before Linux 6.12.
+    pub fn mark_unmovable(&self, root: &Root, machine: &mut Machine) {
         for (key, set) in self.last_set.iter().filter(|(_, set)| set.managed) {
             let device = key.split(" port ").next();
             let interfaces = machine.interfaces.iter_mut();
@@ -183,6 +182,11 @@ impl Record {
                 vector.movable &= !set.irq.is_some_and(is_same);
             }
         }
+    }
+
+    /// Adds what nobody reports of interfaces while they are in another network namespace: which port each is, and what
+    /// it can carry.
+    pub fn complete(&self, machine: &mut Machine) {
         name_ports(machine, &self.first_seen);
         for interface in elsewhere(machine) {
             interface.supported_mbps = self.carries.get(&interface.key()).copied();

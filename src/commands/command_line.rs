@@ -102,7 +102,7 @@ const OTHER_NAMES: [(&str, &str); 12] = [
 ];
 
 /// Commands, formats and options, and the options that have no effect with them.
-const NO_EFFECT: [(&str, &str); 18] = [
+const NO_EFFECT: [(&str, &str); 16] = [
     ("completions man help", "root config"),
     (
         "draw completions man help irqbalance-policy",
@@ -121,11 +121,6 @@ const NO_EFFECT: [(&str, &str); 18] = [
     ("all explain workers", "verbose"),
     ("explain workers", "all"),
     ("dry_run", "wait strict"),
-    ("workers", "xps"),
-    (
-        "now",
-        "scope near exclude irq-cores per l3 widen siblings avoid-exclusive rss rdma",
-    ),
     ("stdout", "force"),
 ];
 
@@ -160,7 +155,7 @@ pub fn refuse(command: &mut Command, matches: &ArgMatches) -> Result<(), Error> 
         (name, format!("nicpin {name}")),
         (&format, format!("--format {format}")),
     ];
-    for option in ["all", "explain", "workers", "now", "dry_run"]
+    for option in ["all", "explain", "workers", "dry_run"]
         .into_iter()
         .filter(|id| given(id))
     {

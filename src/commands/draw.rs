@@ -51,11 +51,10 @@ pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
         if let Some(kind @ ("png" | "pdf" | "ps" | "eps")) =
             path.extension().and_then(OsStr::to_str)
         {
-            let draw = cli.given.whole("nicpin draw");
             let path = path.to_string_lossy();
             let to = word(&path);
             bail!(usage(format!(
-                "{path}: the picture is an SVG; `{draw} | rsvg-convert -f {kind} -o {to}` makes this of it \
+                "{path}: the picture is an SVG; `nicpin draw ... | rsvg-convert -f {kind} -o {to}` makes this of it \
                  (Debian: librsvg2-bin)"
             )));
         }

@@ -120,15 +120,17 @@ fn read_machine(
     let mut machine = read::machine(root, wants)?;
     policy.options.check(machine.topology.possible)?;
     machine.programs = programs(purpose, root, &policy)?;
-    complete(root, &mut machine);
+    if let Some(record) = complete(root, &mut machine) {
+        record.mark_unmovable(root, &mut machine);
+    }
     Ok((machine, policy))
 }
 
 /// Adds what only the record knows of the machine. One that cannot be read is reported where more depends on it.
-pub fn complete(root: &Root, machine: &mut Machine) {
-    if let Ok(record) = Record::load(root) {
-        record.complete(root, machine);
-    }
+pub fn complete(root: &Root, machine: &mut Machine) -> Option<Record> {
+    let record = Record::load(root).ok()?;
+    record.complete(machine);
+    Some(record)
 }
 
 /// Where the programs of a policy may run; with those of an earlier apply for a comparison, and for programs that do not

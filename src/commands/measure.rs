@@ -70,10 +70,12 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
         cli.root.display()
     );
     let (machine, subjects, notes) = measured(cli, args, &root, args.select.if_present)?;
-    if subjects.is_empty() {
+    let counts_all = if subjects.is_empty() {
         require_interfaces(&root, args.select.if_present, &machine)?;
-    }
-    let counts_all = require_vectors(&root, &machine);
+        Ok(())
+    } else {
+        require_vectors(&root, &machine)
+    };
     let sampler = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
     let interrupts = Interrupts::catch()?;
     let session = Session {

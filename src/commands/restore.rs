@@ -31,7 +31,7 @@ pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> 
         let planned = apply::to_restore(&Root::open(&cli.root)?)?;
         let table = screen::applied::to_restore;
         *out += &output::report(args.report, &planned, table)?;
-        if cli.quiet {
+        if cli.quiet && planned.refused() > 0 {
             output::say_failures(&table(&planned));
         }
         return Ok(planned.exit());

@@ -566,6 +566,8 @@ fn nothing_is_as_planned_where_nothing_is_seen() {
                 run.stdout
             );
         }
+        let measured = machine.nicpin(&["measure", "--seconds", "0.01", "--if-present"]);
+        assert_eq!(measured.code, 0, "{}", measured.stderr);
         // What has no place for notes.
         for args in [
             &["plan", "--workers"][..],

@@ -544,6 +544,15 @@ fn what_a_write_says_of_a_kernel_managed_vector_is_remembered() {
     };
     let done = run(&root.unwrap(), Options::default()).unwrap();
     assert!(!done.failed() && done.tally.managed > 0);
+    // That is no change of the machine: a stored plan still fits.
+    let stored = machine.path("/plan.json");
+    let before_apply = Copy::of("two-node")
+        .nicpin(&["plan", "--json", "nic0"])
+        .stdout;
+    std::fs::write(&stored, before_apply).unwrap();
+    let fits = machine.nicpin(&["apply", "--dry-run", "--plan", stored.to_str().unwrap()]);
+    assert_eq!(fits.code, 0, "{}{}", fits.stdout, fits.stderr);
+    std::fs::remove_file(&stored).unwrap();
     let first = check();
     let unmovable = first["unmovable"].as_array().unwrap().len();
     assert_eq!(unmovable, done.tally.managed, "{first}");

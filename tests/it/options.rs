@@ -291,8 +291,6 @@ fn options_beside_others_that_make_them_idle_are_refused() {
         ("measure --json --all", "--all"),
         ("measure --config x", "--config"),
         ("capture --force", "--force"),
-        ("draw --now --irq-cores 1", "--irq-cores"),
-        ("plan --workers --xps off", "--xps"),
         ("draw --force", "--force"),
         ("draw --force -o -", "--force"),
         ("draw --irqbalance stop", "--irqbalance"),

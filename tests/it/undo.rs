@@ -484,6 +484,12 @@ fn a_dry_run_of_restore_names_what_restore_writes() {
         &good(&machine, &["restore", "--dry-run", "--json"]),
         "writes",
     );
+    // What is absent is no error.
+    let [here, away] = ["/sys/class/net/nic0", "/nic0"].map(|path| machine.path(path));
+    std::fs::rename(&here, &away).unwrap();
+    let quiet = machine.nicpin(&["restore", "-n", "-q"]);
+    assert_eq!((quiet.code, &*quiet.stderr), (0, ""));
+    std::fs::rename(&away, &here).unwrap();
     let table = good(&machine, &["restore", "-n"]);
     assert_eq!(machine.texts(), applied);
     let restored = paths(&good(&machine, &["restore", "--json"]), "results");

@@ -208,7 +208,7 @@ pub fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     if recorded.is_empty() {
         return;
     }
-    let daemon = Daemon::within(TIMEOUT, root, *pid);
+    let daemon = Daemon::within(SHORT_TIMEOUT, root, *pid);
     let now = daemon.banned().unwrap_or(recorded);
     for note in &mut plan.notes {
         if let Note::IrqbalanceRunning { left_alone, .. } = note {
