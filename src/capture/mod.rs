@@ -13,7 +13,9 @@ use anyhow::{Error, Result, ensure};
 use itertools::Itertools as _;
 use nix::errno::Errno;
 
+use nicpin::apply::Record;
 use nicpin::machine::Machine;
+use nicpin::machine::setting::affinity_file;
 use nicpin::read::interrupts::{INTERRUPTS, without_counts};
 use nicpin::read::{Wants, others, topology};
 use nicpin::root::archive::SCHEMA;
@@ -56,7 +58,7 @@ impl Capture {
 
     fn read_once(path: &Path) -> Result<Self> {
         let root = Root::open_recording(path)?;
-        let machine = match nicpin::read::machine(&root, Wants::EVERYTHING) {
+        let mut machine = match nicpin::read::machine(&root, Wants::EVERYTHING) {
             // A machine that nicpin cannot read is the one most worth capturing.
             Err(error @ FileError::Content { .. }) => Err(error.to_string()),
             machine => Ok(machine?),
@@ -72,6 +74,14 @@ impl Capture {
                 "{path}: the capture does not match what was read; the machine may have changed meanwhile"
             ))
         );
+        // Before Linux 6.12 only the record of an apply has it.
+        if let (Ok(machine), Ok(record)) = (&mut machine, Record::load(&root)) {
+            record.mark_unmovable(&root, machine);
+            let vectors = machine.interfaces.iter().flat_map(|of| &of.vectors);
+            for vector in vectors.filter(|vector| !vector.movable) {
+                tree.make_read_only(&affinity_file(vector.irq));
+            }
+        }
         // The file that names the capture's format.
         let mut about = format!("{SCHEMA}\nnicpin {}\n", env!("CARGO_PKG_VERSION"));
         let of_capture = root.read_opt(ABOUT)?.unwrap_or_default();

@@ -340,7 +340,7 @@ impl Vector {
     }
 }
 
-/// The kernel keeps offline CPUs in an affinity, and delivers to the others.
+/// The kernel keeps offline CPUs in an affinity, and delivers to the others if there are any.
 pub(crate) fn effective<'a>(
     reported: Option<&'a CpuSet>,
     affinity: &'a CpuSet,
@@ -348,7 +348,9 @@ pub(crate) fn effective<'a>(
 ) -> Cow<'a, CpuSet> {
     match reported {
         Some(cpus) => Cow::Borrowed(cpus),
-        None if affinity.is_subset(online) => Cow::Borrowed(affinity),
+        None if affinity.is_subset(online) || !affinity.intersects(online) => {
+            Cow::Borrowed(affinity)
+        }
         None => Cow::Owned(affinity.intersection(online)),
     }
 }

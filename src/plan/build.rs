@@ -203,6 +203,8 @@ fn why(work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
         "skipped by the policy"
     } else if work.skip {
         "skipped: the policy cannot be met"
+    } else if !vector.movable && work.machine.topology.possible == 1 {
+        "the machine has one CPU"
     } else if !vector.movable {
         "kernel-managed; cannot be moved"
     } else if let Some(owner) = work.shared.get(&vector.irq) {

@@ -48,7 +48,8 @@ pub(crate) fn of_interface(
         notes.push(Note::LineShared { irq, owner });
     }
     let vectors = interface.queue_vectors().filter(|v| !v.movable).count();
-    if vectors > 0 {
+    // With one CPU nobody manages them.
+    if vectors > 0 && topology.possible > 1 {
         notes.push(Note::KernelManaged { vectors });
     }
     let link = interface.device.link;
@@ -232,7 +233,9 @@ pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selecti
     }
     let names = machine.names();
     for (rule, of) in (1..).zip(&policy.rules) {
-        let mut matched = interfaces.iter().map(|i| of.matches(machine, &names, i));
+        let mut matched = interfaces
+            .iter()
+            .map(|i| of.matches(machine, |name| names.contains(name), i));
         if !interfaces.is_empty() && !matched.contains(&true) {
             let conditions = of.text.clone();
             notes.push(Note::RuleUnmatched { rule, conditions });

@@ -34,6 +34,14 @@ fn plan_class(work: &Work<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue> {
         _ if !exists && work.interface.tx_queues.len() == 1 => {
             (None, "nothing to steer: it is the only transmit queue")
         }
+        _ if work
+            .interface
+            .tx_queues
+            .iter()
+            .all(|tx| tx.xps_cpus.is_none()) =>
+        {
+            (None, "there are no xps_cpus")
+        }
         _ if !exists => (
             None,
             "it has no readable xps_cpus: it may be in no traffic class",

@@ -8,7 +8,8 @@ mod file;
 mod setting;
 mod table;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 pub use file::{PolicyError, without_comments};
@@ -155,9 +156,11 @@ impl Policy {
 
     /// The settings that apply to an interface.
     pub(crate) fn choice(&self, machine: &Machine, interface: &Interface) -> Choice {
-        let (names, numbered) = (machine.names(), (1..).zip(&self.rules));
-        let (rules, matched): (_, Vec<_>) = numbered
-            .filter(|(_, rule)| rule.matches(machine, &names, interface))
+        let names = LazyCell::new(|| machine.names());
+        let is_name = |name: &str| names.contains(name);
+        let (rules, matched): (_, Vec<_>) = (1..)
+            .zip(&self.rules)
+            .filter(|(_, rule)| rule.matches(machine, is_name, interface))
             .unzip();
         let mut settings = self.options.clone();
         for rule in matched.into_iter().rev() {
@@ -169,11 +172,11 @@ impl Policy {
 }
 
 impl Rule {
-    /// `names`: of the machine's interfaces.
+    /// `is_name`: whether an interface of the machine has this name.
     pub(crate) fn matches(
         &self,
         machine: &Machine,
-        names: &HashSet<&str>,
+        is_name: impl Fn(&str) -> bool,
         interface: &Interface,
     ) -> bool {
         let Interface { name, device, .. } = interface;
@@ -184,7 +187,7 @@ impl Rule {
             // As with selectors, the interface of that very name comes before those that match.
             Condition::Name(pattern) => {
                 let wanted = pattern.as_str();
-                name == wanted || pattern.matches(name) && !names.contains(wanted)
+                name == wanted || pattern.matches(name) && !is_name(wanted)
             }
             Condition::Driver(pattern) => fits(pattern, &interface.driver),
             Condition::Device(pattern) => pattern.matches(&device.address),

@@ -132,6 +132,8 @@ impl UnmovableVector {
         plan.interfaces
             .iter()
             .flat_map(|one| one.vectors.iter().map(move |vector| (one, vector)))
+            // With one CPU nobody manages them.
+            .filter(|_| plan.host.possible > 1)
             .filter(|(_, vector)| !vector.movable && vector.role != Role::Control)
             .map(|(one, vector)| Self {
                 interface: one.name.clone(),

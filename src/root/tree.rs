@@ -216,6 +216,13 @@ impl Tree {
         Ok(())
     }
 
+    /// Takes the write bits of a file, if it exists.
+    pub fn make_read_only(&mut self, path: &str) {
+        if let Some(File(file)) = self.entries.get_mut(path) {
+            file.mode &= 0o555;
+        }
+    }
+
     /// Adds to the end of a file, if it exists.
     pub fn append(&mut self, path: &str, more: &str) {
         if let Some(File(file)) = self.entries.get_mut(path) {

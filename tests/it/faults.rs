@@ -6,6 +6,7 @@ use std::path::Path;
 
 use nix::errno::Errno;
 
+use crate::support::captured::{Captured, assert_same_plans};
 use crate::support::is_full;
 use crate::support::run::Copy;
 use crate::support::schema::meets;
@@ -553,6 +554,9 @@ fn what_a_write_says_of_a_kernel_managed_vector_is_remembered() {
     let fits = machine.nicpin(&["apply", "--dry-run", "--plan", stored.to_str().unwrap()]);
     assert_eq!(fits.code, 0, "{}{}", fits.stdout, fits.stderr);
     std::fs::remove_file(&stored).unwrap();
+    // A capture has it, too.
+    let captured = Captured::of(&machine.path("/"));
+    assert_same_plans(&machine.path("/"), &captured.file());
     let first = check();
     let unmovable = first["unmovable"].as_array().unwrap().len();
     assert_eq!(unmovable, done.tally.managed, "{first}");

@@ -313,6 +313,11 @@ fn offline_cpus_in_an_affinity_are_not_remote() {
     let nic1 = &status["interfaces"][0];
     assert_eq!(nic1["local"], nic1["queue_vectors"], "{nic1}");
     assert_ne!(nic1["state"], "remote");
+    // Offline CPUs alone are where nothing is.
+    for vector in plan["interfaces"][0]["vectors"].as_array().unwrap() {
+        machine.write(&format!("/proc/irq/{}/smp_affinity", vector["irq"]), "80\n");
+    }
+    assert_eq!(machine.nicpin(&["check", "nic1"]).code, 2);
 }
 
 /// A kernel for one CPU has no `smp_affinity`: nothing can be placed, and nothing is wrong.
@@ -334,6 +339,8 @@ fn a_kernel_for_one_cpu_has_nothing_to_place() {
     let check = machine.nicpin(&["check", "--json"]);
     let check: serde_json::Value = serde_json::from_str(&check.stdout).unwrap();
     assert_eq!(check["state"], "unsupported");
+    let plan = machine.nicpin(&["plan", "--explain"]).stdout;
+    assert!(!plan.contains("kernel-managed"), "{plan}");
 }
 
 #[test]
