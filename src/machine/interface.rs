@@ -233,13 +233,9 @@ impl Interface {
     pub fn is_idle(&self, vector: &Vector) -> bool {
         let by_number = self.driver.as_deref() == Some("mlx5_core");
         let join = |all: usize, more| if by_number { all.max(more) } else { all + more };
-        let others = || self.sharing.iter();
-        let rx = others()
-            .map(|other| other.rx)
-            .fold(self.rx_queues.len(), join);
-        let tx = others()
-            .map(|other| other.tx)
-            .fold(self.tx_queues.len(), join);
+        let with = |own, of: fn(&Sharer) -> usize| self.sharing.iter().map(of).fold(own, join);
+        let rx = with(self.rx_queues.len(), |other| other.rx);
+        let tx = with(self.tx_queues.len(), |other| other.tx);
         let queues = match vector.role {
             Rdma | Control => return false,
             Combined => rx.max(tx),

@@ -142,10 +142,8 @@ fn without_irqs(root: &Root, interfaces: &[Interface]) -> Result<bool> {
     let names = root.read_names(IRQ_FILES)?;
     let is_irq = |name: &&String| name.bytes().all(|byte| byte.is_ascii_digit());
     // It is looked up, as a capture has only what was.
-    let mut irqs = names.iter().filter(is_irq);
-    let has_irqs = irqs
-        .next()
-        .is_some_and(|irq| root.exists(&format!("{IRQ_FILES}/{irq}")));
+    let first = names.iter().find(is_irq);
+    let has_irqs = first.is_some_and(|irq| root.exists(&format!("{IRQ_FILES}/{irq}")));
     Ok(!has_irqs && (root.is_there(INTERRUPTS)? || root.is_there(IRQS)?))
 }
 
