@@ -113,7 +113,12 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
                 screen::plan::plan(plan, &changes, detail, false, &cli.given)
             };
             *out += &output::report(args.report, &plan, table)?;
-            return Ok(exit(&plan, args.target.is_given(), args.detailed_exitcode));
+            return Ok(exit(
+                &root,
+                &plan,
+                args.target.is_given(),
+                args.detailed_exitcode,
+            ));
         }
         Err(Ok(PlanDoesNotFit(hash))) => Applied {
             hash,

@@ -79,7 +79,7 @@ pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
         None => *out += &svg,
     }
     say_unplanned(cli, &plan, args.target.is_given());
-    Ok(exit(&plan, args.target.is_given(), false))
+    Ok(exit(&root, &plan, args.target.is_given(), false))
 }
 
 /// The kernel's release; of the live machine also its name and the date in UTC, which a picture of a capture does not

@@ -8,6 +8,7 @@ use crate::commands::args::{FormatArgs, General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan, usage};
 use crate::commands::output::{say, screen};
 use crate::screen::{self, plan::Detail};
+use nicpin::apply::irqbalance;
 use nicpin::plan::{Note, Plan};
 use nicpin::read::Wants;
 use nicpin::report::difference::{Unplannable, changes};
@@ -88,7 +89,12 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     if args.workers || matches!(format, Sh) {
         say_unplanned(cli, &plan, target.is_given());
     }
-    Ok(exit(&plan, target.is_given(), args.detailed_exitcode))
+    Ok(exit(
+        &root,
+        &plan,
+        target.is_given(),
+        args.detailed_exitcode,
+    ))
 }
 
 /// Says what is not planned, beside an output without notes.
@@ -103,11 +109,14 @@ pub fn say_unplanned(cli: &General, plan: &Plan, given: bool) {
     }
 }
 
-/// The exit code of a plan that is printed only.
-pub fn exit(plan: &Plan, given: bool, detailed: bool) -> Exit {
+/// The exit code of a plan that is printed only. `detailed`: [`Exit::Differs`] when apply would change something.
+pub fn exit(root: &Root, plan: &Plan, given: bool, detailed: bool) -> Exit {
+    let would_change = || {
+        !plan.writes.is_empty() || !plan.channels.is_empty() || irqbalance::would_change(root, plan)
+    };
     if !Unplannable::unknown(plan, given).is_empty() {
         Exit::Failed
-    } else if detailed && !(plan.writes.is_empty() && plan.channels.is_empty()) {
+    } else if detailed && would_change() {
         Exit::Differs
     } else {
         Exit::Planned

@@ -118,7 +118,10 @@ fn a_restarted_irqbalance_gets_the_bans_again_and_keeps_its_own() {
     let machine = machine(611, &[]);
     good(&machine, &["apply"]);
     // The new one was started with --banirq=36.
+    let plan = ["plan", "--detailed-exitcode"];
+    assert_eq!(machine.nicpin(&plan).code, 0);
     restart(&machine, 9999, &[36]);
+    assert_eq!(machine.nicpin(&plan).code, 2);
     let text = good(&machine, &["apply"]);
     assert!(
         text.contains("irqbalance 16 IRQs banned") && text.contains("changed=1 "),

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 pub use socket::Setup;
-use socket::{Daemon, Failure, SHORT_TIMEOUT, TIMEOUT};
+use socket::{Daemon, Failure, RECORDED, SHORT_TIMEOUT, TIMEOUT};
 
 use crate::apply::state::{StateError, StateFile};
 use crate::machine::{Interface, Machine};
@@ -287,6 +287,23 @@ pub fn banned_by_nicpin(root: &Root, pid: i32) -> BTreeSet<u32> {
     match IrqbalanceRecord::load(root) {
         Ok(record) if record.is_of(root, pid) => record.planned.into_keys().collect(),
         _ => BTreeSet::new(),
+    }
+}
+
+/// Whether apply would ask irqbalance for something, or stop it, as far as the record shows it: only root can ask irqbalance
+/// what it knows.
+pub fn would_change(root: &Root, plan: &Plan) -> bool {
+    let balancer = plan.irqbalance.as_ref();
+    let Some(balancer) = balancer.filter(|balancer| !balancer.irqs.is_empty()) else {
+        return false;
+    };
+    match balancer.action {
+        Ban if root.is_real() || root.exists(RECORDED) => {
+            let banned = banned_by_nicpin(root, balancer.pid);
+            !balancer.irqs.iter().all(|irq| banned.contains(irq))
+        }
+        Stop => root.is_real(),
+        Ban | Ignore | Refuse => false,
     }
 }
 
