@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use nix::sys::signal::Signal;
 use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGUSR1};
@@ -18,7 +18,7 @@ use nix::time::{ClockId, clock_gettime};
 use nix::unistd::getpid;
 
 use crate::commands::args::{General, TargetArgs};
-use crate::commands::inputs::{CONFIG, Purpose, from_top, open_to_write, read_policy};
+use crate::commands::inputs::{CONFIG, Purpose, from_top, open_to_write, read_policy, usage};
 use crate::commands::journal::Priority::{Info, Notice, Warning};
 use crate::commands::journal::{self, Manager};
 use crate::commands::sampling::seconds_since_1970 as wall;
@@ -240,7 +240,12 @@ impl Loop<'_> {
                         self.happened(Event::of(Request));
                     }
                     SIGTERM | SIGINT => return self.end(),
-                    _ => self.reap(),
+                    _ => {
+                        if let Some(error) = self.reap() {
+                            self.end()?;
+                            bail!(usage(error));
+                        }
+                    }
                 }
             }
             let now = self.now();
@@ -377,8 +382,9 @@ impl Loop<'_> {
         next.min(self.manager.alive_at()).saturating_sub(self.now())
     }
 
-    /// Ends what has ended: the run, and the process that writes metrics.
-    fn reap(&mut self) {
+    /// Ends what has ended: the run, and the process that writes metrics. An error of the first run that no later one would be
+    /// without: the command line asks for what this machine does not have.
+    fn reap(&mut self) -> Option<String> {
         let metrics = self.metrics.take_if(Child::has_ended);
         if let Some(error) = metrics.and_then(|mut metrics| metrics.error()) {
             self.warn(&format!("--metrics: {error}"));
@@ -386,11 +392,16 @@ impl Loop<'_> {
         if let Some(mut run) = self.run.take_if(|run| run.child.has_ended()) {
             run.shown.milliseconds =
                 u64::try_from(self.now().saturating_sub(run.began).as_millis()).unwrap_or(u64::MAX);
+            let is_refused = self.state.count == 0 && run.child.is_refused();
             let report = run.child.report();
+            if is_refused {
+                return report.err();
+            }
             let again = self.after(run.during, report.as_ref().ok(), run.follows_up);
             self.finished(run.shown, report, run.is_of_old_plan, again);
             self.has_slept = false;
         }
+        None
     }
 
     /// Nothing is written until a trial or the pause of a restore has ended.

@@ -13,6 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
+use nicpin::report::exit::Exit;
 use nicpin::report::run::ChangedSetting;
 use nicpin::root::{errno_words, sys};
 
@@ -88,6 +89,12 @@ impl Child {
     /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
         self.process.try_wait().map_or(true, |end| end.is_some())
+    }
+
+    /// Whether it has refused its command line.
+    pub fn is_refused(&mut self) -> bool {
+        let end = self.process.wait();
+        end.is_ok_and(|end| end.code() == Some(Exit::Usage as i32))
     }
 
     /// The report of one that has ended, or the error in words.

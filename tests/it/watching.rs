@@ -255,6 +255,15 @@ fn an_observer_writes_nothing() {
 }
 
 #[test]
+fn what_the_machine_does_not_have_ends_the_watcher() {
+    let machine = Copy::of("two-node");
+    let run = machine.nicpin(&["watch", "--scope", "node:9"]);
+    let error = "nicpin: --scope: node 9 of the policy's scope has no usable CPU\n";
+    assert_eq!((run.code, &*run.stderr), (64, error));
+    assert!(!machine.path("/run/nicpin/watch.json").exists());
+}
+
+#[test]
 fn a_policy_is_taken_when_it_is_valid() {
     let machine = Copy::with_policy(0o644);
     let watching = Watching::start(&machine, &[]);
