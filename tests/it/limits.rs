@@ -229,13 +229,14 @@ fn an_interface_with_thousands_of_queues_is_captured() {
     let capture = machine(&(0..2500).flat_map(queue).collect::<Vec<_>>());
     let dir = temporary();
     let file = dir.path().join("again.tar.gz");
-    for args in [
+    let all = [
         &["capture", "-o", file.to_str().unwrap()][..],
-        &["plan"],
         &["status"],
-        &["check"],
         &["draw"],
-    ] {
+        &["plan"],
+        &["check"],
+    ];
+    for args in &all[..if is_full() { 5 } else { 3 }] {
         let output = run(args, &capture);
         assert_eq!(output.status.signal(), None, "{args:?}: {output:?}");
         assert!(
@@ -315,7 +316,8 @@ fn a_stored_plan_that_is_longer_than_any_is_refused() {
     let dir = temporary();
     let file = dir.path().join("plan.json");
     let args = ["apply", "--dry-run", "--plan", file.to_str().unwrap()];
-    for (bytes, reason) in [(40, "missing field `hash`"), (41, "is larger than 40 MiB")] {
+    let sizes = [(41, "is larger than 40 MiB"), (40, "missing field `hash`")];
+    for (bytes, reason) in sizes.into_iter().take(if is_full() { 2 } else { 1 }) {
         let items = ",1".repeat((bytes << 19) - 32);
         let text = format!(r#"{{"schema":"nicpin.plan/1","x":[1{items}]}}"#);
         std::fs::write(&file, text).unwrap();

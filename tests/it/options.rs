@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clap::{Arg, Command};
 use serde_json::Value;
 
+use crate::commands::Cli;
 use crate::support::is_full;
 use crate::support::run::{Copy, Run, fixture, nicpin};
 use crate::support::temporary;
@@ -178,6 +179,11 @@ fn has_effect(
     way: &[String],
     before: &mut BTreeMap<(usize, Vec<String>), (i32, String)>,
 ) -> bool {
+    // What is refused whatever the machine needs none.
+    let line = ["nicpin".into()].into_iter();
+    if let Err(error) = Cli::of(line.chain(words.iter().chain(way).map(Into::into))) {
+        return error.to_string().contains(&way[0]);
+    }
     (0..MACHINES.len()).any(|at| {
         let without = before.entry((at, words.to_vec())).or_insert_with(|| {
             let first = outcome(MACHINES[at], words, &[]);

@@ -16,7 +16,7 @@ use crate::draw::Picture;
 use crate::support::host::{add, machine};
 use crate::support::machine::{Card, MachineSpec, Port, cpus};
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
-use crate::support::temporary;
+use crate::support::{is_full, temporary};
 use nicpin::machine::Selection;
 use nicpin::plan::Plan;
 use nicpin::policy::Policy;
@@ -90,7 +90,9 @@ fn ten_cards() -> MachineSpec {
 static DRAWN: LazyLock<Vec<(String, String, Plan)>> = LazyLock::new(|| {
     let drawn = machines().into_iter().map(|(name, root, _dir)| {
         let svg = draw(&root);
-        assert_eq!(svg, draw(&root), "{name} is drawn differently every time");
+        if is_full() || FIXTURES.contains(&&*name) {
+            assert_eq!(svg, draw(&root), "{name} is drawn differently every time");
+        }
         (name, svg, plan(&root))
     });
     drawn.collect()
