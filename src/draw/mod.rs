@@ -233,30 +233,36 @@ fn active(interface: &PlannedInterface) -> impl Iterator<Item = &PlannedVector> 
     interface.vectors.iter().filter(|vector| vector.is_active())
 }
 
-/// The effective CPUs of a vector, if the kernel reports them.
-fn now(vector: &PlannedVector) -> CpuSet {
-    let single = Some(&vector.affinity).filter(|cpus| cpus.len() == 1);
-    vector
-        .effective
-        .as_ref()
-        .or(single)
-        .cloned()
-        .unwrap_or_default()
+/// The effective CPUs of a vector, if the kernel reports them or only one CPU of the affinity is online.
+fn now(vector: &PlannedVector, online: &CpuSet) -> CpuSet {
+    let cpus = vector.effective_cpus(online);
+    if vector.effective.is_some() || cpus.len() == 1 {
+        cpus.into_owned()
+    } else {
+        CpuSet::new()
+    }
 }
 
 /// The planned CPUs of a vector; the effective ones of a vector that is left unchanged.
-fn planned(vector: &PlannedVector) -> CpuSet {
-    vector.cpus.clone().unwrap_or_else(|| now(vector))
+fn planned(vector: &PlannedVector, online: &CpuSet) -> CpuSet {
+    (vector.cpus.clone()).unwrap_or_else(|| now(vector, online))
 }
 
-fn marks(topology: &Topology, plan: &Plan, cpus: fn(&PlannedVector) -> CpuSet) -> BTreeSet<Mark> {
+fn marks(
+    topology: &Topology,
+    plan: &Plan,
+    cpus: fn(&PlannedVector, &CpuSet) -> CpuSet,
+) -> BTreeSet<Mark> {
     let mut marks = BTreeSet::new();
     for (card, interface) in plan.interfaces.iter().enumerate() {
         for vector in active(interface) {
             let near = (vector.node)
                 .or(interface.local_node())
                 .map(|own| topology.cpus_near(own));
-            for (cpu, queue) in cpus(vector).iter().zip(vector.queue.into_iter().cycle()) {
+            for (cpu, queue) in cpus(vector, &topology.online)
+                .iter()
+                .zip(vector.queue.into_iter().cycle())
+            {
                 marks.insert(Mark {
                     cpu,
                     card,

@@ -344,10 +344,8 @@ pub(crate) fn effective<'a>(
 ) -> Cow<'a, CpuSet> {
     match reported {
         Some(cpus) => Cow::Borrowed(cpus),
-        None if affinity.is_subset(online) || !affinity.intersects(online) => {
-            Cow::Borrowed(affinity)
-        }
-        None => Cow::Owned(affinity.intersection(online)),
+        None if affinity.intersects(online) => Cow::Owned(affinity.intersection(online)),
+        None => Cow::Borrowed(affinity),
     }
 }
 

@@ -186,9 +186,18 @@ impl<'a> Work<'a> {
         let is_elsewhere = vector.movable && self.shared.contains_key(&vector.irq);
         let shared = || self.chosen(vector).filter(|_| is_elsewhere);
         self.target(vector).unwrap_or_else(|| {
-            let cpu = shared().or_else(|| effective_cpu(vector));
+            let cpu = shared().or_else(|| self.effective_cpu(vector));
             cpu.into_iter().collect()
         })
+    }
+
+    /// The effective CPU of a vector, if the kernel reports it or only one CPU of the affinity is online.
+    fn effective_cpu(&self, vector: &Vector) -> Option<u32> {
+        let cpus = vector.effective_cpus(&self.machine.topology.online);
+        match vector.effective {
+            Some(_) => cpus.first(),
+            None => cpus.only(),
+        }
     }
 
     /// The candidate CPUs of a vector.
@@ -224,7 +233,7 @@ impl<'a> Work<'a> {
             })?;
         let placed = self.cpus.get(&vector.queue?)?.cpu;
         // One that stays may be on another CPU than its queue's other vector.
-        let stays = effective_cpu(vector).filter(|_| !vector.movable);
+        let stays = self.effective_cpu(vector).filter(|_| !vector.movable);
         Some(stays.unwrap_or(placed))
     }
 
@@ -373,7 +382,7 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
     for (id, (turn, at, vectors)) in units.iter().enumerate() {
         let (work, first) = (&mut works[*at], vectors[0]);
         if *turn == Turn::RdmaThatStays {
-            if let Some(cpu) = effective_cpu(first) {
+            if let Some(cpu) = work.effective_cpu(first) {
                 spread.add(cpu, 0, false);
             }
             continue;
@@ -490,13 +499,5 @@ fn cpu_that_stays<'a>(
     vectors
         .into_iter()
         .filter(|vector| work.skip || !vector.movable)
-        .find_map(|vector| effective_cpu(vector))
-}
-
-/// The effective CPU of a vector, if the kernel reports it or the affinity is a single CPU.
-fn effective_cpu(vector: &Vector) -> Option<u32> {
-    match &vector.effective {
-        Some(cpus) => cpus.first(),
-        None => vector.affinity.cpus.only(),
-    }
+        .find_map(|vector| work.effective_cpu(vector))
 }

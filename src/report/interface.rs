@@ -430,8 +430,7 @@ fn state(
     // What the settings of others change on its cores is in their rows.
     let is_worse = differ > 0 && gain.is_better();
     // Of several CPUs in an affinity, nobody knows which one an IRQ is on where the kernel does not report it.
-    let is_measured =
-        !any(&|row| row.is_active() && row.effective.is_none() && row.affinity.len() > 1);
+    let is_measured = !any(&|row| row.is_active() && row.effective.is_none() && row.now.len() > 1);
     let is_placeable =
         |row: &VectorStatus| row.planned.is_some() || row.state == LeftAlone && row.is_active();
     if any(&|row| row.state == Differs && leaves_isolated(row)) {
@@ -463,7 +462,7 @@ fn state(
 /// The most queues of an interface on one CPU.
 fn most_queues(vectors: &[VectorStatus]) -> usize {
     let active = vectors.iter().filter(|row| row.is_active());
-    let queues = active.filter_map(|row| Some((row.cpu()?, row.queue?)));
+    let queues = active.filter_map(|row| Some((row.now.first()?, row.queue?)));
     let on_cpu = queues.unique().counts_by(|(cpu, _)| cpu);
     on_cpu.into_values().max().unwrap_or(0)
 }

@@ -48,6 +48,9 @@ pub struct VectorStatus {
     pub affinity: CpuSet,
     /// `effective_affinity`; `None` when the kernel does not report it.
     pub effective: Option<CpuSet>,
+    /// The same; those of the affinity that are online when the kernel does not report it.
+    #[serde(skip)]
+    pub(super) now: CpuSet,
     /// The node of the effective CPUs; `None` when they are not on one node.
     pub node: Option<u32>,
     /// Whether the effective CPUs are local; `None` when the interface's node is unknown.
@@ -104,6 +107,7 @@ impl VectorStatus {
             planned: vector.cpus.clone(),
             affinity: vector.affinity.clone(),
             effective: vector.effective.clone(),
+            now: effective.clone(),
             node: node_of(topology, effective),
             planned_local: own
                 .as_ref()
@@ -123,11 +127,6 @@ impl VectorStatus {
     /// Whether interrupts arrived, all of them where planned.
     pub fn is_proven(&self) -> bool {
         self.state == AsPlanned && self.has_arrived()
-    }
-
-    /// The CPU for which it counts: the effective one, or the first of the affinity where that is not reported.
-    pub(super) fn cpu(&self) -> Option<u32> {
-        self.effective.as_ref().unwrap_or(&self.affinity).first()
     }
 
     pub(super) fn has_arrived(&self) -> bool {

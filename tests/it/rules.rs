@@ -309,6 +309,16 @@ fn rule_4_a_vector_that_can_move_does_not_follow_one_that_cannot_to_another_node
     let near = plan(&host);
     let placement = of(&near, "eth0").vectors[1].placement.as_ref().unwrap();
     assert_eq!((placement.cpu, placement.queues_on_core), (3, 0));
+    // It is there, too, where no other CPU of its affinity is online and the kernel does not report it.
+    let mut reduced = host.clone();
+    reduced.topology.online = set("0-6");
+    reduced.topology.nodes.get_mut(&1).unwrap().cpus = set("4-6");
+    let affinity = mask(&reduced, &set("3,7"));
+    let vector = &mut reduced.interfaces[0].vectors[2];
+    (vector.affinity, vector.effective) = (affinity, None);
+    let near = plan(&reduced);
+    let placement = of(&near, "eth0").vectors[1].placement.as_ref().unwrap();
+    assert_eq!((placement.cpu, placement.queues_on_core), (3, 0));
     // Unless its driver hints elsewhere.
     host.hints = [(host.interfaces[0].vectors[1].irq, set("6"))].into();
     let hinted = plan_with(&host, &[("scope", "hint")], &[]);

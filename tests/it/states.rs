@@ -292,6 +292,15 @@ fn an_arrangement_that_is_as_good_as_planned_is_equivalent() {
         status(&unmeasured, None).state,
         Some(InterfaceState::Untuned)
     );
+    // It is known where no other CPU of the affinity is online.
+    let mut known = in_planned_state();
+    (known.topology.online, known.topology.cores[0]) = (set("1-7"), CpuSet::new());
+    known.topology.nodes.get_mut(&0).unwrap().cpus = set("1-3");
+    let both = mask(&known, &set("0,5"));
+    for vector in &mut known.interfaces[0].vectors[..2] {
+        (vector.affinity, vector.effective) = (both.clone(), None);
+    }
+    assert_eq!(status(&known, None).state, Some(InterfaceState::Crowded));
     // Steering that is off is worse than what is planned.
     let mut unsteered = in_planned_state();
     let off = mask(&unsteered, &CpuSet::new());
