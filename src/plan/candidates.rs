@@ -179,11 +179,11 @@ pub(crate) fn unmet_rps(machine: &Machine, interface: &Interface, choice: &Choic
         return None;
     };
     let cpus = for_rps(machine, choice, &wanted);
-    let is_empty = |queue| {
-        as_the_kernel_keeps(&machine.topology, queue, &cpus).is_empty() && !wanted.is_empty()
-    };
+    let kept = kept_by_the_kernel(&machine.topology, interface);
     let has_queues = interface.queue_vectors().next().is_some();
-    (has_queues && interface.rx_queues.iter().any(is_empty)).then(|| Note::CpusUnusable {
+    let mut queues = interface.rx_queues.iter().filter(|_| has_queues);
+    let is_unmet = queues.any(|queue| kept(queue, &cpus).is_empty());
+    is_unmet.then(|| Note::CpusUnusable {
         missing: wanted.clone(),
         wanted: wanted.clone(),
         used_for: UsedFor::Rps,
@@ -197,20 +197,27 @@ pub(crate) fn for_rps(machine: &Machine, choice: &Choice, wanted: &CpuSet) -> Cp
         .difference(&choice.get(&EXCLUDE))
 }
 
-/// The wanted RPS CPUs of a queue, less those that the kernel removes. Whether it removes the boot CPU shows only in the
-/// file, and before Linux 5.9 it removes none.
-pub(crate) fn as_the_kernel_keeps(topology: &Topology, queue: &RxQueue, wanted: &CpuSet) -> CpuSet {
+/// Of wanted RPS CPUs of a queue, those that the kernel keeps. Whether it removes the boot CPU shows only in the file, and
+/// before Linux 5.9 it removes none: then some queue may have one that it would remove.
+pub(crate) fn kept_by_the_kernel(
+    topology: &Topology,
+    interface: &Interface,
+) -> impl Fn(&RxQueue, &CpuSet) -> CpuSet {
     let filter = &topology.rps_filter;
     let removed = filter.intersection(&topology.isolated_or_nohz());
-    let now = queue.rps_cpus.as_ref().map(|now| &now.cpus);
-    if now.is_some_and(|now| now.intersects(&removed)) {
-        return wanted.clone();
+    let mut now = interface.rx_queues.iter().flat_map(|rx| &rx.rps_cpus);
+    let keeps_all = now.any(|now| now.cpus.intersects(&removed));
+    move |queue, wanted| {
+        if keeps_all {
+            return wanted.clone();
+        }
+        let kept = wanted.difference(&removed);
+        let now = queue.rps_cpus.as_ref().map(|now| &now.cpus);
+        let as_now = now.filter(|now| {
+            !now.is_empty() && now.is_subset(&kept) && kept.difference(now).is_subset(filter)
+        });
+        as_now.unwrap_or(&kept).clone()
     }
-    let kept = wanted.difference(&removed);
-    let as_now = now.filter(|now| {
-        !now.is_empty() && now.is_subset(&kept) && kept.difference(now).is_subset(filter)
-    });
-    as_now.unwrap_or(&kept).clone()
 }
 
 /// The candidates in the policy's scope, by increasing distance.

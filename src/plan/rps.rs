@@ -8,7 +8,7 @@ use itertools::{Itertools as _, chain};
 use crate::cpuset::CpuSet;
 use crate::machine::wording::count;
 use crate::machine::{Role, RxQueue};
-use crate::plan::candidates::{as_the_kernel_keeps, for_rps, not_all, unreserved};
+use crate::plan::candidates::{for_rps, kept_by_the_kernel, not_all, unreserved};
 use crate::plan::data::PlannedRxQueue;
 use crate::plan::device;
 use crate::plan::note::{Note, UsedFor};
@@ -77,7 +77,8 @@ impl Rps {
             policy::Rps::Off => (everywhere(CpuSet::new()), "off by the policy", None),
             policy::Rps::Cpus(wanted) => {
                 let cpus = for_rps(work.machine, &work.choice, &wanted);
-                let note = not_all(&wanted, &cpus, UsedFor::Rps);
+                // The queues of a function in another namespace are out of reach.
+                let note = not_all(&wanted, &cpus, UsedFor::Rps).filter(|_| queues > 0);
                 (everywhere(cpus), "given by the policy", note)
             }
             policy::Rps::Auto => return automatic(work, loaded, has_rdma),
@@ -93,10 +94,13 @@ impl Rps {
     /// Without the CPUs that the kernel removes.
     fn without_removed(mut self, work: &Work<'_>) -> Self {
         let topology = &work.machine.topology;
+        if topology.rps_filter.is_empty() {
+            return self;
+        }
+        let kept = kept_by_the_kernel(topology, work.interface);
         let sets = self.sets.iter_mut().flatten();
-        let sets = sets.filter(|_| !topology.rps_filter.is_empty());
         for (set, queue) in sets.zip(&work.interface.rx_queues) {
-            let kept = as_the_kernel_keeps(topology, queue, &set.cpus);
+            let kept = kept(queue, &set.cpus);
             self.removed.add(&set.cpus.difference(&kept));
             set.cpus = kept;
         }
@@ -133,9 +137,11 @@ impl Rps {
         let share = entries.map(|entries| flow_share(entries, flow_queues));
         let is_on = !self.cpus().is_empty();
         let plan = |(at, queue): (usize, &RxQueue)| {
-            let rps_cpus = self.sets.as_ref().map(|sets| sets[at].cpus.clone());
-            let why = match &rps_cpus {
-                Some(cpus) if is_on && cpus.is_empty() => "off: too few idle cores",
+            let set = self.sets.as_ref().map(|sets| &sets[at].cpus);
+            let rps_cpus = set.filter(|_| queue.rps_cpus.is_some()).cloned();
+            let why = match (&rps_cpus, set) {
+                (None, Some(_)) => "there is no rps_cpus",
+                (Some(cpus), _) if is_on && cpus.is_empty() => "off: too few idle cores",
                 _ => &self.why,
             };
             PlannedRxQueue {

@@ -199,7 +199,16 @@ fn rule_6_rps_as_requested() {
     let now = mask(&host, &set("7"));
     host.interfaces[0].rx_queues[0].rps_cpus = Some(now);
     let plan = plan_with(&host, &[("rps", "5-7")], &[]);
-    assert_eq!(rps_of(&plan, "eth0"), ["5-7", "5"]);
+    assert_eq!(rps_of(&plan, "eth0"), ["5-7", "5-7"]);
+    // A queue without the file stays without.
+    host.interfaces[0].rx_queues[1].rps_cpus = None;
+    let plan = plan_with(&host, &[("rps", "5-7")], &[]);
+    assert_eq!(rps_of(&plan, "eth0"), ["5-7", "-"]);
+    assert_eq!(&*of(&plan, "eth0").rx_queues[1].why, "there is no rps_cpus");
+    // One in another network namespace has no queues to set.
+    host.interfaces[0].rx_queues.clear();
+    let plan = plan_with(&host, &[("rps", "5-7,99")], &[]);
+    assert_eq!(codes(of(&plan, "eth0")), Vec::<&str>::new());
 }
 
 #[test]
