@@ -33,20 +33,9 @@ fn place(
     is_busy: bool,
     taken: &mut CpuSet,
 ) -> (CpuSet, &'static str) {
-    let topology = &work.machine.topology;
     let candidates = work.candidates_of(vector);
     let not_there = "candidate CPUs: its queue interrupts a CPU that is isolated or excluded";
-    // Where the policy names CPUs, it names all that packets may be processed on.
-    let usable = if work.candidates.named {
-        candidates.clone()
-    } else {
-        topology
-            .online
-            .difference(&topology.isolated_or_nohz())
-            .union(candidates)
-            .difference(&work.choice.get(&EXCLUDE))
-            .difference(&exclusive(topology, &work.choice))
-    };
+    let usable = usable(work, candidates);
     let interrupted = work.cpus_of(vector);
     let Some(cpu) = interrupted.only() else {
         let cpus = interrupted.intersection(&usable);
@@ -77,6 +66,21 @@ fn place(
         }
         (false, None) => (candidates.clone(), not_there),
     }
+}
+
+/// The CPUs that may take threads of an interface. Where the policy names CPUs, it names all that packets may be processed
+/// on.
+fn usable(work: &Work<'_>, candidates: &CpuSet) -> CpuSet {
+    if work.candidates.named {
+        return candidates.clone();
+    }
+    let topology = &work.machine.topology;
+    topology
+        .online
+        .difference(&topology.isolated_or_nohz())
+        .union(candidates)
+        .difference(&work.choice.get(&EXCLUDE))
+        .difference(&exclusive(topology, &work.choice))
 }
 
 impl Threads {
@@ -113,13 +117,11 @@ impl Threads {
             of_interface.add(&cpus);
             self.planned.insert(thread.pid, (cpus, why.into()));
         }
+        let of_queues = (work.irq_cpus).intersection(&usable(work, &work.candidates.cpus));
         let (cpus, whose) = if !of_interface.is_empty() {
             (&of_interface, "the CPUs of the interface's other threads")
-        } else if !work.irq_cpus.is_empty() {
-            (
-                &work.irq_cpus,
-                "the CPUs that the interface's queues interrupt",
-            )
+        } else if !of_queues.is_empty() {
+            (&of_queues, "the CPUs that the interface's queues interrupt")
         } else {
             (&work.candidates.cpus, "the interface's candidate CPUs")
         };

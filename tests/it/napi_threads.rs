@@ -405,6 +405,20 @@ fn the_policy_decides_on_isolated_and_named_cpus() {
     host.topology.isolated = set("0,4");
     host.interfaces[0].vectors[0].movable = false;
     assert_eq!(to(&host, &[]), "1-3,5-7");
+    // So does one beside it, which leaves the CPU of the other alone for a thread of an unknown queue.
+    add(&mut host, "eth1", Some(0), 2);
+    let eth1 = &mut host.interfaces[1];
+    eth1.vectors[0].movable = false;
+    eth1.polling.threaded = true;
+    let thread = host.interfaces[0].threads[0].clone();
+    host.interfaces[1].threads = vec![NapiThread {
+        pid: 700,
+        woken_by: None,
+        ..thread
+    }];
+    let threads = threads_of(&host, &[]);
+    let cpus = threads[1].cpus.clone().unwrap();
+    assert!(cpus.len() == 1 && !cpus.intersects(&set("0,4")), "{cpus}");
 }
 
 proptest! {
