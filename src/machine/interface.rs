@@ -228,16 +228,32 @@ impl Interface {
         self.device.parent.is_some() || driver.any(|name| name.to_ascii_lowercase().ends_with("vf"))
     }
 
+    /// Whether its vectors are numbered by channel, as those of mlx5: one has the receive queue of its number, and a
+    /// transmit queue of each traffic class.
+    pub(crate) fn has_channel_vectors(&self) -> bool {
+        self.driver.as_deref() == Some("mlx5_core")
+    }
+
     /// Whether a queue vector has no queue in use: drivers keep vectors beyond the active queues. Queues of sharing
-    /// count too: a vector of mlx5 serves the queue of its number of each of them.
+    /// count too: a vector of mlx5 serves the channel of its number of each of them.
     pub fn is_idle(&self, vector: &Vector) -> bool {
-        let by_number = self.driver.as_deref() == Some("mlx5_core");
-        let join = |all: usize, more| if by_number { all.max(more) } else { all + more };
+        let by_channel = self.has_channel_vectors();
+        let join = |all: usize, more| {
+            if by_channel {
+                all.max(more)
+            } else {
+                all + more
+            }
+        };
         let with = |own, of: fn(&Sharer) -> usize| self.sharing.iter().map(of).fold(own, join);
-        let rx = with(self.rx_queues.len(), |other| other.rx);
+        // Older kernels give mlx5 two receive queues for each channel, one of them for AF_XDP.
+        let channels = self.channels.as_ref().filter(|_| by_channel);
+        let most = channels.map_or(usize::MAX, |channels| channels.receiving() as usize);
+        let rx = with(self.rx_queues.len().min(most), |other| other.rx);
         let tx = with(self.tx_queues.len(), |other| other.tx);
         let queues = match vector.role {
             Rdma | Control => return false,
+            Combined if by_channel => rx,
             Combined => rx.max(tx),
             Rx => rx,
             Tx => tx,

@@ -224,11 +224,13 @@ impl<'a> Work<'a> {
         } else {
             Direction::Rx
         };
+        let is_active = |vector: &&Vector| !self.interface.is_idle(vector);
         let vector = self
             .vector_of(role, queue)
+            .filter(is_active)
             .or_else(|| self.interface.reported_vector(direction, queue))
             .or_else(|| {
-                let vectors = self.vectors_of(role).collect_vec();
+                let vectors = self.vectors_of(role).filter(is_active).collect_vec();
                 sharing(&vectors, queue, |vector| vector.queue).copied()
             })?;
         let placed = self.cpus.get(&vector.queue?)?.cpu;

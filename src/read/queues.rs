@@ -201,7 +201,12 @@ pub(crate) fn settle(
             continue;
         };
         // Vectors that netlink does not report: control, idle, XDP.
-        let other = owner(placed.serves, reported);
+        // The transmit queue of a channel's number may be another channel's, of a traffic class.
+        let serves = match placed.serves {
+            (Combined, queue) if interface.has_channel_vectors() => (Rx, queue),
+            serves => serves,
+        };
+        let other = owner(serves, reported);
         if let Some(other) = other.filter(|_| !halves.contains(&irq)) {
             // Whether the name alone shows that this is a data vector of the interface, and its queue. Others are a
             // function's, of which another interface or RDMA may have some.

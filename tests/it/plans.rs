@@ -7,6 +7,7 @@ use snapbox::{Data, assert_data_eq};
 use crate::support::machine::{MachineSpec, Port};
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
 use crate::support::small::{Tree, card, two_nodes};
+use crate::support::tree::put;
 
 #[test]
 fn every_machine_plans_as_expected() {
@@ -215,6 +216,33 @@ fn workers_on_several_nodes_have_the_memory_of_each() {
         " NUMAMask=0-1\n",
     ] {
         assert!(workers.contains(line), "{workers}");
+    }
+}
+
+/// Two traffic classes send on two queues of each channel, and keep no other channel's vector in use.
+#[test]
+fn traffic_classes_use_no_further_vectors_of_mlx5() {
+    let names = [0, 1, 2, 3].map(|n| format!("mlx5_comp{n}@pci:0000:82:00.0"));
+    let names = names.each_ref().map(String::as_str);
+    let reported = [0, 1].map(|n| [("rx", n, 30 + n), ("tx", n, 30 + n), ("tx", n + 2, 30 + n)]);
+    for netlink in [&[][..], &reported.concat()] {
+        let port = Port::new("eth0", 50_000, 2, 4).netlink(netlink);
+        let tree = Tree::of(&two_nodes([card("mlx5_core", port, 30, &names)]));
+        for queue in 0..4 {
+            let class = format!("sys/class/net/eth0/queues/tx-{queue}/traffic_class");
+            put(tree.dir(), &class, &format!("{}\n", queue / 2));
+        }
+        let eth0 = &tree.host().interfaces[0];
+        let idle = eth0.vectors.iter().filter(|vector| eth0.is_idle(vector));
+        assert_eq!(idle.map(|vector| vector.irq).collect::<Vec<_>>(), [32, 33]);
+        assert_eq!(eth0.contradictions, Vec::<String>::new());
+        let plan = tree.plan(&[]);
+        assert_eq!(plan.score.max_vectors_per_core, 1);
+        let sent = plan.interfaces[0].tx_queues.iter();
+        let sent: Vec<_> = sent
+            .map(|tx| tx.xps_cpus.as_ref().unwrap().to_string())
+            .collect();
+        assert_eq!(sent[..2], sent[2..]);
     }
 }
 
