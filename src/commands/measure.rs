@@ -10,7 +10,7 @@ use clap::{Args, value_parser};
 use crate::commands::args::{General, ReportArgs, SelectArgs, seconds};
 use crate::commands::child::{self, CommandError};
 use crate::commands::inputs::{read_host, require_interfaces, require_vectors};
-use crate::commands::output::{print, screen};
+use crate::commands::output::{print, say, screen};
 use crate::commands::sampling::{STEP, Sampler};
 use crate::screen;
 use crate::start::Interrupts;
@@ -70,11 +70,14 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
         cli.root.display()
     );
     let (machine, subjects, notes) = measured(cli, args, &root, args.select.if_present)?;
-    let counts_all = if subjects.is_empty() {
+    if subjects.is_empty() {
         require_interfaces(&root, args.select.if_present, &machine)?;
-        Ok(())
-    } else {
+    }
+    let has_device = subjects.iter().any(|of| of.kind.is_none());
+    let counts_all = if has_device {
         require_vectors(&root, &machine)
+    } else {
+        Ok(())
     };
     let sampler = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
     let interrupts = Interrupts::catch()?;
@@ -88,10 +91,15 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
     };
     if args.command.is_empty() {
         session.samples(sampler, &interrupts)?;
+        counts_all?;
     } else {
-        session.during_command(sampler, &interrupts, out)?;
+        let ended = session.during_command(sampler, &interrupts, out);
+        if let Err(uncounted) = counts_all {
+            say(&format!("{uncounted:#}"));
+        }
+        ended?;
     }
-    counts_all.map(|()| Exit::Planned)
+    Ok(Exit::Planned)
 }
 
 /// The machine, the interfaces to measure, and notes on selectors that match nothing.

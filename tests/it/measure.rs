@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::support::host::{add, machine, plan};
 use crate::support::kernel::default_signals;
-use crate::support::run::{Copy, fixture, nicpin};
+use crate::support::run::{Copy, fixture, good, nicpin};
 use crate::support::schema::meets;
 use crate::support::temporary;
 use nicpin::machine::sample::{Counters, CpuCounts, Delta, InterfaceCounts, Sample};
@@ -396,6 +396,37 @@ fn a_command_is_measured_and_its_failure_is_reported() {
         "{}",
         run.stderr
     );
+    // That interrupts cannot be counted is said, too.
+    let machine = Copy::of("two-node");
+    machine.remove("/proc/irq");
+    let absent = format!(
+        "nicpin: {}: no such file",
+        machine.path("/proc/irq").display()
+    );
+    for status in [0, 3] {
+        let (root, ends) = (machine.path("/"), format!("exit {status}"));
+        let args = [
+            "--root",
+            root.to_str().unwrap(),
+            "measure",
+            "--",
+            "sh",
+            "-c",
+            &ends,
+        ];
+        let run = nicpin(&args);
+        assert!(
+            run.code == status && run.stderr.contains(&absent),
+            "{}",
+            run.stderr
+        );
+    }
+    let alone = machine.nicpin(&["measure", "--seconds", "0.01"]);
+    assert!(
+        alone.code == 1 && alone.stderr.contains(&absent),
+        "{}",
+        alone.stderr
+    );
     for (program, code, error) in [
         (
             "/nonexistent/program",
@@ -549,6 +580,12 @@ fn interfaces_without_a_device_are_measured_when_they_are_named() {
             .collect()
     };
     assert_eq!(measured(&named[0]), ["veth0", "nic0"]);
+    // Alone, it needs no IRQs.
+    let without = Copy::of("two-node");
+    std::fs::create_dir_all(without.path("/sys/class/net/veth0/statistics")).unwrap();
+    without.write("/sys/class/net/veth0/statistics/rx_bytes", "1000\n");
+    without.remove("/proc/irq");
+    good(&without, &[&args[..], &["veth0"]].concat());
     assert_eq!(named[0]["interfaces"][0]["kind"], "a veth or a tunnel");
     assert_eq!(named[0]["interfaces"][0]["node"], Value::Null);
     assert_eq!(
