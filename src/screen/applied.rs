@@ -250,10 +250,11 @@ fn absent(page: &mut Page, keys: &BTreeSet<String>, then: &str) {
     }));
     for (port, settings) in ports {
         let what = match settings[..] {
-            [setting] if !setting.is_empty() => setting.trim().to_owned(),
+            [setting] if !setting.is_empty() => cut(setting.trim(), QUOTED),
             _ => count(settings.len(), "setting"),
         };
-        page.failure("absent    ", format!("{port}: {what}; {then}"));
+        let of = cut(port, QUOTED);
+        page.failure("absent    ", format!("{of}: {what}; {then}"));
     }
 }
 
@@ -290,6 +291,7 @@ fn outcomes<'a>(
         refused,
     } in channels
     {
+        let wanted = cut(wanted, QUOTED);
         match refused {
             None => page.line(format!("  {interface}  channels set to {wanted}")),
             Some(why) => page.failure(
@@ -318,7 +320,8 @@ fn outcomes<'a>(
     // One message for those with the same outcome and detail: thousands of files may have the same one.
     let told = results
         .iter()
-        .filter(|of| !of.changed() && of.outcome != Outcome::Already);
+        .filter(|of| !of.changed() || of.detail.is_some() && of.fallback.is_none())
+        .filter(|of| of.outcome != Outcome::Already);
     for ((outcome, detail), group) in grouped(told.map(|of| ((of.outcome, &of.detail), of))) {
         let what = match group[..] {
             [WriteResult { path, value, .. }] => {

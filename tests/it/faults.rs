@@ -461,6 +461,10 @@ fn originals_with_offline_cpus_are_restored_as_far_as_the_kernel_takes_them() {
         assert_eq!(read(&machine, &path(file)), held);
     }
     assert_eq!(state(&machine), None);
+    let page = crate::screen::applied::restored(&restored, false)
+        .show(crate::screen::page::Screen::default());
+    let said = "changed   nic0 rps_cpus of rx 1; nic0 xps_cpus of tx 0-1,3; ";
+    assert!(page.contains(said), "{page}");
     let check = machine.nicpin(&["check"]);
     assert_eq!((check.code, &*check.stderr), (2, ""), "{}", check.stdout);
 }
