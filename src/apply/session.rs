@@ -120,7 +120,6 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         }
         stop |= options.atomic && outcome.failed();
     }
-    irqbalance::note_earlier_bans(root, &mut planned);
     let writes = if stop { &[] } else { planned.writes.as_slice() };
     // An interface that gets the name of another meanwhile is not written to.
     let directories = planned.interfaces.iter().map(|of| queue_files(&of.name));

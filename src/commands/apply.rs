@@ -21,7 +21,7 @@ use crate::commands::plan::exit;
 use crate::screen::{self, plan::Detail};
 use crate::start;
 use crate::watch::state;
-use nicpin::apply::{self, ApplyError, Options, Proof, apply_when_safe};
+use nicpin::apply::{self, ApplyError, Options, Proof, apply_when_safe, irqbalance};
 use nicpin::machine::Machine;
 use nicpin::plan::stored::{self, Change, Fitted};
 use nicpin::plan::{Note, Plan};
@@ -263,7 +263,8 @@ struct PlanDoesNotFit(String);
 fn fit(root: &Root, stored: &Plan, force: bool, out: &mut Vec<Change>) -> Result<(Machine, Plan)> {
     let mut machine = read::machine(root, Wants::default()).map_err(ApplyError::from)?;
     complete(root, &mut machine);
-    let Fitted { plan, changes } = stored::fit(stored, &machine);
+    let Fitted { mut plan, changes } = stored::fit(stored, &machine);
+    irqbalance::note_earlier_bans(root, &mut plan);
     let fits = changes.is_empty();
     *out = changes;
     ensure!(fits || force, PlanDoesNotFit(stored.hash.clone()));

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::machine::Machine;
 use crate::machine::sample::Delta;
 use crate::plan::Note::{IrqbalanceRunning, IrqbalanceUnknown};
-use crate::plan::{HostSummary, Note, Plan, Score};
+use crate::plan::{HostSummary, IrqbalancePlan, Note, Plan, Score};
 use crate::policy::Balancer;
 use crate::report::difference::{Differences, Unplannable};
 use crate::report::interface::{InterfaceReport, InterfaceState, interfaces};
@@ -126,11 +126,20 @@ impl Status {
 
 /// What irqbalance does with the planned IRQs. `banned`: the IRQs that it leaves alone on request.
 fn irqbalance(plan: &Plan, banned: &BTreeSet<u32>, note: Option<Note>) -> IrqbalanceStatus {
+    // Where irqbalance is ignored, its note has what it answered.
+    let is_banned = |running: &IrqbalancePlan| match &note {
+        Some(IrqbalanceRunning {
+            left_alone,
+            action: Balancer::Ignore,
+            ..
+        }) => *left_alone == running.irqs.len(),
+        _ => running.irqs.iter().all(|irq| banned.contains(irq)),
+    };
     let state = match &plan.irqbalance {
         None if note.is_some() => Unknown,
         None => Absent,
         Some(running) if running.lasts => AsksNicpin,
-        Some(running) if running.irqs.iter().all(|irq| banned.contains(irq)) => Banned,
+        Some(running) if is_banned(running) => Banned,
         Some(running) => Moves {
             fixed_by_apply: running.action == Balancer::Ban,
         },

@@ -266,6 +266,31 @@ fn ignore_reports_the_bans_of_an_earlier_apply() {
         assert!(text.contains("an earlier apply banned the 16"), "{text}");
         assert!(!text.contains("--irqbalance ban"), "{text}");
     }
+    // What irqbalance answers counts, not what was recorded.
+    let state = || {
+        let status = good(&machine, &["status", "--irqbalance", "ignore", "--json"]);
+        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        status["irqbalance"]["state"].clone()
+    };
+    assert_eq!(state(), "banned");
+    let answer = machine.read(ANSWER);
+    put(&machine.path("/"), ANSWER, "SLEEP 10 BANNED 00");
+    assert_ne!(state(), "banned");
+    put(&machine.path("/"), ANSWER, &answer);
+    let stored = machine.path("/stored.json");
+    std::fs::write(
+        &stored,
+        good(
+            &machine,
+            &["plan", "--irqbalance", "ignore", "--format", "json"],
+        ),
+    )
+    .unwrap();
+    let dry = good(
+        &machine,
+        &["apply", "--dry-run", "--plan", stored.to_str().unwrap()],
+    );
+    assert!(dry.contains("an earlier apply banned the 16"), "{dry}");
     // Only the bans of one interface; after a restart of irqbalance there are none to report.
     good(&machine, &["restore"]);
     good(&machine, &["apply", "nic0"]);
