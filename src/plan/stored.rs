@@ -318,7 +318,7 @@ impl Changes {
                 action: vector.action.clone(),
                 affinity: vector.affinity.cpus.clone(),
                 effective: vector.effective.clone(),
-                movable: vector.movable,
+                movable: planned.movable && vector.movable,
                 cpus: planned.cpus.clone().filter(|_| vector.movable),
                 ..planned.clone()
             });

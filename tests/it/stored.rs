@@ -249,6 +249,24 @@ fn queues_vectors_and_cpus_that_have_changed() {
     refused(&machine, &stored, "nic0: vectors are absent: ");
 }
 
+/// Before Linux 6.12 only a write shows that the kernel manages a vector.
+#[test]
+fn a_vector_that_was_found_not_to_move_stays_so() {
+    let machine = Copy::of("two-node");
+    let stored = Stored::of(&machine);
+    stored.edit(|plan| {
+        let vector = &mut plan["interfaces"][0]["vectors"][0];
+        let path = format!("/proc/irq/{}/smp_affinity", vector["irq"]);
+        (vector["movable"], vector["cpus"]) = (false.into(), Value::Null);
+        let writes = plan["writes"].as_array_mut().unwrap();
+        writes.retain(|write| write["path"] != path.as_str());
+    });
+    let dry = stored.apply(&machine, &["--dry-run", "--json"]);
+    let plan: Value = serde_json::from_str(&dry.stdout).unwrap();
+    let vector = &plan["interfaces"][0]["vectors"][0];
+    assert_eq!((&vector["movable"], dry.code), (&Value::Bool(false), 0));
+}
+
 /// A stored plan can only set vectors and queues of this machine's interfaces.
 #[test]
 fn a_plan_that_wants_more_than_a_plan_may_is_refused_even_with_force() {
