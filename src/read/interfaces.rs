@@ -81,14 +81,25 @@ pub(crate) fn read(root: &Root, wants: Wants) -> Result<Machine> {
             });
         } else {
             listed.stacked.push(Stacked {
+                kind: match devtype {
+                    None => vrf(&net)?,
+                    kind => kind,
+                },
                 name,
                 lowers,
-                kind: devtype,
             });
         }
     }
     name_ports(root, &mut listed.interfaces)?;
     Ok(listed)
+}
+
+/// Of interfaces without `DEVTYPE` that stand on others, a VRF has `IFF_NOARP`, and a team has not.
+fn vrf(net: &Dir) -> Result<Option<String>> {
+    const IFF_NOARP: u32 = 0x80;
+    let flags = net.read_as("flags", hex)?;
+    let is_vrf = flags.is_some_and(|flags| flags & IFF_NOARP != 0);
+    Ok(is_vrf.then(|| "vrf".to_owned()))
 }
 
 /// Names interfaces without a port's name of which an older one has port and device in common.

@@ -520,7 +520,13 @@ fn the_sender_chooses_among_the_ports_of_a_bond_or_team_alone() {
     };
     stack(&machine, "br0", "bridge", &["nic0", "nic1"]);
     assert!(!chooses("nic*") && !chooses("br0"));
+    // A VRF has no word either.
+    stack(&machine, "vrf0", "", &["nic0", "nic1"]);
+    machine.write("/sys/class/net/vrf0/uevent", "INTERFACE=vrf0\n");
+    machine.write("/sys/class/net/vrf0/flags", "0x4c1\n");
+    assert!(!chooses("nic*") && !chooses("vrf0"));
     stack(&machine, "team0", "", &["nic0", "nic1"]);
+    machine.write("/sys/class/net/team0/flags", "0x1043\n");
     machine.write("/sys/class/net/team0/uevent", "INTERFACE=team0\n");
     assert!(chooses("team0") && chooses("nic*"));
 }
