@@ -102,7 +102,7 @@ pub fn redact(
                 let mut text = file.text.clone();
                 if path == POLICY {
                     let Some(bare) = without_comments(&text) else {
-                        changes.push(left_out("it is not a policy"));
+                        changes.push(left_out("it is not a policy, or one that is too long"));
                         continue;
                     };
                     let bare = without_units(&bare, &mut changes);

@@ -53,7 +53,7 @@ impl Policy {
 fn policy(text: &str) -> Result<Policy, Wrong> {
     if text.len() > LONGEST {
         let message = "the file is larger than 256 KiB; is it the right file?";
-        return Err((LONGEST, message.to_owned(), false));
+        return Err((0, message.to_owned(), false));
     }
     let document = DeTable::parse(text).map_err(|error| {
         (

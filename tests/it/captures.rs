@@ -128,15 +128,14 @@ fn the_policy_file_is_captured_without_its_comments() {
     for word in ["rack", "ann", "db7"] {
         assert!(!captured.text().contains(word), "{word}");
     }
-    machine.write("/etc/nicpin.toml", "exclude = \n# db7");
-    let captured = Captured::of(&machine.path("/"));
-    assert!(
-        captured
-            .run
-            .stderr
-            .contains("/etc/nicpin.toml is left out: it is not a policy")
-    );
-    assert!(!captured.text().contains("db7"));
+    let rule = "[[rule]]\nmatch = { name = \"db7\" }\nset = { rps = \"off\" }\n";
+    for refused in ["exclude = \n# db7", &rule.repeat(6000)] {
+        machine.write("/etc/nicpin.toml", refused);
+        let captured = Captured::of(&machine.path("/"));
+        let why = "/etc/nicpin.toml is left out: it is not a policy, or one that is too long";
+        assert!(captured.run.stderr.contains(why), "{}", captured.run.stderr);
+        assert!(!captured.text().contains("db7"));
+    }
 }
 
 #[test]

@@ -274,7 +274,10 @@ fn a_policy_or_an_answer_that_is_longer_than_any_is_refused() {
     let policy = |bytes| with_text("/etc/nicpin.toml", ["", rule, ""], bytes);
     assert_eq!(run(&["plan"], &policy(256 << 10)).status.code(), Some(0));
     let error = refused(&["plan"], &policy(257 << 10));
-    assert!(error.contains("larger than 256 KiB"), "{error}");
+    assert!(
+        error.contains("line 1, column 1: the file is larger than 256 KiB"),
+        "{error}"
+    );
     let dir = temporary();
     let file = dir.path().join("policy");
     std::fs::write(&file, rule.repeat(7000)).unwrap();
