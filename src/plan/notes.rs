@@ -146,7 +146,7 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
 
 /// Drivers whose hints are not limited to the interface's node: i40e spreads over all nodes, ice, iavf and idpf request
 /// their CPUs before their node is set (6.15 and later), ena uses any CPU.
-const HINTS_IGNORE_LOCALITY: [&str; 5] = ["i40e", "ice", "iavf", "idpf", "ena"];
+const HINTS_IGNORE_LOCALITY: [&str; 6] = ["i40e", "i40evf", "ice", "iavf", "idpf", "ena"];
 
 fn hint(work: &Work<'_>) -> Vec<Note> {
     let mut notes = Vec::new();

@@ -139,11 +139,13 @@ fn hints_are_followed_with_a_warning_where_they_ignore_locality() {
     assert_eq!(cpus(of(&plan, "eth0")), ["3", "6", "4"]);
     assert_eq!(codes(of(&plan, "eth0")), ["no-hint"]);
     host.hints.insert(irqs[2], set("0"));
-    host.interfaces[0].driver = Some("i40e".to_owned());
-    assert_eq!(
-        codes(of(&with(&host, &[("scope", "hint")]), "eth0")),
-        ["hint-ignores-locality"]
-    );
+    for driver in ["i40evf", "i40e"] {
+        host.interfaces[0].driver = Some(driver.to_owned());
+        assert_eq!(
+            codes(of(&with(&host, &[("scope", "hint")]), "eth0")),
+            ["hint-ignores-locality"]
+        );
+    }
     // A hint that cannot be followed is ignored, with a note.
     let plan = with(&host, &[("scope", "hint"), ("exclude", "3")]);
     let eth0 = of(&plan, "eth0");
