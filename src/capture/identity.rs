@@ -239,7 +239,7 @@ fn find(text: &str, word: usize, known: &impl Fn(&str) -> bool) -> Option<(Range
         };
         // The number of a queue may follow: veth98039ba1b2c-3
         let whole = &text[at..];
-        let ends = [whole, whole.split('-').next().unwrap_or_default()];
+        let ends = [whole.split('-').next().unwrap_or_default(), whole];
         let mut addresses = ends.into_iter().filter_map(|end| first_digits(end, least));
         let address = addresses.find(|address| known(address))?;
         Some((at..at + address.len(), Own))
@@ -274,6 +274,7 @@ mod tests {
             ("enx000d3a6e4d4b-TxRx-0", "enx0a0000000001-TxRx-0"),
             ("enx000d3a6e4", "enx0a0000000"),
             ("veth000d3a6e4d4-7", "veth0a000000000-7"),
+            ("veth000d3a6e4d4-b", "veth0a000000000-b"),
             ("enx000d3a6e4d4bnp0", "enx0a0000000001np0"),
             ("x 00-0D-3A-6E-4D-4B y", "x 0a-00-00-00-00-01 y"),
             ("mlx5_000d3a6e4d4b", "mlx5_0a0000000001"),
