@@ -88,9 +88,9 @@ pub use policy::PolicyError;
 pub use policy::{Balancer, Policy, Rule, SettingError, Settings};
 pub use read::{Queues, Wants, machine, read_queue_settings};
 // Reports.
-pub use report::applied::{Applied, Evidence, NoteAbout, VectorProof};
+pub use report::applied::{Applied, Evidence, VectorProof};
 pub use report::check::{Check, CheckState};
-pub use report::difference::{Difference, Fallback, Reason, Unplannable};
+pub use report::difference::{Difference, Fallback, NoteAbout, Reason};
 pub use report::exit::Exit;
 pub use report::outcome::{
     ChannelOutcome, IrqbalanceAction, IrqbalanceOutcome, Outcome, Tally, WriteResult,

@@ -16,7 +16,7 @@ use crate::report::difference::Reason::{
     CpuOffline, IrqRecreated, KernelRefused, MovedByOther, NotApplied, PlanChanged,
     QueueCountChanged, Unknown,
 };
-use crate::report::difference::{Difference, Differences, Fallback, Reason, Unplannable};
+use crate::report::difference::{Difference, Differences, Fallback, NoteAbout, Reason};
 use crate::root::Root;
 
 /// Checks whether the machine is as planned; writes nothing. `requested`: whether the interfaces were selected by name
@@ -45,9 +45,9 @@ pub fn unknown(
     plan: &Plan,
     found: &Differences,
     requested: bool,
-) -> Vec<Unplannable> {
-    let mut unknown = Unplannable::unknown(plan, requested);
-    let mut without = Unplannable::of(plan, |of, note| {
+) -> Vec<NoteAbout> {
+    let mut unknown = NoteAbout::unknown(plan, requested);
+    let mut without = NoteAbout::of(plan, |of, note| {
         !requested && of.link == "up" && matches!(note, Note::NoVectors { .. })
     });
     let differ = found.differs.iter().filter(|one| one.reason == Unknown);
@@ -64,7 +64,7 @@ pub fn unknown(
         }
         Err(error) => {
             names.extend(without.iter().map(|one| &*one.interface));
-            unknown.extend(names.into_iter().map(|name| Unplannable {
+            unknown.extend(names.into_iter().map(|name| NoteAbout {
                 interface: name.to_owned(),
                 note: Note::RecordUnreadable {
                     error: error.to_string(),

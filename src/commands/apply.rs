@@ -27,7 +27,7 @@ use nicpin::plan::stored::{self, Change, Fitted};
 use nicpin::plan::{Note, Plan};
 use nicpin::read::{self, Wants};
 use nicpin::report::applied::{Applied, VectorProof, Watched};
-use nicpin::report::difference::{self, Unplannable};
+use nicpin::report::difference::{self, NoteAbout};
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -193,7 +193,7 @@ fn apply(
     }
     let left = |seconds: u64| seconds.saturating_sub(written.elapsed().as_secs());
     Ok(Applied {
-        unknown: Unplannable::unknown(&done.plan, args.target.is_given()),
+        unknown: NoteAbout::unknown(&done.plan, args.target.is_given()),
         strict: args.strict,
         left: done.trial.filter(|_| !is_idle).map(left),
         watched,

@@ -18,7 +18,7 @@ use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
 use nicpin::plan::{Found, Note, Plan, UsedFor};
 use nicpin::policy::{EXCLUDE, NEAR, Policy, RPS, SCOPE};
 use nicpin::read::{self, Queues, Wants};
-use nicpin::report::difference::Unplannable;
+use nicpin::report::difference::NoteAbout;
 use nicpin::report::run::Watcher;
 use nicpin::root::{FileError, Root};
 
@@ -251,7 +251,7 @@ pub fn read_and_compare(
 /// Refuses an option that this machine cannot meet for any interface. Where it can for others, or where the policy file
 /// says so, those for which it cannot are reported.
 fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
-    let unmet = Unplannable::of(plan, |_, note| match note {
+    let unmet = NoteAbout::of(plan, |_, note| match note {
         // On nodes where the program does not run, its wish is none, unless there are no others.
         Note::Near {
             found: Found::Nowhere,

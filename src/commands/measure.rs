@@ -128,8 +128,7 @@ fn measured(
     // The plan maps vectors to queues; that does not depend on the policy.
     let mut plan = nicpin::plan::plan(&machine, &Policy::default(), &selection);
     subjects.extend(plan.interfaces.iter().map(MeasuredInterface::planned));
-    plan.notes
-        .retain(|note| note.is_absent() || *note == Note::NothingToDo);
+    plan.notes.retain(Note::is_of_selection);
     Ok((machine, subjects, plan.notes))
 }
 

@@ -9,9 +9,9 @@ use crate::commands::inputs::{Purpose, read_and_plan, usage};
 use crate::commands::output::{say, screen};
 use crate::screen::{self, plan::Detail};
 use nicpin::apply::irqbalance;
-use nicpin::plan::{Note, Plan};
+use nicpin::plan::Plan;
 use nicpin::read::Wants;
-use nicpin::report::difference::{Unplannable, changes};
+use nicpin::report::difference::{NoteAbout, changes};
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -100,11 +100,11 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
 /// Says what is not planned, beside an output without notes.
 pub fn say_unplanned(cli: &General, plan: &Plan, given: bool) {
     for note in plan.notes.iter().filter(|_| !cli.quiet) {
-        if note.is_absent() || matches!(note, Note::NothingToDo | Note::RuleUnmatched { .. }) {
+        if note.is_of_selection() {
             say(&note.to_string());
         }
     }
-    for one in Unplannable::unknown(plan, given) {
+    for one in NoteAbout::unknown(plan, given) {
         say(&format!("{}: {}", one.interface, one.note));
     }
 }
@@ -114,7 +114,7 @@ pub fn exit(root: &Root, plan: &Plan, given: bool, detailed: bool) -> Exit {
     let would_change = || {
         !plan.writes.is_empty() || !plan.channels.is_empty() || irqbalance::would_change(root, plan)
     };
-    if !Unplannable::unknown(plan, given).is_empty() {
+    if !NoteAbout::unknown(plan, given).is_empty() {
         Exit::Failed
     } else if detailed && would_change() {
         Exit::Differs

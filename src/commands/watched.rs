@@ -21,7 +21,7 @@ use nicpin::machine::others::{OtherTool, OtherTools};
 use nicpin::machine::setting::shown;
 use nicpin::read::Wants;
 use nicpin::report::applied::Applied;
-use nicpin::report::difference::Unplannable;
+use nicpin::report::difference::NoteAbout;
 use nicpin::report::exit::Exit;
 use nicpin::report::outcome::{Outcome, WriteResult};
 use nicpin::report::run::ChangedSetting;
@@ -67,7 +67,7 @@ pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String
         }
     } else {
         match applied(cli, &target, &run.leave) {
-            Ok(done) => report(&done, &Unplannable::unknown(&done.plan, target.is_given())),
+            Ok(done) => report(&done, &NoteAbout::unknown(&done.plan, target.is_given())),
             Err(error) if error.is::<Paused>() => RunReport {
                 paused: true,
                 ..RunReport::default()
@@ -104,7 +104,7 @@ fn applied(cli: &General, target: &TargetArgs, leave: &[String]) -> Result<Appli
     apply_when_safe(&open_to_write(cli)?, options, plan, start::stop_apply)
 }
 
-fn report(done: &Applied, unknown: &[Unplannable]) -> RunReport {
+fn report(done: &Applied, unknown: &[NoteAbout]) -> RunReport {
     let results: BTreeMap<&str, &WriteResult> = done
         .results
         .iter()

@@ -449,9 +449,15 @@ pub enum NoVectors {
 }
 
 impl Note {
-    /// Whether a selector matched nothing that can be planned.
-    pub fn is_absent(&self) -> bool {
-        matches!(self, Self::NotPresent { .. } | Self::NoDevice { .. })
+    /// Whether a selector or a rule matches nothing that can be planned.
+    pub fn is_of_selection(&self) -> bool {
+        matches!(
+            self,
+            Self::NotPresent { .. }
+                | Self::NoDevice { .. }
+                | Self::NothingToDo
+                | Self::RuleUnmatched { .. }
+        )
     }
 
     /// Whether there are no queue vectors, they are not recognized or cannot be read, or the policy cannot be met.

@@ -1,14 +1,13 @@
 //! The result of `apply`, and where interrupts arrived after it.
 
-use serde::ser::Error as _;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role};
+use crate::plan::Plan;
 use crate::plan::stored::Change;
-use crate::plan::{Note, Plan};
 use crate::report::applied::Evidence::{NoTraffic, Proven};
-use crate::report::difference::{UnmovableVector, Unplannable};
+use crate::report::difference::{NoteAbout, UnmovableVector};
 use crate::report::exit::Exit;
 use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Tally, WriteResult};
 use crate::report::restored::Restored;
@@ -51,7 +50,7 @@ pub struct Applied {
     #[serde(skip)]
     pub strict: bool,
     /// Requested interfaces that cannot be planned.
-    pub unknown: Vec<Unplannable>,
+    pub unknown: Vec<NoteAbout>,
     /// The plan's notes.
     pub notes: Vec<NoteAbout>,
     /// What this means for a running `nicpin watch`; `None` if nothing changes for it.
@@ -73,24 +72,6 @@ pub enum Watched {
     WaitsForTrial,
     /// It was paused by a restore, and is not any more.
     Resumed,
-}
-
-/// A note and the name of its interface, which is empty for the whole machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoteAbout {
-    pub interface: String,
-    pub note: Note,
-}
-
-impl Serialize for NoteAbout {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut note = serde_json::to_value(&self.note).map_err(S::Error::custom)?;
-        // Some notes name it themselves.
-        if !self.interface.is_empty() {
-            note["interface"] = self.interface.as_str().into();
-        }
-        note.serialize(serializer)
-    }
 }
 
 impl Applied {

@@ -12,7 +12,7 @@ use crate::plan::{ChannelChange, HostSummary, Note, Plan};
 use crate::report::check::CheckState::{CouldNotBeDetermined, Differs, Same};
 use crate::report::check::PluginStatus::{Critical, Warning};
 use crate::report::difference::{
-    Difference, Differences, Fallback, Reason, UnmovableVector, Unplannable, counts,
+    Difference, Differences, Fallback, NoteAbout, Reason, UnmovableVector, counts,
 };
 use crate::report::exit::Exit;
 use crate::report::interface::{InterfaceReport, InterfaceState, interfaces};
@@ -48,7 +48,7 @@ pub struct Check {
     /// Planned changes of channels.
     pub channels: Vec<ChannelChange>,
     /// Requested interfaces whose state could not be determined.
-    pub unknown: Vec<Unplannable>,
+    pub unknown: Vec<NoteAbout>,
     /// Kernel-managed vectors of queues, which cannot be moved.
     pub unmovable: Vec<UnmovableVector>,
     /// Other tools on the machine that set affinity: `irqbalance`, unless it leaves the planned IRQs alone for good, with
@@ -58,7 +58,7 @@ pub struct Check {
     pub notes: Vec<Note>,
     /// Interfaces with vectors that are not understood; those without any other only if they are up and were not requested
     /// by name.
-    pub left_alone: Vec<Unplannable>,
+    pub left_alone: Vec<NoteAbout>,
     /// Whether the machine differs by a stricter verdict.
     #[serde(skip)]
     differs_strictly: bool,
@@ -108,7 +108,7 @@ impl Check {
         machine: &Machine,
         plan: &Plan,
         found: Differences,
-        unknown: Vec<Unplannable>,
+        unknown: Vec<NoteAbout>,
         requested: bool,
     ) -> Self {
         let interfaces = interfaces(machine, plan, &found, &unknown, None);
@@ -121,9 +121,7 @@ impl Check {
         } else {
             Same
         };
-        let notes = plan.notes.iter().filter(|note| {
-            note.is_absent() || matches!(note, Note::NothingToDo | Note::RuleUnmatched { .. })
-        });
+        let notes = plan.notes.iter().filter(|note| note.is_of_selection());
         Self {
             schema: SCHEMA,
             verdict,
@@ -141,7 +139,7 @@ impl Check {
             unmovable: UnmovableVector::of(plan),
             other_tools: other_tools(plan),
             notes: notes.cloned().collect(),
-            left_alone: Unplannable::left_alone(plan, requested),
+            left_alone: NoteAbout::left_alone(plan, requested),
             differs_strictly: false,
         }
     }
@@ -302,12 +300,8 @@ impl Thresholds {
             };
             by_state.max(self.judge_share(interface.local_percent()))
         });
-        let strict = if check.differs_strictly {
-            Warning
-        } else {
-            least
-        };
-        each.fold(least.max(strict), PluginStatus::max)
+        let strict = check.differs_strictly.then_some(Warning);
+        each.chain(strict).fold(least, PluginStatus::max)
     }
 }
 

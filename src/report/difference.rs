@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::izip;
-use serde::{Deserialize, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::cpuset::CpuSet;
 use crate::machine::setting::affinity_file;
@@ -144,16 +145,26 @@ impl UnmovableVector {
     }
 }
 
-/// An interface that cannot be planned, with the reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Unplannable {
+/// A note and the name of its interface, which is empty for the whole machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoteAbout {
     pub interface: String,
-    #[serde(flatten)]
     pub note: Note,
 }
 
-impl Unplannable {
-    /// The interfaces of a plan that have a note that `matches`.
+impl Serialize for NoteAbout {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut note = serde_json::to_value(&self.note).map_err(S::Error::custom)?;
+        // Some notes name it themselves.
+        if !self.interface.is_empty() {
+            note["interface"] = self.interface.as_str().into();
+        }
+        note.serialize(serializer)
+    }
+}
+
+impl NoteAbout {
+    /// The notes of a plan's interfaces that `matches`.
     #[doc(hidden)]
     pub fn of(plan: &Plan, matches: impl Fn(&PlannedInterface, &Note) -> bool) -> Vec<Self> {
         plan.interfaces

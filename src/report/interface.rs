@@ -18,7 +18,7 @@ use crate::machine::sample::Delta;
 use crate::machine::wording::selector;
 use crate::machine::{Interface, Machine, Polling};
 use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, WriteKind, standings};
-use crate::report::difference::{Change, Differences, Gain, Reason, Unplannable, counts, gains};
+use crate::report::difference::{Change, Differences, Gain, NoteAbout, Reason, counts, gains};
 use crate::report::interface::InterfaceState::{
     Crowded, Drifted, Equivalent, Isolated, Pending, Remote, Unknown, Unproven, Unsupported,
     Untuned,
@@ -234,7 +234,7 @@ pub fn interfaces(
     machine: &Machine,
     plan: &Plan,
     found: &Differences,
-    unknown: &[Unplannable],
+    unknown: &[NoteAbout],
     watched: Option<&Delta>,
 ) -> Vec<InterfaceReport> {
     let differs = found.differs.iter();

@@ -10,7 +10,7 @@ use crate::machine::sample::Delta;
 use crate::plan::Note::{IrqbalanceRunning, IrqbalanceUnknown};
 use crate::plan::{HostSummary, IrqbalancePlan, Note, Plan, Score};
 use crate::policy::Balancer;
-use crate::report::difference::{Differences, Unplannable};
+use crate::report::difference::{Differences, NoteAbout};
 use crate::report::interface::{InterfaceReport, InterfaceState, interfaces};
 use crate::report::run::Watcher;
 use crate::report::status::IrqbalanceState::{Absent, AsksNicpin, Banned, Moves, Unknown};
@@ -86,7 +86,7 @@ impl Status {
         machine: &Machine,
         plan: &Plan,
         found: &Differences,
-        unknown: &[Unplannable],
+        unknown: &[NoteAbout],
         watched: Option<&Delta>,
         applied: bool,
         banned: &BTreeSet<u32>,

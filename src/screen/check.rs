@@ -18,7 +18,7 @@ use nicpin::report::difference::Reason::{
     CpuOffline, IrqRecreated, KernelRefused, MovedByOther, NotApplied, PlanChanged,
     QueueCountChanged, Unknown,
 };
-use nicpin::report::difference::{Fallback, Reason, Unplannable};
+use nicpin::report::difference::{Fallback, NoteAbout, Reason};
 use nicpin::report::interface::InterfaceState::{Unsupported, Untuned};
 use nicpin::report::interface::{InterfaceReport, InterfaceState as State};
 
@@ -65,7 +65,7 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
             change.interface, change.command
         ));
     }
-    for Unplannable { interface, note } in &check.unknown {
+    for NoteAbout { interface, note } in &check.unknown {
         let code = note.code();
         let on = machine_or(interface);
         page.text(format!("{on}: unknown: {note} ({code})."));
