@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
 use crate::support::temporary;
+use nicpin::apply::Lock;
+use nicpin::root::Root;
 
 #[test]
 fn apply_writes_the_plan_and_a_second_apply_writes_nothing() {
@@ -289,19 +291,14 @@ fn a_broken_record_stops_apply_and_restore_before_they_write() {
 #[test]
 fn a_second_nicpin_waits_for_the_lock_and_names_its_holder() {
     let machine = Copy::of("two-node");
-    std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
-    let lock = std::fs::File::create(machine.path("/run/nicpin/lock")).unwrap();
-    assert!(nicpin::root::sys::try_lock(&lock).unwrap());
-    machine.write("/run/nicpin/lock", "nicpin apply, process 4711\n");
+    let root = Root::open(&machine.path("/")).unwrap();
+    let lock = Lock::take(&root, "restore", Duration::ZERO).unwrap();
     let before = machine.snapshot();
     let run = machine.nicpin(&["apply", "--wait", "0"]);
     assert_eq!(run.code, 1);
-    assert!(
-        run.stderr
-            .contains("run/nicpin/lock: locked by nicpin apply, process 4711 for more than 0 s"),
-        "{}",
-        run.stderr
-    );
+    let holder = format!("nicpin restore, process {}", std::process::id());
+    let locked = format!("run/nicpin/lock: locked by {holder} for more than 0 s");
+    assert!(run.stderr.contains(&locked), "{}", run.stderr);
     assert_eq!(machine.snapshot(), before);
     // Plan and check only read, and do not wait for the lock.
     assert_eq!(
