@@ -1,6 +1,7 @@
 //! Writes one setting: compares it, writes it, reads it back and decides the outcome.
 
 use std::io;
+use std::thread::sleep;
 use std::time::Duration;
 
 use itertools::Itertools as _;
@@ -179,7 +180,7 @@ impl WriteResult {
     }
 
     fn read_back(&mut self, root: &Root, write: &Write, value: &str) -> Result<(), Failure> {
-        let text = read(root, write)?;
+        let text = read_patiently(root, write, value)?;
         if means_same(write.kind, &text, value) {
             self.effective = effective_elsewhere(root, write, value)?;
             self.outcome = self.effective.as_ref().map_or(Changed, |_| Pending);
@@ -257,13 +258,32 @@ fn set(root: &Root, write: &Write, value: &str) -> io::Result<()> {
     }
 }
 
-/// The same, repeated while the kernel is busy.
+/// The pauses before something is tried again.
+const PAUSES: [Duration; 4] = [
+    Duration::from_millis(1),
+    Duration::from_millis(3),
+    Duration::from_millis(10),
+    Duration::from_millis(30),
+];
+
+/// The text of the setting after a write. While an interrupt makes a pending move, a reader finds the old affinity for a
+/// moment (`irq_move_masked_irq`): it is read again.
+fn read_patiently(root: &Root, write: &Write, value: &str) -> Result<String, Failure> {
+    for pause in PAUSES {
+        let text = read(root, write)?;
+        if write.kind != Vector || means_same(write.kind, &text, value) {
+            return Ok(text);
+        }
+        sleep(pause);
+    }
+    read(root, write)
+}
+
+/// The same as [`set`], repeated while the kernel is busy.
 fn write_patiently(root: &Root, write: &Write, value: &str) -> io::Result<()> {
-    for pause in [1, 3, 10, 30] {
+    for pause in PAUSES {
         match set(root, write, value) {
-            Err(error) if matches!(errno_of(&error), Some(EBUSY | EAGAIN | EINTR)) => {
-                std::thread::sleep(Duration::from_millis(pause));
-            }
+            Err(error) if matches!(errno_of(&error), Some(EBUSY | EAGAIN | EINTR)) => sleep(pause),
             done => return done,
         }
     }

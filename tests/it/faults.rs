@@ -304,8 +304,6 @@ fn what_atomic_cannot_restore_is_reported_and_left_to_restore() {
     restored(&machine, &before, "after a failed undo");
 }
 
-/// From one step on nothing is done, as after kill -9 or a power failure: at whichever step, `restore` finds what it
-/// needs.
 #[test]
 fn a_write_is_repeated_while_the_kernel_is_busy() {
     for errno in [Errno::EBUSY, Errno::EAGAIN, Errno::EINTR] {
@@ -349,6 +347,40 @@ fn a_lost_write_is_reported() {
         "{detail}"
     );
     restored(&machine, &before, "a lost write");
+}
+
+/// While an interrupt makes the move, a reader finds the old mask for a moment.
+#[test]
+fn a_move_in_progress_is_read_again() {
+    let machine = machine();
+    let (top, moving) = (at(&machine), RefCell::new(None));
+    let root = Root::open_with_faults(&at(&machine), move |access| {
+        if !access.path.ends_with("/smp_affinity") {
+            return InjectedAnswer::Done;
+        }
+        let mut moving = moving.borrow_mut();
+        match (access.action, &mut *moving) {
+            (FileAction::Write, _) => {
+                *moving = Some((access.path.to_owned(), access.value.to_owned(), 0));
+                return InjectedAnswer::Lost;
+            }
+            (FileAction::Read, Some((path, value, reads))) if path == access.path => {
+                *reads += 1;
+                if *reads == 3 {
+                    std::fs::write(top.join(&path[1..]), value).unwrap();
+                }
+            }
+            _ => {}
+        }
+        InjectedAnswer::Done
+    })
+    .unwrap();
+    let done = run(&root, Options::default()).unwrap();
+    let moved = done
+        .results
+        .iter()
+        .filter(|of| of.kind == WriteKind::Vector && of.changed());
+    assert!(!done.failed() && moved.count() > 0, "{:?}", done.results);
 }
 
 /// With `nohz_full=0-3` the kernel lists CPUs 1-3 only, and removes CPU 0 from `rps_cpus` all the same.

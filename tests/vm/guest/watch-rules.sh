@@ -159,8 +159,9 @@ trace=/sys/kernel/tracing
 echo 'fd > 2 && (comm == "nicpin" || comm == "exe")' > $trace/events/syscalls/sys_enter_write/filter
 echo 1 > $trace/events/syscalls/sys_enter_write/enable
 traced() { grep -c sys_write $trace/trace; }
-nicpin restore > /dev/null
+expect 0 nicpin restore
 at_least "writes of a restore" 20 "$(traced)"
+equal "records after a restore" "" "$(ls /run/nicpin/state.json 2>/dev/null)"
 mount --bind -o ro /run/nicpin /run/nicpin
 : > $trace/trace
 snapshot /tmp/before
