@@ -164,6 +164,8 @@ at_least "writes of a restore" 20 "$(traced)"
 equal "records after a restore" "" "$(ls /run/nicpin/state.json 2>/dev/null)"
 mount --bind -o ro /run/nicpin /run/nicpin
 : > $trace/trace
+# Its driver spreads the interrupts anew, which irqbalance may have moved before the first apply.
+ethtool -L nic0 combined 2; ethtool -L nic0 combined 4
 snapshot /tmp/before
 : > /tmp/observed
 observed() { # WHAT COMMAND...: a new observer reports after it
