@@ -3,6 +3,7 @@
 
 mod svg;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use itertools::Itertools as _;
@@ -233,14 +234,10 @@ fn active(interface: &PlannedInterface) -> impl Iterator<Item = &PlannedVector> 
     interface.vectors.iter().filter(|vector| vector.is_active())
 }
 
-/// The effective CPUs of a vector, if the kernel reports them or only one CPU of the affinity is online.
+/// The effective CPUs of a vector, if they are known.
 fn now(vector: &PlannedVector, online: &CpuSet) -> CpuSet {
-    let cpus = vector.effective_cpus(online);
-    if vector.effective.is_some() || cpus.len() == 1 {
-        cpus.into_owned()
-    } else {
-        CpuSet::new()
-    }
+    let cpus = vector.known_cpus(online);
+    cpus.map(Cow::into_owned).unwrap_or_default()
 }
 
 /// The planned CPUs of a vector; the effective ones of a vector that is left unchanged.

@@ -350,6 +350,11 @@ impl Vector {
     pub(crate) fn effective_cpus(&self, online: &CpuSet) -> Cow<'_, CpuSet> {
         effective(self.effective.as_ref(), &self.affinity.cpus, online)
     }
+
+    /// The same, if it is known which of them the IRQ is on.
+    pub(crate) fn known_cpus(&self, online: &CpuSet) -> Option<Cow<'_, CpuSet>> {
+        known(self.effective.as_ref(), &self.affinity.cpus, online)
+    }
 }
 
 /// The kernel keeps offline CPUs in an affinity, and delivers to the others if there are any.
@@ -363,6 +368,16 @@ pub(crate) fn effective<'a>(
         None if affinity.intersects(online) => Cow::Owned(affinity.intersection(online)),
         None => Cow::Borrowed(affinity),
     }
+}
+
+/// The same where the kernel reports it or it is a single CPU: of several, nobody knows which one an IRQ is on.
+pub(crate) fn known<'a>(
+    reported: Option<&'a CpuSet>,
+    affinity: &'a CpuSet,
+    online: &CpuSet,
+) -> Option<Cow<'a, CpuSet>> {
+    let cpus = effective(reported, affinity, online);
+    (reported.is_some() || cpus.len() == 1).then_some(cpus)
 }
 
 /// How an interface's queues are polled.

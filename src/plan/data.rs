@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
-use crate::machine::interface::effective;
+use crate::machine::interface::{effective, known};
 use crate::machine::{Channels, NodeSource, Role, Source, WriteKind};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
@@ -391,8 +391,13 @@ impl PlannedVector {
     }
 
     /// The effective CPUs; those of the affinity that are online when the kernel does not report them.
-    #[doc(hidden)]
-    pub fn effective_cpus(&self, online: &CpuSet) -> Cow<'_, CpuSet> {
+    pub(crate) fn effective_cpus(&self, online: &CpuSet) -> Cow<'_, CpuSet> {
         effective(self.effective.as_ref(), &self.affinity, online)
+    }
+
+    /// The same, if it is known which of them the IRQ is on.
+    #[doc(hidden)]
+    pub fn known_cpus(&self, online: &CpuSet) -> Option<Cow<'_, CpuSet>> {
+        known(self.effective.as_ref(), &self.affinity, online)
     }
 }

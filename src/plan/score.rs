@@ -258,7 +258,7 @@ impl<'a> State<'a> {
         let senders = planned
             .vectors
             .iter()
-            .filter(|vector| matches!(vector.role, Role::Tx | Role::Combined) && !vector.idle)
+            .filter(|vector| vector.is_active() && vector.role != Role::Rx)
             .collect_vec();
         // More queues than vectors share them.
         let node = |queue: u32| {

@@ -191,13 +191,9 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// The effective CPU of a vector, if the kernel reports it or only one CPU of the affinity is online.
+    /// The effective CPU of a vector, if it is known.
     fn effective_cpu(&self, vector: &Vector) -> Option<u32> {
-        let cpus = vector.effective_cpus(&self.machine.topology.online);
-        match vector.effective {
-            Some(_) => cpus.first(),
-            None => cpus.only(),
-        }
+        vector.known_cpus(&self.machine.topology.online)?.first()
     }
 
     /// The candidate CPUs of a vector.
