@@ -37,8 +37,8 @@ const NEVER: i64 = if cfg!(target_pointer_width = "64") {
     i32::MAX as i64
 };
 
-/// The signals that are waited for.
-const SIGNALS: [Signal; 5] = [SIGHUP, SIGUSR1, SIGTERM, SIGINT, SIGCHLD];
+/// The signals by which others reach the watcher, unless its caller ignores them (`nohup`).
+const SIGNALS: [Signal; 4] = [SIGHUP, SIGUSR1, SIGTERM, SIGINT];
 
 /// All sources.
 pub struct Sources {
@@ -101,7 +101,8 @@ impl Sources {
     /// Opens them, and blocks the signals that they read. A tree has files only. What the kernel does not have is
     /// missing, and no error.
     pub fn open(root: &Root, policy: &str) -> io::Result<Self> {
-        let signals: SigSet = not_ignored(&SIGNALS).collect();
+        // The end of a run is always waited for: that the caller ignores the ends of its own children is no matter here.
+        let signals: SigSet = not_ignored(&SIGNALS).chain([SIGCHLD]).collect();
         signals.thread_block()?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let signals = SignalFd::with_flags(&signals, flags)?;

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::signal::{SigSet, Signal};
 
 use crate::support::run::{Copy, Run};
 
@@ -23,12 +24,29 @@ fn mode(machine: &Copy, path: &str) -> u32 {
     about.permissions().mode() & 0o777
 }
 
+/// Of each command that waits for a child; `nicpin watch` has a test of its own (`watching.rs`).
 #[test]
 fn a_command_that_ends_is_seen_by_whom_the_caller_let_ignore_that() {
-    let machine = Copy::of("two-node");
-    let measured = r#"trap '' CHLD; exec "$1" measure --root "$2" -- sh -c 'exit 3'"#;
-    let run = Run::of(&mut script(&machine, measured));
-    assert_eq!(run.code, 3, "{}", run.stderr);
+    for (waits, code) in [
+        (r#"measure --root "$2" -- sh -c 'exit 3'"#, 3),
+        (r#"apply --try 600 --root "$2""#, 0),
+    ] {
+        for (before, is_blocked) in [("trap '' CHLD;", false), ("", true)] {
+            let machine = Copy::of("two-node");
+            let mut command = script(&machine, &format!(r#"{before} exec "$1" {waits}"#));
+            // What this thread blocks, the programs that it starts block.
+            let children = SigSet::from(Signal::SIGCHLD);
+            if is_blocked {
+                children.thread_block().unwrap();
+            }
+            let run = Run::of(&mut command);
+            children.thread_unblock().unwrap();
+            assert_eq!(run.code, code, "{waits}, {before}: {}", run.stderr);
+            if code == 0 {
+                assert_eq!(machine.nicpin(&["confirm"]).code, 0);
+            }
+        }
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::kernel::default_signals;
@@ -39,6 +39,18 @@ impl<'a> Watching<'a> {
         args: &[&str],
         environment: &[(&str, &str)],
     ) -> Self {
+        let program = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+        Self::start_by(program, machine, root, args, environment)
+    }
+
+    /// `program` takes the arguments of nicpin.
+    fn start_by(
+        mut program: Command,
+        machine: &'a Copy,
+        root: &Path,
+        args: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
         default_signals();
         std::fs::create_dir_all(machine.path("/run/systemd/journal")).unwrap();
         let bind = |path: &str| {
@@ -53,7 +65,7 @@ impl<'a> Watching<'a> {
             bind("/run/systemd/journal/socket"),
             bind("/run/systemd/notify"),
         );
-        let process = Command::new(env!("CARGO_BIN_EXE_nicpin"))
+        let process = program
             .args(["watch", "--root"])
             .arg(root)
             .args(args)
@@ -232,6 +244,32 @@ fn a_watcher_that_ends_restores_nothing_and_leaves_no_trace() {
     assert!(!machine.nicpin(&["status"]).stdout.contains("watcher"));
     Watching::start(&machine, &[]).told("as planned");
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
+}
+
+/// Supervisors and shells hand on an ignored or blocked SIGCHLD; without it the first run would never be seen to end.
+#[test]
+fn a_watcher_sees_its_runs_end_whatever_its_caller_does_with_sigchld() {
+    let ignoring = || {
+        let mut shell = Command::new("sh");
+        let script = r#"trap '' CHLD; exec "$0" "$@""#;
+        shell.args(["-c", script, env!("CARGO_BIN_EXE_nicpin")]);
+        shell
+    };
+    let plain = || Command::new(env!("CARGO_BIN_EXE_nicpin"));
+    for (program, is_blocked) in [(ignoring(), false), (plain(), true), (ignoring(), true)] {
+        let machine = Copy::of("two-node");
+        let root = machine.path("/");
+        // What this thread blocks, the programs that it starts block.
+        let children = SigSet::from(Signal::SIGCHLD);
+        if is_blocked {
+            children.thread_block().unwrap();
+        }
+        let watching = Watching::start_by(program, &machine, &root, &["--guard"], &[]);
+        children.thread_unblock().unwrap();
+        watching.told("as planned");
+        watching.disturb(IRQ);
+        watching.end();
+    }
 }
 
 #[test]
