@@ -534,6 +534,14 @@ static TABLE: &[(&str, &[Row])] = &[
     ),
     ("ehea", &[both("{if}-queue{n}"), ctl("{if}-aff")]),
     (
+        "forcedeth",
+        &[
+            each("{if}-{way}").by(Shared),
+            ctl("{if}-other"),
+            both("{if}").by(Plain),
+        ],
+    ),
+    (
         "bna",
         &[
             rx("{if} CQ {n}").by(Rank),

@@ -21,7 +21,8 @@ pub(crate) struct NamedVector<'a> {
     pub(crate) action: &'a str,
     /// What it means.
     pub(crate) named: ActionName<'a>,
-    /// Its use by that; `None` if the name does not distinguish it from others.
+    /// Its use, where something else than a name tells it, or else by that; `None` if the name does not distinguish it from
+    /// others.
     pub(crate) placed: Option<VectorUse>,
 }
 
@@ -116,7 +117,7 @@ pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, 
         Some(VectorUse { serves, source })
     };
     for one in found {
-        one.placed = place(one);
+        one.placed = one.placed.or_else(|| place(one));
     }
 }
 

@@ -14,7 +14,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::netdev::Netdev;
 use crate::machine::others::Rdma;
 use crate::machine::setting::{IRQ_FILES, NET, affinity_file};
-use crate::machine::{Interface, MaskFile, Role, Sharer, UnknownVector, Vector};
+use crate::machine::{Interface, MaskFile, Role, Sharer, Source, UnknownVector, Vector};
 use crate::read::files::{node as numa_node, read_affinity, read_effective};
 use crate::read::interfaces::hex;
 use crate::read::interrupts::{Handlers, POSSIBLE};
@@ -80,7 +80,9 @@ fn read_device(
     let mut named = vec![Vec::new(); ports.len()];
     for (irq, actions) in &requested {
         let is_reported = |port: &Port| port.reported.contains_key(irq);
-        match understand(ports, pools, *irq, actions) {
+        let is_only = ports.len() == 1 && ports[0].interface.device.irqs == [*irq];
+        let by_name = understand(ports, pools, *irq, actions);
+        match by_name.or_else(|| is_only.then(|| (0, the_only(*irq, actions)))) {
             // By names without an interface all vectors belong to the first port; netlink is more exact.
             Some((owner, vector))
                 if is_reported(&ports[owner]) || !ports.iter().any(is_reported) =>
@@ -220,6 +222,24 @@ fn understand<'a>(
             ))
         })
         .min_by_key(|(_, vector)| !vector.named.role.is_queue())
+}
+
+/// The only IRQ of a PCI function that has one interface, by whichever name (`ath10k_pci`, `slicoss`): it serves all queues.
+fn the_only(irq: u32, actions: &[String]) -> NamedVector<'_> {
+    NamedVector {
+        irq,
+        action: &actions[0],
+        named: ActionName {
+            role: Role::Combined,
+            numbering: Numbering::Shared,
+            number: None,
+            interface: None,
+        },
+        placed: Some(VectorUse {
+            serves: (Role::Combined, Some(0)),
+            source: Source::Order,
+        }),
+    }
 }
 
 /// The device's IRQs that have a handler, and the handlers' names.

@@ -61,6 +61,28 @@ fn every_driver_by_its_names() {
             vec!["98=Combined 0", "99=Combined 1"],
         ),
         (
+            "forcedeth",
+            1,
+            1,
+            vec!["e0-rx", "e0-tx", "e0-other"],
+            vec!["98=Rx 0", "99=Tx 0", "100=Control"],
+        ),
+        // The only IRQ of a device serves all of its queues, whatever its name.
+        (
+            "ath10k_pci",
+            1,
+            4,
+            vec!["ath10k_pci"],
+            vec!["98=Combined 0"],
+        ),
+        (
+            "brcmfmac",
+            1,
+            1,
+            vec!["brcmf_pcie_intr"],
+            vec!["98=Combined 0"],
+        ),
+        (
             "tsnep",
             2,
             2,
