@@ -327,6 +327,8 @@ static TABLE: &[(&str, &[Row])] = &[
         "mana",
         &[
             both("mana_q{n}@pci:{pci}"),
+            // By MSI index, of which 0 is that of mana_hwc (series of 2026).
+            both("mana_msi{n}@pci:{pci}").by(Rank),
             both("mana_intr").by(Plain),
             ctl("mana_hwc@pci:{pci}"),
         ],
@@ -504,7 +506,11 @@ static TABLE: &[(&str, &[Row])] = &[
     ),
     ("lan743x", &[both("lan743x").by(Plain)]),
     ("netsec", &[both("netsec").by(Shared)]),
-    ("am65-cpsw-nuss", &[each("{x}-{way}{n}")]),
+    // With one receive flow it has the device's bare name.
+    (
+        "am65-cpsw-nuss",
+        &[each("{x}-{way}{n}"), rx("{h}.ethernet").by(Shared)],
+    ),
     (
         "xgene-enet",
         &[
@@ -559,6 +565,7 @@ static TABLE: &[(&str, &[Row])] = &[
             both("{if}-rxtx-{n}").by(Rank),
             each("{if}-{way}-{n}").by(Rank),
             each("{if}:{way}-{n}").by(Rank),
+            each("{h}.ethernet:{way}q{n}").by(Rank),
             both("{if}").by(Plain),
             ctl("{ctl}"),
         ],

@@ -131,10 +131,11 @@ fn all_alike(
     let queues = |role: Role, count: usize| (0..).take(count).map(move |queue| (role, Some(queue)));
     let control = [(Control, None)].into_iter();
     match driver {
-        // A vector for each pair of queues; the last, if there is one more, is for the link.
-        Some("atlantic") if rx == tx && [rx, rx + 1].contains(&vectors) => {
-            queues(Combined, rx).chain(control).collect()
-        }
+        // A vector for each pair of queues; after them link, PTP and (the vendor's driver) GPIO.
+        Some("atlantic") if rx == tx && (rx..=rx + 3).contains(&vectors) => queues(Combined, rx)
+            .chain(control.cycle())
+            .take(vectors)
+            .collect(),
         // The first for all else, then the transmit queues, then the receive queues.
         Some("lan743x") if vectors == 1 + tx + rx => control
             .chain(queues(Tx, tx))
@@ -338,7 +339,15 @@ mod tests {
                 2,
                 "combined 0, combined 1, control",
             ),
-            ("atlantic", "eth0", 4, 2, 2, ""),
+            (
+                "atlantic",
+                "eth0",
+                5,
+                2,
+                2,
+                "combined 0, combined 1, control, control, control",
+            ),
+            ("atlantic", "eth0", 6, 2, 2, ""),
             ("atlantic", "eth0", 3, 2, 3, ""),
             ("lan743x", "lan743x", 4, 2, 1, "control, tx 0, rx 0, rx 1"),
             ("lan743x", "lan743x", 3, 2, 1, ""),

@@ -67,6 +67,30 @@ fn every_driver_by_its_names() {
             vec!["e0-rx", "e0-tx", "e0-other"],
             vec!["98=Rx 0", "99=Tx 0", "100=Control"],
         ),
+        // Rings, then link and PTP.
+        (
+            "atlantic",
+            2,
+            2,
+            vec!["e0"; 4],
+            vec![
+                "98=Combined 0",
+                "99=Combined 1",
+                "100=Control",
+                "101=Control",
+            ],
+        ),
+        (
+            "mana",
+            2,
+            2,
+            vec![
+                "mana_hwc@pci:0000:82:00.0",
+                "mana_msi1@pci:0000:82:00.0",
+                "mana_msi2@pci:0000:82:00.0",
+            ],
+            vec!["99=Combined 0", "100=Combined 1", "98=Control"],
+        ),
         // The only IRQ of a device serves all of its queues, whatever its name.
         (
             "ath10k_pci",

@@ -395,12 +395,12 @@ fn vectors_that_are_all_named_alike_are_planned_by_their_order() {
 }
 
 #[test]
-fn one_vector_too_many_among_those_named_alike_leaves_all_unknown() {
+fn more_vectors_of_one_name_than_the_driver_requests_leave_all_unknown() {
     let tree = Tree::of(&two_nodes([card(
         "atlantic",
         Port::new("eth0", 10_000, 4, 4),
         97,
-        &["eth0"; 6],
+        &["eth0"; 8],
     )]));
     let host = tree.host();
     assert_eq!(
@@ -408,7 +408,7 @@ fn one_vector_too_many_among_those_named_alike_leaves_all_unknown() {
             host.interfaces[0].vectors.len(),
             host.interfaces[0].unknown_vectors.len()
         ),
-        (0, 6)
+        (0, 8)
     );
     let run = tree.run(&["plan", "eth0"]);
     assert_eq!(run.code, 1, "{}", run.stdout);
