@@ -24,7 +24,7 @@ use crate::root::Root;
 pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Check {
     let found = differences(root, machine, plan);
     let unknown = unknown(root, machine, plan, &found, requested);
-    let mut check = Check::new(machine, plan, found, unknown, requested);
+    let mut check = Check::new(machine, plan, found, unknown);
     check.applied = Record::exists(root);
     // For the question who moved a vector, and only for that.
     let moved = |difference: &Difference| difference.reason == MovedByOther;

@@ -118,8 +118,8 @@ pub const STATES: [(State, &str, &str); 11] = [
     ),
     (
         Unsupported,
-        "nothing can be placed: its IRQs are kernel-managed, it has no queue IRQs, or their names are not recognized. \
-         Left out of every count; with a selector, the last two are `unknown`",
+        "nothing can be placed: its IRQs are kernel-managed, or it has no queue IRQs. Left out of every count; with a \
+         selector, the latter is `unknown`",
         "0",
     ),
     (

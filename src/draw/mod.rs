@@ -11,7 +11,7 @@ use itertools::Itertools as _;
 use crate::screen::nodes::size;
 use crate::screen::{count, joined, or, speed, when, with, within};
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::{Machine, Node, Role, Topology};
+use nicpin::machine::{Machine, Node, QueueId, Role, Topology};
 use nicpin::plan::{Plan, PlannedInterface, PlannedVector, Score};
 use nicpin::report::nodes::{counts, home, neighbours};
 
@@ -71,7 +71,7 @@ struct Card {
     /// Driver, speed, a link that is not up, and device.
     what: String,
     /// Queues that are in use and have a vector.
-    queues: BTreeSet<u32>,
+    queues: BTreeSet<QueueId>,
 }
 
 /// The CPUs of all queues, now or planned.
@@ -88,7 +88,7 @@ struct Mark {
     cpu: u32,
     /// Index of the interface.
     card: usize,
-    queue: u32,
+    queue: QueueId,
     role: Role,
     /// Whether the CPU is not on the interface's node.
     remote: bool,
@@ -207,9 +207,8 @@ fn groups(topology: &Topology, cpus: &CpuSet) -> Vec<(bool, Vec<CpuSet>)> {
 }
 
 fn card((at, interface): (usize, &PlannedInterface)) -> Card {
-    let queues: BTreeSet<u32> = active(interface)
-        .filter_map(|vector| vector.queue)
-        .collect();
+    let queues = active(interface).filter_map(PlannedVector::queue_id);
+    let queues: BTreeSet<_> = queues.collect();
     let what = [
         &*or(&interface.driver, ""),
         &or(interface.speed_mbps.map(speed), ""),
@@ -258,7 +257,7 @@ fn marks(
                 .map(|own| topology.cpus_near(own));
             for (cpu, queue) in cpus(vector, &topology.online)
                 .iter()
-                .zip(vector.queue.into_iter().cycle())
+                .zip(vector.queue_id().into_iter().cycle())
             {
                 marks.insert(Mark {
                     cpu,
@@ -288,7 +287,7 @@ fn words(score: &Score) -> String {
 }
 
 /// The queues of an interface on one CPU, in short: `3` for a queue, `3r` or `3t` for one of its vectors when the other is
-/// on another CPU.
+/// on another CPU, `i60` for data IRQ 60.
 fn labels(marks: &[&Mark]) -> Vec<String> {
     // In order: by queue.
     marks
@@ -299,7 +298,10 @@ fn labels(marks: &[&Mark]) -> Vec<String> {
                 Ok(Role::Tx) => "t",
                 _ => "",
             };
-            format!("{}{letter}", marks[0].queue)
+            match marks[0].queue {
+                QueueId::Number(number) => format!("{number}{letter}"),
+                QueueId::OfIrq(irq) => format!("i{irq}"),
+            }
         })
         .collect()
 }

@@ -15,6 +15,7 @@ use crate::draw::{
 };
 use crate::screen::{joined, when, within};
 use nicpin::cpuset::CpuSet;
+use nicpin::machine::QueueId;
 
 /// Space around everything, and between panels.
 const MARGIN: usize = 20;
@@ -146,6 +147,13 @@ impl Picture {
             legend.push((line.to_owned(), words));
         }
         legend.push((remote, "takes a queue of an interface on another node"));
+        let mut queues = self.cards.iter().flat_map(|card| &card.queues);
+        if queues.any(|queue| matches!(queue, QueueId::OfIrq(_))) {
+            legend.push((
+                String::new(),
+                "i60: data IRQ 60, of a queue that is not known",
+            ));
+        }
         legend.push((
             bare("cpu isolated"),
             "isolated, nohz_full or in an exclusive cpuset partition; point at the CPU to see which",
@@ -167,7 +175,7 @@ struct Drawing<'a> {
     /// The bottom of each CPU, in its middle.
     ends: BTreeMap<u32, (usize, usize)>,
     /// Of each queue: the most queues on a core that takes it.
-    heat: BTreeMap<(usize, u32), usize>,
+    heat: BTreeMap<(usize, QueueId), usize>,
 }
 
 impl<'a> Drawing<'a> {

@@ -9,7 +9,7 @@ use std::fmt;
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
-use self::Role::{Combined, Control, Rdma, Rx, Tx};
+use self::Role::{Combined, Control, Data, Rdma, Rx, Tx};
 use crate::cpuset::{CpuSet, MaskFile};
 use crate::machine::channels::Channels;
 use crate::machine::netdev::{Direction, Napi, Netdev};
@@ -196,7 +196,7 @@ impl Interface {
 
     /// How many of its queues are in use and have a vector.
     pub(crate) fn active_queues(&self) -> usize {
-        let queues = self.active_vectors().map(|vector| vector.queue);
+        let queues = self.active_vectors().map(Vector::queue_id);
         queues.sorted_unstable().dedup().count()
     }
 
@@ -252,7 +252,7 @@ impl Interface {
         let rx = with(self.rx_queues.len().min(most), |other| other.rx);
         let tx = with(self.tx_queues.len(), |other| other.tx);
         let queues = match vector.role {
-            Rdma | Control => return false,
+            Data | Rdma | Control => return false,
             Combined if by_channel => rx,
             Combined => rx.max(tx),
             Rx => rx,
@@ -271,7 +271,7 @@ pub struct Vector {
     /// The handler's name.
     pub action: String,
     pub role: Role,
-    /// The number of the queue, or of the RDMA completion vector; `None` for a control vector.
+    /// The number of the queue, or of the RDMA completion vector; `None` for a data or control vector.
     pub queue: Option<u32>,
     /// The source of role and queue.
     pub source: Source,
@@ -296,6 +296,8 @@ pub enum Role {
     Rx,
     /// Sends.
     Tx,
+    /// Carries packets of the interface; which of its queues it serves is unknown.
+    Data,
     /// Signals completions of RDMA work requests, and no packets of the interface.
     Rdma,
     /// Neither: link, mailbox, management.
@@ -310,7 +312,7 @@ pub enum Source {
     Netlink,
     /// The driver's name for the vector.
     Name,
-    /// The order of the MSI-X entries.
+    /// The order of the MSI-X entries, or that nothing else of the device is left.
     Order,
 }
 
@@ -329,6 +331,7 @@ impl Role {
             Self::Combined => "combined",
             Self::Rx => "rx",
             Self::Tx => "tx",
+            Self::Data => "data",
             Self::Rdma => "rdma",
             Self::Control => "control",
         }
@@ -341,11 +344,30 @@ impl Role {
 
     /// Whether it is for packets of the interface.
     pub fn is_queue(self) -> bool {
-        matches!(self, Self::Combined | Self::Rx | Self::Tx)
+        matches!(self, Self::Combined | Self::Rx | Self::Tx | Self::Data)
+    }
+
+    /// What a vector of this role serves; `None` if that is no queue.
+    pub(crate) fn queue_id(self, queue: Option<u32>, irq: u32) -> Option<QueueId> {
+        let id = queue.map_or(QueueId::OfIrq(irq), QueueId::Number);
+        self.is_queue().then_some(id)
     }
 }
 
+/// A queue of an interface, whose vectors have one CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum QueueId {
+    Number(u32),
+    /// That of a data vector, by its IRQ: its number is unknown.
+    OfIrq(u32),
+}
+
 impl Vector {
+    /// What it serves; `None` if that is no queue.
+    pub(crate) fn queue_id(&self) -> Option<QueueId> {
+        self.role.queue_id(self.queue, self.irq)
+    }
+
     /// The effective CPUs; those of the affinity that are online when the kernel does not report them.
     pub(crate) fn effective_cpus(&self, online: &CpuSet) -> Cow<'_, CpuSet> {
         effective(self.effective.as_ref(), &self.affinity.cpus, online)

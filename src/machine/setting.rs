@@ -212,7 +212,7 @@ impl<'a> Setting<'a> {
 
 /// Role and queue. A vector without a queue has its position in the device's list of IRQs, since its name may contain the
 /// interface's and its number changes at each boot; so have those with the same queue, of which netlink gives one and its
-/// name another.
+/// name another. Without a list it has its name, and a position among those of that name.
 fn vector_key(interface: &Interface, irq: u32) -> String {
     let Some(vector) = interface.vector(irq) else {
         return format!("vector {irq}");
@@ -225,7 +225,13 @@ fn vector_key(interface: &Interface, irq: u32) -> String {
             format!("vector {shown}")
         }
         Some(position) => format!("vector {shown} #{position}"),
-        None => format!("vector {}", vector.action),
+        None => {
+            let is_before = |of: &&super::Vector| of.action == vector.action && of.irq < irq;
+            match interface.vectors.iter().filter(is_before).count() {
+                0 => format!("vector {}", vector.action),
+                before => format!("vector {} #{before}", vector.action),
+            }
+        }
     }
 }
 

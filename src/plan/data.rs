@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::interface::{effective, known};
-use crate::machine::{Channels, NodeSource, Role, Source, WriteKind};
+use crate::machine::{Channels, NodeSource, QueueId, Role, Source, WriteKind};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
 use crate::plan::write::{Planned, Target, Write};
@@ -384,6 +384,12 @@ impl PlannedInterface {
 }
 
 impl PlannedVector {
+    /// What it serves; `None` if that is no queue.
+    #[doc(hidden)]
+    pub fn queue_id(&self) -> Option<QueueId> {
+        self.role.queue_id(self.queue, self.irq)
+    }
+
     /// Whether it is of a queue in use.
     #[doc(hidden)]
     pub fn is_active(&self) -> bool {

@@ -97,7 +97,7 @@ pub(crate) fn class(machine: &Machine) -> String {
     // Of an interface: texts, nodes, and the numbers of its queues and of its vectors of each role.
     let keys = physical.map(|interface| {
         let vectors = |role| interface.vectors.iter().filter(|v| v.role == role).count();
-        let counts = [
+        let mut counts = vec![
             interface.rx_queues.len(),
             interface.tx_queues.len(),
             vectors(Role::Combined),
@@ -105,11 +105,14 @@ pub(crate) fn class(machine: &Machine) -> String {
             vectors(Role::Tx),
             vectors(Role::Rdma),
         ];
+        counts.extend(Some(vectors(Role::Data)).filter(|data| *data > 0));
         (
             [&interface.device.pci_id, &interface.driver]
                 .map(|text| text.as_deref().unwrap_or("-")),
             machine.nodes_of(interface).iter().collect::<Vec<u32>>(),
-            counts.map(|count| u32::try_from(count).unwrap_or(u32::MAX)),
+            (counts.into_iter())
+                .map(|count| u32::try_from(count).unwrap_or(u32::MAX))
+                .collect_vec(),
         )
     });
     for ([pci_id, driver], nodes, counts) in keys.sorted() {

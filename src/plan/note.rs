@@ -117,12 +117,9 @@ pub enum Note {
         missing: Option<String>,
         vectors: Vec<UnknownVector>,
     },
-    /// The vectors' names are not recognized, and no queue vector is known otherwise.
-    #[error("unchanged: the IRQ names of {} are not recognized: {}", .driver.as_deref().unwrap_or("its driver"), named(.vectors))]
-    VectorsNotUnderstood {
-        driver: Option<String>,
-        vectors: Vec<UnknownVector>,
-    },
+    /// There are data vectors.
+    #[error("which queues its IRQs serve is not known; they are placed one to a core: {}", named(.vectors))]
+    DataVectors { vectors: Vec<UnknownVector> },
     /// The names of some vectors are not recognized.
     #[error("IRQs unchanged, because their names are not recognized: {}", named(.vectors))]
     UnknownVectors { vectors: Vec<UnknownVector> },
@@ -460,13 +457,9 @@ impl Note {
         )
     }
 
-    /// Whether there are no queue vectors, they are not recognized or cannot be read, or the policy cannot be met.
+    /// Whether there are no queue vectors, they cannot be read, or the policy cannot be met.
     pub fn is_unplannable(&self) -> bool {
-        self.is_unknown()
-            || matches!(
-                self,
-                Self::NoVectors { .. } | Self::VectorsNotUnderstood { .. }
-            )
+        self.is_unknown() || matches!(self, Self::NoVectors { .. })
     }
 
     /// Whether nothing can be said about the interface, whoever asks: its vectors cannot be read, or what the policy

@@ -6,7 +6,7 @@ use crate::machine::interface::is_pci_address;
 use crate::machine::others::{Arguments, SCRIPT_PATH, UnusedFunction};
 use crate::machine::setting::queue_file;
 use crate::machine::wording::{selector, word};
-use crate::machine::{Machine, Selection};
+use crate::machine::{Machine, Role, Selection, UnknownVector};
 use crate::plan::candidates::exclusive;
 use crate::plan::data::{IrqbalancePlan, Plan, PlannedRss};
 use crate::plan::device::advised_channels;
@@ -93,6 +93,13 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
     };
     let vanished = &interface.vanished_vectors;
     let vectors = interface.unknown_vectors.clone();
+    let data = interface.vectors.iter().filter(|of| of.role == Role::Data);
+    let data = data
+        .map(|of| UnknownVector {
+            irq: of.irq,
+            action: of.action.clone(),
+        })
+        .collect_vec();
     let note = if missing.is_some() && interface.vmbus.is_none() {
         Some(unreadable(missing, &[]))
     } else if !vanished.is_empty() && !has_queues {
@@ -100,11 +107,10 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
     } else if let Some(owner) = interface.shares_vectors_of.clone() {
         let planned = selection.names.contains(&owner);
         Some(Note::VectorsShared { owner, planned })
-    } else if !vectors.is_empty() && has_queues {
-        Some(Note::UnknownVectors { vectors })
     } else if !vectors.is_empty() {
-        let driver = interface.driver.clone();
-        Some(Note::VectorsNotUnderstood { driver, vectors })
+        Some(Note::UnknownVectors { vectors })
+    } else if !data.is_empty() {
+        Some(Note::DataVectors { vectors: data })
     } else if has_queues || interface.is_for_rdma() {
         None
     } else if let Some(channels) = interface.vmbus.clone() {

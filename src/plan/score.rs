@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
 use crate::machine::setting::WriteKind;
-use crate::machine::{Machine, NapiThread, Role};
+use crate::machine::{Machine, NapiThread, QueueId, Role};
 use crate::plan::data::{Placement, PlannedInterface, PlannedThread, PlannedVector};
 use crate::plan::objective::{Score, pairs, weights};
 use crate::plan::place::Locations;
@@ -130,14 +130,15 @@ impl<'a> State<'a> {
                 .iter()
                 .flat_map(|planned| &planned.vectors)
                 .filter(|vector| vector.is_active())
-                .map(|vector| (vector.queue, self.place(vector).1));
+                .map(|vector| (vector.queue_id(), self.place(vector).1));
             let unplanned = (planned.is_none().then(|| read.active_vectors()))
                 .into_iter()
                 .flatten()
-                .map(|of| (of.queue, of.effective_cpus(online).first()));
+                .map(|of| (of.queue_id(), of.effective_cpus(online).first()));
             // A queue's receive and transmit vectors on one CPU count once.
             let queues = active.chain(unplanned).sorted_unstable().dedup();
-            let queues = queues.filter_map(|(queue, cpu)| Some((queue? == 0, cpu)));
+            let queues =
+                queues.filter_map(|(queue, cpu)| Some((queue? == QueueId::Number(0), cpu)));
             // So does each thread that polls all the time and stays where it is.
             let stays = |of: &&NapiThread| {
                 let is_moved = |to: &PlannedThread| to.pid == of.pid && to.cpus.is_some();
@@ -258,7 +259,7 @@ impl<'a> State<'a> {
         let senders = planned
             .vectors
             .iter()
-            .filter(|vector| vector.is_active() && vector.role != Role::Rx)
+            .filter(|vector| matches!(vector.role, Role::Combined | Role::Tx) && !vector.idle)
             .collect_vec();
         // More queues than vectors share them.
         let node = |queue: u32| {

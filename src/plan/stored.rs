@@ -294,10 +294,10 @@ impl Changes {
     /// The planned vectors that exist, with their current IRQ numbers.
     fn vectors(&mut self, planned: &PlannedInterface, now: &Interface) -> Vec<PlannedVector> {
         let (mut gone, mut renumbered, mut renamed, mut fixed) = (vec![], vec![], vec![], vec![]);
-        let mut fitted = Vec::new();
-        for planned in &planned.vectors {
+        let (all, mut fitted) = (&planned.vectors, Vec::<PlannedVector>::new());
+        for (at, planned) in planned.vectors.iter().enumerate() {
             let name = planned.role.with_queue(planned.queue);
-            let Some(vector) = now.vectors.iter().find(|vector| is_same(planned, vector)) else {
+            let Some(vector) = same(&all[..at], planned, &now.vectors) else {
                 gone.extend(planned.cpus.as_ref().map(|_| name));
                 continue;
             };
@@ -325,7 +325,7 @@ impl Changes {
         }
         let others = now
             .queue_vectors()
-            .filter(|vector| !planned.vectors.iter().any(|one| is_same(one, vector)))
+            .filter(|vector| !fitted.iter().any(|found| found.irq == vector.irq))
             .map(|vector| format!("{} ({})", vector.irq, vector.action));
         for (code, left_out, text, which) in [
             ("vectors-gone", true, "vectors are absent", gone),
@@ -384,13 +384,22 @@ impl Changes {
     }
 }
 
-/// Whether these are the same vector: of the same queue, or control vectors with the same name or IRQ.
-fn is_same(planned: &PlannedVector, vector: &Vector) -> bool {
-    planned.role == vector.role
-        && match planned.queue {
-            Some(queue) => vector.queue == Some(queue),
-            None => planned.action == vector.action || planned.irq == vector.irq,
-        }
+/// The vector that was planned: of the same queue, else of the same name (of several the one of this position among them),
+/// else of the same IRQ. `before`: those before it in the plan.
+fn same<'a>(
+    before: &[PlannedVector],
+    planned: &PlannedVector,
+    now: &'a [Vector],
+) -> Option<&'a Vector> {
+    let mut of_role = now.iter().filter(|vector| vector.role == planned.role);
+    if planned.queue.is_some() {
+        return of_role.find(|vector| vector.queue == planned.queue);
+    }
+    let is_named = |role, action: &String| (role, action) == (planned.role, &planned.action);
+    let before = before.iter().filter(|of| is_named(of.role, &of.action));
+    let mut of_name = of_role.clone().filter(|of| is_named(of.role, &of.action));
+    let by_name = of_name.nth(before.count());
+    by_name.or_else(|| of_role.find(|vector| vector.irq == planned.irq))
 }
 
 fn list(set: &impl Display) -> String {

@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
 use crate::machine::netdev::Direction;
-use crate::machine::{Interface, Machine, Role, Selection, Vector};
+use crate::machine::{Interface, Machine, QueueId, Role, Selection, Vector};
 use crate::plan::candidates::{
     Candidates, candidates, core_count, isolated_or_exclusive, unmet_rps, unreserved,
 };
@@ -26,7 +26,7 @@ pub(crate) struct Work<'a> {
     pub(crate) locations: &'a Locations<'a>,
     pub(crate) interface: &'a Interface,
     /// The vectors of each of its queues that has any.
-    queues: BTreeMap<u32, Vec<&'a Vector>>,
+    queues: BTreeMap<QueueId, Vec<&'a Vector>>,
     /// Index in the machine's list.
     pub(crate) order: usize,
     /// What each of its queues weighs.
@@ -40,8 +40,8 @@ pub(crate) struct Work<'a> {
     /// with a PCI function on each socket); else empty. `None` is the interface's own device. `candidates` then holds all
     /// of them.
     by_node: BTreeMap<Option<u32>, CpuSet>,
-    /// The CPU of each queue, by queue number; idle queues included.
-    cpus: BTreeMap<u32, Placement>,
+    /// The CPU of each queue; idle queues included.
+    cpus: BTreeMap<QueueId, Placement>,
     /// The target CPU of RDMA vectors, and of control vectors that have to leave an isolated CPU, by IRQ.
     others: BTreeMap<u32, u32>,
     /// The CPUs that take its active queues.
@@ -60,8 +60,8 @@ impl<'a> Work<'a> {
         let interface = &machine.interfaces[order];
         let choice = policy.choice(machine, interface);
         let mut queues: BTreeMap<_, Vec<&Vector>> = BTreeMap::new();
-        for vector in interface.queue_vectors() {
-            if let Some(queue) = vector.queue {
+        for vector in &interface.vectors {
+            if let Some(queue) = vector.queue_id() {
                 queues.entry(queue).or_default().push(vector);
             }
         }
@@ -119,7 +119,8 @@ impl<'a> Work<'a> {
 
     /// The vector of a receive or transmit queue.
     pub(crate) fn vector_of(&self, role: Role, queue: u32) -> Option<&'a Vector> {
-        let mut vectors = self.queues.get(&queue)?.iter().copied();
+        let vectors = self.queues.get(&QueueId::Number(queue))?;
+        let mut vectors = vectors.iter().copied();
         vectors.find(|vector| vector.role == role || vector.role == Role::Combined)
     }
 
@@ -166,8 +167,7 @@ impl<'a> Work<'a> {
 
     /// The placement of a queue vector's queue.
     pub(crate) fn placement(&self, vector: &Vector) -> Option<&Placement> {
-        self.cpus
-            .get(&vector.queue.filter(|_| vector.role.is_queue())?)
+        self.cpus.get(&vector.queue_id()?)
     }
 
     /// The number of candidate cores; of CPUs, where siblings count as cores.
@@ -206,7 +206,7 @@ impl<'a> Work<'a> {
     /// The candidate CPUs of a vector where they are not the interface's: those that the driver hints at, and those of a
     /// device on another node.
     pub(crate) fn own_candidates(&self, vector: &Vector) -> Option<CpuSet> {
-        let queue = vector.queue.filter(|_| vector.role.is_queue());
+        let queue = vector.queue_id();
         let vectors = queue.and_then(|queue| self.queues.get(&queue));
         self.hint(vectors.map_or(&[vector], Vec::as_slice))
             .or_else(|| self.by_node.get(&vector.node).cloned())
@@ -229,7 +229,7 @@ impl<'a> Work<'a> {
                 let vectors = self.vectors_of(role).filter(is_active).collect_vec();
                 sharing(&vectors, queue, |vector| vector.queue).copied()
             })?;
-        let placed = self.cpus.get(&vector.queue?)?.cpu;
+        let placed = self.placement(vector)?.cpu;
         // One that stays may be on another CPU than its queue's other vector.
         let stays = self.effective_cpu(vector).filter(|_| !vector.movable);
         Some(stays.unwrap_or(placed))
@@ -398,7 +398,7 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
         cpus.insert(id, cpu);
         if *turn == Turn::Rdma {
             work.others.insert(first.irq, cpu);
-        } else if let (Some(queue), Some(place)) = (first.queue, locations.of(cpu)) {
+        } else if let (Some(queue), Some(place)) = (first.queue_id(), locations.of(cpu)) {
             // One that stays was counted first.
             let own = usize::from(matches!((*turn, found), (Turn::Active, How::Stays(_))));
             let core = locations.core_of(cpu).cloned();

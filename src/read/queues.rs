@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::Role::{self, Combined, Control, Rdma, Rx, Tx};
+use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 use crate::machine::Source::{self, Name, Netlink, Order};
 use crate::machine::netdev::IrqQueues;
 use crate::machine::{Interface, UnknownVector};
@@ -21,8 +21,7 @@ pub(crate) struct NamedVector<'a> {
     pub(crate) action: &'a str,
     /// What it means.
     pub(crate) named: ActionName<'a>,
-    /// Its use, where something else than a name tells it, or else by that; `None` if the name does not distinguish it from
-    /// others.
+    /// Its use by that; `None` if the name does not distinguish it from others.
     pub(crate) placed: Option<VectorUse>,
 }
 
@@ -117,7 +116,7 @@ pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, 
         Some(VectorUse { serves, source })
     };
     for one in found {
-        one.placed = one.placed.or_else(|| place(one));
+        one.placed = place(one);
     }
 }
 
@@ -290,7 +289,7 @@ fn owner((role, queue): (Role, Option<u32>), reported: &Reported) -> Option<u32>
         Rx => rx,
         Tx => tx,
         Combined => rx.or(tx),
-        Rdma | Control => None,
+        Data | Rdma | Control => None,
     };
     owner.map(|(&irq, _)| irq)
 }

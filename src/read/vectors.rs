@@ -3,7 +3,9 @@
 //! Membership comes first: a vector is a device's because the kernel lists it in the device's `msi_irqs`
 //! (or as its `INTx` line) or reports it over netlink, never because a name looks similar. Its role and queue come from
 //! netlink if the driver supports it ([`netlink`](super::netlink)), else from its name ([`names`](super::names)), else,
-//! for a few drivers, from the order of the vectors. A vector without any of these is listed as unknown and left unchanged.
+//! for a few drivers, from the order of the vectors. Where none of these tells a queue of the device, its vectors carry
+//! packets of queues that are not known; beside vectors whose queues are known one that is not understood is listed and left
+//! unchanged.
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -80,9 +82,7 @@ fn read_device(
     let mut named = vec![Vec::new(); ports.len()];
     for (irq, actions) in &requested {
         let is_reported = |port: &Port| port.reported.contains_key(irq);
-        let is_only = ports.len() == 1 && ports[0].interface.device.irqs == [*irq];
-        let by_name = understand(ports, pools, *irq, actions);
-        match by_name.or_else(|| is_only.then(|| (0, the_only(*irq, actions)))) {
+        match understand(ports, pools, *irq, actions) {
             // By names without an interface all vectors belong to the first port; netlink is more exact.
             Some((owner, vector))
                 if is_reported(&ports[owner]) || !ports.iter().any(is_reported) =>
@@ -122,6 +122,7 @@ fn read_device(
             }
         }
     }
+    understand_data(root, ports)?;
     share(ports);
     for Port { interface, .. } in ports {
         let mut vectors = take(&mut interface.vectors);
@@ -148,6 +149,44 @@ fn read_device(
             )
         });
         interface.vectors = vectors;
+    }
+    Ok(())
+}
+
+/// Where no queue's vector could be told, those that are not control vectors carry the packets: the only one those of all
+/// queues, if the device lists its IRQs or there is one queue.
+fn understand_data(root: &Root, ports: &mut [Port]) -> Result<()> {
+    if ports.iter().any(|port| !port.queue_names.is_empty()) {
+        return Ok(());
+    }
+    let is_single = ports.len() == 1;
+    for Port {
+        interface,
+        queue_names,
+        ..
+    } in ports
+    {
+        let unknown = take(&mut interface.unknown_vectors);
+        let has_one_queue = interface.rx_queues.len() <= 1 && interface.tx_queues.len() <= 1;
+        let serves = match &unknown[..] {
+            [of] if is_single && (has_one_queue || interface.device.irqs == [of.irq]) => {
+                (Role::Combined, Some(0))
+            }
+            _ => (Role::Data, None),
+        };
+        let placed = VectorUse {
+            serves,
+            source: Source::Order,
+        };
+        for of in unknown {
+            match read_vector(root, interface, of.irq, &of.action, placed)? {
+                Some(vector) => {
+                    queue_names.push(of.action);
+                    interface.vectors.push(vector);
+                }
+                None => interface.vanished_vectors.push(of),
+            }
+        }
     }
     Ok(())
 }
@@ -222,24 +261,6 @@ fn understand<'a>(
             ))
         })
         .min_by_key(|(_, vector)| !vector.named.role.is_queue())
-}
-
-/// The only IRQ of a PCI function that has one interface, by whichever name (`ath10k_pci`, `slicoss`): it serves all queues.
-fn the_only(irq: u32, actions: &[String]) -> NamedVector<'_> {
-    NamedVector {
-        irq,
-        action: &actions[0],
-        named: ActionName {
-            role: Role::Combined,
-            numbering: Numbering::Shared,
-            number: None,
-            interface: None,
-        },
-        placed: Some(VectorUse {
-            serves: (Role::Combined, Some(0)),
-            source: Source::Order,
-        }),
-    }
 }
 
 /// The device's IRQs that have a handler, and the handlers' names.

@@ -102,14 +102,13 @@ impl Check {
     }
 
     /// The verdict on a plan, from the settings that differ, the interfaces whose state could not be determined, and the
-    /// states of the interfaces. `requested`: whether they were selected by name.
+    /// states of the interfaces.
     #[doc(hidden)]
     pub fn new(
         machine: &Machine,
         plan: &Plan,
         found: Differences,
         unknown: Vec<NoteAbout>,
-        requested: bool,
     ) -> Self {
         let interfaces = interfaces(machine, plan, &found, &unknown, None);
         let Differences { differs, fallbacks } = found;
@@ -139,7 +138,7 @@ impl Check {
             unmovable: UnmovableVector::of(plan),
             other_tools: other_tools(plan),
             notes: notes.cloned().collect(),
-            left_alone: NoteAbout::left_alone(plan, requested),
+            left_alone: NoteAbout::left_alone(plan),
             differs_strictly: false,
         }
     }

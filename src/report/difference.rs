@@ -186,14 +186,9 @@ impl NoteAbout {
         })
     }
 
-    /// Interfaces with vectors that are not understood; without a selection, of those without any other the ones that are
-    /// up.
-    pub fn left_alone(plan: &Plan, requested: bool) -> Vec<Self> {
-        Self::of(plan, |interface, note| match note {
-            Note::UnknownVectors { .. } => true,
-            Note::VectorsNotUnderstood { .. } => !requested && interface.link == "up",
-            _ => false,
-        })
+    /// Interfaces with vectors that are not understood.
+    pub fn left_alone(plan: &Plan) -> Vec<Self> {
+        Self::of(plan, |_, note| matches!(note, Note::UnknownVectors { .. }))
     }
 }
 

@@ -312,7 +312,7 @@ fn report(
         link: planned.link.clone(),
         queues: if interface.is_elsewhere() {
             let active = vectors.iter().filter(|row| row.is_active());
-            active.map(|row| row.queue).unique().count()
+            active.map(VectorStatus::queue_id).unique().count()
         } else {
             planned.rx_queues.len().max(planned.tx_queues.len())
         },
@@ -462,7 +462,7 @@ fn state(
 /// The most queues of an interface on one CPU.
 fn most_queues(vectors: &[VectorStatus]) -> usize {
     let active = vectors.iter().filter(|row| row.is_active());
-    let queues = active.filter_map(|row| Some((row.now.first()?, row.queue?)));
+    let queues = active.filter_map(|row| Some((row.now.first()?, row.queue_id()?)));
     let on_cpu = queues.unique().counts_by(|(cpu, _)| cpu);
     on_cpu.into_values().max().unwrap_or(0)
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::cpuset::CpuSet;
 use crate::machine::sample::Delta;
 use crate::machine::setting::affinity_file;
-use crate::machine::{Machine, Role, Topology};
+use crate::machine::{Machine, QueueId, Role, Topology};
 use crate::plan::{PlannedInterface, PlannedThread, PlannedVector};
 use crate::report::difference::Fallback;
 use crate::report::vectors::VectorState::{
@@ -131,6 +131,12 @@ impl VectorStatus {
 
     pub(super) fn has_arrived(&self) -> bool {
         self.arrived.as_ref().is_some_and(|cpus| !cpus.is_empty())
+    }
+
+    /// What it serves; `None` if that is no queue.
+    #[doc(hidden)]
+    pub fn queue_id(&self) -> Option<QueueId> {
+        self.role.queue_id(self.queue, self.irq)
     }
 
     /// Whether it is of a queue in use.

@@ -145,6 +145,9 @@ fn proof(page: &mut Page, vectors: &[VectorProof]) {
             let mut queues = sorted(vectors.iter().map(|of| (of.role, of.queue)))
                 .into_iter()
                 .map(|(role, queues)| {
+                    if role == Role::Data {
+                        return count(queues.len(), "data IRQ");
+                    }
                     let s = when(role == Role::Combined && queues.len() > 1, "s");
                     format!(
                         "{}{s} {}",

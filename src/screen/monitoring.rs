@@ -269,7 +269,6 @@ mod tests {
             &nicpin::plan::Plan::default(),
             nicpin::report::difference::Differences::default(),
             vec![],
-            false,
         );
         let none = metrics(&check, None, None);
         for unknown in ["nicpin_interface", "nicpin_restores", LAST_SUCCESS] {

@@ -223,7 +223,7 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
                 .vectors
                 .iter()
                 .filter(|row| row.is_active() && row.local == Some(false));
-            let queues = remote.clone().map(|row| row.queue).unique().count();
+            let queues = remote.clone().map(VectorStatus::queue_id).unique().count();
             let node = match ranges(remote.filter_map(|row| row.node)) {
                 none if none.is_empty() => "any node".into(),
                 nodes if nodes.contains([',', '-']) => format!("nodes {nodes}"),

@@ -1,6 +1,9 @@
 //! Bad input: an error of one line with the path and the fix, the documented exit code, and nothing written.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use serde_json::Value;
 
 use crate::support::run::{Copy, fixture, nicpin};
 use crate::support::{is_full, temporary};
@@ -447,29 +450,53 @@ fn without_numa_files_the_machine_is_one_node() {
 }
 
 #[test]
-fn vectors_that_are_not_understood_are_named_and_left_alone() {
+fn vectors_whose_queues_are_not_known_are_placed_as_data() {
     let machine = Copy::of("two-socket-mlx4");
     let odd = machine.read("/proc/interrupts").replace("mlx4-", "acme-");
     machine.write("/proc/interrupts", &odd);
-    let before = machine.snapshot();
+    let before = machine.texts();
+    let plan: Value =
+        serde_json::from_str(&machine.nicpin(&["plan", "--json", "eth2"]).stdout).unwrap();
+    let eth2 = &plan["interfaces"][0];
+    let vectors = eth2["vectors"].as_array().unwrap();
+    assert!(vectors.len() > 4);
+    let mut cpus = BTreeSet::new();
+    for vector in vectors {
+        assert_eq!(
+            (&vector["role"], &vector["queue"]),
+            (&"data".into(), &Value::Null)
+        );
+        let cpu: u32 = vector["cpus"].as_str().unwrap().parse().unwrap();
+        assert!((6..12).contains(&cpu), "on its node: {vector}");
+        cpus.insert(cpu);
+    }
+    // Six cores: each has one before any has two.
+    assert_eq!(cpus.len(), vectors.len().min(6));
+    for queue in eth2["tx_queues"].as_array().unwrap() {
+        assert_eq!(queue["xps_cpus"], Value::Null, "{queue}");
+    }
+    assert_eq!(eth2["notes"][0]["code"], "data-vectors");
     let run = machine.nicpin(&["apply", "eth2"]);
-    assert_eq!(run.code, 1, "asked for by name, and cannot be done");
-    assert!(
-        run.stdout
-            .contains("the IRQ names of mlx4_en are not recognized")
-            && run.stdout.contains("acme-1@0000:82:00.0"),
-        "{}",
-        run.stdout
-    );
-    assert_eq!(machine.snapshot(), before);
-    // Without a selector it is a note.
-    let run = machine.nicpin(&["apply"]);
     assert!(
         run.code == 0 && run.stdout.contains("acme-1@0000:82:00.0"),
         "{}",
         run.stdout
     );
-    assert_eq!(machine.read("/proc/irq/71/smp_affinity").trim(), "fff");
+    assert_eq!(machine.nicpin(&["check", "eth2"]).code, 0);
+    // A stored plan finds each of them again, after a boot as now.
+    let planned = machine.nicpin(&["plan", "--json", "eth2"]).stdout;
+    machine.write("/plan.json", &planned);
+    let file = machine.path("/plan.json");
+    let again = machine.nicpin(&["apply", "--plan", file.to_str().unwrap()]);
+    assert!(
+        again.code == 0 && again.stdout.contains("changed=0"),
+        "{} {}",
+        again.stdout,
+        again.stderr
+    );
+    machine.remove("/plan.json");
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert!(machine.texts() == before);
 }
 
 #[test]

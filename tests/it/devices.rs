@@ -170,11 +170,8 @@ fn a_device_without_a_list_of_vectors_is_found_by_its_name() {
     assert!(vectors(of("env4")).is_empty());
     assert_eq!(vectors(of("end0")), ["64=combined 0 name"]);
     assert_eq!(vectors(of("eth0")), ["66=rx 0 name", "65=tx 0 name"]);
-    // Two devices of the same name cannot be distinguished: their vectors are named and left unchanged.
-    assert_eq!(
-        (of("wan").vectors.len(), of("wan").unknown_vectors.len()),
-        (0, 2)
-    );
+    // Nothing tells two of one name apart: no number is made up.
+    assert_eq!(vectors(of("wan")), ["67=data", "68=data"]);
 }
 
 #[test]

@@ -528,7 +528,7 @@ fn the_vectors_of_sub_functions_are_the_first_one_s() {
 }
 
 #[test]
-fn vectors_that_are_not_understood_are_listed_by_name() {
+fn vectors_whose_queues_are_not_known_are_data() {
     let mut machine = MachineSpec::new(&["0-3"]);
     machine.cards.push(card(
         "atlantic",
@@ -549,13 +549,17 @@ fn vectors_that_are_not_understood_are_listed_by_name() {
     other.address = "0000:83:00.0".to_owned();
     machine.cards.push(other);
     let host = read(&machine);
-    assert!(host.interfaces.iter().all(|i| i.vectors.is_empty()));
-    let names: Vec<&str> = host.interfaces[1]
-        .unknown_vectors
-        .iter()
-        .map(|v| v.action.as_str())
-        .collect();
-    assert_eq!(names, ["newdriver:queue_0", "newdriver:queue_1"]);
+    for (interface, names) in host.interfaces.iter().zip([
+        &["eth0", "eth0", "eth0"][..],
+        &["newdriver:queue_0", "newdriver:queue_1"],
+    ]) {
+        let vectors = interface.vectors.iter();
+        let found: Vec<_> = vectors
+            .map(|v| (v.role, v.queue, v.action.as_str()))
+            .collect();
+        let data = names.iter().map(|name| (Role::Data, None, *name));
+        assert_eq!(found, data.collect::<Vec<_>>());
+    }
 }
 
 #[test]

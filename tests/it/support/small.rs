@@ -7,7 +7,7 @@ use super::machine::{Card, MachineSpec, Port, cpus};
 use super::run::{Run, nicpin};
 use super::tree::{link, make_dir, put};
 use crate::support::temporary;
-use nicpin::machine::{Interface, Machine, Selection};
+use nicpin::machine::{Interface, Machine, Role, Selection};
 use nicpin::plan::Plan;
 use nicpin::policy::Policy;
 use nicpin::root::Root;
@@ -146,6 +146,7 @@ pub fn two_nodes(cards: impl IntoIterator<Item = Card>) -> MachineSpec {
 pub fn vectors(interface: &Interface) -> Vec<String> {
     let text = |v: &nicpin::machine::Vector| match v.queue {
         Some(queue) => format!("{}={:?} {queue} {:?}", v.irq, v.role, v.source).to_lowercase(),
+        None if v.role == Role::Data => format!("{}=data", v.irq),
         None => format!("{}=control", v.irq),
     };
     interface.vectors.iter().map(text).collect()
