@@ -115,6 +115,17 @@ pub struct Device {
     pub parent: Option<String>,
     /// IRQs allocated to it (`msi_irqs`, or its one `INTx` or MSI line), ascending.
     pub irqs: Vec<u32>,
+    /// Its interrupts by the device tree, where sysfs lists no IRQs.
+    pub tree: Vec<TreeInterrupt>,
+}
+
+/// An interrupt of a device by the device tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeInterrupt {
+    /// Its number at the interrupt controller.
+    pub hwirq: u32,
+    /// What it is for (`interrupt-names`).
+    pub name: Option<String>,
 }
 
 /// A receive queue.

@@ -21,7 +21,7 @@ use crate::machine::{
 use crate::read::files::{Dir, name_in, node, number, numbered};
 use crate::read::interrupts::numbers;
 use crate::read::others::{self, PCI, bus_device_above};
-use crate::read::{Queues, Wants, ethtool};
+use crate::read::{Queues, Wants, device_tree, ethtool};
 use crate::root::{Result, Root};
 
 /// The limit of interfaces with a device: sixteen times the 256 functions of a PCI bus.
@@ -305,6 +305,12 @@ fn read_device(link: &Dir, bus: Option<&str>, wants: Wants) -> Result<Device> {
     if let Some(parent) = device.canonical("physfn")?.filter(|_| own.is_none()) {
         own = parent.read_as("numa_node", node)?.flatten();
     }
+    let irqs = if on_usb {
+        Vec::new()
+    } else {
+        read_irqs(&device)?
+    };
+    let is_unlisted = irqs.is_empty() && bus == Some("platform");
     Ok(Device {
         address: device.name().to_owned(),
         pci_id: vendor
@@ -318,10 +324,11 @@ fn read_device(link: &Dir, bus: Option<&str>, wants: Wants) -> Result<Device> {
             _ => None,
         },
         parent,
-        irqs: if on_usb {
-            Vec::new()
+        irqs,
+        tree: if is_unlisted {
+            device_tree::read(&device)?
         } else {
-            read_irqs(&device)?
+            Vec::new()
         },
     })
 }

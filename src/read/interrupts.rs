@@ -61,6 +61,22 @@ impl<'a> Handlers<'a> {
         let listed = untorn(self.root, parse)?;
         Ok(self.listed.get_or_init(|| listed))
     }
+
+    /// The IRQs of Arm's GIC, by their numbers there, which `/proc/interrupts` has behind the chip's name.
+    pub(crate) fn of_gic(&self) -> Result<BTreeMap<u32, u32>> {
+        untorn(self.root, |source| {
+            let mut irqs = BTreeMap::new();
+            read_rows(source, &|_| true, |irq, _, tail| {
+                let mut words = tail.split_ascii_whitespace();
+                if words.next().is_some_and(|chip| chip.starts_with("GIC")) {
+                    let number = words.next().and_then(|number| number.parse().ok());
+                    irqs.extend(number.map(|number: u32| (number, irq)));
+                }
+                Ok(())
+            })?;
+            Ok(irqs)
+        })
+    }
 }
 
 /// The counts of these IRQs since boot.

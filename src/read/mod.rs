@@ -1,6 +1,7 @@
 //! Reads machine files and kernel answers into facts. Every file is read through the [`Root`](crate::root::Root).
 
 pub mod cgroups;
+mod device_tree;
 pub mod ethtool;
 pub(crate) mod files;
 pub mod interfaces;

@@ -8,7 +8,7 @@ mod pattern;
 
 use pattern::{Fit, fit};
 
-use self::Numbering::{Mlx4, Plain, Queue, Rank, Shared, Tg3, TxThenRx};
+use self::Numbering::{Mlx4, Paired, Plain, Queue, Rank, Rtl8125, Shared, Tg3, TxThenRx};
 use self::Role::{Combined, Control, Rdma, Rx, Tx};
 use crate::machine::Role;
 
@@ -34,8 +34,13 @@ pub enum Numbering {
     /// mlx4's `mlx4-3@...`: the number of a completion event queue, from 1. Each port of the function has an equal
     /// part of them; the caller, who knows the ports, has found the port and the number in its part.
     Mlx4,
+    /// r8125, by the hardware: vectors below the number of receive queues receive, 16 and 18 send, the others (21: link) do
+    /// neither. That is the second version of its interrupts (RTL8125B): `rtl8125_tx_interrupt_with_vector` of Realtek.
+    Rtl8125,
     /// One vector serves all queues of the role.
     Shared,
+    /// As `Queue` of a vector that also sends, unless other vectors do that (ionic).
+    Paired,
     /// Control: no number.
     None,
 }
@@ -62,6 +67,16 @@ pub struct ActionName<'a> {
 /// (`mlx5_comp3@pci:...`) are read by that driver's patterns. `None` is a name that matches no pattern.
 pub fn classify<'a>(driver: Option<&str>, action: &'a str) -> Option<ActionName<'a>> {
     DriverPatterns::of(driver).classify(action)
+}
+
+/// The meaning of a name in `interrupt-names` of a device tree (`rx`, `tx3`, `rx_irq`, `pps`); `None` for one that does not
+/// tell what it is for (`macirq`, `int0`).
+pub(crate) fn in_device_tree(name: &str) -> Option<ActionName<'static>> {
+    let found = DriverPatterns(IN_DEVICE_TREE.iter().collect()).classify(name)?;
+    Some(ActionName {
+        interface: None,
+        ..found
+    })
 }
 
 /// Whether some driver truncates names that begin with the interface's at the length of this one.
@@ -160,6 +175,18 @@ const fn rx(text: &'static str) -> Row {
     row(text, &[("", Rx)], Queue)
 }
 
+/// With `{way}`: as drivers of which little is known name vectors, which number them in any way.
+const fn usual(text: &'static str) -> Row {
+    let ways = &[
+        ("TxRx", Combined),
+        ("rxtx", Combined),
+        ("Tx-Rx", Combined),
+        ("rx", Rx),
+        ("tx", Tx),
+    ];
+    row(text, ways, Rank)
+}
+
 const fn tx(text: &'static str) -> Row {
     row(text, &[("", Tx)], Queue)
 }
@@ -196,6 +223,8 @@ static TABLE: &[(&str, &[Row])] = &[
     vmxnet3",
         &[both("{if}").by(Plain)],
     ),
+    // The vendor's driver, from RTL8125B on; it names even a single vector so.
+    ("r8125", &[both("{if}-{n}").by(Rtl8125)]),
     // igb and its kin number queues, ixgbe and its kin vectors; the two differ where a vector has several.
     (
         "alx amd-xgbe dwc-xlgmac e1000e fm10k igb igbvf igc ixgbe ixgbevf",
@@ -473,7 +502,7 @@ static TABLE: &[(&str, &[Row])] = &[
     (
         "ionic",
         &[
-            both("ionic-{if}-L{h}-rx{n}"),
+            both("ionic-{if}-L{h}-rx{n}").by(Paired),
             tx("ionic-{if}-L{h}-tx{n}"),
             ctl("ionic-{x}-L{h}-admin{x}"),
             ctl("ionic-{x}-L{h}-notif{x}"),
@@ -538,15 +567,8 @@ static TABLE: &[(&str, &[Row])] = &[
             ctl("{if}:SYSERR"),
         ],
     ),
+    ("renesas_eth_sw", &[ctl("rswitch: gwca{h}_rxts{h}")]),
     ("ehea", &[both("{if}-queue{n}"), ctl("{if}-aff")]),
-    (
-        "forcedeth",
-        &[
-            each("{if}-{way}").by(Shared),
-            ctl("{if}-other"),
-            both("{if}").by(Plain),
-        ],
-    ),
     (
         "bna",
         &[
@@ -560,16 +582,29 @@ static TABLE: &[(&str, &[Row])] = &[
     (
         OTHERS,
         &[
-            both("{if}-TxRx-{n}").by(Rank),
-            both("{if}-Tx-Rx-{n}").by(Rank),
-            both("{if}-rxtx-{n}").by(Rank),
-            each("{if}-{way}-{n}").by(Rank),
-            each("{if}:{way}-{n}").by(Rank),
-            each("{h}.ethernet:{way}q{n}").by(Rank),
+            usual("{if}{sep}{way}{sep}{n}"),
+            usual("{if}{sep}{way}{n}"),
+            usual("{if}{sep}{way}q{n}"),
+            each("{if}{sep}{way}").by(Shared),
+            // A platform device.
+            each("{h}.{x}{sep}{way}{sep}{n}").by(Rank),
+            each("{h}.{x}{sep}{way}{n}").by(Rank),
+            each("{h}.{x}{sep}{way}q{n}").by(Rank),
+            each("{h}.{x}{sep}{way}").by(Shared),
             both("{if}").by(Plain),
             ctl("{ctl}"),
         ],
     ),
+];
+
+/// Names in a device tree.
+static IN_DEVICE_TREE: &[Row] = &[
+    each("{way}").by(Shared),
+    each("{way}{sep}irq").by(Shared),
+    each("{way}{n}").by(Rank),
+    each("{way}q{n}").by(Rank),
+    each("{way}{sep}{n}").by(Rank),
+    ctl("{control}"),
 ];
 
 #[cfg(test)]

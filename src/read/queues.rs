@@ -10,7 +10,9 @@ use crate::machine::Source::{self, Name, Netlink, Order};
 use crate::machine::netdev::IrqQueues;
 use crate::machine::{Interface, UnknownVector};
 use crate::read::names::ActionName;
-use crate::read::names::Numbering::{self, Mlx4, Plain, Queue, Rank, Shared, Tg3, TxThenRx};
+use crate::read::names::Numbering::{
+    self, Mlx4, Paired, Plain, Queue, Rank, Rtl8125, Shared, Tg3, TxThenRx,
+};
 use crate::root::Result;
 
 /// A vector with a known name, before its queue is determined.
@@ -44,6 +46,15 @@ impl VectorUse {
 /// Determines the use of each vector of one interface with `rx` receive and `tx` transmit queues by its name. `found` is in
 /// the order of the MSI-X entries, which is that of the IRQs.
 pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, tx: usize) {
+    let [receive, send] = [Rx, Tx].map(|role| found.iter().any(|of| of.named.role == role));
+    for NamedVector { named, .. } in &mut *found {
+        match named.numbering {
+            // A name that was cut off within `TxRx` or `tx`.
+            Rank if receive && named.role == Combined && named.number.is_none() => named.role = Tx,
+            Paired if send => named.role = Rx,
+            _ => {}
+        }
+    }
     let count = |is: &dyn Fn(&ActionName) -> bool| found.iter().filter(|of| is(&of.named)).count();
     let plain = count(&|of| of.numbering == Plain);
     if plain > 1 && plain == found.len() {
@@ -89,11 +100,20 @@ pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, 
         let number = number.unwrap_or(rank);
         let serves = match numbering {
             Numbering::None => (Control, None),
+            // Nothing tells those of one role apart.
+            Shared if peers.len() > 1 => return None,
             Shared => (role, Some(0)),
             Plain if data > plain => (Control, None),
             Plain if plain == 1 => (Combined, Some(0)),
             Plain => return None,
-            Queue | Mlx4 => (role, Some(number)),
+            Rtl8125 if peers.len() == 1 => (Combined, Some(0)),
+            Rtl8125 => match number {
+                queue if (queue as usize) < rx => (Rx, Some(queue)),
+                16 => (Tx, Some(0)),
+                18 if tx > 1 => (Tx, Some(1)),
+                _ => (Control, None),
+            },
+            Queue | Paired | Mlx4 => (role, Some(number)),
             Rank => (role, Some(rank)),
             // The first half of the blocks transmits, the second receives.
             TxThenRx => {

@@ -7,7 +7,7 @@
 //! packets of queues that are not known; beside vectors whose queues are known one that is not understood is listed and left
 //! unchanged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 
 use itertools::Itertools as _;
@@ -21,7 +21,7 @@ use crate::read::files::{node as numa_node, read_affinity, read_effective};
 use crate::read::interfaces::hex;
 use crate::read::interrupts::{Handlers, POSSIBLE};
 use crate::read::names::Numbering::{self, Mlx4, Plain, Queue};
-use crate::read::names::{ActionName, DriverPatterns};
+use crate::read::names::{ActionName, DriverPatterns, in_device_tree};
 use crate::read::queues::{NamedVector, Reported, VectorUse, place, settle};
 use crate::root::tree::TreeFile;
 use crate::root::{Result, Root};
@@ -33,6 +33,8 @@ struct Port<'a> {
     reported: Reported,
     /// The handlers' names of its queue vectors.
     queue_names: Vec<String>,
+    /// Whether no other device has its driver.
+    is_only: bool,
 }
 
 /// Reads the vectors of all interfaces, device by device. `rdma`: the machine's RDMA devices.
@@ -42,6 +44,11 @@ pub(crate) fn read(
     interfaces: &mut [Interface],
     rdma: &[Rdma],
 ) -> Result<()> {
+    let mut of_drivers: BTreeMap<Option<String>, BTreeSet<String>> = BTreeMap::new();
+    for Interface { driver, device, .. } in &*interfaces {
+        let devices = of_drivers.entry(driver.clone()).or_default();
+        devices.insert(device.address.clone());
+    }
     let mut devices: BTreeMap<String, Vec<Port>> = BTreeMap::new();
     for interface in interfaces {
         devices
@@ -55,6 +62,7 @@ pub(crate) fn read(
                     .map(Netdev::by_irq)
                     .unwrap_or_default(),
                 queue_names: Vec::new(),
+                is_only: of_drivers[&interface.driver].len() == 1,
                 interface,
             });
     }
@@ -78,11 +86,11 @@ fn read_device(
     has_rdma: bool,
 ) -> Result<()> {
     let pools = Pools::read(root, ports, has_rdma)?;
-    let requested = requested(root, handlers, ports)?;
+    let members = Members::read(root, handlers, ports)?;
     let mut named = vec![Vec::new(); ports.len()];
-    for (irq, actions) in &requested {
+    for (irq, actions) in &members.requested {
         let is_reported = |port: &Port| port.reported.contains_key(irq);
-        match understand(ports, pools, *irq, actions) {
+        match understand(ports, pools, &members, *irq, actions) {
             // By names without an interface all vectors belong to the first port; netlink is more exact.
             Some((owner, vector))
                 if is_reported(&ports[owner]) || !ports.iter().any(is_reported) =>
@@ -122,7 +130,7 @@ fn read_device(
             }
         }
     }
-    understand_data(root, ports)?;
+    understand_data(root, ports, members.are_all)?;
     share(ports);
     for Port { interface, .. } in ports {
         let mut vectors = take(&mut interface.vectors);
@@ -154,8 +162,8 @@ fn read_device(
 }
 
 /// Where no queue's vector could be told, those that are not control vectors carry the packets: the only one those of all
-/// queues, if the device lists its IRQs or there is one queue.
-fn understand_data(root: &Root, ports: &mut [Port]) -> Result<()> {
+/// queues, if `are_all`, the device's IRQs are known, or there is one queue.
+fn understand_data(root: &Root, ports: &mut [Port], are_all: bool) -> Result<()> {
     if ports.iter().any(|port| !port.queue_names.is_empty()) {
         return Ok(());
     }
@@ -169,9 +177,7 @@ fn understand_data(root: &Root, ports: &mut [Port]) -> Result<()> {
         let unknown = take(&mut interface.unknown_vectors);
         let has_one_queue = interface.rx_queues.len() <= 1 && interface.tx_queues.len() <= 1;
         let serves = match &unknown[..] {
-            [of] if is_single && (has_one_queue || interface.device.irqs == [of.irq]) => {
-                (Role::Combined, Some(0))
-            }
+            [_] if is_single && (has_one_queue || are_all) => (Role::Combined, Some(0)),
             _ => (Role::Data, None),
         };
         let placed = VectorUse {
@@ -238,15 +244,22 @@ fn share(ports: &mut [Port]) {
 fn understand<'a>(
     ports: &[Port],
     pools: Pools,
+    members: &Members,
     irq: u32,
     actions: &'a [String],
 ) -> Option<(usize, NamedVector<'a>)> {
+    let in_tree = members.in_tree.get(&irq);
+    let by_tree = in_tree.and_then(|name| in_device_tree(name.as_deref()?));
     actions
         .iter()
         .cartesian_product(0..ports.len())
         .filter_map(|(action, port)| {
-            let mut named = ports[port].patterns.classify(action)?;
-            let mut owner = owner(ports, port, &named)?;
+            let by_name = ports[port].patterns.classify(action);
+            // Names of the interface or the device alone do not tell several IRQs apart.
+            let mut named = by_name
+                .filter(|of| by_tree.is_none() || of.numbering != Plain)
+                .or(by_tree)?;
+            let mut owner = owner(ports, port, &named, in_tree.is_some())?;
             if named.numbering == Mlx4 {
                 owner = pools.find(&mut named, ports).unwrap_or(owner);
             }
@@ -263,41 +276,84 @@ fn understand<'a>(
         .min_by_key(|(_, vector)| !vector.named.role.is_queue())
 }
 
-/// The device's IRQs that have a handler, and the handlers' names.
-fn requested(
-    root: &Root,
-    handlers: &Handlers<'_>,
-    ports: &[Port],
-) -> Result<Vec<(u32, Vec<String>)>> {
-    let mut requested = Vec::new();
-    let irqs = &ports[0].interface.device.irqs;
-    if irqs.is_empty() {
-        // Xen, platform and other devices without a list: only names that contain the interface's or the device's name.
-        let is_own = |action: &&String| {
-            ports.iter().any(
-                |Port {
-                     interface,
-                     patterns,
-                     ..
-                 }| {
-                    let named = patterns.classify(action);
-                    named.and_then(|named| named.interface) == Some(&interface.name)
-                        || names_device(action, &interface.device.address)
-                },
-            )
-        };
-        for (&irq, actions) in handlers.listed()? {
-            requested.push((irq, actions.iter().filter(is_own).cloned().collect()));
+/// The IRQs of a device.
+struct Members {
+    /// Those that have a handler, and the handlers' names.
+    requested: Vec<(u32, Vec<String>)>,
+    /// Those that the device tree has, and what they are for.
+    in_tree: BTreeMap<u32, Option<String>>,
+    /// Whether these are all that it has.
+    are_all: bool,
+}
+
+impl Members {
+    fn read(root: &Root, handlers: &Handlers<'_>, ports: &[Port]) -> Result<Self> {
+        let device = &ports[0].interface.device;
+        let (mut requested, mut in_tree) = (Vec::new(), BTreeMap::new());
+        if device.irqs.is_empty() {
+            if !device.tree.is_empty() {
+                let of_gic = handlers.of_gic()?;
+                let listed = device.tree.iter();
+                in_tree.extend(
+                    listed.filter_map(|of| Some((*of_gic.get(&of.hwirq)?, of.name.clone()))),
+                );
+            }
+            // Xen, platform and other devices without a list: only names that contain the interface's, the device's or the
+            // driver's name.
+            for (&irq, actions) in handlers.listed()? {
+                let is_own =
+                    |action: &&String| in_tree.contains_key(&irq) || has_name_of(ports, action);
+                requested.push((irq, actions.iter().filter(is_own).cloned().collect()));
+            }
         }
+        let is_half = |action: &String| {
+            let mut named = ports
+                .iter()
+                .filter_map(|port| port.patterns.classify(action));
+            named.any(|named| matches!(named.role, Role::Rx | Role::Tx))
+        };
+        if let [irq] = device.irqs[..] {
+            // A line for each direction, of which sysfs has one (pasemi_mac).
+            if handlers.of(irq)?.iter().any(is_half) {
+                for (&other, actions) in handlers.listed()?.iter().filter(|of| *of.0 != irq) {
+                    let is_own = |action: &&String| has_name_of(ports, action) && is_half(action);
+                    requested.push((other, actions.iter().filter(is_own).cloned().collect()));
+                }
+            }
+        }
+        let may_be_of_others = device.irqs.len() == 1 && ports_are_down(root, ports)?;
+        for &irq in &device.irqs {
+            let mut actions = handlers.of(irq)?;
+            actions.retain(|action| !may_be_of_others || may_be_own(ports, action));
+            requested.push((irq, actions));
+        }
+        requested.retain(|(_, actions)| !actions.is_empty());
+        let are_all = !device.irqs.is_empty()
+            || in_tree.len() == device.tree.len() && requested.len() == in_tree.len();
+        Ok(Self {
+            requested,
+            in_tree,
+            are_all,
+        })
     }
-    let may_be_of_others = irqs.len() == 1 && ports_are_down(root, ports)?;
-    for &irq in irqs {
-        let mut actions = handlers.of(irq)?;
-        actions.retain(|action| !may_be_of_others || may_be_own(ports, action));
-        requested.push((irq, actions));
-    }
-    requested.retain(|(_, actions)| !actions.is_empty());
-    Ok(requested)
+}
+
+/// Whether a name contains that of an interface, of its device, or of a driver that no other device has.
+fn has_name_of(ports: &[Port], action: &str) -> bool {
+    ports.iter().any(|port| {
+        let Interface {
+            name,
+            device,
+            driver,
+            ..
+        } = &*port.interface;
+        let named = port.patterns.classify(action);
+        named.and_then(|named| named.interface) == Some(name)
+            || names_device(action, &device.address)
+            || driver
+                .as_ref()
+                .is_some_and(|driver| port.is_only && begins_with(action, driver))
+    })
 }
 
 /// Whether the interfaces are down, so that most drivers have freed their IRQ, which may be a line that others share.
@@ -325,25 +381,28 @@ fn may_be_own(ports: &[Port], action: &str) -> bool {
 /// Whether a name contains the device's name on its bus: `30be0000.ethernet` of a platform device, also with a suffix;
 /// `vif0-q1-rx` of Xen's `vif-0`; `ibmvnic-30000003-rx1` of POWER's `30000003`.
 fn names_device(action: &str, device: &str) -> bool {
-    let starts = |with: &str| {
-        let rest = action.strip_prefix(with);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':', '@']))
-    };
+    let starts = |with: &str| begins_with(action, with);
     match device.strip_prefix("vif-") {
         Some(handle) => starts(&format!("vif{handle}")),
         None => !device.is_empty() && (starts(device) || starts(&format!("ibmvnic-{device}"))),
     }
 }
 
+/// Whether a name is another one, or that with a suffix.
+fn begins_with(action: &str, name: &str) -> bool {
+    let rest = action.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':', '@', '_', ' ']))
+}
+
 /// The port that a vector belongs to. A name without an interface belongs to the port whose driver it was read with;
 /// one from before a rename belongs to the only port.
-fn owner(ports: &[Port], port: usize, named: &ActionName<'_>) -> Option<usize> {
+fn owner(ports: &[Port], port: usize, named: &ActionName<'_>, is_in_tree: bool) -> Option<usize> {
     let Some(name) = named.interface else {
         return Some(port);
     };
     // A name that is only a word is not enough: drivers that use the bare interface name follow renames.
     let renamed = ports.len() == 1
-        && !ports[port].interface.device.irqs.is_empty()
+        && (is_in_tree || !ports[port].interface.device.irqs.is_empty())
         && named.numbering != Plain;
     ports
         .iter()

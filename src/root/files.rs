@@ -321,6 +321,14 @@ impl Root {
         Ok(None)
     }
 
+    /// Reads a file that is no text and that no recording holds; `None` if it is absent.
+    pub(crate) fn read_bytes(&self, path: &str) -> Result<Option<Vec<u8>>> {
+        let read = self
+            .open_to_read(path)
+            .and_then(|file| read_whole(&file, path));
+        Ok(self.unless_absent(path, read)?.map(|(_, bytes)| bytes))
+    }
+
     /// Reads a file as a stream, for `/proc/interrupts`, which is larger than all other files together. Invalid data is an
     /// error about its content.
     pub(crate) fn read_in_parts<T>(

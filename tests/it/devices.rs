@@ -174,6 +174,74 @@ fn a_device_without_a_list_of_vectors_is_found_by_its_name() {
     assert_eq!(vectors(of("wan")), ["67=data", "68=data"]);
 }
 
+/// The IRQs of a platform device have names of the driver's own; the device tree tells whose they are, and what for.
+#[test]
+fn irqs_of_the_platform_bus_are_found_by_the_device_tree() {
+    let tree = Tree::of(&two_nodes([]));
+    let of_node = |device: &str, numbers: &[u8], names: &str| {
+        let node = tree.dir().join(format!("{device}/of_node"));
+        std::fs::create_dir_all(&node).unwrap();
+        let cells = numbers
+            .iter()
+            .flat_map(|&n| [0, 0, 0, 0, 0, 0, 0, n, 0, 0, 0, 4]);
+        std::fs::write(node.join("interrupts"), cells.collect::<Vec<u8>>()).unwrap();
+        std::fs::write(node.join("interrupt-names"), names).unwrap();
+    };
+    for (device, driver, name, numbers, names) in [
+        (
+            "1e10b308.eth",
+            "xrx200",
+            "lan",
+            &[200_u8, 201][..],
+            "rx\0tx\0",
+        ),
+        (
+            "18000000.wifi",
+            "ath10k_snoc",
+            "wlan0",
+            &[202, 203, 204],
+            "",
+        ),
+        (
+            "9c108000.ethernet",
+            "new-mac",
+            "wan",
+            &[206, 205],
+            "int0\0pps\0",
+        ),
+    ] {
+        let device = format!("sys/devices/platform/{device}");
+        tree.add(&device, "platform", driver, name, 1);
+        of_node(&device, numbers, names);
+    }
+    let names = [
+        "net_a", "net_b", "CE_0", "CE_1", "CE_2", "mac", "mac", "mmc0",
+    ];
+    let mut text = crate::support::tree::read(tree.dir(), "proc/interrupts");
+    for ((irq, number), name) in (60..)
+        .zip([232, 233, 234, 235, 236, 238, 237, 239])
+        .zip(names)
+    {
+        let counts = "          0 ".repeat(8);
+        text.push_str(&format!(
+            "\n{irq:>3}: {counts}    GICv3 {number} Level     {name}"
+        ));
+        put(tree.dir(), &format!("proc/irq/{irq}/smp_affinity"), "ff");
+    }
+    put(tree.dir(), "proc/interrupts", &text);
+    let host = tree.host();
+    let of = |name: &str| vectors(host.interfaces.iter().find(|i| i.name == name).unwrap());
+    assert_eq!(of("lan"), ["60=rx 0 name", "61=tx 0 name"]);
+    assert_eq!(of("wlan0"), ["62=data", "63=data", "64=data"]);
+    assert_eq!(of("wan"), ["65=combined 0 order", "66=control"]);
+    // A capture has what the device tree told.
+    let capture = tree.dir().join("host.tar.gz");
+    let path = capture.to_str().unwrap();
+    assert_eq!(tree.run(&["capture", "-o", path]).code, 0);
+    let planned = |root: &str| crate::support::run::nicpin(&["plan", "-v", "--root", root]).stdout;
+    assert_eq!(planned(path), planned(tree.dir().to_str().unwrap()));
+}
+
 #[test]
 fn interfaces_without_a_device_are_named_by_their_kind() {
     let tree = Tree::of(&two_nodes([]));

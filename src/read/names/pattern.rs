@@ -1,8 +1,8 @@
 //! Patterns of names: what they are made of, and how a name fits one.
 //!
 //! In a pattern `{if}` is an interface name, `{n}` the number, `{pci}` a PCI address (gve cuts its end off from block 100
-//! on), `{h}` a decimal or hex number that counts something else, `{x}` any text or none, `{ctl}` text with one of
-//! [`CONTROL_WORDS`] in it, `{way}` a text that is given beside the pattern. All else is literal, in either case.
+//! on), `{h}` a decimal or hex number that counts something else, `{x}` any text or none, `{sep}` a hyphen or the like, `{ctl}` text with one of
+//! [`CONTROL_WORDS`] behind the name of an interface, driver or device, `{control}` with one anywhere, `{way}` a text that is given beside the pattern. All else is literal, in either case.
 
 /// Fits a pattern to `rest`, a name or its end; with `cut` it may end before literal text or number.
 pub(super) fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Option<Fit<'a>> {
@@ -75,12 +75,14 @@ fn span(placeholder: &str, rest: &str) -> (usize, usize) {
             (digits.max(1), digits)
         }
         "h" => (1, run(u8::is_ascii_hexdigit)),
+        "sep" => (1, run(|byte| b"-:_. ".contains(byte)).min(1)),
         "pci" => (
             1,
             run(|byte| byte.is_ascii_hexdigit() || b":.".contains(byte)),
         ),
-        "ctl" if !says_control(rest) => (1, 0),
-        "ctl" => (rest.len(), rest.len()),
+        "ctl" if !says_control(rest, words_of_owner(rest)) => (1, 0),
+        "control" if !says_control(rest, 0) => (1, 0),
+        "ctl" | "control" => (rest.len(), rest.len()),
         _ => (0, rest.len()),
     }
 }
@@ -93,10 +95,17 @@ pub(super) struct Fit<'a> {
     pub(super) interface: Option<&'a str>,
 }
 
-/// Whether a control word stands behind the first word of a name; that one is an interface's or a driver's.
-fn says_control(name: &str) -> bool {
+/// How many words of a name are its interface's or driver's, or of a platform device (`90900000.mac`).
+fn words_of_owner(name: &str) -> usize {
+    let address = name.split_once('.').map_or("", |(address, _)| address);
+    let is_device = address.len() > 4 && address.bytes().all(|byte| byte.is_ascii_hexdigit());
+    1 + usize::from(is_device)
+}
+
+/// Whether a control word stands behind so many words of a name.
+fn says_control(name: &str, behind: usize) -> bool {
     name.split(['-', ':', '@', '_', '.', ' '])
-        .skip(1)
+        .skip(behind)
         .any(|word| {
             let word = word.trim_end_matches(|last: char| last.is_ascii_digit());
             let mut known = CONTROL_WORDS.iter();
@@ -104,9 +113,10 @@ fn says_control(name: &str) -> bool {
         })
 }
 
-/// The words that `{ctl}` looks for; digits may follow them.
+/// The words that `{ctl}` and `{control}` look for; digits may follow them.
 const CONTROL_WORDS: &[&str] = &[
-    "admin", "adminq", "aeq", "async", "aux", "ceq", "config", "control", "ctrl", "err", "event",
-    "exn", "fdir", "FWeventq", "hwc", "link", "lpi", "lsc", "mac", "mailbox", "mbox", "mbx",
-    "mgmnt", "mgmt", "misc", "notify", "ptp", "qerr", "safety", "wol",
+    "admin", "adminq", "aeq", "async", "aux", "ceq", "config", "control", "ctrl", "err", "error",
+    "event", "exn", "fdir", "FWeventq", "hwc", "link", "lpi", "lsc", "mac", "mailbox", "mbox",
+    "mbx", "mgmnt", "mgmt", "misc", "notify", "other", "phy", "pps", "ptp", "qerr", "safety",
+    "wake", "wol",
 ];

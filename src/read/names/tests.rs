@@ -237,7 +237,7 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("nfp", "eth0-rxtx-0", "combined queue 0 eth0"),
     ("nfp", "eth0-lsc", "control none - eth0"),
     ("nfp", "eth0-exn", "control none - eth0"),
-    ("ionic", "ionic-eth0-L0-rx0", "combined queue 0 eth0"),
+    ("ionic", "ionic-eth0-L0-rx0", "combined paired 0 eth0"),
     ("ionic", "ionic-eth0-L0-tx15", "tx queue 15 eth0"),
     ("ionic", "ionic-0000:b5:00.0-L0-admin", "control none - -"),
     ("ionic", "ionic-0000:b5:00.0-L0-notif", "control none - -"),
@@ -261,7 +261,6 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("am65-cpsw-nuss", "8000000.ethernet-rx0", "rx queue 0 -"),
     ("am65-cpsw-nuss", "8000000.ethernet-tx7", "tx queue 7 -"),
     ("am65-cpsw-nuss", "8000000.ethernet", "rx shared - -"),
-    ("ipqess-edma", "c080000.ethernet:txq12", "tx rank 12 -"),
     ("xgene-enet", "eth0-rx-0", "rx queue 0 eth0"),
     ("xgene-enet", "eth0-txc-0", "tx queue 0 eth0"),
     ("xgene-enet", "eth0-rx-txc", "combined shared - eth0"),
@@ -274,16 +273,30 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("niu", "eth0:MAC", "control none - eth0"),
     ("niu", "eth0:MIF", "control none - eth0"),
     ("niu", "eth0:SYSERR", "control none - eth0"),
-    ("forcedeth", "eth0-rx", "rx shared - eth0"),
-    ("forcedeth", "eth0-tx", "tx shared - eth0"),
-    ("forcedeth", "eth0-other", "control none - eth0"),
-    ("forcedeth", "eth0", "combined plain - eth0"),
     ("ehea", "eth0-queue0", "combined queue 0 eth0"),
     ("ehea", "eth0-aff", "control none - eth0"),
     ("bna", "eth0 CQ 0", "rx rank 0 eth0"),
     ("bna", "eth0 TXQ 0", "tx rank 0 eth0"),
     ("bna", "bna", "control none - -"),
+    ("r8125", "eth0-16", "combined rtl8125 16 eth0"),
+    ("renesas_eth_sw", "rswitch: gwca0_rxts0", "control none - -"),
+    ("forcedeth", "eth0-rx", "rx shared - eth0"),
+    ("pasemi_mac", "eth0 tx", "tx shared - eth0"),
+    ("forcedeth", "eth0-other", "control none - -"),
     ("", "c080000.ethernet:rxq4", "rx rank 4 -"),
+    ("ipqess-edma", "c080000.ethernet:txq12", "tx rank 12 -"),
+    ("", "c080000.ethernet-rx2", "rx rank 2 -"),
+    ("", "c080000.ethernet-tx2", "tx rank 2 -"),
+    ("", "c080000.ethernet-rx-2", "rx rank 2 -"),
+    ("", "c080000.ethernet-tx-2", "tx rank 2 -"),
+    ("", "c080000.ethernet-rx", "rx shared - -"),
+    ("", "c080000.ethernet-tx", "tx shared - -"),
+    ("", "eth0-rxq1", "rx rank 1 eth0"),
+    ("", "eth0-txq1", "tx rank 1 eth0"),
+    ("", "eth0_rxtxq1", "combined rank 1 eth0"),
+    ("", "eth0:rx3", "rx rank 3 eth0"),
+    ("", "eth0.tx3", "tx rank 3 eth0"),
+    ("", "eth0_rxtx3", "combined rank 3 eth0"),
     ("", "eth0-TxRx-0", "combined rank 0 eth0"),
     ("", "ens5-Tx-Rx-0", "combined rank 0 ens5"),
     ("", "eth0-rxtx-2", "combined rank 2 eth0"),
@@ -339,6 +352,25 @@ fn rows() -> impl Iterator<Item = (&'static str, &'static Row, &'static str, Rol
 }
 
 #[test]
+fn names_in_a_device_tree() {
+    for (name, expected) in [
+        ("rx", "rx shared - -"),
+        ("tx_irq", "tx shared - -"),
+        ("rx3", "rx rank 3 -"),
+        ("txq-0", "unknown"),
+        ("txq0", "tx rank 0 -"),
+        ("tx-2", "tx rank 2 -"),
+        ("pps", "control none - -"),
+        ("eth_wake_irq", "control none - -"),
+        ("macirq", "unknown"),
+        ("int0", "unknown"),
+        ("fdma", "unknown"),
+    ] {
+        assert_eq!(words(in_device_tree(name)), expected, "{name}");
+    }
+}
+
+#[test]
 fn every_row_is_hit_by_a_name() {
     let hit = |row: &Row, role: Role| {
         NAMES.iter().any(|(driver, action, _)| {
@@ -369,7 +401,7 @@ fn rows_are_well_formed() {
         assert!(
             places
                 .iter()
-                .all(|place| ["if", "n", "pci", "h", "ctl", "x", "way"].contains(place)),
+                .all(|place| ["if", "n", "pci", "h", "ctl", "x", "way", "sep"].contains(place)),
             "{row:?}"
         );
         assert!(
@@ -379,7 +411,7 @@ fn rows_are_well_formed() {
         assert_eq!(count("way"), usize::from(!way.is_empty()), "{row:?}");
         let numbered = matches!(
             row.numbering,
-            Numbering::Queue | Rank | TxThenRx | Tg3 | Mlx4
+            Numbering::Queue | Rank | TxThenRx | Tg3 | Mlx4 | Paired | Rtl8125
         );
         assert_eq!(count("n"), usize::from(numbered), "{row:?}");
         assert_eq!(

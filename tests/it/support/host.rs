@@ -77,6 +77,7 @@ pub fn card(host: &Machine, name: &str, node: Option<u32>, queues: u32) -> Inter
             link: None,
             parent: None,
             irqs: (irq..irq + queues).collect(),
+            tree: Vec::new(),
         },
         link: "up".to_owned(),
         speed_mbps: Some(10_000),
