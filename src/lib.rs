@@ -72,8 +72,8 @@ pub use machine::others::{
 };
 pub use machine::{
     Channels, Device, Interface, Machine, MaskFile, Node, OtherTools, Others, Polling, Role,
-    RxQueue, SelectError, Selection, Sharer, Source, Stacked, Topology, TxQueue, UnknownVector,
-    Vector, VmbusChannel,
+    RxQueue, SelectError, Selection, Sharer, Source, Stacked, Topology, TreeInterrupt, TxQueue,
+    UnknownVector, Vector, VmbusChannel,
 };
 // The plan.
 pub use plan::note::{NoVectors, UsedFor};

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashSet};
 pub use channels::Channels;
 pub use interface::{
     Device, Interface, NapiThread, PcieLink, Polling, QueueId, Role, RxQueue, Sharer, Source,
-    Stacked, TxQueue, UnknownVector, Vector, VmbusChannel,
+    Stacked, TreeInterrupt, TxQueue, UnknownVector, Vector, VmbusChannel,
 };
 pub use others::{Neighbour, NeighbourKind, OtherTools, Others, Program, ProgramCpus};
 pub use rx_hash::Rss;
