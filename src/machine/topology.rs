@@ -22,6 +22,8 @@ pub struct Topology {
     pub isolated: CpuSet,
     /// CPUs that run without the timer tick (`nohz_full=`).
     pub nohz_full: CpuSet,
+    /// CPUs that the administrator keeps interrupts off, whatever else runs there.
+    pub kept_off: Vec<KeptOff>,
     /// CPUs that cgroup v2 gives to somebody alone (partitions of cpusets), if they were read. Partitions come and go
     /// while the machine runs.
     pub exclusive: CpuSet,
@@ -42,6 +44,15 @@ pub struct Topology {
     pub speed_classes: Vec<CpuSet>,
     /// NUMA nodes by id; ids may be sparse. A kernel without NUMA has the one node 0.
     pub nodes: BTreeMap<u32, Node>,
+}
+
+/// CPUs that the administrator keeps interrupts off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptOff {
+    /// Online CPUs.
+    pub cpus: CpuSet,
+    /// The file that says so.
+    pub by: String,
 }
 
 /// A NUMA node.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use itertools::Itertools as _;
 
 use crate::cpuset::{CpuSet, NodeSet};
-use crate::machine::topology::{Home, NodeSource};
+use crate::machine::topology::{Home, KeptOff, NodeSource};
 use crate::machine::{Interface, Machine, Program, RxQueue, Topology};
 use crate::plan::data::{LeftOut, PlannedNear};
 use crate::plan::note::{Found, Note, UsedFor};
@@ -73,6 +73,9 @@ pub(crate) fn candidates(machine: &Machine, interface: &Interface, choice: &Choi
     }
     if tiers.len() < 2 {
         tiers.clear();
+    }
+    if !is_named {
+        notes.extend(kept_off(topology, choice, &cpus));
     }
     for tier in &mut tiers {
         *tier = tier.intersection(&cpus);
@@ -324,14 +327,20 @@ fn left_out(
         (&topology.isolated, "isolated"),
         (&topology.nohz_full, "nohz_full"),
         (&exclusive, "in an exclusive cpuset partition"),
-        (near, by_policy),
     ];
+    let kept_off = topology.kept_off.iter().map(|kept| {
+        let why = format!("not for IRQs, by {}", kept.by);
+        (&kept.cpus, why)
+    });
+    let reasons = reasons.into_iter().map(|(set, why)| (set, why.to_owned()));
     let mut left_out = Vec::new();
-    for (set, why) in reasons {
+    for (set, why) in reasons
+        .chain(kept_off)
+        .chain([(near, by_policy.to_owned())])
+    {
         let cpus = left.intersection(set);
         if !cpus.is_empty() {
             left = left.difference(&cpus);
-            let why = why.to_owned();
             left_out.push(LeftOut { cpus, why });
         }
     }
@@ -355,12 +364,34 @@ pub(crate) fn isolated_or_exclusive(topology: &Topology, choice: &Choice) -> Cpu
         .union(&exclusive(topology, choice))
 }
 
-/// Online CPUs that are neither kept free nor excluded.
+/// Online CPUs that are neither kept free nor excluded; nor those that the administrator keeps interrupts off, while there
+/// are others.
 pub(crate) fn unreserved(topology: &Topology, choice: &Choice) -> CpuSet {
-    topology
+    let unreserved = topology
         .online
         .difference(&isolated_or_exclusive(topology, choice))
-        .difference(&choice.get(&EXCLUDE))
+        .difference(&choice.get(&EXCLUDE));
+    let kept_off = topology.kept_off.iter().map(|kept| &kept.cpus);
+    let for_irqs = unreserved.difference(&CpuSet::union_of(kept_off));
+    if for_irqs.is_empty() {
+        unreserved
+    } else {
+        for_irqs
+    }
+}
+
+/// A note where the administrator's lists leave out CPUs that nothing else does, and the candidates follow them.
+fn kept_off(topology: &Topology, choice: &Choice, candidates: &CpuSet) -> Option<Note> {
+    let others = isolated_or_exclusive(topology, choice);
+    let bind = |kept: &&KeptOff| {
+        !kept.cpus.is_subset(&others) && !kept.cpus.difference(&others).intersects(candidates)
+    };
+    let binding = topology.kept_off.iter().filter(bind).collect_vec();
+    let kept = CpuSet::union_of(binding.iter().map(|kept| &kept.cpus));
+    (!binding.is_empty()).then(|| Note::KeptOff {
+        cpus: topology.online.difference(&kept),
+        by: binding.iter().map(|kept| kept.by.clone()).collect(),
+    })
 }
 
 /// Those CPUs; those that are not excluded if all are kept free.

@@ -96,6 +96,13 @@ pub enum Note {
         node: u32,
         to: Vec<u32>,
     },
+    /// The administrator has set the CPUs for interrupts.
+    #[error("IRQs stay on {}, by {}", cpu_list(.cpus), .by.join(" and "))]
+    KeptOff {
+        cpus: CpuSet,
+        /// The files that say so.
+        by: Vec<String>,
+    },
     /// Isolated CPUs take interrupts, because the policy names them or there are no others.
     #[error("isolated or nohz_full CPUs receive interrupts: {}", .cpus.short())]
     IsolatedCpusUsed { cpus: CpuSet },

@@ -6,6 +6,7 @@ pub mod ethtool;
 pub(crate) mod files;
 pub mod interfaces;
 pub mod interrupts;
+pub mod kept_off;
 mod live;
 pub mod names;
 pub mod netlink;

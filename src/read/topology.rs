@@ -13,6 +13,7 @@ use crate::machine::topology::{NodeUsage, Pages};
 use crate::machine::{Node, Topology};
 use crate::read::files::{Dir, MAX_NODES, number, numbered};
 use crate::read::interrupts::{INTERRUPTS, columns};
+use crate::read::kept_off;
 use crate::root::{Result, Root};
 
 const CPU: &str = "/sys/devices/system/cpu";
@@ -42,6 +43,7 @@ pub fn read(root: &Root) -> Result<Topology> {
             )
             .intersection(&online),
         nohz_full: all.read_list("nohz_full")?.intersection(&online),
+        kept_off: kept_off::read(root, &online)?,
         l3_domains: groups(&online, |cpu| l3_domain(root, cpu))?,
         packages: packages(root, &online)?,
         speed_classes: speed_classes(root, &online, &cores)?,

@@ -6,8 +6,8 @@ use nix::sys::signal::Signal;
 use thiserror::Error;
 
 use self::Kind::{
-    Added, Bind, Channels, Cpu, Device, Exclusive, Irqbalance, Link, Lost, Near, Policy, Qdisc,
-    Released, Resume, Start,
+    Added, Bind, Channels, Cpu, Device, Exclusive, IrqCpus, Irqbalance, Link, Lost, Near, Policy,
+    Qdisc, Released, Resume, Start,
 };
 
 /// A reason to look at the machine.
@@ -57,6 +57,9 @@ pub enum Kind {
     /// Cgroups have other CPUs alone than before (cpuset partitions).
     #[error("exclusive CPUs")]
     Exclusive,
+    /// The administrator's list of CPUs for interrupts was changed (`default_smp_affinity`).
+    #[error("CPUs for interrupts")]
+    IrqCpus,
     /// A program that interrupts are to be near may use other CPUs than before, or has started or ended.
     #[error("CPUs of")]
     Near,
@@ -157,8 +160,12 @@ impl Events {
 
     /// Whether what a run for them writes was planned before, so that another program may have changed it.
     pub fn are_of_old_plan(&self) -> bool {
-        let is_fresh_start =
-            |event: &Event| matches!(event.kind, Start | Policy | Released | Exclusive | Near);
+        let is_fresh_start = |event: &Event| {
+            matches!(
+                event.kind,
+                Start | Policy | Released | Exclusive | IrqCpus | Near
+            )
+        };
         !self.first.iter().any(is_fresh_start)
     }
 

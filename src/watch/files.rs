@@ -13,7 +13,7 @@ use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 
 use self::Watched::{Cgroup, Directory, Partition, Vector};
-use crate::watch::event::Kind::{Affinity, Exclusive, Irqbalance, Lost, Near, Policy};
+use crate::watch::event::Kind::{Affinity, Exclusive, IrqCpus, Irqbalance, Lost, Near, Policy};
 use crate::watch::event::{Event, Woken};
 use crate::watch::state::RELEASES;
 use nicpin::apply::STATE_DIR;
@@ -21,6 +21,7 @@ use nicpin::cpuset::CpuSet;
 use nicpin::machine::setting::affinity_file;
 use nicpin::machine::{Program, ProgramCpus};
 use nicpin::read::cgroups::{self, Partitions, UnitPlace};
+use nicpin::read::kept_off::DEFAULT_AFFINITY;
 use nicpin::root::Root;
 use nicpin::root::tree::{Entry, resolve};
 
@@ -51,6 +52,8 @@ enum Watched {
     Directory(PathBuf),
     /// The affinity of a planned vector, by its IRQ.
     Vector(u32),
+    /// The affinity that IRQs have at first, within which queues are planned.
+    Default,
     /// A cgroup, or a file of it.
     Cgroup,
     /// The state of a cgroup's partition; the kernel reports each change (`kernfs_notify`).
@@ -65,6 +68,7 @@ pub struct Files {
     way_to_policy: BTreeSet<PathBuf>,
     /// The planned affinity of each IRQ.
     planned: BTreeMap<u32, CpuSet>,
+    default: Option<String>,
     /// The CPUs of exclusive cpuset partitions, and the root's `cpuset.cpus.isolated`.
     exclusive: (CpuSet, Option<String>),
     /// The programs that interrupts are to be near, and the CPUs of those that run.
@@ -83,6 +87,7 @@ impl Files {
             policy: policy.to_owned(),
             way_to_policy: BTreeSet::new(),
             planned: BTreeMap::new(),
+            default: None,
             exclusive: (CpuSet::new(), None),
             programs: BTreeSet::new(),
             near: BTreeMap::new(),
@@ -91,6 +96,9 @@ impl Files {
         files.watch_policy()?;
         files.watch(&root.outside(STATE_DIR))?;
         files.watch_irqbalance(root)?;
+        let default = root.outside(DEFAULT_AFFINITY);
+        files.add(&default, AddWatchFlags::IN_MODIFY, Watched::Default)?;
+        files.default = default_affinity(root);
         files.look_at_cgroups(root)?;
         Ok(files)
     }
@@ -196,6 +204,13 @@ impl Files {
                 }
                 match self.watches.get(&event.wd).cloned() {
                     Some(Vector(irq)) => _ = written.insert(irq),
+                    Some(Watched::Default) => {
+                        // What was written may be what it was.
+                        let before = replace(&mut self.default, default_affinity(root));
+                        if self.default != before {
+                            woken.events.push(Event::of(IrqCpus));
+                        }
+                    }
                     Some(Cgroup) => cgroups = true,
                     Some(Partition) => (cgroups, partitions) = (true, true),
                     Some(Directory(directory)) => {
@@ -359,6 +374,10 @@ impl Files {
         self.is_full = added == Err(Errno::ENOSPC);
         if self.is_full { Ok(()) } else { added }
     }
+}
+
+fn default_affinity(root: &Root) -> Option<String> {
+    root.read_opt(DEFAULT_AFFINITY).ok().flatten()
 }
 
 fn moved_event(irq: u32) -> Event {

@@ -3,9 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use crate::support::host::{
     add, codes, combined, cpus, fix, machine, mask, of, plan, plan_with, rps_of, set, vector,
 };
+use crate::support::run::Copy;
 use nicpin::machine::{Channels, Role};
 use nicpin::plan::NodeSource;
 
@@ -99,6 +102,60 @@ fn rule_1_more_queues_than_cores_stay_local_and_the_fix_is_named() {
     assert_eq!(cpus(eth0), ["4", "5", "6", "7", "4", "5"]);
     assert_eq!(codes(eth0), ["queues-exceed-cores"]);
     assert_eq!(fix(eth0).as_deref(), Some("nicpin apply --channels 4 eth0"));
+}
+
+#[test]
+fn rule_1_irqs_stay_where_the_administrator_wants_them() {
+    let machine = Copy::of("two-node");
+    let plan = |args: &[&str]| -> Value {
+        let all = [&["plan", "--json"], args].concat();
+        serde_json::from_str(&machine.nicpin(&all).stdout).unwrap()
+    };
+    let candidates = |plan: &Value| -> Vec<String> {
+        let interfaces = plan["interfaces"].as_array().unwrap().iter();
+        let texts = interfaces.map(|of| of["candidates"].as_str().unwrap().to_owned());
+        texts.collect()
+    };
+    let said = |plan: &Value| {
+        let mut notes = plan["interfaces"][0]["notes"].as_array().unwrap().iter();
+        let note = notes.find(|note| note["code"] == "kept-off");
+        note.map(|note| note["text"].as_str().unwrap().to_owned())
+    };
+    machine.write("/proc/irq/default_smp_affinity", "ff\n");
+    assert_eq!(
+        (candidates(&plan(&[])), said(&plan(&[]))),
+        (vec!["0-3".into(), "4-7".into()], None)
+    );
+    machine.write("/proc/irq/default_smp_affinity", "33\n");
+    let narrow = plan(&[]);
+    assert_eq!(candidates(&narrow), ["0-1", "4-5"]);
+    let by = "IRQs stay on CPUs 0-1,4-5, by /proc/irq/default_smp_affinity";
+    assert_eq!(said(&narrow).unwrap(), by);
+    assert_eq!(narrow["interfaces"][0]["left_out"][0]["cpus"], "2-3");
+    // Who names CPUs has the last word; a node that has none of them is like one whose CPUs are isolated.
+    let named = plan(&["--scope", "2-3"]);
+    assert_eq!(
+        (candidates(&named), said(&named)),
+        (vec!["2-3".into(), "2-3".into()], None)
+    );
+    machine.write("/proc/irq/default_smp_affinity", "03\n");
+    assert_eq!(candidates(&plan(&[])), ["0-1", "0-1"]);
+    // A list without an online CPU binds nothing.
+    machine.write("/proc/irq/default_smp_affinity", "00\n");
+    assert_eq!(candidates(&plan(&[])), ["0-3", "4-7"]);
+    machine.write("/proc/irq/default_smp_affinity", "ff\n");
+    // Each of the others, too.
+    machine.write("/proc/cmdline", "quiet isolcpus=managed_irq,1-3,7\n");
+    assert_eq!(candidates(&plan(&[])), ["0", "4-6"]);
+    machine.remove("/proc/cmdline");
+    std::fs::create_dir_all(machine.path("/etc/default")).unwrap();
+    machine.write("/etc/default/irqbalance", "IRQBALANCE_BANNED_CPUS=01\n");
+    assert_eq!(candidates(&plan(&[])), ["1-3", "4-7"]);
+    assert!(
+        said(&plan(&[]))
+            .unwrap()
+            .ends_with("by /etc/default/irqbalance")
+    );
 }
 
 #[test]

@@ -596,6 +596,32 @@ fn cpus_that_a_cgroup_has_alone_are_left_out_before_the_first_run() {
     watching.end();
 }
 
+/// CRI-O writes the list for each pod that has CPUs of its own.
+#[test]
+fn the_list_of_cpus_for_irqs_is_followed_while_it_changes() {
+    let machine = Copy::of("two-node");
+    let list = "/proc/irq/default_smp_affinity";
+    // In one write, as the kernel changes it.
+    let set = |mask: &str| std::fs::write(machine.path(list), format!("{mask}\n")).unwrap();
+    let write = |mask: &str| {
+        let file = OpenOptions::new().write(true).open(machine.path(list));
+        file.unwrap().write_all(mask.as_bytes()).unwrap();
+    };
+    set("ff");
+    let watching = Watching::start(&machine, &[]);
+    watching.told("as planned");
+    let affinities = || (affinity(&machine, IRQ), affinity(&machine, OTHER_IRQ));
+    assert_eq!(affinities(), ("02".to_owned(), "04".to_owned()));
+    write("fd");
+    watching.told("(CPUs for interrupts");
+    assert_eq!(affinities(), ("04".to_owned(), "08".to_owned()));
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    write("ff");
+    watching.told("(CPUs for interrupts");
+    assert_eq!(affinities(), ("02".to_owned(), "04".to_owned()));
+    watching.end();
+}
+
 /// Partitions of cgroup v2 that come, change and go; the policy file has the last word.
 #[test]
 fn cpus_that_a_cgroup_has_alone_are_left_out_while_it_has_them() {

@@ -1,0 +1,132 @@
+//! The CPUs that the administrator keeps interrupts off, beside isolated ones.
+//!
+//! `/proc/irq/default_smp_affinity` (`irqaffinity=`, `TuneD`, CRI-O) is the list of CPUs for IRQs where it is narrower than
+//! all (`Documentation/core-api/irq/irq-affinity.rst`). `isolcpus=managed_irq` without `domain` shows in the kernel's command
+//! line alone (`Documentation/admin-guide/kernel-parameters.txt`), and irqbalance's banned CPUs in the file of its service.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpuset::CpuSet;
+use crate::machine::topology::KeptOff;
+use crate::read::files::read_best_effort;
+use crate::root::{Result, Root};
+
+pub const DEFAULT_AFFINITY: &str = "/proc/irq/default_smp_affinity";
+const COMMAND_LINE: &str = "/proc/cmdline";
+/// The environment of irqbalance's service: of Debian, and of Fedora and its kin.
+const IRQBALANCE: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"];
+
+/// What other texts than the kernel's list say: who says it, and the CPUs. A capture has no more of these texts.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Others(Vec<(String, String)>);
+
+/// The online CPUs that are to get no interrupts, by who says so.
+pub(super) fn read(root: &Root, online: &CpuSet) -> Result<Vec<KeptOff>> {
+    let default = root.read_as(DEFAULT_AFFINITY, CpuSet::parse_kernel_mask)?;
+    let outside = default.map(|default| (DEFAULT_AFFINITY.to_owned(), online.difference(&default)));
+    let others = root
+        .gist("/nicpin/kept-off", || others(root))?
+        .0
+        .into_iter();
+    let others = others.filter_map(|(by, list)| Some((by, CpuSet::parse_list(&list).ok()?)));
+    let all = outside.into_iter().chain(others);
+    let online = all.map(|(by, cpus)| KeptOff {
+        cpus: cpus.intersection(online),
+        by,
+    });
+    Ok(online.filter(|kept| !kept.cpus.is_empty()).collect())
+}
+
+fn others(root: &Root) -> Others {
+    let mut found = Vec::new();
+    let line = read_best_effort(root, COMMAND_LINE).unwrap_or_default();
+    if let Some(cpus) = managed(&line) {
+        found.push(("isolcpus=managed_irq in /proc/cmdline".to_owned(), cpus));
+    }
+    for file in IRQBALANCE {
+        let text = read_best_effort(root, file).unwrap_or_default();
+        found.extend(banned(&text).map(|cpus| (file.to_owned(), cpus)));
+    }
+    let lists = found.into_iter();
+    Others(lists.map(|(by, cpus)| (by, cpus.to_string())).collect())
+}
+
+/// The CPUs of `isolcpus=` with the flag `managed_irq`.
+fn managed(line: &str) -> Option<CpuSet> {
+    let isolated = line
+        .split_ascii_whitespace()
+        .filter_map(|word| word.strip_prefix("isolcpus="));
+    let lists = isolated.filter_map(|value| {
+        let digit = value.find(|first: char| first.is_ascii_digit())?;
+        let (flags, list) = value.split_at(digit);
+        let mut flags = flags.split(',');
+        flags
+            .any(|flag| flag == "managed_irq")
+            .then(|| CpuSet::parse_list(list).ok())?
+    });
+    lists.reduce(|all, list| all.union(&list))
+}
+
+/// The CPUs that a file of shell variables bans from irqbalance; the last setting counts.
+fn banned(text: &str) -> Option<CpuSet> {
+    let value = |name: &str| {
+        let mut settings = text.lines().filter_map(|line| {
+            let line = line.trim_start();
+            let line = line.strip_prefix("export ").unwrap_or(line);
+            line.strip_prefix(name)?.strip_prefix('=')
+        });
+        let value = settings.next_back()?.split('#').next()?;
+        Some(value.trim().trim_matches(['"', '\'']).to_owned())
+    };
+    let list = value("IRQBALANCE_BANNED_CPULIST");
+    let list = list.and_then(|list| CpuSet::parse_list(&list).ok());
+    let mask = || CpuSet::parse_kernel_mask(&value("IRQBALANCE_BANNED_CPUS")?).ok();
+    list.or_else(mask).filter(|cpus| !cpus.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_command_line_and_irqbalance_keep_free() {
+        for (line, cpus) in [
+            (
+                "quiet isolcpus=managed_irq,2-31,34-63 nosmt",
+                Some("2-31,34-63"),
+            ),
+            ("isolcpus=nohz,domain,managed_irq,1", Some("1")),
+            ("isolcpus=domain,2-3", None),
+            ("isolcpus=2-3", None),
+            ("isolcpus=managed_irq", None),
+            ("isolcpus=managed_irq,x", None),
+            ("", None),
+        ] {
+            assert_eq!(
+                managed(line).map(|set| set.to_string()).as_deref(),
+                cpus,
+                "{line}"
+            );
+        }
+        for (text, cpus) in [
+            ("IRQBALANCE_BANNED_CPUS=fc\n", Some("2-7")),
+            ("# IRQBALANCE_BANNED_CPUS=fc\n", None),
+            (
+                "IRQBALANCE_BANNED_CPULIST=\"2-3,8\" # pods\n",
+                Some("2-3,8"),
+            ),
+            ("IRQBALANCE_BANNED_CPUS=00000001,00000000\n", Some("32")),
+            (
+                "IRQBALANCE_BANNED_CPULIST=\nIRQBALANCE_BANNED_CPUS=\n",
+                None,
+            ),
+            ("IRQBALANCE_BANNED_CPULIST=-\n", None),
+        ] {
+            assert_eq!(
+                banned(text).map(|set| set.to_string()).as_deref(),
+                cpus,
+                "{text}"
+            );
+        }
+    }
+}
