@@ -117,6 +117,8 @@ pub struct Device {
     pub irqs: Vec<u32>,
     /// Its interrupts by the device tree, where sysfs lists no IRQs.
     pub tree: Vec<TreeInterrupt>,
+    /// The controller whose interrupts are its own, too (USB, SDIO): its driver, and its IRQs as far as sysfs lists them.
+    pub controller: Option<(String, Vec<u32>)>,
 }
 
 /// An interrupt of a device by the device tree.
@@ -209,6 +211,15 @@ impl Interface {
     pub(crate) fn active_queues(&self) -> usize {
         let queues = self.active_vectors().map(Vector::queue_id);
         queues.sorted_unstable().dedup().count()
+    }
+
+    /// Whether no IRQ is known to be its device's, on a bus of which sysfs lists none: USB, `VMBus`, platform.
+    pub(crate) fn has_no_irqs(&self) -> bool {
+        self.device.irqs.is_empty() && self.vectors.is_empty() && !self.is_pci()
+    }
+
+    fn is_pci(&self) -> bool {
+        is_pci_address(&self.device.address)
     }
 
     /// The NAPI instances that netlink reports.

@@ -183,8 +183,7 @@ pub(crate) fn unmet_rps(machine: &Machine, interface: &Interface, choice: &Choic
     };
     let cpus = for_rps(machine, choice, &wanted);
     let kept = kept_by_the_kernel(&machine.topology, interface);
-    let has_queues = interface.queue_vectors().next().is_some();
-    let mut queues = interface.rx_queues.iter().filter(|_| has_queues);
+    let mut queues = interface.rx_queues.iter();
     let is_unmet = queues.any(|queue| kept(queue, &cpus).is_empty());
     is_unmet.then(|| Note::CpusUnusable {
         missing: wanted.clone(),

@@ -14,7 +14,7 @@ use crate::machine::others::{Arguments, OtherTool, UnusedFunction};
 use crate::machine::wording::{count, cpu_list};
 use crate::machine::{Channels, PcieLink, UnknownVector, VmbusChannel};
 use crate::plan::note::text::{
-    FLAP, channels, cpus_unusable, irqbalance, named, near, not_planned, processes,
+    FLAP, channels, cpus_unusable, irqbalance, named, near, not_planned, of_controller, processes,
     queues_exceed_cores, vectors_unreadable, vmbus,
 };
 use crate::policy::Balancer;
@@ -137,8 +137,12 @@ pub enum Note {
     #[error("IRQs vanished while they were read, or have no files in /proc/irq: {}", named(.vectors))]
     VectorsVanished { vectors: Vec<UnknownVector> },
     /// There are no queue vectors.
-    #[error("{because}")]
-    NoVectors { because: NoVectors },
+    #[error("{because}{}", of_controller(.controller.as_deref()))]
+    NoVectors {
+        because: NoVectors,
+        /// The controller by which its packets arrive, and its IRQs.
+        controller: Option<String>,
+    },
     /// The vectors are listed under another interface of the same device.
     #[error("it shares its device and IRQs with {owner}, where they are planned")]
     VectorsShared {
@@ -213,15 +217,9 @@ pub enum Note {
         "/proc/sys/net/core/rps_sock_flow_entries does not exist, as in a network namespace: RFS needs the flow table that it sets in the first one"
     )]
     NoFlowTable,
-    /// RPS is off because the machine is small.
-    #[error("{} on {}: RPS stays off on so small a machine unless requested", count(*.queues, "receive queue"), count(*.cpus, "CPU"))]
-    TinyMachine {
-        interface: String,
-        queues: usize,
-        cpus: usize,
-        /// CPUs that take no queue.
-        others: CpuSet,
-    },
+    /// `--channels auto` changes nothing.
+    #[error("{}, for {}: --channels auto changes nothing", channels(Some(*.now)), count(*.cores, "candidate core"))]
+    ChannelsFit { now: u32, cores: usize },
     /// Channels that the policy requests and that cannot be set.
     #[error("the policy requests {}, but the driver {}: the number stays as it is", channels(*.requested), if *.fixed { "has a fixed number" } else { "does not report the current number" })]
     ChannelsUnchanged {
@@ -440,8 +438,11 @@ pub enum RssUnchanged {
 #[serde(rename_all = "kebab-case")]
 pub enum NoVectors {
     /// Its device has no vectors of its own.
-    #[error("the device has no IRQs of its own; there is nothing to place")]
+    #[error("the device has no IRQs of its own")]
     OfDevice,
+    /// None is known to be its device's: sysfs lists IRQs of PCI devices alone.
+    #[error("no IRQ is known to be its device's: sysfs lists those of PCI devices only")]
+    Unlisted,
     /// The driver has requested none.
     #[error("the driver has requested no queue IRQ; there is nothing to place")]
     Requested,

@@ -9,7 +9,7 @@ use crate::machine::wording::{selector, word};
 use crate::machine::{Machine, Role, Selection, UnknownVector};
 use crate::plan::candidates::exclusive;
 use crate::plan::data::{IrqbalancePlan, Plan, PlannedRss};
-use crate::plan::device::advised_channels;
+use crate::plan::device::{self, advised_channels};
 use crate::plan::note::{NoVectors, Note};
 use crate::plan::work::Work;
 use crate::policy::{
@@ -128,11 +128,28 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
         let because = match (without, interface.link == "up") {
             // Some drivers allocate them only while the interface is up.
             (true, false) if is_pci_address(&device.address) => NoVectors::WhileDown,
-            (true, _) => NoVectors::OfDevice,
+            (true, _) if device.controller.is_some() || is_pci_address(&device.address) => {
+                NoVectors::OfDevice
+            }
+            (true, _) => NoVectors::Unlisted,
             (false, true) => NoVectors::Requested,
             (false, false) => NoVectors::WhileDown,
         };
-        Some(Note::NoVectors { because })
+        let controller = device.controller.as_ref().map(|(driver, irqs)| {
+            let name = if driver.is_empty() {
+                "its controller"
+            } else {
+                driver
+            };
+            match irqs.first() {
+                Some(irq) => format!("{name} (IRQ {irq})"),
+                None => name.to_owned(),
+            }
+        });
+        Some(Note::NoVectors {
+            because,
+            controller,
+        })
     };
     let mut notes = Vec::from_iter(note);
     if !interface.sharing.is_empty() {
@@ -213,6 +230,13 @@ fn other_channels(work: &Work<'_>) -> Option<Note> {
     let fixed = work.interface.channels_fixed;
     match (work.interface.channels, requested) {
         (Some(now), Some(requested)) if requested == now.receiving() => None,
+        (Some(now), None) if !fixed => {
+            let stays = device::channels(work).is_none();
+            stays.then(|| Note::ChannelsFit {
+                now: now.receiving(),
+                cores: work.core_count(),
+            })
+        }
         (Some(now), _) if !fixed => {
             let most = now.max_receiving();
             let requested = requested.filter(|requested| *requested > most)?;
@@ -381,9 +405,6 @@ impl Note {
                 advised: channels,
                 ..
             } => (format!("--channels {channels}"), interface),
-            Self::TinyMachine {
-                interface, others, ..
-            } => (format!("--rps {others}"), interface),
             Self::VectorsShared {
                 owner,
                 planned: false,

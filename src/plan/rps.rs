@@ -7,8 +7,8 @@ use itertools::{Itertools as _, chain};
 
 use crate::cpuset::CpuSet;
 use crate::machine::wording::count;
-use crate::machine::{Role, RxQueue};
-use crate::plan::candidates::{for_rps, kept_by_the_kernel, not_all, unreserved};
+use crate::machine::{Role, RxQueue, Topology};
+use crate::plan::candidates::{for_rps, kept_by_the_kernel, not_all};
 use crate::plan::data::PlannedRxQueue;
 use crate::plan::device;
 use crate::plan::note::{Note, UsedFor};
@@ -18,7 +18,10 @@ use crate::policy::{self, AVOID_CPU0, RFS, RPS, Rfs};
 
 /// On machines with at most this many CPUs RPS stays off: to hand a packet to another CPU costs both CPUs more than is
 /// gained.
-const TINY: usize = 4;
+const TINY: usize = 2;
+
+/// The most CPUs of a set that are shared with queues of other interfaces.
+const MOST_SHARED: usize = 4;
 
 /// The most CPUs of a receive queue's RPS set: more cost more in messages between CPUs than they take off one.
 const MOST: usize = 8;
@@ -51,9 +54,18 @@ pub(crate) fn rps(
     loaded: &CpuSet,
 ) -> BTreeMap<usize, Rps> {
     let has_rdma = works.iter().any(|work| work.rdma_cpus().is_some());
+    // How many queues are on each core.
+    let mut crowd = vec![0; locations.cores];
+    for place in works
+        .iter()
+        .flat_map(Work::queue_cpus)
+        .filter_map(|cpu| locations.of(cpu))
+    {
+        crowd[place.core] += 1;
+    }
     let in_order = works.iter().sorted_by_key(|work| work.rank());
     let mut all = in_order
-        .map(|work| (work, Rps::new(work, loaded, has_rdma)))
+        .map(|work| (work, Rps::new(work, loaded, &crowd, has_rdma)))
         .collect_vec();
     let sets = all.iter_mut().flat_map(|(_, rps)| &mut rps.sets).flatten();
     deal(locations, &mut sets.collect_vec());
@@ -63,7 +75,7 @@ pub(crate) fn rps(
 }
 
 impl Rps {
-    fn new(work: &Work<'_>, loaded: &CpuSet, has_rdma: bool) -> Self {
+    fn new(work: &Work<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) -> Self {
         let queues = work.interface.rx_queues.len();
         let everywhere = |cpus| {
             let set = Set {
@@ -73,7 +85,7 @@ impl Rps {
             Some(vec![set; queues])
         };
         let (sets, why, note) = match work.choice.get(&RPS) {
-            _ if !work.has_placed_queues() => (None, "unchanged: no queue IRQ is placed", None),
+            _ if work.skip => (None, "unchanged", None),
             policy::Rps::Off => (everywhere(CpuSet::new()), "off by the policy", None),
             policy::Rps::Cpus(wanted) => {
                 let cpus = for_rps(work.machine, &work.choice, &wanted);
@@ -81,7 +93,11 @@ impl Rps {
                 let note = not_all(&wanted, &cpus, UsedFor::Rps).filter(|_| queues > 0);
                 (everywhere(cpus), "given by the policy", note)
             }
-            policy::Rps::Auto => return automatic(work, loaded, has_rdma),
+            // The device may have IRQs that are not known, or only while it is up.
+            policy::Rps::Auto if !work.has_placed_queues() && !work.interface.has_no_irqs() => {
+                (None, "unchanged: no queue IRQ is placed", None)
+            }
+            policy::Rps::Auto => return automatic(work, loaded, crowd, has_rdma),
         };
         Self {
             sets,
@@ -163,8 +179,8 @@ impl Rps {
 }
 
 /// RPS in place of receive queues that the device cannot have: the candidate cores on which no queue of any interface
-/// lands; else why it is off.
-fn automatic(work: &Work<'_>, loaded: &CpuSet, has_rdma: bool) -> Rps {
+/// lands, for a single queue also others; else why it is off.
+fn automatic(work: &Work<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) -> Rps {
     let (interface, locations) = (work.interface, work.locations);
     let topology = &work.machine.topology;
     let (name, queues) = (interface.name.clone(), interface.rx_queues.len());
@@ -181,20 +197,12 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, has_rdma: bool) -> Rps {
         .first()
         .unwrap_or(&work.candidates.cpus);
     let mut free = candidates.difference(&topology.whole_cores(loaded));
-    if free.is_empty() {
+    if free.is_empty() && queues > 1 {
         let rdma = if has_rdma { " or an RDMA IRQ" } else { "" };
         return off(&format!("every core already has a queue{rdma}"), None);
     }
-    let cpus = topology.online.len();
-    if cpus <= TINY {
-        let others = unreserved(topology, &work.choice).difference(&work.irq_cpus);
-        let note = (cpus > 1 && !others.is_empty()).then_some(Note::TinyMachine {
-            interface: name,
-            queues,
-            cpus,
-            others,
-        });
-        return off("the machine is too small to gain from it", note);
+    if topology.online.len() <= TINY {
+        return off("the machine is too small to gain from it", None);
     }
     if interface.is_virtual_function() {
         return off("the device is an SR-IOV virtual function", None);
@@ -231,42 +239,83 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, has_rdma: bool) -> Rps {
         free = others;
         why = "to idle cores (not CPU 0's): the device has no more queues";
     }
+    let set = |queue: &RxQueue| {
+        work.vector_of(Role::Rx, queue.index)
+            .and_then(|vector| work.target(vector))
+            .unwrap_or_else(|| work.cpu_of(Role::Rx, queue.index).into_iter().collect())
+    };
+    let interrupted = interface.rx_queues.iter().map(set);
     let cores = cores_in(&free);
-    if cores < needed {
+    let sets: Vec<Set> = if cores >= needed {
+        let free = by_core(topology, &free);
+        let is_slow = interface.supported_mbps.is_some_and(|mbps| mbps <= 1000);
+        let most = if is_slow { MOST / 2 } else { MOST };
+        let near = |on| Set::near(locations, &free, &on, most);
+        interrupted.map(near).collect()
+    } else if queues == 1 {
+        why = "to the cores that carry least: the device has no more queues";
+        let shared = |on| Set::shared(work, candidates, &on, crowd);
+        interrupted.map(shared).collect()
+    } else {
         let queues = count(queues, "queue");
         return off(&format!("too few idle cores: {cores} for {queues}"), None);
-    }
-    let free = topology
-        .cores
-        .iter()
-        .filter_map(|core| core.intersection(&free).first())
-        .collect_vec();
-    let is_slow = interface.supported_mbps.is_some_and(|mbps| mbps <= 1000);
-    let most = if is_slow { MOST / 2 } else { MOST };
-    let set = |queue: &RxQueue| {
-        let interrupted = work
-            .vector_of(Role::Rx, queue.index)
-            .and_then(|vector| work.target(vector))
-            .unwrap_or_else(|| work.cpu_of(Role::Rx, queue.index).into_iter().collect());
-        Set::near(locations, &free, &interrupted, most)
     };
+    if sets.iter().all(Set::is_empty) {
+        return off("there are too few other cores", None);
+    }
     Rps {
-        sets: Some(interface.rx_queues.iter().map(set).collect()),
+        sets: Some(sets),
         why: why.to_owned(),
         ..Rps::default()
     }
+}
+
+/// A CPU of each core that has any of these.
+fn by_core(topology: &Topology, cpus: &CpuSet) -> Vec<u32> {
+    let cores = topology.cores.iter();
+    cores
+        .filter_map(|core| core.intersection(cpus).first())
+        .collect()
 }
 
 /// Whether the device has one queue by nature: its driver supports no other number (the kernel then refuses to read
 /// `xps_cpus`, `netif_is_multiqueue`), or it has one interrupt, as with `INTx`.
 fn has_one_queue(work: &Work<'_>) -> bool {
     let interface = work.interface;
-    let is_single = || interface.device.irqs.len() == 1;
+    let is_single = || interface.device.irqs.len() <= 1;
     interface.rx_queues.len() == 1
         && matches!(&interface.tx_queues[..], [tx] if tx.xps_cpus.is_none() || is_single())
 }
 
 impl Set {
+    fn is_empty(&self) -> bool {
+        self.cpus.is_empty() && self.scope.is_empty()
+    }
+
+    /// Of the candidates the cores that carry least, but the one that is interrupted; none where there is one other.
+    fn shared(work: &Work<'_>, candidates: &CpuSet, interrupted: &CpuSet, crowd: &[usize]) -> Self {
+        let topology = &work.machine.topology;
+        let others = candidates.difference(&topology.whole_cores(interrupted));
+        let avoids_cpu0 = work.choice.get(&AVOID_CPU0);
+        let carries = |&cpu: &u32| {
+            let core = work.locations.of(cpu).map_or(0, |place| place.core);
+            let is_avoided = avoids_cpu0
+                && work
+                    .locations
+                    .core_of(cpu)
+                    .is_some_and(|core| core.contains(0));
+            (crowd[core], is_avoided, cpu)
+        };
+        let cores = by_core(topology, &others).into_iter();
+        let cores = cores.sorted_by_key(carries).take(MOST_SHARED);
+        let cpus: CpuSet = cores.collect();
+        let cpus = if cpus.len() < 2 { CpuSet::new() } else { cpus };
+        Self {
+            cpus,
+            ..Self::default()
+        }
+    }
+
     /// To be given those of some free cores, each by a CPU, that are in an L3 domain of interrupted CPUs if there are two
     /// of them, else those on their nodes.
     fn near(locations: &Locations<'_>, free: &[u32], interrupted: &CpuSet, most: usize) -> Self {

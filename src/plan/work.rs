@@ -170,6 +170,14 @@ impl<'a> Work<'a> {
         self.cpus.get(&vector.queue_id()?)
     }
 
+    /// The CPU of each of its queues in use under the plan, as far as it is known.
+    pub(crate) fn queue_cpus(&self) -> impl Iterator<Item = u32> {
+        let active = self.interface.active_vectors();
+        let placed =
+            active.filter_map(|vector| Some((vector.queue_id(), self.cpus_of(vector).first()?)));
+        placed.sorted_unstable().dedup().map(|(_, cpu)| cpu)
+    }
+
     /// The number of candidate cores; of CPUs, where siblings count as cores.
     pub(crate) fn core_count(&self) -> usize {
         core_count(&self.machine.topology, &self.choice, &self.candidates.cpus)

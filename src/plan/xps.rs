@@ -27,7 +27,6 @@ pub(crate) fn plan(work: &Work<'_>) -> Vec<PlannedTxQueue> {
 /// The plan for the transmit queues of a traffic class, all with `xps_cpus` or all without.
 fn plan_class(work: &Work<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue> {
     let exists = queues.iter().all(|tx| tx.xps_cpus.is_some());
-    let is_placed = work.has_placed_queues();
     let policy = work.choice.get(&XPS);
     let (shares, why) = match policy {
         // The kernel refuses to read xps_cpus then.
@@ -46,9 +45,10 @@ fn plan_class(work: &Work<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue> {
             None,
             "it has no readable xps_cpus: it may be in no traffic class",
         ),
-        _ if !is_placed => (None, "unchanged: no queue IRQ is placed"),
+        _ if work.skip => (None, "unchanged"),
         Xps::Keep => (None, "kept by the policy"),
         Xps::Off => (Some(vec![CpuSet::new(); queues.len()]), "off by the policy"),
+        _ if !work.has_placed_queues() => (None, "unchanged: no queue IRQ is placed"),
         Xps::Auto | Xps::ReceiveQueues => {
             let completions = queues.iter().map(|tx| work.cpu_of(Role::Tx, tx.index));
             match completions.collect::<Option<Vec<u32>>>() {
@@ -65,7 +65,7 @@ fn plan_class(work: &Work<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue> {
     } else {
         "every CPU has another transmit queue that is as near or nearer"
     };
-    let by_rxqs = policy == Xps::ReceiveQueues && is_placed && exists;
+    let by_rxqs = policy == Xps::ReceiveQueues && !work.skip && exists;
     let plan = |(at, tx): (usize, &&TxQueue)| {
         let xps_cpus = shares.as_ref().map(|shares| shares[at].clone());
         let why = match &xps_cpus {

@@ -283,9 +283,9 @@ fn read_vmbus(channels: &Dir) -> Result<Vec<VmbusChannel>> {
 }
 
 fn read_device(link: &Dir, bus: Option<&str>, wants: Wants) -> Result<Device> {
-    // A USB adapter's PCI ancestor is the machine's USB controller, whose vectors are not the adapter's.
-    let on_usb = bus == Some("usb");
-    let device = if on_usb {
+    // The PCI ancestor of an adapter on USB is its controller, whose vectors are not the adapter's.
+    let controller = controller(link, bus)?;
+    let device = if controller.is_some() {
         link.clone()
     } else {
         bus_device_above(link.clone())?
@@ -305,10 +305,9 @@ fn read_device(link: &Dir, bus: Option<&str>, wants: Wants) -> Result<Device> {
     if let Some(parent) = device.canonical("physfn")?.filter(|_| own.is_none()) {
         own = parent.read_as("numa_node", node)?.flatten();
     }
-    let irqs = if on_usb {
-        Vec::new()
-    } else {
-        read_irqs(&device)?
+    let irqs = match controller {
+        Some(_) => Vec::new(),
+        None => read_irqs(&device)?,
     };
     let is_unlisted = irqs.is_empty() && bus == Some("platform");
     Ok(Device {
@@ -330,7 +329,32 @@ fn read_device(link: &Dir, bus: Option<&str>, wants: Wants) -> Result<Device> {
         } else {
             Vec::new()
         },
+        controller,
     })
+}
+
+/// The controller of a device on USB or SDIO, which the path of the device leads through.
+fn controller(link: &Dir, bus: Option<&str>) -> Result<Option<(String, Vec<u32>)>> {
+    let is_hub = |name: &str| match bus {
+        Some("usb") => name
+            .strip_prefix("usb")
+            .is_some_and(|of| of.parse::<u32>().is_ok()),
+        Some("sdio") => name == "mmc_host",
+        _ => false,
+    };
+    if !matches!(bus, Some("usb" | "sdio")) {
+        return Ok(None);
+    }
+    let mut above = link.clone();
+    while above.path.len() > "/sys/devices".len() {
+        if is_hub(above.name()) {
+            let device = above.above();
+            let driver = device.link_name("driver")?.unwrap_or_default();
+            return Ok(Some((driver, read_irqs(&device)?)));
+        }
+        above = above.above();
+    }
+    Ok(Some(Default::default()))
 }
 
 /// A number such as `0x15b3`.

@@ -86,6 +86,12 @@ fn read_device(
     has_rdma: bool,
 ) -> Result<()> {
     let pools = Pools::read(root, ports, has_rdma)?;
+    if let Some(known) = ports[0].interface.device.controller.clone() {
+        let found = the_controller(handlers, known)?;
+        for Port { interface, .. } in &mut *ports {
+            interface.device.controller = Some(found.clone());
+        }
+    }
     let members = Members::read(root, handlers, ports)?;
     let mut named = vec![Vec::new(); ports.len()];
     for (irq, actions) in &members.requested {
@@ -336,6 +342,25 @@ impl Members {
             are_all,
         })
     }
+}
+
+/// The names of IRQs of USB's controllers.
+const USB: [&str; 6] = ["xhci", "ehci", "ohci", "uhci", "dwc2", "dwc3"];
+
+/// A controller with its IRQs, where its path does not tell these and the machine has one of a USB controller.
+fn the_controller(
+    handlers: &Handlers<'_>,
+    known: (String, Vec<u32>),
+) -> Result<(String, Vec<u32>)> {
+    if !known.1.is_empty() {
+        return Ok(known);
+    }
+    let named = handlers.listed()?.iter().filter_map(|(&irq, actions)| {
+        let is_usb = |action: &&String| USB.iter().any(|name| action.starts_with(name));
+        let name = actions.iter().find(is_usb)?.split(':').next()?;
+        Some((name.to_owned(), vec![irq]))
+    });
+    Ok(named.exactly_one().unwrap_or(known))
 }
 
 /// Whether a name contains that of an interface, of its device, or of a driver that no other device has.

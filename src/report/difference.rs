@@ -181,8 +181,9 @@ impl NoteAbout {
     /// Interfaces whose state cannot be determined: those selected by name that cannot be planned, and without a selection
     /// all those whose vectors cannot be read, or of which the policy wants what cannot be met.
     pub fn unknown(plan: &Plan, requested: bool) -> Vec<Self> {
-        Self::of(plan, |_, note| {
-            note.is_unknown() || requested && note.is_unplannable()
+        Self::of(plan, |one, note| {
+            let is_steered = || one.wanted().next().is_some();
+            note.is_unknown() || requested && note.is_unplannable() && !is_steered()
         })
     }
 

@@ -417,6 +417,7 @@ fn state(
 ) -> InterfaceState {
     let any = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().any(holds);
     let topology = &machine.topology;
+    let is_steered_alone = interface.has_no_irqs() && planned.wanted().next().is_some();
     let apart = topology.isolated_or_nohz().union(&planned.exclusive);
     let leaves_isolated = |row: &VectorStatus| {
         let planned = row.planned.as_ref();
@@ -447,7 +448,7 @@ fn state(
         Pending
     } else if differ > 0 {
         Equivalent
-    } else if !any(&is_placeable) {
+    } else if !any(&is_placeable) && !is_steered_alone {
         Unsupported
     } else if any(&|row| row.is_active() && row.has_arrived())
         || any(&VectorStatus::is_active)

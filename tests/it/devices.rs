@@ -328,7 +328,7 @@ fn a_card_that_is_down_is_not_one_without_irqs() {
         ),
         (
             "eth1",
-            "the device has no IRQs of its own; there is nothing to place",
+            "the device has no IRQs of its own: its packets arrive by its controller",
         ),
     ] {
         let plan = tree.plan(&[name]);

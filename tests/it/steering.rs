@@ -1,10 +1,13 @@
 //! Rule 6 of the default policy: RPS, XPS and RFS, each on a minimal machine.
 
+use serde_json::Value;
+
 use crate::support::captured::{Captured, assert_same_plans};
 use crate::support::host::{
     add, codes, combined, cpus, fix, machine, mask, of, plan, plan_with, rps_of, set,
 };
 use crate::support::run::Copy;
+use crate::support::small::{Tree, two_nodes};
 use crate::support::tree::put;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Channels;
@@ -340,4 +343,58 @@ fn rule_10_the_rps_work_of_an_interface_that_is_skipped_is_no_workers() {
     let selection = nicpin::machine::Selection::new(&host, &[], false).unwrap();
     let plan = nicpin::plan::plan(&host, &policy, &selection);
     assert_eq!(of(&plan, "eth0").worker_cpus, set("0,2-3,6"));
+}
+
+/// RPS and XPS are the network stack's own: they need no IRQ of the device.
+#[test]
+fn steering_without_irqs() {
+    let tree = Tree::of(&two_nodes([]));
+    tree.add("sys/devices/usb1/1-1/1-1:1.0", "usb", "r8152", "eth1", 1);
+    put(tree.dir(), "sys/class/net/eth1/operstate", "up");
+    put(tree.dir(), "sys/class/net/eth1/queues/rx-0/rps_cpus", "00");
+    tree.interrupts(9, "IO-APIC", &["acpi", "xhci_hcd:usb1"]);
+    let json = |args: &[&str]| -> Value {
+        let run = tree.run(&[&["plan", "--json", "eth1"], args].concat());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        serde_json::from_str(&run.stdout).unwrap()
+    };
+    let plan = json(&[]);
+    let rx = &plan["interfaces"][0]["rx_queues"][0];
+    assert_ne!(rx["rps_cpus"], "", "{rx}");
+    let notes = plan["interfaces"][0]["notes"].as_array().unwrap();
+    let none = notes
+        .iter()
+        .find(|note| note["code"] == "no-vectors")
+        .unwrap();
+    assert_eq!(none["controller"], "xhci_hcd (IRQ 10)");
+    let given = json(&["--rps", "1-2"]);
+    assert_eq!(given["interfaces"][0]["rx_queues"][0]["rps_cpus"], "1-2");
+}
+
+/// A single queue whose device can have no more, on cores that all have queues of another card.
+#[test]
+fn a_single_queue_shares_the_cores_of_others() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 8);
+    add(&mut host, "eth1", Some(0), 1);
+    host.interfaces[1].tx_queues[0].xps_cpus = None;
+    let planned = plan(&host);
+    let eth1 = of(&planned, "eth1");
+    let rps = eth1.rx_queues[0].rps_cpus.clone().unwrap();
+    assert_eq!(rps.len(), 4, "{rps}");
+    assert!(!rps.intersects(eth1.vectors[0].cpus.as_ref().unwrap()));
+    assert!(
+        eth1.rx_queues[0]
+            .why
+            .starts_with("to the cores that carry least")
+    );
+    // With two queues it is as it was.
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 8);
+    add(&mut host, "eth1", Some(0), 2);
+    let planned = plan(&host);
+    assert_eq!(
+        of(&planned, "eth1").rx_queues[0].why.as_ref(),
+        "off: every core already has a queue"
+    );
 }

@@ -84,6 +84,11 @@ pub(super) fn vectors_unreadable(missing: Option<&str>, vectors: &[UnknownVector
     }
 }
 
+/// By what the packets arrive, of a device that has no IRQs of its own.
+pub(super) fn of_controller(controller: Option<&str>) -> String {
+    controller.map_or(String::new(), |of| format!(": its packets arrive by {of}"))
+}
+
 pub(super) fn queues_exceed_cores(
     queues: usize,
     cores: usize,

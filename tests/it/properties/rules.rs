@@ -351,10 +351,23 @@ pub fn rps_to_free_cores(host: &Machine, plan: &Plan) -> Result<(), TestCaseErro
             .iter()
             .map(|rx| rx.rps_cpus.as_ref().unwrap());
         for cpus in rps.filter(|cpus| !cpus.is_empty()) {
-            prop_assert!(
-                cpus.is_subset(&planned.candidates) && !cpus.intersects(&taken),
-                "{cpus} {taken}"
-            );
+            prop_assert!(cpus.is_subset(&planned.candidates), "{cpus}");
+            // A single queue has others' cores where too few are idle.
+            if cpus.intersects(&taken) {
+                let own = active(planned)
+                    .into_values()
+                    .filter_map(core_of)
+                    .collect::<BTreeSet<_>>();
+                prop_assert_eq!(planned.rx_queues.len(), 1);
+                prop_assert!((2..=4).contains(&cpus.len()), "{cpus}");
+                prop_assert!(
+                    on_cores(cpus)
+                        .iter()
+                        .flatten()
+                        .all(|core| !own.contains(core))
+                );
+                continue;
+            }
             prop_assert!((2..=8).contains(&cpus.len()), "{cpus}");
             prop_assert_eq!(on_cores(cpus).len(), cpus.len());
             // What is shared goes to queues for which there is nothing else.

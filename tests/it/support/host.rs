@@ -78,6 +78,7 @@ pub fn card(host: &Machine, name: &str, node: Option<u32>, queues: u32) -> Inter
             parent: None,
             irqs: (irq..irq + queues).collect(),
             tree: Vec::new(),
+            controller: None,
         },
         link: "up".to_owned(),
         speed_mbps: Some(10_000),
