@@ -61,9 +61,9 @@ expect 0 nicpin restore
 contains "a restore after --atomic" "nothing to restore" "$OUT"
 
 section "on trial"
-expect 0 nicpin apply --try 4
+expect 0 nicpin apply --try 12
 as_planned /tmp/plan.sh
-holds "the trial ends" poll 20 unwatched
+holds "the trial ends" poll 30 unwatched
 snapshot /tmp/now; same_file "the machine after a trial that nobody confirmed" /tmp/before /tmp/now
 expect 1 nicpin confirm
 contains "too late" "too late" "$ERR"
@@ -79,11 +79,11 @@ kill -9 "$(cat /run/nicpin/try.lock)"
 holds "the watcher is dead" poll 10 unwatched
 restored "after the watcher of a trial was killed"
 # The login goes while the trial runs: the session's leader and its group are killed.
-setsid sh -c 'nicpin apply --try 5 > /tmp/said 2>&1; echo done > /tmp/done; sleep 100' & login=$!
+setsid sh -c 'nicpin apply --try 12 > /tmp/said 2>&1; echo done > /tmp/done; sleep 100' & login=$!
 holds "an apply in a session of its own" poll 10 test -e /tmp/done
 as_planned /tmp/plan.sh
 kill -9 "-$login"
-holds "the trial ends without its login" poll 20 unwatched
+holds "the trial ends without its login" poll 30 unwatched
 snapshot /tmp/now; same_file "the machine after a login that was lost" /tmp/before /tmp/now
 
 section "a trial after another one whose watcher is stopped"
