@@ -304,6 +304,9 @@ pub struct Vector {
     /// `effective_affinity`: the CPUs that the kernel delivers it to now. `None` on architectures without this file
     /// (powerpc, s390).
     pub effective: Option<CpuSet>,
+    /// Where it was delivered since boot, of the CPUs of its affinity, by `/proc/interrupts`; only where the kernel does not
+    /// report the effective CPUs and the affinity holds several, `None` where it was never seen.
+    pub counted: Option<CpuSet>,
     /// Whether the affinity can be changed (since 6.12 the file's mode shows it).
     pub movable: bool,
 }
@@ -392,12 +395,16 @@ impl Vector {
 
     /// The effective CPUs; those of the affinity that are online when the kernel does not report them.
     pub(crate) fn effective_cpus(&self, online: &CpuSet) -> Cow<'_, CpuSet> {
-        effective(self.effective.as_ref(), &self.affinity.cpus, online)
+        effective(self.reported(), &self.affinity.cpus, online)
     }
 
     /// The same, if it is known which of them the IRQ is on.
     pub(crate) fn known_cpus(&self, online: &CpuSet) -> Option<Cow<'_, CpuSet>> {
-        known(self.effective.as_ref(), &self.affinity.cpus, online)
+        known(self.reported(), &self.affinity.cpus, online)
+    }
+
+    fn reported(&self) -> Option<&CpuSet> {
+        self.effective.as_ref().or(self.counted.as_ref())
     }
 }
 

@@ -189,6 +189,7 @@ fn vector(work: &Work<'_>, vector: &Vector) -> PlannedVector {
         cpus,
         affinity: vector.affinity.cpus.clone(),
         effective: vector.effective.clone(),
+        counted: vector.counted.clone(),
         movable: vector.movable,
         candidates: work.own_candidates(vector),
         placement: placement.cloned(),

@@ -224,6 +224,9 @@ pub struct PlannedVector {
     pub affinity: CpuSet,
     /// The current `effective_affinity`; `None` when the kernel does not report it.
     pub effective: Option<CpuSet>,
+    /// The CPUs on which its interrupts were counted since boot, where the kernel does not report that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub counted: Option<CpuSet>,
     /// Whether the kernel allows a change of its affinity.
     pub movable: bool,
     /// Its candidate CPUs, where they are not the interface's: those that the driver hints at, or those of another device.
@@ -398,12 +401,17 @@ impl PlannedVector {
 
     /// The effective CPUs; those of the affinity that are online when the kernel does not report them.
     pub(crate) fn effective_cpus(&self, online: &CpuSet) -> Cow<'_, CpuSet> {
-        effective(self.effective.as_ref(), &self.affinity, online)
+        effective(self.reported(), &self.affinity, online)
     }
 
     /// The same, if it is known which of them the IRQ is on.
     #[doc(hidden)]
     pub fn known_cpus(&self, online: &CpuSet) -> Option<Cow<'_, CpuSet>> {
-        known(self.effective.as_ref(), &self.affinity, online)
+        known(self.reported(), &self.affinity, online)
+    }
+
+    /// What the kernel reports of where it is, or has counted.
+    pub(crate) fn reported(&self) -> Option<&CpuSet> {
+        self.effective.as_ref().or(self.counted.as_ref())
     }
 }

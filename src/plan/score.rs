@@ -108,9 +108,11 @@ impl<'a> State<'a> {
         let is_planned = (self.is_planned)(WriteKind::Vector, "", vector.irq);
         let planned = is_planned.then(|| self.planned.get(&vector.irq));
         let Some(&(cpus, placement)) = planned.flatten() else {
-            let now = vector.effective_cpus(&self.machine.topology.online);
-            let first = now.first();
-            return (now, first);
+            let online = &self.machine.topology.online;
+            let now = vector.effective_cpus(online);
+            // Of several CPUs of an affinity nobody knows which one it is.
+            let on = vector.effective.as_ref().map_or(now.only(), CpuSet::first);
+            return (now, on);
         };
         // The kernel distributes vectors over the CPUs of a group.
         let counted = placement
@@ -134,7 +136,11 @@ impl<'a> State<'a> {
             let unplanned = (planned.is_none().then(|| read.active_vectors()))
                 .into_iter()
                 .flatten()
-                .map(|of| (of.queue_id(), of.effective_cpus(online).first()));
+                .map(|of| {
+                    let on = of.effective_cpus(online);
+                    let on = of.effective.as_ref().map_or(on.only(), CpuSet::first);
+                    (of.queue_id(), on)
+                });
             // A queue's receive and transmit vectors on one CPU count once.
             let queues = active.chain(unplanned).sorted_unstable().dedup();
             let queues =
@@ -178,7 +184,7 @@ impl<'a> State<'a> {
             for vector in interface.vectors.iter().filter(|vector| !vector.idle) {
                 let (cpus, counted_for) = self.place(vector);
                 // The affinity may hold all CPUs where it does not decide or the kernel does not report the effective CPU.
-                let is_vague = vector.role == Role::Control || vector.effective.is_none();
+                let is_vague = vector.role == Role::Control || vector.reported().is_none();
                 score.on_isolated += usize::from(if is_vague {
                     !cpus.is_empty() && cpus.is_subset(&isolated)
                 } else {
@@ -186,7 +192,11 @@ impl<'a> State<'a> {
                 });
                 let near = near(vector.node);
                 let near = near.as_ref().or(near_interface.as_ref());
-                let is_local = near.map(|near| cpus.is_subset(near));
+                let is_local = near.and_then(|near| {
+                    let is_split = counted_for.is_none() && cpus.intersects(near);
+                    let is_local = cpus.is_subset(near);
+                    (is_local || vector.reported().is_some() || !is_split).then_some(is_local)
+                });
                 match vector.role {
                     Role::Control => {}
                     Role::Rdma => {

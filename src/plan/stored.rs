@@ -318,6 +318,7 @@ impl Changes {
                 action: vector.action.clone(),
                 affinity: vector.affinity.cpus.clone(),
                 effective: vector.effective.clone(),
+                counted: vector.counted.clone(),
                 movable: planned.movable && vector.movable,
                 cpus: planned.cpus.clone().filter(|_| vector.movable),
                 ..planned.clone()

@@ -19,7 +19,7 @@ use crate::machine::setting::{IRQ_FILES, NET, affinity_file};
 use crate::machine::{Interface, MaskFile, Role, Sharer, Source, UnknownVector, Vector};
 use crate::read::files::{node as numa_node, read_affinity, read_effective};
 use crate::read::interfaces::hex;
-use crate::read::interrupts::{Handlers, POSSIBLE};
+use crate::read::interrupts::{Handlers, INTERRUPTS, POSSIBLE, counts};
 use crate::read::names::Numbering::{self, Mlx4, Plain, Queue};
 use crate::read::names::{ActionName, DriverPatterns, in_device_tree};
 use crate::read::queues::{NamedVector, Reported, VectorUse, place, settle};
@@ -66,15 +66,39 @@ pub(crate) fn read(
                 interface,
             });
     }
-    for (device, mut ports) in devices {
+    for (device, ports) in &mut devices {
         ports.sort_by_key(|port| port.interface.port);
-        read_device(
-            root,
-            handlers,
-            &mut ports,
-            rdma.iter()
-                .any(|rdma| rdma.device.as_ref() == Some(&device)),
-        )?;
+        let has_rdma = rdma.iter().any(|rdma| rdma.device.as_ref() == Some(device));
+        read_device(root, handlers, ports, has_rdma)?;
+    }
+    let ports = devices.values_mut().flatten();
+    let vectors = ports.flat_map(|port| &mut port.interface.vectors);
+    count(root, vectors.collect())
+}
+
+/// Where interrupts were counted, for those of which the kernel does not report where they are (powerpc, s390, x86 before
+/// Linux 4.14) and whose affinity does not tell it.
+fn count(root: &Root, mut vectors: Vec<&mut Vector>) -> Result<()> {
+    vectors.retain(|vector| vector.effective.is_none() && vector.affinity.cpus.len() > 1);
+    let irqs: BTreeSet<u32> = vectors.iter().map(|vector| vector.irq).collect();
+    if irqs.is_empty() || !root.exists(INTERRUPTS) {
+        return Ok(());
+    }
+    // A capture keeps no counts.
+    let seen = root.gist("/nicpin/counted", || {
+        // What cannot be read is not known.
+        let counts = counts(root, &irqs).unwrap_or_default();
+        let seen = counts.rows.iter().map(|(&irq, row)| {
+            let on = counts.cpus.iter().zip(&row.counts);
+            let on = on.filter(|(_, count)| **count > 0).map(|(cpu, _)| *cpu);
+            (irq, on.collect::<CpuSet>())
+        });
+        seen.collect::<BTreeMap<_, _>>()
+    })?;
+    for vector in vectors {
+        let seen = seen.get(&vector.irq).cloned().unwrap_or_default();
+        let seen = seen.intersection(&vector.affinity.cpus);
+        vector.counted = Some(seen).filter(|seen| !seen.is_empty());
     }
     Ok(())
 }
@@ -475,6 +499,7 @@ fn read_vector(
         affinity: MaskFile::parse(&text)
             .map_err(|error| root.content_error(&file, error.to_string()))?,
         effective: read_effective(root, &path)?,
+        counted: None,
         movable: mode & 0o200 != 0,
     }))
 }

@@ -126,7 +126,7 @@ pub struct InterfaceSummary {
     pub tx_queues: usize,
     /// Vectors of queues in use.
     pub queue_vectors: usize,
-    /// Those with a local effective CPU; `None` when no node is known.
+    /// Those with a local effective CPU; `None` when no node is known, or not where some of them are.
     pub local: Option<usize>,
     /// The measures that the plan changes, better or worse.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -303,6 +303,8 @@ fn report(
     // What others lost on its cores is in their rows.
     let asked = (has_lost && drifted > 0, is_asked);
     let local = count(&|row| row.is_active() && row.local == Some(true));
+    let is_located = count(&|row| row.local.is_some()) > 0
+        && count(&|row| row.is_active() && row.local.is_none()) == 0;
     InterfaceReport {
         driver_version: interface.driver_version.clone(),
         firmware: interface.firmware.clone(),
@@ -345,7 +347,7 @@ fn report(
             rx_queues: planned.rx_queues.len(),
             tx_queues: planned.tx_queues.len(),
             queue_vectors: count(&VectorStatus::is_active),
-            local: (vectors.iter().any(|row| row.local.is_some())).then_some(local),
+            local: is_located.then_some(local),
             changes: gain.changes,
         },
         kinds,
@@ -431,7 +433,7 @@ fn state(
     // What the settings of others change on its cores is in their rows.
     let is_worse = differ > 0 && gain.is_better();
     // Of several CPUs in an affinity, nobody knows which one an IRQ is on where the kernel does not report it.
-    let is_measured = !any(&|row| row.is_active() && row.effective.is_none() && row.now.len() > 1);
+    let is_measured = !any(&|row| row.is_active() && !row.is_known && row.now.len() > 1);
     let is_placeable =
         |row: &VectorStatus| row.planned.is_some() || row.state == LeftAlone && row.is_active();
     if any(&|row| row.state == Differs && leaves_isolated(row)) {
@@ -442,7 +444,7 @@ fn state(
         Drifted
     } else if is_worse && is_measured && now >= 2 * as_planned.max(1) {
         Crowded
-    } else if is_worse || is_asked {
+    } else if is_worse || is_asked || differ > 0 && !is_measured {
         Untuned
     } else if any(&|row| matches!(row.state, VectorState::Pending | Elsewhere)) {
         Pending

@@ -58,6 +58,9 @@ pub struct VectorStatus {
     /// Whether the planned CPUs are local.
     #[serde(skip)]
     pub(super) planned_local: bool,
+    /// Whether the kernel reports or has counted where it is.
+    #[serde(skip)]
+    pub(super) is_known: bool,
     /// Whether an effective CPU is isolated or `nohz_full`, or in an exclusive cpuset partition and left out by the policy.
     pub on_isolated: bool,
     /// Interrupts per second, if they were watched.
@@ -88,7 +91,8 @@ impl VectorStatus {
         let path = affinity_file(vector.irq);
         let on_fallback = fallbacks.iter().any(|fallback| fallback.path == path);
         // Where the kernel does not report it, one of the affinity's CPUs.
-        let is_apart = |cpus: &CpuSet| match vector.effective {
+        let is_known = vector.reported().is_some();
+        let is_apart = |cpus: &CpuSet| match vector.reported() {
             Some(_) => effective.intersects(cpus),
             None => !effective.is_empty() && effective.is_subset(cpus),
         };
@@ -113,7 +117,12 @@ impl VectorStatus {
                 .as_ref()
                 .zip(vector.cpus.as_ref())
                 .is_some_and(|(own, cpus)| cpus.is_subset(own)),
-            local: own.map(|own| effective.is_subset(&own)),
+            // A mask over two nodes is no evidence.
+            local: own.and_then(|own| {
+                let is_local = effective.is_subset(&own);
+                (is_known || is_local || !effective.intersects(&own)).then_some(is_local)
+            }),
+            is_known,
             on_isolated: apart.is_some(),
             per_second: on
                 .zip(watched)

@@ -709,3 +709,33 @@ fn an_interface_without_a_difference_is_neither_crowded_nor_untuned() {
         assert!(!screen.contains(": 0 settings"), "{name}: {screen}");
     }
 }
+
+/// POWER, s390 and x86 before Linux 4.14 report no effective CPU: then counts are the evidence, and a mask is none.
+#[test]
+fn without_effective_affinities_the_counts_decide() {
+    let host = |counted: Option<&str>| {
+        let mut host = in_planned_state();
+        let both = mask(&host, &set("1,5"));
+        for vector in &mut host.interfaces[0].vectors {
+            (vector.affinity, vector.effective) = (both.clone(), None);
+            vector.counted = counted.map(set);
+        }
+        host
+    };
+    let of = |counted| {
+        let status = status(&host(counted), None);
+        (status.state.unwrap(), status.interfaces[0].local)
+    };
+    // The interface is on node 1, CPUs 4-7.
+    assert_eq!(of(None), (InterfaceState::Untuned, None));
+    assert_eq!(of(Some("1")), (InterfaceState::Remote, Some(0)));
+    let (state, local) = of(Some("5"));
+    assert_eq!((state, local), (InterfaceState::Crowded, Some(4)));
+    // Isolated, by the counts.
+    let mut isolated = host(Some("5"));
+    isolated.topology.isolated = set("5");
+    assert_eq!(
+        status(&isolated, None).state,
+        Some(InterfaceState::Isolated)
+    );
+}

@@ -101,6 +101,7 @@ pub fn card(host: &Machine, name: &str, node: Option<u32>, queues: u32) -> Inter
         vectors: (0..queues)
             .map(|queue| Vector {
                 effective: everywhere.cpus.first().map(CpuSet::single),
+                counted: None,
                 ..vector(irq + queue, Role::Combined, Some(queue), &everywhere)
             })
             .collect(),
@@ -118,6 +119,7 @@ pub fn vector(irq: u32, role: Role, queue: Option<u32>, allowed: &MaskFile) -> V
         node: None,
         affinity: allowed.clone(),
         effective: Some(CpuSet::single(0)),
+        counted: None,
         movable: true,
     }
 }
