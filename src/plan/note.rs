@@ -199,6 +199,16 @@ pub enum Note {
         #[serde(skip_serializing_if = "Option::is_none")]
         irq_cores: Option<usize>,
     },
+    /// More queues than cores of a node, of whose package other nodes have some (sub-NUMA clusters).
+    #[error("node {node} has {} for {queues} queues, and its package has {package}: other nodes of it can take some", count(*.cores, "core"))]
+    PackageHasMore {
+        interface: String,
+        queues: usize,
+        node: u32,
+        cores: usize,
+        /// The cores of the package that can take queues.
+        package: usize,
+    },
     /// RPS is off because the device can have more queues.
     #[error("{} for {}, and the device can have {}: RPS stays off; {FLAP}", count(*.queues, "receive queue"), count(*.cores, "core"), .channels.max_receiving())]
     MoreQueuesPossible {

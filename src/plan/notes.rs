@@ -7,13 +7,13 @@ use crate::machine::others::{Arguments, SCRIPT_PATH, UnusedFunction};
 use crate::machine::setting::queue_file;
 use crate::machine::wording::{selector, word};
 use crate::machine::{Machine, Role, Selection, UnknownVector};
-use crate::plan::candidates::exclusive;
+use crate::plan::candidates::{core_count, exclusive, unreserved};
 use crate::plan::data::{IrqbalancePlan, Plan, PlannedRss};
 use crate::plan::device::{self, advised_channels};
 use crate::plan::note::{NoVectors, Note};
 use crate::plan::work::Work;
 use crate::policy::{
-    Balancer, CHANNELS, ChannelCount, IRQ_CORES, Policy, SCOPE, SKIP, Scope, XPS, Xps,
+    Balancer, CHANNELS, ChannelCount, IRQ_CORES, Policy, SCOPE, SKIP, Scope, WIDEN, XPS, Xps,
 };
 
 /// Notes about one interface.
@@ -56,7 +56,9 @@ pub(crate) fn of_interface(
     if let Some((now, possible)) = link.filter(|(now, possible)| now.is_below(*possible)) {
         notes.push(Note::LinkBelow { now, possible });
     }
-    notes.extend(too_many_queues(work, rss));
+    let exceeding = too_many_queues(work, rss);
+    let more = package_has_more(work, exceeding.as_ref());
+    notes.extend(exceeding.into_iter().chain(more));
     notes.extend(other_channels(work));
     let queues = interface
         .tx_queues
@@ -217,6 +219,36 @@ fn too_many_queues(work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
         advised: advised_channels(work).filter(|&advised| (advised as usize) < queues),
         fixed: interface.channels_fixed,
         irq_cores: (work.choice.get(&IRQ_CORES)).filter(|_| interface.has_settable_rss()),
+    })
+}
+
+/// A note where the other nodes of a package could take the queues that exceed the cores of one.
+fn package_has_more(work: &Work<'_>, exceeding: Option<&Note>) -> Option<Note> {
+    let Some(&Note::QueuesExceedCores {
+        queues,
+        cores,
+        node: Some(node),
+        ..
+    }) = exceeding
+    else {
+        return None;
+    };
+    let topology = &work.machine.topology;
+    let candidates = &work.candidates.cpus;
+    let mut packages = topology.packages.iter();
+    let package = packages.find(|package| candidates.is_subset(package))?;
+    let package = core_count(
+        topology,
+        &work.choice,
+        &package.intersection(&unreserved(topology, &work.choice)),
+    );
+    let is_local = work.choice.get(&SCOPE) == Scope::Local && !work.choice.get(&WIDEN);
+    (is_local && !work.candidates.named && package > cores).then(|| Note::PackageHasMore {
+        interface: work.interface.name.clone(),
+        queues,
+        node,
+        cores,
+        package,
     })
 }
 
@@ -405,6 +437,7 @@ impl Note {
                 advised: channels,
                 ..
             } => (format!("--channels {channels}"), interface),
+            Self::PackageHasMore { interface, .. } => ("--widen package".to_owned(), interface),
             Self::VectorsShared {
                 owner,
                 planned: false,

@@ -79,7 +79,8 @@ pub(crate) fn pairs(queues: usize) -> u64 {
 
 /// The weight of a queue of each interface, in kbit/s: what its port can carry, divided by the queues in use of all
 /// functions of that port. The speed of a link comes late, and goes with the carrier: it counts only where neither link
-/// modes nor the width of the bus are known, as in some virtual machines.
+/// modes nor the width of the bus are known, as in some virtual machines; without any of these a queue weighs next to nothing,
+/// so that no Mbit/s are shown.
 pub(crate) fn weights(machine: &Machine) -> Vec<u64> {
     let port = |interface: &Interface| {
         let device = &interface.device;
@@ -106,7 +107,7 @@ pub(crate) fn weights(machine: &Machine) -> Vec<u64> {
             let carries = [supported, pcie / on_card[&card(&port.0)] as u64, speed]
                 .into_iter()
                 .find(|&mbps| mbps > 0)
-                .unwrap_or(1);
+                .unwrap_or(0);
             (carries.min(u32::MAX.into()) * 1000 / queues.max(1)).max(1)
         })
         .collect()

@@ -274,15 +274,24 @@ impl<'a> Spread<'a> {
             .collect()
     }
 
-    /// Numbers queues by their cores: one on each core before the second on any; the core of CPU 0 last, fast ones first.
+    /// Numbers queues of one set by their cores: one on each core before the second on any; near ones first, the core of
+    /// CPU 0 last, fast ones first.
     fn number(&self, queues: &mut [Queue]) {
+        let set = queues.first().map(|queue| &self.sets[queue.set]);
+        let ranks = set.map(|set| set.cores.iter().zip(&set.ranks));
+        let tiers: BTreeMap<usize, usize> = ranks
+            .into_iter()
+            .flatten()
+            .map(|(&core, &(tier, _))| (core, tier))
+            .collect();
         let cores = cores(queues).into_iter().sorted_unstable().collect_vec();
         let ordered = cores
             .chunk_by(|a, b| a == b)
             .flat_map(|same| same.iter().enumerate())
             .map(|(round, &core)| {
                 let class = self.cores[core].place.class;
-                (round, self.last == Some(core), class, core)
+                let tier = tiers.get(&core).copied();
+                (round, tier, self.last == Some(core), class, core)
             });
         for (queue, (.., core)) in queues.iter_mut().zip(ordered.sorted_unstable()) {
             queue.core = Some(core);

@@ -1,6 +1,8 @@
 //! Placement on unusual machines, and policies for them.
 
-use crate::support::host::{add, codes, cpus, machine, mask, of, plan, plan_with, set, vector};
+use crate::support::host::{
+    add, codes, cpus, fix_of, machine, mask, of, plan, plan_with, set, vector,
+};
 use nicpin::machine::{Machine, MaskFile, Role, Selection};
 use nicpin::plan::{Plan, Score};
 use nicpin::policy::Policy;
@@ -74,12 +76,29 @@ fn a_node_that_is_too_small_is_widened_within_its_package_on_request() {
     let host = clustered();
     let narrow = plan(&host);
     assert_eq!(of(&narrow, "eth0").candidates, set("8-11"));
+    let more = |plan: &Plan| codes(of(plan, "eth0")).contains(&"package-has-more");
+    assert!(more(&narrow));
+    let advice: Vec<_> = of(&narrow, "eth0")
+        .notes
+        .iter()
+        .filter_map(fix_of)
+        .collect();
+    assert!(
+        advice.contains(&"nicpin apply --widen package eth0".to_owned()),
+        "{advice:?}"
+    );
     let wide = with(&host, &[("widen", "package")]);
     assert_eq!(of(&wide, "eth0").candidates, set("8-15"));
     assert_eq!(
         (wide.score.max_vectors_per_core, codes(of(&wide, "eth0"))),
         (1, vec!["widened"])
     );
+    assert!(!more(&wide));
+    // The first queues stay on the own node, also where another of the package has lower CPUs.
+    let mut higher = clustered();
+    higher.interfaces[0].device.node = Some(3);
+    let first = with(&higher, &[("widen", "package")]);
+    assert_eq!(cpus(of(&first, "eth0"))[..4], ["12", "13", "14", "15"]);
     // Local cores first; and RPS uses none of the added nodes.
     assert_eq!(cpus(of(&wide, "eth0")), ["8", "9", "10", "11", "12", "13"]);
     assert!(wide.score.local.unwrap() > 0.66);
