@@ -239,6 +239,11 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) 
         free = others;
         why = "to idle cores (not CPU 0's): the device has no more queues";
     }
+    let fast = fastest(topology, &free, needed);
+    if fast != free {
+        free = fast;
+        why = "to idle fast cores: the device has no more queues";
+    }
     let set = |queue: &RxQueue| {
         work.vector_of(Role::Rx, queue.index)
             .and_then(|vector| work.target(vector))
@@ -268,6 +273,18 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) 
         why: why.to_owned(),
         ..Rps::default()
     }
+}
+
+/// Those of the fastest kinds of cores that have enough cores; all where none has.
+fn fastest(topology: &Topology, cpus: &CpuSet, needed: usize) -> CpuSet {
+    let mut taken = CpuSet::new();
+    for class in &topology.speed_classes {
+        taken.add(&class.intersection(cpus));
+        if topology.cores_with(&taken).count() >= needed {
+            return taken;
+        }
+    }
+    cpus.clone()
 }
 
 /// A CPU of each core that has any of these.
@@ -304,7 +321,9 @@ impl Set {
                     .locations
                     .core_of(cpu)
                     .is_some_and(|core| core.contains(0));
-            (crowd[core], is_avoided, cpu)
+            let mut classes = topology.speed_classes.iter();
+            let class = classes.position(|class| class.contains(cpu));
+            (class, crowd[core], is_avoided, cpu)
         };
         let cores = by_core(topology, &others).into_iter();
         let cores = cores.sorted_by_key(carries).take(MOST_SHARED);

@@ -398,3 +398,17 @@ fn a_single_queue_shares_the_cores_of_others() {
         "off: every core already has a queue"
     );
 }
+
+/// A flow on a slow core is slow, however many there are.
+#[test]
+fn rps_prefers_fast_cores() {
+    let mut host = machine(1, 8, 1, 8);
+    add(&mut host, "eth0", Some(0), 1);
+    host.interfaces[0].tx_queues[0].xps_cpus = None;
+    host.topology.speed_classes = vec![set("4-7"), set("0-3")];
+    let rps = |host: &_| rps_of(&plan(host), "eth0");
+    assert_eq!(rps(&host), ["5-7"]);
+    // Where too few of them are idle, slow ones, too.
+    host.topology.speed_classes = vec![set("6-7"), set("0-5")];
+    assert_eq!(rps(&host), ["1-5,7"]);
+}
