@@ -135,6 +135,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     })?;
     let mut done = Applied {
         machine,
+        not_judged: planned.not_judged(),
         plan: planned,
         channels,
         irqbalance,

@@ -38,6 +38,14 @@ pub struct CheckArgs {
     #[arg(long, value_name = "RANGE")]
     critical: Option<Range>,
 
+    /// Warn if the number of interfaces that are up and cannot be judged is outside of RANGE (--format nagios only)
+    #[arg(long, value_name = "RANGE")]
+    warning_not_judged: Option<Range>,
+
+    /// Critical if that number is outside of RANGE (--format nagios only)
+    #[arg(long, value_name = "RANGE")]
+    critical_not_judged: Option<Range>,
+
     /// Count vectors that cannot be moved as differences
     #[arg(long)]
     strict: bool,
@@ -75,6 +83,7 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
         let thresholds = Thresholds {
             warning: args.warning,
             critical: args.critical,
+            not_judged: [args.warning_not_judged, args.critical_not_judged],
         };
         let checked = checked.map_err(|error| format!("{error:#}"));
         let check = checked

@@ -117,7 +117,10 @@ const NO_EFFECT: [(&str, &str); 16] = [
     ("sh", "explain irqbalance quiet"),
     ("prometheus nagios", "irqbalance"),
     ("table json nagios", "output"),
-    ("table json prometheus", "warning critical"),
+    (
+        "table json prometheus",
+        "warning critical warning_not_judged critical_not_judged",
+    ),
     ("all explain workers", "verbose"),
     ("explain workers", "all"),
     ("dry_run", "wait strict"),
@@ -184,6 +187,7 @@ pub fn refuse(command: &mut Command, matches: &ArgMatches) -> Result<(), Error> 
 }
 
 fn no_effect(command: &mut Command, name: &str, option: &str, beside: &str) -> Error {
+    let option = option.replace('_', "-");
     let text = format!("--{option} has no effect with {beside}");
     match command.find_subcommand_mut(name) {
         Some(command) => command.error(ErrorKind::ArgumentConflict, &text),

@@ -30,6 +30,9 @@ pub struct Interface {
     /// Whether it is in another network namespace than the process. Ethtool and netlink would report another interface of
     /// its name, or none. Unless `/sys` shows it, it is known by its PCI address, which is then its name.
     pub in_other_namespace: bool,
+    /// Whether it is a PCI function of which nothing shows that it has a network interface, here or in another namespace, as
+    /// one for RDMA alone: its IRQs serve no queues that are known.
+    pub without_netdev: bool,
     /// Whether its name is not UTF-8 text without white space and control characters: nothing of it can be read, and
     /// `name` has replacement characters.
     pub unreadable_name: bool,
@@ -74,6 +77,8 @@ pub struct Interface {
     pub vectors: Vec<Vector>,
     /// Vectors of the device with a handler whose name is not understood.
     pub unknown_vectors: Vec<UnknownVector>,
+    /// The CPUs on which these interrupt.
+    pub unknown_vector_cpus: CpuSet,
     /// Vectors of the device without files in `/proc/irq`: they were freed while they were read.
     pub vanished_vectors: Vec<UnknownVector>,
     /// Where netlink and a vector's name disagree: both answers, in words. Netlink's is used.
@@ -227,7 +232,7 @@ impl Interface {
         self.netdev.iter().flat_map(|answer| &answer.napis)
     }
 
-    /// Whether it is known only by its PCI function, because it is in another network namespace.
+    /// Whether it is known only by its PCI function, because its interface is in another network namespace or it has none.
     pub fn is_elsewhere(&self) -> bool {
         self.in_other_namespace && self.name == self.device.address
     }

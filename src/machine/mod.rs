@@ -58,6 +58,9 @@ pub struct Machine {
     pub programs: BTreeMap<Program, ProgramCpus>,
     /// Other tools that set affinity.
     pub other_tools: OtherTools,
+    /// How many interrupt vectors of each CPU are held by IRQs that are none of the interfaces'. `None` where a CPU can hold
+    /// all IRQs of the machine: with few of them, or on other architectures than x86.
+    pub vectors_held: Option<BTreeMap<u32, usize>>,
     /// Whether every waiting socket polls its device (`net.core.busy_read`, `net.core.busy_poll`).
     pub sockets_poll: bool,
 }
@@ -70,6 +73,11 @@ impl Machine {
             (_, true) => Some(IRQ_FILES),
             _ => None,
         }
+    }
+
+    /// The CPUs of network cards' IRQs that are not understood, which are no more idle than those of others.
+    pub(crate) fn not_understood_cpus(&self) -> CpuSet {
+        CpuSet::union_of(self.interfaces.iter().map(|of| &of.unknown_vector_cpus))
     }
 
     /// The node of an interface; several if they are equally near, none if it is unknown.

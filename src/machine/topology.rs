@@ -46,6 +46,9 @@ pub struct Topology {
     pub nodes: BTreeMap<u32, Node>,
 }
 
+/// The interrupt vectors of a CPU of x86 that devices can have: 203 of the 256 on common kernels, fewer with some options.
+pub const VECTORS_OF_CPU: usize = 200;
+
 /// CPUs that the administrator keeps interrupts off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptOff {

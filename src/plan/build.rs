@@ -42,7 +42,8 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let polling = works.iter().flat_map(Work::polling_cpus).collect();
     let loaded = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus))
         .union(&rdma)
-        .union(&polling);
+        .union(&polling)
+        .union(&machine.not_understood_cpus());
     let (threads, rps) = (
         Threads::new(&works, &loaded),
         rps::rps(locations, &works, &loaded),
@@ -208,6 +209,8 @@ fn why(work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
         "the machine has one CPU"
     } else if !vector.movable {
         "kernel-managed; cannot be moved"
+    } else if work.is_kept(vector) {
+        "of another network namespace, and on its node"
     } else if let Some(owner) = work.shared.get(&vector.irq) {
         return format!("the IRQ is shared with {owner} and planned there");
     } else {
@@ -220,6 +223,9 @@ fn why(work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
                 "control IRQ; moved off a CPU of an exclusive cpuset partition"
             }
             (Role::Rdma, None) if work.choice.get(&KEEP_RDMA) => "kept by the policy",
+            (_, None) if work.machine.vectors_held.is_some() => {
+                "its candidate CPUs have no interrupt vector left"
+            }
             (_, None) => "no usable CPU",
             (_, Some(cpus)) => return placed(work, vector, cpus),
         }

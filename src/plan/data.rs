@@ -59,6 +59,14 @@ impl Plan {
         self.interfaces.iter().find(|one| one.name == name)
     }
 
+    /// The interfaces that are up and cannot be judged, without those whose state is unknown.
+    pub fn not_judged(&self) -> Vec<String> {
+        let up = self.interfaces.iter().filter(|one| one.link == "up");
+        up.filter(|one| !one.is_judged() && !one.notes.iter().any(Note::is_unknown))
+            .map(|one| one.name.clone())
+            .collect()
+    }
+
     /// Those of `cpus` that take no interrupts of the planned interfaces.
     pub fn without_interrupts(&self, cpus: &CpuSet) -> CpuSet {
         let taken = self.interfaces.iter().map(|interface| &interface.irq_cpus);
@@ -182,6 +190,26 @@ pub struct PlannedInterface {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub threads: Vec<PlannedThread>,
     pub notes: Vec<Note>,
+}
+
+impl PlannedInterface {
+    /// Whether it can be judged: the IRQ of some queue is known and can be moved, and no receive queue is served by an IRQ
+    /// that is not understood.
+    pub fn is_judged(&self) -> bool {
+        let is_placeable =
+            |vector: &PlannedVector| vector.cpus.is_some() || vector.movable && vector.is_active();
+        let is_known = |queue: &PlannedRxQueue| {
+            let mut own = self
+                .vectors
+                .iter()
+                .filter(|of| of.queue == Some(queue.queue));
+            own.any(|vector| matches!(vector.role, Role::Combined | Role::Rx))
+        };
+        let mut notes = self.notes.iter();
+        let has_unknown = notes.any(|note| matches!(note, Note::UnknownVectors { .. }));
+        self.vectors.iter().any(is_placeable)
+            && (!has_unknown || self.rx_queues.iter().all(is_known))
+    }
 }
 
 /// The program that vectors are to be near.

@@ -34,6 +34,11 @@ pub enum Note {
         "its name is not UTF-8 text without white space and control characters, so nothing of it can be read: rename it"
     )]
     NameUnreadable,
+    /// Nothing shows that a PCI function has an interface.
+    #[error(
+        "no interface here: which queues its IRQs serve is not known, and they are placed after those of all interfaces"
+    )]
+    NoInterface,
     /// The interface of a PCI function is in another network namespace.
     #[error(
         "its interface is in another network namespace: its IRQs are planned, its queues and channels are out of reach"
@@ -198,6 +203,17 @@ pub enum Note {
         /// The number of cores that the policy sets, where the RSS table can leave the other queues out.
         #[serde(skip_serializing_if = "Option::is_none")]
         irq_cores: Option<usize>,
+    },
+    /// IRQs for which the candidate CPUs have no interrupt vectors (x86).
+    #[error("some of its IRQs are unchanged, because {} no interrupt vectors left: a CPU of x86 has some 200{}", if .cpus.len() == 1 { format!("{} has", cpu_list(.cpus)) } else { format!("{} have", cpu_list(.cpus)) }, if .advised.is_some() { format!("; {FLAP}") } else { String::new() })]
+    VectorsExhausted {
+        interface: String,
+        /// Those that are unchanged.
+        irqs: usize,
+        /// The candidates.
+        cpus: CpuSet,
+        /// Receiving channels with which all can be placed, where the driver can have another number.
+        advised: Option<u32>,
     },
     /// More queues than cores of a node, of whose package other nodes have some (sub-NUMA clusters).
     #[error("node {node} has {} for {queues} queues, and its package has {package}: other nodes of it can take some", count(*.cores, "core"))]
@@ -489,6 +505,21 @@ impl Note {
             | Self::VectorsVanished { .. } => true,
             _ => self.is_unmet(),
         }
+    }
+
+    /// Whether something that the policy requests is not in the plan, or not as it was requested.
+    pub fn is_refusal(&self) -> bool {
+        self.is_unmet()
+            || matches!(
+                self,
+                Self::CpusUnusable { .. }
+                    | Self::RpsFiltered { .. }
+                    | Self::NoFlowTable
+                    | Self::ChannelsFit { .. }
+                    | Self::ChannelsUnchanged { .. }
+                    | Self::ChannelsAtMost { .. }
+                    | Self::RssUnchanged { .. }
+            )
     }
 
     /// Whether this machine cannot meet what the policy wants of an interface, which stays as it is.

@@ -33,7 +33,9 @@ pub(crate) fn of_interface(
         return vec![Note::NameUnreadable];
     }
     let mut notes = of_vectors(work, selection);
-    if interface.is_elsewhere() {
+    if interface.without_netdev {
+        notes.extend((!interface.is_for_rdma()).then_some(Note::NoInterface));
+    } else if interface.is_elsewhere() {
         notes.extend((!interface.is_for_rdma()).then_some(Note::Elsewhere));
     } else if interface.in_other_namespace {
         notes.push(Note::OtherNamespace);
@@ -58,7 +60,10 @@ pub(crate) fn of_interface(
     }
     let exceeding = too_many_queues(work, rss);
     let more = package_has_more(work, exceeding.as_ref());
-    notes.extend(exceeding.into_iter().chain(more));
+    let exhausted = vectors_exhausted(work);
+    // Both advise the same.
+    let exceeding = exceeding.filter(|_| exhausted.is_none());
+    notes.extend(chain!(exhausted, exceeding, more));
     notes.extend(other_channels(work));
     let queues = interface
         .tx_queues
@@ -111,7 +116,7 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
         Some(Note::VectorsShared { owner, planned })
     } else if !vectors.is_empty() {
         Some(Note::UnknownVectors { vectors })
-    } else if !data.is_empty() {
+    } else if !data.is_empty() && !interface.without_netdev {
         Some(Note::DataVectors { vectors: data })
     } else if has_queues || interface.is_for_rdma() {
         None
@@ -216,9 +221,32 @@ fn too_many_queues(work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
         queues,
         cores,
         node: work.candidates.node.filter(holds_all),
-        advised: advised_channels(work).filter(|&advised| (advised as usize) < queues),
+        advised: advised_channels(work)
+            .filter(|&advised| (advised as usize) < queues)
+            .filter(|&advised| {
+                interface
+                    .channels
+                    .is_none_or(|now| now.receiving() != advised)
+            }),
         fixed: interface.channels_fixed,
         irq_cores: (work.choice.get(&IRQ_CORES)).filter(|_| interface.has_settable_rss()),
+    })
+}
+
+/// A note where the candidates have no vectors for some of its IRQs, which the plan leaves where they are.
+fn vectors_exhausted(work: &Work<'_>) -> Option<Note> {
+    work.machine.vectors_held.as_ref()?;
+    let data = work.interface.vectors.iter();
+    let data = data.filter(|vector| vector.movable && vector.role != Role::Control);
+    let data = data.filter(|vector| !work.shared.contains_key(&vector.irq));
+    let data = data.filter(|vector| !work.is_kept(vector));
+    let irqs = data.filter(|vector| work.target(vector).is_none()).count();
+    (irqs > 0).then(|| Note::VectorsExhausted {
+        interface: work.interface.name.clone(),
+        irqs,
+        cpus: work.candidates.cpus.clone(),
+        advised: advised_channels(work)
+            .filter(|&advised| (advised as usize) < work.interface.active_queues()),
     })
 }
 
@@ -391,7 +419,7 @@ impl Note {
     pub fn advice(&self) -> Option<Advice> {
         let command = self.command();
         let optional = match self {
-            Self::RssBeyondCandidates { .. } => false,
+            Self::RssBeyondCandidates { .. } | Self::VectorsExhausted { .. } => false,
             Self::VmbusChannels { .. } => true,
             _ => command.is_some(),
         };
@@ -409,7 +437,8 @@ impl Note {
             Self::QueuesExceedCores {
                 irq_cores: None,
                 ..
-            } | Self::MoreQueuesPossible { .. }
+            } | Self::VectorsExhausted { .. }
+                | Self::MoreQueuesPossible { .. }
         )
     }
 
@@ -428,6 +457,11 @@ impl Note {
                 ..
             } => ("--rss candidates".to_owned(), interface),
             Self::QueuesExceedCores {
+                interface,
+                advised: Some(channels),
+                ..
+            }
+            | Self::VectorsExhausted {
                 interface,
                 advised: Some(channels),
                 ..
@@ -468,17 +502,7 @@ impl Note {
                 format!("echo 0 {to} {}", files.format(" "))
             }
             Self::ThreadedNapi { placed: true, .. } => return None,
-            Self::ThreadedNapi {
-                interface, pids, ..
-            } => pids.first().map_or_else(
-                || {
-                    format!(
-                        "echo 0 > {}",
-                        word(&format!("/sys/class/net/{interface}/threaded"))
-                    )
-                },
-                |pid| format!("taskset -pc CPU {pid}"),
-            ),
+            Self::ThreadedNapi { pids, .. } => format!("taskset -pc CPU {}", pids.first()?),
             Self::IrqbalanceUnknown { .. } => "run as root".into(),
             Self::CloudScript { .. } => {
                 "run nicpin apply after it; nicpin check reports whether it has run since".into()

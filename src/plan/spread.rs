@@ -6,7 +6,7 @@
 //! and the pairs of queues that share a core.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{replace, take};
 
 use itertools::Itertools as _;
@@ -17,6 +17,9 @@ use crate::policy::{AVOID_CPU0, Choice, PACK_L3};
 
 mod arrange;
 
+/// The room of a CPU that can take all IRQs of any machine.
+const UNLIMITED: usize = u32::MAX as usize;
+
 /// Candidate CPUs that some queues have in common.
 struct Set {
     cpus: CpuSet,
@@ -26,8 +29,8 @@ struct Set {
     /// Whether it fills one L3 domain before it begins another.
     packs: bool,
     cores: Vec<usize>,
-    /// Of each core: near ones come first, then fast ones, that of CPU 0 last.
-    ranks: Vec<(usize, (usize, bool))>,
+    /// Of each core: near ones come first, then fast ones, those with IRQs that are not understood late, that of CPU 0 last.
+    ranks: Vec<(usize, (usize, bool, bool))>,
 }
 
 /// A queue that can be moved.
@@ -41,6 +44,8 @@ pub(crate) struct Queue {
     /// A number from [`Spread::set`].
     pub(crate) set: usize,
     pub(crate) weight: u64,
+    /// The number of its IRQs.
+    pub(crate) irqs: usize,
     /// Where it is.
     pub(crate) core: Option<usize>,
 }
@@ -48,7 +53,7 @@ pub(crate) struct Queue {
 impl Queue {
     /// Whether they can change places.
     fn is_alike(&self, other: &Self) -> bool {
-        (self.weight, self.set) == (other.weight, other.set)
+        (self.weight, self.set, self.irqs) == (other.weight, other.set, other.irqs)
     }
 }
 
@@ -76,6 +81,11 @@ struct Core {
     cpus: Vec<u32>,
     queues: usize,
     load: u64,
+    /// IRQs of queues that can be moved, and how many it can take.
+    irqs: usize,
+    room: usize,
+    /// Whether IRQs are on it that are not understood.
+    has_others: bool,
     /// First queues of interfaces that stay on it.
     firsts: usize,
     /// Those of the queues that can be moved.
@@ -93,7 +103,11 @@ pub(crate) struct Spread<'a> {
     cores: Vec<Core>,
     sets: Vec<Set>,
     queues: Vec<Queue>,
+    /// The most IRQs of one of them.
+    most_irqs: usize,
     in_domain: Vec<usize>,
+    /// IRQs that each CPU can still take, by its number.
+    pub(crate) room: Vec<usize>,
     /// Queues on each CPU, by its number.
     pub(crate) on_cpu: Vec<usize>,
     /// The core of CPU 0, where it is used last.
@@ -101,8 +115,8 @@ pub(crate) struct Spread<'a> {
 }
 
 impl<'a> Spread<'a> {
-    /// `apart`: the CPUs each of which counts as a core.
-    pub(crate) fn new(locations: &'a Locations<'a>, apart: CpuSet) -> Self {
+    /// `apart`: the CPUs each of which counts as a core. `others`: those of IRQs that are not understood.
+    pub(crate) fn new(locations: &'a Locations<'a>, apart: CpuSet, others: &CpuSet) -> Self {
         let end = locations.by_cpu.len();
         let mut spread = Self {
             locations,
@@ -110,7 +124,9 @@ impl<'a> Spread<'a> {
             cores: Vec::new(),
             sets: Vec::new(),
             queues: Vec::new(),
+            most_irqs: 0,
             in_domain: vec![0; locations.domain_sizes.len()],
+            room: vec![UNLIMITED; end],
             on_cpu: vec![0; end],
             last: None,
         };
@@ -118,6 +134,7 @@ impl<'a> Spread<'a> {
         for cpu in locations.topology.online.iter() {
             if let (Some(core), Some(place)) = (spread.core(cpu), locations.of(cpu)) {
                 spread.cores[core].cpus.push(cpu);
+                spread.cores[core].has_others |= others.contains(cpu);
                 spread.cores[core].place = place;
             }
         }
@@ -158,7 +175,7 @@ impl<'a> Spread<'a> {
             let has = |tier: &CpuSet| core.cpus.iter().any(|&cpu| tier.contains(cpu));
             let tier = tiers.iter().position(has).unwrap_or(0);
             let is_last = avoid_cpu0 && core.cpus.iter().any(|&cpu| with_cpu0.contains(cpu));
-            ranks.push((tier, (core.place.class, is_last)));
+            ranks.push((tier, (core.place.class, core.has_others, is_last)));
         }
         if avoid_cpu0 {
             self.last = self.core(0);
@@ -172,6 +189,33 @@ impl<'a> Spread<'a> {
             ranks,
         });
         self.sets.len() - 1
+    }
+
+    /// Whether a set has a CPU.
+    pub(crate) fn has(&self, set: usize, cpu: u32) -> bool {
+        self.sets[set].cpus.contains(cpu)
+    }
+
+    /// The sets whose CPUs have no room for all IRQs that must be there. `irqs`: those of a set alone.
+    pub(crate) fn full(
+        &self,
+        room: &BTreeMap<u32, usize>,
+        irqs: impl Fn(usize) -> usize,
+    ) -> BTreeSet<usize> {
+        let irqs = (0..self.sets.len()).map(irqs).collect_vec();
+        let mut full = BTreeSet::new();
+        for set in &self.sets {
+            let within = self
+                .sets
+                .iter()
+                .positions(|of| of.cpus.is_subset(&set.cpus));
+            let within = within.collect_vec();
+            let has: usize = set.cpus.iter().filter_map(|cpu| room.get(&cpu)).sum();
+            if within.iter().map(|&of| irqs[of]).sum::<usize>() > has {
+                full.extend(within);
+            }
+        }
+        full
     }
 
     /// Counts a queue that stays on a CPU.
@@ -191,15 +235,17 @@ impl<'a> Spread<'a> {
     }
 
     fn move_to(&mut self, queue: usize, to: usize) {
-        let weight = self.queues[queue].weight;
+        let Queue { weight, irqs, .. } = self.queues[queue];
         if let Some(from) = self.queues[queue].core.replace(to) {
             let core = &mut self.cores[from];
             core.movable.retain(|&other| other != queue);
             core.queues -= 1;
             core.load -= weight;
+            core.irqs -= irqs;
             self.in_domain[core.place.domain] -= 1;
         }
         self.count(to, weight);
+        self.cores[to].irqs += irqs;
         self.cores[to].movable.push(queue);
     }
 
@@ -212,13 +258,22 @@ impl<'a> Spread<'a> {
         threads.map(|thread| thread.queues).sum()
     }
 
-    /// The least loaded core of a set of those with fewer than `most` queues; of equal ones, the nearest, a thread of a free
+    /// The least loaded core of a set of those with fewer than `most` queues and room for `irqs`; of equal ones, the nearest, a thread of a free
     /// core before a sibling of a taken one, the first by rank, then one of an L3 domain that has few queues for its size,
     /// or many of a set that packs them.
-    fn first(&self, set: usize, most: usize, load: fn(&Core) -> (u64, usize)) -> Option<usize> {
+    fn first(
+        &self,
+        set: usize,
+        most: usize,
+        irqs: usize,
+        load: fn(&Core) -> (u64, usize),
+    ) -> Option<usize> {
         let (set, is_apart) = (&self.sets[set], !self.apart.is_empty());
         let all = set.cores.iter().copied().zip(&set.ranks);
-        let fits = all.filter(|&(core, _)| self.cores[core].queues < most);
+        let fits = all.filter(|&(core, _)| {
+            let core = &self.cores[core];
+            core.queues < most && core.irqs + irqs <= core.room
+        });
         let best = fits.map(|(core, &(tier, rank))| {
             let domain = self.cores[core].place.domain;
             let queues = self.in_domain[domain];
@@ -234,29 +289,37 @@ impl<'a> Spread<'a> {
     }
 
     /// Places one queue more, of no weight, on a core with the fewest, and returns its CPU.
-    pub(crate) fn take(&mut self, set: usize) -> Option<u32> {
-        let core = self.first(set, usize::MAX, |core| (0, core.queues))?;
+    pub(crate) fn take(&mut self, set: usize, irqs: usize) -> Option<u32> {
+        let core = self.first(set, usize::MAX, irqs, |core| (0, core.queues))?;
         self.count(core, 0);
-        self.thread(set, core)
+        self.cores[core].irqs += irqs;
+        self.thread(set, core, irqs)
     }
 
-    /// The CPU of a core with the fewest queues, which counts one more.
-    fn thread(&mut self, set: usize, core: usize) -> Option<u32> {
+    /// The CPU of a core with the fewest queues of those with room for `irqs`, which counts one more.
+    fn thread(&mut self, set: usize, core: usize, irqs: usize) -> Option<u32> {
         let cpu = self.cores[core]
             .cpus
             .iter()
             .copied()
-            .filter(|&cpu| self.sets[set].cpus.contains(cpu))
+            .filter(|&cpu| self.sets[set].cpus.contains(cpu) && self.room[cpu as usize] >= irqs)
             .min_by_key(|&cpu| self.on_cpu[cpu as usize])?;
         self.on_cpu[cpu as usize] += 1;
+        self.room[cpu as usize] -= irqs;
         Some(cpu)
     }
 
-    /// Places queues, and returns the CPU of each by its id. Queues of one weight and the same candidates can change
+    /// Places queues, and returns the CPU of each by its id; those for whose IRQs no candidate has room have none. Queues of one weight and the same candidates can change
     /// places.
     pub(crate) fn place(&mut self, mut queues: Vec<Queue>) -> BTreeMap<usize, u32> {
         queues.retain(|queue| !self.sets[queue.set].cores.is_empty());
-        queues.sort_by_key(|queue| (Reverse(queue.weight), queue.set));
+        queues.sort_by_key(|queue| (Reverse(queue.weight), queue.set, queue.irqs));
+        let candidates = CpuSet::union_of(self.sets.iter().map(|set| &set.cpus));
+        for core in &mut self.cores {
+            let cpus = core.cpus.iter().filter(|cpu| candidates.contains(**cpu));
+            core.room = cpus.map(|&cpu| self.room[cpu as usize]).sum();
+        }
+        self.most_irqs = queues.iter().map(|queue| queue.irqs).max().unwrap_or(0);
         self.queues = queues;
         self.arrange();
         let mut queues = take(&mut self.queues);
@@ -267,10 +330,16 @@ impl<'a> Spread<'a> {
             }
         }
         self.part_firsts(&mut queues);
+        self.queues = queues;
+        self.move_firsts();
+        let mut queues = take(&mut self.queues);
         queues.sort_unstable_by_key(|queue| queue.id);
         queues
             .into_iter()
-            .filter_map(|queue| Some((queue.id, self.thread(queue.set, queue.core?)?)))
+            .filter_map(|queue| {
+                let cpu = self.thread(queue.set, queue.core?, queue.irqs)?;
+                Some((queue.id, cpu))
+            })
             .collect()
     }
 
@@ -289,9 +358,12 @@ impl<'a> Spread<'a> {
             .chunk_by(|a, b| a == b)
             .flat_map(|same| same.iter().enumerate())
             .map(|(round, &core)| {
-                let class = self.cores[core].place.class;
+                let Core {
+                    place, has_others, ..
+                } = &self.cores[core];
                 let tier = tiers.get(&core).copied();
-                (round, tier, self.last == Some(core), class, core)
+                let is_last = self.last == Some(core);
+                (round, tier, *has_others, is_last, place.class, core)
             });
         for (queue, (.., core)) in queues.iter_mut().zip(ordered.sorted_unstable()) {
             queue.core = Some(core);

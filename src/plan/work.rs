@@ -2,12 +2,13 @@
 //! control vectors that have to be moved.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
 use crate::machine::netdev::Direction;
+use crate::machine::topology::VECTORS_OF_CPU;
 use crate::machine::{Interface, Machine, QueueId, Role, Selection, Vector};
 use crate::plan::candidates::{
     Candidates, candidates, core_count, isolated_or_exclusive, unmet_rps, unreserved,
@@ -34,6 +35,9 @@ pub(crate) struct Work<'a> {
     pub(crate) choice: Choice,
     /// Whether it stays as it is: by the policy, or because the policy cannot be met.
     pub(crate) skip: bool,
+    /// The CPUs on which its vectors stay where they are: of an interface in another network namespace, which somebody else
+    /// owns and nobody has selected.
+    kept: CpuSet,
     pub(crate) group: Option<Group>,
     pub(crate) candidates: Candidates,
     /// Candidate CPUs by the node of the vectors' device, if vectors belong to devices on several nodes (a network card
@@ -89,6 +93,7 @@ impl<'a> Work<'a> {
             order,
             weight,
             skip: skip || own.notes.iter().any(Note::is_unmet),
+            kept: CpuSet::new(),
             group: choice.get(&GROUP),
             choice,
             candidates: own,
@@ -143,7 +148,7 @@ impl<'a> Work<'a> {
 
     /// The planned affinity of a vector; `None`: left unchanged.
     pub(crate) fn target(&self, vector: &Vector) -> Option<CpuSet> {
-        if !vector.movable || self.skip || self.shared.contains_key(&vector.irq) {
+        if self.stays(vector) || self.is_kept(vector) || self.shared.contains_key(&vector.irq) {
             return None;
         }
         let cpu = self.chosen(vector)?;
@@ -157,6 +162,21 @@ impl<'a> Work<'a> {
         // The L3 domain of a CPU that is no candidate may have none.
         let group = group.filter(|group| vector.role != Role::Control && !group.is_empty());
         Some(group.unwrap_or_else(|| CpuSet::single(cpu)))
+    }
+
+    /// Whether a vector cannot or must not be moved.
+    fn stays(&self, vector: &Vector) -> bool {
+        self.skip || !vector.movable
+    }
+
+    /// Whether a vector is well placed, and somebody else's. Others are placed as if it were where the plan would have it,
+    /// so that they do not follow what its owner does.
+    pub(crate) fn is_kept(&self, vector: &Vector) -> bool {
+        let now = vector.known_cpus(&self.machine.topology.online);
+        // It moves to its affinity at the next interrupt.
+        let moves = now.filter(|now| now.is_subset(&vector.affinity.cpus));
+        let to = moves.as_deref().unwrap_or(&vector.affinity.cpus);
+        !self.kept.is_empty() && !to.is_empty() && to.is_subset(&self.kept)
     }
 
     /// The CPU that is chosen for a vector; that of an IRQ that is shared is the same for all that share it.
@@ -234,13 +254,18 @@ impl<'a> Work<'a> {
             .filter(is_active)
             .or_else(|| self.interface.reported_vector(direction, queue))
             .or_else(|| {
+                // One of those that are not understood may serve it.
+                if !self.interface.unknown_vectors.is_empty() {
+                    return None;
+                }
                 let vectors = self.vectors_of(role).filter(is_active).collect_vec();
                 sharing(&vectors, queue, |vector| vector.queue).copied()
             })?;
-        let placed = self.placement(vector)?.cpu;
+        let placed = self.placement(vector).filter(|_| vector.movable);
         // One that stays may be on another CPU than its queue's other vector.
-        let stays = self.effective_cpu(vector).filter(|_| !vector.movable);
-        Some(stays.unwrap_or(placed))
+        let cpu = placed.map(|placement| placement.cpu);
+        cpu.or_else(|| self.effective_cpu(vector))
+            .or_else(|| Some(self.placement(vector)?.cpu))
     }
 
     /// The usable CPUs in the driver's affinity hint for one of these vectors, if the policy's scope is `hint`.
@@ -259,12 +284,16 @@ impl<'a> Work<'a> {
     fn units(&self) -> impl Iterator<Item = (Turn, Vec<&'a Vector>)> {
         let queues = self.queues.values().map(|vectors| {
             let is_idle = vectors.iter().all(|vector| self.interface.is_idle(vector));
-            let turn = if is_idle { Turn::Idle } else { Turn::Active };
+            let turn = match (is_idle, self.interface.without_netdev) {
+                (true, _) => Turn::Idle,
+                (_, true) => Turn::WithoutNetdev,
+                _ => Turn::Active,
+            };
             (turn, vectors.clone())
         });
         let keeps_rdma = self.skip || self.choice.get(&KEEP_RDMA);
         let rdma = self.rdma_vectors().map(move |vector| {
-            let stays = keeps_rdma || !vector.movable;
+            let stays = keeps_rdma || self.stays(vector);
             let turn = if stays {
                 Turn::RdmaThatStays
             } else {
@@ -276,11 +305,12 @@ impl<'a> Work<'a> {
     }
 }
 
-/// The order in which CPUs are chosen. Idle queues are not counted; RDMA vectors are spread around all queues, and around
+/// The order in which CPUs are chosen. What carries data of no interface comes after its queues. Idle queues are not counted; RDMA vectors are spread around all queues, and around
 /// those of them that stay.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
     Active,
+    WithoutNetdev,
     Idle,
     RdmaThatStays,
     Rdma,
@@ -308,6 +338,13 @@ pub(crate) fn works<'a>(
         let candidates = work.candidates.cpus.len();
         (Reverse(work.weight), candidates, work.rank())
     });
+    for work in &mut works {
+        let is_selected = selection.explicit && selection.names.contains(&work.interface.name);
+        if work.interface.is_elsewhere() && !work.interface.without_netdev && !is_selected {
+            let apart = isolated_or_exclusive(&machine.topology, &work.choice);
+            work.kept = work.candidates.near.difference(&apart);
+        }
+    }
     let mut owners: BTreeMap<u32, &'a str> = BTreeMap::new();
     let is_selected = |work: &Work<'_>| selection.names.contains(&work.interface.name);
     let movable = works.iter_mut().filter(|work| !work.skip);
@@ -330,6 +367,8 @@ pub(crate) fn works<'a>(
 enum How {
     /// One of its vectors is on this CPU, and stays there.
     Stays(u32),
+    /// Its vectors are on this CPU, one of its candidates, which cannot take all.
+    Keeps(u32),
     /// The unit of this number has the same IRQ.
     Line(usize),
     /// On one of a set of CPUs.
@@ -339,7 +378,8 @@ enum How {
 fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
     let apart = works.iter().filter(|work| work.choice.get(&SIBLINGS));
     let apart = CpuSet::union_of(apart.map(|work| &work.candidates.cpus));
-    let mut spread = Spread::new(locations, apart);
+    let not_understood = works.first().map(|work| work.machine.not_understood_cpus());
+    let mut spread = Spread::new(locations, apart, &not_understood.unwrap_or_default());
     // The queues on each core and L3 domain that come before one.
     let mut on_core = vec![0_usize; locations.cores];
     let mut on_l3 = vec![0_usize; locations.domain_sizes.len()];
@@ -350,59 +390,56 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
         .sorted_by_key(|unit| unit.0)
         .collect_vec();
     // Vectors that cannot or must not be moved are counted first, so that others are placed around them.
-    for (turn, at, vectors) in &units {
+    for (_, at, vectors) in units.iter().filter(|unit| unit.0 == Turn::Active) {
         let work = &works[*at];
         let active = vectors.iter().filter(|v| !work.interface.is_idle(v));
-        if let (Turn::Active, Some(cpu)) = (turn, cpu_that_stays(work, active)) {
-            spread.add(cpu, work.weight, vectors[0].queue == Some(0));
-            if let Some(place) = locations.of(cpu) {
-                on_core[place.core] += 1;
-                on_l3[place.domain] += 1;
-            }
+        let Some(cpu) = cpu_that_stays(work, active) else {
+            continue;
+        };
+        spread.add(cpu, work.weight, vectors[0].queue == Some(0));
+        if let Some(place) = locations.of(cpu) {
+            on_core[place.core] += 1;
+            on_l3[place.domain] += 1;
         }
     }
     // So are threads that poll all the time, and stay: each counts as a queue.
-    for work in &*works {
-        for cpu in work.polling_cpus() {
-            spread.add(cpu, work.weight, false);
-        }
+    for (work, cpu) in works
+        .iter()
+        .flat_map(|work| work.polling_cpus().map(move |cpu| (work, cpu)))
+    {
+        spread.add(cpu, work.weight, false);
     }
-    let (mut lines, mut hows, mut movable) = (BTreeMap::new(), Vec::new(), Vec::new());
-    let queues = units.iter().filter(|unit| unit.0 <= Turn::Idle);
-    for (id, (turn, at, vectors)) in queues.enumerate() {
-        let work = &works[*at];
-        let found = how(&mut spread, &mut lines, id, work, vectors);
-        if let (Turn::Active, How::Among(set, _)) = (turn, found) {
-            movable.push(Queue {
-                id,
-                work: *at,
-                is_first: vectors[0].queue == Some(0),
-                set,
-                weight: work.weight,
-                core: None,
-            });
-        }
-        hows.push(found);
-    }
+    let mut lines = BTreeMap::new();
+    let all = units.iter().enumerate();
+    let mut hows = all
+        .map(|(id, (_, at, vectors))| how(&mut spread, &mut lines, id, &works[*at], vectors))
+        .collect_vec();
+    limit(&mut spread, works, &units, &mut hows);
+    let movable = movable(&mut spread, works, &units, &hows);
     let mut cpus = spread.place(movable);
     for (id, (turn, at, vectors)) in units.iter().enumerate() {
-        let (work, first) = (&mut works[*at], vectors[0]);
+        let first = vectors[0];
         if *turn == Turn::RdmaThatStays {
-            if let Some(cpu) = work.effective_cpu(first) {
+            if let Some(cpu) = works[*at].effective_cpu(first) {
                 spread.add(cpu, 0, false);
             }
             continue;
         }
-        let found = hows
-            .get(id)
-            .copied()
-            .unwrap_or_else(|| how(&mut spread, &mut lines, id, work, vectors));
+        let found = hows[id];
         let (cpu, decided_by) = match found {
             How::Stays(cpu) => (Some(cpu), Some(DecidedBy::Vector)),
+            How::Keeps(cpu) => {
+                if *turn != Turn::Active {
+                    spread.add(cpu, 0, false);
+                }
+                (Some(cpu), None)
+            }
             How::Line(unit) => (cpus.get(&unit).copied(), Some(DecidedBy::Line)),
-            How::Among(set, by) => (cpus.get(&id).copied().or_else(|| spread.take(set)), by),
+            How::Among(_, by) if *turn == Turn::Active => (cpus.get(&id).copied(), by),
+            How::Among(set, by) => (spread.take(set, irqs(works, vectors)), by),
         };
         let Some(cpu) = cpu else { continue };
+        let work = &mut works[*at];
         cpus.insert(id, cpu);
         if *turn == Turn::Rdma {
             work.others.insert(first.irq, cpu);
@@ -419,7 +456,7 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
                 decided_by,
             };
             work.cpus.insert(queue, placement);
-            if matches!(found, How::Among(..)) {
+            if matches!(found, How::Among(..) | How::Keeps(_)) {
                 on_core[place.core] += 1;
                 on_l3[place.domain] += 1;
             }
@@ -429,6 +466,99 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
         let active = work.interface.active_vectors();
         work.irq_cpus = CpuSet::union_of(active.map(|vector| work.cpus_of(vector)));
         move_control(work, &spread);
+    }
+}
+
+/// The queues in use that are to be arranged. Those that keep their CPU are counted.
+fn movable(
+    spread: &mut Spread<'_>,
+    works: &[Work<'_>],
+    units: &[(Turn, usize, Vec<&Vector>)],
+    hows: &[How],
+) -> Vec<Queue> {
+    let mut movable = Vec::new();
+    let active = units.iter().enumerate();
+    for (id, (_, at, vectors)) in active.filter(|(_, unit)| unit.0 == Turn::Active) {
+        let (weight, is_first) = (works[*at].weight, vectors[0].queue == Some(0));
+        match hows[id] {
+            How::Keeps(cpu) => spread.add(cpu, weight, is_first),
+            How::Among(set, _) => movable.push(Queue {
+                id,
+                work: *at,
+                is_first,
+                set,
+                weight,
+                irqs: irqs(works, vectors),
+                core: None,
+            }),
+            How::Stays(_) | How::Line(_) => {}
+        }
+    }
+    movable
+}
+
+/// The number of IRQs of a unit; 0 where CPUs can take all.
+fn irqs(works: &[Work<'_>], vectors: &[&Vector]) -> usize {
+    let held = works
+        .first()
+        .and_then(|work| work.machine.vectors_held.as_ref());
+    held.map_or(0, |_| vectors.len())
+}
+
+/// Limits the IRQs of each CPU to those that it can take. Where candidates cannot take all IRQs, those that are there stay
+/// where they are: others would not find a vector before these have left.
+fn limit(
+    spread: &mut Spread<'_>,
+    works: &[Work<'_>],
+    units: &[(Turn, usize, Vec<&Vector>)],
+    hows: &mut [How],
+) {
+    let Some((machine, held)) = works
+        .first()
+        .and_then(|work| Some((work.machine, work.machine.vectors_held.as_ref()?)))
+    else {
+        return;
+    };
+    let mut room = BTreeMap::new();
+    for cpu in machine.topology.online.iter() {
+        let held = held.get(&cpu).copied().unwrap_or(0);
+        room.insert(cpu, VECTORS_OF_CPU.saturating_sub(held));
+    }
+    let is_moved = |how: &How| !matches!(how, How::Stays(_));
+    let moved = units.iter().zip(&*hows).filter(|(_, how)| is_moved(how));
+    let moved: BTreeSet<u32> = moved
+        .flat_map(|(unit, _)| unit.2.iter().map(|vector| vector.irq))
+        .collect();
+    let vectors = machine.interfaces.iter().flat_map(|of| &of.vectors);
+    for vector in vectors.unique_by(|vector| vector.irq) {
+        let cpu = vector.known_cpus(&machine.topology.online);
+        if let Some(room) = cpu
+            .filter(|_| !moved.contains(&vector.irq))
+            .and_then(|cpus| room.get_mut(&cpus.first()?))
+        {
+            *room = room.saturating_sub(1);
+        }
+    }
+    let full = spread.full(&room, |set| {
+        let in_set = units.iter().zip(&*hows);
+        let in_set = in_set.filter(|(_, how)| matches!(how, How::Among(of, _) if *of == set));
+        in_set.map(|(unit, _)| unit.2.len()).sum()
+    });
+    for ((_, at, vectors), how) in units.iter().zip(&mut *hows) {
+        let How::Among(set, _) = *how else { continue };
+        let on = vectors
+            .iter()
+            .map(|vector| works[*at].effective_cpu(vector));
+        let on = on.dedup().exactly_one().ok().flatten();
+        let on = on.filter(|cpu| full.contains(&set) && spread.has(set, *cpu));
+        let on = on.and_then(|cpu| Some((cpu, room.get_mut(&cpu)?)));
+        if let Some((cpu, room)) = on.filter(|(_, room)| **room >= vectors.len()) {
+            *room -= vectors.len();
+            *how = How::Keeps(cpu);
+        }
+    }
+    for (cpu, room) in room {
+        spread.room[cpu as usize] = room;
     }
 }
 
@@ -447,7 +577,7 @@ fn how(
     let candidates = candidates.unwrap_or_else(|| work.candidates_of(vectors[0]));
     // One of them that can be moved does not follow another out of its candidates.
     let may_follow = |cpu: &u32| {
-        let is_movable = !work.skip && vectors.iter().any(|vector| vector.movable);
+        let is_movable = vectors.iter().any(|vector| !work.stays(vector));
         !is_movable || candidates.contains(*cpu)
     };
     if let Some(cpu) = cpu_that_stays(work, vectors).filter(may_follow) {
@@ -504,6 +634,6 @@ fn cpu_that_stays<'a>(
 ) -> Option<u32> {
     vectors
         .into_iter()
-        .filter(|vector| work.skip || !vector.movable)
+        .filter(|vector| work.stays(vector))
         .find_map(|vector| work.effective_cpu(vector))
 }

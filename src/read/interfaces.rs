@@ -184,8 +184,10 @@ fn read_for_planning(net: &Dir, interface: &mut Interface) -> Result<()> {
     Ok(())
 }
 
-/// The interface of a PCI function that is in another network namespace: what its device tells of it. `None` for
-/// InfiniBand.
+/// A PCI function without an interface here: what its device tells of it. `None` for InfiniBand.
+///
+/// The kernel makes a directory `net` below a device for its interfaces, and shows in it those of the reader's namespace
+/// alone (`class_dir_create_and_add` in `drivers/base/core.c`).
 pub(crate) fn elsewhere(root: &Root, address: &str, wants: Wants) -> Result<Option<Interface>> {
     let link = format!("{PCI}/{address}");
     // The IRQs of an InfiniBand function without an interface are those of RDMA.
@@ -193,10 +195,20 @@ pub(crate) fn elsewhere(root: &Root, address: &str, wants: Wants) -> Result<Opti
         return Ok(None);
     }
     let link = root.dir(root.canonical(&link)?.unwrap_or(link));
+    let driver = read_driver(&link)?;
+    let mut has_netdev = link.is_there("net")?;
+    if driver.as_deref() == Some("virtio-pci") {
+        // Its device is below it.
+        let children = root.read_names(&link.file(""))?;
+        for name in children.iter().filter(|name| name.starts_with("virtio")) {
+            has_netdev |= link.dir(name).is_there("net")?;
+        }
+    }
     Ok(Some(Interface {
         name: address.to_owned(),
-        driver: read_driver(&link)?,
+        driver,
         in_other_namespace: true,
+        without_netdev: !has_netdev,
         device: read_device(&link, Some("pci"), wants)?,
         link: "unknown".to_owned(),
         ..Interface::default()

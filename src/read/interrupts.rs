@@ -62,6 +62,26 @@ impl<'a> Handlers<'a> {
         Ok(self.listed.get_or_init(|| listed))
     }
 
+    /// Whether an IRQ of a device takes a vector of a CPU of x86: by its chip's name.
+    pub(crate) fn is_of_x86(&self, irq: u32) -> Result<bool> {
+        const CHIPS: [&str; 3] = ["PCI-MSI", "IO-APIC", "Hyper-V PCIe MSI"];
+        let mut chip = self.root.read_opt(&format!("{IRQS}/{irq}/chip_name"))?;
+        if chip.is_none() {
+            chip = untorn(self.root, |source| {
+                let mut chip = None;
+                read_rows(source, &|of| of == irq, |_, _, tail| {
+                    chip = Some(tail.trim_start().to_owned());
+                    Ok(())
+                })?;
+                Ok(chip)
+            })?;
+        }
+        let chip = chip.unwrap_or_default();
+        // With interrupt remapping the names begin so.
+        let chip = chip.strip_prefix("IR-").unwrap_or(&chip);
+        Ok(CHIPS.iter().any(|known| chip.starts_with(known)))
+    }
+
     /// The IRQs of Arm's GIC, by their numbers there, which `/proc/interrupts` has behind the chip's name.
     pub(crate) fn of_gic(&self) -> Result<BTreeMap<u32, u32>> {
         untorn(self.root, |source| {

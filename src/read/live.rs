@@ -8,7 +8,8 @@ use crate::machine::{Interface, Machine};
 use crate::read::files::{line_of, number};
 use crate::read::interrupts::{Handlers, INTERRUPTS, IRQS};
 use crate::read::{
-    Queues, Wants, cgroups, ethtool, interfaces, netlink, others, threads, tools, topology, vectors,
+    Queues, Wants, cgroups, ethtool, interfaces, netlink, others, threads, tools, topology,
+    vector_space, vectors,
 };
 use crate::root::tree::ABOUT;
 use crate::root::{Result, Root};
@@ -88,6 +89,9 @@ fn interfaces_of(root: &Root, wants: Wants) -> Result<Machine> {
         root.with_pinned([IRQ_FILES, IRQS], || {
             vectors::read(root, &handlers, interfaces, &rdma)
         })?;
+        if !wants.settings_only {
+            machine.vectors_held = vector_space::held(root, &handlers, interfaces)?;
+        }
         threads::read(root, interfaces)?;
     }
     // Nobody has set up the interface of such a function, or its driver has failed.

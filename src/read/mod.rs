@@ -17,6 +17,7 @@ mod sockets;
 pub(crate) mod threads;
 pub mod tools;
 pub mod topology;
+mod vector_space;
 pub mod vectors;
 
 pub(crate) use live::settings;

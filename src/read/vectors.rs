@@ -161,8 +161,20 @@ fn read_device(
         }
     }
     understand_data(root, ports, members.are_all)?;
+    for port in &mut *ports {
+        if port.interface.without_netdev {
+            let vectors = port.interface.vectors.iter_mut();
+            for vector in vectors.filter(|vector| vector.role.is_queue()) {
+                (vector.role, vector.queue) = (Role::Data, None);
+            }
+        }
+    }
     share(ports);
     for Port { interface, .. } in ports {
+        for vector in &interface.unknown_vectors {
+            let cpus = read_effective(root, &format!("{IRQ_FILES}/{}", vector.irq))?;
+            interface.unknown_vector_cpus.add(&cpus.unwrap_or_default());
+        }
         let mut vectors = take(&mut interface.vectors);
         // Both drivers use a vector for a queue and for RDMA; RDMA alone uses those beyond the queues.
         if has_rdma && matches!(interface.driver.as_deref(), Some("mlx4_en" | "mlx5_core")) {

@@ -51,6 +51,8 @@ pub struct Applied {
     pub strict: bool,
     /// Requested interfaces that cannot be planned.
     pub unknown: Vec<NoteAbout>,
+    /// Interfaces that are up and cannot be judged.
+    pub not_judged: Vec<String>,
     /// The plan's notes.
     pub notes: Vec<NoteAbout>,
     /// What this means for a running `nicpin watch`; `None` if nothing changes for it.

@@ -15,7 +15,7 @@ use crate::report::difference::{
     Difference, Differences, Fallback, NoteAbout, Reason, UnmovableVector, counts,
 };
 use crate::report::exit::Exit;
-use crate::report::interface::{InterfaceReport, InterfaceState, interfaces};
+use crate::report::interface::{InterfaceReport, InterfaceState, interfaces, not_judged};
 
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.check/1";
@@ -30,6 +30,8 @@ pub struct Check {
     /// Worst first; the JSON form has their summaries.
     #[serde(serialize_with = "summaries")]
     pub interfaces: Vec<InterfaceReport>,
+    /// Interfaces that are up and cannot be judged.
+    pub not_judged: Vec<String>,
     /// Whether there is a record of an apply since boot.
     pub applied: bool,
     /// The plan's hash.
@@ -111,6 +113,7 @@ impl Check {
         unknown: Vec<NoteAbout>,
     ) -> Self {
         let interfaces = interfaces(machine, plan, &found, &unknown, None);
+        let not_judged = not_judged(plan, &interfaces);
         let Differences { differs, fallbacks } = found;
         let of_machine = differs.iter().any(|one| one.is_of(""));
         let verdict = if !unknown.is_empty() {
@@ -139,6 +142,7 @@ impl Check {
             other_tools: other_tools(plan),
             notes: notes.cloned().collect(),
             left_alone: NoteAbout::left_alone(plan),
+            not_judged,
             differs_strictly: false,
         }
     }
@@ -263,24 +267,20 @@ impl fmt::Display for Range {
     }
 }
 
-/// For the local share of an interface, in percent.
+/// When a monitoring plugin warns, and when it is critical.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Thresholds {
+    /// For the local share of an interface, in percent.
     pub warning: Option<Range>,
     pub critical: Option<Range>,
+    /// For the number of interfaces that are up and cannot be judged: warning and critical.
+    pub not_judged: [Option<Range>; 2],
 }
 
 impl Thresholds {
     /// The status of a local share in percent.
     pub fn judge_share(&self, share: Option<f64>) -> PluginStatus {
-        let alerts = |range: Option<Range>| range.zip(share).is_some_and(|(r, s)| r.alerts(s));
-        if alerts(self.critical) {
-            Critical
-        } else if alerts(self.warning) {
-            Warning
-        } else {
-            PluginStatus::Ok
-        }
+        status([self.warning, self.critical], share)
     }
 
     /// The status of a machine.
@@ -300,7 +300,22 @@ impl Thresholds {
             by_state.max(self.judge_share(interface.local_percent()))
         });
         let strict = check.differs_strictly.then_some(Warning);
-        each.chain(strict).fold(least, PluginStatus::max)
+        let not_judged = status(self.not_judged, Some(check.not_judged.len() as f64));
+        each.chain(strict)
+            .chain([not_judged])
+            .fold(least, PluginStatus::max)
+    }
+}
+
+/// The status of a figure by the ranges for a warning and for a critical status.
+fn status([warning, critical]: [Option<Range>; 2], figure: Option<f64>) -> PluginStatus {
+    let alerts = |range: Option<Range>| range.zip(figure).is_some_and(|(r, f)| r.alerts(f));
+    if alerts(critical) {
+        Critical
+    } else if alerts(warning) {
+        Warning
+    } else {
+        PluginStatus::Ok
     }
 }
 

@@ -23,7 +23,7 @@ use crate::report::interface::InterfaceState::{
     Crowded, Drifted, Equivalent, Isolated, Pending, Remote, Unknown, Unproven, Unsupported,
     Untuned,
 };
-use crate::report::vectors::VectorState::{Differs, Elsewhere, LeftAlone, Unmovable};
+use crate::report::vectors::VectorState::{Differs, Elsewhere, Unmovable};
 use crate::report::vectors::{ThreadStatus, VectorState, VectorStatus};
 
 /// The state of an interface, best first. It says that something is wrong only where the plan makes something better.
@@ -229,6 +229,15 @@ pub struct Steering {
     pub differ: usize,
 }
 
+/// The names of a plan's interfaces that are up and cannot be judged, without those whose state is unknown.
+pub fn not_judged(plan: &Plan, interfaces: &[InterfaceReport]) -> Vec<String> {
+    let mut names = plan.not_judged();
+    let unknown = interfaces.iter().filter(|one| one.state == Unknown);
+    let unknown = unknown.map(|one| &*one.name).collect_vec();
+    names.retain(|name| !unknown.contains(&&**name));
+    names
+}
+
 /// The reports of a plan's interfaces, worst first. `unknown`: interfaces whose state could not be determined.
 pub fn interfaces(
     machine: &Machine,
@@ -419,7 +428,6 @@ fn state(
 ) -> InterfaceState {
     let any = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().any(holds);
     let topology = &machine.topology;
-    let is_steered_alone = interface.has_no_irqs() && planned.wanted().next().is_some();
     let apart = topology.isolated_or_nohz().union(&planned.exclusive);
     let leaves_isolated = |row: &VectorStatus| {
         let planned = row.planned.as_ref();
@@ -434,8 +442,6 @@ fn state(
     let is_worse = differ > 0 && gain.is_better();
     // Of several CPUs in an affinity, nobody knows which one an IRQ is on where the kernel does not report it.
     let is_measured = !any(&|row| row.is_active() && !row.is_known && row.now.len() > 1);
-    let is_placeable =
-        |row: &VectorStatus| row.planned.is_some() || row.state == LeftAlone && row.is_active();
     if any(&|row| row.state == Differs && leaves_isolated(row)) {
         Isolated
     } else if any(&|row| row.state == Differs && comes_home(row)) {
@@ -446,12 +452,12 @@ fn state(
         Crowded
     } else if is_worse || is_asked || differ > 0 && !is_measured {
         Untuned
+    } else if !planned.is_judged() {
+        Unsupported
     } else if any(&|row| matches!(row.state, VectorState::Pending | Elsewhere)) {
         Pending
     } else if differ > 0 {
         Equivalent
-    } else if !any(&is_placeable) && !is_steered_alone {
-        Unsupported
     } else if any(&|row| row.is_active() && row.has_arrived())
         || any(&VectorStatus::is_active)
             && !any(&|row| row.is_active() && !row.queue.is_some_and(may_be_silent))

@@ -11,7 +11,7 @@ use crate::plan::Note::{IrqbalanceRunning, IrqbalanceUnknown};
 use crate::plan::{HostSummary, IrqbalancePlan, Note, Plan, Score};
 use crate::policy::Balancer;
 use crate::report::difference::{Differences, NoteAbout};
-use crate::report::interface::{InterfaceReport, InterfaceState, interfaces};
+use crate::report::interface::{InterfaceReport, InterfaceState, interfaces, not_judged};
 use crate::report::run::Watcher;
 use crate::report::status::IrqbalanceState::{Absent, AsksNicpin, Banned, Moves, Unknown};
 
@@ -39,6 +39,8 @@ pub struct Status {
     pub score_now: Score,
     /// Worst first.
     pub interfaces: Vec<InterfaceReport>,
+    /// Interfaces that are up and cannot be judged.
+    pub not_judged: Vec<String>,
     pub irqbalance: IrqbalanceStatus,
     /// Notes about the whole machine.
     pub notes: Vec<Note>,
@@ -93,6 +95,7 @@ impl Status {
     ) -> Self {
         let watched = watched.filter(|watched| watched.seconds() > 0.0);
         let interfaces = interfaces(machine, plan, found, unknown, watched);
+        let not_judged = not_judged(plan, &interfaces);
         let of_irqbalance =
             |note: &Note| matches!(note, IrqbalanceRunning { .. } | IrqbalanceUnknown { .. });
         let mut notes = plan.notes.clone();
@@ -117,6 +120,7 @@ impl Status {
             score: plan.score.clone(),
             score_now: plan.score_now.clone(),
             interfaces,
+            not_judged,
             irqbalance: irqbalance(plan, banned, note.cloned()),
             notes,
             watcher: None,

@@ -9,7 +9,7 @@ use itertools::Itertools as _;
 use crate::screen::page::{LEFT, Page};
 use crate::screen::{
     Given, QUOTED, count, cut, grouped, machine_or, moves, of_kind, or, ranges, role_word, some,
-    sorted, when, with, within, written,
+    sorted, when, with, with_not_judged, within, written,
 };
 use nicpin::machine::Role;
 use nicpin::machine::setting::{shown, thread_of};
@@ -42,20 +42,16 @@ pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
         let failed = could_not(tally.failed(), "written");
         let pending = format!(" {} at the next interrupt.", moves(tally.pending));
         let settings = |many| count(many, "setting");
-        page.text(match tally.changed {
+        let text = match tally.changed {
             0 if !failed.is_empty() => format!("Nothing was written{failed}."),
             0 => format!(
                 "Nothing was written: {} already as planned.",
                 settings(tally.already)
             ),
-            changed => {
-                let pending = when(tally.pending > 0, &pending);
-                format!(
-                    "{} written and read back{failed}.{pending}",
-                    settings(changed)
-                )
-            }
-        });
+            changed => format!("{} written and read back{failed}.", settings(changed)),
+        };
+        let text = with_not_judged(&text, &applied.not_judged);
+        page.text(text + when(tally.pending > 0 && tally.changed > 0, &pending));
     }
     for change in &applied.changes {
         let left_out = when(change.left_out && !applied.misfit, "; left out");

@@ -5,7 +5,8 @@ use itertools::Itertools as _;
 use crate::screen::page::{Cell, LEFT, Page};
 use crate::screen::status::{tone, why};
 use crate::screen::{
-    Given, count, cpus, differ, is, machine_or, of_kind, or, sorted, unbroken, when, with, within,
+    Given, count, cpus, differ, is, machine_or, of_kind, or, sorted, unbroken, when, with,
+    with_not_judged, within,
 };
 use nicpin::cpuset::{CpuSet, IrqSet};
 use nicpin::machine::Rss;
@@ -86,14 +87,18 @@ fn verdict(check: &Check, apply: &str) -> String {
         .iter()
         .filter(|one| one.state != Unsupported)
         .count();
-    let all = count(counted, "interface");
+    let not_judged = &check.not_judged;
+    let all = count(super::counted(&check.interfaces, not_judged), "interface");
+    let named = |verdict: String| with_not_judged(&verdict, not_judged);
     match check.verdict {
         Same if check.interfaces.is_empty() => "There is no interface to check.".into(),
-        Same if counted == 0 => "No interface has an IRQ that can be placed.".into(),
+        Same if counted == 0 && not_judged.is_empty() => {
+            "No interface has an IRQ that can be placed.".into()
+        }
         Same => {
             let but = format!(", or as good: {settings} {} (--exact)", differ(differs));
             let (are, but) = (is(counted), when(differs > 0, &but));
-            format!("{counted} of {all} {are} as planned{but}.")
+            named(format!("{counted} of {all} {are} as planned{but}."))
         }
         Differs if differs == 0 => {
             let many = check.unmovable.len();
@@ -111,7 +116,8 @@ fn verdict(check: &Check, apply: &str) -> String {
                 0 => (format!("{settings} of the machine"), differs, ""),
                 many => (format!("{many} of {all}"), many, &*worst),
             };
-            format!("{what} {} from the plan{worst}. {fix}", differ(many))
+            let text = format!("{what} {} from the plan{worst}.", differ(many));
+            format!("{} {fix}", named(text))
         }
         CouldNotBeDetermined => {
             let states = check.interfaces.iter().map(|one| one.state);
@@ -124,7 +130,7 @@ fn verdict(check: &Check, apply: &str) -> String {
             let has_record = !unknown.any(|one| matches!(one.note, Note::RecordUnreadable { .. }));
             let rest = format!(" What can be set: {apply}");
             let rest = when(differs > 0 && has_record, &rest);
-            format!("The state of {what} is unknown.{rest}")
+            named(format!("The state of {what} is unknown.")) + rest
         }
     }
 }

@@ -35,6 +35,7 @@ use nicpin::plan::WriteKind::{
     NapiThread, Ntuple, Rps, RpsFlow, Rss, Sysctl, Vector, Xps, XpsRxqs,
 };
 use nicpin::plan::{HostSummary, NodeSource, WriteKind};
+use nicpin::report::interface::{InterfaceReport, InterfaceState};
 
 /// A report as indented JSON with a final newline.
 pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
@@ -212,6 +213,31 @@ pub(crate) fn grouped<K: Clone + Eq + Hash, V>(
         groups[place].1.push(value);
     }
     groups
+}
+
+/// A verdict that also names the interfaces that cannot be judged.
+pub(crate) fn with_not_judged(verdict: &str, names: &[String]) -> String {
+    let Some(begin) = verdict.strip_suffix('.').filter(|_| !names.is_empty()) else {
+        return verdict.to_owned();
+    };
+    format!("{begin}; {} cannot be judged: {}.", names.len(), few(names))
+}
+
+/// Interfaces that count in a verdict: those that are judged, if only by their steering, and those that cannot be.
+pub(crate) fn counted(interfaces: &[InterfaceReport], not_judged: &[String]) -> usize {
+    let counts = |one: &&InterfaceReport| {
+        one.state != InterfaceState::Unsupported || not_judged.contains(&one.name)
+    };
+    interfaces.iter().filter(counts).count()
+}
+
+/// The first of many names, and how many more there are.
+pub(crate) fn few(names: &[String]) -> String {
+    let first = names.iter().take(3).join(", ");
+    match names.len().saturating_sub(3) {
+        0 => first,
+        more => format!("{first} and {}", count(more, "other")),
+    }
 }
 
 /// The same, in the order of the keys.

@@ -7,7 +7,8 @@ use std::fmt::Display;
 use itertools::Itertools as _;
 
 use crate::screen::{
-    bracketed, count, joined, machine_or, message, or, printable, some, sorted, when, with, within,
+    bracketed, count, few, joined, machine_or, message, or, printable, some, sorted, when, with,
+    within,
 };
 use nicpin::machine::setting::IRQ_FILES;
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Same};
@@ -74,6 +75,11 @@ pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u6
             "nicpin_as_planned",
             "Whether the machine is in the planned state (1) or not (0).",
             [([], u8::from(check.verdict == Same))],
+        ),
+        family(
+            "nicpin_not_judged_interfaces",
+            "Interfaces that are up and cannot be judged.",
+            [([], check.not_judged.len())],
         ),
         family(
             "nicpin_different_channels",
@@ -220,6 +226,11 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
             ),
             &settings,
             &some(check.unmovable.len(), "vector", " cannot be moved"),
+            &within(
+                &some(check.not_judged.len(), "interface", " cannot be judged: "),
+                (!check.not_judged.is_empty()).then(|| few(&check.not_judged)),
+                "",
+            ),
         ],
     )
 }
@@ -237,7 +248,11 @@ fn performance_data(check: &Check, thresholds: Thresholds) -> String {
         }
     }
     let (differ, all) = (check.differ(), check.same + check.differ());
-    format!("{data}settings_differ={differ};;;0;{all}")
+    let [warning, critical] = thresholds.not_judged.map(|range| with("", range));
+    let (not_judged, interfaces) = (check.not_judged.len(), check.interfaces.len());
+    format!(
+        "{data}settings_differ={differ};;;0;{all} not_judged={not_judged};{warning};{critical};0;{interfaces}"
+    )
 }
 
 /// At most one digit after the point.

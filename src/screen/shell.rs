@@ -11,7 +11,7 @@ use nicpin::machine::{Machine, Rss};
 use nicpin::plan::WriteKind::{NapiThread, Ntuple};
 use nicpin::plan::{Note, Plan, PlannedInterface, Write, WriteKind};
 
-/// One line `echo VALUE > PATH`, `ethtool` or `taskset` for each write; not for a plan that changes channels.
+/// One line `echo VALUE > PATH`, `ethtool` or `taskset` for each write, below what is not done as requested; not for a plan that changes channels.
 pub fn script(plan: &Plan) -> String {
     let mut out = format!(
         "#!/bin/sh\n# nicpin plan {}: {}, {} already as planned\n",
@@ -19,6 +19,12 @@ pub fn script(plan: &Plan) -> String {
         count(plan.writes.len(), "write"),
         plan.unchanged
     );
+    for interface in &plan.interfaces {
+        for note in interface.notes.iter().filter(|note| note.is_refusal()) {
+            let text = note.to_string().replace(char::is_control, " ");
+            out += &format!("# {}: {text}\n", interface.name);
+        }
+    }
     for write in &plan.writes {
         out += &format!(
             "{}  # {}: {} (now {})\n",

@@ -8,8 +8,8 @@ use itertools::Itertools as _;
 use crate::screen::page::Tone::{Alarm, Good, Plain, Warning};
 use crate::screen::page::{Cell, LEFT, Page, Tone};
 use crate::screen::{
-    Given, count, cpus, differ, heading, is, joined, moves, or, queue, ranges, rate, short_speed,
-    some, time, unbroken, when, with, within,
+    Given, count, counted, cpus, differ, heading, is, joined, moves, or, queue, ranges, rate,
+    short_speed, some, time, unbroken, when, with, with_not_judged, within,
 };
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
@@ -86,11 +86,14 @@ fn verdict(status: &Status, apply: &str) -> String {
         .filter(|one| one.state != Unsupported)
         .collect_vec();
     let alike = all.iter().filter(|one| one.state == worst).count();
+    let not_judged = &status.not_judged;
+    let counted = counted(&status.interfaces, not_judged);
     let some = match all[..] {
-        [one] => one.name.clone(),
-        _ => format!("{alike} of {} interfaces", all.len()),
+        [one] if counted == 1 => one.name.clone(),
+        _ => format!("{alike} of {counted} interfaces"),
     };
     let every = match all.len() {
+        judged if judged < counted => format!("{judged} of {counted} interfaces {}", is(judged)),
         1 => format!("{some} is"),
         2 => "Both interfaces are".into(),
         many => format!("All {many} interfaces are"),
@@ -122,9 +125,13 @@ fn verdict(status: &Status, apply: &str) -> String {
             let settings = count(status.differ, "setting");
             format!("{every} as good as planned; {settings} may differ.")
         }
-        Unsupported => "No interface has an IRQ that can be placed.".into(),
+        Unsupported if not_judged.is_empty() => {
+            "No interface has an IRQ that can be placed.".into()
+        }
+        Unsupported => "No interface is as planned.".into(),
         State::Ok => format!("{every} as planned; interrupts arrive where planned."),
     };
+    let text = with_not_judged(&text, not_judged);
     let own = status.interfaces.iter().map(|one| one.differ);
     let of_machine = status.differ.saturating_sub(own.sum());
     let settings = count(of_machine, "setting");

@@ -388,6 +388,37 @@ fn a_function_for_rdma_alone_is_neither_down_nor_without_irqs() {
     assert_eq!(tree.run(&["check", "0000:82:00.0"]).code, 0);
 }
 
+/// Where a CPU could not hold all IRQs of the machine, those of other devices are counted.
+#[test]
+fn vectors_that_other_devices_hold_are_counted_on_x86() {
+    let names: Vec<String> = (0..4).map(|n| format!("eth0-TxRx-{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let tree = Tree::of(&two_nodes([card(
+        "ixgbe",
+        Port::new("eth0", 10_000, 4, 4),
+        31,
+        &names,
+    )]));
+    assert_eq!(tree.host().vectors_held, None, "few IRQs");
+    let disks = vec!["nvme0q1"; 200];
+    tree.interrupts(300, "IR-PCI-MSI 512000-edge", &disks);
+    for irq in 300..330 {
+        put(
+            tree.dir(),
+            &format!("proc/irq/{irq}/effective_affinity_list"),
+            "1",
+        );
+    }
+    assert_eq!(tree.host().vectors_held, Some([(1, 30)].into()));
+    let text = crate::support::tree::read(tree.dir(), "proc/interrupts");
+    put(
+        tree.dir(),
+        "proc/interrupts",
+        &text.replace("PCI-MSI", "ITS-MSI"),
+    );
+    assert_eq!(tree.host().vectors_held, None, "Arm's CPUs have no vectors");
+}
+
 // Selectors that stand for other interfaces.
 
 /// nic1 of the fixture is an igb: its interface goes to a container.
@@ -436,11 +467,10 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     let away = machine.path("/away");
     let leave = || {
         std::fs::remove_file(&entry).unwrap();
+        // The directory `net` stays, as in the kernel.
         std::fs::rename(&interface, &away).unwrap();
-        let _ = std::fs::remove_dir(interface.parent().unwrap());
     };
     let come_back = || {
-        std::fs::create_dir_all(interface.parent().unwrap()).unwrap();
         std::fs::rename(&away, &interface).unwrap();
         std::os::unix::fs::symlink(&to, &entry).unwrap();
     };
@@ -469,18 +499,57 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     assert_eq!(status["interfaces"][0]["queues"], nic1.rx_queues.len());
 
-    // Somebody moves a vector of it.
+    // Its owner moves a vector on its node, which is nobody else's business while it is not selected.
+    machine.write(&file, "80\n");
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    assert_eq!(machine.nicpin(&["check", "--exact"]).code, 0);
+    assert_eq!(machine.nicpin(&["check", "--exact", address]).code, 2);
+    assert_eq!(machine.nicpin(&["apply", "-q"]).code, 0);
+    assert_eq!(machine.read(&file), "80\n");
+
+    // Somebody moves it off the node.
     machine.write(&file, "8000\n");
+    let effective = format!("/proc/irq/{irq}/effective_affinity_list");
+    let on = machine.read(&effective);
+    machine.write(&effective, "15\n");
     let run = machine.nicpin(&["check"]);
-    let row = format!("{address}  drifted  1 IRQ    1 changed");
+    let row = format!("{address}  remote");
+    assert!(run.code == 2 && run.stdout.contains(&row), "{}", run.stdout);
+    assert_eq!(machine.nicpin(&["apply", "-q"]).code, 0);
+    let again = u32::from_str_radix(machine.read(&file).trim(), 16).unwrap();
+    assert!(again & 0xf0 == again, "{again:x}: CPUs of its node");
+    machine.write(&effective, &again.trailing_zeros().to_string());
+    let run = machine.nicpin(&["check", "-v"]);
+    assert_eq!(run.code, 0, "{}", run.stdout);
+    machine.write(&effective, &on);
+    machine.write(&file, &planned);
+    // Nothing shows that it has an interface.
+    std::fs::remove_dir(interface.parent().unwrap()).unwrap();
+    let run = machine.nicpin(&["plan"]);
     assert!(
-        run.code == 2 && run.stdout.contains(&row) && run.stdout.contains("changed since apply"),
+        run.stdout
+            .contains(&format!("{address}: no interface here")),
         "{}",
         run.stdout
     );
-    assert_eq!(machine.nicpin(&["apply", "-q"]).code, 0);
-    assert_eq!(machine.read(&file), planned);
-    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    let plan: serde_json::Value =
+        serde_json::from_str(&machine.nicpin(&["plan", "--json"]).stdout).unwrap();
+    let of = plan["interfaces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|of| of["name"] == address)
+        .unwrap();
+    let data = of["vectors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|vector| vector["role"] == "data");
+    assert!(
+        data.clone().count() == 8 && data.clone().all(|vector| vector["queue"].is_null()),
+        "{of}"
+    );
+    std::fs::create_dir(interface.parent().unwrap()).unwrap();
 
     // It comes back, and is known by its name again.
     come_back();
@@ -632,4 +701,84 @@ fn a_virtual_function_names_its_parent() {
         "{}",
         run.stdout
     );
+}
+
+/// What is not understood is in the verdict, and its cores are not idle.
+#[test]
+fn interfaces_that_cannot_be_judged_are_named_in_each_verdict() {
+    let names = ["eth0-TxRx-0", "eth0-TxRx-1", "eth0-TxRx-2", "eth0-TxRx-3"];
+    let known = card("ixgbe", Port::new("eth0", 10_000, 4, 4), 31, &names);
+    let mut half = card(
+        "ixgbe",
+        Port::new("eth2", 10_000, 2, 2),
+        41,
+        &["eth2-TxRx-0", "something"],
+    );
+    half.address = "0000:83:00.0".to_owned();
+    let tree = Tree::of(&two_nodes([known, half]));
+    tree.add(
+        "sys/devices/platform/soc/1510.ethernet",
+        "platform",
+        "newsoc",
+        "eth1",
+        4,
+    );
+    put(tree.dir(), "proc/irq/42/effective_affinity_list", "2");
+    let run = tree.run(&["apply"]);
+    let who = "; 2 cannot be judged: eth1, eth2.";
+    assert!(
+        run.stdout.lines().next().unwrap().contains(who),
+        "{}",
+        run.stdout
+    );
+    // The kernel has moved what apply has set.
+    for irq in [31, 32, 33, 34, 41] {
+        let file = format!("proc/irq/{irq}/smp_affinity");
+        let mask = crate::support::tree::read(tree.dir(), &file);
+        let cpu = u32::from_str_radix(mask.trim(), 16)
+            .unwrap()
+            .trailing_zeros();
+        let file = format!("proc/irq/{irq}/effective_affinity_list");
+        put(tree.dir(), &file, &cpu.to_string());
+    }
+    let check = tree.run(&["check"]);
+    assert_eq!(check.code, 0, "{}", check.stdout);
+    let verdict = format!("1 of 3 interfaces is as planned{who}\n");
+    assert!(check.stdout.starts_with(&verdict), "{}", check.stdout);
+    let status = tree.run(&["status"]).stdout;
+    let verdict = status.replace('\n', " ");
+    assert!(
+        verdict.starts_with("1 of 3 interfaces is as planned") && verdict.contains(who),
+        "{status}"
+    );
+    let nagios = tree.run(&["check", "--format", "nagios"]);
+    assert!(
+        nagios.code == 0
+            && nagios
+                .stdout
+                .contains("2 interfaces cannot be judged: eth1, eth2 |"),
+        "{}",
+        nagios.stdout
+    );
+    for (option, code) in [("--warning-not-judged", 1), ("--critical-not-judged", 2)] {
+        let run = tree.run(&["check", "--format", "nagios", option, "1"]);
+        assert_eq!(run.code, code, "{}", run.stdout);
+    }
+    let metrics = tree.run(&["check", "--format", "prometheus"]).stdout;
+    assert!(
+        metrics.contains("nicpin_not_judged_interfaces 2\n"),
+        "{metrics}"
+    );
+    // The queue whose IRQ is not known sends nowhere, and the CPU of that IRQ takes no other queue while there are idle ones.
+    let plan = tree.plan(&["eth2"]);
+    let eth2 = of(&plan, "eth2");
+    assert!(eth2.tx_queues.iter().all(|queue| queue.xps_cpus.is_none()));
+    let alone = Tree::of(&two_nodes([card(
+        "ixgbe",
+        Port::new("eth2", 10_000, 4, 4),
+        41,
+        &["eth2-TxRx-0", "something", "eth2-TxRx-1", "eth2-TxRx-2"],
+    )]));
+    put(alone.dir(), "proc/irq/42/effective_affinity_list", "2");
+    assert_eq!(planned(of(&alone.plan(&[]), "eth2")), ["1", "3", "0"]);
 }

@@ -31,7 +31,7 @@ const NOT_HERE: [&str; 5] = [
 ];
 
 /// Values that make a difference on some machine, in the order in which they are tried.
-const VALUES: [(&str, &[&str]); 19] = [
+const VALUES: [(&str, &[&str]); 21] = [
     ("irq-cores", &["1"]),
     ("root", &["FIXTURES/x460"]),
     ("config", &["OUT/policy.toml"]),
@@ -44,6 +44,8 @@ const VALUES: [(&str, &[&str]); 19] = [
     ("into", &["OUT"]),
     ("warning", &["101:"]),
     ("critical", &["101:"]),
+    ("warning-not-judged", &["0"]),
+    ("critical-not-judged", &["0"]),
     ("scope", &["all", "remote"]),
     ("exclude", &["1,40", "1"]),
     ("per", &["l3"]),

@@ -4,6 +4,7 @@ use crate::support::host::{
     add, codes, cpus, fix_of, machine, mask, of, plan, plan_with, set, vector,
 };
 use nicpin::machine::{Machine, MaskFile, Role, Selection};
+use nicpin::plan::note::Note;
 use nicpin::plan::{Plan, Score};
 use nicpin::policy::Policy;
 
@@ -513,4 +514,55 @@ fn a_scope_of_one_node_makes_an_unknown_node_known() {
         let unknown = codes(eth0).contains(&"node-unknown");
         assert_eq!(unknown, node.is_none(), "{scope}");
     }
+}
+
+/// A CPU of x86 has some 200 interrupt vectors for devices.
+#[test]
+fn no_cpu_gets_more_irqs_than_it_has_vectors() {
+    let mut host = machine(1, 2, 1, 2);
+    for at in 0..8 {
+        add(&mut host, &format!("eth{at}"), Some(0), 60);
+    }
+    let on_cpu = |plan: &Plan| {
+        let vectors = plan.interfaces.iter().flat_map(|of| &of.vectors);
+        let planned = vectors.filter_map(|vector| vector.cpus.as_ref()?.first());
+        let mut on = [0; 2];
+        planned.for_each(|cpu| on[cpu as usize] += 1);
+        on
+    };
+    // Elsewhere the number is not limited.
+    assert_eq!(on_cpu(&plan(&host)), [240, 240]);
+    host.vectors_held = Some([(0, 30)].into());
+    // They are all on a CPU that is no candidate now.
+    for vector in host.interfaces.iter_mut().flat_map(|of| &mut of.vectors) {
+        vector.effective = Some(set("2"));
+    }
+    host.topology.online = set("0-2");
+    host.topology.isolated = set("2");
+    let full = plan(&host);
+    assert_eq!(on_cpu(&full), [170, 200]);
+    let notes = full.interfaces.iter().flat_map(|of| &of.notes);
+    let left: usize = notes
+        .filter_map(|note| match note {
+            Note::VectorsExhausted { irqs, .. } => Some(irqs),
+            _ => None,
+        })
+        .sum();
+    assert_eq!(left, 8 * 60 - 370);
+    assert_eq!(full.score.on_isolated, left);
+    // What is there already stays, so that no write needs a vector that another IRQ still holds.
+    let vectors = host.interfaces.iter_mut().flat_map(|of| &mut of.vectors);
+    for (at, vector) in vectors.enumerate() {
+        vector.effective = Some(if at % 2 == 0 && at < 300 {
+            set("1")
+        } else {
+            set("2")
+        });
+    }
+    let kept = plan(&host);
+    assert_eq!(on_cpu(&kept), [170, 200]);
+    let vectors = kept.interfaces.iter().flat_map(|of| &of.vectors);
+    let there = vectors.filter(|vector| vector.effective == Some(set("1")));
+    assert!(there.clone().all(|vector| vector.cpus == Some(set("1"))));
+    assert_eq!(there.count(), 150);
 }

@@ -88,6 +88,8 @@ TESTS=(
   "package.debian-13 package   small       --system trixie+irqbalance --timeout 480"
   'container         container small      --system bookworm+podman+crun+catatonit --payload "$LOGS/image" --timeout 600'
   'cloud-init        cloud-init small     --system bookworm+cloud-init+curl+apt --payload "$LOGS/cloud" --timeout 600'
+  "vectors           vectors   vectors      --kernel-args irqaffinity=0"
+  "vectors.two       vectors   vectors      --kernel-args irqaffinity=0-1"
   "isolated          isolated  two-node     --kernel-args isolcpus=domain,managed_irq,6-7\ nohz_full=6-7"
   "isolated.isolcpus isolated  two-node     --kernel-args isolcpus=6-7"
   "isolated.nohz     isolated  two-node     --kernel-args nohz_full=6-7"

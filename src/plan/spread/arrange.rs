@@ -10,26 +10,73 @@ use itertools::Itertools as _;
 use crate::plan::objective::pairs;
 use crate::plan::spread::{Core, Queue, Spread};
 
+/// The most queues of a core that are exchanged for some of another.
+const MOST_EXCHANGED: usize = 3;
+
 impl Spread<'_> {
-    /// Places all queues, and moves them until no exchange makes the arrangement better.
+    /// Places all queues that there is room for, and moves them until no exchange makes the arrangement better.
     pub(super) fn arrange(&mut self) {
         let mut most = self.least_most();
         for queue in 0..self.queues.len() {
-            let set = self.queues[queue].set;
+            let Queue { set, irqs, .. } = self.queues[queue];
             let core = loop {
-                if let Some(core) = self.first(set, most, |core| (core.load, core.queues)) {
-                    break core;
+                if let Some(core) = self.first(set, most, irqs, |core| (core.load, core.queues)) {
+                    break Some(core);
                 }
                 let cores = self.sets[set].cores.clone();
                 if self.shift(&cores, most, u64::MAX).is_err() {
+                    if self.cores.iter().all(|core| core.queues < most) {
+                        break None;
+                    }
                     most += 1;
                 }
             };
-            self.move_to(queue, core);
+            if let Some(core) = core {
+                self.move_to(queue, core);
+            }
         }
         if !self.queues.is_empty() {
-            while self.exchange(self.busiest(), most, 0) {}
+            while self.exchange(self.busiest(), most, 0) || self.relieve(most) {}
             self.lower_pairs(most);
+        }
+    }
+
+    /// Lowers the load of the busiest core by a chain of moves.
+    fn relieve(&mut self, most: usize) -> bool {
+        let busiest = self.busiest();
+        let limit = self.cores[busiest].load.checked_sub(1);
+        limit.is_some_and(|limit| self.shift(&[busiest], most, limit).is_ok())
+    }
+
+    /// Moves first queues off the cores that take most of them, where nothing that counts more gets worse.
+    pub(super) fn move_firsts(&mut self) {
+        let limit = self.cores[self.busiest()].load;
+        let mut firsts = self.cores.iter().map(|core| core.firsts).collect_vec();
+        let own = self.queues.iter().positions(|queue| queue.is_first);
+        let own = own.collect_vec();
+        for core in own.iter().filter_map(|&queue| self.queues[queue].core) {
+            firsts[core] += 1;
+        }
+        while let Some(most) = firsts.iter().copied().max().filter(|most| *most > 1) {
+            let found = own.iter().find_map(|&at| {
+                let queue = &self.queues[at];
+                let from = queue.core.filter(|from| firsts[*from] == most)?;
+                let fits = |to: &usize| {
+                    let core = &self.cores[*to];
+                    firsts[*to] + 1 < most
+                        && core.queues < self.cores[from].queues
+                        && core.load + queue.weight <= limit
+                        && core.irqs + queue.irqs <= core.room
+                };
+                let mut others = self.sets[queue.set].cores.iter().copied();
+                Some((at, from, others.find(fits)?))
+            });
+            let Some((queue, from, to)) = found else {
+                break;
+            };
+            self.move_to(queue, to);
+            firsts[from] -= 1;
+            firsts[to] += 1;
         }
     }
 
@@ -65,11 +112,17 @@ impl Spread<'_> {
         }
         while let Some(core) = line.pop_front() {
             let more = came[core].map_or(0, |queue| self.queues[queue].weight);
+            let arriving = came[core].map_or(0, |queue| self.queues[queue].irqs);
             for at in 0..self.cores[core].movable.len() {
                 let queue = self.cores[core].movable[at];
-                let Queue { set, weight, .. } = self.queues[queue];
+                let Queue {
+                    set, weight, irqs, ..
+                } = self.queues[queue];
                 let load = self.cores[core].load + more;
-                if weight >= least[set] || load > limit.saturating_add(weight) {
+                if weight >= least[set]
+                    || load > limit.saturating_add(weight)
+                    || self.cores[core].irqs + arriving > self.cores[core].room + irqs
+                {
                     continue;
                 }
                 least[set] = weight;
@@ -78,6 +131,7 @@ impl Spread<'_> {
                     let before = |&last: &usize| came[self.queues[last].core?];
                     let mut chain = successors(Some(queue), before);
                     if queues < room
+                        && self.cores[to].irqs + irqs <= self.cores[to].room
                         && load.saturating_add(weight) <= limit
                         && chain.all(|queue| self.queues[queue].core != Some(to))
                     {
@@ -136,11 +190,17 @@ impl Spread<'_> {
 
     /// 0 for a core that is used as any other. No queue leaves a thread for a sibling of a taken one because of that.
     fn order(&self, core: usize) -> u64 {
-        let Core { cpus, place, .. } = &self.cores[core];
+        let Core {
+            cpus,
+            place,
+            has_others,
+            ..
+        } = &self.cores[core];
         if cpus.iter().any(|&cpu| self.apart.contains(cpu)) {
             return 0;
         }
-        2 * place.class as u64 + u64::from(self.last == Some(core))
+        let is_last = self.last == Some(core);
+        4 * place.class as u64 + 2 * u64::from(*has_others) + u64::from(is_last)
     }
 
     /// Whether a queue of a core could be on one with fewer, or one that is as good with it and better placed.
@@ -173,7 +233,9 @@ impl Spread<'_> {
                 .map(|&queue| self.kind(queue))
                 .sorted_unstable()
                 .collect_vec();
-            let alike = (core.queues, core.load, &core.sets, kinds, self.order(to));
+            let order = self.order(to);
+            let room = (core.room.saturating_sub(core.irqs)).min(MOST_EXCHANGED * self.most_irqs);
+            let alike = (core.queues, core.load, room, &core.sets, kinds, order);
             let outs = outs.iter().filter(|out| self.fit(out, to)).collect_vec();
             // One of them is to exchange nothing.
             if outs.len() < 2 || !known.insert(alike) {
@@ -182,8 +244,13 @@ impl Spread<'_> {
             let now = self.cost(limit, [(from, &[], &[]), (to, &[], &[])]);
             for back in self.handfuls(to).iter().filter(|back| self.fit(back, from)) {
                 for out in &outs {
+                    let irqs = |queues: &[usize]| -> usize {
+                        queues.iter().map(|&queue| self.queues[queue].irqs).sum()
+                    };
                     let fits = |core: usize, lost: &[usize], gained: &[usize]| {
-                        self.cores[core].queues + gained.len() <= most + lost.len()
+                        let now = &self.cores[core];
+                        now.queues + gained.len() <= most + lost.len()
+                            && now.irqs + irqs(gained) <= now.room + irqs(lost)
                     };
                     if fits(from, out, back) && fits(to, back, out) {
                         let after = self.cost(limit, [(from, out, back), (to, back, out)]);
@@ -232,7 +299,7 @@ impl Spread<'_> {
         let mut handfuls = vec![Vec::new()];
         for queues in kinds.into_values() {
             for at in 0..handfuls.len() {
-                for more in 1..=queues.len().min(3 - handfuls[at].len()) {
+                for more in 1..=queues.len().min(MOST_EXCHANGED - handfuls[at].len()) {
                     handfuls.push([&handfuls[at], &queues[..more]].concat());
                 }
             }
@@ -240,8 +307,11 @@ impl Spread<'_> {
         handfuls
     }
 
-    fn kind(&self, queue: usize) -> (usize, u64) {
-        (self.queues[queue].set, self.queues[queue].weight)
+    fn kind(&self, queue: usize) -> (usize, u64, usize) {
+        let Queue {
+            set, weight, irqs, ..
+        } = self.queues[queue];
+        (set, weight, irqs)
     }
 
     fn fit(&self, queues: &[usize], core: usize) -> bool {

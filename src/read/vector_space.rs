@@ -1,0 +1,52 @@
+//! The interrupt vectors of x86's CPUs, of which each has a limited number.
+//!
+//! A CPU of x86 has 256 vectors. The 32 of exceptions and those of the kernel's own interrupts leave some 200 for devices
+//! (`arch/x86/include/asm/irq_vectors.h`, `kernel/irq/matrix.c`); an IRQ that is on a CPU holds one of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::machine::Interface;
+use crate::machine::setting::IRQ_FILES;
+use crate::machine::topology::VECTORS_OF_CPU;
+use crate::read::files::read_effective;
+use crate::read::interrupts::Handlers;
+use crate::root::{Result, Root};
+
+/// How many vectors of each CPU IRQs hold that are none of the interfaces'; `None` where a CPU can hold all IRQs of the
+/// machine.
+pub(super) fn held(
+    root: &Root,
+    handlers: &Handlers<'_>,
+    interfaces: &[Interface],
+) -> Result<Option<BTreeMap<u32, usize>>> {
+    // A capture has the files of the interfaces' IRQs only.
+    let mut read = Ok(None);
+    let held = root.gist("/nicpin/vectors-held", || {
+        read = count(root, handlers, interfaces);
+        read.as_ref().ok().cloned().flatten()
+    })?;
+    read.map(|_| held)
+}
+
+fn count(
+    root: &Root,
+    handlers: &Handlers<'_>,
+    interfaces: &[Interface],
+) -> Result<Option<BTreeMap<u32, usize>>> {
+    let names = root.read_names(IRQ_FILES)?;
+    let irqs: BTreeSet<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    let vectors = interfaces.iter().flat_map(|interface| &interface.vectors);
+    let own: BTreeSet<u32> = vectors.map(|vector| vector.irq).collect();
+    let first = own.first().filter(|_| irqs.len() > VECTORS_OF_CPU);
+    if !first.map_or(Ok(false), |&irq| handlers.is_of_x86(irq))? {
+        return Ok(None);
+    }
+    let mut held = BTreeMap::new();
+    for irq in irqs.difference(&own) {
+        let cpus = read_effective(root, &format!("{IRQ_FILES}/{irq}"))?;
+        if let Some(cpu) = cpus.and_then(|cpus| cpus.only()) {
+            *held.entry(cpu).or_default() += 1;
+        }
+    }
+    Ok(Some(held))
+}
