@@ -62,6 +62,6 @@ base_tools() {
 
 # The release's binary and packages, once; the tests after it run this binary.
 release() {
-  dist/build --target x86_64-unknown-linux-gnu
+  dist/build --deb --rpm --archive --target x86_64-unknown-linux-gnu
   export NICPIN=${CARGO_TARGET_DIR:-$PWD/target}/x86_64-unknown-linux-gnu/release/nicpin
 }

@@ -20,7 +20,7 @@ trap 'chmod -R u+w "$WORK"; rm -rf "$WORK"' EXIT
 echo "--- two builds"
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
-dist/build --target x86_64-unknown-linux-gnu
+dist/build --deb --rpm --archive --target x86_64-unknown-linux-gnu
 # The sources alone, in a directory with a longer name, with another umask, time zone and home of cargo; nothing is
 # fetched. For all tools but the compiler, which hangs with faketime and asks for no time, it is two days later.
 SECOND="$WORK/a second place with a longer name"
@@ -36,7 +36,7 @@ git ls-files -z | tar --create --null --files-from=- --ignore-failed-read | tar 
   umask 077
   export TZ=Pacific/Auckland LANG=C.UTF-8 CARGO_HOME=$WORK/cargo-home CARGO_NET_OFFLINE=true PATH=$WORK/later:$PATH
   unset CARGO_TARGET_DIR
-  "$SECOND/dist/build" --target x86_64-unknown-linux-gnu --out "$WORK/second"
+  "$SECOND/dist/build" --deb --rpm --archive --target x86_64-unknown-linux-gnu --out "$WORK/second"
 )
 equal "both builds have the same bytes" "$(cat "$OUT/SHA256SUMS")" "$(cat "$WORK/second/SHA256SUMS")"
 rm -rf "$SECOND" "$WORK/second"

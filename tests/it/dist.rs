@@ -339,3 +339,56 @@ fn the_example_policy_is_the_default_policy_and_every_line_is_good() {
     let words = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("by rule 1"), "{}", run.stdout);
 }
+
+/// What is missing is said before anything is compiled, and what can be made is made.
+#[test]
+fn a_build_says_first_which_tools_are_missing() {
+    let tools = temporary();
+    let link = |name: &str| {
+        let mut found = ["/usr/bin", "/bin"]
+            .into_iter()
+            .map(|dir| std::path::Path::new(dir).join(name));
+        let found = found.find(|path| path.exists()).unwrap();
+        std::os::unix::fs::symlink(found, tools.path().join(name)).unwrap();
+    };
+    for name in ["bash", "dirname", "readlink", "sed", "stat"] {
+        link(name);
+    }
+    let script = |name: &str, text: &str| {
+        let path = tools.path().join(name);
+        std::fs::write(&path, format!("#!/bin/bash\n{text}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let build = |args: &[&str]| {
+        let run = std::process::Command::new("/bin/bash")
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/dist/build"))
+            .args(args)
+            .env("PATH", tools.path())
+            .output()
+            .unwrap();
+        (run.status.code(), String::from_utf8(run.stderr).unwrap())
+    };
+    let rust = "build: nothing can be made; missing: cargo rustc (Rust 1.85 or later: https://rustup.rs)\n";
+    assert_eq!(build(&[]), (Some(1), rust.to_owned()));
+    script("rustc", "echo host: x86_64-unknown-linux-gnu");
+    script("cargo", "echo compiling >&2; exit 7");
+    let (code, said) = build(&[]);
+    assert!(
+        code == Some(1) && said.contains("missing: cc python3 (Debian: apt install gcc"),
+        "{said}"
+    );
+    for name in ["cc", "python3", "dpkg-deb"] {
+        script(name, "exit 7");
+    }
+    let (code, said) = build(&["--rpm", "--deb"]);
+    let missing = "build: no rpm; missing: rpmbuild (Debian: apt install rpm; Fedora: dnf install rpm-build)\n";
+    assert_eq!((code, &*said), (Some(1), missing));
+    let (_, said) = build(&[]);
+    assert!(
+        said.starts_with(missing) && said.ends_with("compiling\n"),
+        "{said}"
+    );
+    let (_, said) = build(&["--deb"]);
+    assert_eq!(said, "compiling\n");
+    assert_eq!(build(&["--dep"]).0, Some(64));
+}
