@@ -3,6 +3,7 @@
 //! with their number, beside what differs.
 
 pub mod documents;
+pub mod fold;
 mod host;
 pub mod inputs;
 mod shape;

@@ -1,7 +1,8 @@
-//! The report about a fleet as text. Lists of hosts are not folded, so that other programs take them.
+//! The report about a fleet as text. Lists of hosts are folded as clush and nodeset take them.
 
 use itertools::Itertools as _;
 
+use crate::fleet::fold::fold;
 use crate::fleet::{Class, Deviation, Fleet, Shape};
 use crate::screen::{bracketed, count, differ, or, sorted, when};
 
@@ -20,14 +21,14 @@ pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
             hosts(drift.count),
             drift.cause.reason,
             bracketed([drift.cause.by.join(", ")]),
-            list(&drift.hosts)
+            list(&drift.hosts, all)
         );
     }
     for class in &fleet.classes {
         out += &of_class(class, all);
     }
     if !fleet.repeated.is_empty() {
-        let (hosts, names) = (hosts(fleet.repeated.len()), list(&fleet.repeated));
+        let (hosts, names) = (hosts(fleet.repeated.len()), list(&fleet.repeated, all));
         out += &format!("\nread more than once: {hosts}\n{names}");
     }
     out
@@ -76,7 +77,7 @@ fn of_class(class: &Class<'_>, all: bool) -> String {
             out += &format!("  plan {}: {hosts}{unlike}\n", plan.hash);
         }
         if all || at > 0 || class.like.is_some() || class.count == 1 {
-            out += &list(&plan.hosts);
+            out += &list(&plan.hosts, all);
         }
     }
     out
@@ -114,9 +115,23 @@ fn hosts(many: usize) -> String {
     thousands(many) + if many == 1 { " host" } else { " hosts" }
 }
 
-/// Names in one line, as nodeset takes them.
-fn list(names: &[&str]) -> String {
-    format!("    {}\n", names.join(","))
+/// A list of names is no longer, in characters, but with `all`.
+const LONGEST_LIST: usize = 800;
+
+/// Names in one line, as nodeset takes them. Of a long list its beginning, and how many names the rest has.
+fn list(names: &[&str], all: bool) -> String {
+    let whole = fold(names).join(",");
+    if all || whole.len() <= LONGEST_LIST {
+        return format!("    {whole}\n");
+    }
+    // What is printed of a list is a list itself.
+    let (mut most, mut few) = (names.len(), whole);
+    while few.len() > LONGEST_LIST && most > 1 {
+        most /= 2;
+        few = fold(&names[..most]).join(",");
+    }
+    let others = thousands(names.len() - most);
+    format!("    {few}\n    and {others} others: nicpin fleet -v\n")
 }
 
 /// 10,000.

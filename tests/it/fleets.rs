@@ -106,7 +106,7 @@ fn hosts_are_grouped_by_state_and_reason_worst_first() {
 remote: 1 host, not-applied
     h7
 drifted: 2 hosts, moved-by-other (irqbalance)
-    h3,h10
+    h[3,10]
 drifted: 1 host, moved-by-other
     h4
 ";
@@ -137,6 +137,36 @@ drifted: 1 host, moved-by-other
         "{}",
         run.stdout
     );
+}
+
+/// A list that is long even folded ends with the number of others, and -v has the whole.
+#[test]
+fn a_long_list_of_hosts_is_cut_and_whole_on_request() {
+    let document = checked(&Copy::of("two-socket-mlx4"));
+    let stream: String = (1..=600)
+        .map(|n| format!("h{}: {document}\n", 2 * n))
+        .collect();
+    let lists = |args: &[&str]| {
+        let run = streamed(args, &stream).stdout;
+        let drift = run
+            .split("not-applied\n")
+            .nth(1)
+            .unwrap_or_default()
+            .to_owned();
+        drift.split("\n\n").next().unwrap_or_default().to_owned()
+    };
+    let (short, whole) = (lists(&[]), lists(&["-v"]));
+    assert!(
+        short.starts_with("    h[2,4,6,") && short.len() < 900,
+        "{short}"
+    );
+    let (list, rest) = short.split_once('\n').unwrap();
+    let listed = list.split(',').count();
+    assert_eq!(
+        rest,
+        format!("    and {} others: nicpin fleet -v", 600 - listed)
+    );
+    assert_eq!(whole.split(',').count(), 600, "{whole}");
 }
 
 /// Each is a class of its own, with the hosts and what differs from the class with most hosts.
@@ -560,7 +590,7 @@ fn what_ansible_returns_is_read() {
     });
     let play = json!({ "plays": [{ "tasks": [{ "task": { "name": "check" }, "hosts": hosts }] }], "stats": {} });
     let run = streamed(&["-v"], &format!("{play:#}\n"));
-    assert!(run.stdout.contains("\n    db1,db2\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("\n    db[1-2]\n"), "{}", run.stdout);
     assert_eq!(
         (run.code, run.stderr.as_str()),
         (1, "nicpin: db3: no route\n")
