@@ -77,6 +77,10 @@ pub fn nearest_command(command: &Command, word: &str) -> Option<String> {
     if let Some((_, command)) = OTHER_NAMES.iter().find(is_called) {
         return Some((*command).to_owned());
     }
+    let option = only_option(command, word);
+    if command.find_subcommand(word).is_none() && option.is_some() {
+        return option;
+    }
     let (distance, name) = command
         .get_subcommands()
         .flat_map(Command::get_name_and_visible_aliases)
@@ -85,10 +89,27 @@ pub fn nearest_command(command: &Command, word: &str) -> Option<String> {
     (distance <= 2 && distance * 2 < word.len()).then(|| name.to_owned())
 }
 
+/// The one command that has an option of this name, with it: `plan --explain`.
+fn only_option(command: &Command, word: &str) -> Option<String> {
+    let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
+    let having = shown.filter_map(|command| {
+        let options = command.get_arguments();
+        let mut named = options.filter(|option| option.get_long() == Some(word));
+        named.next().map(|option| (command.get_name(), option))
+    });
+    let (name, option) = having.exactly_one().ok()?;
+    let takes_value = option.get_action().takes_values();
+    let value = option.get_value_names().filter(|_| takes_value);
+    let value = value.into_iter().flatten().map(|value| format!(" {value}"));
+    Some(format!("{name} --{word}{}", value.format("")))
+}
+
 /// What other programs call such commands.
-const OTHER_NAMES: [(&str, &str); 12] = [
+const OTHER_NAMES: [(&str, &str); 14] = [
     ("show list ls info get query view", "status"),
-    ("diff preview dry-run simulate explain", "plan"),
+    ("diff preview dry-run simulate", "plan"),
+    ("why reason reasons", "plan --explain"),
+    ("version", "--version"),
     ("set enable tune fix pin write save", "apply"),
     ("verify test validate audit doctor", "check"),
     ("undo reset revert rollback disable unpin", "restore"),
@@ -291,6 +312,11 @@ mod tests {
             assert_eq!(nearest_command(&Cli::command(), word).as_deref(), command);
         }
         for (word, command) in [
+            ("explain", "plan --explain"),
+            ("why", "plan --explain"),
+            ("masks", "plan --masks"),
+            ("observe", "watch --observe"),
+            ("bandwidth", "nodes --bandwidth"),
             ("show", "status"),
             ("list", "status"),
             ("undo", "restore"),
@@ -302,6 +328,10 @@ mod tests {
             );
         }
         for (_, command) in OTHER_NAMES {
+            let command = command.split(' ').next().unwrap();
+            if command == "--version" {
+                continue;
+            }
             assert!(
                 Cli::command().find_subcommand(command).is_some(),
                 "{command}"
