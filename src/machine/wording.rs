@@ -1,6 +1,9 @@
 //! Wording that plans and screens share.
 
 use std::borrow::Cow;
+use std::fmt::Display;
+
+use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
 
@@ -14,6 +17,22 @@ pub fn cpu_list(cpus: &CpuSet) -> String {
     let s = if cpus.len() == 1 { "" } else { "s" };
     format!("CPU{s} {}", cpus.short())
 }
+
+/// Names with `between` between them, or the first three and the number of others; `all`: each, however many there are.
+pub fn few(between: &str, names: impl IntoIterator<Item: Display>, all: bool) -> String {
+    let names = names.into_iter().map(|name| name.to_string()).collect_vec();
+    match names.len() {
+        many if many > MOST_NAMES && !all => {
+            let others = many - FIRST_NAMES;
+            format!("{} and {others} others", names[..FIRST_NAMES].join(between))
+        }
+        _ => names.join(between),
+    }
+}
+
+/// More names are the first ones and a number, which is so at least 2.
+const MOST_NAMES: usize = 4;
+const FIRST_NAMES: usize = 3;
 
 /// A link's speed: `40 Gbit/s`, `2.5 Gbit/s`, `100 Mbit/s`.
 pub fn speed(mbps: u32) -> String {
@@ -44,7 +63,15 @@ pub fn word(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::word;
+    use super::{few, word};
+
+    #[test]
+    fn of_many_names_there_are_three_and_a_number() {
+        assert_eq!(few(", ", 1..5, false), "1, 2, 3, 4");
+        assert_eq!(few(", ", 1..33, false), "1, 2, 3 and 29 others");
+        assert_eq!(few(", ", 1..6, true), "1, 2, 3, 4, 5");
+        assert_eq!(few(", ", [""; 0], false), "");
+    }
 
     #[test]
     fn odd_names_are_quoted() {

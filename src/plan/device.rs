@@ -68,14 +68,21 @@ pub(crate) fn channels(work: &Work<'_>) -> Option<ChannelChange> {
     })
 }
 
-/// The number of receiving channels to advise: one for each candidate core, as far as the device can have them. `None` for
-/// virtual functions, and where the number is unknown or fixed.
+/// The number of receiving channels to advise: one for each candidate core, as far as the device is known to have them.
+/// `None` for virtual functions, out of reach, where the number is fixed, and where a requested one cannot be set.
 pub(crate) fn advised_channels(work: &Work<'_>) -> Option<u32> {
-    let channels = work.interface.channels?;
+    let interface = work.interface;
+    let channels = interface.channels;
+    let most = channels.map_or(u32::MAX, |channels| channels.max_receiving());
     let cores = work.core_count();
-    let may_change = !work.interface.channels_fixed && !work.interface.is_virtual_function();
+    let is_out_of_reach = interface.in_other_namespace || interface.is_elsewhere();
+    let is_in_vain = channels.is_none() && work.choice.get(&CHANNELS) != ChannelCount::Keep;
+    let may_change = !interface.channels_fixed
+        && !interface.is_virtual_function()
+        && !is_out_of_reach
+        && !is_in_vain;
     let cores = u32::try_from(cores).unwrap_or(u32::MAX);
-    may_change.then(|| cores.min(channels.max_receiving()).max(1))
+    may_change.then(|| cores.min(most).max(1))
 }
 
 /// The plan for the table of an interface, and a note about it.

@@ -27,7 +27,7 @@ pub use data::{
     PlannedVector, SCHEMA,
 };
 pub use note::{Found, Note, UsedFor};
-pub use objective::{MEASURES, Measure, RdmaScore, Score};
+pub use objective::{LoadAtSpeed, Measure, RdmaScore, Score};
 pub(crate) use score::{Standing, standings};
 pub use write::{Planned, Target, Write};
 

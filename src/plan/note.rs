@@ -14,12 +14,13 @@ use crate::machine::others::{Arguments, OtherTool, UnusedFunction};
 use crate::machine::wording::{count, cpu_list};
 use crate::machine::{Channels, PcieLink, UnknownVector, VmbusChannel};
 use crate::plan::note::text::{
-    FLAP, channels, cpus_unusable, irqbalance, named, near, not_planned, of_controller, processes,
-    queues_exceed_cores, vectors_unreadable, vmbus,
+    FLAP, channels, cpus_unusable, data_vectors, irqbalance, near, not_planned, of_controller,
+    processes, queues_exceed_cores, sources_disagree, unknown_vectors, vectors_unreadable,
+    vectors_vanished, vmbus,
 };
 use crate::policy::Balancer;
 
-/// A note. In JSON an object with `code` (the variant's name), the variant's data, `text`, and `fix` where there is
+/// A note. Its alternate form (`{:#}`) has whole lists where the other has a few names. In JSON an object with `code` (the variant's name), the variant's data, `text`, and `fix` where there is
 /// advice.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(remote = "Self", tag = "code", rename_all = "kebab-case")]
@@ -123,23 +124,23 @@ pub enum Note {
 
     // Vectors.
     /// The vectors of an interface cannot be read.
-    #[error("{}", vectors_unreadable(.missing.as_deref(), .vectors))]
+    #[error(fmt = vectors_unreadable)]
     VectorsUnreadable {
         /// The directory that is missing; `None` where only the files of `vectors` are.
         missing: Option<String>,
         vectors: Vec<UnknownVector>,
     },
     /// There are data vectors.
-    #[error("which queues its IRQs serve is not known; they are placed one to a core: {}", named(.vectors))]
+    #[error(fmt = data_vectors)]
     DataVectors { vectors: Vec<UnknownVector> },
     /// The names of some vectors are not recognized.
-    #[error("IRQs unchanged, because their names are not recognized: {}", named(.vectors))]
+    #[error(fmt = unknown_vectors)]
     UnknownVectors { vectors: Vec<UnknownVector> },
     /// The record of the last apply cannot be read, so that nothing is known of why its settings differ.
     #[error("the record of the last apply cannot be read: {error}")]
     RecordUnreadable { error: String },
     /// Some vectors vanished while they were read.
-    #[error("IRQs vanished while they were read, or have no files in /proc/irq: {}", named(.vectors))]
+    #[error(fmt = vectors_vanished)]
     VectorsVanished { vectors: Vec<UnknownVector> },
     /// There are no queue vectors.
     #[error("{because}{}", of_controller(.controller.as_deref()))]
@@ -165,7 +166,7 @@ pub enum Note {
     #[error("{} {} kernel-managed and cannot be moved", count(*.vectors, "queue IRQ"), if *.vectors == 1 { "is" } else { "are" })]
     KernelManaged { vectors: usize },
     /// netlink and the names of vectors disagree.
-    #[error("netlink and the IRQ names disagree; netlink is used: {}", .contradictions.join("; "))]
+    #[error(fmt = sources_disagree)]
     SourcesDisagree { contradictions: Vec<String> },
     /// Hyper-V's channels, which have no vectors.
     #[error("{}", vmbus(.channels, .interfaces))]
@@ -188,16 +189,18 @@ pub enum Note {
 
     // Queues and channels.
     /// More queues than candidate cores.
-    #[error("{}", queues_exceed_cores(*.queues, *.cores, *.advised, *.fixed, .irq_cores.is_some()))]
+    #[error("{}", queues_exceed_cores(*.queues, *.cores, *.advised, *.unsure, *.fixed, .irq_cores.is_some()))]
     QueuesExceedCores {
         interface: String,
         queues: usize,
         cores: usize,
         /// The node that holds all candidates.
         node: Option<u32>,
-        /// Receiving channels with which it takes its share of the cores; `None` where the driver does not report how
-        /// many it can have.
+        /// Receiving channels with which it takes its share of the cores; `None` where there is no advice on them.
         advised: Option<u32>,
+        /// Whether it is not known how many the driver can have.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        unsure: bool,
         /// Whether the driver does not allow another number.
         fixed: bool,
         /// The number of cores that the policy sets, where the RSS table can leave the other queues out.
@@ -304,7 +307,7 @@ pub enum Note {
         conditions: String,
     },
     /// Interfaces and network functions that are not in the plan.
-    #[error("not planned: {}", not_planned(.down, .functions))]
+    #[error(fmt = not_planned)]
     NotPlanned {
         down: Vec<String>,
         functions: Vec<UnusedFunction>,
@@ -553,7 +556,7 @@ impl Serialize for Note {
         }
         WithText {
             data: self,
-            text: self.to_string(),
+            text: format!("{self:#}"),
             fix: self.advice().map(|advice| advice.text),
         }
         .serialize(serializer)

@@ -228,6 +228,7 @@ fn too_many_queues(work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
                     .channels
                     .is_none_or(|now| now.receiving() != advised)
             }),
+        unsure: interface.channels.is_none(),
         fixed: interface.channels_fixed,
         irq_cores: (work.choice.get(&IRQ_CORES)).filter(|_| interface.has_settable_rss()),
     })
@@ -428,6 +429,11 @@ impl Note {
             None => self.instruction()?,
         };
         Some(Advice { text, optional })
+    }
+
+    /// Whether it says that one queue for each core is enough, before which no other advice counts.
+    pub fn is_of_too_many_queues(&self) -> bool {
+        matches!(self, Self::QueuesExceedCores { .. })
     }
 
     /// Whether it advises another number of channels.

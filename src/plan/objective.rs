@@ -4,36 +4,93 @@
 use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::machine::{Interface, Machine};
 
-/// What a measure counts, and how much of it there is.
-pub type Measure = (&'static str, fn(&Score) -> u64);
+/// What a measure counts. Less is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Measure {
+    // Those of the objective, the first one first.
+    /// Queue IRQs outside their candidate CPUs.
+    Outside,
+    /// Queues on the busiest core.
+    BusiestQueues,
+    /// Mbit/s on the busiest core, by what ports can carry.
+    BusiestLoad,
+    /// Pairs of queues that share a core.
+    Pairs,
+    /// Interfaces whose queue 0 is on one core.
+    FirstQueues,
+    /// Queues above an even share on a thread of a core.
+    UnevenThreads,
+    /// CPUs that send through a queue on a farther node than need be.
+    FarSenders,
 
-/// The measures, the first one first: a later one decides only between plans that all before it find equal. Less
-/// is better.
-pub const MEASURES: [Measure; 7] = [
-    ("IRQs on the wrong CPUs", |score| score.outside as u64),
-    ("queues on the busiest core", |score| {
-        score.max_vectors_per_core as u64
-    }),
-    ("Mbit/s on the busiest core", |score| {
-        score.max_load_kbps / 1000
-    }),
-    ("pairs of queues that share a core", |score| {
-        score.pairs_on_cores
-    }),
-    ("first queues on one core", |score| {
-        score.max_first_queues_per_core as u64
-    }),
-    ("queues unevenly spread over a core's threads", |score| {
-        score.above_even_threads as u64
-    }),
-    ("CPUs that send through a farther node", |score| {
-        score.far_senders as u64
-    }),
-];
+    // What is only shown.
+    /// IRQs on another node than their device's, those of RDMA included.
+    Remote,
+    /// IRQs on isolated CPUs.
+    Isolated,
+    /// The load of the busiest core in percent of that of all, by the speeds of ports.
+    BusiestShare,
+    /// RDMA IRQs that are not on their device's node.
+    RemoteRdma,
+    /// RDMA IRQs on the busiest core.
+    BusiestRdma,
+    /// CPUs that have no transmit queue of their own, or several.
+    SharedSenders,
+    /// Receive queues whose RPS is not as good as planned.
+    OtherRps,
+    /// Settings that somebody has asked for, and that are not so.
+    Requested,
+}
+
+use Measure::{
+    BusiestLoad, BusiestQueues, BusiestRdma, BusiestShare, FarSenders, FirstQueues, Isolated,
+    OtherRps, Outside, Pairs, Remote, RemoteRdma, Requested, SharedSenders, UnevenThreads,
+};
+
+impl Measure {
+    /// The measures of the objective, the first one first: a later one decides only between plans that all before it find
+    /// equal.
+    pub const OBJECTIVE: [Self; 7] = [
+        Outside,
+        BusiestQueues,
+        BusiestLoad,
+        Pairs,
+        FirstQueues,
+        UnevenThreads,
+        FarSenders,
+    ];
+
+    /// What it counts, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outside => "IRQs on the wrong CPUs",
+            BusiestQueues => "queues on the busiest core",
+            BusiestLoad => "Mbit/s on the busiest core",
+            Pairs => "pairs of queues that share a core",
+            FirstQueues => "first queues on one core",
+            UnevenThreads => "queues unevenly spread over a core's threads",
+            FarSenders => "CPUs that send through a farther node",
+            Remote => "IRQs on another node",
+            Isolated => "IRQs on isolated CPUs",
+            BusiestShare => "the busiest core's share of what the ports can carry",
+            RemoteRdma => "RDMA IRQs off the local node",
+            BusiestRdma => "RDMA IRQs on the busiest core",
+            SharedSenders => "CPUs without their own tx queue",
+            OtherRps => "receive queues with other RPS",
+            Requested => "settings as requested",
+        }
+    }
+}
+
+impl Serialize for Measure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
 
 /// How good a plan, or the current state, is: the measures, and what is only shown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -54,11 +111,27 @@ pub struct Score {
     pub above_even_threads: usize,
     /// Online CPUs whose transmit queue completes on a farther node than need be, of each interface.
     pub far_senders: usize,
+    /// Vectors on another node than their device's, those of RDMA included; where it is not known, they do not count.
+    #[serde(default)]
+    pub remote: usize,
+    /// The load at the speeds of ports; `None` where that of one in use is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_speed: Option<LoadAtSpeed>,
     /// Vectors on isolated or `nohz_full` CPUs, or on exclusive ones that the policy leaves out; idle ones do not count.
     pub on_isolated: usize,
     /// The RDMA vectors, which count in no other figure but `on_isolated`; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rdma: Option<RdmaScore>,
+}
+
+/// A load at the speeds that ports report, or can have where they report none. The plan does not depend on it: a speed
+/// comes late, and goes with the carrier.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadAtSpeed {
+    /// That of the busiest core.
+    pub busiest_kbps: u64,
+    /// What all ports that are in use carry.
+    pub all_kbps: u64,
 }
 
 /// How well RDMA vectors are placed.
@@ -72,16 +145,51 @@ pub struct RdmaScore {
     pub max_per_core: usize,
 }
 
+impl Score {
+    /// How much there is of a measure of the objective, and of what is only shown of a machine; 0 of what only interfaces
+    /// have, or where it is not known.
+    pub fn of(&self, measure: Measure) -> u64 {
+        let rdma = self.rdma.clone().unwrap_or_default();
+        let count = match measure {
+            Outside => self.outside,
+            BusiestQueues => self.max_vectors_per_core,
+            BusiestLoad => return self.max_load_kbps / 1000,
+            Pairs => return self.pairs_on_cores,
+            FirstQueues => self.max_first_queues_per_core,
+            UnevenThreads => self.above_even_threads,
+            FarSenders => self.far_senders,
+            Remote => self.remote,
+            Isolated => self.on_isolated,
+            BusiestShare => {
+                let load = self.at_speed.unwrap_or_default();
+                return load.busiest_kbps * 100 / load.all_kbps.max(1);
+            }
+            RemoteRdma => rdma.vectors - rdma.local,
+            BusiestRdma => rdma.max_per_core,
+            SharedSenders | OtherRps | Requested => 0,
+        };
+        count as u64
+    }
+}
+
 /// The pairs of queues on a core that has so many.
 pub(crate) fn pairs(queues: usize) -> u64 {
     (queues * queues.saturating_sub(1) / 2) as u64
 }
 
-/// The weight of a queue of each interface, in kbit/s: what its port can carry, divided by the queues in use of all
-/// functions of that port. The speed of a link comes late, and goes with the carrier: it counts only where neither link
-/// modes nor the width of the bus are known, as in some virtual machines; without any of these a queue weighs next to nothing,
-/// so that no Mbit/s are shown.
-pub(crate) fn weights(machine: &Machine) -> Vec<u64> {
+/// The weight of a queue of an interface, in kbit/s: what its port can carry, divided by the queues in use of all functions
+/// of that port.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Weight {
+    /// That by which the plan is made. The speed of a link counts only where neither link modes nor the width of the bus
+    /// are known, as in some virtual machines; without any of these a queue weighs next to nothing.
+    pub(crate) planned: u64,
+    /// That at the port's speed, or at its fastest link mode where it reports none.
+    pub(crate) at_speed: Option<u64>,
+}
+
+/// The weight of a queue of each interface.
+pub(crate) fn weights(machine: &Machine) -> Vec<Weight> {
     let port = |interface: &Interface| {
         let device = &interface.device;
         let function = device.parent.as_ref().unwrap_or(&device.address);
@@ -104,11 +212,18 @@ pub(crate) fn weights(machine: &Machine) -> Vec<u64> {
         .map(|interface| {
             let port = port(interface);
             let [supported, pcie, speed, queues] = ports[&port];
-            let carries = [supported, pcie / on_card[&card(&port.0)] as u64, speed]
-                .into_iter()
-                .find(|&mbps| mbps > 0)
-                .unwrap_or(0);
-            (carries.min(u32::MAX.into()) * 1000 / queues.max(1)).max(1)
+            let pcie = pcie / on_card[&card(&port.0)] as u64;
+            let known = |mbps: &u64| *mbps > 0;
+            let of_queue = |mbps: u64| (mbps.min(u32::MAX.into()) * 1000 / queues.max(1)).max(1);
+            Weight {
+                planned: of_queue(
+                    [supported, pcie, speed]
+                        .into_iter()
+                        .find(known)
+                        .unwrap_or(0),
+                ),
+                at_speed: [speed, supported].into_iter().find(known).map(of_queue),
+            }
         })
         .collect()
 }

@@ -10,7 +10,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::setting::WriteKind;
 use crate::machine::{Machine, NapiThread, QueueId, Role};
 use crate::plan::data::{Placement, PlannedInterface, PlannedThread, PlannedVector};
-use crate::plan::objective::{Score, pairs, weights};
+use crate::plan::objective::{LoadAtSpeed, Score, Weight, pairs, weights};
 use crate::plan::place::Locations;
 use crate::plan::work::sharing;
 
@@ -23,7 +23,7 @@ struct Spot<'a> {
     /// Whether it is queue 0.
     is_first: bool,
     cpu: u32,
-    weight: u64,
+    weight: Weight,
 }
 
 /// What is on each core, by its number.
@@ -35,13 +35,15 @@ pub(crate) struct Standing {
     pub(crate) score: Score,
     /// Online CPUs that have no transmit queue of their own, or several.
     pub(crate) shared_senders: usize,
+    /// The most of its own queues on a core.
+    pub(crate) own_per_core: usize,
 }
 
 /// The score of interfaces under the plan, or as they are now. `weights`: of the machine's interfaces.
 pub(crate) fn score(
     machine: &Machine,
     locations: &Locations<'_>,
-    weights: &[u64],
+    weights: &[Weight],
     interfaces: &[PlannedInterface],
     planned: bool,
 ) -> Score {
@@ -71,7 +73,7 @@ pub(crate) fn standings(
 struct State<'a> {
     machine: &'a Machine,
     locations: &'a Locations<'a>,
-    weights: &'a [u64],
+    weights: &'a [Weight],
     interfaces: &'a [PlannedInterface],
     /// What is planned for each IRQ.
     planned: BTreeMap<u32, (&'a CpuSet, Option<&'a Placement>)>,
@@ -82,7 +84,7 @@ impl<'a> State<'a> {
     fn new(
         machine: &'a Machine,
         locations: &'a Locations<'a>,
-        weights: &'a [u64],
+        weights: &'a [Weight],
         interfaces: &'a [PlannedInterface],
         is_planned: IsPlanned<'a>,
     ) -> Self {
@@ -197,6 +199,8 @@ impl<'a> State<'a> {
                     let is_local = cpus.is_subset(near);
                     (is_local || vector.reported().is_some() || !is_split).then_some(is_local)
                 });
+                let is_remote = vector.role != Role::Control && is_local == Some(false);
+                score.remote += usize::from(is_remote);
                 match vector.role {
                     Role::Control => {}
                     Role::Rdma => {
@@ -219,15 +223,22 @@ impl<'a> State<'a> {
             }
         }
         score.local = (known > 0).then(|| f64::from(local) / f64::from(known));
-        self.on_cores(spots, only, &mut score);
+        let own_per_core = self.on_cores(spots, only, &mut score);
         Standing {
             score,
             shared_senders,
+            own_per_core,
         }
     }
 
-    /// The measures of the cores; of those of one interface, if they are about its queues.
-    fn on_cores(&self, spots: &Spots<'_>, only: Option<&str>, score: &mut Score) {
+    /// The measures of the cores; of those of one interface, if they are about its queues. Returns the most queues of these
+    /// interfaces on a core.
+    fn on_cores(&self, spots: &Spots<'_>, only: Option<&str>, score: &mut Score) -> usize {
+        let mut most_own = 0;
+        let mut at_speed = self.all_at_speed().map(|all_kbps| LoadAtSpeed {
+            busiest_kbps: 0,
+            all_kbps,
+        });
         let planned = self
             .interfaces
             .iter()
@@ -242,7 +253,13 @@ impl<'a> State<'a> {
             let firsts = spots.iter().filter(|spot| spot.is_first);
             let has_own_first = firsts.clone().any(|spot| is_own(&spot));
             let firsts = firsts.map(|spot| spot.interface).unique().count();
-            let load = spots.iter().map(|spot| spot.weight).sum();
+            let load = spots.iter().map(|spot| spot.weight.planned).sum();
+            let speeds = spots.iter().map(|spot| spot.weight.at_speed);
+            let load_at_speed = speeds.sum::<Option<u64>>();
+            for (load, core) in at_speed.iter_mut().zip(load_at_speed) {
+                load.busiest_kbps = load.busiest_kbps.max(core);
+            }
+            most_own = most_own.max(own);
             score.max_vectors_per_core = score.max_vectors_per_core.max(spots.len());
             score.max_load_kbps = score.max_load_kbps.max(load);
             score.pairs_on_cores += pairs(spots.len()) - pairs(spots.len() - own);
@@ -258,6 +275,19 @@ impl<'a> State<'a> {
             let above = on_cpu.map(|(queues, _)| queues.saturating_sub(share));
             score.above_even_threads += above.sum::<usize>();
         }
+        score.at_speed = at_speed;
+        most_own
+    }
+
+    /// What the ports in use carry at their speeds, in kbit/s; `None` where none is in use, or one's speed is not known.
+    fn all_at_speed(&self) -> Option<u64> {
+        let interfaces = self.machine.interfaces.iter().zip(self.weights);
+        let in_use =
+            interfaces.map(|(interface, weight)| (interface.active_queues() as u64, weight));
+        let loads = in_use.filter(|(queues, _)| *queues > 0);
+        let loads = loads.map(|(queues, weight)| Some(queues * weight.at_speed?));
+        let all = loads.sum::<Option<u64>>()?;
+        (all > 0).then_some(all)
     }
 
     /// Online CPUs by the transmit queue that they send on: those whose queue completes on a farther node than another

@@ -15,6 +15,7 @@ use crate::plan::candidates::{
 };
 use crate::plan::data::{DecidedBy, Placement};
 use crate::plan::note::Note;
+use crate::plan::objective::Weight;
 use crate::plan::place::Locations;
 use crate::plan::spread::{Queue, Spread};
 use crate::policy::{
@@ -321,7 +322,7 @@ enum Turn {
 pub(crate) fn works<'a>(
     machine: &'a Machine,
     locations: &'a Locations<'a>,
-    weights: &[u64],
+    weights: &[Weight],
     policy: &Policy,
     selection: &Selection,
 ) -> Vec<Work<'a>> {
@@ -329,7 +330,7 @@ pub(crate) fn works<'a>(
         let mut roles = interface.vectors.iter().map(|vector| vector.role);
         selection.names.contains(&interface.name) || roles.any(|role| role != Role::Control)
     };
-    let weighed = weights.iter().copied().enumerate();
+    let weighed = weights.iter().map(|weight| weight.planned).enumerate();
     let mut works = weighed
         .filter(|(order, _)| takes_part(&machine.interfaces[*order]))
         .map(|weighed| Work::new(machine, locations, policy, weighed))

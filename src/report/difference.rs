@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use itertools::izip;
+use itertools::{Itertools as _, chain, izip};
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -10,8 +10,8 @@ use crate::cpuset::CpuSet;
 use crate::machine::setting::affinity_file;
 use crate::machine::{Machine, Role};
 use crate::plan::{
-    DecidedBy, MEASURES, Note, Plan, PlannedInterface, PlannedRxQueue, Standing, Write, WriteKind,
-    standings,
+    DecidedBy, Measure, Note, Plan, PlannedInterface, PlannedRxQueue, Score, Standing, Write,
+    WriteKind, standings,
 };
 
 /// Why a setting differs.
@@ -196,8 +196,8 @@ impl NoteAbout {
 /// A measure that the plan changes; less is better.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// What it counts, in words.
-    pub measure: &'static str,
+    /// What it counts; in JSON in words.
+    pub measure: Measure,
     pub now: u64,
     pub planned: u64,
 }
@@ -206,13 +206,84 @@ impl Change {
     pub fn is_better(&self) -> bool {
         self.planned < self.now
     }
+
+    /// Each measure that a plan changes for the machine. `interfaces`: what it changes for each of them.
+    pub fn of_machine(now: &Score, planned: &Score, interfaces: &[&Self]) -> Vec<Self> {
+        let of_score =
+            chain(PLAIN, OTHERS).map(|measure| (measure, now.of(measure), planned.of(measure)));
+        let of_steering = OF_STEERING.into_iter().map(|measure| {
+            let changes = interfaces.iter().filter(|one| one.measure == measure);
+            let now = changes.clone().map(|one| one.now).sum();
+            (measure, now, changes.map(|one| one.planned).sum())
+        });
+        chain(of_score, of_steering)
+            .filter(|(_, now, planned)| now != planned)
+            .map(|(measure, now, planned)| Self {
+                measure,
+                now,
+                planned,
+            })
+            .collect()
+    }
+
+    /// Those of the machine's that say most: what gets worse, and of what gets better the first, three in all where that leaves
+    /// room for one. What needs the objective's own words is among these only where nothing else gets better.
+    pub fn most_telling(all: &[Self]) -> Vec<&Self> {
+        let has = |measure| all.iter().any(|one| one.measure == measure);
+        // Where no IRQ's CPU is known now, nothing can be said of cores.
+        let are_cores_known = all
+            .iter()
+            .all(|one| one.measure != Measure::BusiestQueues || one.now > 0);
+        let is_told = |one: &&Self| match one.measure {
+            // An IRQ on another node is outside its candidate CPUs, too.
+            Measure::Outside if has(Measure::Remote) || has(Measure::Isolated) => !one.is_better(),
+            Measure::RemoteRdma => !one.is_better(),
+            Measure::BusiestLoad if has(Measure::BusiestShare) => false,
+            measure => are_cores_known || !OF_CORES.contains(&measure),
+        };
+        let (better, worse): (Vec<&Self>, Vec<&Self>) =
+            all.iter().filter(is_told).partition(|one| one.is_better());
+        let is_plain = |one: &&Self| PLAIN.contains(&one.measure);
+        let has_plain = better.iter().any(is_plain);
+        let better = better.iter().filter(|one| !has_plain || is_plain(one));
+        let better = better.take(MOST_TOLD.saturating_sub(worse.len()).max(1));
+        let told = better.chain(&worse).copied();
+        told.sorted_by_key(|one| all.iter().position(|of| of == *one))
+            .collect()
+    }
 }
 
-/// The measures of steering: each interface has them, and no score.
-pub const OF_STEERING: [&str; 2] = [
-    "CPUs without their own tx queue",
-    "receive queues with other RPS",
+/// The measures of a machine that need no knowledge of the objective.
+const PLAIN: [Measure; 6] = [
+    Measure::Remote,
+    Measure::Isolated,
+    Measure::Outside,
+    Measure::BusiestQueues,
+    Measure::BusiestShare,
+    Measure::FarSenders,
 ];
+/// Those that need it.
+const OTHERS: [Measure; 6] = [
+    Measure::BusiestLoad,
+    Measure::Pairs,
+    Measure::FirstQueues,
+    Measure::UnevenThreads,
+    Measure::RemoteRdma,
+    Measure::BusiestRdma,
+];
+/// The measures of steering: each interface has them, and no score.
+const OF_STEERING: [Measure; 2] = [Measure::SharedSenders, Measure::OtherRps];
+/// Those of cores.
+const OF_CORES: [Measure; 6] = [
+    Measure::BusiestQueues,
+    Measure::BusiestLoad,
+    Measure::BusiestShare,
+    Measure::Pairs,
+    Measure::FirstQueues,
+    Measure::UnevenThreads,
+];
+/// How many a line has.
+const MOST_TOLD: usize = 3;
 
 /// What the plan changes for an interface.
 #[derive(Debug, Clone, Default)]
@@ -220,6 +291,8 @@ pub(super) struct Gain {
     pub(super) changes: Vec<Change>,
     /// The most queues on a core that takes one of its own, now and planned.
     pub(super) busiest: [usize; 2],
+    /// The most of its own queues on a core, as planned.
+    pub(super) own_planned: usize,
 }
 
 impl Gain {
@@ -250,6 +323,7 @@ pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<G
             now,
             planned,
         };
+        let own_planned = planned.own_per_core;
         let changes = izip!(measures(&now), measures(&planned))
             .map(|((measure, now), (_, planned))| change(measure, now, planned))
             .chain(requested.map(|(measure, now)| change(measure, now, 0)))
@@ -257,24 +331,17 @@ pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<G
         Gain {
             changes: changes.collect(),
             busiest: [now, planned].map(|of| of.score.max_vectors_per_core),
+            own_planned,
         }
     };
     izip!(&plan.interfaces, now, planned).map(gain).collect()
 }
 
-fn measures(of: &Standing) -> impl Iterator<Item = (&'static str, u64)> {
-    let score = &of.score;
-    let rdma = score.rdma.clone().unwrap_or_default();
-    let more = [
-        ("vectors on isolated CPUs", score.on_isolated),
-        ("RDMA vectors off the local node", rdma.vectors - rdma.local),
-        ("RDMA vectors on the busiest core", rdma.max_per_core),
-        (OF_STEERING[0], of.shared_senders),
-    ];
-    MEASURES
-        .into_iter()
-        .map(|(what, of)| (what, of(score)))
-        .chain(more.map(|(what, count)| (what, count as u64)))
+fn measures(of: &Standing) -> impl Iterator<Item = (Measure, u64)> {
+    let only_shown = [Measure::Isolated, Measure::RemoteRdma, Measure::BusiestRdma];
+    chain(Measure::OBJECTIVE, only_shown)
+        .map(|measure| (measure, of.score.of(measure)))
+        .chain([(Measure::SharedSenders, of.shared_senders as u64)])
 }
 
 /// Receive queues whose RPS is not as good as planned, and settings that somebody has asked for: they have no measure.
@@ -282,7 +349,7 @@ fn requested<'a>(
     machine: &Machine,
     interface: &PlannedInterface,
     differs: impl Iterator<Item = &'a Write>,
-) -> [(&'static str, u64); 2] {
+) -> [(Measure, u64); 2] {
     let read = machine.interface(&interface.name);
     let (rx, tx) = (interface.rx_queues.iter(), interface.tx_queues.iter());
     let has_rps = CpuSet::union_of(rx.clone().filter_map(|rx| rx.rps_cpus.as_ref()));
@@ -311,7 +378,7 @@ fn requested<'a>(
         }
     }
     [
-        (OF_STEERING[1], rps.saturating_sub(as_good)),
-        ("settings as requested", others),
+        (Measure::OtherRps, rps.saturating_sub(as_good)),
+        (Measure::Requested, others),
     ]
 }

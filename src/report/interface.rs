@@ -173,6 +173,10 @@ pub struct InterfaceReport {
     pub max_per_core: usize,
     /// The same when all is as planned.
     pub max_per_core_planned: usize,
+    /// The most of its own queues on a core.
+    pub own_per_core: usize,
+    /// The same when all is as planned.
+    pub own_per_core_planned: usize,
     /// Vectors with an isolated or `nohz_full` effective CPU, or with an exclusive one that the policy leaves out.
     pub on_isolated: usize,
     /// Settings that are not as planned, a change of channels included.
@@ -258,7 +262,8 @@ pub fn interfaces(
     };
     let as_is = standings(machine, &plan.interfaces, &|_, _, _| false);
     let reports = izip!(&plan.interfaces, gain, lost, as_is).map(|(planned, gain, lost, as_is)| {
-        let standing = (gain, lost.is_better(), as_is.score.max_vectors_per_core);
+        let per_core = [as_is.score.max_vectors_per_core, as_is.own_per_core];
+        let standing = (gain, lost.is_better(), per_core);
         let mut report = report(machine, plan, planned, found, standing, watched);
         if unknown.iter().any(|one| one.interface == report.name) {
             report.summary.state = Unknown;
@@ -278,7 +283,7 @@ fn report(
     plan: &Plan,
     planned: &PlannedInterface,
     found: &Differences,
-    (gain, has_lost, max_per_core): (Gain, bool, usize),
+    (gain, has_lost, per_core): (Gain, bool, [usize; 2]),
     watched: Option<&Delta>,
 ) -> InterfaceReport {
     let absent = Interface::default();
@@ -329,8 +334,10 @@ fn report(
         },
         max_queues: planned.channels.map(|channels| channels.max_receiving()),
         max_per_cpu: most_queues(&vectors),
-        max_per_core,
+        max_per_core: per_core[0],
         max_per_core_planned: gain.busiest[1],
+        own_per_core: per_core[1],
+        own_per_core_planned: gain.own_planned,
         on_isolated: count(&|row| row.on_isolated),
         differ,
         drifted,

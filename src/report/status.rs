@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use itertools::Itertools as _;
 use serde::Serialize;
 
 use crate::machine::Machine;
@@ -82,6 +83,19 @@ pub enum IrqbalanceState {
 }
 
 impl Status {
+    /// The queues on the busiest core where that is one figure for all interfaces, and not the own one of each.
+    pub fn shared_max_per_core(&self) -> Option<usize> {
+        let rows = self.interfaces.iter();
+        let most = rows
+            .clone()
+            .map(|one| one.max_per_core)
+            .all_equal_value()
+            .ok()?;
+        rows.map(|one| one.own_per_core)
+            .any(|own| own != most)
+            .then_some(most)
+    }
+
     /// The status of a machine, from its plan, what differs from it, and the watched interrupts. `unknown`: interfaces
     /// whose state could not be determined. `banned`: the IRQs that irqbalance leaves alone on request.
     pub fn new(

@@ -27,7 +27,7 @@ use nicpin::report::restored::{Refusals, Restored, ToRestore, TrialEnd};
 /// `apply` as text; `all`: each setting. `given`: what decides on the plan. The last line holds the counts.
 pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
     let tally = &applied.tally;
-    let mut page = Page::of(given);
+    let mut page = Page::of(given, all);
     if let Some(earlier) = &applied.earlier {
         let why = " of an unconfirmed apply --try";
         undone(&mut page, earlier, why, "the next apply tries again");

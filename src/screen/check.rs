@@ -2,7 +2,7 @@
 
 use itertools::Itertools as _;
 
-use crate::screen::page::{Cell, LEFT, Page};
+use crate::screen::page::{Cell, LEFT, Page, change, plain};
 use crate::screen::status::{tone, why};
 use crate::screen::{
     Given, count, cpus, differ, is, machine_or, of_kind, or, sorted, unbroken, when, with,
@@ -25,7 +25,7 @@ use nicpin::report::interface::{InterfaceReport, InterfaceState as State};
 
 /// `all`: each setting. `given`: what decides on the plan.
 pub fn check(check: &Check, all: bool, given: &Given) -> Page {
-    let mut page = Page::of(given);
+    let mut page = Page::of(given, all);
     page.text(verdict(check, &given.apply()));
     let differs = &check.differs;
     if all {
@@ -155,10 +155,8 @@ fn by_interface(check: &Check, page: &mut Page) {
             .map(|(&kind, &many)| of_kind(many, kind))
             .chain(channels.map(|_| "channels".to_owned()))
             .join(", ");
-        let why = match one.changes.iter().find(|change| change.is_better()) {
-            Some(change) if one.state == Untuned => {
-                format!("{} {} -> {}", change.measure, change.now, change.planned)
-            }
+        let why = match one.changes.iter().find(|of| of.is_better()) {
+            Some(of) if one.state == Untuned => change(of, plain(of.measure)),
             _ => why(one, true),
         };
         let mut cells = [&*one.name, one.state.name(), &kinds, &why].map(Cell::from);

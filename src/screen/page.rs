@@ -1,6 +1,5 @@
 //! What is printed: lines, items and tables, laid out when the screen is known. All screens are made of it.
 
-use std::fmt::Display;
 use std::iter::once;
 use std::ops::Range;
 
@@ -9,9 +8,9 @@ use itertools::Itertools as _;
 
 use self::Tone::{Alarm, Good, Plain, Warning};
 use crate::screen::{Given, grouped, joined, printable, when, with, within};
-use nicpin::machine::wording::selector;
-use nicpin::plan::{MEASURES, Note, Score};
-use nicpin::report::difference::{Change, OF_STEERING};
+use nicpin::machine::wording::{few, selector};
+use nicpin::plan::{Measure, Note, Score};
+use nicpin::report::difference::Change;
 
 /// Where text is printed.
 #[derive(Clone, Copy)]
@@ -73,6 +72,8 @@ pub struct Page {
     blocks: Vec<Block>,
     /// Commands in notes keep its options.
     given: Given,
+    /// Whether notes have whole lists, and all is said that the plan gains.
+    in_full: bool,
     /// Why the command failed, which `--quiet` does not leave out.
     pub failures: Vec<String>,
 }
@@ -92,10 +93,11 @@ pub const LEFT: Range<usize> = 0..0;
 pub const FIGURES: Range<usize> = 1..usize::MAX;
 
 impl Page {
-    /// A page whose commands keep what was given.
-    pub fn of(given: &Given) -> Self {
+    /// A page whose commands keep what was given. `in_full`: with what a short one leaves out.
+    pub fn of(given: &Given, in_full: bool) -> Self {
         Self {
             given: given.clone(),
+            in_full,
             ..Self::default()
         }
     }
@@ -157,37 +159,36 @@ impl Page {
         self.blocks.push(Block::Table(indent, right, rows));
     }
 
-    /// A sentence on every measure that the plan changes: those of the objective in its order, then others. None if there
-    /// is none. `interfaces`: what it changes for each of them.
-    pub(crate) fn gain(&mut self, now: &Score, planned: &Score, interfaces: &[&Change]) {
-        let both = [now, planned];
-        let local = both.map(|score| Some((score.local? * 100.0).floor()));
-        let isolated = both.map(|score| Some(score.on_isolated));
-        let local_rdma = both.map(|score| Some(score.rdma.as_ref()?.local));
-        let most_rdma = both.map(|score| Some(score.rdma.as_ref()?.max_per_core));
-        let measures =
-            MEASURES.map(|(what, of)| change(what, both.map(|score| Some(of(score))), "", false));
-        let steering = OF_STEERING.map(|what| {
-            let changes = interfaces.iter().filter(|one| one.measure == what);
-            let now = changes.clone().map(|one| one.now).sum::<u64>();
-            change(
-                what,
-                [now, changes.map(|one| one.planned).sum()].map(Some),
-                "",
-                false,
-            )
+    /// A sentence on what the plan changes: in full each measure, those of the objective in its order. None if there is
+    /// none. `interfaces`: what it changes for each of them. Returns whether it tells of the busiest core's queues.
+    pub(crate) fn gain(&mut self, now: &Score, planned: &Score, interfaces: &[&Change]) -> bool {
+        let all = Change::of_machine(now, planned, interfaces);
+        let told = if self.in_full {
+            all.iter().collect()
+        } else {
+            Change::most_telling(&all)
+        };
+        let share = |score: &Score| Some(format!("{:.0}%", (score.local? * 100.0).floor()));
+        let local = match (share(now), share(planned)) {
+            (Some(from), Some(to)) if from != to && self.in_full => {
+                let worse = when(planned.local < now.local, " (worse)");
+                Some(format!("local queues {from}\u{a0}->\u{a0}{to}{worse}"))
+            }
+            _ => None,
+        };
+        let speeds = [now, planned].map(|score| Some(score.at_speed?.busiest_kbps / 1000));
+        let gain = told.iter().map(|one| match (one.measure, speeds) {
+            _ if !self.in_full => change(one, plain(one.measure)),
+            (Measure::BusiestLoad, [Some(now), Some(planned)]) if now != planned => {
+                let speeds = format!(" ({now}\u{a0}->\u{a0}{planned}\u{a0}Mbit/s)");
+                change(one, plain(one.measure)) + &speeds
+            }
+            (Measure::BusiestLoad, _) => change(one, plain(one.measure)),
+            _ => change(one, one.measure.name()),
         });
-        let gain = once(change("local queues", local, "%", true))
-            .chain(measures)
-            .chain([
-                change("IRQs on isolated CPUs", isolated, "", false),
-                change("local RDMA IRQs", local_rdma, "", true),
-                change("RDMA IRQs on the busiest core", most_rdma, "", false),
-            ])
-            .chain(steering)
-            .flatten()
-            .join(", ");
+        let gain = local.into_iter().chain(gain).join(", ");
         self.text(within("With the plan: ", [gain], "."));
+        told.iter().any(|one| one.measure == Measure::BusiestQueues)
     }
 
     /// Notes by what they are about, and what follows from them: one for all interfaces of which the same is to be said.
@@ -204,8 +205,14 @@ impl Page {
     ) -> usize {
         let notes = notes
             .into_iter()
-            .flat_map(|(about, notes)| notes.iter().map(move |note| (about, note)));
+            .flat_map(|(about, notes)| notes.iter().map(move |note| (about, note)))
+            .sorted_by_key(|(_, note)| !note.is_of_too_many_queues());
         let groups = grouped(notes.map(|(about, note)| {
+            let text = if self.in_full {
+                format!("{note:#}")
+            } else {
+                note.to_string()
+            };
             let advice = note.advice();
             let labels = match &advice {
                 Some(advice) if advice.optional => ["Advice: ", "Try: "],
@@ -217,14 +224,11 @@ impl Page {
                 }
                 None => (with("", advice.map(|advice| advice.text)), None),
             };
-            ((note.to_string(), labels, command), (about, subject))
+            ((text, labels, command), (about, subject))
         }));
         for ((text, [label, follow], command), of) in groups.iter().take(most) {
-            let about = of
-                .iter()
-                .map(|(about, _)| *about)
-                .filter(|about| !about.is_empty())
-                .join(", ");
+            let about = of.iter().map(|(about, _)| *about);
+            let about = few(", ", about.filter(|about| !about.is_empty()), self.in_full);
             let subjects = of.iter().filter_map(|(_, subject)| subject.as_deref());
             let command = once(&**command).chain(subjects).join(" ");
             let text = joined(": ", [&about, text]);
@@ -262,18 +266,39 @@ impl Page {
     }
 }
 
-/// A measure that a plan changes, now and planned; `less`: whether less of it is worse.
-fn change<T: PartialOrd + Display>(
-    what: &str,
-    both: [Option<T>; 2],
-    unit: &str,
-    less: bool,
-) -> Option<String> {
-    let [Some(now), Some(planned)] = both else {
-        return None;
-    };
-    let worse = when((planned < now) == less, " (worse)");
-    (now != planned).then(|| format!("{what} {now}{unit}\u{a0}->\u{a0}{planned}{unit}{worse}"))
+/// A measure that a plan changes, now and planned, by its name.
+pub(crate) fn change(of: &Change, name: &str) -> String {
+    let Change {
+        measure,
+        now,
+        planned,
+    } = of;
+    let worse = when(!of.is_better(), " (worse)");
+    match (measure, now) {
+        // What ports can carry is no rate where it is the width of a bus.
+        (Measure::BusiestLoad, 1..) => {
+            let (sign, by) = if planned > now {
+                ('+', planned - now)
+            } else {
+                ('-', now - planned)
+            };
+            format!("{name} {sign}{}%{worse}", by * 100 / now)
+        }
+        (Measure::BusiestShare, _) => format!("{name} {now}%\u{a0}->\u{a0}{planned}%{worse}"),
+        _ => format!("{name} {now}\u{a0}->\u{a0}{planned}{worse}"),
+    }
+}
+
+/// What a measure counts, for a reader who does not know the objective.
+pub(crate) fn plain(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Outside => "IRQs outside their candidate CPUs",
+        Measure::BusiestLoad => "load of the busiest core",
+        Measure::FirstQueues => "queues 0 on the same core",
+        Measure::OtherRps => "queues without the planned RPS",
+        Measure::Requested => "settings not as requested",
+        measure => measure.name(),
+    }
 }
 
 /// Cells wider than this do not widen their column.

@@ -43,7 +43,7 @@ const SHORT: usize = 8;
 /// `changes`: what it changes for interfaces. `masks`: also each file with the mask to write and the current one. `given`:
 /// what decides on it.
 pub fn plan(plan: &Plan, changes: &[Change], detail: Detail, masks: bool, given: &Given) -> Page {
-    let mut page = Page::of(given);
+    let mut page = Page::of(given, detail != Runs);
     let would_change = plan.writes.len() + plan.channels.len();
     let all = count(would_change + plan.unchanged, "setting");
     page.text(match would_change {

@@ -42,19 +42,24 @@ const MOST_NOTES: usize = 6;
 
 /// `given`: what decides on the plan.
 pub fn status(status: &Status, detail: Detail, given: &Given) -> Page {
-    let (mut page, apply) = (Page::of(given), unbroken(&given.apply()));
     let is_summary = detail == Detail::Summary;
+    let (mut page, apply) = (Page::of(given, !is_summary), unbroken(&given.apply()));
     let most = |most| if is_summary { most } else { usize::MAX };
     page.text(verdict(status, &apply));
     table(&mut page, status, most(MOST_INTERFACES));
-    if status.differ > 0 {
-        let changes = status.interfaces.iter().flat_map(|one| &one.changes);
-        page.gain(&status.score_now, &status.score, &changes.collect_vec());
+    let changes = status.interfaces.iter().flat_map(|one| &one.changes);
+    let is_told =
+        status.differ > 0 && page.gain(&status.score_now, &status.score, &changes.collect_vec());
+    if let Some(most) = status.shared_max_per_core().filter(|_| !is_told) {
+        let queues = count(most, "queue");
+        page.text(format!(
+            "The busiest core takes {queues} of all interfaces."
+        ));
     }
     page.line("");
     if !is_summary {
         for one in &status.interfaces {
-            interface(&mut page, &status.host, one, detail == Detail::Vectors);
+            interface(&mut page, status, one, detail == Detail::Vectors);
             page.line("");
         }
     }
@@ -166,19 +171,28 @@ fn having(one: &InterfaceReport, state: VectorState) -> impl Iterator<Item = &Ve
 }
 
 fn table(page: &mut Page, status: &Status, most: usize) {
+    let is_shared = status.shared_max_per_core().is_some();
     let heads = [
         "INTERFACE",
         "LINK",
         "NODE",
         "QUEUES",
         "LOCAL",
-        "MAX/CORE",
+        // What is the same for all is below the table.
+        if is_shared { "OWN/CORE" } else { "MAX/CORE" },
         "IRQ/S",
         "STATE",
     ];
     let rows = status.interfaces.iter().take(most).map(|one| {
         let speed = one.speed_mbps.filter(|_| one.link == "up");
-        let planned = Some(one.max_per_core_planned).filter(|most| *most != one.max_per_core);
+        let (now, planned) = if is_shared {
+            (one.own_per_core, one.own_per_core_planned)
+        } else {
+            (one.max_per_core, one.max_per_core_planned)
+        };
+        let planned = Some(planned).filter(|planned| *planned != now);
+        let why = why(one, false);
+        let why = when(!is_shared || one.state != Crowded, &why);
         let mut cells = [
             one.name.clone(),
             or(speed.map(short_speed), &one.link),
@@ -189,9 +203,9 @@ fn table(page: &mut Page, status: &Status, most: usize) {
                     .map(|share| format!("{:.0}%", share.floor())),
                 "?",
             ),
-            format!("{}{}", one.max_per_core, with(" -> ", planned)),
+            format!("{now}{}", with(" -> ", planned)),
             or(one.per_second.map(rate), "-"),
-            joined(": ", [one.state.name(), &why(one, false)]),
+            joined(": ", [one.state.name(), why]),
         ]
         .map(Cell::from);
         cells[7].tone = tone(one.state);
@@ -255,7 +269,8 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
 }
 
 /// `all`: also the IRQs and threads that are as planned.
-fn interface(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool) {
+fn interface(page: &mut Page, status: &Status, one: &InterfaceReport, all: bool) {
+    let (host, is_shared) = (&status.host, status.shared_max_per_core().is_some());
     page.text(heading(
         host,
         (&one.name, one.driver.as_deref(), &one.device),
@@ -276,6 +291,15 @@ fn interface(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bo
     let why = [when(why != settings, &why), when(one.differ > 0, &differ)];
     let state = joined(": ", [one.state.name(), &joined("; ", why)]);
     page.item("  ", state + &with(". Fix: ", &one.fix));
+    // The table has its own queues in place of it.
+    if is_shared && one.state != Crowded {
+        let planned = Some(one.max_per_core_planned).filter(|most| *most != one.max_per_core);
+        let queues = count(one.max_per_core, "queue");
+        page.item(
+            "  ",
+            format!("busiest core: {queues}{}", with(" -> ", planned)),
+        );
+    }
     vectors(page, host, one, all);
     threads(page, host, one, all);
     page.item("  ", good(one));

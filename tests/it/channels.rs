@@ -286,7 +286,14 @@ fn channels_that_the_device_does_not_support_are_reported() {
         "{}",
         run(&["8"])
     );
-    assert!(!run(&["keep"]).contains("Advice: "), "{}", run(&["keep"]));
+    // Nothing is advised that was asked for in vain.
+    assert!(!run(&["8"]).contains("Advice: "), "{}", run(&["8"]));
+    let kept = run(&["keep"]);
+    let advice = "16 queues for 8 cores; one queue for each core is enough, if the driver can, and";
+    assert!(
+        kept.contains(advice) && kept.contains("nicpin apply --channels 8 "),
+        "{kept}"
+    );
 }
 
 /// enic reports a maximum and has no `set_channels`.

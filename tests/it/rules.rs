@@ -482,9 +482,19 @@ fn rule_7_the_advice_is_a_queue_for_each_candidate_core_whatever_else_is_on_the_
     host.interfaces[0].device.parent = Some("0000:00:00.0".to_owned());
     assert_eq!(fix(of(&plan(&host), "eth0")), None);
     host.interfaces[0].device.parent = None;
-    // Without a limit that is known there is no number to name.
-    host.interfaces[0].channels = None;
+    // Out of reach, and where the driver takes no other number.
+    host.interfaces[0].in_other_namespace = true;
     assert_eq!(fix(of(&plan(&host), "eth0")), None);
+    host.interfaces[0].in_other_namespace = false;
+    host.interfaces[0].channels_fixed = true;
+    assert_eq!(fix(of(&plan(&host), "eth0")), None);
+    host.interfaces[0].channels_fixed = false;
+    // Without a limit that is known, the same number, if the driver can.
+    host.interfaces[0].channels = None;
+    let unknown = plan(&host);
+    let eth0 = of(&unknown, "eth0");
+    assert_eq!(fix(eth0).as_deref(), Some("nicpin apply --channels 8 eth0"));
+    assert!(eth0.notes[0].to_string().contains("if the driver can"));
     let text = of(&before, "eth0").notes[0].to_string();
     assert!(text.contains("takes the link down"), "{text}");
 }

@@ -23,9 +23,49 @@ fn perfect(kbps: u64) -> Score {
         max_first_queues_per_core: 1,
         above_even_threads: 0,
         far_senders: 0,
+        remote: 0,
+        at_speed: None,
         on_isolated: 0,
         rdma: None,
     }
+}
+
+/// A score but for the load at the speeds of ports, on which no plan depends.
+fn planned(score: &Score) -> Score {
+    Score {
+        at_speed: None,
+        ..score.clone()
+    }
+}
+
+/// What a screen says of load is by the speeds of ports: neither by what they support nor by the bus, as the plan is.
+#[test]
+fn the_load_at_speed_is_that_of_the_speeds_that_ports_have() {
+    let mut host = machine(1, 4, 1, 4);
+    for name in ["eth0", "eth1"] {
+        add(&mut host, name, Some(0), 4);
+    }
+    let load = |host: &Machine| {
+        let score = plan(host).score;
+        let at_speed = score
+            .at_speed
+            .map(|load| (load.busiest_kbps, load.all_kbps));
+        (score.max_load_kbps, at_speed)
+    };
+    for port in &mut host.interfaces {
+        (port.supported_mbps, port.speed_mbps) = (Some(25_000), Some(1_000));
+    }
+    assert_eq!(load(&host), (12_500_000, Some((500_000, 2_000_000))));
+    // Where there is no speed now, what it can have counts.
+    host.interfaces[1].speed_mbps = None;
+    assert_eq!(load(&host), (12_500_000, Some((6_500_000, 26_000_000))));
+    // The width of the bus is no speed.
+    for port in &mut host.interfaces {
+        (port.supported_mbps, port.device.pcie_mtps) = (None, 40_000);
+    }
+    let by_bus = load(&host);
+    assert_eq!(by_bus.1, None, "{by_bus:?}");
+    assert!(by_bus.0 > 1_000_000, "{by_bus:?}");
 }
 
 #[test]
@@ -272,7 +312,7 @@ fn sixteen_cards_on_eight_nodes() {
         add(&mut host, &format!("eth{card}"), Some(card / 2), 4);
     }
     let plan = plan(&host);
-    assert_eq!(plan.score, perfect(2_500_000));
+    assert_eq!(planned(&plan.score), perfect(2_500_000));
 }
 
 #[test]
@@ -413,11 +453,13 @@ fn the_score_counts_what_is_now_and_what_is_planned() {
         max_first_queues_per_core: 1,
         above_even_threads: 0,
         far_senders: 16,
+        remote: 3,
+        at_speed: None,
         on_isolated: 2,
         rdma: None,
     };
-    assert_eq!(plan.score_now, now);
-    assert_eq!(plan.score, perfect(5_000_000));
+    assert_eq!(planned(&plan.score_now), now);
+    assert_eq!(planned(&plan.score), perfect(5_000_000));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use nicpin::cpuset::CpuSet;
 use nicpin::machine::netdev::{Direction, Napi, Netdev, NetdevQueue, QueueUser};
 use nicpin::machine::sample::Delta;
 use nicpin::machine::{Interface, Machine, Polling};
+use nicpin::plan::Measure;
 use nicpin::report::interface::InterfaceState;
 use nicpin::report::status::Status;
 use nicpin::report::vectors::VectorState;
@@ -280,7 +281,7 @@ fn an_arrangement_that_is_as_good_as_planned_is_equivalent() {
     let busiest = &crowded.interfaces[0].changes[0];
     assert_eq!(
         (busiest.measure, busiest.now, busiest.planned),
-        ("queues on the busiest core", 2, 1)
+        (Measure::BusiestQueues, 2, 1)
     );
     // Where the kernel does not report the CPU, several queues may be on one, or not.
     let mut unmeasured = in_planned_state();

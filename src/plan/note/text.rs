@@ -1,13 +1,13 @@
 //! The parts of notes' texts that are more than a format.
 
-use std::fmt::Display;
+use std::fmt::{self, Formatter};
 
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::machine::others::UnusedFunction;
-use crate::machine::wording::{count, cpu_list};
+use crate::machine::wording::{count, cpu_list, few};
 use crate::machine::{UnknownVector, VmbusChannel};
 use crate::policy::Balancer;
 
@@ -72,16 +72,51 @@ pub(super) fn near(
     }
 }
 
-pub(super) fn vectors_unreadable(missing: Option<&str>, vectors: &[UnknownVector]) -> String {
-    match missing {
-        Some(missing) => {
-            format!("the IRQs are unknown, because there is no {missing} below this root")
-        }
-        None => format!(
-            "none of its queue IRQs can be read: their files in /proc/irq are absent, for {}",
-            named(vectors)
-        ),
+#[allow(clippy::ref_option)] // as thiserror passes it
+pub(super) fn vectors_unreadable(
+    missing: &Option<String>,
+    vectors: &[UnknownVector],
+    out: &mut Formatter<'_>,
+) -> fmt::Result {
+    if let Some(missing) = missing {
+        return write!(
+            out,
+            "the IRQs are unknown, because there is no {missing} below this root"
+        );
     }
+    let begin = "none of its queue IRQs can be read: their files in /proc/irq are absent, for ";
+    named(begin, vectors, out)
+}
+
+pub(super) fn data_vectors(vectors: &[UnknownVector], out: &mut Formatter<'_>) -> fmt::Result {
+    let begin = "which queues its IRQs serve is not known; they are placed one to a core: ";
+    named(begin, vectors, out)
+}
+
+pub(super) fn unknown_vectors(vectors: &[UnknownVector], out: &mut Formatter<'_>) -> fmt::Result {
+    let begin = "IRQs unchanged, because their names are not recognized: ";
+    named(begin, vectors, out)
+}
+
+pub(super) fn vectors_vanished(vectors: &[UnknownVector], out: &mut Formatter<'_>) -> fmt::Result {
+    let begin = "IRQs vanished while they were read, or have no files in /proc/irq: ";
+    named(begin, vectors, out)
+}
+
+/// Text and a list, all of it in the alternate form.
+fn named(begin: &str, vectors: &[UnknownVector], out: &mut Formatter<'_>) -> fmt::Result {
+    let names = vectors
+        .iter()
+        .map(|of| format!("{} ({})", of.irq, of.action));
+    write!(out, "{begin}{}", few(", ", names, out.alternate()))
+}
+
+pub(super) fn sources_disagree(contradictions: &[String], out: &mut Formatter<'_>) -> fmt::Result {
+    let some = few("; ", contradictions, out.alternate());
+    write!(
+        out,
+        "netlink and the IRQ names disagree; netlink is used: {some}"
+    )
 }
 
 /// By what the packets arrive, of a device that has no IRQs of its own.
@@ -93,6 +128,7 @@ pub(super) fn queues_exceed_cores(
     queues: usize,
     cores: usize,
     advised: Option<u32>,
+    unsure: bool,
     fixed: bool,
     by_rss: bool,
 ) -> String {
@@ -101,32 +137,37 @@ pub(super) fn queues_exceed_cores(
             ". The RSS table can limit flows to one queue per core, with the link up".to_owned()
         }
         _ if fixed => ". The driver has a fixed number of queues".to_owned(),
-        Some(advised) if (advised as usize) < cores => {
-            let advised = count(advised as usize, "queue");
-            format!(", {advised} for each interface on these cores; {FLAP}")
+        Some(_) => {
+            let able = if unsure { ", if the driver can" } else { "" };
+            format!("; one queue for each core is enough{able}, and {FLAP}")
         }
-        Some(_) => format!("; {FLAP}"),
         None => ": some cores get several".to_owned(),
     };
     format!("{queues} queues for {}{more}", count(cores, "core"))
 }
 
-pub(super) fn not_planned(down: &[String], functions: &[UnusedFunction]) -> String {
+pub(super) fn not_planned(
+    down: &[String],
+    functions: &[UnusedFunction],
+    out: &mut Formatter<'_>,
+) -> fmt::Result {
     let mut parts = Vec::new();
     if !down.is_empty() {
-        parts.push(format!("{} (down, no queue IRQs requested)", few(down)));
+        let down = few(", ", down, out.alternate());
+        parts.push(format!("{down} (down, no queue IRQs requested)"));
     }
     let by_driver = functions
         .iter()
         .map(|of| (&of.driver, &of.address))
         .into_group_map();
     for (driver, addresses) in by_driver.into_iter().sorted() {
+        let addresses = few(", ", addresses, out.alternate());
         parts.push(match driver {
-            Some(driver) => format!("{} (driver {driver}, no interface here)", few(addresses)),
-            None => format!("{} (no driver)", few(addresses)),
+            Some(driver) => format!("{addresses} (driver {driver}, no interface here)"),
+            None => format!("{addresses} (no driver)"),
         });
     }
-    parts.join(", ")
+    write!(out, "not planned: {}", parts.join(", "))
 }
 
 /// What irqbalance does to the planned IRQs, and what apply does about it.
@@ -193,28 +234,11 @@ pub(super) fn vmbus(channels: &[VmbusChannel], below: &[String]) -> String {
     )
 }
 
-pub(super) fn named(vectors: &[UnknownVector]) -> String {
-    vectors
-        .iter()
-        .map(|v| format!("{} ({})", v.irq, v.action))
-        .join(", ")
-}
-
 /// ` (pids 12, 13)`, or nothing.
 pub(super) fn processes(pids: &[u32]) -> String {
     match pids {
         [] => String::new(),
         [pid] => format!(" (pid {pid})"),
         pids => format!(" (pids {})", pids.iter().join(", ")),
-    }
-}
-
-/// The first four names, and the number of others.
-fn few(names: impl IntoIterator<Item = impl Display>) -> String {
-    let mut names = names.into_iter();
-    let first = names.by_ref().take(4).join(", ");
-    match names.count() {
-        0 => first,
-        more => format!("{first} and {}", count(more, "other")),
     }
 }
