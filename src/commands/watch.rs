@@ -5,7 +5,7 @@ mod outcome;
 use std::env::args_os;
 use std::ffi::OsString;
 use std::io;
-use std::mem::{replace, take};
+use std::mem::replace;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ use crate::commands::sampling::seconds_since_1970 as wall;
 use crate::screen;
 use crate::watch::Kind::{Released, Request, Start};
 use crate::watch::state::{self, Lock};
-use crate::watch::{Child, ContendedSettings, Event, Events, Kind, Schedule, Sources};
+use crate::watch::{Child, Decisions, Event, Kind, Sources};
 use nicpin::policy::Policy;
 use nicpin::read::topology;
 use nicpin::report::exit::Exit;
@@ -101,10 +101,8 @@ pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
         },
         sources,
         manager: Manager::find(),
-        schedule: Schedule::new(Duration::ZERO),
-        contended: ContendedSettings::default(),
+        decisions: Decisions::new(Duration::ZERO),
         start: Instant::now(),
-        follows_up: false,
         run: None,
         metrics: None,
         spent: Duration::ZERO,
@@ -157,11 +155,8 @@ struct Loop<'a> {
     policy: ValidPolicy,
     sources: Sources,
     manager: Manager,
-    schedule: Schedule,
-    contended: ContendedSettings,
+    decisions: Decisions,
     start: Instant,
-    /// Whether an earlier run may have caused all events that the next one is for.
-    follows_up: bool,
     run: Option<Run>,
     /// The process that writes metrics.
     metrics: Option<Child>,
@@ -182,10 +177,6 @@ struct Run {
     began: Duration,
     /// What is known of it.
     shown: WatcherRun,
-    is_of_old_plan: bool,
-    /// The events since it began.
-    during: Events,
-    follows_up: bool,
     /// When it takes too long, and the signal that it gets then.
     limit: (Duration, Signal),
 }
@@ -236,7 +227,7 @@ impl Loop<'_> {
                         self.show();
                     }
                     SIGUSR1 => {
-                        self.schedule.at_once = true;
+                        self.decisions.schedule.at_once = true;
                         self.happened(Event::of(Request));
                     }
                     SIGTERM | SIGINT => return self.end(),
@@ -257,20 +248,8 @@ impl Loop<'_> {
         }
     }
 
-    /// Takes note of an event. While a run lasts, it is decided at its end what to do about it.
     fn happened(&mut self, event: Event) {
-        if let Some(interface) = event.explains() {
-            self.contended.kernel_event(interface);
-        }
-        match &mut self.run {
-            // Its own writes; whether others have written is looked at when it has ended.
-            Some(_) if event.kind == Kind::Affinity => {}
-            Some(run) => run.during.extend(event),
-            None => {
-                self.schedule.add(event, self.start.elapsed());
-                self.follows_up = false;
-            }
-        }
+        self.decisions.happened(event, self.start.elapsed());
     }
 
     /// Reads the policy file again. An invalid one is reported once.
@@ -309,7 +288,8 @@ impl Loop<'_> {
 
     fn begin_if_due(&mut self) {
         let now = self.now();
-        if self.run.is_some() || now < self.schedule.due() || now < self.look_again {
+        let due = self.decisions.schedule.due();
+        if self.run.is_some() || now < due || now < self.look_again {
             return;
         }
         if let Some(why) = state::blocked(self.root) {
@@ -317,7 +297,7 @@ impl Loop<'_> {
             self.look_again = now + LOOK_AGAIN;
             return;
         }
-        let Some(events) = self.schedule.begin(now) else {
+        let Some(events) = self.decisions.begin(now) else {
             return;
         };
         self.refresh_policy();
@@ -328,12 +308,9 @@ impl Loop<'_> {
                 "cannot wait for changes of programs' CPUs: {error}"
             ));
         }
-        let leave = self
-            .contended
-            .left_alone(now)
-            .flat_map(|(setting, _)| ["--leave", &setting.name]);
+        let leave = self.decisions.contended.left_alone(now);
+        let leave = leave.flat_map(|(left, _)| ["--leave".to_owned(), left.as_argument()]);
         let started = self.child(leave);
-        let follows_up = take(&mut self.follows_up);
         let shown = WatcherRun {
             at: wall(),
             event: events.cause(),
@@ -346,23 +323,20 @@ impl Loop<'_> {
                     child,
                     began: now,
                     shown,
-                    is_of_old_plan: events.are_of_old_plan(),
-                    during: Events::default(),
-                    follows_up,
                     limit: (now + LONGEST_RUN, SIGTERM),
                 });
             }
             Err(error) => {
                 let error = format!("the run cannot be started: {error}");
-                self.finished(shown, Err(error), false, false);
+                self.finished(shown, Err(error));
             }
         }
     }
 
     /// Starts a run: the command line of this process, and before it what is only for the run.
-    fn child<'a>(&self, own: impl IntoIterator<Item = &'a str>) -> io::Result<Child> {
-        let own = ["watch-run"].into_iter().chain(own);
-        let mut arguments: Vec<OsString> = own.map(Into::into).collect();
+    fn child(&self, own: impl IntoIterator<Item = String>) -> io::Result<Child> {
+        let mut arguments: Vec<OsString> = vec!["watch-run".into()];
+        arguments.extend(own.into_iter().map(Into::into));
         if self.state.avoids_exclusive {
             arguments.push("--avoid-exclusive".into());
         }
@@ -377,7 +351,7 @@ impl Loop<'_> {
     fn time_to_sleep(&self) -> Duration {
         let next = match &self.run {
             Some(run) => run.limit.0,
-            None => self.schedule.due().max(self.look_again),
+            None => self.decisions.schedule.due().max(self.look_again),
         };
         next.min(self.manager.alive_at()).saturating_sub(self.now())
     }
@@ -397,8 +371,7 @@ impl Loop<'_> {
             if is_refused {
                 return report.err();
             }
-            let again = self.after(run.during, report.as_ref().ok(), run.follows_up);
-            self.finished(run.shown, report, run.is_of_old_plan, again);
+            self.finished(run.shown, report);
             self.has_slept = false;
         }
         None
@@ -432,7 +405,8 @@ impl Loop<'_> {
             // `status` shows less without it; nothing else depends on it.
             let _ = state::WATCHER.save(self.root, &self.state);
         }
-        let next = self.schedule.check_at.saturating_sub(self.now());
+        let check_at = self.decisions.schedule.check_at;
+        let next = check_at.saturating_sub(self.now());
         let next = wall() + next.as_secs();
         let line = screen::status::line(&self.state, self.interfaces, next);
         self.manager.send(&format!("READY=1\nSTATUS={line}"));

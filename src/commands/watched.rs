@@ -1,7 +1,7 @@
 //! A run of `nicpin watch`. It writes nothing while the watcher is paused, leaves the settings alone that another program
 //! contended for, and prints a [`RunReport`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use anyhow::{Result, ensure};
@@ -13,17 +13,19 @@ use crate::commands::args::{General, TargetArgs};
 use crate::commands::check::write_metrics;
 use crate::commands::inputs::{Purpose, open_to_write, read_and_plan};
 use crate::commands::watch::WatchArgs;
-use crate::watch::RunReport;
 use crate::watch::state::PAUSE;
+use crate::watch::{RestoredSetting, RunReport};
 use crate::{screen, start};
 use nicpin::apply::{self, Options, apply_when_safe};
+use nicpin::machine::Setting;
 use nicpin::machine::others::{OtherTool, OtherTools};
 use nicpin::machine::setting::shown;
 use nicpin::read::Wants;
 use nicpin::report::applied::Applied;
 use nicpin::report::difference::NoteAbout;
 use nicpin::report::exit::Exit;
-use nicpin::report::outcome::{Outcome, WriteResult};
+use nicpin::report::outcome::IrqbalanceAction::Banned;
+use nicpin::report::outcome::{IrqbalanceOutcome, Outcome, WriteResult};
 use nicpin::report::run::ChangedSetting;
 use nicpin::root::Root;
 
@@ -38,9 +40,9 @@ pub struct WatchRunArgs {
     #[arg(long)]
     avoid_exclusive: bool,
 
-    /// Leave this setting alone, by its name in the record
-    #[arg(long, value_name = "SETTING")]
-    leave: Vec<String>,
+    /// Leave this setting alone while it is planned so
+    #[arg(long, value_name = "SETTING", value_parser = RestoredSetting::parse)]
+    leave: Vec<RestoredSetting>,
 
     /// The command line of the watcher
     #[arg(last = true, value_name = "ARGUMENT")]
@@ -84,7 +86,7 @@ pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String
 #[error("nicpin restore has paused the watcher until the next nicpin apply")]
 struct Paused;
 
-fn applied(cli: &General, target: &TargetArgs, leave: &[String]) -> Result<Applied> {
+fn applied(cli: &General, target: &TargetArgs, leave: &[RestoredSetting]) -> Result<Applied> {
     let options = Options {
         repeats: true,
         ..Options::default()
@@ -93,15 +95,31 @@ fn applied(cli: &General, target: &TargetArgs, leave: &[String]) -> Result<Appli
         // Under the lock: a restore pauses the watcher before it takes the lock.
         ensure!(!PAUSE.exists(root), Paused);
         let (machine, mut plan) = planned(cli, target, root)?;
-        for (setting, _) in apply::planned(&machine, &plan) {
-            if leave.contains(&setting.key()) {
-                let path = setting.path();
-                plan.writes.retain(|write| *write.path != *path);
-            }
+        if !leave.is_empty() {
+            let planned = apply::planned(&machine, &plan).into_iter();
+            let planned = planned.map(|(setting, value)| written(&setting, value));
+            let left: BTreeSet<String> = planned
+                .filter(|planned| leave.iter().any(|left| left.is_same(planned)))
+                .map(|planned| planned.setting.path)
+                .collect();
+            plan.writes.retain(|write| !left.contains(&*write.path));
         }
         Ok((machine, plan))
     };
     apply_when_safe(&open_to_write(cli)?, options, plan, start::stop_apply)
+}
+
+/// A setting and its value, for which nobody is known yet who writes another.
+fn written(setting: &Setting<'_>, value: String) -> RestoredSetting {
+    RestoredSetting {
+        setting: ChangedSetting {
+            name: setting.key(),
+            interface: setting.interface().to_owned(),
+            path: setting.path(),
+        },
+        value,
+        writers: Vec::new(),
+    }
 }
 
 fn report(done: &Applied, unknown: &[NoteAbout]) -> RunReport {
@@ -110,32 +128,35 @@ fn report(done: &Applied, unknown: &[NoteAbout]) -> RunReport {
         .iter()
         .map(|of| (of.path.as_str(), of))
         .collect();
-    let (mut written, mut vectors) = (Vec::new(), Vec::new());
+    let (mut restored, mut vectors) = (Vec::new(), Vec::new());
     for (setting, text) in apply::planned(&done.machine, &done.plan) {
-        let path = setting.path();
-        let result = results.get(path.as_str());
-        let text = result
-            .and_then(|of| of.fallback.as_ref())
-            .unwrap_or(&text)
-            .trim()
-            .to_owned();
+        let result = results.get(setting.path().as_str());
+        let fallback = result.and_then(|of| of.fallback.as_ref());
+        let held = fallback.unwrap_or(&text).trim().to_owned();
         // One that could not be moved would be found moved at each look.
         if result.is_none_or(|of| of.changed() || of.outcome == Outcome::Already) {
-            vectors.extend(setting.irq().map(|irq| (irq, text)));
+            vectors.extend(setting.irq().map(|irq| (irq, held)));
         }
-        if let Some(result) = result.filter(|of| of.changed()) {
-            let changed = ChangedSetting {
-                name: setting.key(),
-                interface: result.interface.clone(),
-                path,
-            };
-            written.push((changed, result.value.clone()));
+        // Nobody has undone what is still where there was room for it.
+        if result
+            .is_some_and(|of| of.changed() && (fallback.is_none() || fallback != of.was.as_ref()))
+        {
+            let who = writers(
+                &done.machine.other_tools,
+                done.irqbalance.as_ref(),
+                setting.irq().is_some(),
+            );
+            restored.push(RestoredSetting {
+                writers: who,
+                ..written(&setting, text)
+            });
         }
     }
     let because = |what: &str, why: &Option<String>| {
         format!("{what}: {}", why.as_deref().unwrap_or_default())
     };
     let irqbalance = done.irqbalance.iter().filter(|outcome| outcome.failed());
+    let answered = done.irqbalance.as_ref().filter(|outcome| !outcome.failed());
     let channels = done.channels.iter().filter(|of| of.refused.is_some());
     let refused = done.results.iter().filter(|result| result.failed());
     let failures = irqbalance
@@ -153,21 +174,33 @@ fn report(done: &Applied, unknown: &[NoteAbout]) -> RunReport {
         failures: failures.chain(unplanned).take(MOST_FAILURES).collect(),
         channels: done.channels.iter().any(|change| change.refused.is_none()),
         irqbalance: done.irqbalance.as_ref().is_some_and(|of| of.changed),
-        written,
+        irqbalance_answered: answered.and_then(|of| of.pid),
+        written: restored,
         vectors,
-        writers: writers(&done.machine.other_tools),
     }
 }
 
-/// The programs on this machine that may write affinities.
-fn writers(tools: &OtherTools) -> Vec<String> {
-    let irqbalance = tools.irqbalance.iter();
+/// The programs on this machine that may write a setting. irqbalance writes nothing but affinities, and those that it leaves
+/// alone no longer; tuned writes affinities, too.
+fn writers(
+    tools: &OtherTools,
+    asked: Option<&IrqbalanceOutcome>,
+    is_affinity: bool,
+) -> Vec<String> {
+    let is_kept =
+        |pid| asked.is_some_and(|of| of.done == Banned && !of.changed && of.pid == Some(pid));
+    let irqbalance = tools
+        .irqbalance
+        .iter()
+        .filter(|daemon| is_affinity && !is_kept(daemon.pid));
     let irqbalance = irqbalance.map(|daemon| format!("irqbalance (process {})", daemon.pid));
     let others = tools.others.iter().filter_map(|tool| match tool {
-        OtherTool::Tuned { profile, .. } => Some(format!("tuned (profile {profile})")),
+        OtherTool::Tuned { profile, .. } if is_affinity => {
+            Some(format!("tuned (profile {profile})"))
+        }
         OtherTool::CloudScript { path, .. } => Some(path.clone()),
         // systemd-udevd writes when a device is added, which is an event of the kernel.
-        OtherTool::LinkFile { .. } => None,
+        OtherTool::Tuned { .. } | OtherTool::LinkFile { .. } => None,
     });
     irqbalance.chain(others).collect()
 }

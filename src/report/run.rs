@@ -33,7 +33,7 @@ pub struct Watcher {
     pub runs: Vec<WatcherRun>,
     /// Settings that it leaves alone, because another program writes them again and again.
     pub left_alone: Vec<LeftAlone>,
-    /// How often it has begun to leave a setting alone.
+    /// How often it has left a setting alone for a time.
     pub contended: u64,
 }
 
@@ -74,6 +74,9 @@ pub struct WatcherRun {
 pub struct LeftAlone {
     #[serde(flatten)]
     pub setting: ChangedSetting,
-    /// Until when, in seconds since 1970.
+    /// Until when, in seconds since 1970, unless an event about its interface comes before.
     pub until: u64,
+    /// The programs that may write it; empty where none is known.
+    #[serde(default)]
+    pub writers: Vec<String>,
 }

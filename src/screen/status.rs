@@ -458,10 +458,18 @@ fn watcher(page: &mut Page, watcher: &Watcher) {
     page.table(12, LEFT, runs);
     let left = &watcher.left_alone;
     if let Some(until) = left.iter().map(|left| left.until).max() {
+        let mut writers = left.iter().flat_map(|left| &left.writers).unique();
+        let who = Some(writers.join(" or ")).filter(|writers| !writers.is_empty());
+        let who = within(", perhaps ", who, ",");
         let text = format!(
-            "{} not restored until {} at the latest, because another program writes them again and again: {}",
+            "{} not restored until {} at the latest, or an event about {}, because another program{who} writes them again \
+             and again: {}",
             count(left.len(), "setting"),
             time(until),
+            left.iter()
+                .map(|left| &left.setting.interface)
+                .unique()
+                .join(", "),
             left.iter()
                 .take(3)
                 .map(|left| shown(&left.setting.path))

@@ -151,10 +151,56 @@ pub struct RunReport {
     pub channels: bool,
     /// Whether a request was made to irqbalance.
     pub irqbalance: bool,
-    /// The settings that were written, with their values.
-    pub written: Vec<(ChangedSetting, String)>,
+    /// The process of an irqbalance that leaves the planned IRQs alone, or was stopped.
+    pub irqbalance_answered: Option<i32>,
+    /// The settings that were written.
+    pub written: Vec<RestoredSetting>,
     /// The IRQ of each planned vector, and what its `smp_affinity` holds as planned.
     pub vectors: Vec<(u32, String)>,
-    /// Programs on this machine that may write affinities.
+}
+
+/// A setting that was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoredSetting {
+    #[serde(flatten)]
+    pub setting: ChangedSetting,
+    /// What was written.
+    pub value: String,
+    /// Programs on this machine that may have written something else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writers: Vec<String>,
+}
+
+impl RestoredSetting {
+    /// For the command line of a run, which leaves it as it is; [`RestoredSetting::parse`] reads it.
+    pub fn as_argument(&self) -> String {
+        let ChangedSetting {
+            name,
+            interface,
+            path,
+        } = &self.setting;
+        [name, interface, path, &self.value]
+            .map(String::as_str)
+            .join("\t")
+    }
+
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let parts: Vec<String> = text.splitn(4, '\t').map(str::to_owned).collect();
+        let parts = <[String; 4]>::try_from(parts);
+        let [name, interface, path, value] = parts.map_err(|_| "no setting with its value")?;
+        Ok(Self {
+            setting: ChangedSetting {
+                name,
+                interface,
+                path,
+            },
+            value,
+            writers: Vec::new(),
+        })
+    }
+
+    /// Whether it is the same value in the same file, of an interface with the same name.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.setting == other.setting && self.value == other.value
+    }
 }

@@ -1,199 +1,318 @@
-//! Which settings another program writes again and again. They are left unchanged for a time: two programs that undo each
-//! other's work are worse than either. Pure: the time is passed in.
+//! Which settings another program writes again and again. They are restored less and less often, until an event about
+//! their interface: two programs that undo each other's work all the time are worse than either. Pure: the time is passed in.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nicpin::report::run::ChangedSetting;
+use nicpin::report::run::LeftAlone;
 
-/// So many restores in this time, without an event of the kernel in between, are a fight.
-const RESTORES: usize = 3;
-const WINDOW: Duration = Duration::from_secs(600);
-/// The setting is left unchanged for this time; for twice as long the next time.
-const LEFT_ALONE: Duration = Duration::from_secs(3600);
-const DOUBLINGS: u32 = 8;
-/// After so long without a fight, the next one is the first again.
-const FORGOTTEN: Duration = Duration::from_secs(7 * 24 * 3600);
+use crate::watch::RestoredSetting;
 
-/// The settings that were restored lately, and those that are left unchanged, by their names in the record.
+/// So many restores are done at once. The next one waits, and each after it twice as long, up to [`LONGEST_WAIT`].
+pub const AT_ONCE: u32 = 3;
+pub const FIRST_WAIT: Duration = Duration::from_secs(60);
+const DOUBLINGS: u32 = 6;
+pub const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+/// For each such time that a setting was not undone, one of its restores is forgotten.
+const HELD: Duration = Duration::from_secs(600);
+/// How long an irqbalance that has started may move IRQs before it answers, without being taken for an adversary.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
+/// A setting that is restored less often is named once in this time.
+const SAID: Duration = Duration::from_secs(24 * 3600);
+
+/// The settings that were restored lately, by their names in the record.
 #[derive(Default)]
 pub struct ContendedSettings {
     settings: BTreeMap<String, History>,
-    /// How often a setting was found to be fought over.
+    /// How often a setting was left unchanged for a time.
     pub count: u64,
+    /// The irqbalance that has promised last to leave the planned IRQs alone, by its process.
+    irqbalance: Option<i32>,
+    /// Until when an irqbalance that has started may answer.
+    may_answer_until: Duration,
 }
 
 #[derive(Default)]
 struct History {
-    setting: ChangedSetting,
-    /// What was written last.
-    value: String,
-    restored: Vec<Duration>,
-    /// Until when it is left unchanged.
+    /// What was written last, and who may have undone it.
+    restored: RestoredSetting,
+    /// Restores without an event between them, less those that are forgotten.
+    restores: u32,
+    /// Until when it is left unchanged; the time of the last restore if it is not.
     until: Duration,
-    /// How often it was left unchanged.
-    times: u32,
+    /// When it was last named.
+    said: Option<Duration>,
 }
 
 impl ContendedSettings {
-    /// An event of the kernel about an interface, or about all: what is restored after it was not another program's work.
-    pub fn kernel_event(&mut self, interface: &str) {
+    /// An event about an interface, or about all: what is restored after it is no answer to anybody.
+    pub fn begin_anew(&mut self, interface: &str) {
         for history in self.settings.values_mut() {
-            if interface.is_empty() || history.setting.interface == interface {
-                history.restored.clear();
+            if interface.is_empty() || history.restored.setting.interface == interface {
+                history.begin_anew();
             }
         }
     }
 
-    /// A setting was written. Some time if it is left unchanged from now on. It was restored only if the same value was
-    /// written before: another one is a new plan, and nobody else needs to have written.
-    pub fn written(
-        &mut self,
-        setting: &ChangedSetting,
-        value: &str,
-        now: Duration,
-    ) -> Option<Duration> {
-        let history = self.settings.entry(setting.name.clone());
-        let history = history.or_insert_with(|| History {
-            value: value.to_owned(),
-            ..History::default()
-        });
-        history.setting.clone_from(setting);
-        if history.value != value {
-            value.clone_into(&mut history.value);
-            history.restored.clear();
-            return None;
-        }
-        (history.restored).retain(|&then| now.saturating_sub(then) < WINDOW);
-        history.restored.push(now);
-        if history.restored.len() < RESTORES {
-            return None;
-        }
-        history.restored.clear();
-        let lasts = LEFT_ALONE.saturating_mul(1 << history.times.min(DOUBLINGS));
-        history.until = now + lasts;
-        history.times += 1;
-        self.count += 1;
-        Some(lasts)
+    /// irqbalance has started: what it moves before it answers is one restore at most.
+    pub fn irqbalance_started(&mut self, now: Duration) {
+        self.may_answer_until = now + ANSWERS_WITHIN;
     }
 
-    /// The settings to leave alone now, and until when.
-    pub fn left_alone(&self, now: Duration) -> impl Iterator<Item = (&ChangedSetting, Duration)> {
+    /// irqbalance leaves the planned IRQs alone from now on. What a new one has moved before is no answer to anybody; `true` if
+    /// settings that were left unchanged are to be restored now.
+    pub fn irqbalance_answered(&mut self, process: i32, now: Duration) -> bool {
+        self.may_answer_until = Duration::ZERO;
+        let is_another = self.irqbalance.replace(process) != Some(process);
+        let had_left = is_another && self.left_alone(now).next().is_some();
+        if is_another {
+            self.begin_anew("");
+        }
+        had_left
+    }
+
+    /// A setting was written. The time for which it is left unchanged, if that has to be said. Nobody has undone it if
+    /// another value or another file was written before: it is a new plan, or a new IRQ.
+    pub fn written(&mut self, written: &RestoredSetting, now: Duration) -> Option<Duration> {
+        let name = written.setting.name.clone();
+        let history = self.settings.entry(name).or_insert_with(|| History {
+            restored: written.clone(),
+            ..History::default()
+        });
+        let is_restore = history.restored.is_same(written);
+        history.restored.clone_from(written);
+        if !is_restore {
+            history.begin_anew();
+        }
+        if !is_restore || now < self.may_answer_until {
+            return None;
+        }
+        history.restores = history.remembered(now).min(AT_ONCE + DOUBLINGS) + 1;
+        let doublings = history.restores.checked_sub(AT_ONCE);
+        let wait = doublings.map_or(Duration::ZERO, |times| FIRST_WAIT * (1 << times));
+        history.until = now + wait.min(LONGEST_WAIT);
+        if wait.is_zero() {
+            return None;
+        }
+        self.count += 1;
+        let is_said = history.said.is_some_and(|then| now < then + SAID);
+        if is_said {
+            return None;
+        }
+        history.said = Some(now);
+        Some(wait)
+    }
+
+    /// The settings to leave unchanged now, with the values that are not restored, and until when.
+    pub fn left_alone(&self, now: Duration) -> impl Iterator<Item = (&RestoredSetting, Duration)> {
         let histories = self.settings.values();
         let current = histories.filter(move |history| now < history.until);
-        current.map(|history| (&history.setting, history.until))
+        current.map(|history| (&history.restored, history.until))
+    }
+
+    /// The same for people. `wall`: now, in seconds since 1970.
+    pub fn shown(&self, now: Duration, wall: u64) -> Vec<LeftAlone> {
+        self.left_alone(now)
+            .map(|(left, until)| LeftAlone {
+                setting: left.setting.clone(),
+                until: wall + until.saturating_sub(now).as_secs(),
+                writers: left.writers.clone(),
+            })
+            .collect()
     }
 
     /// Forgets the settings that are gone, so that devices that come and go need no memory.
     pub fn forget(&mut self, now: Duration) {
         self.settings.retain(|_, history| {
-            let mut restored = history.restored.iter();
-            let is_recent = restored.any(|&then| now.saturating_sub(then) < WINDOW);
-            is_recent || history.times > 0 && now < history.until + FORGOTTEN
+            let is_said = history.said.is_some_and(|then| now < then + SAID);
+            is_said || history.remembered(now) > 0
         });
+    }
+}
+
+impl History {
+    fn begin_anew(&mut self) {
+        (self.restores, self.until) = (0, Duration::ZERO);
+    }
+
+    /// The restores that count now.
+    fn remembered(&self, now: Duration) -> u32 {
+        let held = now.saturating_sub(self.until).as_secs() / HELD.as_secs();
+        let forgotten = u32::try_from(held).unwrap_or(u32::MAX);
+        self.restores.saturating_sub(forgotten)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use nicpin::report::run::ChangedSetting;
     use proptest::prelude::*;
 
     use super::*;
 
-    fn setting(queue: u32) -> ChangedSetting {
-        ChangedSetting {
-            name: format!("0000:82:00.0 port 0 vector combined {queue}"),
-            interface: "eth2".to_owned(),
-            path: format!("/proc/irq/{}/smp_affinity", 70 + queue),
+    fn of_queue(queue: u32) -> RestoredSetting {
+        RestoredSetting {
+            setting: ChangedSetting {
+                name: format!("0000:82:00.0 port 0 vector combined {queue}"),
+                interface: "eth2".to_owned(),
+                path: format!("/proc/irq/{}/smp_affinity", 70 + queue),
+            },
+            value: "02".to_owned(),
+            writers: Vec::new(),
         }
     }
 
-    fn write(contended: &mut ContendedSettings, queue: u32, now: Duration) -> Option<Duration> {
-        contended.written(&setting(queue), "02", now)
+    fn write(contended: &mut ContendedSettings, queue: u32, now: Duration) -> bool {
+        contended.written(&of_queue(queue), now);
+        contended
+            .left_alone(now)
+            .any(|(left, _)| *left == of_queue(queue))
     }
 
     fn secs(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
     }
 
+    fn waits(contended: &ContendedSettings, now: Duration) -> Option<Duration> {
+        contended
+            .left_alone(now)
+            .next()
+            .map(|(_, until)| until.saturating_sub(now))
+    }
+
     #[test]
-    fn three_restores_in_ten_minutes_are_a_fight_and_the_time_doubles() {
+    fn three_restores_are_done_at_once_and_then_the_time_doubles_up_to_an_hour() {
         let mut contended = ContendedSettings::default();
         let mut now = secs(5);
-        for hours in [1, 2, 4, 8] {
-            assert_eq!(write(&mut contended, 0, now), None);
-            assert_eq!(write(&mut contended, 0, now + secs(2)), None);
-            let lasts = write(&mut contended, 0, now + secs(599)).unwrap();
-            now += secs(599);
-            assert_eq!(lasts, secs(hours * 3600));
-            let left: Vec<_> = contended
-                .left_alone((now + lasts).saturating_sub(secs(1)))
-                .collect();
-            assert_eq!(left.len(), 1);
-            now += lasts;
-            assert_eq!(contended.left_alone(now).count(), 0);
+        assert!(!write(&mut contended, 0, now) && !write(&mut contended, 0, now + secs(2)));
+        now += secs(4);
+        // It is said once.
+        assert_eq!(contended.written(&of_queue(0), now), Some(secs(60)));
+        for minutes in [1, 2, 4, 8, 16, 32, 60, 60, 60] {
+            let wait = secs(60 * minutes);
+            assert_eq!(waits(&contended, now), Some(wait));
+            assert_eq!(contended.left_alone(now + wait).count(), 0);
+            now += wait;
             contended.forget(now);
+            assert_eq!(contended.written(&of_queue(0), now), None);
         }
-        assert_eq!(contended.count, 4);
-        contended.forget(now + FORGOTTEN);
+        assert_eq!(contended.count, 10);
+        // It is forgotten as slowly as it came, and then said again.
+        assert!(write(&mut contended, 0, now + LONGEST_WAIT + 6 * HELD));
+        now += 2 * SAID;
+        contended.forget(now);
         assert!(contended.settings.is_empty());
     }
 
     #[test]
-    fn an_event_of_the_kernel_is_no_fight() {
+    fn what_is_written_after_an_event_is_no_answer_to_anybody() {
         let mut contended = ContendedSettings::default();
-        for round in 0..20 {
-            contended.kernel_event(if round % 2 == 0 { "eth2" } else { "" });
-            assert_eq!(write(&mut contended, 0, secs(round)), None);
+        let four = |contended: &mut ContendedSettings, begin: &dyn Fn(&mut ContendedSettings)| {
+            for round in 0..4 {
+                begin(contended);
+                assert_eq!(write(contended, 0, secs(round)), round >= 2);
+            }
+            assert_eq!(waits(contended, secs(4)), Some(secs(119)));
+            begin(contended);
+        };
+        four(&mut contended, &|_| {});
+        for interface in ["eth2", ""] {
+            contended.begin_anew(interface);
+            assert_eq!(waits(&contended, secs(4)), None);
+            four(&mut contended, &|contended| contended.begin_anew("eth3"));
         }
-        // Of another interface.
-        for round in 20..22 {
-            contended.kernel_event("eth3");
-            assert_eq!(write(&mut contended, 0, secs(round)).is_some(), round == 21);
-        }
+        // Another irqbalance has taken the bans; the same one again has not.
+        assert!(contended.irqbalance_answered(812, secs(4)));
+        assert_eq!(waits(&contended, secs(4)), None);
+        four(&mut contended, &|contended| {
+            contended.irqbalance_answered(812, secs(4));
+        });
     }
 
-    /// Each change of an interface's channels gives another interface other CPUs, and nobody else writes.
+    /// Each change of an interface's channels gives another interface other CPUs, and nobody else writes; nor is a new IRQ
+    /// behind a queue, or a new name of its interface, another program's work.
     #[test]
-    fn a_plan_that_changes_is_no_fight() {
+    fn another_value_file_or_name_is_no_restore() {
         let mut contended = ContendedSettings::default();
-        for (round, channels) in [3, 2, 3, 2, 3, 4].into_iter().enumerate() {
-            contended.kernel_event("nic0");
-            let now = secs(5 * round as u64);
-            contended.forget(now);
-            let value = format!("{channels:02x}");
-            for queue in 0..6 {
-                assert_eq!(contended.written(&setting(queue), &value, now), None);
+        let mut written = of_queue(0);
+        for round in 0..12_u32 {
+            match round % 3 {
+                0 => written.value = format!("{round:02x}"),
+                1 => written.setting.path = format!("/proc/irq/{round}/smp_affinity"),
+                _ => written.setting.interface = format!("eth{round}"),
             }
+            contended.written(&written, secs(round.into()));
+            contended.forget(secs(round.into()));
         }
-        assert_eq!(contended.count, 0);
-        // The same value again and again is one.
-        assert_eq!(contended.written(&setting(0), "04", secs(31)), None);
-        assert_eq!(contended.written(&setting(0), "04", secs(32)), None);
-        assert!(contended.written(&setting(0), "04", secs(33)).is_some());
+        assert_eq!(
+            (contended.count, contended.left_alone(secs(0)).count()),
+            (0, 0)
+        );
+    }
+
+    #[test]
+    fn what_irqbalance_moves_before_it_answers_is_one_restore() {
+        let mut contended = ContendedSettings::default();
+        for restart in 0..20 {
+            let now = secs(5 * restart);
+            contended.irqbalance_started(now);
+            assert!((0..8).all(|_| !write(&mut contended, 0, now + secs(1))));
+            let process = 1000 + i32::try_from(restart).unwrap();
+            assert!(!contended.irqbalance_answered(process, now + secs(1)));
+            assert!(!write(&mut contended, 0, now + secs(2)));
+        }
+        // One that never answers is like any other program after a while.
+        contended.irqbalance_started(secs(200));
+        let restored = (0..1800).filter(|second| {
+            let now = secs(200 + second);
+            waits(&contended, now).is_none() && {
+                write(&mut contended, 0, now);
+                *second >= 30
+            }
+        });
+        assert!(restored.count() <= 8);
     }
 
     proptest! {
-        /// Whoever writes as often as it likes: a queue is restored at most three times an hour, and others are not
-        /// concerned.
+        /// Whoever writes as often as it likes: a queue is restored at most a dozen times an hour, each restore is within an
+        /// hour of the first look at it, and others are not concerned.
         #[test]
-        fn a_queue_is_restored_three_times_an_hour(gaps in proptest::collection::vec(0..900_u64, 1..200)) {
+        fn a_queue_is_restored_a_dozen_times_an_hour(
+            gaps in prop_oneof![
+                proptest::collection::vec(0..3_u64, 3600..7200),
+                proptest::collection::vec(0..1000_u64, 1..200),
+                proptest::collection::vec(prop_oneof![Just(0), Just(600), Just(660)], 1..200),
+            ],
+        ) {
             let (mut contended, mut now, mut restored) = (ContendedSettings::default(), secs(0), Vec::new());
+            let mut wrong_since = None;
             for gap in gaps {
                 now += secs(gap);
                 contended.forget(now);
-                let name = setting(0).name;
-                if !contended.left_alone(now).any(|(left, _)| left.name == name) {
+                let since = *wrong_since.get_or_insert(now);
+                if waits(&contended, now).is_none() {
                     restored.push(now);
                     write(&mut contended, 0, now);
+                    wrong_since = None;
+                } else {
+                    prop_assert!(now < since + LONGEST_WAIT);
                 }
             }
             for (at, first) in restored.iter().enumerate() {
-                let within = restored[at..].iter().filter(|then| **then < *first + WINDOW).count();
-                prop_assert!(within <= RESTORES, "{restored:?}");
+                let within = restored[at..].iter().filter(|then| **then < *first + secs(3600)).count();
+                prop_assert!(within <= 12, "{restored:?}");
             }
-            let other = setting(1).name;
-            prop_assert!(contended.left_alone(now).all(|(left, _)| left.name != other));
+            prop_assert!(contended.settings.len() <= 1);
+        }
+
+        /// A program that writes every eleven minutes, or less often, is never waited for.
+        #[test]
+        fn one_that_writes_rarely_is_answered_at_once(gaps in proptest::collection::vec(600..4000_u64, 1..200)) {
+            let (mut contended, mut now) = (ContendedSettings::default(), secs(0));
+            for gap in gaps {
+                now += secs(gap);
+                prop_assert!(!write(&mut contended, 0, now));
+            }
         }
     }
 }

@@ -6,8 +6,8 @@ use nix::sys::signal::Signal;
 use thiserror::Error;
 
 use self::Kind::{
-    Added, Bind, Channels, Cpu, Device, Exclusive, IrqCpus, Irqbalance, Link, Lost, Near, Policy,
-    Qdisc, Released, Resume, Start,
+    Added, Affinity, Bind, Channels, Cpu, Device, Exclusive, IrqCpus, Irqbalance, Link, Lost, Near,
+    Periodic, Policy, Qdisc, Released, Request, Resume, Retry, Rss, Start,
 };
 
 /// A reason to look at the machine.
@@ -39,6 +39,9 @@ pub enum Kind {
     /// Channels, rings or private flags were set (ethtool netlink, group `monitor`).
     #[error("channels")]
     Channels,
+    /// An RSS table was set (the same group, of newer kernels), by whomever.
+    #[error("RSS")]
+    Rss,
     /// A queueing discipline was set or removed (rtnetlink, group `tc`): mqprio takes XPS away.
     #[error("qdisc")]
     Qdisc,
@@ -89,12 +92,14 @@ impl Event {
         Self { kind, about }
     }
 
-    /// The interface of a setting that the kernel may have reset with it, empty for all of them; `None` if it has not.
+    /// The interface whose settings are others with it, or may be reset by it, empty for all of them; `None` for what only
+    /// another program does to a setting, and for irqbalance, which has to answer first.
     pub fn explains(&self) -> Option<&str> {
         match self.kind {
             Link | Added | Device | Channels | Qdisc => Some(&self.about),
-            Bind | Cpu | Resume | Lost | Policy => Some(""),
-            _ => None,
+            Start | Bind | Cpu | Resume | Lost | Exclusive | IrqCpus | Near | Policy | Released
+            | Request => Some(""),
+            Rss | Irqbalance | Affinity | Periodic | Retry => None,
         }
     }
 
@@ -173,7 +178,7 @@ impl Events {
     /// stopped or asked irqbalance.
     pub fn may_be_own(&self, channels: bool, irqbalance: bool) -> bool {
         self.first.iter().all(|event| match event.kind {
-            Link | Device | Channels | Qdisc => channels,
+            Link | Device | Channels | Rss | Qdisc => channels,
             Irqbalance => irqbalance,
             _ => false,
         })

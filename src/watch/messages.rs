@@ -9,7 +9,7 @@ use netlink_bindings::utils::IterableChunks;
 use nix::libc::ARPHRD_LOOPBACK;
 
 use crate::watch::event::Event;
-use crate::watch::event::Kind::{Added, Bind, Cpu, Device};
+use crate::watch::event::Kind::{Added, Bind, Channels, Cpu, Device, Rss};
 use nicpin::read::netlink::messages;
 
 /// `RTM_NEWLINK`, `RTM_DELLINK` (`include/uapi/linux/rtnetlink.h`).
@@ -56,31 +56,34 @@ pub fn qdiscs(datagram: &[u8]) -> io::Result<Vec<u32>> {
 }
 
 /// `ETHTOOL_MSG_PRIVFLAGS_NTF`, `ETHTOOL_MSG_RINGS_NTF`, `ETHTOOL_MSG_CHANNELS_NTF`: with them many drivers free their
-/// IRQs and request them again; `ETHTOOL_MSG_RSS_NTF`, of newer kernels: a table that the policy plans may be another
-/// (`include/uapi/linux/ethtool_netlink_generated.h`).
-const CHANGES: [u8; 4] = [15, 17, 19, 50];
+/// IRQs and request them again (`include/uapi/linux/ethtool_netlink_generated.h`).
+const CHANGES: [u8; 3] = [15, 17, 19];
+/// `ETHTOOL_MSG_RSS_NTF`, of newer kernels: a table that the policy plans may be another.
+const RSS_CHANGE: u8 = 50;
 /// Bytes of `struct genlmsghdr`.
 const GENLMSGHDR: usize = 4;
 /// The header of each notification, and in it the interface's name (`ETHTOOL_A_HEADER_DEV_NAME`).
 const HEADER: u16 = 1;
 const DEVICE_NAME: u16 = 2;
 
-/// The names of the interfaces whose channels, rings, private flags or RSS a datagram of ethtool's group `monitor` is
-/// about.
-pub fn channels(datagram: &[u8]) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
+/// The changes of channels, rings, private flags or RSS that a datagram of ethtool's group `monitor` is about.
+pub fn channels(datagram: &[u8]) -> io::Result<Vec<Event>> {
+    let mut events = Vec::new();
     for message in messages(datagram) {
         let (_, payload) = message?;
-        let is_change = |command: &u8| CHANGES.contains(command);
-        if payload.first().is_some_and(is_change) {
+        let kind = match payload.first() {
+            Some(&RSS_CHANGE) => Some(Rss),
+            Some(command) if CHANGES.contains(command) => Some(Channels),
+            _ => None,
+        };
+        if let Some(kind) = kind {
             let name = attribute(payload.get(GENLMSGHDR..).ok_or_else(torn)?, HEADER)
                 .and_then(|of| attribute(of, DEVICE_NAME));
-            names.push(word(
-                name.and_then(|name| CStr::from_bytes_until_nul(name).ok()),
-            )?);
+            let name = word(name.and_then(|name| CStr::from_bytes_until_nul(name).ok()))?;
+            events.push(Event::new(kind, name));
         }
     }
-    Ok(names)
+    Ok(events)
 }
 
 /// Reads a uevent of the kernel: `ACTION@DEVPATH`, then `KEY=VALUE`, with a NUL after each. `None` for those that are no
@@ -196,7 +199,16 @@ mod tests {
             &[attribute(1, &[7, 0, 0, 0]), attribute(2, b"eth2\0")].concat(),
         );
         // Coalescing and pause settings free no IRQ.
-        for (command, expected) in [(15, 1), (17, 1), (19, 1), (50, 1), (21, 0), (23, 0), (2, 0)] {
+        let of = |kind| vec![Event::new(kind, "eth2")];
+        for (command, expected) in [
+            (15, of(Channels)),
+            (17, of(Channels)),
+            (19, of(Channels)),
+            (50, of(Rss)),
+            (21, vec![]),
+            (23, vec![]),
+            (2, vec![]),
+        ] {
             let datagram = message(
                 0x15,
                 &[
@@ -206,11 +218,7 @@ mod tests {
                 ]
                 .concat(),
             );
-            assert_eq!(
-                channels(&datagram).unwrap(),
-                vec!["eth2"; expected],
-                "{command}"
-            );
+            assert_eq!(channels(&datagram).unwrap(), expected, "{command}");
         }
     }
 

@@ -4,7 +4,8 @@
 //! program as a child process, which compares the machine with the plan and writes only what differs.
 
 mod child;
-mod contended;
+pub mod contended;
+mod decisions;
 mod event;
 mod files;
 mod messages;
@@ -12,8 +13,7 @@ mod schedule;
 mod sources;
 pub mod state;
 
-pub use child::{Child, RunReport};
-pub use contended::ContendedSettings;
-pub use event::{Event, Events, Kind};
-pub use schedule::Schedule;
+pub use child::{Child, RestoredSetting, RunReport};
+pub use decisions::Decisions;
+pub use event::{Event, Kind};
 pub use sources::Sources;

@@ -72,6 +72,11 @@ impl Schedule {
             .fold(self.check_at, Duration::min)
     }
 
+    /// Has the next run be at this time at the latest.
+    pub fn look_at(&mut self, time: Option<Duration>) {
+        self.check_at = time.map_or(self.check_at, |time| time.min(self.check_at));
+    }
+
     /// Begins a run if one is due, and returns what it is for.
     pub fn begin(&mut self, now: Duration) -> Option<Events> {
         if now < self.due() {

@@ -19,7 +19,7 @@ use nix::sys::time::{TimeSpec, TimeValLike as _};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use crate::start::not_ignored;
-use crate::watch::event::Kind::{Bind, Channels, Link, Lost, Qdisc, Resume};
+use crate::watch::event::Kind::{Bind, Link, Lost, Qdisc, Resume};
 use crate::watch::event::{Event, Kind, Woken};
 use crate::watch::files::Files;
 use crate::watch::messages;
@@ -76,7 +76,7 @@ const GROUPS: [(&str, SockProtocol, Option<u32>, Read); 4] = [
         "changes of channels (ethtool netlink, Linux 5.6 or later)",
         SockProtocol::NetlinkGeneric,
         None,
-        |_, bytes| Ok(named(Channels, messages::channels(bytes)?)),
+        |_, bytes| messages::channels(bytes),
     ),
     (
         "queueing disciplines (rtnetlink)",

@@ -151,7 +151,7 @@ fn texts_and_times(machine: &Copy) -> BTreeMap<String, (String, i64, i64)> {
 }
 
 #[test]
-fn what_another_program_writes_is_restored_until_it_is_a_fight() {
+fn what_another_program_writes_again_and_again_is_restored_later_each_time() {
     let machine = Copy::of("two-node");
     let watching = Watching::start(&machine, &["--guard"]);
     let ready = watching.told("READY=1");
@@ -162,12 +162,13 @@ fn what_another_program_writes_is_restored_until_it_is_a_fight() {
         watching.disturb(IRQ);
         assert_eq!(affinity(&machine, IRQ), "02");
     }
-    let warning = watching.logged("is not restored for 1 h");
+    let warning = watching.logged("from now on it is restored after 1 min");
     let expected = [
         "PRIORITY=4\n",
         "SYSLOG_IDENTIFIER=nicpin\n",
-        "MESSAGE=/proc/irq/36/smp_affinity of nic0 was restored 3 times in 10 minutes: another program writes it (no \
-         known program that moves interrupts runs); it is not restored for 1 h\n",
+        "MESSAGE=/proc/irq/36/smp_affinity of nic0 was restored 3 times: another program writes it (no known program that \
+         writes it runs); from now on it is restored after 1 min, then after twice as long each time, 60 min at most, and \
+         at once after an event about nic0\n",
         "NICPIN_SETTING=0000:21:00.0 port 0 vector rx 0\n",
         "NICPIN_PATH=/proc/irq/36/smp_affinity\n",
         "NICPIN_INTERFACES=nic0\n",
@@ -198,7 +199,8 @@ fn what_another_program_writes_is_restored_until_it_is_a_fight() {
         "affinity of IRQ 38",
         "start 24 settings changed",
         "1 setting not restored until",
-        "because another program writes them again and again: /proc/irq/36/smp_affinity",
+        "at the latest, or an event about nic0, because another program writes them again and again: \
+         /proc/irq/36/smp_affinity",
     ] {
         assert!(status.contains(text), "{text}: {status}");
     }
@@ -212,7 +214,37 @@ fn what_another_program_writes_is_restored_until_it_is_a_fight() {
         "{}",
         check.stdout
     );
+    // What is asked for begins anew.
+    watching.signal(Signal::SIGUSR1);
+    watching.told("(SIGUSR1): 1 setting changed");
+    assert_eq!(affinity(&machine, IRQ), "02");
+    let status = machine.nicpin(&["status", "--json"]).stdout;
+    let begun = "\"left_alone\": [],\n    \"contended\": 1";
+    assert!(status.contains(begun), "{status}");
+    watching.disturb(IRQ);
+    assert_eq!(affinity(&machine, IRQ), "02");
     watching.end();
+}
+
+/// Its IRQ is another one since: nobody has written that.
+#[test]
+fn a_new_irq_behind_a_queue_is_restored_at_once() {
+    let machine = Copy::of("two-node");
+    good(&machine, &["apply"]);
+    let leave = |interface: &str, path: &str, value: &str| {
+        machine.write(IRQ, "ff\n");
+        let setting = ["0000:21:00.0 port 0 vector rx 0", interface, path, value].join("\t");
+        let mut run = Command::new(env!("CARGO_BIN_EXE_nicpin"));
+        run.args(["watch-run", "--leave", &setting, "--", "watch", "--root"]);
+        let run = run.arg(machine.path("/")).output().unwrap();
+        assert!(run.status.success(), "{run:?}");
+        affinity(&machine, IRQ)
+    };
+    assert_eq!(leave("nic0", IRQ, "02"), "ff");
+    // As of before the driver has made it anew, of another plan, and of before it was renamed.
+    assert_eq!(leave("nic0", "/proc/irq/35/smp_affinity", "02"), "02");
+    assert_eq!(leave("nic0", IRQ, "04"), "02");
+    assert_eq!(leave("nic7", IRQ, "02"), "02");
 }
 
 #[test]

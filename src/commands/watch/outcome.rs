@@ -11,49 +11,22 @@ use crate::commands::journal::Priority::{Info, Notice, Warning};
 use crate::commands::sampling::{children_cpu, seconds_since_1970};
 use crate::commands::watch::Loop;
 use crate::screen;
-use crate::watch::{Events, RunReport};
+use crate::watch::contended::{AT_ONCE, LONGEST_WAIT};
+use crate::watch::{RestoredSetting, RunReport};
 use nicpin::machine::setting::{affinity_file, shown};
-use nicpin::report::run::{LeftAlone, WaitsFor, WatcherRun};
+use nicpin::report::run::{WaitsFor, WatcherRun};
 
 /// Runs that `nicpin status` shows.
 const LAST_RUNS: usize = 5;
 
 impl Loop<'_> {
-    /// Decides about the events during a run. Those that it may have caused itself are followed by one run at once;
-    /// `true` if these came during that one: then it is tried again like a run that failed, less and less often.
-    pub fn after(
-        &mut self,
-        mut during: Events,
-        report: Option<&RunReport>,
-        follows_up: bool,
-    ) -> bool {
-        if let Some(event) = self.sources.files.moved(self.root) {
-            during.extend(event);
-        }
-        if during.is_empty() {
-            return false;
-        }
-        self.follows_up = report.is_some_and(|of| during.may_be_own(of.channels, of.irqbalance));
-        let again = self.follows_up && follows_up;
-        if !again {
-            self.schedule.add(during, self.start.elapsed());
-        }
-        again
-    }
-
     /// Keeps and reports the result of a run.
-    pub fn finished(
-        &mut self,
-        mut run: WatcherRun,
-        report: Result<RunReport, String>,
-        is_of_old_plan: bool,
-        again: bool,
-    ) {
+    pub fn finished(&mut self, mut run: WatcherRun, report: Result<RunReport, String>) {
         let now = self.now();
         let spent = children_cpu().unwrap_or_default();
         let cost = spent.saturating_sub(replace(&mut self.spent, spent));
-        let failed = report.as_ref().map_or(true, |report| report.failed > 0);
-        self.schedule.end(now, cost, again || failed);
+        let moved = self.sources.files.moved(self.root);
+        let ended = self.decisions.ended(report.as_ref().ok(), moved, cost, now);
         match report {
             Ok(report) if report.paused => return self.wait_for(WaitsFor::Apply),
             Ok(report) => {
@@ -61,9 +34,14 @@ impl Loop<'_> {
                 run.failure = report.failures.first().cloned();
                 self.interfaces = report.interfaces;
                 self.log_run(&run, &report);
-                let is_restore = run.changed > 0 && is_of_old_plan && !self.args.observe;
+                let is_restore = run.changed > 0 && ended.is_of_old_plan && !self.args.observe;
                 self.state.restores += u64::from(is_restore);
-                self.fight(is_of_old_plan, &report, now);
+                for (setting, wait) in &ended.contended {
+                    self.log_contended(setting, *wait);
+                }
+                let contended = &self.decisions.contended;
+                self.state.left_alone = contended.shown(now, seconds_since_1970());
+                self.state.contended = contended.count;
                 self.guard(&report, now);
             }
             Err(error) => {
@@ -80,7 +58,7 @@ impl Loop<'_> {
         self.show();
         // One that still writes metrics writes almost the same.
         if self.args.metrics.is_some() && self.metrics.is_none() {
-            match self.child(["--metrics"]) {
+            match self.child(["--metrics".to_owned()]) {
                 Ok(child) => self.metrics = Some(child),
                 Err(error) => self.warn(&format!("--metrics: {error}")),
             }
@@ -106,7 +84,7 @@ impl Loop<'_> {
         let mut interfaces = report
             .written
             .iter()
-            .map(|(setting, _)| &setting.interface)
+            .map(|written| &written.setting.interface)
             .dedup();
         let fields = [
             ("NICPIN_EVENT", run.event.as_str()),
@@ -119,41 +97,29 @@ impl Loop<'_> {
         journal::log(self.root, priority, &text, &fields);
     }
 
-    /// Notes which settings were restored, and leaves those alone that another program writes again and again.
-    fn fight(&mut self, is_of_old_plan: bool, report: &RunReport, now: Duration) {
-        self.contended.forget(now);
-        for (setting, value) in report.written.iter().filter(|_| is_of_old_plan) {
-            let Some(lasts) = self.contended.written(setting, value, now) else {
-                continue;
-            };
-            let hours = lasts.as_secs() / 3600;
-            let who = match &report.writers[..] {
-                [] => "no known program that moves interrupts runs".to_owned(),
-                writers => format!("perhaps {}", writers.join(" or ")),
-            };
-            let text = format!(
-                "{} of {} was restored 3 times in 10 minutes: another program writes it ({who}); it is not restored for {hours} h",
-                shown(&setting.path),
-                setting.interface
-            );
-            let fields = [
-                ("NICPIN_SETTING", setting.name.as_str()),
-                ("NICPIN_PATH", &setting.path),
-                ("NICPIN_INTERFACES", &setting.interface),
-                ("NICPIN_WRITERS", &report.writers.join(", ")),
-            ];
-            journal::log(self.root, Warning, &text, &fields);
-        }
-        let wall = seconds_since_1970();
-        self.state.left_alone = self
-            .contended
-            .left_alone(now)
-            .map(|(setting, until)| LeftAlone {
-                setting: setting.clone(),
-                until: wall + until.saturating_sub(now).as_secs(),
-            })
-            .collect();
-        self.state.contended = self.contended.count;
+    /// Says that a setting is restored less often from now on.
+    fn log_contended(&self, restored: &RestoredSetting, wait: Duration) {
+        let (setting, writers) = (&restored.setting, &restored.writers);
+        let who = match &writers[..] {
+            [] => "no known program that writes it runs".to_owned(),
+            writers => format!("perhaps {}", writers.join(" or ")),
+        };
+        let text = format!(
+            "{} of {} was restored {AT_ONCE} times: another program writes it ({who}); from now on it is restored after {} \
+             min, then after twice as long each time, {} min at most, and at once after an event about {}",
+            shown(&setting.path),
+            setting.interface,
+            wait.as_secs() / 60,
+            LONGEST_WAIT.as_secs() / 60,
+            setting.interface
+        );
+        let fields = [
+            ("NICPIN_SETTING", setting.name.as_str()),
+            ("NICPIN_PATH", &setting.path),
+            ("NICPIN_INTERFACES", &setting.interface),
+            ("NICPIN_WRITERS", &writers.join(", ")),
+        ];
+        journal::log(self.root, Warning, &text, &fields);
     }
 
     /// Watches the planned vectors that are not left unchanged.
@@ -161,11 +127,8 @@ impl Loop<'_> {
         if !self.args.guard {
             return;
         }
-        let left: BTreeSet<&str> = self
-            .contended
-            .left_alone(now)
-            .map(|(setting, _)| setting.path.as_str())
-            .collect();
+        let left = self.decisions.contended.left_alone(now);
+        let left: BTreeSet<&str> = left.map(|(left, _)| &*left.setting.path).collect();
         let mut vectors = report.vectors.clone();
         vectors.retain(|(irq, _)| !left.contains(affinity_file(*irq).as_str()));
         if let Err(error) = self.sources.files.guard(self.root, &vectors) {

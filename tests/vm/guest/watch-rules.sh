@@ -80,8 +80,8 @@ restores=$((restores - 1))   # the first look was before the first write
 echo "restores of IRQ $irq: $restores"
 at_least "restores left of four" 0 $((4 - restores))
 at_least "restores" 2 $restores
-equal "warnings" 1 "$(journal | grep -c 'is not restored for 1 h')"
-journal | grep 'is not restored'
+equal "warnings" 1 "$(journal | grep -c 'from now on it is restored after 1 min')"
+journal | grep 'from now on it is restored'
 journalctl --unit $UNIT --output json | grep -c NICPIN_SETTING > /tmp/fields
 equal "messages with the field NICPIN_SETTING" 1 "$(cat /tmp/fields)"
 spoil nic3
