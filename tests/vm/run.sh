@@ -58,6 +58,7 @@ TESTS=(
   "privileges        privileges two-node    --deb libcap2-bin"
   'watch.events.long watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900'
   'watch.rules.long  watch-rules fleet     --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 1200'
+  'watch.wins.long   watch-wins fleet      --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900'
   'watch.storm.long  watch-long  fleet      --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 1500'
   'watch.6.1.long    watch     fleet       --system bookworm+irqbalance+ethtool --payload "$LOGS/boot" --timeout 900 --kernel bookworm'
   'partitions        partitions small    --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600 -- brief'
