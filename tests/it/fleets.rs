@@ -143,9 +143,10 @@ drifted: 1 host, moved-by-other
 #[test]
 fn a_long_list_of_hosts_is_cut_and_whole_on_request() {
     let document = checked(&Copy::of("two-socket-mlx4"));
-    let stream: String = (1..=600)
+    let lines: Vec<String> = (1..=600)
         .map(|n| format!("h{}: {document}\n", 2 * n))
         .collect();
+    let stream = lines.concat();
     let lists = |args: &[&str]| {
         let run = streamed(args, &stream).stdout;
         let drift = run
