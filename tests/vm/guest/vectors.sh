@@ -15,7 +15,8 @@ outside() { # the IRQs of queues that are effective on another CPU than the admi
 }
 # They begin on the other CPUs.
 for irq in $(own); do
-  [ ! -e "/proc/irq/$irq/smp_affinity" ] || printf '%x\n' $((0xf & ~allowed)) > "/proc/irq/$irq/smp_affinity"
+  # Control IRQs are unchanged.
+  grep -qs config "/sys/kernel/irq/$irq/actions" || [ ! -e "/proc/irq/$irq/smp_affinity" ] || printf '%x\n' $((0xf & ~allowed)) > "/proc/irq/$irq/smp_affinity"
 done
 expect 0 nicpin plan --format json; cp "$OUT" /tmp/plan.json
 contains "who keeps IRQs off other CPUs" /proc/irq/default_smp_affinity "$OUT"
