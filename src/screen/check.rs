@@ -5,7 +5,7 @@ use itertools::Itertools as _;
 use crate::screen::page::{Cell, LEFT, Page, change, plain};
 use crate::screen::status::{tone, why};
 use crate::screen::{
-    Given, count, cpus, differ, is, machine_or, of_kind, or, sorted, unbroken, when, with,
+    Given, count, cpus, differ, is, machine_or, of_kind, sorted, unbroken, when, with,
     with_not_judged, within,
 };
 use nicpin::cpuset::{CpuSet, IrqSet};
@@ -69,11 +69,13 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
     for NoteAbout { interface, note } in &check.unknown {
         let code = note.code();
         let on = machine_or(interface);
+        let note = page.text_of(note);
         page.text(format!("{on}: unknown: {note} ({code})."));
     }
     page.notes([("", &*check.notes)]);
     for one in &check.left_alone {
-        page.text(format!("{}: {}.", one.interface, one.note));
+        let note = page.text_of(&one.note);
+        page.text(format!("{}: {note}.", one.interface));
     }
     page
 }
@@ -176,7 +178,8 @@ fn reasons(check: &Check, page: &mut Page) {
     let told = differs.filter(|one| check.applied || one.reason != NotApplied);
     for (reason, differs) in sorted(told.map(|one| (one.reason, one))) {
         let on = differs.iter().map(|one| &*one.write.interface).unique();
-        let on = on.map(|name| or([name], "the machine")).join(", ");
+        let on = on.map(|name| if name.is_empty() { "the machine" } else { name });
+        let on = page.names(on);
         let detail = differs[0]
             .detail
             .as_ref()

@@ -191,6 +191,20 @@ impl Page {
         told.iter().any(|one| one.measure == Measure::BusiestQueues)
     }
 
+    /// A note's text; in full with whole lists.
+    pub(crate) fn text_of(&self, note: &Note) -> String {
+        if self.in_full {
+            format!("{note:#}")
+        } else {
+            note.to_string()
+        }
+    }
+
+    /// Names; unless in full, the first ones of many.
+    pub(crate) fn names<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
+        few(", ", names, self.in_full)
+    }
+
     /// Notes by what they are about, and what follows from them: one for all interfaces of which the same is to be said.
     pub(crate) fn notes<'a>(&mut self, notes: impl IntoIterator<Item = (&'a str, &'a [Note])>) {
         self.first_notes("", notes, usize::MAX);
@@ -208,11 +222,7 @@ impl Page {
             .flat_map(|(about, notes)| notes.iter().map(move |note| (about, note)))
             .sorted_by_key(|(_, note)| !note.is_of_too_many_queues());
         let groups = grouped(notes.map(|(about, note)| {
-            let text = if self.in_full {
-                format!("{note:#}")
-            } else {
-                note.to_string()
-            };
+            let text = self.text_of(note);
             let advice = note.advice();
             let labels = match &advice {
                 Some(advice) if advice.optional => ["Advice: ", "Try: "],
@@ -228,7 +238,7 @@ impl Page {
         }));
         for ((text, [label, follow], command), of) in groups.iter().take(most) {
             let about = of.iter().map(|(about, _)| *about);
-            let about = few(", ", about.filter(|about| !about.is_empty()), self.in_full);
+            let about = self.names(about.filter(|about| !about.is_empty()));
             let subjects = of.iter().filter_map(|(_, subject)| subject.as_deref());
             let command = once(&**command).chain(subjects).join(" ");
             let text = joined(": ", [&about, text]);

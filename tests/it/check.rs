@@ -359,6 +359,26 @@ fn a_vector_that_is_not_understood_beside_others_is_listed() {
     }
 }
 
+/// Three names and a number, and with -v all.
+#[test]
+fn many_vectors_that_are_not_understood_are_counted() {
+    let machine = Copy::of("dl980");
+    let interrupts = machine.read("/proc/interrupts");
+    machine.write(
+        "/proc/interrupts",
+        &interrupts.replace("eth0-TxRx-1", "eth0-weird-"),
+    );
+    let said = |args: &[&str]| {
+        let screen = machine.nicpin(&[&["check"], args].concat()).stdout;
+        screen.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let names = "86 (eth0-weird-), 95 (eth0-weird-0), 96 (eth0-weird-1)";
+    let (short, full) = (said(&[]), said(&["-v"]));
+    assert!(short.contains(&format!("{names} and 4 others.")), "{short}");
+    let all = ", 97 (eth0-weird-2), 98 (eth0-weird-3), 99 (eth0-weird-4), 100 (eth0-weird-5).";
+    assert!(full.contains(&format!("{names}{all}")), "{full}");
+}
+
 /// What is wrong is what the plan makes better, not what the kernel still has to move.
 #[test]
 fn the_cause_of_a_difference_is_a_measure_that_gets_better() {
