@@ -19,7 +19,7 @@ use nicpin::read::cgroups::CGROUPS;
 use nicpin::read::interrupts::{INTERRUPTS, Interrupts, parse};
 use nicpin::read::names::Numbering::Plain;
 use nicpin::read::names::{classify, may_be_cut};
-use nicpin::read::netlink::ALTNAMES;
+use nicpin::read::netlink::{ALTNAMES, LOWERS};
 use nicpin::read::tools::RECORDED;
 use nicpin::root::Root;
 use nicpin::root::tree::Entry::{Directory, File, Link};
@@ -90,7 +90,7 @@ pub fn redact(
     for (path, entry) in tree.iter() {
         let (above, name) = path.rsplit_once('/').unwrap_or_default();
         let left_out = |why: &str| format!("{path} is left out: {why}");
-        let is_named = path == ALTNAMES && !names.interfaces.is_empty();
+        let is_named = [ALTNAMES, LOWERS].contains(&path) && !names.interfaces.is_empty();
         if is_named || IDENTITY.contains(&name) && !matches!(entry, Directory(_)) {
             changes.push(left_out("it can identify the machine"));
             continue;

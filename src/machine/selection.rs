@@ -178,8 +178,27 @@ fn by_name(machine: &Machine, is: impl Fn(&str) -> bool) -> Vec<Selected> {
     found
 }
 
-/// Kinds of interfaces that wrap packets in others, or encrypt them, by the kernel's words (`DEVTYPE`).
-const WRAPPING: [&str; 6] = ["vxlan", "geneve", "gtp", "bareudp", "wireguard", "macsec"];
+/// Kinds of interfaces that wrap packets in others, or encrypt them, by the kernel's words (`DEVTYPE`, `IFLA_INFO_KIND`).
+const WRAPPING: [&str; 18] = [
+    "bareudp",
+    "erspan",
+    "geneve",
+    "gre",
+    "gretap",
+    "gtp",
+    "ip6erspan",
+    "ip6gre",
+    "ip6gretap",
+    "ip6tnl",
+    "ipip",
+    "macsec",
+    "sit",
+    "vti",
+    "vti6",
+    "vxlan",
+    "wireguard",
+    "xfrm",
+];
 
 impl Machine {
     /// An interface's name and its altnames.

@@ -5,6 +5,7 @@
 //! `sysfs-class-net-queues`, `Documentation/networking/napi.rst`).
 
 use std::collections::BTreeMap;
+use std::mem::take;
 
 use itertools::Itertools as _;
 use nix::errno::Errno;
@@ -20,6 +21,7 @@ use crate::machine::{
 };
 use crate::read::files::{Dir, name_in, node, number, numbered};
 use crate::read::interrupts::numbers;
+use crate::read::netlink::Lower;
 use crate::read::others::{self, PCI, bus_device_above};
 use crate::read::{Queues, Wants, device_tree, ethtool};
 use crate::root::{Result, Root};
@@ -92,6 +94,22 @@ pub(crate) fn read(root: &Root, wants: Wants) -> Result<Machine> {
     }
     name_ports(root, &mut listed.interfaces)?;
     Ok(listed)
+}
+
+/// Puts interfaces without a device on those that the kernel says they are on, where `/sys` has not told that.
+pub(crate) fn stack(machine: &mut Machine, mut lowers: BTreeMap<String, Lower>) {
+    let virtuals = take(&mut machine.others.virtuals);
+    for one in virtuals {
+        match lowers.remove(&one.name) {
+            Some(Lower { on, kind }) => machine.stacked.push(Stacked {
+                kind: one.devtype.or(Some(kind)),
+                name: one.name,
+                lowers: vec![on],
+            }),
+            None => machine.others.virtuals.push(one),
+        }
+    }
+    machine.stacked.sort_by_key(|one| natural(&one.name));
 }
 
 /// Of interfaces without `DEVTYPE` that stand on others, a VRF has `IFF_NOARP`, and a team has not.

@@ -22,13 +22,15 @@ pub fn machine(root: &Root, wants: Wants) -> Result<Machine> {
         topology.exclusive = found.cpus.intersection(&topology.online);
         topology.exclusive_cut = found.cut;
     }
-    let machine = interfaces_of(root, wants)?;
+    let mut machine = interfaces_of(root, wants)?;
+    let links = netlink::links(root)?;
+    interfaces::stack(&mut machine, links.lowers);
     Ok(Machine {
         hints: if_wanted(wants.hints, || hints(root, &machine.interfaces))?,
         neighbours: if_wanted(wants.neighbours, || others::neighbours(root))?,
         memory: if_wanted(wants.memory, || topology::memory(root, &topology))?,
         topology,
-        altnames: netlink::altnames(root)?,
+        altnames: links.altnames,
         other_tools: root.gist(tools::RECORDED, || tools::find(root))?,
         sockets_poll: sockets_poll(root)?,
         ..machine

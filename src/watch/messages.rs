@@ -5,12 +5,11 @@ use std::ffi::CStr;
 use std::io;
 
 use netlink_bindings::rt_link::OpGetlinkDump;
-use netlink_bindings::utils::IterableChunks;
 use nix::libc::ARPHRD_LOOPBACK;
 
 use crate::watch::event::Event;
 use crate::watch::event::Kind::{Added, Bind, Channels, Cpu, Device, Rss};
-use nicpin::read::netlink::messages;
+use nicpin::read::netlink::{attribute, messages};
 
 /// `RTM_NEWLINK`, `RTM_DELLINK` (`include/uapi/linux/rtnetlink.h`).
 const LINK_MESSAGES: [u16; 2] = [16, 17];
@@ -108,11 +107,6 @@ pub fn uevent(datagram: &[u8]) -> Option<Event> {
         _ => return None,
     };
     Some(Event::new(kind, about))
-}
-
-/// What an attribute of a message holds.
-fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
-    IterableChunks::new(bytes).find_map(|(header, value)| (header.r#type == kind).then_some(value))
 }
 
 /// The name that a message is about.

@@ -288,6 +288,34 @@ fn an_interface_is_selected_by_any_of_its_names() {
     assert!(nameless.run.stderr.contains("/nicpin/altnames is left out"));
 }
 
+/// A tunnel with `dev`, of which `/sys` tells nothing, and one on it.
+#[test]
+fn an_interface_on_a_card_by_netlink_alone_stands_for_the_card() {
+    let machine = Copy::of("two-node");
+    let top = machine.path("/");
+    for name in ["tunnel0", "tunnel1", "tunnel2"] {
+        put(&top, &format!("/sys/class/net/{name}/flags"), "0x10c1\n");
+    }
+    let lowers = r#"{"tunnel0":{"on":"nic1","kind":"ip6gre"},"tunnel1":{"on":"tunnel0","kind":"vxlan"},
+        "gone":{"on":"nic0","kind":"xfrm"}}"#;
+    put(&top, "/nicpin/lowers", lowers);
+    let captured = Captured::of(&top);
+    for root in [&top, &captured.file()] {
+        for selector in ["tunnel0", "tunnel1", "tunnel[01]"] {
+            let root = root.to_str().unwrap();
+            let run = nicpin(&["plan", "--root", root, "--json", selector]);
+            let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+            let interfaces = plan["interfaces"].as_array().unwrap();
+            assert_eq!(interfaces.len(), 1, "{selector}");
+            assert_eq!(interfaces[0]["name"], "nic1");
+        }
+    }
+    machine.fails(&["plan", "tunnel2"], 1, &["`tunnel2` is "]);
+    machine.fails(&["plan", "gone"], 1, &["no interface matches `gone`"]);
+    let nameless = Captured::with(&top, &["--redact-names"]);
+    assert!(nameless.run.stderr.contains("/nicpin/lowers is left out"));
+}
+
 #[test]
 fn names_are_replaced_on_request() {
     let machine = identified();
