@@ -16,7 +16,7 @@ use nicpin::apply::{Record, irqbalance};
 use nicpin::machine::setting::NET;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
 use nicpin::plan::{Found, Note, Plan, UsedFor};
-use nicpin::policy::{EXCLUDE, NEAR, Policy, RPS, SCOPE};
+use nicpin::policy::{CHANNELS, EXCLUDE, NEAR, Policy, RPS, SCOPE};
 use nicpin::read::{self, Queues, Wants};
 use nicpin::report::difference::NoteAbout;
 use nicpin::report::run::Watcher;
@@ -266,6 +266,7 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
     let (option, is_given) = match first.note {
         Note::NoCpuLeft { .. } => ("exclude", options.get(&EXCLUDE).is_some()),
         Note::Near { .. } => ("near", options.get(&NEAR).is_some()),
+        Note::ChannelsAtMost { .. } => ("channels", options.get(&CHANNELS).is_some()),
         Note::CpusUnusable {
             used_for: UsedFor::Rps,
             ..

@@ -10,8 +10,8 @@ use crate::machine::{Interface, Machine, Program, RxQueue, Topology};
 use crate::plan::data::{LeftOut, PlannedNear};
 use crate::plan::note::{Found, Note, UsedFor};
 use crate::policy::{
-    AVOID_CPU0, AVOID_EXCLUSIVE, Choice, EXCLUDE, GROUP, Group, IRQ_CORES, NEAR, Near, ONE_PER_L3,
-    PACK_L3, RPS, Rps, SCOPE, SIBLINGS, Scope, WIDEN,
+    AVOID_CPU0, AVOID_EXCLUSIVE, CHANNELS, ChannelCount, Choice, EXCLUDE, GROUP, Group, IRQ_CORES,
+    NEAR, Near, ONE_PER_L3, PACK_L3, RPS, Rps, SCOPE, SIBLINGS, Scope, WIDEN,
 };
 
 /// An interface's node and candidate CPUs.
@@ -190,6 +190,16 @@ pub(crate) fn unmet_rps(machine: &Machine, interface: &Interface, choice: &Choic
         wanted: wanted.clone(),
         used_for: UsedFor::Rps,
     })
+}
+
+/// A note if the policy requests more channels than the device can have.
+pub(crate) fn unmet_channels(interface: &Interface, choice: &Choice) -> Option<Note> {
+    let ChannelCount::Count(requested) = choice.get(&CHANNELS) else {
+        return None;
+    };
+    let known = interface.channels.filter(|_| !interface.channels_fixed)?;
+    let most = known.max_receiving();
+    (requested > most).then_some(Note::ChannelsAtMost { requested, most })
 }
 
 /// The CPUs named for RPS that are online and not excluded.

@@ -33,10 +33,6 @@ pub(crate) fn channels(work: &Work<'_>) -> Option<ChannelChange> {
                 ),
             }
         }
-        ChannelCount::Count(count) if count > most => (
-            most,
-            format!("the policy requests {count}, and the device can have {most}"),
-        ),
         ChannelCount::Count(count) => (count, "as the policy requests".to_owned()),
     };
     // In the form that the device has now: combined, or separate ones with as many transmitting channels as it can have, up

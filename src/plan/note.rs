@@ -528,7 +528,10 @@ impl Note {
     /// Whether this machine cannot meet what the policy wants of an interface, which stays as it is.
     pub fn is_unmet(&self) -> bool {
         match self {
-            Self::NoCpuLeft { .. } | Self::NoRemoteNode | Self::ScopeUnusable { .. } => true,
+            Self::NoCpuLeft { .. }
+            | Self::NoRemoteNode
+            | Self::ScopeUnusable { .. }
+            | Self::ChannelsAtMost { .. } => true,
             Self::Near { found, .. } => *found == Found::NoProcess,
             Self::CpusUnusable {
                 wanted, missing, ..

@@ -298,11 +298,7 @@ fn other_channels(work: &Work<'_>) -> Option<Note> {
                 cores: work.core_count(),
             })
         }
-        (Some(now), _) if !fixed => {
-            let most = now.max_receiving();
-            let requested = requested.filter(|requested| *requested > most)?;
-            Some(Note::ChannelsAtMost { requested, most })
-        }
+        (Some(_), _) if !fixed => None,
         _ => Some(Note::ChannelsUnchanged { requested, fixed }),
     }
 }

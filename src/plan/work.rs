@@ -11,7 +11,8 @@ use crate::machine::netdev::Direction;
 use crate::machine::topology::VECTORS_OF_CPU;
 use crate::machine::{Interface, Machine, QueueId, Role, Selection, Vector};
 use crate::plan::candidates::{
-    Candidates, candidates, core_count, isolated_or_exclusive, unmet_rps, unreserved,
+    Candidates, candidates, core_count, isolated_or_exclusive, unmet_channels, unmet_rps,
+    unreserved,
 };
 use crate::plan::data::{DecidedBy, Placement};
 use crate::plan::note::Note;
@@ -84,6 +85,7 @@ impl<'a> Work<'a> {
             own.cpus = CpuSet::union_of(by_node.values());
         }
         own.notes.extend(unmet_rps(machine, interface, &choice));
+        own.notes.extend(unmet_channels(interface, &choice));
         let skip = choice.get(&SKIP);
         own.notes.retain(|note| !skip || !note.is_unmet());
         Work {

@@ -204,7 +204,7 @@ fn a_number_of_channels_is_limited_by_the_device() {
     assert_eq!(command("16"), None, "as it is");
     let most = Channels::parse(&machine.read(ETH0)).unwrap().max_combined;
     assert_eq!(
-        command("9999"),
+        command(&most.to_string()),
         Some(format!("ethtool -L eth0 combined {most}"))
     );
 }
@@ -262,9 +262,27 @@ fn channels_that_the_device_does_not_support_are_reported() {
             .nicpin(&[&["plan", "eth0", "--channels"], args].concat())
             .stdout
     };
-    let most = "the policy requests 1000 channels, but the device has 63 at most";
-    assert!(run(&["1000"]).contains(most), "{}", run(&["1000"]));
-    assert!(run(&["1000"]).contains("the policy requests 1000, and the device can have 63"));
+    // A wish that cannot be met; of others that it can be met for, the first is reported.
+    let most = "the policy requests 64 channels, but the device has 63 at most";
+    for command in ["plan", "apply", "check", "status"] {
+        machine.fails(
+            &[command, "eth0", "--channels", "64"],
+            64,
+            &["--channels: ", most],
+        );
+    }
+    assert!(run(&["63"]).contains("combined 63"), "{}", run(&["63"]));
+    std::fs::create_dir_all(machine.path("/etc")).unwrap();
+    let rule = "[[rule]]\nmatch = { name = 'eth0' }\nset = { channels = 64 }\n";
+    machine.write("/etc/nicpin.toml", rule);
+    let ruled = machine.nicpin(&["plan", "eth0", "eth1"]);
+    assert!(
+        ruled.code == 1 && ruled.stdout.contains(most),
+        "{}{}",
+        ruled.stdout,
+        ruled.stderr
+    );
+    machine.remove("/etc/nicpin.toml");
     assert!(
         run(&["8", "--explain"])
             .contains("\nChannels: ethtool -L eth0 combined 8: as the policy requests; ")
