@@ -8,13 +8,13 @@
 #   -l          list the tests
 #   FILTER      only tests whose name contains one of these, or is NAME with =NAME; those that end with .long run only with a filter
 #
-# $NICPIN_VM_JOBS machines run at once (default 2, or 1 on a single CPU); those of `random` and `napi-threads` come last,
+# $NICPIN_VM_JOBS machines run at once (default 2, or 1 on a single CPU); those of `random`, `pass`, `watch.wins` and `napi-threads` come last,
 # one at a time, since they have limits of two seconds or count interrupts of single flows. The last line counts; the exit status is 0
 # when nothing failed, 77 where machines cannot run at all and the tests are skipped. $EVENTS random events with the seed $SEED
 # are made by the tests `random` (default 200, and a seed that differs each time); after each burst the plan has to be back
 # within $WITHIN seconds (default 2, which needs a machine that does nothing else).
 set -u
-ALONE='^(napi-threads|random)\.'
+ALONE='^(napi-threads|random|pass|watch\.wins)\.'
 SEED=${SEED:-$RANDOM} EVENTS=${EVENTS:-200} WITHIN=${WITHIN:-2}
 VM_DIR=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 TOP=$(cd "$VM_DIR/../.." && pwd)
@@ -69,6 +69,7 @@ TESTS=(
   'random.newest.long random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 --kernel newest -- "$SEED" "$EVENTS" "$WITHIN"'
   'random.1-apart.long random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 -- "$SEED" 50 "$WITHIN" 1'
   'random.5-apart.long random-events fleet --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 -- "$SEED" 50 "$WITHIN" 5'
+  'pass.long         long-pass fleet       --system bookworm+irqbalance+ethtool+python3 --payload "$LOGS/boot" --timeout 3600 -- "$SEED" 5'
   'near.long         near      dies        --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600'
   'near.newest.long  near      dies        --system bookworm+irqbalance --payload "$LOGS/boot" --timeout 600 --kernel newest'
   "apply.5.10.long   apply     two-node     --kernel oldest"
@@ -143,7 +144,7 @@ fi
 [ -x "$BINARY" ] || { echo "run.sh: $BINARY is no program" >&2; exit 1; }
 LOGS=$(mktemp -d "${TMPDIR:-/tmp}/nicpin-vm-tests.XXXXXX") || exit 1
 install -D -m 755 "$BINARY" "$LOGS/payload/nicpin"
-install -m 644 "$VM_DIR/guest/assert.sh" "$VM_DIR/guest/watch-lib.sh" "$VM_DIR/guest/flow.py" "$VM_DIR/guest/random-events.py" "$LOGS/payload/"
+install -m 644 "$VM_DIR/guest/assert.sh" "$VM_DIR/guest/watch-lib.sh" "$VM_DIR/guest/flow.py" "$VM_DIR/guest/random-events.py" "$VM_DIR/guest/long-pass.py" "$LOGS/payload/"
 install -m 755 "$TOP/dist/irqbalance/nicpin-irqbalance-policy" "$LOGS/payload/"
 install -m 644 "$TOP/dist/systemd/nicpin.service" "$LOGS/payload/"
 for deb in "${CARGO_TARGET_DIR:-$TOP/target}"/dist/*.deb; do

@@ -1,4 +1,4 @@
-//! What follows from the result of a run: messages, settings that are left unchanged, and events that it has caused itself.
+//! What follows from the result of a run: messages, what `nicpin status` shows, and the vectors that are watched.
 
 use std::collections::BTreeSet;
 use std::mem::replace;

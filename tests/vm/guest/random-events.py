@@ -13,7 +13,7 @@ A sequence that fails is tried again in shorter forms, each from the state witho
 """
 import glob, json, os, random, re, signal, subprocess, sys, threading, time
 
-SEED, EVENTS = int(sys.argv[1]), int(sys.argv[2])
+SEED, EVENTS = int(sys.argv[1]), int(float(sys.argv[2]))
 LIMIT = float(sys.argv[3]) if len(sys.argv) > 3 else 2.0
 APART = float(sys.argv[4]) if len(sys.argv) > 4 else None
 HOPELESS = max(15.0, LIMIT + 5)
@@ -501,4 +501,5 @@ def main():
     return 1 if failures else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
