@@ -365,8 +365,10 @@ impl<'a> Spread<'a> {
                 let is_last = self.last == Some(core);
                 (round, tier, *has_others, is_last, place.class, core)
             });
-        for (queue, (.., core)) in queues.iter_mut().zip(ordered.sorted_unstable()) {
-            queue.core = Some(core);
+        // Those for which there is no room are the last ones.
+        let mut ordered = ordered.sorted_unstable();
+        for queue in queues {
+            queue.core = ordered.next().map(|(.., core)| core);
         }
     }
 
@@ -377,7 +379,7 @@ impl<'a> Spread<'a> {
         let mut at = 0;
         for group in queues.chunk_by(Queue::is_alike) {
             for one in group.chunk_by(|a, b| a.work == b.work) {
-                if one[0].is_first {
+                if one[0].is_first && one[0].core.is_some() {
                     firsts.push(at);
                     own.push(cores(one));
                     alike.push(cores(group));

@@ -3,7 +3,7 @@
 mod machines;
 mod rules;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::collection::{btree_set, vec};
 use proptest::option;
@@ -20,7 +20,9 @@ use crate::support::host::{mask, plan, plan_with};
 use crate::support::schema::mistakes;
 use crate::support::{cases, temporary};
 use nicpin::cpuset::{CpuSet, MaskWidth};
+use nicpin::machine::topology::VECTORS_OF_CPU;
 use nicpin::machine::{Machine, MaskFile, Role, Vector};
+use nicpin::plan::note::Note;
 use nicpin::plan::{Measure, Plan};
 use nicpin::policy::Policy;
 use nicpin::read::{interrupts, names};
@@ -146,6 +148,38 @@ proptest! {
     #[test]
     fn vectors_go_to_usable_candidates_only(host in machines()) {
         usable_candidates_only(&host, &plan(&host))?;
+    }
+
+    /// check makes the plan of apply again, from what apply has written.
+    #[test]
+    fn an_applied_plan_is_planned_again(
+        host in machines(),
+        scope in prop::sample::select(vec!["local", "all", "remote", "node:1"]),
+    ) {
+        let options = [("scope", scope)];
+        let again = after(&host, &plan_with(&host, &options, &[]));
+        prop_assert_eq!(plan_with(&again, &options, &[]).writes, []);
+    }
+
+    /// On x86; what does not fit stays where it is.
+    #[test]
+    fn irqs_fit_the_vectors_of_their_cpus(host in machines(), room in vec(0_usize..5, 1..9)) {
+        let mut host = host;
+        let rooms: BTreeMap<u32, usize> = host.topology.online.iter().zip(room.iter().copied().cycle()).collect();
+        host.vectors_held = Some(rooms.iter().map(|(&cpu, room)| (cpu, VECTORS_OF_CPU - room)).collect());
+        let planned = plan(&host);
+        let vectors = planned.interfaces.iter().flat_map(|of| &of.vectors);
+        let mut on: BTreeMap<u32, usize> = BTreeMap::new();
+        for cpu in vectors.filter_map(|vector| vector.cpus.as_ref()?.first()) {
+            *on.entry(cpu).or_default() += 1;
+        }
+        for (cpu, irqs) in on {
+            prop_assert!(irqs <= rooms[&cpu], "{irqs} on CPU {cpu}");
+        }
+        let mut notes = planned.interfaces.iter().flat_map(|of| &of.notes);
+        if !notes.any(|note| matches!(note, Note::VectorsExhausted { .. })) {
+            prop_assert_eq!(plan(&after(&host, &planned)).writes, []);
+        }
     }
 
     /// CPUs that a cgroup has alone are like isolated ones where the policy leaves them out, and like any other where it

@@ -19,16 +19,21 @@ impl Spread<'_> {
         let mut most = self.least_most();
         for queue in 0..self.queues.len() {
             let Queue { set, irqs, .. } = self.queues[queue];
+            let before = most;
+            // A move makes room for an IRQ.
+            let mut moves = irqs.max(1);
             let core = loop {
                 if let Some(core) = self.first(set, most, irqs, |core| (core.load, core.queues)) {
                     break Some(core);
                 }
                 let cores = self.sets[set].cores.clone();
-                if self.shift(&cores, most, u64::MAX).is_err() {
-                    if self.cores.iter().all(|core| core.queues < most) {
-                        break None;
-                    }
-                    most += 1;
+                if moves > 0 && self.shift(&cores, most, u64::MAX).is_ok() {
+                    moves -= 1;
+                } else if self.cores.iter().all(|core| core.queues < most) {
+                    most = before;
+                    break None;
+                } else {
+                    (most, moves) = (most + 1, irqs.max(1));
                 }
             };
             if let Some(core) = core {
