@@ -150,12 +150,19 @@ impl Root {
     }
 }
 
-/// As `openat2` with `RESOLVE_NO_SYMLINKS`.
+/// Opens a file below a directory, with no link on the way to it.
 fn open_below(directory: impl AsFd, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
-    match path.split_once('/') {
-        None => open_component(directory, if path.is_empty() { "." } else { path }, flags),
-        Some((first, rest)) => {
+    let Some((first, rest)) = path.split_once('/') else {
+        return open_component(directory, if path.is_empty() { "." } else { path }, flags);
+    };
+    let how = OpenHow::new()
+        .flags(flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    match fcntl::openat2(&directory, path, how) {
+        // As in `open_by_path`.
+        Err(ENOSYS | EPERM | EAGAIN) => {
             open_below(open_component(directory, first, DIRECTORY)?, rest, flags)
         }
+        opened => opened,
     }
 }

@@ -1,7 +1,7 @@
 //! Regular files: no FIFO or device is read or written, and no endless file is read.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, ErrorKind, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -81,12 +81,44 @@ pub(super) fn check_size(bytes: u64, path: &str) -> io::Result<()> {
 }
 
 /// Reads a whole file, opened [`AT_ONCE`]: its mode and its bytes.
-pub(super) fn read_whole(file: &File, path: &str) -> io::Result<(u32, Vec<u8>)> {
+pub(super) fn read_whole(mut file: &File, path: &str) -> io::Result<(u32, Vec<u8>)> {
     const PAGE: usize = 4096;
     let mode = check_readable(file, path)?;
     // Some files of the kernel are only given whole: `proc_dointvec` ends after the first read.
-    let mut bytes = Vec::with_capacity(PAGE);
-    file.take(limit(path) + 1).read_to_end(&mut bytes)?;
-    check_size(bytes.len() as u64, path)?;
+    let mut bytes = vec![0; PAGE];
+    let first = loop {
+        match file.read(&mut bytes) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            read => break read?,
+        }
+    };
+    bytes.truncate(first);
+    if first == PAGE || !is_printed_at_once(path) {
+        file.take(limit(path)).read_to_end(&mut bytes)?;
+        check_size(bytes.len() as u64, path)?;
+    }
     Ok((mode, bytes))
+}
+
+/// Whether a read that leaves room has the end of the file, as that of an attribute has. Files of cgroups and others of
+/// `/proc` are printed line by line, and a read ends before the line for which the kernel's buffer has no room.
+fn is_printed_at_once(path: &str) -> bool {
+    path.starts_with("/proc/irq/") || path.starts_with("/sys/") && !path.starts_with("/sys/fs/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_any_size_is_read_whole() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for size in [0, 1, 4095, 4096, 4097, 9000] {
+            file.as_file().set_len(size).unwrap();
+            for path in ["/sys/class/net/eth0/mtu", "/proc/net/dev"] {
+                let (_, bytes) = read_whole(&file.reopen().unwrap(), path).unwrap();
+                assert_eq!(bytes.len() as u64, size, "{path}");
+            }
+        }
+    }
 }
