@@ -57,36 +57,30 @@ pub enum InterfaceState {
 }
 
 impl InterfaceState {
-    /// Best first; the number of a state is its place.
-    pub const ALL: [Self; 11] = [
-        Self::Ok,
-        Self::Unsupported,
-        Self::Unproven,
-        Self::Equivalent,
-        Self::Pending,
-        Self::Untuned,
-        Self::Crowded,
-        Self::Drifted,
-        Self::Remote,
-        Self::Isolated,
-        Self::Unknown,
+    /// The states, best first: the word in JSON, and the number in metrics. A number stays, since alerts compare it; a new
+    /// state has one between those of its neighbours.
+    pub const ROWS: [(Self, &'static str, f32); 11] = [
+        (Self::Ok, "ok", 0.0),
+        (Self::Unsupported, "unsupported", 1.0),
+        (Self::Unproven, "unproven", 2.0),
+        (Self::Equivalent, "equivalent", 3.0),
+        (Self::Pending, "pending", 4.0),
+        (Self::Untuned, "untuned", 5.0),
+        (Self::Crowded, "crowded", 6.0),
+        (Self::Drifted, "drifted", 7.0),
+        (Self::Remote, "remote", 8.0),
+        (Self::Isolated, "isolated", 9.0),
+        (Self::Unknown, "unknown", 10.0),
     ];
 
     /// The word in JSON.
     pub fn name(self) -> &'static str {
-        [
-            "ok",
-            "unsupported",
-            "unproven",
-            "equivalent",
-            "pending",
-            "untuned",
-            "crowded",
-            "drifted",
-            "remote",
-            "isolated",
-            "unknown",
-        ][self as usize]
+        Self::ROWS[self as usize].1
+    }
+
+    /// The number in metrics.
+    pub fn number(self) -> f32 {
+        Self::ROWS[self as usize].2
     }
 
     /// Whether somebody should look at it now.

@@ -24,7 +24,7 @@ const LAST_SUCCESS: &str = "nicpin_last_success_timestamp_seconds";
 /// The result of a check and what a watcher counts, where there is one, as at most ten series for each interface.
 /// `last_success`: when the machine was last found in the planned state, in seconds since 1970.
 pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u64>) -> String {
-    let states = InterfaceState::ALL.map(|state| format!("{} {}", state as u8, state.name()));
+    let states = InterfaceState::ROWS.map(|(_, name, number)| format!("{number} {name}"));
     let state = format!(
         "The state of the interface, a higher number is worse: {}.",
         states.join(", ")
@@ -91,7 +91,7 @@ pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u6
             &state,
             interfaces
                 .clone()
-                .map(|one| ([device(&one.name)], one.state as u8)),
+                .map(|one| ([device(&one.name)], one.state.number())),
         ),
         family(
             "nicpin_interface_local_ratio",

@@ -363,12 +363,10 @@ fn the_reference_has_every_document_state_and_reason() {
     let (_, states) = reference.split_once("## States").unwrap();
     let rows = states.lines().filter_map(|line| line.strip_prefix("| `"));
     let listed: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
-    let worst_first = InterfaceState::ALL.into_iter().rev();
-    let names: Vec<&str> = worst_first.map(InterfaceState::name).collect();
+    let worst_first = InterfaceState::ROWS.into_iter().rev();
+    let names: Vec<&str> = worst_first.map(|(_, name, _)| name).collect();
     assert_eq!(listed[..names.len()], names);
-    let numbers: Vec<String> = (InterfaceState::ALL.iter().enumerate())
-        .map(|(number, state)| format!("{number} {}", state.name()))
-        .collect();
+    let numbers = InterfaceState::ROWS.map(|(_, name, number)| format!("{number} {name}"));
     let monitoring = read(&repository().join("docs/monitoring.md")).text;
     assert!(monitoring.contains(&numbers.join(", ")), "{numbers:?}");
 }

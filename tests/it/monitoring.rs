@@ -138,17 +138,23 @@ fn the_dashboard_asks_for_metrics_that_exist() {
         states.extend(panel["fieldConfig"]["defaults"].get("mappings"));
     }
     assert_eq!(asked, written);
-    for (number, state) in InterfaceState::ALL.into_iter().enumerate() {
-        assert_eq!(
-            states[0][0]["options"][number.to_string()]["text"],
-            state.name()
-        );
+    for (_, name, number) in InterfaceState::ROWS {
+        let option = &states[0][0]["options"][number.to_string()];
+        assert_eq!(option["text"], name);
     }
-    let alarming = InterfaceState::ALL
-        .into_iter()
-        .position(InterfaceState::is_alarming);
-    let query = format!(">= bool {})", alarming.unwrap());
+    let mut rows = InterfaceState::ROWS.into_iter();
+    let alarming = rows.find(|(state, ..)| state.is_alarming()).unwrap();
+    let query = format!(">= bool {})", alarming.2);
     assert!(dashboard.to_string().contains(&query), "{query}");
+}
+
+#[test]
+fn each_state_has_its_row_and_a_worse_one_a_higher_number() {
+    for (place, (state, name, number)) in InterfaceState::ROWS.into_iter().enumerate() {
+        assert_eq!((state as usize, state.name()), (place, name));
+        assert_eq!(serde_json::to_value(state).unwrap(), name);
+        assert!(place == 0 || InterfaceState::ROWS[place - 1].2 < number);
+    }
 }
 
 #[test]
