@@ -70,6 +70,7 @@ pub use machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
 pub use machine::others::{
     Arguments, Irqbalance, Neighbour, NeighbourKind, OtherTool, Rdma, UnusedFunction, Virtual,
 };
+pub use machine::setting::{PortId, SettingId, SettingName};
 pub use machine::{
     Channels, Device, Interface, Machine, MaskFile, Node, OtherTools, Others, Polling, Role,
     RxQueue, SelectError, Selection, Sharer, Source, Stacked, Topology, TreeInterrupt, TxQueue,

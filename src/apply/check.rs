@@ -88,7 +88,7 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
     let settings = settings::of_plan(machine, plan).filter(|_| !record.last_set.is_empty());
     let by_path: BTreeMap<String, Setting<'_>> =
         settings.map(|setting| (setting.path(), setting)).collect();
-    let set_last = |setting: &Setting<'_>| record.last_set.get(&setting.key());
+    let set_last = |setting: &Setting<'_>| record.last_set.get(&setting.id());
     let change =
         |setting: &Setting<'_>| irq_change(set_last(setting)?.irq, Irq::now(root, setting.irq()?));
     // An interface with new vectors has new queues, too.
@@ -152,7 +152,7 @@ fn reason(
     // Queues in another namespace are out of reach.
     if let Some(interface) = interface.filter(|of| !of.is_elsewhere()) {
         let now = (interface.rx_queues.len(), interface.tx_queues.len());
-        let then = record.queues.get(&interface.key());
+        let then = record.queues.get(&interface.port_id().to_string());
         if let Some((rx, tx)) = then.filter(|then| **then != now) {
             let (now_rx, now_tx) = now;
             let detail =

@@ -2,14 +2,15 @@
 //! and what the last apply set, so that `check` can report why something differs. The record is on disk before the
 //! first write; later runs never overwrite original settings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
-use crate::apply::settings::{self, Texts, channels_key};
+use crate::apply::settings::{self, Texts};
 use crate::apply::state::{StateError, StateFile};
 use crate::cpuset::CpuSet;
+use crate::machine::setting::{PortId, SettingId, SettingName};
 use crate::machine::{Channels, Interface, Machine, Program, Rss};
 use crate::plan::Plan;
 use crate::report::outcome::{Outcome, WriteResult};
@@ -26,11 +27,11 @@ const FILE: StateFile = StateFile {
 /// The settings before nicpin, and what nicpin has set since.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// The original text of each file, by the setting's key.
+    /// The original text of each setting.
     pub(crate) first_seen: Texts,
-    /// What the last apply set, by the same keys.
+    /// What the last apply set.
     #[serde(default)]
-    pub(crate) last_set: BTreeMap<String, LastSet>,
+    pub(crate) last_set: BTreeMap<SettingId, LastSet>,
     /// How many receive and transmit queues each interface had when it was last planned.
     #[serde(default)]
     pub(crate) queues: BTreeMap<String, (usize, usize)>,
@@ -106,18 +107,20 @@ impl Record {
         // Queues that came with changed channels go away when the channels are restored.
         let others = machine.interfaces.iter();
         let others = others.filter(|interface| !self.has_first_channels(interface));
-        let others: Vec<String> = others.map(|interface| interface.key() + " ").collect();
-        for (key, text) in settings::texts(machine, plan) {
-            // A default RSS table is one for whatever channels are restored.
-            let is_default_table = || Rss::parse(&text).is_some_and(|table| table.is_default());
-            let is_of_any_channels =
-                key.ends_with(" channels") || key.ends_with(" rss") && is_default_table();
-            if is_of_any_channels || !others.iter().any(|owner| key.starts_with(owner)) {
-                self.first_seen.entry(key).or_insert(text);
+        let others: BTreeSet<_> = others.map(|interface| Some(interface.port_id())).collect();
+        for (id, text) in settings::texts(machine, plan) {
+            let is_of_any_channels = match id.name {
+                SettingName::Channels => true,
+                // A default table is one for whatever channels are restored.
+                SettingName::Rss => Rss::parse(&text).is_some_and(|table| table.is_default()),
+                _ => false,
+            };
+            if is_of_any_channels || !others.contains(&id.port) {
+                self.first_seen.entry(id).or_insert(text);
             }
         }
         for (setting, value) in settings::planned(machine, plan) {
-            let set = self.last_set.entry(setting.key()).or_default();
+            let set = self.last_set.entry(setting.id()).or_default();
             let irq = setting.irq().map(|irq| Irq::now(root, irq));
             // The same plan as before: keep what became of the last write.
             if set.value != value || set.irq != irq {
@@ -135,17 +138,19 @@ impl Record {
             if let Some(now) = machine.interface(&planned.name) {
                 if !now.is_elsewhere() {
                     let queues = (now.rx_queues.len(), now.tx_queues.len());
-                    self.queues.insert(now.key(), queues);
+                    self.queues.insert(now.port_id().to_string(), queues);
                 }
                 let carries = now.supported_mbps;
                 self.carries
-                    .extend(carries.map(|carries| (now.key(), carries)));
+                    .extend(carries.map(|carries| (now.port_id().to_string(), carries)));
             }
         }
     }
 
     fn has_first_channels(&self, interface: &Interface) -> bool {
-        let first = self.first_seen.get(&channels_key(interface));
+        let first = self
+            .first_seen
+            .get(&interface.setting_id(SettingName::Channels));
         let both = first
             .and_then(|text| Channels::parse(text))
             .zip(interface.channels);
@@ -159,7 +164,7 @@ impl Record {
             .map(|written| (&*written.path, written))
             .collect();
         for (setting, _) in settings::planned(machine, plan) {
-            let Some(set) = self.last_set.get_mut(&setting.key()) else {
+            let Some(set) = self.last_set.get_mut(&setting.id()) else {
                 continue;
             };
             let written = by_path.get(&*setting.path());
@@ -172,8 +177,8 @@ impl Record {
 
     /// Notes which vectors cannot be moved, where only a write shows it: before Linux 6.12.
     pub fn mark_unmovable(&self, root: &Root, machine: &mut Machine) {
-        for (key, set) in self.last_set.iter().filter(|(_, set)| set.managed) {
-            let device = key.split(" port ").next();
+        for (id, set) in self.last_set.iter().filter(|(_, set)| set.managed) {
+            let device = id.port.as_ref().map(|port| &port.device);
             let interfaces = machine.interfaces.iter_mut();
             let interfaces = interfaces.filter(|of| device == Some(&of.device.address));
             for vector in interfaces.flat_map(|of| &mut of.vectors) {
@@ -189,7 +194,7 @@ impl Record {
     pub fn complete(&self, machine: &mut Machine) {
         name_ports(machine, &self.first_seen);
         for interface in elsewhere(machine) {
-            interface.supported_mbps = self.carries.get(&interface.key()).copied();
+            interface.supported_mbps = self.carries.get(&interface.port_id().to_string()).copied();
         }
     }
 
@@ -200,30 +205,32 @@ impl Record {
 
     /// Whether apply has set vectors of an interface.
     pub(crate) fn has_vectors_of(&self, interface: &Interface) -> bool {
-        has_key_from(&self.last_set, &format!("{} vector ", interface.key()))
+        let port = Some(interface.port_id());
+        let mut set = self.last_set.keys();
+        set.any(|id| id.port == port && id.is_vector())
     }
 
     /// Takes over what `then` holds about those of these settings that were restored: they are again as they were when
     /// the record was `then`.
     pub(crate) fn reset_to<'a>(
         &mut self,
-        keys: impl IntoIterator<Item = &'a String>,
+        ids: impl IntoIterator<Item = &'a SettingId>,
         restored: &Restored,
         then: &Self,
     ) {
-        for key in keys {
-            if restored.refused_keys.contains(key) {
+        for id in ids {
+            if restored.refused_ids.contains(id) {
                 continue;
             }
-            take_over(&mut self.last_set, &then.last_set, key);
+            take_over(&mut self.last_set, &then.last_set, id);
             // Queues come and go with channels.
-            if let Some(owner) = key.strip_suffix(" channels") {
-                take_over(&mut self.queues, &then.queues, owner);
+            if let (SettingName::Channels, Some(port)) = (&id.name, &id.port) {
+                take_over(&mut self.queues, &then.queues, &port.to_string());
             }
         }
-        let set = &self.last_set;
-        self.queues
-            .retain(|owner, _| has_key_from(set, &format!("{owner} ")));
+        let set = self.last_set.keys().flat_map(|id| &id.port);
+        let set: BTreeSet<_> = set.dedup().map(PortId::to_string).collect();
+        self.queues.retain(|port, _| set.contains(port));
     }
 
     /// Writes the record; a crash leaves either the old or the new one. A record without original settings is removed.
@@ -244,22 +251,15 @@ fn elsewhere(machine: &mut Machine) -> impl Iterator<Item = &mut Interface> {
 /// Names the ports of interfaces in another network namespace, each by the only port of its device that has settings.
 pub(crate) fn name_ports(machine: &mut Machine, texts: &Texts) {
     for interface in elsewhere(machine) {
-        let device = format!("{} port ", interface.device.address);
-        let keys = texts.range(device.clone()..);
-        let keys = keys.map_while(|(key, _)| key.strip_prefix(&device)?.split(' ').next());
-        if let [port] = keys.dedup().collect_vec()[..] {
-            interface.port_name = Some(port.to_owned());
+        let ports = texts.keys().flat_map(|id| &id.port);
+        let ports = ports.filter(|port| port.device == interface.device.address);
+        if let [only] = ports.dedup().collect_vec()[..] {
+            interface.port_name = Some(only.port.clone());
         }
     }
 }
 
-fn take_over<T: Clone>(now: &mut BTreeMap<String, T>, then: &BTreeMap<String, T>, key: &str) {
+fn take_over<K: Ord + Clone, T: Clone>(now: &mut BTreeMap<K, T>, then: &BTreeMap<K, T>, key: &K) {
     now.remove(key);
-    now.extend(then.get(key).map(|held| (key.to_owned(), held.clone())));
-}
-
-/// Whether a key begins so.
-fn has_key_from(set: &BTreeMap<String, LastSet>, start: &str) -> bool {
-    let mut keys = set.range(start.to_owned()..);
-    keys.next().is_some_and(|(key, _)| key.starts_with(start))
+    now.extend(then.get(key).map(|held| (key.clone(), held.clone())));
 }

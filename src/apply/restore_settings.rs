@@ -10,10 +10,10 @@ use crate::apply::channels::ChangedChannels;
 use crate::apply::error::ApplyError;
 use crate::apply::lock::stopped;
 use crate::apply::record::name_ports;
-use crate::apply::settings::{Texts, channels_key, rss_key};
+use crate::apply::settings::Texts;
 use crate::apply::write::{left_out, means_same, write_one};
 use crate::cpuset::{CpuSet, QueueSet};
-use crate::machine::setting::{NET, queue_files};
+use crate::machine::setting::{NET, SettingId, SettingName, queue_files};
 use crate::machine::{Channels, Machine, Rss, Setting, SettingValue};
 use crate::plan::{Write, WriteKind};
 use crate::read;
@@ -75,14 +75,14 @@ fn restore_pinned(
     let set = channels.iter().filter(|of| of.refused.is_none()).count();
     outcome.unchanged = outcome.unchanged.saturating_sub(set);
     // Those that still differ were refused.
-    let refused = planned.channels.into_iter().map(|(key, _)| key);
-    outcome.refused_keys.extend(refused);
-    for (key, write) in planned.writes {
+    let refused = planned.channels.into_iter().map(|(id, _)| id);
+    outcome.refused_ids.extend(refused);
+    for (id, write) in planned.writes {
         let written = match stopped() {
             Some(why) => WriteResult::not_done(&write, why),
             None => write_one(root, &write, None).0,
         };
-        outcome.refused_keys.extend(written.failed().then_some(key));
+        outcome.refused_ids.extend(written.failed().then_some(id));
         outcome.results.push(written);
     }
     outcome.channels = [channels, outcome.channels].concat();
@@ -119,9 +119,10 @@ pub(crate) fn settings_to_restore(
 fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     let mut machine = read::settings(root)?;
     name_ports(&mut machine, texts);
-    let has = |kind: &str| texts.keys().any(|key| key.contains(kind));
-    let missing = machine.missing().filter(|_| has(" vector "));
-    let no_interfaces = has(" port ") && !root.is_there(NET)?;
+    let has_vectors = texts.keys().any(SettingId::is_vector);
+    let missing = machine.missing().filter(|_| has_vectors);
+    let has_ports = texts.keys().any(|id| id.port.is_some());
+    let no_interfaces = has_ports && !root.is_there(NET)?;
     match missing.or(no_interfaces.then_some(NET)) {
         Some(path) => Err(root.io_error(path, Errno::ENOENT)),
         None => Ok(machine),
@@ -148,12 +149,12 @@ pub(crate) fn differs(texts: &Texts, machine: &Machine) -> bool {
     !planned.channels.is_empty() || !planned.writes.is_empty() || !planned.outcome.complete()
 }
 
-/// What has to be written to restore recorded settings, by their keys.
+/// What has to be written to restore recorded settings.
 #[derive(Debug, Default)]
 struct RestorePlan {
     /// Channels that differ from the recorded ones. They come first, since queues and vectors are new afterwards.
-    channels: Vec<(String, ChangedChannels)>,
-    writes: Vec<(String, Write)>,
+    channels: Vec<(SettingId, ChangedChannels)>,
+    writes: Vec<(SettingId, Write)>,
     /// The outcome for settings that need no write or cannot be written.
     outcome: Restored,
 }
@@ -163,8 +164,8 @@ impl RestorePlan {
         let mut restore = Self::default();
         let (outcome, mut left) = (&mut restore.outcome, texts.clone());
         for setting in machine.settings() {
-            let key = setting.key();
-            let Some(first) = left.remove(&key) else {
+            let id = setting.id();
+            let Some(first) = left.remove(&id) else {
                 continue;
             };
             let (text, current) = (to_written(&setting, &first), setting.text());
@@ -181,22 +182,25 @@ impl RestorePlan {
                 why: why.into(),
             };
             match text {
-                Ok(text) => restore.writes.push((key, write(text))),
+                Ok(text) => restore.writes.push((id, write(text))),
                 Err(expected) => {
-                    let why = unusable(&key, expected);
+                    let why = unusable(&id, expected);
                     outcome
                         .results
                         .push(WriteResult::not_done(&write(first), why));
-                    outcome.refused_keys.insert(key);
+                    outcome.refused_ids.insert(id);
                 }
             }
         }
         for interface in &machine.interfaces {
             // Channels that the driver does not report now may be reported later.
-            let (key, Some(now)) = (channels_key(interface), interface.channels) else {
+            let (id, Some(now)) = (
+                interface.setting_id(SettingName::Channels),
+                interface.channels,
+            ) else {
                 continue;
             };
-            let Some(text) = left.remove(&key) else {
+            let Some(text) = left.remove(&id) else {
                 continue;
             };
             let change = |wanted, refused| ChannelOutcome {
@@ -205,10 +209,10 @@ impl RestorePlan {
                 refused,
             };
             let Some(channels) = Channels::parse(&text) else {
-                let why = unusable(&key, "a number of channels");
+                let why = unusable(&id, "a number of channels");
                 let wanted = text.split_whitespace().join(" ");
                 outcome.channels.push(change(wanted, Some(why)));
-                outcome.refused_keys.insert(key);
+                outcome.refused_ids.insert(id);
                 continue;
             };
             let wanted = channels.difference(&now);
@@ -218,10 +222,10 @@ impl RestorePlan {
             }
             let change = ChangedChannels {
                 channels,
-                resets_rss: texts.contains_key(&rss_key(interface)),
+                resets_rss: texts.contains_key(&interface.setting_id(SettingName::Rss)),
                 outcome: change(wanted, None),
             };
-            restore.channels.push((key, change));
+            restore.channels.push((id, change));
         }
         restore.writes.sort_by_key(|(_, write)| write.kind);
         outcome.absent = left.into_keys().collect();
@@ -264,6 +268,6 @@ fn rss_to_write(now: &Rss, first: &str) -> Option<String> {
 }
 
 /// Why a recorded text cannot be written, and the fix.
-fn unusable(key: &str, expected: &str) -> String {
-    format!("recorded for {key}, but not {expected}; correct the record, or set it by hand")
+fn unusable(id: &SettingId, expected: &str) -> String {
+    format!("recorded for {id}, but not {expected}; correct the record, or set it by hand")
 }

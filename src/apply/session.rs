@@ -229,7 +229,7 @@ impl<'a> Session<'a> {
         if self.options.trial.is_none() {
             if let Some(earlier) = earlier {
                 let planned = settings::planned(machine, plan).into_iter();
-                earlier.drop_settings(self.root, planned.map(|(setting, _)| setting.key()))?;
+                earlier.drop_settings(self.root, planned.map(|(setting, _)| setting.id()))?;
             }
             return Ok(());
         }

@@ -1,12 +1,14 @@
-//! The settings that a plan concerns, by their keys in the record.
+//! The settings that a plan concerns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::machine::setting::SettingId;
+use crate::machine::setting::SettingName::Channels;
 use crate::machine::{Interface, Machine, Setting};
 use crate::plan::{Plan, PlannedInterface, Target, WriteKind};
 
-/// The texts of kernel files, by the keys of their settings.
-pub(crate) type Texts = BTreeMap<String, String>;
+/// The texts of settings.
+pub(crate) type Texts = BTreeMap<SettingId, String>;
 
 /// The current settings of a plan's interfaces, of the machine where the plan writes them, of the channels that the plan
 /// changes, and of flows (RSS, `xps_rxqs`, ntuple filters) where it has an opinion about them, or changes the channels: what
@@ -26,7 +28,7 @@ pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     let mut texts = by_key(settings);
     for change in &plan.channels {
         let interface = machine.interface(&change.interface);
-        texts.extend(interface.map(|of| (channels_key(of), change.current.to_text())));
+        texts.extend(interface.map(|of| (of.setting_id(Channels), change.current.to_text())));
     }
     texts
 }
@@ -39,7 +41,7 @@ pub(crate) fn written(machine: &Machine, plan: &Plan) -> Texts {
 
 fn by_key<'a>(settings: impl Iterator<Item = Setting<'a>>) -> Texts {
     settings
-        .map(|setting| (setting.key(), setting.text().to_string()))
+        .map(|setting| (setting.id(), setting.text().to_string()))
         .collect()
 }
 
@@ -86,12 +88,4 @@ pub(crate) fn of_plan<'a>(machine: &'a Machine, plan: &Plan) -> impl Iterator<It
         .filter(|of| plan.interface(&of.name).is_some())
         .flat_map(Interface::settings)
         .chain(machine.own_settings())
-}
-
-pub(crate) fn channels_key(interface: &Interface) -> String {
-    format!("{} channels", interface.key())
-}
-
-pub(crate) fn rss_key(interface: &Interface) -> String {
-    format!("{} rss", interface.key())
 }

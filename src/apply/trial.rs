@@ -19,6 +19,7 @@ use crate::apply::restore_settings::{differs, restore_settings};
 use crate::apply::settings::{self, Texts};
 use crate::apply::state::{StateError, StateFile};
 use crate::machine::Machine;
+use crate::machine::setting::SettingId;
 use crate::machine::wording::count;
 use crate::plan::Plan;
 use crate::read;
@@ -174,8 +175,10 @@ impl Trial {
         if !self.over || self.before.is_empty() && !self.irqbalance_failed {
             return None;
         }
-        let irqbalance = self.irqbalance_failed.then_some("irqbalance's banned IRQs");
-        let settings = self.before.keys().map(String::as_str);
+        let irqbalance = self
+            .irqbalance_failed
+            .then(|| "irqbalance's banned IRQs".to_owned());
+        let settings = self.before.keys().map(SettingId::to_string);
         let names = irqbalance.into_iter().chain(settings).collect_vec();
         let (many, first) = (names.len(), names.iter().take(NAMED).join(", "));
         let more = match many.saturating_sub(NAMED) {
@@ -193,11 +196,11 @@ impl Trial {
     pub(crate) fn drop_settings(
         mut self,
         root: &Root,
-        planned: impl Iterator<Item = String>,
+        planned: impl Iterator<Item = SettingId>,
     ) -> Result<(), StateError> {
         let many = self.before.len();
-        for key in planned {
-            self.before.remove(&key);
+        for id in planned {
+            self.before.remove(&id);
         }
         if self.before.len() < many {
             self.save(root)?;
@@ -212,7 +215,7 @@ impl Trial {
         if !self.over {
             self.end(&restored);
         }
-        self.before.retain(|key, _| restored.is_left(key));
+        self.before.retain(|id, _| restored.is_left(id));
         self.save_end(root, &restored)?;
         Ok(restored)
     }

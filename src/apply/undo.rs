@@ -59,7 +59,7 @@ fn restore_original(root: &Root, ends_trial: bool) -> Result<(Texts, Restored), 
         Trial::restores(root, &first_seen);
     }
     let mut left = first_seen.clone();
-    left.retain(|key, _| restored.is_left(key));
+    left.retain(|id, _| restored.is_left(id));
     // What was refused may be restored later; what is absent now may come back.
     if restored.failed() {
         record.reset_to(first_seen.keys(), &restored, &Record::default());

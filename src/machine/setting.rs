@@ -2,10 +2,13 @@
 //! is their only list; plans, writes, the record and `restore` are made from it.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
+use self::SettingName::{Channels, Other};
 use self::SettingValue::{Count, Mask, On, Table};
 use self::WriteKind::{NapiThread, Ntuple, Rps, RpsFlow, Sysctl, Vector, Xps, XpsRxqs};
 use crate::cpuset::MaskFile;
@@ -136,12 +139,21 @@ impl Interface {
     }
 
     /// Device and port, which do not change when it is renamed.
-    pub(crate) fn key(&self) -> String {
-        format!("{} port {}", self.device.address, self.port_id())
+    pub(crate) fn port_id(&self) -> PortId {
+        PortId {
+            device: self.device.address.clone(),
+            port: self.port(),
+        }
+    }
+
+    /// One of its settings.
+    pub(crate) fn setting_id(&self, name: SettingName) -> SettingId {
+        let port = Some(self.port_id());
+        SettingId { port, name }
     }
 
     /// Which port of its device it is: its name, else its number.
-    pub(crate) fn port_id(&self) -> String {
+    pub(crate) fn port(&self) -> String {
         let name = self.port_name.clone();
         name.unwrap_or_else(|| self.port.to_string())
     }
@@ -193,20 +205,99 @@ impl<'a> Setting<'a> {
         (self.kind == Vector).then_some(self.number)
     }
 
-    /// Its key in the record, which outlives IRQ numbers and names: `DEVICE port N rx-0 rps_cpus`.
-    pub fn key(&self) -> String {
+    /// What it is in the record.
+    pub(crate) fn id(&self) -> SettingId {
         let Some(interface) = self.owner else {
-            return "machine rps_sock_flow_entries".to_owned();
+            let name = Other("machine rps_sock_flow_entries".to_owned());
+            return SettingId { port: None, name };
         };
         let number = self.number;
-        let key = match (self.kind, self.kind.of_queue()) {
-            (_, Some((way, file))) => format!("{way}-{number} {file}"),
-            (Vector, _) => vector_key(interface, number),
-            (NapiThread, _) => thread_key(interface, number),
-            (WriteKind::Rss, _) => "rss".to_owned(),
-            _ => "ntuple".to_owned(),
+        interface.setting_id(match (self.kind, self.kind.of_queue()) {
+            (_, Some((way, file))) => Other(format!("{way}-{number} {file}")),
+            (Vector, _) => SettingName::Vector(vector_key(interface, number)),
+            (NapiThread, _) => Other(thread_key(interface, number)),
+            (WriteKind::Rss, _) => SettingName::Rss,
+            _ => Other("ntuple".to_owned()),
+        })
+    }
+
+    /// The text of its [`SettingId`].
+    pub fn key(&self) -> String {
+        self.id().to_string()
+    }
+}
+
+/// Which setting it is, whatever the IRQ numbers and the names of interfaces are: the key of the record, there a text such
+/// as `0000:82:00.0 port 0 rx-0 rps_cpus`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct SettingId {
+    /// `None` for a setting of the whole machine.
+    pub port: Option<PortId>,
+    pub name: SettingName,
+}
+
+impl SettingId {
+    /// Whether it is the affinity of a vector.
+    pub(crate) fn is_vector(&self) -> bool {
+        matches!(self.name, SettingName::Vector(_))
+    }
+}
+
+/// A port of a device.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Error)]
+#[error("{device} port {port}")]
+pub struct PortId {
+    pub device: String,
+    /// Its name, else its number.
+    pub port: String,
+}
+
+/// What a setting is called within its port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Error)]
+pub enum SettingName {
+    #[error("channels")]
+    Channels,
+    #[error("rss")]
+    Rss,
+    /// By its role and queue, or what else is known of it.
+    #[error("vector {0}")]
+    Vector(String),
+    /// Any other, as the record has it; also those that another version has recorded.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl fmt::Display for SettingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(port) = &self.port {
+            write!(f, "{port} ")?;
+        }
+        self.name.fmt(f)
+    }
+}
+
+impl From<String> for SettingId {
+    fn from(text: String) -> Self {
+        let of_port = text.split_once(" port ").and_then(|(device, rest)| {
+            let (port, name) = rest.split_once(' ')?;
+            let [device, port] = [device, port].map(str::to_owned);
+            Some((PortId { device, port }, name))
+        });
+        let (port, name) = of_port.map_or((None, &*text), |(port, name)| (Some(port), name));
+        let name = match (name, name.strip_prefix("vector ")) {
+            ("channels", _) => Channels,
+            ("rss", _) => SettingName::Rss,
+            (_, Some(vector)) => SettingName::Vector(vector.to_owned()),
+            _ => Other(name.to_owned()),
         };
-        format!("{} {key}", interface.key())
+        Self { port, name }
+    }
+}
+
+impl From<SettingId> for String {
+    fn from(id: SettingId) -> Self {
+        id.to_string()
     }
 }
 
@@ -215,21 +306,21 @@ impl<'a> Setting<'a> {
 /// name another. Without a list it has its name, and a position among those of that name.
 fn vector_key(interface: &Interface, irq: u32) -> String {
     let Some(vector) = interface.vector(irq) else {
-        return format!("vector {irq}");
+        return irq.to_string();
     };
     let shown = vector.role.with_queue(vector.queue);
     let is_same = |of: &&super::Vector| (of.role, of.queue) == (vector.role, vector.queue);
     let position = interface.device.irqs.iter().position(|&other| other == irq);
     match position {
         _ if vector.queue.is_some() && interface.vectors.iter().filter(is_same).count() == 1 => {
-            format!("vector {shown}")
+            shown
         }
-        Some(position) => format!("vector {shown} #{position}"),
+        Some(position) => format!("{shown} #{position}"),
         None => {
             let is_before = |of: &&super::Vector| of.action == vector.action && of.irq < irq;
             match interface.vectors.iter().filter(is_before).count() {
-                0 => format!("vector {}", vector.action),
-                before => format!("vector {} #{before}", vector.action),
+                0 => vector.action.clone(),
+                before => format!("{} #{before}", vector.action),
             }
         }
     }
@@ -302,4 +393,30 @@ pub fn thread_of(directory: &str) -> Option<u32> {
 /// A feature as ethtool writes it.
 pub fn on_or_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_the_same_text_again() {
+        for (text, name) in [
+            ("0000:82:00.0 port p0 channels", Some(Channels)),
+            ("0000:82:00.0 port 1 rss", Some(SettingName::Rss)),
+            (
+                "vmbus_0_7 port 0 vector combined 3 #2",
+                Some(SettingName::Vector("combined 3 #2".to_owned())),
+            ),
+            ("0000:82:00.0 port 0 rx-0 of_tomorrow", None),
+            ("machine rps_sock_flow_entries", None),
+            ("0000:82:00.0 port 0", None),
+            ("", None),
+        ] {
+            let id = SettingId::from(text.to_owned());
+            assert_eq!(id.to_string(), text);
+            assert_eq!(name.is_none(), matches!(id.name, Other(_)), "{text}");
+            assert!(name.is_none_or(|name| id.name == name), "{text}");
+        }
+    }
 }

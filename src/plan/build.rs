@@ -138,7 +138,7 @@ impl Context<'_> {
             name: interface.name.clone(),
             driver: interface.driver.clone(),
             device: interface.device.address.clone(),
-            port: interface.port_id(),
+            port: interface.port(),
             pci_id: interface.device.pci_id.clone(),
             parent: interface.device.parent.clone(),
             via: via.cloned().unwrap_or_default(),

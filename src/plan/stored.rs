@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
-use crate::machine::setting::FLOW_ENTRIES;
+use crate::machine::setting::{FLOW_ENTRIES, PortId};
 use crate::machine::{Interface, Machine, Vector, WriteKind};
 use crate::plan::build::summary;
 use crate::plan::data::{
@@ -176,8 +176,9 @@ fn find<'a>(
     planned: &PlannedInterface,
     machine: &'a Machine,
 ) -> Result<&'a Interface, (&'static str, String)> {
-    let device = format!("{} port {}", planned.device, planned.port);
-    let is_it = |now: &&Interface| now.key() == device;
+    let (device, port) = (planned.device.clone(), planned.port.clone());
+    let device = PortId { device, port };
+    let is_it = |now: &&Interface| now.port_id() == device;
     let named = machine.interface(&planned.name);
     if let Some(interface) = named.filter(is_it) {
         return Ok(interface);
@@ -185,7 +186,7 @@ fn find<'a>(
     Err(match (named, machine.interfaces.iter().find(is_it)) {
         (Some(now), _) => (
             "device-changed",
-            format!("has device {} now; the plan is for {device}", now.key()),
+            format!("has device {} now; the plan is for {device}", now.port_id()),
         ),
         (None, Some(there)) => (
             "interface-renamed",

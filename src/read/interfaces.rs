@@ -146,7 +146,8 @@ fn name_ports(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
 fn read_interface(net: &Dir, name: &str, link: &Dir, wants: Wants) -> Result<Option<Interface>> {
     let root = net.root;
     let bus = link.link_name("subsystem")?;
-    let port_name = net.read_text("phys_port_name")?;
+    // A space ends it in the record.
+    let port_name = net.read_text("phys_port_name")?.trim().replace(' ', "_");
     let mut interface = Interface {
         name: name.to_owned(),
         driver: read_driver(link)?,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::machine::setting::SettingId;
 use crate::plan::{Write, WriteKind};
 use crate::report::exit::Exit;
 use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, Tally, WriteResult};
@@ -20,7 +21,7 @@ pub struct ToRestore {
     /// The number of settings that are as recorded.
     pub unchanged: usize,
     /// Recorded settings whose files are absent now.
-    pub absent: BTreeSet<String>,
+    pub absent: BTreeSet<SettingId>,
     /// Whether something that was done about irqbalance would be undone.
     pub irqbalance: bool,
     pub refusals: Refusals,
@@ -66,16 +67,16 @@ pub struct Restored {
     /// The number of settings that needed no write.
     pub unchanged: usize,
     /// Recorded settings whose files are absent now.
-    pub absent: BTreeSet<String>,
+    pub absent: BTreeSet<SettingId>,
     pub channels: Vec<ChannelOutcome>,
     /// The request to irqbalance, which counts like a write; `None` when there was nothing to undo.
     pub irqbalance: Option<IrqbalanceOutcome>,
     /// Each write, in the order of execution.
     pub results: Vec<WriteResult>,
-    /// Settings that could not be restored, by the names of the record. The reasons are in `channels` and `results`.
+    /// Settings that could not be restored. The reasons are in `channels` and `results`.
     #[serde(skip)]
     #[doc(hidden)]
-    pub refused_keys: BTreeSet<String>,
+    pub refused_ids: BTreeSet<SettingId>,
     /// Whether `nicpin watch` runs and writes nothing until the next apply.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub watcher_paused: bool,
@@ -113,12 +114,12 @@ impl Restored {
 
     /// Whether the kernel refused to restore a setting, which may succeed later.
     pub fn has_refused(&self) -> bool {
-        !self.refused_keys.is_empty()
+        !self.refused_ids.is_empty()
     }
 
-    /// Whether a setting could not be restored, by its name in the record.
-    pub(crate) fn is_left(&self, key: &String) -> bool {
-        self.refused_keys.contains(key) || self.absent.contains(key)
+    /// Whether a setting could not be restored.
+    pub(crate) fn is_left(&self, id: &SettingId) -> bool {
+        self.refused_ids.contains(id) || self.absent.contains(id)
     }
 
     /// Whether there was nothing to restore.

@@ -12,7 +12,7 @@ use crate::screen::{
     sorted, when, with, with_not_judged, within, written,
 };
 use nicpin::machine::Role;
-use nicpin::machine::setting::{shown, thread_of};
+use nicpin::machine::setting::{SettingId, shown, thread_of};
 use nicpin::machine::wording::word;
 use nicpin::plan::WriteKind::{NapiThread, Rps, RpsFlow, Vector, Xps, XpsRxqs};
 use nicpin::report::applied::Evidence::{Elsewhere, Gone, MovedAway, NoTraffic, Proven};
@@ -241,18 +241,17 @@ pub fn to_restore(to_restore: &ToRestore) -> Page {
 }
 
 /// Settings whose files are absent now, a line for each port.
-fn absent(page: &mut Page, keys: &BTreeSet<String>, then: &str) {
-    let ports = sorted(keys.iter().map(|key| {
-        // `0000:41:00.0 port 0 rx-3 rps_cpus`
-        let end = key.match_indices(' ').nth(2);
-        key.split_at(end.map_or(key.len(), |(at, _)| at))
+fn absent(page: &mut Page, ids: &BTreeSet<SettingId>, then: &str) {
+    let ports = sorted(ids.iter().map(|id| match &id.port {
+        Some(port) => (port.to_string(), id.name.to_string()),
+        None => (id.to_string(), String::new()),
     }));
     for (port, settings) in ports {
-        let what = match settings[..] {
-            [setting] if !setting.is_empty() => cut(setting.trim(), QUOTED),
+        let what = match &settings[..] {
+            [setting] if !setting.is_empty() => cut(setting, QUOTED),
             _ => count(settings.len(), "setting"),
         };
-        let of = cut(port, QUOTED);
+        let of = cut(&port, QUOTED);
         page.failure("absent    ", format!("{of}: {what}; {then}"));
     }
 }
