@@ -179,6 +179,7 @@ impl RestorePlan {
                 value,
                 current,
                 interface: setting.interface().into(),
+                number: setting.number,
                 why: why.into(),
             };
             match text {

@@ -120,6 +120,7 @@ impl WriteResult {
             path: write.path.clone(),
             value: write.value.clone(),
             interface: write.interface.to_string(),
+            number: write.number,
             outcome: Already,
             was: None,
             fallback: None,
@@ -225,7 +226,7 @@ fn read(root: &Root, write: &Write) -> Result<String, Failure> {
     let (interface, path) = (&write.interface, &write.path);
     let text = match write.kind {
         Vector => read_affinity(root, path)?.map(|file| file.text.to_string()),
-        NapiThread => threads::affinity(root, interface, path)?,
+        NapiThread => threads::affinity(root, interface, write.number)?,
         WriteKind::Rss => ethtool::rss(root, interface)?.map(|rss| rss.to_setting()),
         Ntuple => ethtool::ntuple(root, interface)?.map(|on| on_or_off(on).to_owned()),
         _ => root.read_opt(path)?,
@@ -248,7 +249,7 @@ pub(crate) fn why_not_writable(root: &Root, kind: WriteKind, path: &str) -> Opti
 fn set(root: &Root, write: &Write, value: &str) -> io::Result<()> {
     let (interface, path) = (&write.interface, &write.path);
     match write.kind {
-        NapiThread => threads::set_affinity(root, interface, path, value),
+        NapiThread => threads::set_affinity(root, interface, write.number, value),
         WriteKind::Rss => {
             let table = Rss::parse(value).ok_or_else(|| io::Error::other("not an RSS table"))?;
             ethtool::set_rss(root, interface, &table)

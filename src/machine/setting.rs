@@ -64,7 +64,7 @@ impl WriteKind {
     }
 
     /// The file in the directory of a queue, and whether that queue receives or sends (`rx`, `tx`).
-    fn of_queue(self) -> Option<(&'static str, &'static str)> {
+    pub fn of_queue(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Rps => Some(("rx", "rps_cpus")),
             Self::RpsFlow => Some(("rx", "rps_flow_cnt")),
@@ -381,13 +381,11 @@ pub fn shown(path: &str) -> Cow<'_, str> {
         }
     };
     answer()
-        .or_else(|| Some(format!("affinity of thread {}", thread_of(path)?)))
+        .or_else(|| {
+            let thread: u32 = path.strip_prefix("/proc/")?.parse().ok()?;
+            Some(format!("affinity of thread {thread}"))
+        })
         .map_or(path.into(), Cow::Owned)
-}
-
-/// The id in the directory of a thread.
-pub fn thread_of(directory: &str) -> Option<u32> {
-    directory.strip_prefix("/proc/")?.parse().ok()
 }
 
 /// A feature as ethtool writes it.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::mem::take;
 
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
@@ -76,26 +77,27 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
             "its schema is `{schema}`, and this nicpin applies `{SCHEMA}`"
         )));
     }
-    let plan: Plan = serde_json::from_str(text).map_err(wrong)?;
+    let mut plan: Plan = serde_json::from_str(text).map_err(wrong)?;
     if let Some(change) = plan.channels.first() {
         return Err(StoredError(format!(
             "it changes the channels of {} first, and the rest has to be planned for the new queues: run `nicpin apply --channels`",
             change.interface
         )));
     }
+    let mut writes = take(&mut plan.writes);
     let wanted = plan.interfaces.iter().flat_map(PlannedInterface::wanted);
     let targets = wanted
         .map(|one| {
             let path = one.kind.path(one.interface, one.number);
-            ((one.interface, one.kind, path), one.target)
+            ((one.interface, one.kind, path), (one.target, one.number))
         })
         .collect();
-    for write in &plan.writes {
-        if let Some(why) = contradiction(&plan, &targets, write) {
-            let path = &write.path;
-            return Err(StoredError(format!("it writes {path}: {why}")));
-        }
+    for write in &mut writes {
+        let number = number(&plan, &targets, write);
+        let wrong = |why| StoredError(format!("it writes {}: {why}", write.path));
+        write.number = number.map_err(wrong)?;
     }
+    plan.writes = writes;
     Ok(plan)
 }
 
@@ -115,22 +117,25 @@ fn has_control_character(json: &str) -> bool {
 }
 
 /// Planned settings by interface, kind and file.
-type Targets<'a> = BTreeMap<(&'a str, WriteKind, String), Target<'a>>;
+type Targets<'a> = BTreeMap<(&'a str, WriteKind, String), (Target<'a>, u32)>;
 
-/// Why a write does not follow from the plan's vectors and queues.
-fn contradiction(plan: &Plan, targets: &Targets<'_>, write: &Write) -> Option<&'static str> {
+/// The number of a write's setting; an error says why it does not follow from the plan's vectors and queues.
+fn number(plan: &Plan, targets: &Targets<'_>, write: &Write) -> Result<u32, &'static str> {
     let (path, value) = (&write.path, &write.value);
     if path.split('/').any(|name| name == ".." || name == ".") {
-        Some("the path has a component `.` or `..`")
+        Err("the path has a component `.` or `..`")
     } else if write.kind == WriteKind::Sysctl {
         let is_known = path == FLOW_ENTRIES && value.parse::<u32>().is_ok();
-        (!is_known).then_some("the only file of this kind is net.core.rps_sock_flow_entries")
+        let unknown = "the only file of this kind is net.core.rps_sock_flow_entries";
+        is_known.then_some(0).ok_or(unknown)
     } else if plan.interface(&write.interface).is_none() {
-        Some("its interface is not in the plan")
-    } else if let Some(target) = targets.get(&(&*write.interface, write.kind, path.clone())) {
-        (!target.is(value)).then_some("the value differs from that of its vector or queue")
+        Err("its interface is not in the plan")
     } else {
-        Some("it belongs to no vector and no queue of the plan")
+        match targets.get(&(&*write.interface, write.kind, path.clone())) {
+            Some((target, number)) if target.is(value) => Ok(*number),
+            Some(_) => Err("the value differs from that of its vector or queue"),
+            None => Err("it belongs to no vector and no queue of the plan"),
+        }
     }
 }
 

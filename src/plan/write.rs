@@ -22,6 +22,9 @@ pub struct Write {
     pub current: Arc<str>,
     /// The interface; empty for a setting of the whole machine.
     pub interface: Arc<str>,
+    /// As in [`Setting`].
+    #[serde(skip)]
+    pub number: u32,
     /// The reason.
     pub why: Arc<str>,
 }
@@ -127,6 +130,7 @@ pub(crate) fn writes<'a>(
                 value,
                 current: setting.text(),
                 interface: again(&mut owner, planned.interface),
+                number: planned.number,
                 why: again(&mut reason, planned.why),
             }),
         }

@@ -17,7 +17,6 @@ use crate::cpuset::CpuSet;
 use crate::machine::channels::MAX_QUEUES;
 use crate::machine::netdev::{Direction, NetdevQueue};
 use crate::machine::sample::ThreadCounts;
-use crate::machine::setting::thread_of;
 use crate::machine::{Interface, MaskFile, NapiThread, Role, Source, Vector};
 use crate::read::files::line_of;
 use crate::read::tools::stat_of;
@@ -221,11 +220,8 @@ fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
     )
 }
 
-/// The mask of a thread by its directory, `/proc/PID`; `None` if it has ended.
-pub(crate) fn affinity(root: &Root, interface: &str, directory: &str) -> Result<Option<String>> {
-    let Some(pid) = thread_of(directory) else {
-        return Ok(None);
-    };
+/// The mask of a thread; `None` if it has ended.
+pub(crate) fn affinity(root: &Root, interface: &str, pid: u32) -> Result<Option<String>> {
     if root.is_real() {
         return live_affinity(root, pid);
     }
@@ -235,14 +231,8 @@ pub(crate) fn affinity(root: &Root, interface: &str, directory: &str) -> Result<
     Ok(thread.map(|thread| thread.affinity))
 }
 
-/// Sets the CPUs of a thread by its directory (`sched_setaffinity(2)`). In a tree the recorded mask changes.
-pub(crate) fn set_affinity(
-    root: &Root,
-    interface: &str,
-    directory: &str,
-    mask: &str,
-) -> io::Result<()> {
-    let pid = thread_of(directory).ok_or(ESRCH)?;
+/// Sets the CPUs of a thread (`sched_setaffinity(2)`). In a tree the recorded mask changes.
+pub(crate) fn set_affinity(root: &Root, interface: &str, pid: u32, mask: &str) -> io::Result<()> {
     if !root.is_real() {
         let mut threads = recorded(root, interface)?;
         let thread = threads.iter_mut().find(|thread| thread.pid == pid);
@@ -277,12 +267,12 @@ mod tests {
     fn no_other_process_is_moved() {
         let root = Root::open(Path::new("/")).unwrap();
         let before = sys::affinity().unwrap();
-        let directory = format!("/proc/{}", std::process::id());
-        let moved = set_affinity(&root, "eth0", &directory, "1").unwrap_err();
+        let own = std::process::id();
+        let moved = set_affinity(&root, "eth0", own, "1").unwrap_err();
         assert_eq!(moved.raw_os_error(), Some(nix::libc::ESRCH));
-        assert_eq!(affinity(&root, "eth0", &directory).unwrap(), None);
+        assert_eq!(affinity(&root, "eth0", own).unwrap(), None);
         assert_eq!(sys::affinity().unwrap(), before);
-        let mut other = stat_of(&root, std::process::id()).unwrap().unwrap();
+        let mut other = stat_of(&root, own).unwrap().unwrap();
         other.comm = "napi/eth0-8193".to_owned();
         assert!(!is_napi_thread(&other));
     }

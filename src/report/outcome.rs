@@ -16,6 +16,9 @@ pub struct WriteResult {
     pub value: String,
     /// Empty for a setting of the whole machine.
     pub interface: String,
+    /// As in [`Write`](crate::plan::Write).
+    #[serde(skip)]
+    pub number: u32,
     pub outcome: Outcome,
     /// What the file held before; `None` where it could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]

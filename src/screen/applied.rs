@@ -12,9 +12,9 @@ use crate::screen::{
     sorted, when, with, with_not_judged, within, written,
 };
 use nicpin::machine::Role;
-use nicpin::machine::setting::{SettingId, shown, thread_of};
+use nicpin::machine::setting::{SettingId, shown};
 use nicpin::machine::wording::word;
-use nicpin::plan::WriteKind::{NapiThread, Rps, RpsFlow, Vector, Xps, XpsRxqs};
+use nicpin::plan::WriteKind::{NapiThread, Vector};
 use nicpin::report::applied::Evidence::{Elsewhere, Gone, MovedAway, NoTraffic, Proven};
 use nicpin::report::applied::Watched::{Resumed, WaitsForTrial};
 use nicpin::report::applied::{Applied, VectorProof};
@@ -369,21 +369,19 @@ fn settings(page: &mut Page, results: &[WriteResult], all: bool) {
 
 /// Files in short: `IRQs 71-76; eth2 xps_cpus of tx 0-5`.
 fn files(results: &[&WriteResult]) -> String {
-    let files = grouped(results.iter().map(|of| {
-        let parts = of.path.rsplitn(3, '/').collect_vec();
-        match (of.kind, &parts[..]) {
-            (Vector, [_, irq, ..]) => ("IRQs".to_owned(), irq.parse().ok()),
-            (NapiThread, _) => ("affinity of threads".to_owned(), thread_of(&of.path)),
-            (Rps | RpsFlow | Xps | XpsRxqs, [file, queue, ..]) => {
-                let (way, number) = queue.split_once('-').unwrap_or((queue, ""));
-                (
-                    format!("{} {file} of {way}", of.interface),
-                    number.parse().ok(),
-                )
-            }
-            _ => (shown(&of.path).into_owned(), None),
-        }
-    }));
+    let files = grouped(
+        results
+            .iter()
+            .map(|of| match (of.kind, of.kind.of_queue()) {
+                (Vector, _) => ("IRQs".to_owned(), Some(of.number)),
+                (NapiThread, _) => ("affinity of threads".to_owned(), Some(of.number)),
+                (_, Some((way, file))) => {
+                    let name = format!("{} {file} of {way}", of.interface);
+                    (name, Some(of.number))
+                }
+                _ => (shown(&of.path).into_owned(), None),
+            }),
+    );
     let mut files = files.into_iter().map(|(name, numbers)| {
         let numbers = ranges(numbers.into_iter().flatten());
         name + &with(" ", [numbers])

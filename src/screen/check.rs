@@ -11,7 +11,7 @@ use crate::screen::{
 use nicpin::cpuset::{CpuSet, IrqSet};
 use nicpin::machine::Rss;
 use nicpin::machine::setting::shown;
-use nicpin::plan::WriteKind::{Rps, RpsFlow, Vector, Xps, XpsRxqs};
+use nicpin::plan::WriteKind::Vector;
 use nicpin::plan::{HostSummary, Note, Write, WriteKind};
 use nicpin::report::check::Check;
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Differs, Same};
@@ -194,10 +194,9 @@ fn reasons(check: &Check, page: &mut Page) {
 
 /// The file of a setting in short: `IRQ 71 smp_affinity`, `tx-0 xps_cpus`.
 fn setting(write: &Write) -> String {
-    let parts = write.path.rsplitn(3, '/').collect_vec();
-    match (write.kind, &parts[..]) {
-        (Vector, [file, irq, ..]) => format!("IRQ {irq} {file}"),
-        (Rps | RpsFlow | Xps | XpsRxqs, [file, queue, ..]) => format!("{queue} {file}"),
+    match (write.kind, write.kind.of_queue()) {
+        (Vector, _) => format!("IRQ {} smp_affinity", write.number),
+        (_, Some((way, file))) => format!("{way}-{} {file}", write.number),
         _ => shown(&write.path).into_owned(),
     }
 }

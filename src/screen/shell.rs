@@ -5,7 +5,7 @@
 use crate::screen::page::Page;
 use crate::screen::{count, machine_or, or, with, within};
 use nicpin::cpuset::{CpuSet, MaskWidth, NodeSet};
-use nicpin::machine::setting::{shown, thread_of};
+use nicpin::machine::setting::shown;
 use nicpin::machine::wording::word;
 use nicpin::machine::{Machine, Rss};
 use nicpin::plan::WriteKind::{NapiThread, Ntuple};
@@ -43,7 +43,7 @@ fn command(write: &Write) -> String {
     match write.kind {
         WriteKind::Rss => format!("{} {}", shown(path), rss(value)),
         Ntuple => format!("{} {value}", shown(path)),
-        NapiThread => format!("taskset -p {value} {}", or(thread_of(path), "")),
+        NapiThread => format!("taskset -p {value} {}", write.number),
         _ => format!("echo {value} > {}", word(path)),
     }
 }

@@ -361,7 +361,7 @@ proptest! {
         let text = crate::screen::json(&plan).unwrap();
         prop_assert_eq!(mistakes(&text), Vec::<String>::new());
         let plan = Plan { network_cpus: CpuSet::new(), ..plan };
-        prop_assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+        prop_assert_eq!(nicpin::plan::stored::parse(&text).unwrap(), plan);
     }
 
     #[test]
