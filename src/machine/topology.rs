@@ -204,6 +204,17 @@ pub enum NodeSource {
     Unknown,
 }
 
+impl NodeSource {
+    /// Why a queue is on the interface's own node, where that is known like this.
+    pub fn reason(self, node: Option<u32>) -> String {
+        match node {
+            None => "node unknown".to_owned(),
+            Some(node) if self == Self::SingleNode => format!("node {node}, the only node"),
+            Some(node) => format!("local (node {node})"),
+        }
+    }
+}
+
 /// The node of a device, and the CPUs near it.
 #[derive(Debug)]
 pub struct Home {

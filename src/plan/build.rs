@@ -277,11 +277,9 @@ fn placed(work: &Work<'_>, vector: &Vector, cpus: &CpuSet) -> String {
         (.., Some(node), NodeSource::Nearest) => {
             format!("node {node}, nearest to the device's node")
         }
-        (.., Some(node), NodeSource::SingleNode) => format!("node {node}, the only node"),
         (.., Some(node), NodeSource::LocalCpulist) => format!("node {node}, by local_cpulist"),
-        (.., Some(node), _) => format!("local (node {node})"),
         (.., None, NodeSource::LocalCpulist) => "local, by local_cpulist".to_owned(),
-        (.., None, _) => "node unknown".to_owned(),
+        _ => source.reason(own),
     };
     let idle = match vector.role {
         Role::Rdma => "; for RDMA",

@@ -152,11 +152,7 @@ fn interface(page: &mut Page, plan: &Plan, one: &PlannedInterface, detail: Detai
         most_runs: MOST_RUNS[usize::from(plan.interfaces.len() > FEW_INTERFACES)],
         lines: Vec::new(),
         // The head says it.
-        reason: match (one.node, one.node_source) {
-            (None, _) => "node unknown".into(),
-            (Some(node), SingleNode) => format!("node {node}, the only node"),
-            (Some(node), _) => format!("local (node {node})"),
-        },
+        reason: one.node_source.reason(one.node),
     };
     rows.items("IRQ", one.vectors.iter().map(Item::vector));
     rows.items("process", one.threads.iter().map(Item::thread));
