@@ -18,7 +18,7 @@ use crate::commands::inputs::{
 };
 use crate::commands::output;
 use crate::commands::plan::exit;
-use crate::screen::{self, plan::Detail};
+use crate::screen::{self, plan::PlanDetail};
 use crate::start;
 use crate::watch::state;
 use nicpin::apply::{self, ApplyError, Options, Proof, apply_when_safe, irqbalance};
@@ -97,9 +97,9 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
         Ok(Ok(applied)) => Applied { changes, ..applied },
         Ok(Err((machine, plan))) => {
             let detail = if cli.verbose {
-                Detail::Queues
+                PlanDetail::Queues
             } else {
-                Detail::Runs
+                PlanDetail::Runs
             };
             for Change {
                 interface, text, ..

@@ -7,7 +7,7 @@ use self::PlanFormat::{Json, Sh, Table};
 use crate::commands::args::{FormatArgs, General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan, usage};
 use crate::commands::output::{say, screen};
-use crate::screen::{self, plan::Detail};
+use crate::screen::{self, plan::PlanDetail};
 use nicpin::apply::irqbalance;
 use nicpin::plan::Plan;
 use nicpin::read::Wants;
@@ -75,9 +75,9 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
         Table if args.workers => screen::shell::workers(&machine, &plan).show(screen()),
         Table => {
             let detail = match args.explain {
-                true => Detail::Reasons,
-                false if args.all || cli.verbose => Detail::Queues,
-                false => Detail::Runs,
+                true => PlanDetail::Reasons,
+                false if args.all || cli.verbose => PlanDetail::Queues,
+                false => PlanDetail::Runs,
             };
             let changes = changes(&machine, &plan);
             screen::plan::plan(&plan, &changes, detail, args.masks, &cli.given).show(screen())

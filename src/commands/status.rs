@@ -10,7 +10,7 @@ use crate::commands::inputs::{read_and_compare, usage};
 use crate::commands::output;
 use crate::commands::sampling::Sampler;
 use crate::screen;
-use crate::screen::status::Detail::{Interfaces, Summary, Vectors};
+use crate::screen::status::StatusDetail::{Interfaces, Summary, Vectors};
 use nicpin::apply::{self, Record, differences, irqbalance};
 use nicpin::machine::sample::CounterSelection;
 use nicpin::machine::wording::selector;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use itertools::Itertools as _;
 use serde::Serialize;
 
-use self::Detail::{Queues, Reasons, Runs};
+use self::PlanDetail::{Queues, Reasons, Runs};
 use crate::screen::page::{LEFT, Page, Screen};
 use crate::screen::{
     Given, count, grouped, heading, joined, listed, or, places, ranges, role_word, sizes, unbroken,
@@ -25,7 +25,7 @@ use nicpin::report::difference::Change;
 
 /// How much is shown.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Detail {
+pub enum PlanDetail {
     /// Runs of queues.
     Runs,
     /// Each queue.
@@ -42,7 +42,13 @@ const SHORT: usize = 8;
 
 /// `changes`: what it changes for interfaces. `masks`: also each file with the mask to write and the current one. `given`:
 /// what decides on it.
-pub fn plan(plan: &Plan, changes: &[Change], detail: Detail, masks: bool, given: &Given) -> Page {
+pub fn plan(
+    plan: &Plan,
+    changes: &[Change],
+    detail: PlanDetail,
+    masks: bool,
+    given: &Given,
+) -> Page {
     let mut page = Page::of(given, detail != Runs);
     let would_change = plan.writes.len() + plan.channels.len();
     let all = count(would_change + plan.unchanged, "setting");
@@ -127,7 +133,7 @@ impl<'a> Explained<'a> {
     }
 }
 
-fn interface(page: &mut Page, plan: &Plan, one: &PlannedInterface, detail: Detail) {
+fn interface(page: &mut Page, plan: &Plan, one: &PlannedInterface, detail: PlanDetail) {
     let device = one.device.clone() + &within(" (VF of ", &one.parent, ")");
     let head = heading(
         &plan.host,
@@ -275,7 +281,7 @@ impl<'a> Item<'a> {
 /// The lines of an interface: what, which, its CPUs now and planned, and why.
 struct Rows<'a> {
     host: &'a HostSummary,
-    detail: Detail,
+    detail: PlanDetail,
     most_runs: usize,
     lines: Vec<Vec<String>>,
     /// That of the last line.

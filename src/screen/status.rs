@@ -27,7 +27,7 @@ use nicpin::report::vectors::{VectorState, VectorStatus};
 
 /// How much is shown.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Detail {
+pub enum StatusDetail {
     /// One screen: a line for each interface.
     Summary,
     /// Also each interface, with what is not as planned.
@@ -41,8 +41,8 @@ const MOST_INTERFACES: usize = 24;
 const MOST_NOTES: usize = 6;
 
 /// `given`: what decides on the plan.
-pub fn status(status: &Status, detail: Detail, given: &Given) -> Page {
-    let is_summary = detail == Detail::Summary;
+pub fn status(status: &Status, detail: StatusDetail, given: &Given) -> Page {
+    let is_summary = detail == StatusDetail::Summary;
     let (mut page, apply) = (Page::of(given, !is_summary), unbroken(&given.apply()));
     let most = |most| if is_summary { most } else { usize::MAX };
     page.text(verdict(status, &apply));
@@ -59,7 +59,7 @@ pub fn status(status: &Status, detail: Detail, given: &Given) -> Page {
     page.line("");
     if !is_summary {
         for one in &status.interfaces {
-            interface(&mut page, status, one, detail == Detail::Vectors);
+            interface(&mut page, status, one, detail == StatusDetail::Vectors);
             page.line("");
         }
     }

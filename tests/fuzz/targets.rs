@@ -11,7 +11,7 @@ use crate::fleet::documents::{Documents, Input};
 use crate::fleet::{Host, Tally};
 use crate::screen;
 use crate::screen::page::Screen;
-use crate::screen::plan::Detail;
+use crate::screen::plan::PlanDetail;
 use nicpin::apply::irqbalance::Setup;
 use nicpin::cpuset::{CpuSet, MaskWidth};
 use nicpin::machine::netdev::Netdev;
@@ -234,12 +234,18 @@ fn plan(data: &[u8]) {
     let back: Plan = serde_json::from_str(&printed).expect("a printed plan can be read");
     assert_eq!(screen::json(&back).expect("a plan can be printed"), printed);
     let texts = [
-        screen::plan::plan(&plan, &[], Detail::Queues, true, &screen::Given::default())
-            .show(Screen::default()),
         screen::plan::plan(
             &plan,
             &[],
-            Detail::Reasons,
+            PlanDetail::Queues,
+            true,
+            &screen::Given::default(),
+        )
+        .show(Screen::default()),
+        screen::plan::plan(
+            &plan,
+            &[],
+            PlanDetail::Reasons,
             false,
             &screen::Given::default(),
         )

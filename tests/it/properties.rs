@@ -366,7 +366,7 @@ proptest! {
 
     #[test]
     fn tables_fit_the_screen(host in machines()) {
-        let table = crate::screen::plan::plan(&plan(&host), &[], crate::screen::plan::Detail::Runs, false, &crate::screen::Given::default());
+        let table = crate::screen::plan::plan(&plan(&host), &[], crate::screen::plan::PlanDetail::Runs, false, &crate::screen::Given::default());
         let table = table.show(crate::screen::page::Screen::default());
         for line in table.lines() {
             prop_assert!(line.chars().count() <= 100, "{}", line);

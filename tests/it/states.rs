@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::screen::page::Screen;
-use crate::screen::status::Detail;
+use crate::screen::status::StatusDetail;
 use crate::support::host::{add, combined, machine, mask, plan, plan_with, rps_of, set};
 use crate::support::run::Copy;
 use crate::support::temporary;
@@ -109,8 +109,12 @@ fn all_arrive(host: &Machine) -> Delta {
 fn proof_is_interrupts_where_planned() {
     let host = in_planned_state();
     let text = |status: &Status| {
-        crate::screen::status::status(status, Detail::Interfaces, &crate::screen::Given::default())
-            .show(Screen::default())
+        crate::screen::status::status(
+            status,
+            StatusDetail::Interfaces,
+            &crate::screen::Given::default(),
+        )
+        .show(Screen::default())
     };
     let unwatched = status(&host, None);
     assert_eq!(unwatched.state, Some(InterfaceState::Unproven));
