@@ -90,7 +90,7 @@ pub(crate) fn write_one(
     fallbacks: Fallbacks<'_>,
 ) -> (WriteResult, Option<Errno>) {
     let mut written = WriteResult::new(write);
-    let Err(Failure(outcome, detail, errno)) = written.perform(root, write, fallbacks) else {
+    let Err(Unwritten(outcome, detail, errno)) = written.perform(root, write, fallbacks) else {
         return (written, None);
     };
     (written.outcome, written.detail) = (outcome, Some(detail));
@@ -98,16 +98,16 @@ pub(crate) fn write_one(
 }
 
 /// What became of a write that did not succeed, why, and the kernel's error.
-struct Failure(Outcome, String, Option<Errno>);
+struct Unwritten(Outcome, String, Option<Errno>);
 
-impl Failure {
+impl Unwritten {
     fn refused(root: &Root, write: &Write, error: &io::Error) -> Self {
         let (outcome, detail) = refusal(root, write.kind, &write.path, &write.value, error);
         Self(outcome, detail, errno_of(error))
     }
 }
 
-impl From<FileError> for Failure {
+impl From<FileError> for Unwritten {
     fn from(error: FileError) -> Self {
         Self(Refused, error.to_string(), None)
     }
@@ -143,7 +143,7 @@ impl WriteResult {
         root: &Root,
         write: &Write,
         fallbacks: Fallbacks<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Unwritten> {
         let was = read(root, write)?.trim().to_owned();
         self.was = Some(was.clone());
         if means_same(write.kind, &was, &write.value) {
@@ -154,7 +154,7 @@ impl WriteResult {
             Err(error) => error,
         };
         if write.kind != Vector || errno_of(&error) != Some(ENOSPC) {
-            return Err(Failure::refused(root, write, &error));
+            return Err(Unwritten::refused(root, write, &error));
         }
         // The CPU has no free interrupt vector: the next one that has.
         let words = errno_words(&error);
@@ -163,7 +163,7 @@ impl WriteResult {
                 match write_patiently(root, write, &mask) {
                     Ok(()) => self.read_back(root, write, &mask)?,
                     Err(error) if errno_of(&error) == Some(ENOSPC) => continue,
-                    Err(error) => return Err(Failure::refused(root, write, &error)),
+                    Err(error) => return Err(Unwritten::refused(root, write, &error)),
                 }
             }
             let planned = CpuSet::parse_kernel_mask(&write.value).unwrap_or_default();
@@ -177,10 +177,10 @@ impl WriteResult {
             "{words}: no candidate CPU of the node has a free interrupt vector; fix: use fewer queues (nicpin apply \
              --channels N), or a wider --scope"
         );
-        Err(Failure(Refused, none, None))
+        Err(Unwritten(Refused, none, None))
     }
 
-    fn read_back(&mut self, root: &Root, write: &Write, value: &str) -> Result<(), Failure> {
+    fn read_back(&mut self, root: &Root, write: &Write, value: &str) -> Result<(), Unwritten> {
         let text = read_patiently(root, write, value)?;
         if means_same(write.kind, &text, value) {
             self.effective = effective_elsewhere(root, write, value)?;
@@ -191,7 +191,7 @@ impl WriteResult {
             let held = text.trim();
             let why =
                 format!("the kernel accepted the write, but the file holds {held}; fix: run again");
-            Failure(Refused, why, None)
+            Unwritten(Refused, why, None)
         })?;
         self.outcome = Changed;
         self.detail = Some(format!("the kernel removed {removed}"));
@@ -222,7 +222,7 @@ fn removed(root: &Root, kind: WriteKind, held: &str, written: &str) -> Option<St
 }
 
 /// The current text of a write's setting.
-fn read(root: &Root, write: &Write) -> Result<String, Failure> {
+fn read(root: &Root, write: &Write) -> Result<String, Unwritten> {
     let (interface, path) = (&write.interface, &write.path);
     let text = match write.kind {
         Vector => read_affinity(root, path)?.map(|file| file.text.to_string()),
@@ -232,7 +232,7 @@ fn read(root: &Root, write: &Write) -> Result<String, Failure> {
         _ => root.read_opt(path)?,
     };
     let vanished = "the file no longer exists; fix: run again";
-    text.ok_or_else(|| Failure(Vanished, vanished.to_owned(), None))
+    text.ok_or_else(|| Unwritten(Vanished, vanished.to_owned(), None))
 }
 
 /// Why a file cannot be opened to write it, and the fix; `None` if it can be, or if that may change with the file.
@@ -269,7 +269,7 @@ const PAUSES: [Duration; 4] = [
 
 /// The text of the setting after a write. While an interrupt makes a pending move, a reader finds the old affinity for a
 /// moment (`irq_move_masked_irq`): it is read again.
-fn read_patiently(root: &Root, write: &Write, value: &str) -> Result<String, Failure> {
+fn read_patiently(root: &Root, write: &Write, value: &str) -> Result<String, Unwritten> {
     for pause in PAUSES {
         let text = read(root, write)?;
         if write.kind != Vector || means_same(write.kind, &text, value) {

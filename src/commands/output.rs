@@ -202,7 +202,7 @@ pub fn say_usage(text: &str, json: bool) {
 
 /// Prints an error as one line of JSON to standard output, after what the command has printed.
 pub fn say_as_json(text: &str, exit: u8) {
-    let error = Failure {
+    let error = ErrorDocument {
         schema: ERROR_SCHEMA,
         exit,
         error: &message(text),
@@ -215,7 +215,7 @@ pub fn say_as_json(text: &str, exit: u8) {
 
 /// Why a command failed; its JSON form is [`ERROR_SCHEMA`].
 #[derive(Serialize)]
-struct Failure<'a> {
+struct ErrorDocument<'a> {
     schema: &'static str,
     /// The exit code.
     exit: u8,

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 pub use socket::Setup;
-use socket::{Daemon, Failure, RECORDED, SHORT_TIMEOUT, TIMEOUT};
+use socket::{BanError, Daemon, RECORDED, SHORT_TIMEOUT, TIMEOUT};
 
 use crate::apply::state::{StateError, StateFile};
 use crate::machine::{Interface, Machine};
@@ -105,10 +105,10 @@ fn started(root: &Root, pid: i32) -> Option<(i32, u64)> {
 /// What was done, whether it changed anything, and for how many IRQs.
 type Done = (IrqbalanceAction, bool, usize);
 
-fn outcome(pid: Option<i32>, irqs: usize, done: Result<Done, Failure>) -> IrqbalanceOutcome {
-    let detail = done.as_ref().err().map(Failure::to_string);
+fn outcome(pid: Option<i32>, irqs: usize, done: Result<Done, BanError>) -> IrqbalanceOutcome {
+    let detail = done.as_ref().err().map(BanError::to_string);
     let (done, changed, irqs) = done.unwrap_or_else(|error| match error {
-        Failure::NotRequested(_) => (NotRequested, false, irqs),
+        BanError::NotRequested(_) => (NotRequested, false, irqs),
         _ => (Refused, false, irqs),
     });
     IrqbalanceOutcome {
@@ -120,8 +120,8 @@ fn outcome(pid: Option<i32>, irqs: usize, done: Result<Done, Failure>) -> Irqbal
     }
 }
 
-fn not_held(held: usize, requested: usize) -> Failure {
-    Failure::Other(format!(
+fn not_held(held: usize, requested: usize) -> BanError {
+    BanError::Other(format!(
         "irqbalance reports only {held} of {requested} IRQs as banned; fix: run again"
     ))
 }
@@ -174,13 +174,13 @@ pub fn before_writes(
             let daemon = Daemon::within(time, root, pid);
             let changed = match ban(root, machine, plan, balancer, &daemon) {
                 // It scans the machine, or is stopped. A later apply looks whether the bans still hold.
-                Err(Failure::Silent { .. }) if repeats && balancer.irqs.iter().all(is_banned) => {
+                Err(BanError::Silent { .. }) if repeats && balancer.irqs.iter().all(is_banned) => {
                     Ok(false)
                 }
                 // The policy script works even where the socket does not answer.
-                Err(error) if balancer.lasts && !matches!(error, Failure::Other(_)) => {
+                Err(error) if balancer.lasts && !matches!(error, BanError::Other(_)) => {
                     let asks = "its policy script asks nicpin when irqbalance starts";
-                    Err(Failure::NotRequested(format!("{error}; {asks}")))
+                    Err(BanError::NotRequested(format!("{error}; {asks}")))
                 }
                 banned => banned,
             };
@@ -224,7 +224,7 @@ fn ban(
     plan: &Plan,
     balancer: &IrqbalancePlan,
     daemon: &Daemon<'_>,
-) -> Result<bool, Failure> {
+) -> Result<bool, BanError> {
     let mut record = IrqbalanceRecord::load(root)?;
     // Bans of an earlier process are gone with it.
     if !record.is_of(root, balancer.pid) {
@@ -256,9 +256,9 @@ fn ban(
     Ok(list != now)
 }
 
-fn stop(root: &Root) -> Result<Done, Failure> {
+fn stop(root: &Root) -> Result<Done, BanError> {
     if !root.is_real() {
-        return Err(Failure::of_copy());
+        return Err(BanError::of_copy());
     }
     let mut record = IrqbalanceRecord::load(root)?;
     // An irqbalance that its unit has not started is not one to start again.
@@ -267,7 +267,7 @@ fn stop(root: &Root) -> Result<Done, Failure> {
     systemctl(root, "stop")?;
     match running(root)? {
         None => Ok((Stopped, true, 0)),
-        Some(pid) => Err(Failure::Other(format!(
+        Some(pid) => Err(BanError::Other(format!(
             "{UNIT} is stopped, but process {pid} still runs; stop it by hand"
         ))),
     }
@@ -317,7 +317,7 @@ fn undo(
     root: &Root,
     before: &IrqbalanceRecord,
     found: &mut Option<i32>,
-) -> Result<Option<Done>, Failure> {
+) -> Result<Option<Done>, BanError> {
     let record = IrqbalanceRecord::load(root)?;
     if record == *before {
         return Ok(None);
@@ -361,27 +361,27 @@ const SYSTEMCTL: [&str; 3] = [
 const UNIT: &str = "irqbalance.service";
 
 /// irqbalance's process id; `None` if it does not run.
-fn running(root: &Root) -> Result<Option<i32>, Failure> {
+fn running(root: &Root) -> Result<Option<i32>, BanError> {
     let unknown = |path| format!("{path} cannot be read, so it is unknown whether irqbalance runs");
-    tools::irqbalance::find(root).map_err(|path| Failure::Other(unknown(path)))
+    tools::irqbalance::find(root).map_err(|path| BanError::Other(unknown(path)))
 }
 
-fn systemctl(root: &Root, words: &str) -> Result<(), Failure> {
+fn systemctl(root: &Root, words: &str) -> Result<(), BanError> {
     let mut found = SYSTEMCTL.iter();
     let Some(program) = found.find(|path| root.is_real() && root.exists(path)) else {
         let why = format!("systemctl was not found; {words} irqbalance by hand");
-        return Err(Failure::Other(why));
+        return Err(BanError::Other(why));
     };
     let mut command = Command::new(program);
     let command = command.args(words.split(' ')).arg(UNIT).env_clear();
     let output = command.stdin(Stdio::null()).output();
-    let output = output.map_err(|error| Failure::Other(format!("{program}: {error}")))?;
+    let output = output.map_err(|error| BanError::Other(format!("{program}: {error}")))?;
     if output.status.success() {
         return Ok(());
     }
     let message = String::from_utf8_lossy(&output.stderr);
     let message = message.lines().next().unwrap_or_default().trim();
-    Err(Failure::Other(format!(
+    Err(BanError::Other(format!(
         "{program} {words} {UNIT}: {} ({message}): see systemctl status irqbalance",
         output.status
     )))

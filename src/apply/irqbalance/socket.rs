@@ -100,7 +100,7 @@ impl Setup {
 
 /// Why nothing could be done about irqbalance.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum BanError {
     /// No request was made, and none is needed.
     #[error("{0}")]
     NotRequested(String),
@@ -118,14 +118,14 @@ pub(super) enum Failure {
     Other(String),
 }
 
-impl Failure {
+impl BanError {
     /// Of a tree without a recorded answer.
     pub(super) fn of_copy() -> Self {
         Self::NotRequested("this is a copy of a machine, without a running irqbalance".to_owned())
     }
 }
 
-impl From<StateError> for Failure {
+impl From<StateError> for BanError {
     fn from(error: StateError) -> Self {
         Self::Other(error.to_string())
     }
@@ -152,12 +152,12 @@ impl<'a> Daemon<'a> {
     }
 
     /// The IRQs that it says are banned.
-    pub(super) fn banned(&self) -> Result<BTreeSet<u32>, Failure> {
+    pub(super) fn banned(&self) -> Result<BTreeSet<u32>, BanError> {
         Ok(self.setup(&BTreeSet::new())?.banned)
     }
 
     /// Its answer to `setup`. An error if a request that bans the IRQs in `room_for` would be too long.
-    pub(super) fn setup(&self, room_for: &BTreeSet<u32>) -> Result<Setup, Failure> {
+    pub(super) fn setup(&self, room_for: &BTreeSet<u32>) -> Result<Setup, BanError> {
         // irqbalance compares only the beginning of a request, so trailing blanks do no harm. If it closes the
         // connection with bytes unread, the kernel resets it: then a request of this length is too long.
         let request = format!("{:<width$}", "setup", width = ban_request(room_for).len());
@@ -166,7 +166,7 @@ impl<'a> Daemon<'a> {
         } else {
             // Only tests have it.
             let recorded = self.root.read_opt(RECORDED).ok().flatten();
-            (recorded.ok_or_else(Failure::of_copy)?, false)
+            (recorded.ok_or_else(BanError::of_copy)?, false)
         };
         if self.root.is_real() && text.is_empty() {
             return Err(self.closed());
@@ -186,7 +186,7 @@ impl<'a> Daemon<'a> {
     }
 
     /// Bans exactly these IRQs.
-    pub(super) fn ban(&self, irqs: &BTreeSet<u32>) -> Result<(), Failure> {
+    pub(super) fn ban(&self, irqs: &BTreeSet<u32>) -> Result<(), BanError> {
         if self.root.is_real() {
             return self.ask(&ban_request(irqs)).map(drop);
         }
@@ -196,32 +196,32 @@ impl<'a> Daemon<'a> {
         written.map_err(|error| self.failed(&error))
     }
 
-    fn ask(&self, request: &str) -> Result<(String, bool), Failure> {
+    fn ask(&self, request: &str) -> Result<(String, bool), BanError> {
         ask(&mut self.connect()?, request, self.deadline).map_err(|error| self.failed(&error))
     }
 
-    fn failed(&self, error: &io::Error) -> Failure {
+    fn failed(&self, error: &io::Error) -> BanError {
         match error.kind() {
             WouldBlock | TimedOut => {
                 let (pid, time) = (self.pid, self.time);
-                Failure::Silent { pid, time }
+                BanError::Silent { pid, time }
             }
             BrokenPipe => self.closed(),
             _ => self.no_answer(&errno_words(error)),
         }
     }
 
-    fn failure(&self, what: &str) -> Failure {
-        Failure::Socket(format!("process {} {what}", self.pid))
+    fn failure(&self, what: &str) -> BanError {
+        BanError::Socket(format!("process {} {what}", self.pid))
     }
 
     /// The answer was not understood: the error, or the beginning of the answer.
-    fn no_answer(&self, reason: &str) -> Failure {
+    fn no_answer(&self, reason: &str) -> BanError {
         self.failure(&format!("does not answer as irqbalance does ({reason})"))
     }
 
     /// It ended, or closed the connection without an answer.
-    fn closed(&self) -> Failure {
+    fn closed(&self) -> BanError {
         let because = match (self.has_ended(), geteuid().is_root()) {
             (true, _) => "it has ended",
             (false, true) => "it closed the connection; fix: run again",
@@ -235,7 +235,7 @@ impl<'a> Daemon<'a> {
     }
 
     /// A connection to root's process `pid`.
-    fn connect(&self) -> Result<UnixStream, Failure> {
+    fn connect(&self) -> Result<UnixStream, BanError> {
         let pid = self.pid;
         let name = format!("irqbalance{pid}.sock");
         // By version: 1.6 and later, 1.5, before 1.5, and the unnamed socket as a fallback since 1.5.
@@ -252,7 +252,7 @@ impl<'a> Daemon<'a> {
                 // Any process can bind a name without a file.
                 Ok((_, peer)) => {
                     let (peer, user) = (peer.pid(), peer.uid());
-                    failure = Some(Failure::Socket(format!(
+                    failure = Some(BanError::Socket(format!(
                         "the socket of process {pid} belongs to process {peer} of user {user}, which is not asked"
                     )));
                 }
@@ -426,11 +426,11 @@ mod tests {
         let daemon = Daemon::within(TIMEOUT, &root, 1);
         assert!(matches!(
             daemon.setup(&set(&[])),
-            Err(Failure::NotRequested(_))
+            Err(BanError::NotRequested(_))
         ));
         assert!(matches!(
             daemon.ban(&set(&[7])),
-            Err(Failure::NotRequested(_))
+            Err(BanError::NotRequested(_))
         ));
     }
 }
