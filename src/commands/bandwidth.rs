@@ -15,7 +15,7 @@ use nicpin::cpuset::{CpuSet, NodeSet};
 use nicpin::machine::topology::Rate;
 use nicpin::machine::{Machine, Topology};
 use nicpin::root::errno_words;
-use nicpin::root::sys::{self, Page};
+use nicpin::root::sys::{self, MemPage};
 
 /// The duration of the measurement of each pair of nodes.
 const TIME: Duration = Duration::from_millis(250);
@@ -100,7 +100,7 @@ fn readers_of(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
 }
 
 /// A buffer on a node.
-fn buffer_on(node: u32, size: u64) -> Result<Vec<Page>> {
+fn buffer_on(node: u32, size: u64) -> Result<Vec<MemPage>> {
     let refused =
         |answer: io::Error| anyhow!("cannot get memory of node {node}: {}", errno_words(&answer));
     let size = usize::try_from(size).unwrap_or(usize::MAX);
@@ -117,7 +117,7 @@ fn buffer_on(node: u32, size: u64) -> Result<Vec<Page>> {
 }
 
 /// Reads a buffer with all of these CPUs at once; returns bytes per second.
-fn read(buffer: &[Page], cpus: &CpuSet) -> Result<u64> {
+fn read(buffer: &[MemPage], cpus: &CpuSet) -> Result<u64> {
     let share = (buffer.len() / cpus.len().max(1)).max(1);
     thread::scope(|scope| {
         let mut readers = Vec::new();
@@ -140,7 +140,7 @@ fn read(buffer: &[Page], cpus: &CpuSet) -> Result<u64> {
 }
 
 /// Reads a part repeatedly; returns bytes per second.
-fn rate(part: &[Page]) -> u64 {
+fn rate(part: &[MemPage]) -> u64 {
     let start = Instant::now();
     let mut bytes = 0_u128;
     while start.elapsed() < TIME {

@@ -13,8 +13,8 @@ use itertools::Itertools as _;
 use crate::commands::help::{Texts, USAGE, paragraphs};
 use crate::commands::inputs::{UsageError, usage};
 use crate::commands::output;
-use crate::commands::topics::Part::{Example, Heading, Item, Text, Value};
-use crate::commands::topics::{Page, Part, topics};
+use crate::commands::topics::ManPart::{Example, Heading, Item, Text, Value};
+use crate::commands::topics::{ManPage, ManPart, topics};
 use crate::screen::{self, or};
 use nicpin::report::exit::Exit;
 
@@ -55,7 +55,7 @@ pub fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
         return Ok(Exit::Planned);
     }
     // The name of a page is accepted, too.
-    let is_meant = |page: &&Page| page.about == asked || Some(&page.name) == asked.as_ref();
+    let is_meant = |page: &&ManPage| page.about == asked || Some(&page.name) == asked.as_ref();
     match pages.iter().find(is_meant) {
         Some(page) => *out += &source(page, &pages),
         None => bail!(no_page(&asked.unwrap_or_default(), &pages)),
@@ -65,7 +65,7 @@ pub fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
 
 pub fn help(command: Command, args: &HelpArgs, out: &mut String) -> Result<Exit> {
     let word = args.about.as_deref();
-    let is_meant = |topic: &&Page| topic.about.as_deref() == word || Some(&*topic.name) == word;
+    let is_meant = |topic: &&ManPage| topic.about.as_deref() == word || Some(&*topic.name) == word;
     if let Some(topic) = topics().iter().find(is_meant) {
         *out += &shown(topic).show(output::screen());
         return Ok(Exit::Planned);
@@ -81,7 +81,7 @@ pub fn help(command: Command, args: &HelpArgs, out: &mut String) -> Result<Exit>
     Ok(Exit::Planned)
 }
 
-fn no_page(word: &str, pages: &[Page]) -> UsageError {
+fn no_page(word: &str, pages: &[ManPage]) -> UsageError {
     let about = pages
         .iter()
         .filter_map(|page| page.about.as_ref())
@@ -92,7 +92,7 @@ fn no_page(word: &str, pages: &[Page]) -> UsageError {
 }
 
 /// A topic as text.
-fn shown(topic: &Page) -> screen::page::Page {
+fn shown(topic: &ManPage) -> screen::page::Page {
     let mut page = screen::page::Page::default();
     let mut is_text = false;
     for part in &topic.parts {
@@ -122,7 +122,7 @@ fn shown(topic: &Page) -> screen::page::Page {
             }
             Item(word, means) => item(2, word, means),
             Value(word, means) => item(4, word, means),
-            Example(lines) | Part::Roff(lines) => lines
+            Example(lines) | ManPart::Roff(lines) => lines
                 .lines()
                 .for_each(|line| page.line(format!("  {line}"))),
         }
@@ -143,7 +143,7 @@ const FILES: [(&str, &str); 2] = [
 ];
 
 /// All pages, nicpin(8) first and topics last.
-pub fn pages(command: Command) -> Result<Vec<Page>> {
+pub fn pages(command: Command) -> Result<Vec<ManPage>> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let of_commands = [&command]
@@ -153,7 +153,7 @@ pub fn pages(command: Command) -> Result<Vec<Page>> {
     of_commands.chain(topics().map(Ok)).collect()
 }
 
-fn of_command(command: &Command) -> Result<Page> {
+fn of_command(command: &Command) -> Result<ManPage> {
     let word = command.get_name();
     let name = command.get_display_name().unwrap_or(word).to_owned();
     let is_main = word == name;
@@ -191,7 +191,7 @@ fn of_command(command: &Command) -> Result<Page> {
         codes.extend(CODES);
     }
     parts.extend([
-        Part::Roff(String::from_utf8(options)?),
+        ManPart::Roff(String::from_utf8(options)?),
         Heading("EXIT STATUS"),
     ]);
     parts.extend(
@@ -208,7 +208,7 @@ fn of_command(command: &Command) -> Result<Page> {
     let mut examples = examples.map(|line| line.strip_prefix("  ").unwrap_or(line));
     parts.extend([Heading("EXAMPLES"), Example(examples.join("\n"))]);
     let (first, rest) = what.split_at(1);
-    Ok(Page {
+    Ok(ManPage {
         about: (!is_main).then(|| word.to_owned()),
         name,
         section: 8,
@@ -220,7 +220,7 @@ fn of_command(command: &Command) -> Result<Page> {
 
 /// The source of a page, one of all of these. The date is that of nicpin's sources, which `dist/build` sets, so that each
 /// build gives the same bytes.
-fn source(page: &Page, pages: &[Page]) -> String {
+fn source(page: &ManPage, pages: &[ManPage]) -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH")
         .ok()
         .as_deref()
@@ -276,7 +276,7 @@ fn source(page: &Page, pages: &[Page]) -> String {
                 lines(&mut roff, text);
                 roff.control("fi", []);
             }
-            Part::Roff(source) => {
+            ManPart::Roff(source) => {
                 text += &take(&mut roff).render();
                 text += source;
             }

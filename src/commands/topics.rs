@@ -2,7 +2,7 @@
 
 use clap_mangen::roff::{Inline, bold};
 
-use self::Part::{Example, Heading, Item, Text, Value};
+use self::ManPart::{Example, Heading, Item, Text, Value};
 use crate::commands::help::Texts;
 use crate::screen::when;
 use nicpin::policy::{CONDITIONS, SETTINGS};
@@ -13,7 +13,7 @@ use nicpin::report::interface::InterfaceState::{
 };
 
 /// A page of the manual.
-pub struct Page {
+pub struct ManPage {
     /// The command or topic that it is about, as `nicpin help` and `nicpin man` take it; `None` for nicpin(8).
     pub about: Option<String>,
     /// Such as `nicpin-plan`, and the section of the manual.
@@ -24,10 +24,10 @@ pub struct Page {
     /// The usage of a command.
     pub synopsis: String,
     /// The description and what follows.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ManPart>,
 }
 
-pub enum Part {
+pub enum ManPart {
     Heading(&'static str),
     /// Paragraphs, separated by empty lines.
     Text(String),
@@ -42,8 +42,8 @@ pub enum Part {
 }
 
 /// The pages that are about no command; what they say is also what `nicpin help TOPIC` prints.
-pub fn topics() -> [Page; 3] {
-    let topic = |about: &str, (name, section): (&str, u8), what: &str, parts| Page {
+pub fn topics() -> [ManPage; 3] {
+    let topic = |about: &str, (name, section): (&str, u8), what: &str, parts| ManPage {
         about: Some(about.into()),
         name: name.into(),
         section,
@@ -129,7 +129,7 @@ pub const STATES: [(State, &str, &str); 11] = [
     ),
 ];
 
-fn states() -> Vec<Part> {
+fn states() -> Vec<ManPart> {
     let item = |(state, means, code): (State, &str, &str)| {
         Item(
             bold(state.name()),
@@ -144,7 +144,7 @@ fn states() -> Vec<Part> {
     parts
 }
 
-fn selectors() -> Vec<Part> {
+fn selectors() -> Vec<ManPart> {
     let help = Texts::of("selectors");
     let forms = help.forms.iter();
     let mut parts = vec![Text(help.text.clone()), Heading("Forms")];
@@ -153,7 +153,7 @@ fn selectors() -> Vec<Part> {
     parts
 }
 
-fn policy() -> Vec<Part> {
+fn policy() -> Vec<ManPart> {
     let help = Texts::of("policy");
     let mut parts = vec![Text(help.text.clone()), Text(help.more.clone())];
     for (title, for_interfaces) in [

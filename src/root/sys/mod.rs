@@ -43,7 +43,7 @@ const PAGE: usize = 64 << 10;
 /// So much memory in one piece that it is whole pages on every kernel.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(65536))]
-pub struct Page(pub [u64; PAGE / 8]);
+pub struct MemPage(pub [u64; PAGE / 8]);
 
 pub const MPOL_PREFERRED_MANY: c_int = 5;
 const MPOL_F_NODE: c_ulong = 1;
@@ -271,7 +271,7 @@ fn get_mempolicy<T>(at: *const T, flags: c_ulong) -> io::Result<(c_int, NodeSet)
 /// The policy is set for the pages, not for a thread: `kernel.numa_balancing` moves pages without a policy to the node
 /// that reads them. An allocator may return pages that are on another node; these are moved.
 #[allow(clippy::large_stack_arrays)] // one page, which the stack of each thread has room for
-pub fn pages_of(node: u32, bytes: usize) -> io::Result<Vec<Page>> {
+pub fn pages_of(node: u32, bytes: usize) -> io::Result<Vec<MemPage>> {
     let count = bytes.div_ceil(PAGE);
     let mut pages = Vec::new();
     pages
@@ -293,7 +293,7 @@ pub fn pages_of(node: u32, bytes: usize) -> io::Result<Vec<Page>> {
         )
     })?;
     // The kernel allocates the pages at the first write.
-    pages.resize(count, Page([1; PAGE / 8]));
+    pages.resize(count, MemPage([1; PAGE / 8]));
     Ok(pages)
 }
 
