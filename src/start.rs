@@ -88,12 +88,12 @@ pub fn release() -> Result<()> {
 }
 
 /// The first signal, to wait for.
-pub struct Interrupts {
+pub struct Signals {
     coming: Receiver<Signal>,
     came: OnceCell<Signal>,
 }
 
-impl Interrupts {
+impl Signals {
     pub fn catch() -> Result<Self> {
         let (send, coming) = channel();
         // The receiver may be gone at the end of the command.

@@ -17,7 +17,7 @@ use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use thiserror::Error;
 
-use crate::start::{Interrupts, as_of_caller};
+use crate::start::{Signals, as_of_caller};
 use nicpin::root::errno_words;
 
 /// How long a command may run on after an interrupt, and again after SIGTERM.
@@ -32,7 +32,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// is ended.
 pub fn run(
     command: &[OsString],
-    interrupts: &Interrupts,
+    interrupts: &Signals,
     bind: impl FnOnce() -> Result<()> + Send,
     mut pause: Duration,
     mut step: impl FnMut(bool) -> Result<Duration>,

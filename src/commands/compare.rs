@@ -13,7 +13,7 @@ use crate::commands::inputs::{plan_beside_all, read_host, usage};
 use crate::commands::output;
 use crate::commands::sampling::{Progress, STEP, Sampler, children_cpu};
 use crate::screen;
-use crate::start::Interrupts;
+use crate::start::Signals;
 use nicpin::apply;
 use nicpin::machine::Machine;
 use nicpin::machine::sample::Delta;
@@ -90,7 +90,7 @@ pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> 
     for file in args.export_json.iter().chain(&args.export_markdown) {
         output::check_new(file, args.force)?;
     }
-    let interrupts = Interrupts::catch()?;
+    let interrupts = Signals::catch()?;
     let mut notes = notes(&bindings);
     let mut sides = bindings.each_ref().map(Side::new);
     let mut progress = Progress::new();
@@ -205,7 +205,7 @@ fn notes([near, far]: &[Binding; 2]) -> Vec<Note> {
 /// How counters have changed while the command ran, and its wall-clock and CPU time; `None` if an interrupt came.
 fn run_once(
     command: &[OsString],
-    interrupts: &Interrupts,
+    interrupts: &Signals,
     binding: &Binding,
     mut sampler: Sampler,
 ) -> Result<Option<(Delta, Duration, Duration)>> {

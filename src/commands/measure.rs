@@ -13,7 +13,7 @@ use crate::commands::inputs::{read_host, require_interfaces, require_vectors};
 use crate::commands::output::{print, say, screen};
 use crate::commands::sampling::{STEP, Sampler};
 use crate::screen;
-use crate::start::Interrupts;
+use crate::start::Signals;
 use nicpin::machine::sample::Delta;
 use nicpin::machine::selection::without_device;
 use nicpin::machine::{Machine, Selection};
@@ -80,7 +80,7 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
         Ok(())
     };
     let sampler = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
-    let interrupts = Interrupts::catch()?;
+    let interrupts = Signals::catch()?;
     let session = Session {
         cli,
         args,
@@ -171,7 +171,7 @@ impl Session<'_> {
     }
 
     /// Takes the samples and prints each when it is complete.
-    fn samples(mut self, mut sampler: Sampler<'_>, interrupts: &Interrupts) -> Result<()> {
+    fn samples(mut self, mut sampler: Sampler<'_>, interrupts: &Signals) -> Result<()> {
         let time = self.args.seconds.unwrap_or(STEP);
         let terminal = io::stdout().is_terminal();
         let redraws = self.args.watch && !self.args.report.is_json();
@@ -219,7 +219,7 @@ impl Session<'_> {
     fn during_command(
         &self,
         mut sampler: Sampler<'_>,
-        interrupts: &Interrupts,
+        interrupts: &Signals,
         out: &mut String,
     ) -> Result<()> {
         let interval = self.args.seconds.unwrap_or(Duration::MAX);

@@ -9,7 +9,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
 use crate::screen::printable;
-use crate::start::Interrupts;
+use crate::start::Signals;
 use nicpin::machine::sample::{CounterSelection, Delta, Sample};
 use nicpin::read::sample;
 use nicpin::root::Root;
@@ -60,7 +60,7 @@ impl<'a> Sampler<'a> {
         &mut self,
         time: Duration,
         quiet: bool,
-        interrupts: Option<&Interrupts>,
+        interrupts: Option<&Signals>,
     ) -> Result<Delta> {
         let (end, mut delta) = (self.last.at + time, Delta::default());
         let mut progress = Progress::new();
