@@ -28,8 +28,8 @@ pub struct PolicyError {
 
 /// What is wrong at an offset of the text, and whether settings contradict each other.
 type Wrong = (usize, String, bool);
-type Key<'t> = Spanned<DeString<'t>>;
-type Item<'t> = Spanned<DeValue<'t>>;
+type TomlKey<'t> = Spanned<DeString<'t>>;
+type Toml<'t> = Spanned<DeValue<'t>>;
 
 /// The limit of a policy file, in bytes: thousands of rules, of which the parser makes a hundred times as much.
 const LONGEST: usize = 256 << 10;
@@ -78,7 +78,7 @@ fn policy(text: &str) -> Result<Policy, Wrong> {
     Ok(policy)
 }
 
-fn rule(item: &Item<'_>) -> Result<Rule, Wrong> {
+fn rule(item: &Toml<'_>) -> Result<Rule, Wrong> {
     let (mut matches, mut given) = (None, None);
     for (key, item) in entries(item)? {
         match key.get_ref().as_ref() {
@@ -97,7 +97,7 @@ fn rule(item: &Item<'_>) -> Result<Rule, Wrong> {
 }
 
 /// The conditions of a rule, and their text.
-fn conditions(item: &Item<'_>) -> Result<(Vec<Condition>, String), Wrong> {
+fn conditions(item: &Toml<'_>) -> Result<(Vec<Condition>, String), Wrong> {
     let (mut conditions, mut texts) = (Vec::new(), Vec::new());
     // In the order of their keys, whatever that of the file.
     for (key, item) in table(item)? {
@@ -148,7 +148,7 @@ fn speeds(text: &str) -> Option<RangeInclusive<u32>> {
 }
 
 /// The settings of `[defaults]` or of a rule.
-fn settings(item: &Item<'_>) -> Result<Settings, Wrong> {
+fn settings(item: &Toml<'_>) -> Result<Settings, Wrong> {
     let mut settings = Settings::default();
     let entries = entries(item)?;
     for (key, item) in &entries {
@@ -156,7 +156,7 @@ fn settings(item: &Item<'_>) -> Result<Settings, Wrong> {
     }
     settings.check_effects("").map_err(|error| {
         let without = settings.without_effect(&settings).map(|(key, _)| key);
-        let is_meant = |key: &Key<'_>| Some(key.get_ref().as_ref()) == without;
+        let is_meant = |key: &TomlKey<'_>| Some(key.get_ref().as_ref()) == without;
         let key = entries.iter().find(|(key, _)| is_meant(key));
         let place = key.map_or(item.span(), |(key, _)| key.span());
         (place.start, error.0, true)
@@ -167,8 +167,8 @@ fn settings(item: &Item<'_>) -> Result<Settings, Wrong> {
 /// Adds a setting: one for interfaces, or one of the machine.
 fn set(
     settings: &mut Settings,
-    key: &Key<'_>,
-    item: &Item<'_>,
+    key: &TomlKey<'_>,
+    item: &Toml<'_>,
     for_interfaces: bool,
 ) -> Result<(), Wrong> {
     let name = key.get_ref().as_ref();
@@ -196,7 +196,7 @@ fn set(
     Ok(())
 }
 
-fn value(entry: &Entry, item: &Item<'_>) -> Result<Value, Wrong> {
+fn value(entry: &Entry, item: &Toml<'_>) -> Result<Value, Wrong> {
     let value = match (item.get_ref(), entry.switch()) {
         (DeValue::Boolean(given), Some(_)) => entry.read(&given.to_string()),
         (_, Some(_)) => return Err(at(item, "expected a boolean, true or false")),
@@ -211,7 +211,7 @@ fn value(entry: &Entry, item: &Item<'_>) -> Result<Value, Wrong> {
 }
 
 /// CPUs in an explicit form: `{ cpus = "4-7" }` or `{ mask = "000000f0" }`.
-fn cpus(item: &Item<'_>) -> Result<CpuSet, Wrong> {
+fn cpus(item: &Toml<'_>) -> Result<CpuSet, Wrong> {
     let [(key, item)] = entries(item)?[..] else {
         return Err(at(
             item,
@@ -229,7 +229,7 @@ fn cpus(item: &Item<'_>) -> Result<CpuSet, Wrong> {
     }
 }
 
-fn unknown(what: &str, key: &Key<'_>, known: &[&str]) -> Wrong {
+fn unknown(what: &str, key: &TomlKey<'_>, known: &[&str]) -> Wrong {
     let name = key.get_ref().as_ref();
     let fix = match known
         .iter()
@@ -248,31 +248,31 @@ fn at<T>(place: &Spanned<T>, message: impl Into<String>) -> Wrong {
     (place.span().start, message.into(), false)
 }
 
-fn table<'d, 't>(item: &'d Item<'t>) -> Result<&'d DeTable<'t>, Wrong> {
+fn table<'d, 't>(item: &'d Toml<'t>) -> Result<&'d DeTable<'t>, Wrong> {
     let table = item.get_ref().as_table();
     table.ok_or_else(|| at(item, "expected a table"))
 }
 
 /// The entries of a table.
-fn entries<'d, 't>(item: &'d Item<'t>) -> Result<Vec<(&'d Key<'t>, &'d Item<'t>)>, Wrong> {
+fn entries<'d, 't>(item: &'d Toml<'t>) -> Result<Vec<(&'d TomlKey<'t>, &'d Toml<'t>)>, Wrong> {
     table(item).map(in_order)
 }
 
 /// The entries in the order of the file, so that the first error is reported.
-fn in_order<'d, 't>(table: &'d DeTable<'t>) -> Vec<(&'d Key<'t>, &'d Item<'t>)> {
+fn in_order<'d, 't>(table: &'d DeTable<'t>) -> Vec<(&'d TomlKey<'t>, &'d Toml<'t>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
 }
 
-fn string<'d>(item: &'d Item<'_>) -> Result<&'d str, Wrong> {
+fn string<'d>(item: &'d Toml<'_>) -> Result<&'d str, Wrong> {
     item.get_ref()
         .as_str()
         .ok_or_else(|| at(item, "expected a string"))
 }
 
 /// An integer of any base, as decimal text; as it stands there if it is larger than any setting takes.
-fn integer(item: &Item<'_>) -> Option<String> {
+fn integer(item: &Toml<'_>) -> Option<String> {
     let integer = item.get_ref().as_integer()?;
     let number = i64::from_str_radix(integer.as_str(), integer.radix());
     Some(number.map_or_else(|_| integer.to_string(), |number| number.to_string()))

@@ -17,7 +17,7 @@ pub struct Setting<T: 'static> {
     forms: &'static [Form],
     /// What one of its forms stands for; `None` for a value of another setting.
     read: fn(Value) -> Option<T>,
-    given: Given,
+    given: AllowedIn,
 }
 
 /// A word, the value that it stands for, and what it means. Where the words are `true` and `false`, the file has a
@@ -44,7 +44,7 @@ pub enum Form {
 
 /// Where a setting can be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Given {
+pub(crate) enum AllowedIn {
     /// For interfaces: in `[defaults]`, in the `set` of a rule, and as an option.
     Anywhere,
     /// For interfaces, in the file only.
@@ -66,7 +66,7 @@ pub struct Entry {
     pub words: Vec<(&'static str, &'static str)>,
     /// What else it takes.
     pub forms: &'static [Form],
-    given: Given,
+    given: AllowedIn,
 }
 
 /// A valid value of a setting.
@@ -104,7 +104,7 @@ impl<T: Clone> Setting<T> {
             words,
             forms: &[],
             read: |_| None,
-            given: Given::Anywhere,
+            given: AllowedIn::Anywhere,
         }
     }
 
@@ -122,7 +122,7 @@ impl<T: Clone> Setting<T> {
         }
     }
 
-    pub(crate) const fn given(self, given: Given) -> Self {
+    pub(crate) const fn given(self, given: AllowedIn) -> Self {
         Self { given, ..self }
     }
 
@@ -285,11 +285,11 @@ impl Entry {
 
     /// Whether there is an option for it.
     pub fn is_option(&self) -> bool {
-        self.given != Given::InFile
+        self.given != AllowedIn::InFile
     }
 
     /// Whether it can differ from interface to interface.
     pub fn is_for_interfaces(&self) -> bool {
-        self.given != Given::ForMachine
+        self.given != AllowedIn::ForMachine
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::Program;
-use crate::policy::setting::{Entry, Form, Given, Setting, Value};
+use crate::policy::setting::{AllowedIn, Entry, Form, Setting, Value};
 
 /// All settings, in the order in which they are documented.
 pub static SETTINGS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
@@ -360,7 +360,7 @@ pub static GROUP: Setting<Option<Group>> = Setting::new(
 .forms(&[Form::Cpus("these CPUs for every vector")], |value| {
     value.cpus().map(|cpus| Some(Group::Cpus(cpus)))
 })
-.given(Given::InFile);
+.given(AllowedIn::InFile);
 
 pub static SKIP: Setting<bool> = Setting::new(
     "skip",
@@ -370,7 +370,7 @@ pub static SKIP: Setting<bool> = Setting::new(
         ("true", true, "change nothing about them"),
     ],
 )
-.given(Given::InFile);
+.given(AllowedIn::InFile);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -396,4 +396,4 @@ pub static IRQBALANCE: Setting<Balancer> = Setting::new(
         ("refuse", Balancer::Refuse, "write nothing while it runs"),
     ],
 )
-.given(Given::ForMachine);
+.given(AllowedIn::ForMachine);
