@@ -18,7 +18,7 @@ const IRQBALANCE: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbal
 
 /// What other texts than the kernel's list say: who says it, and the CPUs. A capture has no more of these texts.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Others(Vec<(String, String)>);
+struct OtherLists(Vec<(String, String)>);
 
 /// The online CPUs that are to get no interrupts, by who says so.
 pub(super) fn read(root: &Root, online: &CpuSet) -> Result<Vec<KeptOff>> {
@@ -37,7 +37,7 @@ pub(super) fn read(root: &Root, online: &CpuSet) -> Result<Vec<KeptOff>> {
     Ok(online.filter(|kept| !kept.cpus.is_empty()).collect())
 }
 
-fn others(root: &Root) -> Others {
+fn others(root: &Root) -> OtherLists {
     let mut found = Vec::new();
     let line = read_best_effort(root, COMMAND_LINE).unwrap_or_default();
     if let Some(cpus) = managed(&line) {
@@ -48,7 +48,7 @@ fn others(root: &Root) -> Others {
         found.extend(banned(&text).map(|cpus| (file.to_owned(), cpus)));
     }
     let lists = found.into_iter();
-    Others(lists.map(|(by, cpus)| (by, cpus.to_string())).collect())
+    OtherLists(lists.map(|(by, cpus)| (by, cpus.to_string())).collect())
 }
 
 /// The CPUs of `isolcpus=` with the flag `managed_irq`.

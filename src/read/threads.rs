@@ -27,7 +27,7 @@ const KERNEL_THREADS: &str = "/proc/2/task/2/children";
 
 /// A thread as it is found.
 #[derive(Serialize, Deserialize)]
-struct Found {
+struct ThreadMask {
     pid: u32,
     /// The number of its NAPI instance, or 0.
     napi: u32,
@@ -62,7 +62,7 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
             let mut found = Vec::new();
             for (pid, napi) in pids {
                 // A thread may have ended.
-                found.extend(live_affinity(root, pid)?.map(|affinity| Found {
+                found.extend(live_affinity(root, pid)?.map(|affinity| ThreadMask {
                     pid,
                     napi,
                     affinity,
@@ -78,7 +78,7 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
         let busy = interface.napis().filter(|napi| napi.busy_polls);
         let busy: BTreeSet<_> = busy.filter_map(|napi| napi.pid).collect();
         let mut threads = Vec::new();
-        for Found {
+        for ThreadMask {
             pid,
             napi,
             affinity,
@@ -246,7 +246,7 @@ pub(crate) fn set_affinity(root: &Root, interface: &str, pid: u32, mask: &str) -
 }
 
 /// The threads of a tree.
-fn recorded(root: &Root, interface: &str) -> Result<Vec<Found>> {
+fn recorded(root: &Root, interface: &str) -> Result<Vec<ThreadMask>> {
     Ok(root
         .answer(&recorded_file(interface), || Ok(None))?
         .unwrap_or_default())

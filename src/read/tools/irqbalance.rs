@@ -10,7 +10,7 @@ use nix::sys::socket::SockProtocol;
 use crate::machine::others::{Arguments, Irqbalance};
 use crate::read::files::{name_of, read_best_effort};
 use crate::read::netlink::Client;
-use crate::read::tools::process::{self, Found};
+use crate::read::tools::process::{self, FoundProcess};
 use crate::root::{Result, Root};
 
 /// The policy script with which irqbalance asks nicpin, as in `dist/` and as packages install it.
@@ -42,7 +42,7 @@ const UNIX_SOCKETS: &str = "/proc/net/unix";
 const LISTEN: u32 = 10;
 
 /// Finds root's irqbalance: by its service, a process id file, or its socket in a directory of root's or without a file.
-pub(crate) fn find(root: &Root) -> Found {
+pub(crate) fn find(root: &Root) -> FoundProcess {
     process::find(root, NAME, |traces| {
         traces.in_file(root, PID_FILE);
         for directory in DIRECTORIES {

@@ -18,7 +18,7 @@ const SLICES: [&str; 3] = [
 ];
 
 /// The process of a tool, if it runs. The error: what this user may not read, so that it could not be determined.
-pub(crate) type Found = Result<Option<i32>, String>;
+pub(crate) type FoundProcess = Result<Option<i32>, String>;
 
 /// The start of a process that has this name and is root's by its four user ids: anybody may give a process any name. A
 /// tree need not have the file with these.
@@ -69,7 +69,7 @@ impl Traces {
 }
 
 /// Finds a tool by its name: among the processes of its service, else among those that `others` adds.
-pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) -> Found {
+pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) -> FoundProcess {
     // With `hidepid=` other users' processes cannot be read or seem absent. The first one never ends.
     let visible = || matches!(root.read_opt("/proc/1/stat"), Ok(Some(_)));
     // The first that is the tool, and the first at which this user may not look.
