@@ -12,7 +12,7 @@ use clap::{Args, value_parser};
 use thiserror::Error;
 
 use crate::commands::args::{General, LockArgs, ReportArgs, TargetArgs};
-use crate::commands::confirm::{self, Watcher, waits};
+use crate::commands::confirm::{self, TrialProcess, waits};
 use crate::commands::inputs::{
     Purpose, complete, from_top, open_to_write, read_and_plan, require_vectors,
 };
@@ -167,7 +167,7 @@ fn apply(
     let mut done = apply_when_safe(root, options, plan, || {
         guard = args
             .trial
-            .map(|seconds| Watcher::start(cli, seconds))
+            .map(|seconds| TrialProcess::start(cli, seconds))
             .transpose()?;
         start::stop_apply()?;
         // What is on trial may yet be restored: then the pause is over when it is confirmed.

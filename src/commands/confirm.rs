@@ -70,9 +70,9 @@ pub fn run(cli: &General, args: &ConfirmArgs, out: &mut String) -> Result<Exit> 
 }
 
 /// The apply's end of the pipe to the watcher.
-pub struct Watcher(ChildStdin);
+pub struct TrialProcess(ChildStdin);
 
-impl Watcher {
+impl TrialProcess {
     /// Starts the process, and returns when it is ready.
     pub fn start(cli: &General, seconds: u64) -> Result<Self> {
         let root = absolute(&cli.root).with_context(|| cli.root.display().to_string())?;

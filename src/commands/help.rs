@@ -14,7 +14,7 @@ pub const USAGE: (u8, &str) = (64, "usage error");
 /// What is said of a command beside its options, or of a topic.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Texts {
+pub struct HelpText {
     /// Paragraphs that only the manual page has.
     pub manual: String,
     /// Paragraphs.
@@ -30,12 +30,12 @@ pub struct Texts {
 }
 
 /// By command or topic. The tests read all of it.
-static HELP: LazyLock<BTreeMap<String, Texts>> =
+static HELP: LazyLock<BTreeMap<String, HelpText>> =
     LazyLock::new(|| toml::from_str(include_str!("help.toml")).unwrap_or_default());
 
-static NOTHING: LazyLock<Texts> = LazyLock::new(Texts::default);
+static NOTHING: LazyLock<HelpText> = LazyLock::new(HelpText::default);
 
-impl Texts {
+impl HelpText {
     /// That of a command or a topic; empty for a hidden command.
     pub fn of(word: &str) -> &'static Self {
         HELP.get(word).unwrap_or(&NOTHING)

@@ -10,7 +10,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 use itertools::Itertools as _;
 
-use crate::commands::help::{Texts, USAGE, paragraphs};
+use crate::commands::help::{HelpText, USAGE, paragraphs};
 use crate::commands::inputs::{UsageError, usage};
 use crate::commands::output;
 use crate::commands::topics::ManPart::{Example, Heading, Item, Text, Value};
@@ -158,7 +158,7 @@ fn of_command(command: &Command) -> Result<ManPage> {
     let name = command.get_display_name().unwrap_or(word).to_owned();
     let is_main = word == name;
     let what = or(command.get_about(), "");
-    let help = Texts::of(word);
+    let help = HelpText::of(word);
     let mut parts = vec![Text(format!("{what}."))];
     parts.extend([&help.manual, &help.text].map(|text| Text(text.clone())));
     let arguments = command

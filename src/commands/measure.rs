@@ -81,7 +81,7 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
     };
     let sampler = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
     let interrupts = Signals::catch()?;
-    let session = Session {
+    let session = Measurement {
         cli,
         args,
         root: &root,
@@ -132,7 +132,7 @@ fn measured(
     Ok((machine, subjects, plan.notes))
 }
 
-struct Session<'a> {
+struct Measurement<'a> {
     cli: &'a General,
     args: &'a MeasureArgs,
     root: &'a Root,
@@ -141,7 +141,7 @@ struct Session<'a> {
     notes: Vec<Note>,
 }
 
-impl Session<'_> {
+impl Measurement<'_> {
     /// Where the connections of this moment arrive.
     fn connections(&self) -> Result<Option<Connections>> {
         let sockets = read::connected_sockets(self.root, &self.machine.topology)?;

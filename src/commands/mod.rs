@@ -46,7 +46,7 @@ use self::Command::{
 use crate::commands::args::General;
 use crate::commands::child::CommandError;
 use crate::commands::command_line::{complete, given, hide_refused, nearest_command, refuse};
-use crate::commands::help::Texts;
+use crate::commands::help::HelpText;
 use crate::commands::inputs::{UsageError, usage};
 use crate::screen;
 use nicpin::machine::SelectError;
@@ -131,7 +131,7 @@ impl Command {
 /// The command line as it is defined, with what its help says beside the options.
 pub fn defined() -> clap::Command {
     let with_help = |command: clap::Command| {
-        let help = Texts::of(command.get_name());
+        let help = HelpText::of(command.get_name());
         command.after_help(help.after_options())
     };
     let mut command = with_help(Cli::command()).mut_subcommands(with_help);

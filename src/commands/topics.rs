@@ -3,7 +3,7 @@
 use clap_mangen::roff::{Inline, bold};
 
 use self::ManPart::{Example, Heading, Item, Text, Value};
-use crate::commands::help::Texts;
+use crate::commands::help::HelpText;
 use crate::screen::when;
 use nicpin::policy::{CONDITIONS, SETTINGS};
 use nicpin::report::interface::InterfaceState as State;
@@ -137,7 +137,7 @@ fn states() -> Vec<ManPart> {
         )
     };
     let mut parts = vec![
-        Text(Texts::of("states").text.clone()),
+        Text(HelpText::of("states").text.clone()),
         Heading("States, worst first"),
     ];
     parts.extend(STATES.map(item));
@@ -145,7 +145,7 @@ fn states() -> Vec<ManPart> {
 }
 
 fn selectors() -> Vec<ManPart> {
-    let help = Texts::of("selectors");
+    let help = HelpText::of("selectors");
     let forms = help.forms.iter();
     let mut parts = vec![Text(help.text.clone()), Heading("Forms")];
     parts.extend(forms.map(|(form, means)| Item(bold(form), format!("{means}."))));
@@ -154,7 +154,7 @@ fn selectors() -> Vec<ManPart> {
 }
 
 fn policy() -> Vec<ManPart> {
-    let help = Texts::of("policy");
+    let help = HelpText::of("policy");
     let mut parts = vec![Text(help.text.clone()), Text(help.more.clone())];
     for (title, for_interfaces) in [
         ("Settings of interfaces", true),

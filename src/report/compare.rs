@@ -66,8 +66,8 @@ pub struct ComparedRun {
 pub struct Figure {
     /// The name of the field of [`ComparedRun`].
     pub name: &'static str,
-    pub near: Option<Spread>,
-    pub far: Option<Spread>,
+    pub near: Option<Stats>,
+    pub far: Option<Stats>,
     /// The mean of far divided by that of near; `None` when near is 0.
     pub far_to_near: Option<f64>,
     /// The standard deviation of that ratio, from those of the means; `None` with fewer than two runs on a side.
@@ -76,7 +76,7 @@ pub struct Figure {
 
 /// A figure over several runs.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Spread {
+pub struct Stats {
     pub median: f64,
     pub mean: f64,
     /// Of the sample, with n - 1 as the divisor; `None` for one value.
@@ -114,7 +114,7 @@ impl ComparedRun {
     }
 }
 
-impl Spread {
+impl Stats {
     /// The spread of these values; `None` without any.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values = sorted(values);
@@ -190,7 +190,7 @@ impl Comparison {
         mut notes: Vec<Note>,
     ) -> Self {
         let figures = FIGURES.map(|(name, value)| {
-            let of = |side: &Side| Spread::of(side.runs.iter().filter_map(value));
+            let of = |side: &Side| Stats::of(side.runs.iter().filter_map(value));
             Figure::new(name, of(&near), of(&far))
         });
         for (place, side) in [("near", &near), ("far", &far)] {
@@ -218,12 +218,12 @@ impl Comparison {
 }
 
 impl Figure {
-    fn new(name: &'static str, near: Option<Spread>, far: Option<Spread>) -> Self {
+    fn new(name: &'static str, near: Option<Stats>, far: Option<Stats>) -> Self {
         let both = near.zip(far).filter(|(near, _)| near.mean > 0.0);
         let far_to_near = both.map(|(near, far)| far.mean / near.mean);
         let stddev = both.and_then(|(near, far)| {
             // Relative errors of a quotient add as squares.
-            let relative = |spread: Spread| Some(spread.stddev? / spread.mean);
+            let relative = |spread: Stats| Some(spread.stddev? / spread.mean);
             Some(far.mean / near.mean * relative(near)?.hypot(relative(far)?))
         });
         Self {

@@ -4,7 +4,7 @@ use itertools::Itertools as _;
 
 use crate::screen::page::{FIGURES, LEFT, Page};
 use crate::screen::{count, or, queue, rate, some, with, within};
-use nicpin::report::compare::{Comparison, Figure, Spread};
+use nicpin::report::compare::{Comparison, Figure, Stats};
 use nicpin::report::flow::{ArrivingConnections, Connections};
 use nicpin::report::measure::{CpuRates, InterfaceRates, MachineRates, Measure, TrafficRates};
 
@@ -303,8 +303,8 @@ fn figure(figure: &Figure) -> [[String; 7]; 2] {
     let mean = |mean, deviation, digits| {
         or(number(mean, digits), "-") + &with(" ± ", number(deviation, digits))
     };
-    let row = |name: &str, side: &str, spread: Option<Spread>, ratio: String| {
-        let cell = |of: fn(Spread) -> f64| or(number(spread.map(of), digits), "-");
+    let row = |name: &str, side: &str, spread: Option<Stats>, ratio: String| {
+        let cell = |of: fn(Stats) -> f64| or(number(spread.map(of), digits), "-");
         let deviation = spread.and_then(|spread| spread.stddev);
         [
             name.to_owned(),

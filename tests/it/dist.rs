@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use itertools::Itertools as _;
 
-use crate::commands::help::Texts;
+use crate::commands::help::HelpText;
 use crate::support::run::{Copy, nicpin};
 use crate::support::temporary;
 use nicpin::policy::{CONDITIONS, Entry, Policy, SETTINGS};
@@ -248,7 +248,7 @@ fn example() -> String {
             .map(|line| format!("{}\n", format!("# {line}").trim_end()))
             .join("")
     };
-    let help = Texts::of("policy");
+    let help = HelpText::of("policy");
     let (about, rules) = (comments(&help.more), comments(&help.examples));
     format!(
         "{HEAD}{about}{}\n[defaults]\n{}\n# Rules match by any of:\n{}#\n{rules}",

@@ -5,12 +5,12 @@ use crate::support::host::set;
 use crate::support::run::{Copy, fixture, nicpin};
 use crate::support::schema::meets;
 use nicpin::cpuset::NodeSet;
-use nicpin::report::compare::{ComparedRun, Comparison, Side, Spread, outliers};
+use nicpin::report::compare::{ComparedRun, Comparison, Side, Stats, outliers};
 
 #[test]
 fn median_mean_and_deviation() {
     let spread = |values: &[f64]| {
-        Spread::of(values.iter().copied()).map(|s| ((s.median, s.min, s.max), (s.mean, s.stddev)))
+        Stats::of(values.iter().copied()).map(|s| ((s.median, s.min, s.max), (s.mean, s.stddev)))
     };
     assert_eq!(spread(&[]), None);
     assert_eq!(spread(&[3.0]), Some(((3.0, 3.0, 3.0), (3.0, None))));
