@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cpuset::CpuSet;
 use crate::machine::Counts;
 use crate::machine::sample::growth;
-use crate::machine::setting::{IRQ_FILES, affinity_file};
+use crate::machine::setting::affinity_file;
 use crate::read::files::{read_affinity, read_effective};
 use crate::read::interrupts::counts_of;
 use crate::report::applied::Evidence::{Elsewhere, Gone, MovedAway, NoTraffic, Proven};
@@ -119,7 +119,7 @@ impl VectorProof {
     }
 
     fn is_effective_as_planned(&self, root: &Root) -> Result<bool> {
-        let effective = read_effective(root, &format!("{IRQ_FILES}/{}", self.irq))?;
+        let effective = read_effective(root, self.irq)?;
         Ok(effective.is_some_and(|effective| effective.is_subset(&self.cpus)))
     }
 }

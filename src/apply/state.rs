@@ -1,8 +1,9 @@
 //! nicpin's state files: JSON whose `schema` names the format and its version.
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
+use crate::plan::stored::Schema;
 use crate::root::{FileError, Root, errno_words};
 
 /// Where nicpin keeps its lock and its state files. It is on a tmpfs: after a boot the original settings are back anyway.
@@ -17,11 +18,6 @@ pub struct StateFile {
     pub what: &'static str,
     /// What was not done because of the error, and why.
     pub not_done: &'static str,
-}
-
-#[derive(Deserialize)]
-struct Schema {
-    schema: String,
 }
 
 /// A value with the name of its format.

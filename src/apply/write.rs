@@ -387,12 +387,12 @@ fn effective_elsewhere(
     write: &Write,
     value: &str,
 ) -> Result<Option<CpuSet>, FileError> {
-    let Some(directory) = write.path.strip_suffix("/smp_affinity") else {
+    if write.kind != Vector {
         return Ok(None);
-    };
+    }
     // The value is a mask that was made here.
     let planned = CpuSet::parse_kernel_mask(value).unwrap_or_default();
-    let effective = read_effective(root, directory)?;
+    let effective = read_effective(root, write.number)?;
     Ok(effective.filter(|effective| !effective.is_subset(&planned)))
 }
 

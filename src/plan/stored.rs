@@ -22,10 +22,10 @@ use crate::plan::write::{Target, Write, writes};
 /// The limit of a stored plan, in bytes: with RPS and XPS of 4,096 queues on as many CPUs it has 35 MB.
 pub const LONGEST: usize = 40 << 20;
 
-/// What says whether the rest is a plan.
+/// The name of a document's format, which says how the rest is read.
 #[derive(Deserialize)]
-struct Schema {
-    schema: String,
+pub(crate) struct Schema {
+    pub(crate) schema: String,
 }
 
 /// The text is not a plan, or the plan cannot be applied by itself.

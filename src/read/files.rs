@@ -6,6 +6,7 @@ use std::io;
 use std::str::FromStr;
 
 use crate::cpuset::{CpuSet, shown};
+use crate::machine::setting::IRQ_FILES;
 use crate::root::tree::TreeFile;
 use crate::root::{FileError, Result, Root};
 
@@ -126,10 +127,10 @@ pub(crate) fn number<T: FromStr>(text: &str) -> Result<T, String> {
         .map_err(|_| format!("`{}` {expected}", shown(text)))
 }
 
-/// The effective CPUs of the IRQ with this directory; `None` if the kernel does not report them.
-pub(crate) fn read_effective(root: &Root, irq: &str) -> Result<Option<CpuSet>> {
+/// The effective CPUs of an IRQ; `None` if the kernel does not report them.
+pub(crate) fn read_effective(root: &Root, irq: u32) -> Result<Option<CpuSet>> {
     let effective = root
-        .dir(irq)
+        .dir(format!("{IRQ_FILES}/{irq}"))
         .read_cpus(["effective_affinity_list", "effective_affinity"])?;
     // An empty effective mask means that the IRQ was never started.
     Ok(effective.filter(|cpus| !cpus.is_empty()))

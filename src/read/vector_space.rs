@@ -43,7 +43,7 @@ fn count(
     }
     let mut held = BTreeMap::new();
     for irq in irqs.difference(&own) {
-        let cpus = read_effective(root, &format!("{IRQ_FILES}/{irq}"))?;
+        let cpus = read_effective(root, *irq)?;
         if let Some(cpu) = cpus.and_then(|cpus| cpus.only()) {
             *held.entry(cpu).or_default() += 1;
         }

@@ -172,7 +172,7 @@ fn read_device(
     share(ports);
     for Port { interface, .. } in ports {
         for vector in &interface.unknown_vectors {
-            let cpus = read_effective(root, &format!("{IRQ_FILES}/{}", vector.irq))?;
+            let cpus = read_effective(root, vector.irq)?;
             interface.unknown_vector_cpus.add(&cpus.unwrap_or_default());
         }
         let mut vectors = take(&mut interface.vectors);
@@ -510,7 +510,7 @@ fn read_vector(
         node,
         affinity: MaskFile::parse(&text)
             .map_err(|error| root.content_error(&file, error.to_string()))?,
-        effective: read_effective(root, &path)?,
+        effective: read_effective(root, irq)?,
         counted: None,
         movable: mode & 0o200 != 0,
     }))
