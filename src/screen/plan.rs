@@ -16,10 +16,11 @@ use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
 use nicpin::machine::Role::{Rx, Tx};
 use nicpin::machine::Source::{Name, Netlink, Order};
-use nicpin::machine::setting::{on_or_off, queue_file};
+use nicpin::machine::setting::on_or_off;
 use nicpin::plan::NodeSource::{LocalCpulist, Nearest, NumaNode, Policy, SingleNode, Unknown};
 use nicpin::plan::{
     ChannelChange, HostSummary, LeftOut, Plan, PlannedInterface, PlannedThread, PlannedVector,
+    WriteKind,
 };
 use nicpin::report::difference::Change;
 
@@ -346,14 +347,11 @@ impl Rows<'_> {
     }
 
     fn steering<'i>(&mut self, plan: &Plan, interface: &'i PlannedInterface) {
-        let writes = plan
-            .writes
-            .iter()
-            .filter(|write| *write.interface == *interface.name)
-            .collect_vec();
-        let item = |way, file, queue, planned: &'i Option<CpuSet>, why: &'i str| {
-            let path = queue_file(&interface.name, way, queue, file);
-            let write = writes.iter().find(|write| write.path == path);
+        let writes = plan.writes.iter();
+        let writes = writes.filter(|write| *write.interface == *interface.name);
+        let writes: BTreeMap<_, _> = writes.map(|of| ((of.kind, of.number), of)).collect();
+        let item = |way, kind, queue, planned: &'i Option<CpuSet>, why: &'i str| {
+            let write = writes.get(&(kind, queue));
             let now = write.and_then(|write| CpuSet::parse_kernel_mask(&write.current).ok());
             // What is not planned is unchanged, whatever it is now.
             Item {
@@ -369,7 +367,7 @@ impl Rows<'_> {
         let (rx, tx) = (interface.rx_queues.iter(), interface.tx_queues.iter());
         let xps = tx
             .clone()
-            .map(|tx| item("tx", "xps_cpus", tx.queue, &tx.xps_cpus, &tx.why));
+            .map(|tx| item("tx", WriteKind::Xps, tx.queue, &tx.xps_cpus, &tx.why));
         self.steered("XPS", "none", xps);
         for tx in tx {
             if let Some(queues) = tx.xps_rxqs.as_ref().filter(|queues| !queues.is_empty()) {
@@ -379,7 +377,7 @@ impl Rows<'_> {
         }
         let rps = rx
             .clone()
-            .map(|rx| item("rx", "rps_cpus", rx.queue, &rx.rps_cpus, &rx.why));
+            .map(|rx| item("rx", WriteKind::Rps, rx.queue, &rx.rps_cpus, &rx.why));
         self.steered("RPS", "off", rps);
         for (flows, queues) in grouped(rx.filter_map(|rx| Some((rx.rps_flow_cnt?, rx.queue)))) {
             let (change, why) = match flows {
