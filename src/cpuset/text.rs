@@ -115,15 +115,16 @@ impl CpuSet {
             if of_kernel && group.is_empty() {
                 return Err(error("a group has no digits"));
             }
-            for (bit, digit) in (base..).step_by(4).zip(group.bytes().rev()) {
-                let value = char::from(digit)
-                    .to_digit(16)
-                    .ok_or_else(|| error("a character is not a hex digit"))?;
+            for (bit, digits) in (base..).step_by(32).zip(group.as_bytes().rchunks(8)) {
+                let value = digits.iter().try_fold(0, |value, &digit| {
+                    Some(value << 4 | u64::from(char::from(digit).to_digit(16)?))
+                });
+                let value = value.ok_or_else(|| error("a character is not a hex digit"))?;
                 if bit >= MAX_CPUS && (of_kernel || value != 0) {
                     return Err(error("it is wider than any kernel's"));
                 }
                 if value != 0 {
-                    set.insert_bits(bit, value.into());
+                    set.insert_bits(bit, value);
                 }
             }
         }
