@@ -43,6 +43,8 @@ pub mod apply;
 #[doc(hidden)]
 pub mod cpuset;
 #[doc(hidden)]
+pub mod drivers;
+#[doc(hidden)]
 pub mod flow;
 #[doc(hidden)]
 pub mod machine;

@@ -81,7 +81,7 @@ fn main() {
 }
 
 /// What `nicpin plan` reads.
-fn wants() -> Wants {
+fn wants() -> Wants<'static> {
     Wants {
         queues: Queues::WithoutFlowCounts,
         ..Wants::default()

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::apply::settings::{self, Texts};
 use crate::apply::state::{StateError, StateFile};
 use crate::cpuset::CpuSet;
+use crate::drivers::Taught;
 use crate::machine::setting::{PortId, SettingId, SettingName};
 use crate::machine::{Channels, Interface, Machine, Program, Rss};
 use crate::plan::Plan;
@@ -41,6 +42,9 @@ pub struct Record {
     /// The CPUs of the programs that interrupts are to be near (`unit:NAME`), as the last apply planned by them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub(crate) near: BTreeMap<String, CpuSet>,
+    /// What the policy taught of drivers when their interfaces were last planned: keys have the queues that it told.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) drivers: Vec<Taught>,
 }
 
 /// What the last apply planned for a setting, and what became of it.
@@ -102,8 +106,14 @@ impl Record {
         Ok(FILE.load(root)?.unwrap_or_default())
     }
 
+    /// What the policy has taught of drivers; nothing where no record can be read.
+    pub(crate) fn drivers(root: &Root) -> Vec<Taught> {
+        Self::load(root).unwrap_or_default().drivers
+    }
+
     /// Adds the current settings of a plan's interfaces where none are recorded yet, and what the plan is going to set.
     pub fn add(&mut self, root: &Root, machine: &Machine, plan: &Plan) {
+        self.rename(root, machine, plan);
         // Queues that came with changed channels go away when the channels are restored.
         let others = machine.interfaces.iter();
         let others = others.filter(|interface| !self.has_first_channels(interface));
@@ -145,6 +155,37 @@ impl Record {
                     .extend(carries.map(|carries| (now.port_id().to_string(), carries)));
             }
         }
+    }
+
+    /// Finds the settings of IRQs again that are understood otherwise than before, as with another row of the policy: an
+    /// IRQ has one original setting.
+    fn rename(&mut self, root: &Root, machine: &Machine, plan: &Plan) {
+        let planned = plan.interfaces.iter();
+        let planned = planned.filter_map(|of| machine.interface(&of.name));
+        for setting in planned.flat_map(Interface::settings) {
+            let (id, irq) = (setting.id(), setting.irq().map(|irq| Irq::now(root, irq)));
+            let mut before = self.last_set.iter();
+            let is_same = |of: &(&SettingId, &LastSet)| {
+                irq.is_some() && of.1.irq == irq && of.0.port == id.port
+            };
+            let other = before.find(is_same).map(|(other, _)| other.clone());
+            if let Some(other) = other.filter(|other| *other != id) {
+                self.first_seen
+                    .remove(&other)
+                    .map(|text| self.first_seen.insert(id.clone(), text));
+                self.last_set
+                    .remove(&other)
+                    .map(|set| self.last_set.insert(id, set));
+            }
+        }
+        let is_known = |row: &Taught| {
+            let mut planned = plan.interfaces.iter();
+            let mut taught = plan.drivers.iter();
+            planned.any(|of| of.driver.as_ref() == Some(&row.name))
+                || taught.any(|other| other.name == row.name)
+        };
+        self.drivers.retain(|row| !is_known(row));
+        self.drivers.extend_from_slice(&plan.drivers);
     }
 
     fn has_first_channels(&self, interface: &Interface) -> bool {

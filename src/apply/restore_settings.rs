@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use crate::apply::channels::ChangedChannels;
 use crate::apply::error::ApplyError;
 use crate::apply::lock::stopped;
-use crate::apply::record::name_ports;
+use crate::apply::record::{Record, name_ports};
 use crate::apply::settings::Texts;
 use crate::apply::write::{left_out, means_same, write_one};
 use crate::cpuset::{CpuSet, QueueSet};
@@ -117,7 +117,7 @@ pub(crate) fn settings_to_restore(
 /// The current settings; an error if the directories that should have recorded ones are absent as a whole. That is a
 /// container or an unmounted file system, not a device that was removed.
 fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
-    let mut machine = read::settings(root)?;
+    let mut machine = read::settings(root, &Record::drivers(root))?;
     name_ports(&mut machine, texts);
     let has_vectors = texts.keys().any(SettingId::is_vector);
     let missing = machine.missing().filter(|_| has_vectors);

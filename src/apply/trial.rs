@@ -158,7 +158,7 @@ impl Trial {
     pub(crate) fn has_set_something(&self, root: &Root) -> bool {
         // Confirm a trial whose machine cannot be read: the user wants to keep it.
         let settings_changed = || {
-            let machine = read::settings(root);
+            let machine = read::settings(root, &Record::drivers(root));
             machine.map_or(true, |machine| differs(&self.before, &machine))
         };
         self.before.is_empty() || self.irqbalance_changed(root) || settings_changed()

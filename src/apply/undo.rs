@@ -67,6 +67,7 @@ fn restore_original(root: &Root, ends_trial: bool) -> Result<(Texts, Restored), 
         let first_seen = left.clone();
         record = Record {
             first_seen,
+            drivers: record.drivers,
             ..Record::default()
         };
     }

@@ -58,15 +58,21 @@ impl Capture {
 
     fn read_once(path: &Path) -> Result<Self> {
         let root = Root::open_recording(path)?;
-        let mut machine = match nicpin::read::machine(&root, Wants::EVERYTHING) {
+        // It plans by this policy elsewhere, which says what the names of IRQs mean.
+        let policy = root.read_opt(redact::POLICY)?.unwrap_or_default();
+        let drivers = redact::taught(&policy);
+        let wants = Wants {
+            drivers: &drivers,
+            ..Wants::EVERYTHING
+        };
+        let mut machine = match nicpin::read::machine(&root, wants) {
             // A machine that nicpin cannot read is the one most worth capturing.
             Err(error @ FileError::Content { .. }) => Err(error.to_string()),
             machine => Ok(machine?),
         };
-        root.read_opt(redact::POLICY)?;
         let record = root.recorded();
         let mut tree = build(&root, &record)?;
-        let back = nicpin::read::machine(&Root::of_tree(path, tree.clone()), Wants::EVERYTHING);
+        let back = nicpin::read::machine(&Root::of_tree(path, tree.clone()), wants);
         let path = root.base().display();
         ensure!(
             back.map_err(|error| error.to_string()) == machine,

@@ -11,14 +11,14 @@ use itertools::Itertools as _;
 use serde_json::Value;
 
 use crate::capture::identity::StandIns;
+use nicpin::drivers::Numbering::Plain;
+use nicpin::drivers::{Taught, classify, may_be_cut};
 use nicpin::machine::interface::natural;
 use nicpin::machine::setting::NET;
 use nicpin::machine::{Machine, OtherTools};
-use nicpin::policy::without_comments;
+use nicpin::policy::{Policy, without_comments};
 use nicpin::read::cgroups::CGROUPS;
 use nicpin::read::interrupts::{INTERRUPTS, Interrupts, parse};
-use nicpin::read::names::Numbering::Plain;
-use nicpin::read::names::{classify, may_be_cut};
 use nicpin::read::netlink::{ALTNAMES, LOWERS};
 use nicpin::read::tools::RECORDED;
 use nicpin::root::Root;
@@ -59,6 +59,11 @@ const IDENTITY: [&str; 20] = [
     "sys_image_guid",
     "vpd",
 ];
+
+/// Drivers that a policy teaches; none of one that is not valid.
+pub fn taught(policy: &str) -> Vec<Taught> {
+    Policy::parse(policy).unwrap_or_default().drivers
+}
 
 /// Removes from a tree what could identify the machine, which `root` is. `names`: also the names of interfaces and of
 /// the host; `machine` is what was read of it. Also returns what was changed, a line each, for the user and not for the
@@ -342,8 +347,10 @@ fn interfaces(tree: &Tree, machine: &Machine) -> BTreeMap<String, String> {
         .and_then(|file| parse(&mut file.text.as_bytes()).ok())
         .unwrap_or_default();
     let handlers = handlers(machine, &listed);
+    let policy = tree.file(POLICY).map(|file| taught(&file.text));
+    let drivers = policy.unwrap_or_default();
     let named = |(driver, handler): &(Option<&str>, &str)| {
-        let named = classify(*driver, handler)?;
+        let named = classify(*driver, handler, &drivers)?;
         // Where the driver is unknown, a name alone may be that of any device.
         let name = named
             .interface

@@ -261,7 +261,11 @@ fn read_stored(path: &Path) -> Result<Plan> {
 struct PlanDoesNotFit(String);
 
 fn fit(root: &Root, stored: &Plan, force: bool, out: &mut Vec<Change>) -> Result<(Machine, Plan)> {
-    let mut machine = read::machine(root, Wants::default()).map_err(ApplyError::from)?;
+    let wants = Wants {
+        drivers: &stored.drivers,
+        ..Wants::default()
+    };
+    let mut machine = read::machine(root, wants).map_err(ApplyError::from)?;
     complete(root, &mut machine);
     let Fitted { mut plan, changes } = stored::fit(stored, &machine);
     irqbalance::note_earlier_bans(root, &mut plan);

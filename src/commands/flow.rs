@@ -8,11 +8,11 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 
 use crate::commands::args::{General, ReportArgs};
-use crate::commands::inputs::usage;
+use crate::commands::inputs::{read_host, usage};
 use crate::commands::output;
 use crate::screen;
 use nicpin::flow::{Flow, Protocol, Through, connections, parse_end};
-use nicpin::read::{self, Wants};
+use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::report::flow::Flows;
 use nicpin::root::Root;
@@ -60,7 +60,7 @@ pub fn run(cli: &General, args: &FlowArgs, out: &mut String) -> Result<Exit> {
         flows: true,
         ..Wants::default()
     };
-    let machine = read::machine(&root, wants)?;
+    let (machine, _) = read_host(cli, &root, wants)?;
     let through = Through::new(&machine, &args.interface)?;
     let flows = match (args.to_cpu, &asked[..]) {
         (Some(cpu), [Some(flow)]) => {

@@ -95,7 +95,7 @@ pub fn read_policy(
 
 /// Reads the machine, with the facts in `wants`, and the policy for a command without options of the policy that looks at
 /// it.
-pub fn read_host(cli: &General, root: &Root, wants: Wants) -> Result<(Machine, Policy)> {
+pub fn read_host(cli: &General, root: &Root, wants: Wants<'_>) -> Result<(Machine, Policy)> {
     read_machine(Purpose::Look, cli, root, &PolicyArgs::default(), wants)
 }
 
@@ -106,9 +106,13 @@ fn read_machine(
     cli: &General,
     root: &Root,
     args: &PolicyArgs,
-    mut wants: Wants,
+    wants: Wants<'_>,
 ) -> Result<(Machine, Policy)> {
     let (policy, _) = read_policy(purpose, cli, root, args)?;
+    let mut wants = Wants {
+        drivers: &policy.drivers,
+        ..wants
+    };
     wants.hints = policy.wants_hints();
     wants.exclusive |= policy.wants_exclusive();
     // RFS decides on flows; a command that writes also records them.
@@ -201,7 +205,7 @@ pub fn read_and_plan(
     cli: &General,
     root: &Root,
     target: &TargetArgs,
-    mut wants: Wants,
+    mut wants: Wants<'_>,
 ) -> Result<(Machine, Plan)> {
     let select = &target.select;
     // Interfaces that are not selected take part in the placement only: the settings of their queues are not needed.

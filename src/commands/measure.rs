@@ -223,23 +223,26 @@ impl Measurement<'_> {
         out: &mut String,
     ) -> Result<()> {
         let interval = self.args.seconds.unwrap_or(Duration::MAX);
+        let short = sampler.interval();
         let (mut whole, mut part) = (Delta::default(), Delta::default());
-        let mut connections = None;
+        let (mut connections, mut looked) = (None, Duration::ZERO);
         let step = |ended: bool| {
             let delta = sampler.step()?;
             whole.add(&delta);
             part.add(&delta);
             if !ended {
-                connections = self.connections()?;
+                if connections.is_none() || whole.elapsed >= looked + STEP {
+                    (connections, looked) = (self.connections()?, whole.elapsed);
+                }
                 if part.elapsed >= interval {
                     self.print(&self.text(&part, connections.clone(), false)?)?;
                     part = Delta::default();
                 }
             }
-            Ok(interval.saturating_sub(part.elapsed).min(STEP))
+            Ok(interval.saturating_sub(part.elapsed).min(short))
         };
         let command = &self.args.command;
-        let (status, _) = child::run(command, interrupts, || Ok(()), interval.min(STEP), step)?;
+        let (status, _) = child::run(command, interrupts, || Ok(()), interval.min(short), step)?;
         *out += &self.text(&whole, connections, true)?;
         Ok(CommandError::check(command, status)?)
     }

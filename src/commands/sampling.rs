@@ -17,6 +17,9 @@ use nicpin::root::Root;
 /// Interval between samples; short enough that no 32-bit counter wraps twice in it.
 pub const STEP: Duration = Duration::from_secs(1);
 
+/// The same where it matters which counters move together: short, so that not all queues have packets in each.
+const SHORT_STEP: Duration = Duration::from_millis(20);
+
 pub struct Sampler<'a> {
     root: &'a Root,
     wanted: CounterSelection,
@@ -46,6 +49,15 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
+    /// The interval between samples.
+    pub fn interval(&self) -> Duration {
+        if self.wanted.queues.is_empty() {
+            STEP
+        } else {
+            SHORT_STEP
+        }
+    }
+
     /// The delta of the counters since the last step.
     pub fn step(&mut self) -> Result<Delta> {
         let now = sample::sample(self.root, &self.wanted, self.began)?;
@@ -63,7 +75,7 @@ impl<'a> Sampler<'a> {
         interrupts: Option<&Signals>,
     ) -> Result<Delta> {
         let (end, mut delta) = (self.last.at + time, Delta::default());
-        let mut progress = Progress::new();
+        let (mut progress, step) = (Progress::new(), self.interval());
         loop {
             let left = end.saturating_sub(self.began.elapsed());
             let mut ended = left.is_zero();
@@ -73,11 +85,11 @@ impl<'a> Sampler<'a> {
                     progress.say(&format!("watching interrupts, {seconds} s left"));
                 }
                 match interrupts {
-                    Some(interrupts) => ended = interrupts.within(left.min(STEP)).is_some(),
-                    None => sleep(left.min(STEP)),
+                    Some(interrupts) => ended = interrupts.within(left.min(step)).is_some(),
+                    None => sleep(left.min(step)),
                 }
             }
-            if ended || left > STEP {
+            if ended || left > step {
                 delta.add(&self.step()?);
             }
             if ended {

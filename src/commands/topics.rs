@@ -5,6 +5,7 @@ use clap_mangen::roff::{Inline, bold};
 use self::ManPart::{Example, Heading, Item, Text, Value};
 use crate::commands::help::HelpText;
 use crate::screen::when;
+use nicpin::drivers::PLACEHOLDERS;
 use nicpin::policy::{CONDITIONS, SETTINGS};
 use nicpin::report::interface::InterfaceState as State;
 use nicpin::report::interface::InterfaceState::{
@@ -174,6 +175,11 @@ fn policy() -> Vec<ManPart> {
     }
     parts.push(Heading("Conditions of a rule"));
     parts.extend(CONDITIONS.map(|(name, what)| Item(bold(name), what.into())));
+    let driver = HelpText::of("driver");
+    parts.extend([Heading("Drivers"), Text(driver.text.clone())]);
+    let places = PLACEHOLDERS.map(|(name, what)| Item(bold(format!("{{{name}}}")), what.into()));
+    parts.extend(places);
+    parts.push(Example(driver.examples.clone()));
     parts.extend([Heading("Examples"), Example(help.examples.clone())]);
     parts
 }

@@ -6,6 +6,7 @@ use itertools::Itertools as _;
 use serde::{Serialize, Serializer};
 
 use crate::cpuset::CpuSet;
+use crate::drivers::{Driver, Fact};
 use crate::flow::ends::{Flow, Protocol};
 use crate::flow::toeplitz::{OR_XOR, input, toeplitz};
 use crate::machine::netdev::Direction;
@@ -213,7 +214,7 @@ fn choose_queue(
     let is_tcp = arrival.flow.protocol == Protocol::Tcp;
     if is_tcp && arrival.filter.is_none() && facts.ntuple != Some(true) {
         let driver = interface.driver.as_deref();
-        if let Some(driver) = driver.filter(|driver| STEERS_TCP.contains(driver)) {
+        if let Some(driver) = driver.filter(|_| has(interface, Fact::SteersTcp)) {
             return unknown(format!(
                 "{driver} sends a TCP flow to the queue that last sent for it, unless ntuple filters are on"
             ));
@@ -303,7 +304,7 @@ fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Res
     match rss.function {
         TOEPLITZ => {}
         // Before hash functions could be chosen, it was Toeplitz; drivers that do not report it have no other.
-        0 if is_among(interface, &SYSTEM_KEY) => {}
+        0 if has(interface, Fact::SystemKey) => {}
         0 => return unknown("the driver does not report its hash function"),
         2 => return unknown("the hash function XOR is not publicly defined"),
         4 => return unknown("the hash function CRC32 is not publicly defined"),
@@ -352,7 +353,7 @@ fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Res
 
 /// The device's key: as it reports it, or as its driver is known to set it.
 fn key<'a>(interface: &Interface, facts: &'a RxHash, reported: &'a Key) -> Option<&'a Key> {
-    let key = if reported.is_unset() && is_among(interface, &SYSTEM_KEY) {
+    let key = if reported.is_unset() && has(interface, Fact::SystemKey) {
         &facts.system_key
     } else {
         reported
@@ -360,39 +361,15 @@ fn key<'a>(interface: &Interface, facts: &'a RxHash, reported: &'a Key) -> Optio
     (!key.is_unset()).then_some(key)
 }
 
-// What is known of drivers beside what they report: by the sources of Linux 6.1 to 6.19 (`skb_set_hash`,
-// `netdev_rss_key_fill` in `drivers/net`), and by flows sent in virtual machines.
-
-/// Drivers that set the device's key from `netdev_rss_key_fill` and have no way to change it where they report none.
-const SYSTEM_KEY: [&str; 2] = ["igb", "e1000e"];
-/// Drivers that mark a hash of addresses and ports as such for the stack (`PKT_HASH_TYPE_L4`); otherwise the kernel
-/// computes its own.
-const MARKS_L4: [&str; 3] = ["ixgbe", "virtio_net", "mlx5_core"];
-/// Drivers that send a TCP flow to the queue with the number of the one that sends for it (`ixgbe_atr`, `i40e_atr`,
-/// `txgbe_atr`): they tell the device at its SYN and at every twentieth packet or so that is sent.
-const STEERS_TCP: [&str; 3] = ["ixgbe", "i40e", "txgbe"];
-
-/// Why a driver's hash does not follow from what it reports. `virtio_net` sends its key one byte late from 6.15 to 6.18,
-/// and in some releases of 6.12, too: the structure that it sends has a byte of padding before it. `mlx5_core` has always
-/// had its devices make the hash symmetric, and reports that since 6.15. Those of `ena` begin with another value and the
-/// other end of the key.
+/// Why a driver's hash does not follow from what it reports.
 fn doubt(driver: &str, release: Option<(u32, u32)>) -> Option<&'static str> {
-    let before = |since| release.is_none_or(|release| release < since);
-    match driver {
-        "virtio_net" if before((6, 19)) => Some(
-            "before Linux 6.19, virtio_net may give the device another RSS key than it reports",
-        ),
-        "mlx5_core" if before((6, 15)) => Some(
-            "before Linux 6.15, mlx5_core does not report how the device changes the hash's input",
-        ),
-        "ena" => Some("devices of ena compute Toeplitz otherwise than it is defined"),
-        _ => None,
-    }
+    let (until, why) = Driver::of(Some(driver))?.doubt?;
+    let is_over = until.is_some_and(|until| release.is_some_and(|release| release >= until));
+    (!is_over).then_some(why)
 }
 
-fn is_among(interface: &Interface, drivers: &[&str]) -> bool {
-    let driver = interface.driver.as_deref();
-    driver.is_some_and(|driver| drivers.contains(&driver))
+fn has(interface: &Interface, fact: Fact) -> bool {
+    Driver::has(interface.driver.as_deref(), fact)
 }
 
 /// From the receive queue to the CPU that processes the flow.
@@ -475,7 +452,7 @@ fn rps_cpu(
     let own = "a hash that the kernel computes with a secret key, since";
     let by = match arrival.hash {
         _ if to_stack == Some(false) => format!("{own} receive-hashing is off"),
-        _ if !is_among(interface, &MARKS_L4) => {
+        _ if !has(interface, Fact::MarksL4) => {
             format!("{own} the driver is not known to give the stack a hash of ports")
         }
         _ if fields.is_some_and(|fields| *fields != ADDRESSES_AND_PORTS) => {

@@ -21,6 +21,8 @@ pub struct Interface {
     pub name: String,
     /// The driver, as ethtool names it: `mlx4_en`, `virtio_net`.
     pub driver: Option<String>,
+    /// Its name as ethtool reports it, where that was asked for and is another.
+    pub ethtool_driver: Option<String>,
     /// The driver's version, as ethtool reports it; most drivers report the kernel's.
     pub driver_version: Option<String>,
     /// The firmware's version, as ethtool reports it.
@@ -59,6 +61,9 @@ pub struct Interface {
     pub channels: Option<Channels>,
     /// Whether the driver is known to accept no other number of channels.
     pub channels_fixed: bool,
+    /// Whether its vectors are numbered by channel, as those of mlx5: one has the receive queue of its number, and a
+    /// transmit queue of each traffic class.
+    pub channel_vectors: bool,
     /// The RSS indirection table; `None` where there is none, or it was not read.
     pub rss: Option<Rss>,
     /// What decides on the receive queue of a flow, if it was read and the driver reports any of it.
@@ -232,6 +237,12 @@ impl Interface {
         self.netdev.iter().flat_map(|answer| &answer.napis)
     }
 
+    /// Whether its driver has this name in sysfs, or as ethtool reports it.
+    pub(crate) fn has_driver(&self, name: &str) -> bool {
+        let mut names = self.driver.iter().chain(&self.ethtool_driver);
+        names.any(|of| of == name)
+    }
+
     /// Whether it is known only by its PCI function, because its interface is in another network namespace or it has none.
     pub fn is_elsewhere(&self) -> bool {
         self.in_other_namespace && self.name == self.device.address
@@ -243,11 +254,6 @@ impl Interface {
         self.is_elsewhere() && has(Rdma) && self.queue_vectors().next().is_none()
     }
 
-    /// Whether flows can be sent to other queues by its RSS table. ixgbevf reports one, and has no `set_rxfh`.
-    pub(crate) fn has_settable_rss(&self) -> bool {
-        self.driver.as_deref() != Some("ixgbevf") && self.rss.as_ref().is_some_and(Rss::is_used)
-    }
-
     /// Whether the device is an SR-IOV virtual function. Inside a virtual machine only the driver's name shows it:
     /// `iavf`, `LiquidIO_VF`.
     pub fn is_virtual_function(&self) -> bool {
@@ -255,16 +261,10 @@ impl Interface {
         self.device.parent.is_some() || driver.any(|name| name.to_ascii_lowercase().ends_with("vf"))
     }
 
-    /// Whether its vectors are numbered by channel, as those of mlx5: one has the receive queue of its number, and a
-    /// transmit queue of each traffic class.
-    pub(crate) fn has_channel_vectors(&self) -> bool {
-        self.driver.as_deref() == Some("mlx5_core")
-    }
-
     /// Whether a queue vector has no queue in use: drivers keep vectors beyond the active queues. Queues of sharing
     /// count too: a vector of mlx5 serves the channel of its number of each of them.
     pub fn is_idle(&self, vector: &Vector) -> bool {
-        let by_channel = self.has_channel_vectors();
+        let by_channel = self.channel_vectors;
         let join = |all: usize, more| {
             if by_channel {
                 all.max(more)
@@ -302,6 +302,8 @@ pub struct Vector {
     pub queue: Option<u32>,
     /// The source of role and queue.
     pub source: Source,
+    /// The row of a driver that told the meaning of the name; `None` if netlink or nothing but the order told it.
+    pub row: Option<String>,
     /// The node of the device that raises the IRQ, if that is not the interface's own device and its node is known.
     pub node: Option<u32>,
     /// `smp_affinity`: the CPUs that the kernel may deliver it to.

@@ -57,6 +57,16 @@ pub enum Direction {
     Tx,
 }
 
+impl Direction {
+    /// As in the name of a queue.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rx => "rx",
+            Self::Tx => "tx",
+        }
+    }
+}
+
 /// A NAPI instance: what polls queues after an interrupt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Napi {

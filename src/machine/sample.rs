@@ -8,6 +8,7 @@ use std::time::Duration;
 use itertools::{Either, Itertools as _};
 
 use crate::cpuset::CpuSet;
+use crate::machine::netdev::Direction;
 
 /// Which counters are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct CounterSelection {
     pub interfaces: BTreeSet<String>,
     /// The threads that poll queues, by process id.
     pub threads: BTreeSet<u32>,
+    /// The interfaces whose queues' packets are counted.
+    pub queues: BTreeSet<String>,
     /// Whether the CPUs' counters are read: time, softirqs, backlogs.
     pub cpus: bool,
 }
@@ -39,6 +42,18 @@ pub struct Sample {
     pub interfaces: BTreeMap<String, Counters>,
     /// Threads by process id.
     pub threads: BTreeMap<u32, ThreadCounts>,
+    /// Packets of each queue. Read before the interrupts, which come first.
+    pub queues: BTreeMap<QueueOf, u64>,
+}
+
+/// A queue of an interface.
+pub type QueueOf = (String, Direction, u32);
+
+/// In how many steps packets of a queue were counted, and in how many of these each IRQ fired.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Together {
+    pub steps: u64,
+    pub fired: BTreeMap<u32, u64>,
 }
 
 /// A thread's counts, `/proc/PID/status` and `/proc/PID/stat`.
@@ -133,6 +148,8 @@ pub struct Delta {
     pub interfaces: BTreeMap<String, InterfaceCounts>,
     /// The threads that ran.
     pub threads: BTreeMap<u32, ThreadGrowth>,
+    /// Which IRQs fired while packets of a queue were counted.
+    pub queues: BTreeMap<QueueOf, Together>,
     /// CPUs that went online or offline meanwhile; they are not counted.
     pub cpus_changed: CpuSet,
     /// IRQs that were freed, allocated or reused meanwhile; they are not counted.
@@ -207,8 +224,19 @@ impl Delta {
                 },
             ))
         };
+        let fired = interrupts.iter().filter(|(_, on)| !on.is_empty());
+        let fired: BTreeMap<u32, u64> = fired.map(|(&irq, _)| (irq, 1)).collect();
+        let moved = to.queues.iter().filter(|(queue, now)| {
+            let was = from.queues.get(*queue);
+            was.is_some_and(|was| growth(*was, **now).is_some_and(|grown| grown > 0))
+        });
+        let together = |(queue, _): (&QueueOf, &u64)| {
+            let fired = fired.clone();
+            (queue.clone(), Together { steps: 1, fired })
+        };
         Self {
             elapsed: to.at.saturating_sub(from.at),
+            queues: moved.map(together).collect(),
             interrupts,
             cpus,
             interfaces,
@@ -233,6 +261,13 @@ impl Delta {
             for (cpu, count) in on {
                 let sum = all.entry(*cpu).or_default();
                 *sum = sum.saturating_add(*count);
+            }
+        }
+        for (queue, more) in &next.queues {
+            let all = self.queues.entry(queue.clone()).or_default();
+            all.steps += more.steps;
+            for (&irq, steps) in &more.fired {
+                *all.fired.entry(irq).or_default() += steps;
             }
         }
         for (cpu, more) in &next.cpus {

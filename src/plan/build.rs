@@ -87,6 +87,7 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
         network_cpus: context.network_cpus,
         irqbalance: None,
         notes: notes::of_machine(machine, policy, selection),
+        drivers: policy.drivers.clone(),
     };
     notes::add_irqbalance(machine, policy.get(&IRQBALANCE), &mut plan);
     plan
@@ -184,6 +185,7 @@ fn vector(work: &Work<'_>, vector: &Vector) -> PlannedVector {
         role: vector.role,
         queue: vector.queue,
         source: vector.source,
+        row: vector.row.clone(),
         node: vector.node,
         idle: work.interface.is_idle(vector),
         why: why(work, vector, cpus.as_ref()).into(),

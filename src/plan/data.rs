@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
+use crate::drivers::Taught;
 use crate::machine::interface::{effective, known};
 use crate::machine::{Channels, NodeSource, QueueId, Role, Source, WriteKind};
 use crate::plan::note::Note;
@@ -51,6 +52,9 @@ pub struct Plan {
     pub score_now: Score,
     /// Notes about the whole machine.
     pub notes: Vec<Note>,
+    /// What the policy teaches of drivers: by that the vectors are known.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub drivers: Vec<Taught>,
 }
 
 impl Plan {
@@ -241,6 +245,9 @@ pub struct PlannedVector {
     pub queue: Option<u32>,
     /// How role and queue were determined.
     pub source: Source,
+    /// The row of a driver that told the meaning of its name; `None` if netlink or nothing but the order told it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub row: Option<String>,
     /// The node of the vector's device, when that is not the interface's device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<u32>,

@@ -4,13 +4,20 @@
 use std::collections::BTreeSet;
 
 use crate::cpuset::{CpuSet, QueueSet};
+use crate::drivers::{Driver, Fact};
 use crate::machine::netdev::Netdev;
 use crate::machine::wording::word;
-use crate::machine::{Channels, Role, Rss};
+use crate::machine::{Channels, Interface, Role, Rss};
 use crate::plan::data::{ChannelChange, PlannedRss};
 use crate::plan::note::{Note, RssUnchanged};
 use crate::plan::work::Work;
 use crate::policy::{CHANNELS, ChannelCount, RSS, RssQueues, SIBLINGS};
+
+/// Whether flows can be sent to other queues by an interface's RSS table.
+pub(crate) fn has_settable_rss(interface: &Interface) -> bool {
+    let is_fixed = Driver::has(interface.driver.as_deref(), Fact::FixedRss);
+    !is_fixed && interface.rss.as_ref().is_some_and(Rss::is_used)
+}
 
 /// The change of channels that the policy requests; `None` when there is none, or when the driver does not report its
 /// maximum.
@@ -100,7 +107,7 @@ pub(crate) fn rss(work: &Work<'_>) -> (Option<PlannedRss>, Option<Note>) {
             "its hash function is not known to use the table",
             RssUnchanged::Function(table.function),
         ),
-        _ if !work.interface.has_settable_rss() => {
+        _ if !has_settable_rss(work.interface) => {
             unchanged("the driver cannot set it", RssUnchanged::Fixed)
         }
         RssQueues::First(count) => {
@@ -196,6 +203,6 @@ fn beyond_candidates(work: &Work<'_>, table: &Rss, reached: &QueueSet) -> Option
         interface: work.interface.name.clone(),
         queues,
         cpus,
-        avoidable: work.interface.has_settable_rss() && !on_candidates(work, table).is_empty(),
+        avoidable: has_settable_rss(work.interface) && !on_candidates(work, table).is_empty(),
     })
 }

@@ -306,6 +306,13 @@ pub enum Note {
         /// As in the file: `name = "ens*", node = 1`.
         conditions: String,
     },
+    /// A driver of the policy that no interface has.
+    #[error("the policy teaches the driver {driver}, which no interface has; those here: {}", .here.join(", "))]
+    DriverUnmatched {
+        driver: String,
+        /// The drivers of the interfaces.
+        here: Vec<String>,
+    },
     /// Interfaces and network functions that are not in the plan.
     #[error(fmt = not_planned)]
     NotPlanned {
@@ -491,6 +498,7 @@ impl Note {
                 | Self::NoDevice { .. }
                 | Self::NothingToDo
                 | Self::RuleUnmatched { .. }
+                | Self::DriverUnmatched { .. }
         )
     }
 

@@ -2,6 +2,7 @@
 
 use itertools::{Itertools as _, chain};
 
+use crate::drivers::{Driver, Fact};
 use crate::machine::interface::is_pci_address;
 use crate::machine::others::{Arguments, SCRIPT_PATH, UnusedFunction};
 use crate::machine::setting::queue_file;
@@ -45,7 +46,8 @@ pub(crate) fn of_interface(
             contradictions: interface.contradictions.clone(),
         });
     }
-    for (&irq, &owner) in &work.shared {
+    let lines = work.shared.iter();
+    for (&irq, &owner) in lines.filter(|_| interface.shares_vectors_of.is_none()) {
         let owner = owner.to_owned();
         notes.push(Note::LineShared { irq, owner });
     }
@@ -174,10 +176,6 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
     notes
 }
 
-/// Drivers whose hints are not limited to the interface's node: i40e spreads over all nodes, ice, iavf and idpf request
-/// their CPUs before their node is set (6.15 and later), ena uses any CPU.
-const HINTS_IGNORE_LOCALITY: [&str; 6] = ["i40e", "i40evf", "ice", "iavf", "idpf", "ena"];
-
 fn hint(work: &Work<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
     if work.choice.get(&SCOPE) != Scope::Hint || work.candidates.named {
@@ -198,7 +196,7 @@ fn hint(work: &Work<'_>) -> Vec<Note> {
         notes.push(Note::HintUnusable { vectors });
     }
     let driver = work.interface.driver.as_deref().unwrap_or_default();
-    if without.is_empty() && HINTS_IGNORE_LOCALITY.contains(&driver) {
+    if without.is_empty() && Driver::has(Some(driver), Fact::HintsAnywhere) {
         let driver = driver.to_owned();
         notes.push(Note::HintIgnoresLocality { driver });
     }
@@ -230,7 +228,7 @@ fn too_many_queues(work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
             }),
         unsure: interface.channels.is_none(),
         fixed: interface.channels_fixed,
-        irq_cores: (work.choice.get(&IRQ_CORES)).filter(|_| interface.has_settable_rss()),
+        irq_cores: (work.choice.get(&IRQ_CORES)).filter(|_| device::has_settable_rss(interface)),
     })
 }
 
@@ -326,6 +324,14 @@ pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selecti
         if !interfaces.is_empty() && !matched.contains(&true) {
             let conditions = of.text.clone();
             notes.push(Note::RuleUnmatched { rule, conditions });
+        }
+    }
+    let drivers = interfaces.iter().filter_map(|of| of.driver.clone());
+    let here = drivers.sorted().dedup().collect_vec();
+    for row in policy.drivers.iter().filter(|_| !interfaces.is_empty()) {
+        if !interfaces.iter().any(|of| of.has_driver(&row.name)) {
+            let (driver, here) = (row.name.clone(), here.clone());
+            notes.push(Note::DriverUnmatched { driver, here });
         }
     }
     // Interfaces and network functions that are not planned, where no selectors were given.

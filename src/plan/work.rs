@@ -351,7 +351,12 @@ pub(crate) fn works<'a>(
     let mut owners: BTreeMap<u32, &'a str> = BTreeMap::new();
     let is_selected = |work: &Work<'_>| selection.names.contains(&work.interface.name);
     let movable = works.iter_mut().filter(|work| !work.skip);
-    for work in movable.sorted_by_key(|work| !is_selected(work)) {
+    for work in movable.sorted_by_key(|work| {
+        (
+            !is_selected(work),
+            work.interface.shares_vectors_of.is_some(),
+        )
+    }) {
         let name = work.interface.name.as_str();
         for vector in &work.interface.vectors {
             let owner = owners.entry(vector.irq).or_insert(name);

@@ -2,12 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use glob::Pattern;
+use glob::Pattern as Glob;
 use itertools::Itertools as _;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use crate::cpuset::CpuSet;
+use crate::drivers::{Pattern, Taught};
 use crate::policy::setting::{Entry, Value};
 use crate::policy::table::SETTINGS;
 use crate::policy::{CONDITIONS, Condition, Policy, Rule, Settings, named};
@@ -22,11 +23,12 @@ pub struct PolicyError {
     pub column: usize,
     /// A single line.
     pub message: String,
-    /// Whether one setting takes the effect of another in the same place, which is an error of usage.
+    /// Whether it is an error of usage: one setting takes the effect of another in the same place, or a driver's row means
+    /// nothing.
     pub contradicts: bool,
 }
 
-/// What is wrong at an offset of the text, and whether settings contradict each other.
+/// What is wrong at an offset of the text, and whether it is an error of usage.
 type Wrong = (usize, String, bool);
 type TomlKey<'t> = Spanned<DeString<'t>>;
 type Toml<'t> = Spanned<DeValue<'t>>;
@@ -72,6 +74,19 @@ fn policy(text: &str) -> Result<Policy, Wrong> {
                     rules.ok_or_else(|| at(item, "expected rules, each headed by [[rule]]"))?;
                 policy.rules = rules.iter().map(rule).try_collect()?;
             }
+            "driver" => {
+                let rows = item.get_ref().as_array();
+                let rows = rows.ok_or_else(|| {
+                    let (offset, wrong, _) =
+                        at(item, "expected drivers, each headed by [[driver]]");
+                    (offset, wrong, true)
+                })?;
+                for row in rows {
+                    let row = driver(row, &policy.drivers);
+                    let row = row.map_err(|(offset, wrong, _)| (offset, wrong, true))?;
+                    policy.drivers.push(row);
+                }
+            }
             _ => set(&mut policy.machine, key, item, false)?,
         }
     }
@@ -96,6 +111,39 @@ fn rule(item: &Toml<'_>) -> Result<Rule, Wrong> {
     })
 }
 
+/// A driver that is taught, after these.
+fn driver(item: &Toml<'_>, before: &[Taught]) -> Result<Taught, Wrong> {
+    let (mut name, mut irqs) = (None, None);
+    for (key, item) in entries(item)? {
+        match key.get_ref().as_ref() {
+            "name" => {
+                let text = string(item)?;
+                if before.iter().any(|row| row.name == text) {
+                    return Err(at(
+                        item,
+                        format!("`{text}` has a [[driver]] before this one"),
+                    ));
+                }
+                name = Some(text.to_owned());
+            }
+            "irqs" => {
+                let rows = item.get_ref().as_array();
+                let rows = rows
+                    .ok_or_else(|| at(item, "expected a list of names, each with its meaning"))?;
+                let pattern =
+                    |row: &Toml<'_>| Pattern::taught(string(row)?).map_err(|wrong| at(row, wrong));
+                irqs = Some(rows.iter().map(pattern).try_collect()?);
+            }
+            _ => return Err(unknown("key", key, &["name", "irqs"])),
+        }
+    }
+    let missing = |name| at(item, format!("the driver has no `{name}`"));
+    Ok(Taught {
+        name: name.ok_or_else(|| missing("name"))?,
+        irqs: irqs.ok_or_else(|| missing("irqs"))?,
+    })
+}
+
 /// The conditions of a rule, and their text.
 fn conditions(item: &Toml<'_>) -> Result<(Vec<Condition>, String), Wrong> {
     let (mut conditions, mut texts) = (Vec::new(), Vec::new());
@@ -104,7 +152,7 @@ fn conditions(item: &Toml<'_>) -> Result<(Vec<Condition>, String), Wrong> {
         let (number, text) = (integer(item), item.get_ref().as_str());
         let pattern = || {
             let text = string(item)?;
-            Pattern::new(text)
+            Glob::new(text)
                 .map_err(|error| at(item, format!("`{text}` is not a pattern: {}", error.msg)))
         };
         conditions.push(match key.get_ref().as_ref() {
@@ -181,7 +229,11 @@ fn set(
         return Err(if for_interfaces {
             unknown("setting", key, &known)
         } else {
-            unknown("key", key, &[&["defaults", "rule"], &known[..]].concat())
+            unknown(
+                "key",
+                key,
+                &[&["defaults", "rule", "driver"], &known[..]].concat(),
+            )
         });
     };
     if entry.is_for_interfaces() != for_interfaces {

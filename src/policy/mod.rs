@@ -18,6 +18,7 @@ pub use setting::{Entry, Setting, SettingError, Value};
 pub use table::*;
 
 use crate::cpuset::CpuSet;
+use crate::drivers::Taught;
 use crate::machine::{Interface, Machine, Program};
 
 /// A policy: the file's settings and the command line's.
@@ -29,6 +30,8 @@ pub struct Policy {
     pub defaults: Settings,
     /// The file's rules, in order.
     pub rules: Vec<Rule>,
+    /// Drivers that the file teaches.
+    pub drivers: Vec<Taught>,
     /// The command line's settings, which override the file's.
     pub options: Settings,
 }
@@ -495,7 +498,7 @@ mod tests {
             ),
             (
                 "x = 1\n",
-                "unknown key `x`; expected one of defaults, rule, irqbalance",
+                "unknown key `x`; expected one of defaults, rule, driver, irqbalance",
             ),
             (
                 "scope = 'all'\n",

@@ -40,9 +40,12 @@ struct RecordedRss {
     table: String,
 }
 
-/// Versions as ethtool reports them.
+/// A driver as ethtool reports it.
 #[derive(Serialize, Deserialize)]
 struct Driver {
+    /// Empty in older captures.
+    #[serde(default)]
+    name: String,
     version: String,
     firmware: String,
 }
@@ -96,7 +99,7 @@ pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool> {
             let device = bus_device(&net)?;
             reported(ioctls::get_driver(interface))
                 .map_err(unread)?
-                .is_some_and(|[_, _, bus]| device.is_some_and(|device| device.name() == bus))
+                .is_some_and(|[_, _, _, bus]| device.is_some_and(|device| device.name() == bus))
                 || shown("address")? == address.map(|byte| format!("{byte:02x}")).join(":")
         }
         _ => false,
@@ -107,12 +110,31 @@ pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool> {
     Ok(same)
 }
 
+fn driver(root: &Root, interface: &str) -> Result<Option<Driver>> {
+    asked(root, interface, "driver", || {
+        let [name, version, firmware, _] = ioctls::get_driver(interface)?;
+        Ok(Driver {
+            name,
+            version,
+            firmware,
+        })
+    })
+}
+
+/// The name of an interface's driver.
+pub(crate) fn driver_name(root: &Root, interface: &str) -> Result<Option<String>> {
+    Ok(driver(root, interface)?.map(|driver| driver.name))
+}
+
+/// The driver's own counters (`ethtool -S`); none where it has none.
+pub(crate) fn statistics(root: &Root, interface: &str) -> Result<Vec<(String, u64)>> {
+    let counters = || ioctls::get_statistics(interface);
+    Ok(asked(root, interface, "statistics", counters)?.unwrap_or_default())
+}
+
 /// The versions of an interface's driver and firmware, where the driver reports them.
 pub(crate) fn versions(root: &Root, interface: &str) -> Result<(Option<String>, Option<String>)> {
-    let driver = asked(root, interface, "driver", || {
-        let [version, firmware, _] = ioctls::get_driver(interface)?;
-        Ok(Driver { version, firmware })
-    })?;
+    let driver = driver(root, interface)?;
     let shown = |text: &str| {
         let text = name_in(text);
         (!text.is_empty() && text != "N/A").then(|| text.replace(char::is_control, " "))

@@ -11,6 +11,7 @@ use itertools::Itertools as _;
 use nix::errno::Errno;
 
 use crate::cpuset::{CpuSet, MAX_CPUS, shown};
+use crate::drivers::{Driver, Fact};
 use crate::machine::channels::MAX_QUEUES;
 use crate::machine::interface::{is_pci_address, natural};
 use crate::machine::others::Virtual;
@@ -30,7 +31,7 @@ use crate::root::{Result, Root};
 const MAX_INTERFACES: usize = 4096;
 
 /// What `/sys/class/net` lists of a machine, each kind by name.
-pub(crate) fn read(root: &Root, wants: Wants) -> Result<Machine> {
+pub(crate) fn read(root: &Root, wants: Wants<'_>) -> Result<Machine> {
     let mut listed = Machine::default();
     let names = root
         .read_names(NET)?
@@ -143,14 +144,21 @@ fn name_ports(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
 
 /// One interface; `None` if it was removed while it was read. ESTALE if its queues are pinned and no longer those of its
 /// device.
-fn read_interface(net: &Dir, name: &str, link: &Dir, wants: Wants) -> Result<Option<Interface>> {
+fn read_interface(
+    net: &Dir,
+    name: &str,
+    link: &Dir,
+    wants: Wants<'_>,
+) -> Result<Option<Interface>> {
     let root = net.root;
     let bus = link.link_name("subsystem")?;
     // A space ends it in the record.
     let port_name = net.read_text("phys_port_name")?.trim().replace(' ', "_");
+    let driver = read_driver(link)?;
     let mut interface = Interface {
         name: name.to_owned(),
-        driver: read_driver(link)?,
+        channel_vectors: Driver::has(driver.as_deref(), Fact::ChannelVectors),
+        driver,
         in_other_namespace: !ethtool::is_same(root, name)?,
         device: read_device(link, bus.as_deref(), wants)?,
         port: net.read_as("dev_port", number::<u16>)?.unwrap_or(0).into(),
@@ -169,9 +177,11 @@ fn read_interface(net: &Dir, name: &str, link: &Dir, wants: Wants) -> Result<Opt
     };
     read_queues(root, &mut interface, wants.queues)?;
     if !interface.in_other_namespace {
+        if !wants.drivers.is_empty() {
+            interface.ethtool_driver = ethtool::driver_name(root, name)?;
+        }
         let (channels, asked) = ethtool::channels(root, name)?;
-        let mut driver = interface.driver.iter();
-        let fixed = driver.any(|driver| FIXED_CHANNELS.contains(&driver.as_str()));
+        let fixed = Driver::has(interface.driver.as_deref(), Fact::FixedChannels);
         interface.channels = channels.map(|now| if fixed { now.without_more() } else { now });
         interface.channels_fixed = asked && (fixed || channels.is_none());
     }
@@ -207,7 +217,7 @@ fn read_for_planning(net: &Dir, interface: &mut Interface) -> Result<()> {
 ///
 /// The kernel makes a directory `net` below a device for its interfaces, and shows in it those of the reader's namespace
 /// alone (`class_dir_create_and_add` in `drivers/base/core.c`).
-pub(crate) fn elsewhere(root: &Root, address: &str, wants: Wants) -> Result<Option<Interface>> {
+pub(crate) fn elsewhere(root: &Root, address: &str, wants: Wants<'_>) -> Result<Option<Interface>> {
     let link = format!("{PCI}/{address}");
     // The IRQs of an InfiniBand function without an interface are those of RDMA.
     if others::class(root, &link)?.starts_with("0x0207") {
@@ -225,6 +235,7 @@ pub(crate) fn elsewhere(root: &Root, address: &str, wants: Wants) -> Result<Opti
     }
     Ok(Some(Interface {
         name: address.to_owned(),
+        channel_vectors: Driver::has(driver.as_deref(), Fact::ChannelVectors),
         driver,
         in_other_namespace: true,
         without_netdev: !has_netdev,
@@ -259,41 +270,10 @@ fn read_link_state(net: &Dir) -> Result<String> {
     Ok(state.to_owned())
 }
 
-/// Drivers with accelerated RFS: they have `ndo_rx_flow_steer`, and a map of their queues' CPUs that follows the affinity
-/// of the vectors (`irq_cpu_rmap_add`). Read in the sources of Linux 6.1 and 6.12.
-const ACCELERATED_RFS: [&str; 11] = [
-    "bnxt_en",
-    "enic",
-    "hns3",
-    "ice",
-    "mlx4_en",
-    "mlx5_core",
-    "qede",
-    "sfc",
-    "sfc_ef100",
-    "sfc_falcon",
-    "sfc_siena",
-];
-
-/// Drivers that report channels and a maximum, and have no `set_channels`. Read in the sources of Linux 6.12.
-const FIXED_CHANNELS: [&str; 7] = [
-    "dwc-xlgmac",
-    "enic",
-    "fsl_dpaa2_eth",
-    "hns-nic",
-    "sam_sxgbeeth",
-    "tsnep",
-    "vmxnet3",
-];
-
 /// The interface's driver, which the bus driver may have by another name.
 fn read_driver(link: &Dir) -> Result<Option<String>> {
     if let Some(driver) = link.link_name("driver")? {
-        return Ok(Some(match driver.as_str() {
-            "mlx4_core" => "mlx4_en".to_owned(),
-            "virtio-pci" => "virtio_net".to_owned(),
-            _ => driver,
-        }));
+        return Ok(Some(Driver::on_bus(driver)));
     }
     // Dumps may lack links. Only Xen's driver binds to such a device.
     Ok((link.read_text("modalias")?.trim_end() == "xen:vif").then(|| "vif".to_owned()))
@@ -313,7 +293,7 @@ fn read_vmbus(channels: &Dir) -> Result<Vec<VmbusChannel>> {
     Ok(found)
 }
 
-fn read_device(link: &Dir, bus: Option<&str>, wants: Wants) -> Result<Device> {
+fn read_device(link: &Dir, bus: Option<&str>, wants: Wants<'_>) -> Result<Device> {
     // The PCI ancestor of an adapter on USB is its controller, whose vectors are not the adapter's.
     let controller = controller(link, bus)?;
     let device = if controller.is_some() {
@@ -456,8 +436,8 @@ pub(crate) fn read_queues(root: &Root, interface: &mut Interface, wanted: Queues
     if interface.in_other_namespace || wanted == Queues::Numbers {
         return Ok(());
     }
-    let mut driver = interface.driver.iter();
-    if driver.any(|driver| ACCELERATED_RFS.contains(&driver.as_str())) {
+    let driver = interface.driver.as_deref();
+    if Driver::has(driver, Fact::AcceleratedRfs) {
         interface.ntuple = ethtool::ntuple(root, name)?;
     }
     interface.rss = ethtool::rss(root, name)?;

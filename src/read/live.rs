@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
+use crate::drivers::Taught;
 use crate::machine::setting::{FLOW_ENTRIES, IRQ_FILES};
 use crate::machine::{Interface, Machine};
 use crate::read::files::{line_of, number};
@@ -15,7 +16,7 @@ use crate::root::tree::ABOUT;
 use crate::root::{Result, Root};
 
 /// Reads the machine below a root: what is always needed, and what else is wanted.
-pub fn machine(root: &Root, wants: Wants) -> Result<Machine> {
+pub fn machine(root: &Root, wants: Wants<'_>) -> Result<Machine> {
     let mut topology = topology::read(root)?;
     if wants.exclusive {
         let found = cgroups::partitions(root)?;
@@ -42,16 +43,17 @@ fn if_wanted<T: Default>(wanted: bool, read: impl FnOnce() -> Result<T>) -> Resu
 }
 
 /// Reads the settings of a machine, and nothing that only planning needs: a restore must not fail because of it.
-pub(crate) fn settings(root: &Root) -> Result<Machine> {
+pub(crate) fn settings(root: &Root, drivers: &[Taught]) -> Result<Machine> {
     let wants = Wants {
         settings_only: true,
+        drivers,
         ..Wants::default()
     };
     interfaces_of(root, wants)
 }
 
 /// Reads the interfaces with their settings, and nothing else of the machine.
-fn interfaces_of(root: &Root, wants: Wants) -> Result<Machine> {
+fn interfaces_of(root: &Root, wants: Wants<'_>) -> Result<Machine> {
     let mut machine = interfaces::read(root, wants)?;
     let interfaces = &mut machine.interfaces;
     // A topology dump has no /proc at all; any other machine needs its interrupts.
@@ -89,7 +91,7 @@ fn interfaces_of(root: &Root, wants: Wants) -> Result<Machine> {
             handlers.listed()?;
         }
         root.with_pinned([IRQ_FILES, IRQS], || {
-            vectors::read(root, &handlers, interfaces, &rdma)
+            vectors::read(root, &handlers, interfaces, &rdma, wants.drivers)
         })?;
         if !wants.settings_only {
             machine.vectors_held = vector_space::held(root, &handlers, interfaces)?;

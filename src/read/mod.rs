@@ -8,9 +8,9 @@ pub mod interfaces;
 pub mod interrupts;
 pub mod kept_off;
 mod live;
-pub mod names;
 pub mod netlink;
 pub mod others;
+mod queue_counts;
 mod queues;
 pub mod sample;
 mod sockets;
@@ -20,13 +20,14 @@ pub mod topology;
 mod vector_space;
 pub mod vectors;
 
+use crate::drivers::Taught;
 pub(crate) use live::settings;
 pub use live::{host_name, machine, read_queue_settings};
 pub use sockets::connected_sockets;
 
 /// What is read only on request, or left out on request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wants {
+pub struct Wants<'a> {
     /// The drivers' hints.
     pub hints: bool,
     /// `/proc/interrupts`, also if `/sys/kernel/irq` has the handlers.
@@ -44,6 +45,8 @@ pub struct Wants {
     /// Not what only planning needs to know of an interface: its link, speed and MTU, what its slot can carry, how it polls,
     /// and its versions. A restore must not fail because of them.
     pub settings_only: bool,
+    /// Drivers that the policy teaches.
+    pub drivers: &'a [Taught],
 }
 
 /// What is read of queues.
@@ -58,7 +61,7 @@ pub enum Queues {
     Numbers,
 }
 
-impl Wants {
+impl Wants<'static> {
     /// Everything that a command or a policy may need.
     pub const EVERYTHING: Self = Self {
         hints: true,
@@ -69,5 +72,6 @@ impl Wants {
         flows: true,
         queues: Queues::Steering,
         settings_only: false,
+        drivers: &[],
     };
 }

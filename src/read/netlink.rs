@@ -14,7 +14,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use netlink_bindings::builtin::Nlmsghdr;
-use netlink_bindings::netdev::{self, NapiThreaded, QueueType};
+use netlink_bindings::netdev::{self, NapiThreaded, QstatsScope, QueueType};
 use netlink_bindings::nlctrl::{self, IterableCtrlAttrs};
 use netlink_bindings::rt_link::{Ifinfomsg, IterableLinkAttrs, Request};
 use netlink_bindings::traits::{NetlinkRequest, Protocol};
@@ -254,6 +254,23 @@ impl Client {
             queues: or_none(self.request(&queues, |reply| queue(&reply, ifindex)))?,
             napis: or_none(self.request(&napis, |reply| napi(&reply, ifindex, threaded)))?,
         })
+    }
+
+    /// The packets of each queue of an interface; none where the driver does not count them so (Linux 6.10).
+    pub(crate) fn packets(&mut self, ifindex: u32) -> io::Result<Vec<(Direction, u32, u64)>> {
+        let mut request = netdev::Request::new().op_qstats_get_dump();
+        let encoder = request.encode();
+        encoder
+            .push_ifindex(ifindex)
+            .push_scope(QstatsScope::Queue as u32);
+        or_none(self.request(&request, |reply| {
+            let id = reply.get_queue_id().ok()?;
+            let of = match QueueType::from_value(reply.get_queue_type().ok()?.into())? {
+                QueueType::Rx => (Direction::Rx, id, reply.get_rx_packets().ok()?.into()),
+                QueueType::Tx => (Direction::Tx, id, reply.get_tx_packets().ok()?.into()),
+            };
+            (reply.get_ifindex().ok()? == ifindex).then_some(of)
+        }))
     }
 
     /// Asks; what is read from each message of the answer.

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::drivers::Numbering::{
+    self, Mlx4, Paired, Plain, Queue, Rank, Rtl8125, Shared, Tg3, TxThenRx,
+};
+use crate::drivers::{ActionName, Driver, Told};
 use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 use crate::machine::Source::{self, Name, Netlink, Order};
 use crate::machine::netdev::IrqQueues;
 use crate::machine::{Interface, UnknownVector};
-use crate::read::names::ActionName;
-use crate::read::names::Numbering::{
-    self, Mlx4, Paired, Plain, Queue, Rank, Rtl8125, Shared, Tg3, TxThenRx,
-};
 use crate::root::Result;
 
 /// A vector with a known name, before its queue is determined.
@@ -24,18 +24,20 @@ pub(crate) struct NamedVector<'a> {
     /// What it means.
     pub(crate) named: ActionName<'a>,
     /// Its use by that; `None` if the name does not distinguish it from others.
-    pub(crate) placed: Option<VectorUse>,
+    pub(crate) placed: Option<VectorUse<'a>>,
 }
 
 /// What a vector serves, and how that was determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct VectorUse {
+pub(crate) struct VectorUse<'a> {
     /// Role and queue, as in [`Vector`](crate::machine::Vector).
     pub(crate) serves: (Role, Option<u32>),
     pub(crate) source: Source,
+    /// The row that told the meaning of its name.
+    pub(crate) told: Option<Told<'a>>,
 }
 
-impl VectorUse {
+impl VectorUse<'_> {
     /// `rx 3`, `control`.
     fn shown(self) -> String {
         let (role, queue) = self.serves;
@@ -45,7 +47,12 @@ impl VectorUse {
 
 /// Determines the use of each vector of one interface with `rx` receive and `tx` transmit queues by its name. `found` is in
 /// the order of the MSI-X entries, which is that of the IRQs.
-pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, tx: usize) {
+pub(crate) fn place<'v>(
+    driver: Option<&'static Driver>,
+    found: &mut [NamedVector<'v>],
+    rx: usize,
+    tx: usize,
+) {
     let [receive, send] = [Rx, Tx].map(|role| found.iter().any(|of| of.named.role == role));
     for NamedVector { named, .. } in &mut *found {
         match named.numbering {
@@ -58,10 +65,12 @@ pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, 
     let count = |is: &dyn Fn(&ActionName) -> bool| found.iter().filter(|of| is(&of.named)).count();
     let plain = count(&|of| of.numbering == Plain);
     if plain > 1 && plain == found.len() {
-        for (one, serves) in found.iter_mut().zip(all_alike(driver, plain, rx, tx)) {
+        let by_order = driver.and_then(|driver| driver.in_order(plain, rx, tx));
+        for (one, serves) in found.iter_mut().zip(by_order.unwrap_or_default()) {
             one.placed = Some(VectorUse {
                 serves,
                 source: Order,
+                told: Some(one.named.told),
             });
         }
         return;
@@ -88,7 +97,7 @@ pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, 
     }
     let data = count(&|of| of.role.is_queue());
     let of_tg3 = count(&|of| of.numbering == Tg3);
-    let place = |NamedVector { irq, named, .. }: &NamedVector| {
+    let place = |NamedVector { irq, named, .. }: &NamedVector<'v>| {
         let (role, numbering) = (named.role, named.numbering);
         let peers = groups.get(&(role, numbering))?;
         let (rank, (number, _)) = (0..).zip(peers).find(|(_, peer)| peer.1 == *irq)?;
@@ -99,7 +108,7 @@ pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, 
         };
         let number = number.unwrap_or(rank);
         let serves = match numbering {
-            Numbering::None => (Control, None),
+            Numbering::None => (role, None),
             // Nothing tells those of one role apart.
             Shared if peers.len() > 1 => return None,
             Shared => (role, Some(0)),
@@ -133,58 +142,31 @@ pub(crate) fn place(driver: Option<&str>, found: &mut [NamedVector], rx: usize, 
                 queue => (if tx > 1 { Combined } else { Rx }, queue),
             },
         };
-        Some(VectorUse { serves, source })
+        Some(VectorUse {
+            serves,
+            source,
+            told: Some(named.told),
+        })
     };
     for one in found {
         one.placed = place(one);
     }
 }
 
-/// Vectors of drivers that give all of them the same name go by their order, if their number is unambiguous.
-fn all_alike(
-    driver: Option<&str>,
-    vectors: usize,
-    rx: usize,
-    tx: usize,
-) -> Vec<(Role, Option<u32>)> {
-    let queues = |role: Role, count: usize| (0..).take(count).map(move |queue| (role, Some(queue)));
-    let control = [(Control, None)].into_iter();
-    match driver {
-        // A vector for each pair of queues; after them link, PTP and (the vendor's driver) GPIO.
-        Some("atlantic") if rx == tx && (rx..=rx + 3).contains(&vectors) => queues(Combined, rx)
-            .chain(control.cycle())
-            .take(vectors)
-            .collect(),
-        // The first for all else, then the transmit queues, then the receive queues.
-        Some("lan743x") if vectors == 1 + tx + rx => control
-            .chain(queues(Tx, tx))
-            .chain(queues(Rx, rx))
-            .collect(),
-        // Interface names of 11 characters and more leave these no room for the queue.
-        Some("e1000e") if [vectors, rx, tx] == [3, 1, 1] => {
-            queues(Rx, 1).chain(queues(Tx, 1)).chain(control).collect()
-        }
-        Some("igbvf") if [vectors, rx, tx] == [3, 1, 1] => {
-            queues(Tx, 1).chain(queues(Rx, 1)).chain(control).collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
 /// The queues of each IRQ by netlink.
 pub(crate) type Reported = BTreeMap<u32, IrqQueues>;
 /// IRQ, handler's name and use of a vector.
-pub(crate) type KnownVector = (u32, String, VectorUse);
+pub(crate) type KnownVector<'a> = (u32, String, VectorUse<'a>);
 
 /// Determines the vectors of one interface: returns the known ones, and gives it those without a known use, and where
 /// netlink and a name disagree: both answers, in words. `named` are placed by name; `action` gives the handlers' names of
 /// an IRQ that has any.
-pub(crate) fn settle(
+pub(crate) fn settle<'v>(
     interface: &mut Interface,
-    named: &[NamedVector],
+    named: &[NamedVector<'v>],
     reported: &Reported,
     action: impl Fn(u32) -> Result<Option<String>>,
-) -> Result<Vec<KnownVector>> {
+) -> Result<Vec<KnownVector<'v>>> {
     let mut named: BTreeMap<u32, NamedVector> = named.iter().map(|one| (one.irq, *one)).collect();
     let (mut vectors, mut halves) = (Vec::new(), Vec::new());
     for (&irq, queues) in reported {
@@ -224,7 +206,7 @@ pub(crate) fn settle(
         // Vectors that netlink does not report: control, idle, XDP.
         // The transmit queue of a channel's number may be another channel's, of a traffic class.
         let serves = match placed.serves {
-            (Combined, queue) if interface.has_channel_vectors() => (Rx, queue),
+            (Combined, queue) if interface.channel_vectors => (Rx, queue),
             serves => serves,
         };
         let other = owner(serves, reported);
@@ -279,11 +261,11 @@ fn other_half(
 
 /// A vector's use by the queues on its IRQ: the lowest stands for those that share it. A driver that reports
 /// one direction only is taken at its vector's name for the other.
-fn by_netlink(
+fn by_netlink<'v>(
     queues: &IrqQueues,
     named: Option<VectorUse>,
     reported: &Reported,
-) -> Option<VectorUse> {
+) -> Option<VectorUse<'v>> {
     let both = queues.rx.intersection(&queues.tx).min();
     let (role, queue, other) = match (both, queues.rx.first(), queues.tx.first()) {
         (Some(both), ..) => (Combined, both, Combined),
@@ -297,6 +279,7 @@ fn by_netlink(
     Some(VectorUse {
         serves: if is_whole { whole } else { (role, queue) },
         source: Netlink,
+        told: None,
     })
 }
 
@@ -317,10 +300,10 @@ fn owner((role, queue): (Role, Option<u32>), reported: &Reported) -> Option<u32>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::names::classify;
+    use crate::drivers::classify;
 
     fn named(driver: &str, irq: u32, action: &'static str) -> Option<NamedVector<'static>> {
-        let named = classify(Some(driver), action)?;
+        let named = classify(Some(driver), action, &[])?;
         Some(NamedVector {
             irq,
             action,
@@ -379,7 +362,7 @@ mod tests {
                 .take(vectors)
                 .map(|irq| named(driver, irq, name).unwrap())
                 .collect();
-            place(Some(driver), &mut found, rx, tx);
+            place(Driver::of(Some(driver)), &mut found, rx, tx);
             let text: Vec<String> = found
                 .into_iter()
                 .filter_map(|one| one.placed)

@@ -9,11 +9,12 @@ use crate::machine::sample::{CounterSelection, Counters, CpuCounts, InterfaceCou
 use crate::machine::setting::NET;
 use crate::read::files::{number, numbered};
 use crate::read::interrupts::{columns, counts, numbers};
-use crate::read::threads;
+use crate::read::{queue_counts, threads};
 use crate::root::{Result, Root};
 
 /// Takes a sample.
 pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<Sample> {
+    let queues = queue_counts::read(root, &wanted.queues)?;
     let interrupts = if wanted.irqs.is_empty() {
         Counts::default()
     } else {
@@ -22,6 +23,7 @@ pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<
     let mut sample = Sample {
         at: since.elapsed(),
         interrupts,
+        queues,
         ..Sample::default()
     };
     for name in &wanted.interfaces {

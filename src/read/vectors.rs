@@ -2,7 +2,7 @@
 //!
 //! Membership comes first: a vector is a device's because the kernel lists it in the device's `msi_irqs`
 //! (or as its `INTx` line) or reports it over netlink, never because a name looks similar. Its role and queue come from
-//! netlink if the driver supports it ([`netlink`](super::netlink)), else from its name ([`names`](super::names)), else,
+//! netlink if the driver supports it ([`netlink`](super::netlink)), else from its name ([`drivers`](crate::drivers)), else,
 //! for a few drivers, from the order of the vectors. Where none of these tells a queue of the device, its vectors carry
 //! packets of queues that are not known; beside vectors whose queues are known one that is not understood is listed and left
 //! unchanged.
@@ -13,6 +13,8 @@ use std::mem::take;
 use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
+use crate::drivers::Numbering::{self, Mlx4, Plain, Queue};
+use crate::drivers::{ActionName, Driver, DriverPatterns, Fact, Taught, in_device_tree};
 use crate::machine::netdev::Netdev;
 use crate::machine::others::Rdma;
 use crate::machine::setting::{IRQ_FILES, NET, affinity_file};
@@ -20,8 +22,6 @@ use crate::machine::{Interface, MaskFile, Role, Sharer, Source, UnknownVector, V
 use crate::read::files::{node as numa_node, read_affinity, read_effective};
 use crate::read::interfaces::hex;
 use crate::read::interrupts::{Handlers, INTERRUPTS, POSSIBLE, counts};
-use crate::read::names::Numbering::{self, Mlx4, Plain, Queue};
-use crate::read::names::{ActionName, DriverPatterns, in_device_tree};
 use crate::read::queues::{NamedVector, Reported, VectorUse, place, settle};
 use crate::root::tree::TreeFile;
 use crate::root::{Result, Root};
@@ -29,7 +29,7 @@ use crate::root::{Result, Root};
 /// One of a device's interfaces, and what is known of its vectors.
 struct Port<'a> {
     interface: &'a mut Interface,
-    patterns: DriverPatterns,
+    patterns: &'a DriverPatterns<'a>,
     reported: Reported,
     /// The handlers' names of its queue vectors.
     queue_names: Vec<String>,
@@ -37,25 +37,33 @@ struct Port<'a> {
     is_only: bool,
 }
 
-/// Reads the vectors of all interfaces, device by device. `rdma`: the machine's RDMA devices.
+/// Reads the vectors of all interfaces, device by device. `rdma`: the machine's RDMA devices; `taught`: drivers that the
+/// policy teaches.
 pub(crate) fn read(
     root: &Root,
     handlers: &Handlers<'_>,
     interfaces: &mut [Interface],
     rdma: &[Rdma],
+    taught: &[Taught],
 ) -> Result<()> {
+    let patterns = interfaces.iter().map(|of| {
+        let mut taught = taught.iter();
+        let taught = taught.find(|row| of.has_driver(&row.name));
+        DriverPatterns::of(of.driver.as_deref(), taught)
+    });
+    let patterns = patterns.collect_vec();
     let mut of_drivers: BTreeMap<Option<String>, BTreeSet<String>> = BTreeMap::new();
     for Interface { driver, device, .. } in &*interfaces {
         let devices = of_drivers.entry(driver.clone()).or_default();
         devices.insert(device.address.clone());
     }
     let mut devices: BTreeMap<String, Vec<Port>> = BTreeMap::new();
-    for interface in interfaces {
+    for (interface, patterns) in interfaces.iter_mut().zip(&patterns) {
         devices
             .entry(interface.device.address.clone())
             .or_default()
             .push(Port {
-                patterns: DriverPatterns::of(interface.driver.as_deref()),
+                patterns,
                 reported: interface
                     .netdev
                     .as_ref()
@@ -111,7 +119,7 @@ fn read_device(
 ) -> Result<()> {
     let pools = Pools::read(root, ports, has_rdma)?;
     if let Some(known) = ports[0].interface.device.controller.clone() {
-        let found = the_controller(handlers, known)?;
+        let found = the_controller(handlers, &ports[0].interface.device.address, known)?;
         for Port { interface, .. } in &mut *ports {
             interface.device.controller = Some(found.clone());
         }
@@ -143,7 +151,7 @@ fn read_device(
     for (port, mut named) in ports.iter_mut().zip(named) {
         let interface = &mut *port.interface;
         place(
-            interface.driver.as_deref(),
+            port.patterns.driver,
             &mut named,
             interface.rx_queues.len(),
             interface.tx_queues.len(),
@@ -177,7 +185,7 @@ fn read_device(
         }
         let mut vectors = take(&mut interface.vectors);
         // Both drivers use a vector for a queue and for RDMA; RDMA alone uses those beyond the queues.
-        if has_rdma && matches!(interface.driver.as_deref(), Some("mlx4_en" | "mlx5_core")) {
+        if has_rdma && Driver::has(interface.driver.as_deref(), Fact::QueuesAndRdma) {
             for vector in vectors
                 .iter_mut()
                 .filter(|vector| interface.is_idle(vector))
@@ -225,6 +233,7 @@ fn understand_data(root: &Root, ports: &mut [Port], are_all: bool) -> Result<()>
         let placed = VectorUse {
             serves,
             source: Source::Order,
+            told: None,
         };
         for of in unknown {
             match read_vector(root, interface, of.irq, &of.action, placed)? {
@@ -277,14 +286,22 @@ fn share(ports: &mut [Port]) {
         };
         let owner = &mut *ports[owner].interface;
         owner.sharing.push(sharer);
-        ports[at].interface.shares_vectors_of = Some(owner.name.clone());
+        let (name, vectors) = (owner.name.clone(), owner.queue_vectors().cloned());
+        let mut vectors = vectors.collect_vec();
+        let own = &mut *ports[at].interface;
+        // Steering follows the CPUs of the queues' vectors, which are planned with the owner's.
+        vectors.retain(|vector| !own.is_idle(vector));
+        if Driver::has(own.driver.as_deref(), Fact::PortsShareQueues) {
+            own.vectors.extend(vectors);
+        }
+        own.shares_vectors_of = Some(name);
     }
 }
 
 /// The role and port of a vector by its names. If an IRQ is shared or ports have several drivers, a queue vector takes
 /// precedence over a control vector.
 fn understand<'a>(
-    ports: &[Port],
+    ports: &[Port<'a>],
     pools: Pools,
     members: &Members,
     irq: u32,
@@ -383,13 +400,32 @@ impl Members {
 /// The names of IRQs of USB's controllers.
 const USB: [&str; 6] = ["xhci", "ehci", "ohci", "uhci", "dwc2", "dwc3"];
 
-/// A controller with its IRQs, where its path does not tell these and the machine has one of a USB controller.
+/// The controller of a device with its IRQs, where its path does not tell these: by the handlers' names, else the only one
+/// of USB.
 fn the_controller(
     handlers: &Handlers<'_>,
+    device: &str,
     known: (String, Vec<u32>),
 ) -> Result<(String, Vec<u32>)> {
     if !known.1.is_empty() {
         return Ok(known);
+    }
+    // Handlers have the number of the bus (`xhci-hcd:usb1`) or of the host (`mmc1`), with which the device's name begins.
+    let host = device.split(['-', ':']).next().unwrap_or_default();
+    let is_bus = host.bytes().all(|byte| byte.is_ascii_digit());
+    let of_bus = format!(":usb{host}");
+    let is_of_host = |action: &&String| {
+        if is_bus {
+            action.ends_with(&of_bus)
+        } else {
+            *action == host
+        }
+    };
+    for (&irq, actions) in handlers.listed()? {
+        if let Some(action) = actions.iter().find(is_of_host) {
+            let name = action.split(':').next().unwrap_or_default();
+            return Ok((name.to_owned(), vec![irq]));
+        }
     }
     let named = handlers.listed()?.iter().filter_map(|(&irq, actions)| {
         let is_usb = |action: &&String| USB.iter().any(|name| action.starts_with(name));
@@ -477,7 +513,7 @@ fn read_vector(
     interface: &Interface,
     irq: u32,
     action: &str,
-    placed: VectorUse,
+    placed: VectorUse<'_>,
 ) -> Result<Option<Vector>> {
     let path = format!("{IRQ_FILES}/{irq}");
     // An interface may have two PCI functions, one on each node.
@@ -507,6 +543,7 @@ fn read_vector(
         role,
         queue,
         source: placed.source,
+        row: placed.told.map(|told| told.to_string()),
         node,
         affinity: MaskFile::parse(&text)
             .map_err(|error| root.content_error(&file, error.to_string()))?,
@@ -533,7 +570,7 @@ impl Pools {
     /// Those of the function of these interfaces.
     fn read(root: &Root, ports: &[Port], rdma: bool) -> Result<Self> {
         let first = &*ports[0].interface;
-        if first.driver.as_deref() != Some("mlx4_en") {
+        if !Driver::has(first.driver.as_deref(), Fact::PortsSharePool) {
             return Ok(Self::default());
         }
         // The type of a port, whether it is Ethernet or InfiniBand.

@@ -7,10 +7,16 @@ use std::time::Duration;
 use itertools::Itertools as _;
 use serde::Serialize;
 
+use crate::drivers::learn::{self, Seen};
+use crate::drivers::{Pattern, Taught};
+use crate::machine::netdev::Direction;
 use crate::machine::sample::{CounterSelection, CpuCounts, Delta};
 use crate::machine::{Role, Topology};
 use crate::plan::{Note, PlannedInterface};
 use crate::report::flow::Connections;
+
+/// In fewer steps with packets, a queue may have moved with an IRQ by chance.
+const LEAST_STEPS: u64 = 3;
 
 /// In less time than this, ticks are too coarse for shares of CPU time.
 const SHORT: Duration = Duration::from_millis(100);
@@ -27,6 +33,9 @@ pub struct MeasuredInterface {
     pub node: Option<u32>,
     #[serde(skip)]
     pub vectors: Vec<MeasuredVector>,
+    /// The device's name on its bus.
+    #[serde(skip)]
+    pub device: String,
 }
 
 /// A vector to be measured.
@@ -39,6 +48,9 @@ pub struct MeasuredVector {
     /// The node on which it is local; `None` when unknown.
     #[serde(skip)]
     pub node: Option<u32>,
+    /// The handler's name.
+    #[serde(skip)]
+    pub action: String,
 }
 
 impl MeasuredInterface {
@@ -50,12 +62,14 @@ impl MeasuredInterface {
             role: vector.role,
             queue: vector.queue,
             node: vector.node.or(node),
+            action: vector.action.clone(),
         });
         Self {
             name: interface.name.clone(),
             driver: interface.driver.clone(),
             node,
             vectors: vectors.collect(),
+            device: interface.device.clone(),
             ..Self::default()
         }
     }
@@ -77,6 +91,10 @@ impl MeasuredInterface {
             irqs: vectors.map(|vector| vector.irq).collect(),
             interfaces: names.chain([LOOPBACK]).map(str::to_owned).collect(),
             threads: BTreeSet::new(),
+            queues: (subjects.iter())
+                .filter(|of| of.vectors.iter().any(|vector| vector.role == Role::Data))
+                .map(|of| of.name.clone())
+                .collect(),
             cpus: true,
         }
     }
@@ -110,6 +128,9 @@ pub struct InterfaceRates {
     /// The share of interrupts on local CPUs, 0 to 1; `None` without interrupts, or when the node is unknown.
     pub local: Option<f64>,
     pub vectors: Vec<VectorRates>,
+    /// What the traffic tells of a driver that is not known, as in the policy; `None` where that is not plain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learned: Option<Taught>,
 }
 
 /// The traffic of an interface by its own counters. Drivers differ in what they count as bytes; most do not count the
@@ -144,6 +165,10 @@ pub struct VectorRates {
     pub local: Option<f64>,
     /// Interrupts by CPU.
     pub cpus: Vec<OnCpu>,
+    /// Of a data vector: the queues whose packets were counted when it fired, and when no other data vector did. Each is a
+    /// receive or a transmit queue: `rx 3`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub moved_with: Vec<String>,
 }
 
 /// A vector's interrupts on one CPU.
@@ -293,10 +318,12 @@ impl Rates<'_> {
         let vectors = subject
             .vectors
             .iter()
-            .filter_map(|one| self.vector(one))
+            .filter_map(|one| self.vector(subject, one))
             .collect_vec();
         let (local, known) = local(vectors.iter());
+        let learned = self.learn(subject);
         InterfaceRates {
+            learned,
             subject: subject.clone(),
             traffic,
             interrupts_per_second: self.per_second(total(vectors.iter().map(|one| one.interrupts))),
@@ -305,8 +332,54 @@ impl Rates<'_> {
         }
     }
 
+    /// The queues that came with each data vector of an interface, where that is plain: in nearly each step in which packets
+    /// were counted it fired, and each other one in half of these at most.
+    fn moved<'s>(
+        &'s self,
+        subject: &'s MeasuredInterface,
+    ) -> impl Iterator<Item = (u32, Direction, u32)> + 's {
+        let of_interface = self.delta.queues.iter();
+        let of_interface = of_interface.filter(|((name, ..), _)| *name == subject.name);
+        of_interface.filter_map(|((_, direction, queue), together)| {
+            let data = subject.vectors.iter().filter(|of| of.role == Role::Data);
+            let fired = |of: &MeasuredVector| together.fired.get(&of.irq).copied().unwrap_or(0);
+            let often = data.clone().filter(|of| fired(of) * 2 > together.steps);
+            let only = often.exactly_one().ok()?;
+            let is_plain = together.steps >= LEAST_STEPS && fired(only) * 5 >= together.steps * 4;
+            is_plain.then_some((only.irq, *direction, *queue))
+        })
+    }
+
+    /// What the traffic of an interface tells of its driver.
+    fn learn(&self, subject: &MeasuredInterface) -> Option<Taught> {
+        let moved = self.moved(subject).collect_vec();
+        let data = subject.vectors.iter().filter(|of| of.role == Role::Data);
+        let seen = data.map(|of| {
+            let only = |way: Direction| {
+                let mut queues = moved
+                    .iter()
+                    .filter(|(irq, to, _)| (*irq, *to) == (of.irq, way));
+                let first = queues.next().map(|(.., queue)| *queue);
+                first.filter(|_| queues.next().is_none())
+            };
+            Seen {
+                irq: of.irq,
+                action: &of.action,
+                rx: only(Direction::Rx),
+                tx: only(Direction::Tx),
+            }
+        });
+        let rows = learn::rows(&subject.name, &subject.device, &seen.collect_vec());
+        let irqs = rows
+            .iter()
+            .filter_map(|row| Pattern::taught(row).ok())
+            .collect_vec();
+        let name = subject.driver.clone().filter(|_| !irqs.is_empty())?;
+        Some(Taught { name, irqs })
+    }
+
     /// `None` for one that was not counted all the time.
-    fn vector(&self, vector: &MeasuredVector) -> Option<VectorRates> {
+    fn vector(&self, subject: &MeasuredInterface, vector: &MeasuredVector) -> Option<VectorRates> {
         let on = self.delta.interrupts.get(&vector.irq)?;
         let interrupts = total(on.values().copied());
         let here = vector.node.map(|node| {
@@ -327,6 +400,11 @@ impl Rates<'_> {
             per_second: self.per_second(interrupts),
             local: here.and_then(|here| share(here, interrupts)),
             cpus: cpus.collect(),
+            moved_with: self
+                .moved(subject)
+                .filter(|(irq, ..)| *irq == vector.irq)
+                .map(|(_, direction, queue)| format!("{} {queue}", direction.name()))
+                .collect(),
         })
     }
 

@@ -4,6 +4,7 @@ use itertools::Itertools as _;
 
 use crate::screen::page::{FIGURES, LEFT, Page};
 use crate::screen::{count, or, queue, rate, some, with, within};
+use nicpin::drivers::Taught;
 use nicpin::report::compare::{Comparison, Figure, Stats};
 use nicpin::report::flow::{ArrivingConnections, Connections};
 use nicpin::report::measure::{CpuRates, InterfaceRates, MachineRates, Measure, TrafficRates};
@@ -52,6 +53,9 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
             ]
         }),
     );
+    let learned = interfaces
+        .clone()
+        .filter_map(|one| Some((one, one.learned.as_ref()?)));
     let vectors = interfaces
         .flat_map(|one| one.vectors.iter().map(|of| (&one.subject.name, of)))
         .filter(|(_, vector)| all || vector.interrupts > 0);
@@ -63,7 +67,8 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
             let cpus = of.cpus.iter();
             [
                 name.clone(),
-                queue(of.vector.role, of.vector.queue),
+                queue(of.vector.role, of.vector.queue)
+                    + &within(" (", [of.moved_with.join(", ")], ")"),
                 of.vector.irq.to_string(),
                 rate(of.per_second),
                 or(of.local.map(percent), "-"),
@@ -72,6 +77,16 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
             ]
         }),
     );
+    for (one, row) in learned {
+        page.line("");
+        page.text(format!(
+            "{}: the queues of its data IRQs, by packets that were counted when they fired. In the policy, /etc/nicpin.toml:",
+            one.subject.name
+        ));
+        for line in policy(row) {
+            page.line(format!("  {line}"));
+        }
+    }
     if let Some(connections) = measure.connections.as_ref().filter(|of| of.established > 0) {
         self::connections(&mut page, connections, most);
     }
@@ -84,6 +99,20 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
     ));
     page.notes([("", &*measure.notes)]);
     page
+}
+
+/// A driver as the policy file teaches it.
+fn policy(row: &Taught) -> Vec<String> {
+    let irqs = row.irqs.iter().map(|of| format!("  {:?},", of.row()));
+    let head = [
+        "[[driver]]".to_owned(),
+        format!("name = {:?}", row.name),
+        "irqs = [".to_owned(),
+    ];
+    head.into_iter()
+        .chain(irqs)
+        .chain(["]".to_owned()])
+        .collect()
 }
 
 /// CPUs that took interrupts or packets, the busiest ones if there are many.

@@ -219,6 +219,7 @@ impl<'a> Item<'a> {
             Name => "by its name",
             Order => "by the order of IRQs",
         };
+        let row = vector.row.as_ref().map(|row| format!(", as {row}"));
         let placed = vector.placement.as_ref().map(|of| {
             let on_l3 = format!(" had {}", of.queues_on_l3);
             let on_l3 = within(", L3 domain ", [of.l3.short()], &on_l3);
@@ -238,7 +239,12 @@ impl<'a> Item<'a> {
             idle: vector.idle,
             why,
             reason: if is_control { why } else { first(why) },
-            more: format!("{} {source}{}", vector.action, or(placed, "")),
+            more: format!(
+                "{} {source}{}{}",
+                vector.action,
+                or(row, ""),
+                or(placed, "")
+            ),
         }
     }
 

@@ -11,19 +11,23 @@ use std::path::Path;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Each room with those that it may use beside itself: first the library's, then the program's.
-const ROOMS: [(&str, &[&str]); 17] = [
+const ROOMS: [(&str, &[&str]); 18] = [
     ("cpuset", &[]),
     ("machine", &["cpuset"]),
-    ("policy", &["cpuset", "machine"]),
-    ("plan", &["cpuset", "machine", "policy"]),
-    ("flow", &["cpuset", "machine"]),
-    ("report", &["cpuset", "machine", "policy", "plan", "flow"]),
+    ("drivers", &["cpuset", "machine"]),
+    ("policy", &["cpuset", "machine", "drivers"]),
+    ("plan", &["cpuset", "machine", "drivers", "policy"]),
+    ("flow", &["cpuset", "machine", "drivers"]),
+    (
+        "report",
+        &["cpuset", "machine", "drivers", "policy", "plan", "flow"],
+    ),
     ("root", &["cpuset"]),
-    ("read", &["cpuset", "machine", "root"]),
+    ("read", &["cpuset", "machine", "drivers", "root"]),
     (
         "apply",
         &[
-            "cpuset", "machine", "policy", "plan", "report", "root", "read",
+            "cpuset", "machine", "drivers", "policy", "plan", "report", "root", "read",
         ],
     ),
     ("screen", &["lib", "fleet", "watch"]),
@@ -42,13 +46,13 @@ const ROOMS: [(&str, &[&str]); 17] = [
 ];
 
 /// The rooms of the library, which `lib` stands for.
-const LIBRARY: [&str; 9] = [
-    "cpuset", "machine", "policy", "plan", "flow", "report", "root", "read", "apply",
+const LIBRARY: [&str; 10] = [
+    "cpuset", "machine", "drivers", "policy", "plan", "flow", "report", "root", "read", "apply",
 ];
 
 /// The rooms that touch no file, clock or environment, and what they may not use for that.
-const PURE: [&str; 7] = [
-    "cpuset", "machine", "policy", "plan", "flow", "report", "screen",
+const PURE: [&str; 8] = [
+    "cpuset", "machine", "drivers", "policy", "plan", "flow", "report", "screen",
 ];
 const EFFECTS: [&str; 16] = [
     "anstream",

@@ -19,6 +19,7 @@ use crate::commands::command_line::{complete, nearest_command};
 use crate::support::run::{Copy, Run, fixture, nicpin};
 use crate::support::schema::SCHEMAS;
 use crate::support::temporary;
+use nicpin::drivers::{Driver, Fact};
 use nicpin::policy::Policy;
 use nicpin::report::difference::Reason;
 use nicpin::report::interface::InterfaceState;
@@ -44,6 +45,48 @@ fn read(path: &Path) -> Page {
     Page {
         path: path.to_owned(),
         text: std::fs::read_to_string(path).unwrap(),
+    }
+}
+
+/// The table of drivers, made from their rows; those of which the same is known share a line.
+fn table_of_drivers() -> String {
+    let mut lines: Vec<(Vec<&str>, [&str; 4])> = Vec::new();
+    for row in Driver::all().iter().filter(|row| row.page != [""; 4]) {
+        let at = lines.iter().position(|(_, page)| *page == row.page);
+        let at = at.unwrap_or_else(|| {
+            lines.push((Vec::new(), row.page));
+            lines.len() - 1
+        });
+        lines[at].0.extend(row.names.split(' '));
+    }
+    let lines = lines.iter().map(|(names, page)| {
+        let cells = [names.join(", ")]
+            .into_iter()
+            .chain(page.map(str::to_owned));
+        cells.fold("|".to_owned(), |line, cell| match &*cell {
+            "" => line + " |",
+            cell => format!("{line} {cell} |"),
+        })
+    });
+    lines.map(|line| line + "\n").collect()
+}
+
+#[test]
+fn the_page_has_what_is_known_of_each_driver() {
+    let page = read(&repository().join("docs/kernels-and-drivers.md"));
+    let head = "|---|---|---|---|---|\n";
+    let (_, table) = page.text.split_once(head).unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    assert_eq!(format!("{table}\n"), table_of_drivers());
+    let steered = Driver::all().iter();
+    let steered = steered.filter(|row| row.facts.contains(&Fact::AcceleratedRfs));
+    for name in steered.filter_map(|row| row.names.split(' ').next()) {
+        let (_, section) = page.text.split_once("## Accelerated RFS").unwrap();
+        let (section, _) = section.split_once("\n## ").unwrap();
+        assert!(
+            section.contains(name) || name.starts_with("sfc"),
+            "accelerated RFS: {name} is missing"
+        );
     }
 }
 

@@ -451,6 +451,42 @@ fn vectors_of_several_ports_are_planned_with_the_first() {
     assert_eq!(fix_of(&alone).as_deref(), Some("nicpin plan eth0"));
 }
 
+/// Queue N of each port uses the vector of that number: the second port's steering follows it.
+#[test]
+fn ports_that_share_the_queues_of_a_function_are_steered() {
+    let mut machine = MachineSpec::new(&["0-3", "4-7"]);
+    let names = [
+        "mana_hwc@pci:0000:82:00.0",
+        "mana_q0@pci:0000:82:00.0",
+        "mana_q1@pci:0000:82:00.0",
+        "mana_q2@pci:0000:82:00.0",
+    ];
+    let first = card("mana", "eth0", 3, 3, 30, &names);
+    machine
+        .cards
+        .push(first.port(Port::new("eth1", 10_000, 2, 2)));
+    let host = read(&machine);
+    let second = &host.interfaces[1];
+    assert_eq!(second.shares_vectors_of.as_deref(), Some("eth0"));
+    assert_eq!(vectors(second), ["31=Combined 0", "32=Combined 1"]);
+    let plan = nicpin::plan::plan(
+        &host,
+        &Policy::default(),
+        &Selection::new(&host, &[], false).unwrap(),
+    );
+    let [first, second] = &plan.interfaces[..] else {
+        panic!("two interfaces");
+    };
+    for tx in &second.tx_queues {
+        let cpus = tx.xps_cpus.clone().unwrap();
+        let of_first = &first.vectors[tx.queue as usize];
+        assert!(of_first.cpus.as_ref().unwrap().intersects(&cpus), "{tx:?}");
+    }
+    assert!(second.vectors.iter().all(|vector| vector.cpus.is_none()));
+    let codes: Vec<_> = second.notes.iter().map(nicpin::Note::code).collect();
+    assert_eq!(codes, ["vectors-shared"]);
+}
+
 /// IRQ N serves channel N of the port, and of every representor.
 #[test]
 fn representors_add_no_vector_in_use_to_their_port_s() {

@@ -54,7 +54,7 @@ const DROPS: [&str; 6] = [
 
 /// Where an error of reading may be dropped: the file, how often, and why that is not taken for a machine on which all is
 /// well.
-const DROPPED: [(&str, usize, &str); 22] = [
+const DROPPED: [(&str, usize, &str); 23] = [
     (
         "apply/channels.rs",
         1,
@@ -74,6 +74,11 @@ const DROPPED: [(&str, usize, &str); 22] = [
         "apply/check.rs",
         1,
         "unknown, which apply::unknown says with the error",
+    ),
+    (
+        "apply/record.rs",
+        1,
+        "what the policy has taught of drivers; the command itself says that the record cannot be read",
     ),
     (
         "apply/trial.rs",

@@ -100,6 +100,7 @@ mod status;
 mod steering;
 mod stop;
 mod stored;
+mod taught;
 mod terminal;
 mod topology;
 mod trial;

@@ -18,8 +18,12 @@ use crate::support::kernel::default_signals;
 use crate::support::run::{Copy, fixture, good, nicpin};
 use crate::support::schema::meets;
 use crate::support::temporary;
-use nicpin::machine::sample::{Counters, CpuCounts, Delta, InterfaceCounts, Sample};
-use nicpin::report::measure::{Measure, MeasuredInterface};
+use nicpin::machine::Role;
+use nicpin::machine::netdev::Direction;
+use nicpin::machine::sample::{
+    CountRow, Counters, Counts, CpuCounts, Delta, InterfaceCounts, Sample,
+};
+use nicpin::report::measure::{Measure, MeasuredInterface, MeasuredVector};
 
 /// Two interfaces with two queues each on two nodes of two CPUs, IRQs 32, 33 on node 0 and 332, 333 on node 1; and a
 /// veth.
@@ -37,6 +41,63 @@ fn measure(from: &Sample, to: &Sample) -> Measure {
         "a veth or a tunnel",
     ));
     Measure::new(&host.topology, &subjects, &Delta::between(from, to))
+}
+
+/// Two data IRQs of a card that nobody knows, and its receive queues: `steps` tells which of both have packets in each step.
+fn learned(steps: &[&[u32]]) -> Value {
+    let vector = |irq: u32| MeasuredVector {
+        irq,
+        role: Role::Data,
+        queue: None,
+        node: None,
+        action: format!("acme7-rx{}", irq - 31),
+    };
+    let subject = MeasuredInterface {
+        name: "eth0".to_owned(),
+        driver: Some("acme".to_owned()),
+        device: "0000:82:00.0".to_owned(),
+        vectors: [32, 33].map(vector).to_vec(),
+        ..MeasuredInterface::default()
+    };
+    let at = |counts: [u32; 2]| {
+        let row = |(irq, count)| {
+            let counts = vec![count];
+            let whose = "MSI".to_owned();
+            (irq, CountRow { counts, whose })
+        };
+        let queue =
+            |(queue, count): (u32, u32)| (("eth0".to_owned(), Direction::Rx, queue), count.into());
+        Sample {
+            interrupts: Counts {
+                cpus: vec![0],
+                rows: [32, 33].into_iter().zip(counts).map(row).collect(),
+            },
+            queues: (0..).zip(counts).map(queue).collect(),
+            ..Sample::default()
+        }
+    };
+    let (mut delta, mut counts) = (Delta::default(), [0, 0]);
+    for step in steps {
+        let before = at(counts);
+        step.iter().for_each(|queue| counts[*queue as usize] += 5);
+        delta.add(&Delta::between(&before, &at(counts)));
+    }
+    let measure = Measure::new(&machine(1, 1, 1, 1).topology, &[subject], &delta);
+    serde_json::to_value(measure).unwrap()["interfaces"][0].clone()
+}
+
+#[test]
+fn traffic_on_one_queue_at_a_time_tells_a_row_of_the_driver() {
+    let one_by_one: &[&[u32]] = &[&[0], &[1], &[0], &[], &[1], &[0], &[1], &[0, 1]];
+    let told = learned(one_by_one);
+    let row = serde_json::json!({"name": "acme", "irqs": ["acme7-rx{n} = rx by order"]});
+    assert_eq!(told["learned"], row);
+    let of = |at: usize| told["vectors"][at]["moved_with"].clone();
+    assert_eq!([of(0), of(1)], [["rx 0"], ["rx 1"]].map(Value::from));
+    // Where all queues have packets at any time, where one had none, and where there were few.
+    for steps in [&[&[0, 1][..]; 9][..], &[&[0][..]; 9], &one_by_one[..3]] {
+        assert_eq!(learned(steps)["learned"], Value::Null, "{steps:?}");
+    }
 }
 
 fn sample(seconds: u64, rows: &[[u32; 4]; 4], work: u32, bytes: u64) -> Sample {
@@ -114,6 +175,7 @@ fn sample(seconds: u64, rows: &[[u32; 4]; 4], work: u32, bytes: u64) -> Sample {
             })
             .collect(),
         threads: BTreeMap::new(),
+        queues: BTreeMap::new(),
     }
 }
 

@@ -20,12 +20,13 @@ use crate::support::host::{mask, plan, plan_with};
 use crate::support::schema::mistakes;
 use crate::support::{cases, temporary};
 use nicpin::cpuset::{CpuSet, MaskWidth};
+use nicpin::drivers as names;
 use nicpin::machine::topology::VECTORS_OF_CPU;
 use nicpin::machine::{Machine, MaskFile, Role, Vector};
 use nicpin::plan::note::Note;
 use nicpin::plan::{Measure, Plan};
 use nicpin::policy::Policy;
-use nicpin::read::{interrupts, names};
+use nicpin::read::interrupts;
 use nicpin::report::check::CheckState;
 
 fn cpu_sets() -> impl Strategy<Value = BTreeSet<u32>> {
@@ -68,8 +69,8 @@ proptest! {
             let _ = interrupts::parse(&mut text.as_bytes());
             let _ = interrupts::parse(&mut format!("  CPU0 CPU1\n{text}").as_bytes());
             let _ = Policy::parse(text);
-            let _ = names::classify(None, text);
-            let _ = names::classify(Some("ixgbe"), text);
+            let _ = names::classify(None, text, &[]);
+            let _ = names::classify(Some("ixgbe"), text, &[]);
         }
     }
 }

@@ -267,6 +267,7 @@ fn counters_that_jump_are_measured() {
         role: Role::Combined,
         queue: Some(0),
         node: Some(0),
+        action: String::new(),
     };
     let mut subject = MeasuredInterface::without_device("eth0", "none");
     subject.vectors = ALL.map(vector).to_vec();

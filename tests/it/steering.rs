@@ -367,6 +367,21 @@ fn steering_without_irqs() {
         .find(|note| note["code"] == "no-vectors")
         .unwrap();
     assert_eq!(none["controller"], "xhci_hcd (IRQ 10)");
+    // Of several controllers that of its bus; an SDIO card's host.
+    tree.interrupts(20, "IO-APIC", &["xhci-hcd:usb3"]);
+    let controller = |interface: &str| {
+        let run = tree.run(&["plan", "--json", interface]);
+        let plan: Value = serde_json::from_str(&run.stdout).unwrap();
+        let notes = plan["interfaces"][0]["notes"].as_array().unwrap().clone();
+        let none = notes.into_iter().find(|note| note["code"] == "no-vectors");
+        none.unwrap()["controller"].clone()
+    };
+    assert_eq!(controller("eth1"), "xhci_hcd (IRQ 10)");
+    let card = "sys/devices/platform/mmc_host/mmc1/mmc1:0001/mmc1:0001:1";
+    tree.add(card, "sdio", "brcmfmac", "wlan0", 1);
+    tree.interrupts(30, "GICv2", &["mmc0", "mmc1"]);
+    put(tree.dir(), "sys/class/net/wlan0/operstate", "up");
+    assert_eq!(controller("wlan0"), "mmc1 (IRQ 31)");
     let given = json(&["--rps", "1-2"]);
     assert_eq!(given["interfaces"][0]["rx_queues"][0]["rps_cpus"], "1-2");
 }

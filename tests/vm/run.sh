@@ -34,6 +34,7 @@ TESTS=(
   "undo.6.1          undo      two-node-ir  --deb strace --kernel bookworm"
   "traffic.four-node traffic   four-node    --deb ethtool"
   "measure           measure   two-node     --deb iperf3"
+  "taught            taught    four-node    --deb util-linux"
   "apply.irregular   apply     irregular    --kernel bookworm"
   "apply.two-node    apply     two-node"
   "traffic.two-node  traffic   two-node     --deb ethtool"

@@ -20,6 +20,7 @@ const SIOCGIFINDEX: Ioctl = 0x8933;
 const SIOCETHTOOL: Ioctl = 0x8946;
 const ETHTOOL_GDRVINFO: u32 = 3;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
+const ETHTOOL_GSTATS: u32 = 0x1d;
 const ETHTOOL_GRXFH: u32 = 0x29;
 const ETHTOOL_GRXRINGS: u32 = 0x2d;
 const ETHTOOL_GRXCLSRLCNT: u32 = 0x2e;
@@ -44,10 +45,14 @@ const MAX_KEY: usize = 256;
 const MAX_FILTERS: usize = 2048;
 /// The most names of a set that are read: Linux 6.18 has 121 link modes.
 const MAX_NAMES: usize = 256;
+/// The most counters of a driver that are read: those of mlx5 with 128 channels are some 8,000.
+const MAX_COUNTERS: usize = 1 << 14;
 /// The most features that are read, in words of 32: Linux 6.12 has 64.
 const FEATURE_WORDS: usize = 4;
 
-/// The sets of the names of features (`ETH_SS_FEATURES`) and of link modes (`ETH_SS_LINK_MODES`, from Linux 5.6 on).
+/// The sets of the names of counters (`ETH_SS_STATS`), of features (`ETH_SS_FEATURES`), and of link modes
+/// (`ETH_SS_LINK_MODES`, from Linux 5.6 on).
+const STATISTICS: u32 = 1;
 const FEATURES: u32 = 4;
 const LINK_MODES: u32 = 9;
 
@@ -63,9 +68,9 @@ const RULES: usize = 46;
 const LOCATIONS: usize = 47;
 
 /// Version of the driver, version of the firmware, and address of the device on its bus; each may be empty.
-pub(crate) fn get_driver(interface: &str) -> Result<[String; 3]> {
+pub(crate) fn get_driver(interface: &str) -> Result<[String; 4]> {
     let info = ethtool(interface, ETHTOOL_GDRVINFO, [])?;
-    Ok([9, 17, 25].map(|at| text(&info[at..])))
+    Ok([1, 9, 17, 25].map(|at| text(&info[at..])))
 }
 
 /// The maximum numbers of receive, transmit, other and combined channels, then the current numbers.
@@ -209,6 +214,24 @@ fn mask_words(answer: u32) -> u8 {
     i8::from_ne_bytes([words]).unsigned_abs()
 }
 
+/// The counters of the driver, each with its name.
+pub(crate) fn get_statistics(interface: &str) -> Result<Vec<(String, u64)>> {
+    let names = names(interface, STATISTICS)?;
+    let count = u32::try_from(names.len()).unwrap_or_default();
+    let most = 2 + 2 * names.len();
+    let counters = ethtool_of(interface, ETHTOOL_GSTATS, [count], most)?;
+    // The driver may have others by now, and then these are none.
+    if counters[1] != count {
+        return Err(EOPNOTSUPP);
+    }
+    let count = |words: &[u32]| {
+        let bytes = [words[0].to_ne_bytes(), words[1].to_ne_bytes()].concat();
+        bytes.try_into().map_or(0, u64::from_ne_bytes)
+    };
+    let counts = counters[2..].chunks_exact(2).map(count);
+    Ok(names.into_iter().zip(counts).collect())
+}
+
 /// The names of a set.
 fn names(interface: &str, set: u32) -> Result<Vec<String>> {
     // A bit for each set; the kernel answers those that there are, and a count for each.
@@ -216,14 +239,21 @@ fn names(interface: &str, set: u32) -> Result<Vec<String>> {
     sets[1 + LOW] = 1 << set;
     let info = ethtool(interface, ETHTOOL_GSSET_INFO, sets)?;
     let count = info[4] as usize;
-    if info[2 + LOW] == 0 || count > MAX_NAMES {
+    let most = if set == STATISTICS {
+        MAX_COUNTERS
+    } else {
+        MAX_NAMES
+    };
+    if info[2 + LOW] == 0 || count > most {
         return Err(EOPNOTSUPP);
     }
-    Ok(ethtool(interface, ETHTOOL_GSTRINGS, [set, info[4]])?[3..]
-        .chunks(8)
-        .take(count)
-        .map(text)
-        .collect())
+    Ok(
+        ethtool_of(interface, ETHTOOL_GSTRINGS, [set, info[4]], 3 + 8 * count)?[3..]
+            .chunks(8)
+            .take(count)
+            .map(text)
+            .collect(),
+    )
 }
 
 fn has_bit(words: &[u32], bit: usize) -> bool {
@@ -264,8 +294,18 @@ fn ethtool(
     command: u32,
     given: impl IntoIterator<Item = u32>,
 ) -> Result<Vec<u32>> {
+    ethtool_of(interface, command, given, 0)
+}
+
+/// The same with an answer of at most so many words, where these are more than [`WORDS`].
+fn ethtool_of(
+    interface: &str,
+    command: u32,
+    given: impl IntoIterator<Item = u32>,
+    most: usize,
+) -> Result<Vec<u32>> {
     let mut words: Vec<u32> = once(command).chain(given).collect();
-    words.resize(WORDS, 0);
+    words.resize(most.max(WORDS), 0);
     let mut request = named_request(interface)?;
     request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
     ioctl(SIOCETHTOOL, &mut request)?;
@@ -278,7 +318,7 @@ fn ioctl(code: Ioctl, request: &mut ifreq) -> Result<()> {
     let socket = socket(Unix, Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     // SAFETY: the kernel reads and writes the request, and for `SIOCETHTOOL` the structure that it points to. Both live
     // until the call returns. The structures have a fixed size, or as many entries as the command says or the driver has
-    // said before, which the limits above keep below `WORDS`.
+    // said before, for which there is room.
     Errno::result(unsafe { libc::ioctl(socket.as_raw_fd(), code, &raw mut *request) }).map(drop)
 }
 

@@ -116,6 +116,7 @@ pub fn vector(irq: u32, role: Role, queue: Option<u32>, allowed: &MaskFile) -> V
         role,
         queue,
         source: Source::Name,
+        row: None,
         node: None,
         affinity: allowed.clone(),
         effective: Some(CpuSet::single(0)),

@@ -1,0 +1,177 @@
+//! A row of a driver that nobody knows, made from what its traffic has shown: which queues' packets came with which IRQ.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry::{Occupied, Vacant};
+
+use itertools::Itertools as _;
+
+use super::pattern::Pattern;
+use crate::machine::Role::{self, Combined, Rx, Tx};
+
+/// An IRQ of a device and the only receive and transmit queue that it was seen to serve.
+#[derive(Debug, Clone)]
+pub struct Seen<'a> {
+    pub irq: u32,
+    /// The handler's name.
+    pub action: &'a str,
+    pub rx: Option<u32>,
+    pub tx: Option<u32>,
+}
+
+/// The rows for the names of an interface's IRQs, of its device at this address. Names that differ in one number have one
+/// row; there is none where fewer than two of several were seen, or the queues do not follow from numbers or order.
+pub fn rows(interface: &str, device: &str, seen: &[Seen<'_>]) -> Vec<String> {
+    let mut alike: BTreeMap<String, Vec<(Numbers, &Seen)>> = BTreeMap::new();
+    for one in seen {
+        let (text, numbers) = parts(interface, device, one.action);
+        match alike.entry(text) {
+            Occupied(mut entry) => entry.get_mut().push((numbers, one)),
+            Vacant(entry) => drop(entry.insert(vec![(numbers, one)])),
+        }
+    }
+    let rows = alike.into_iter().filter_map(|(text, of)| row(&text, of));
+    rows.filter(|row| Pattern::taught(row).is_ok()).collect()
+}
+
+/// The numbers in a name, each as it is written.
+type Numbers = Vec<(u32, String)>;
+
+/// What stands for a number in a text.
+const NUMBER: char = '\0';
+
+/// A name with placeholders for interface and address and with [`NUMBER`]s, and these.
+fn parts(interface: &str, device: &str, action: &str) -> (String, Numbers) {
+    let mut text = action.to_owned();
+    for (name, placeholder) in [(device, "{pci}"), (interface, "{if}")] {
+        let whole = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric());
+        let found = text.match_indices(name).next();
+        if let Some((at, _)) = found.filter(|(at, _)| whole(&text[at + name.len()..])) {
+            text.replace_range(at..at + name.len(), placeholder);
+        }
+    }
+    let (mut shape, mut numbers) = (String::new(), Vec::new());
+    let runs = text.chars().chunk_by(char::is_ascii_digit);
+    for (is_number, run) in &runs {
+        let run: String = run.collect();
+        match run.parse().ok().filter(|_| is_number) {
+            Some(number) => {
+                shape.push(NUMBER);
+                numbers.push((number, run));
+            }
+            None => shape += &run,
+        }
+    }
+    (shape, numbers)
+}
+
+/// The row of names with the same text and other numbers.
+fn row(text: &str, mut of: Vec<(Numbers, &Seen<'_>)>) -> Option<String> {
+    of.sort_by_key(|(numbers, one)| (numbers.clone(), one.irq));
+    let places = 0..of[0].0.len();
+    let counts = |place: &usize| !of.iter().map(|(numbers, _)| numbers[*place].0).all_equal();
+    let counting = places.clone().filter(counts).collect_vec();
+    let known = of.iter().zip(0_u32..).filter_map(|((numbers, one), rank)| {
+        let queue = one.rx.or(one.tx)?;
+        let number = counting.first().map(|place| numbers[*place].0);
+        Some((queue, number, rank))
+    });
+    let known = known.collect_vec();
+    let is_one = of.len() == 1;
+    let agree = of
+        .iter()
+        .all(|(_, one)| one.rx.zip(one.tx).is_none_or(|(rx, tx)| rx == tx));
+    if counting.len() > 1 || known.len() < 2 && !is_one || known.is_empty() || !agree {
+        return None;
+    }
+    let role = role(of.iter().map(|(_, one)| *one))?;
+    let by = if is_one && known[0].0 == 0
+        || known
+            .iter()
+            .all(|(queue, number, _)| Some(*queue) == *number)
+    {
+        ""
+    } else if !is_one && known.iter().all(|(queue, _, rank)| queue == rank) {
+        " by order"
+    } else {
+        return None;
+    };
+    let numbers = places.map(|place| {
+        if counting.contains(&place) {
+            "{n}".to_owned()
+        } else {
+            of[0].0[place].1.clone()
+        }
+    });
+    let name = text.split(NUMBER).map(str::to_owned);
+    let name: String = name.interleave_shortest(numbers).collect();
+    Some(format!("{name} = {}{by}", role.name()))
+}
+
+/// What IRQs do that were seen to receive, to send, or both.
+fn role<'a>(mut of: impl Iterator<Item = &'a Seen<'a>> + Clone) -> Option<Role> {
+    let (rx, tx) = (
+        of.clone().any(|one| one.rx.is_some()),
+        of.any(|one| one.tx.is_some()),
+    );
+    match (rx, tx) {
+        (true, true) => Some(Combined),
+        (true, false) => Some(Rx),
+        (false, true) => Some(Tx),
+        (false, false) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_rows_where_traffic_leaves_no_doubt() {
+        let learned = |seen: &[(&str, Option<u32>, Option<u32>)]| {
+            let seen = (40..).zip(seen).map(|(irq, &(action, rx, tx))| Seen {
+                irq,
+                action,
+                rx,
+                tx,
+            });
+            rows("eth0", "0000:82:00.0", &seen.collect_vec()).join("; ")
+        };
+        let (no, is) = (None, Some);
+        for (seen, expected) in [
+            // Both directions, from 1; one of them was not seen.
+            (
+                &[
+                    ("acme-1@0000:82:00.0", is(0), no),
+                    ("acme-2@0000:82:00.0", is(1), is(1)),
+                    ("acme-3@0000:82:00.0", no, no),
+                ][..],
+                "acme-{n}@{pci} = combined by order",
+            ),
+            (
+                &[
+                    ("eth0:rx7-0", is(0), no),
+                    ("eth0:rx7-1", is(1), no),
+                    ("eth0:tx7-0", no, is(0)),
+                    ("eth0:tx7-1", no, is(1)),
+                ],
+                "{if}:rx7-{n} = rx; {if}:tx7-{n} = tx",
+            ),
+            (
+                &[("eth0", is(0), no), ("eth0", is(1), no), ("eth0", no, no)],
+                "{if} = rx by order",
+            ),
+            (&[("acme01-rx", is(0), no)], "acme01-rx = rx"),
+            // One of several leaves it open what numbers count; contradictions; two numbers.
+            (&[("a0", is(0), no), ("a1", no, no)], ""),
+            (&[("a0", is(1), no), ("a1", is(0), no)], ""),
+            (&[("a0", is(0), is(1)), ("a1", is(1), is(0))], ""),
+            (&[("a0-0", is(0), no), ("a1-1", is(1), no)], ""),
+            (
+                &[("eth01", is(0), no), ("eth02", is(1), no)],
+                "eth{n} = rx by order",
+            ),
+        ] {
+            assert_eq!(learned(seen), expected, "{seen:?}");
+        }
+    }
+}

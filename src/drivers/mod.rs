@@ -1,0 +1,263 @@
+//! All that is known of drivers, one row each ([`Driver`]): how they name and order their IRQs, and what they do that no
+//! file of the kernel reports. `[[driver]]` of the policy file teaches the names of another one in the same form
+//! ([`Taught`]).
+//!
+//! Names are one of three sources of an IRQ's queue; netlink and the order of a device's vectors are the others. A name does
+//! not show which interface the vector belongs to: the caller knows that it belongs to the device, compares the interface
+//! in the name, and sees all vectors of the device. This module considers one name alone.
+
+pub mod learn;
+mod pattern;
+mod row;
+mod table;
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use itertools::Itertools as _;
+use serde::{Deserialize, Serialize};
+
+use self::pattern::Fit;
+pub use self::pattern::{Numbering, PLACEHOLDERS, Pattern};
+pub use self::row::{Driver, Fact, Run};
+use crate::machine::Role;
+
+impl Driver {
+    /// All rows.
+    pub fn all() -> &'static [Self] {
+        table::DRIVERS
+    }
+
+    /// The row of a driver; `None` where no row names it.
+    pub fn of(name: Option<&str>) -> Option<&'static Self> {
+        Self::all().iter().find(|row| row.has_name(name))
+    }
+
+    fn has_name(&self, name: Option<&str>) -> bool {
+        let mut names = self.names.split(' ').chain(self.on_bus);
+        name.is_some_and(|name| !name.is_empty() && names.any(|of| of == name))
+    }
+
+    /// Whether this is known of a driver.
+    pub fn has(name: Option<&str>, fact: Fact) -> bool {
+        Self::of(name).is_some_and(|row| row.facts.contains(&fact))
+    }
+
+    /// The name of the driver of a device's interfaces by that of the device's driver.
+    pub fn on_bus(name: String) -> String {
+        let mut rows = Self::all().iter();
+        let row = rows.find(|row| row.on_bus == Some(&name));
+        row.map_or(name, |row| row.names.to_owned())
+    }
+
+    /// Role and queue of each of so many vectors of one name by their order; none where their number leaves a doubt.
+    pub fn in_order(
+        &self,
+        vectors: usize,
+        rx: usize,
+        tx: usize,
+    ) -> Option<Vec<(Role, Option<u32>)>> {
+        let queues = |role| match role {
+            Role::Combined if rx != tx => None,
+            Role::Tx => Some(tx),
+            _ => Some(rx),
+        };
+        let mut left = vectors;
+        for run in self.order {
+            left = match *run {
+                Run::Queues(role) => left.checked_sub(queues(role)?)?,
+                Run::Others(..) => left,
+            };
+        }
+        let runs = self.order.iter().map(|run| match *run {
+            Run::Queues(role) => {
+                let numbers = (0..).take(queues(role)?);
+                Some(numbers.map(|queue| (role, Some(queue))).collect_vec())
+            }
+            Run::Others(least, most) => {
+                let fits = (least..=most).contains(&left);
+                fits.then(|| vec![(Role::Control, None); left])
+            }
+        });
+        let runs: Vec<Vec<_>> = runs.collect::<Option<_>>()?;
+        (!runs.is_empty()).then(|| runs.concat())
+    }
+}
+
+/// The meaning of one action name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ActionName<'a> {
+    /// The vector's role.
+    pub role: Role,
+    /// What [`number`](Self::number) means.
+    pub numbering: Numbering,
+    /// The number in the name. `None` where the numbering has none, and where the driver cut its own name off
+    /// before it (tg3 keeps 15 characters, older bnxt 17). A cut inside the number cannot be seen in one
+    /// name: two vectors of one role then have the same number.
+    pub number: Option<u32>,
+    /// The interface name inside the action as written; most drivers keep the old one after a rename.
+    pub interface: Option<&'a str>,
+    /// What told it.
+    pub told: Told<'a>,
+}
+
+/// Which row told the meaning of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Told<'a> {
+    row: &'a str,
+    by: Teller,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Teller {
+    Table,
+    Policy,
+    DeviceTree,
+}
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = match self.by {
+            Teller::Table => "",
+            Teller::Policy => " (policy)",
+            Teller::DeviceTree => " (device tree)",
+        };
+        write!(f, "{}{of}", self.row)
+    }
+}
+
+/// A driver as the policy file teaches it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taught {
+    pub name: String,
+    pub irqs: Vec<Pattern>,
+}
+
+/// The meaning of `action` for `driver`, the name of the bus driver as in sysfs (`mlx4_core`, `virtio_net`, `ixgbe`;
+/// `None` if unknown).
+///
+/// A driver that is not in the table is expected to follow the common patterns. Names that contain their driver
+/// (`mlx5_comp3@pci:...`) are read by that driver's patterns. `None` is a name that matches no pattern.
+pub fn classify<'a>(
+    driver: Option<&str>,
+    action: &'a str,
+    taught: &'a [Taught],
+) -> Option<ActionName<'a>> {
+    let mut taught = taught.iter();
+    let taught = taught.find(|row| Some(&*row.name) == driver);
+    DriverPatterns::of(driver, taught).classify(action)
+}
+
+/// The patterns of each row of the table, parsed once.
+static PATTERNS: LazyLock<Vec<Vec<Pattern>>> = LazyLock::new(|| {
+    let rows = Driver::all().iter();
+    let of_row = |row: &Driver| parsed(row.irqs.iter().chain(row.rdma));
+    rows.map(of_row).collect()
+});
+
+fn parsed<'r>(rows: impl Iterator<Item = &'r &'static str>) -> Vec<Pattern> {
+    // A test parses each.
+    rows.filter_map(|row| Pattern::parse(*row).ok()).collect()
+}
+
+/// Names in `interrupt-names` of a device tree (`rx`, `tx3`, `rx_irq`, `pps`).
+static IN_DEVICE_TREE: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+    let rows = [
+        "{way}",
+        "{way}{sep}irq",
+        "{way}{n} = by order",
+        "{way}q{n} = by order",
+        "{way}{sep}{n} = by order",
+        "{control} = control",
+    ];
+    parsed(rows.iter())
+});
+
+/// The meaning of a name of a device tree; `None` for one that does not tell what it is for (`macirq`, `int0`).
+pub(crate) fn in_device_tree(name: &str) -> Option<ActionName<'static>> {
+    let (pattern, role, found) = best(IN_DEVICE_TREE.iter(), name)?;
+    Some(ActionName {
+        role,
+        numbering: pattern.numbering,
+        number: found.number,
+        interface: None,
+        told: Told {
+            row: pattern.row(),
+            by: Teller::DeviceTree,
+        },
+    })
+}
+
+/// Whether some driver truncates names that begin with the interface's at the length of this one.
+pub fn may_be_cut(action: &str) -> bool {
+    let mut patterns = PATTERNS.iter().flatten();
+    patterns.any(|of| of.cut == action.len() && of.row().starts_with("{if}"))
+}
+
+/// How one driver names its vectors: the patterns to look through for each of its names.
+#[derive(Debug)]
+pub(crate) struct DriverPatterns<'a> {
+    /// Its row of the table.
+    pub(crate) driver: Option<&'static Driver>,
+    /// What the policy teaches, which comes first.
+    taught: &'a [Pattern],
+    ours: Vec<&'static Pattern>,
+}
+
+impl<'a> DriverPatterns<'a> {
+    /// That of a driver, as [`classify`] takes it.
+    pub(crate) fn of(driver: Option<&str>, taught: Option<&'a Taught>) -> Self {
+        let mut rows = Driver::all().iter().zip(&*PATTERNS);
+        let own = rows.find(|(row, _)| row.has_name(driver));
+        let ours = match own {
+            Some((_, own)) if !own.is_empty() => own.iter().collect(),
+            // Names may begin with their driver's name. Sub-functions share their parents' names.
+            _ => {
+                let rows = Driver::all().iter().zip(&*PATTERNS);
+                let rows = rows.filter(|(row, _)| row.names != "mlx5_core.sf");
+                let telling = |row: &Driver, of: &&Pattern| {
+                    row.names.is_empty() || !of.row().starts_with('{')
+                };
+                rows.flat_map(|(row, of)| of.iter().filter(move |of| telling(row, of)))
+                    .collect()
+            }
+        };
+        Self {
+            driver: own.map(|(row, _)| row),
+            taught: taught.map_or(&[], |row| &row.irqs),
+            ours,
+        }
+    }
+
+    /// As [`classify`].
+    pub(crate) fn classify(&self, action: &'a str) -> Option<ActionName<'a>> {
+        let taught = best(self.taught.iter(), action).map(|found| (found, Teller::Policy));
+        let ours = || best(self.ours.iter().copied(), action).map(|found| (found, Teller::Table));
+        let ((pattern, role, found), by) = taught.or_else(ours)?;
+        Some(ActionName {
+            role,
+            numbering: pattern.numbering,
+            number: found.number,
+            interface: found.interface,
+            told: Told {
+                row: pattern.row(),
+                by,
+            },
+        })
+    }
+}
+
+/// The pattern that fits best, the role by it, and the match. A pattern of RDMA or control wins over one of a queue, then
+/// the one with more literal text.
+fn best<'p, 'a>(
+    patterns: impl DoubleEndedIterator<Item = &'p Pattern>,
+    action: &'a str,
+) -> Option<(&'p Pattern, Role, Fit<'a>)> {
+    let fits = patterns.flat_map(|pattern| pattern.fits(action));
+    // The first of those that fit equally well.
+    fits.rev()
+        .max_by_key(|(_, role, found)| (!role.is_queue(), found.literals))
+}
+
+#[cfg(test)]
+mod tests;

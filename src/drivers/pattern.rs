@@ -1,0 +1,337 @@
+//! Patterns of names: what they are made of, what they mean, and how a name fits one.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use self::Numbering::{Mlx4, Paired, Plain, Queue, Rank, Rtl8125, Shared, Tg3, TxThenRx};
+use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
+
+/// A pattern of names and what it means, `eth{n}-rx = rx`, as in a row of the table and in the policy file.
+///
+/// In a pattern `{if}` is an interface name, `{n}` the number, `{way}` one of `WAYS`, which is the role, `{pci}` a PCI
+/// address (gve cuts its end off from block 100 on), `{h}` a decimal or hex number that counts something else, `{x}` any
+/// text or none, `{sep}` a hyphen or the like, `{ctl}` text with one of `CONTROL_WORDS` behind the name of an interface,
+/// driver or device, `{control}` with one anywhere. All else is literal, in either case. The order of patterns does not
+/// matter.
+///
+/// It means a role, and how the number becomes a queue: as it is, or one of `NUMBERINGS`; without a number all queues of
+/// the role. `, cut 15` at the end: the driver truncates the name at that length.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pattern {
+    row: Cow<'static, str>,
+    /// The length of the pattern in it.
+    length: usize,
+    ways: Ways,
+    pub(super) numbering: Numbering,
+    /// The length in bytes at which the driver truncates the name; 0 for never.
+    pub(super) cut: usize,
+}
+
+/// How the number in a vector's name becomes a queue number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Numbering {
+    /// The number is the queue.
+    Queue,
+    /// The number only orders: the k-th smallest of this role on the device (of this interface, where the
+    /// name holds one) is queue k. tg3 counts from 1, hns3 by two, and bnxt's transmit vectors from where its
+    /// receive vectors end.
+    Rank,
+    /// gve: of n blocks the first n/2 are transmit queues 0.., the others receive queues 0... The role is
+    /// `Combined` until the caller, who knows n, has determined it.
+    TxThenRx,
+    /// A name without a number, usually the bare interface name: the data vector if the device has no other
+    /// data vector, else control. Drivers that name every vector alike (atlantic, lan743x, mvpp2, and with long
+    /// interface names e1000e and igbvf) are out of reach here: the caller sees several of these on one device and
+    /// does not guess.
+    Plain,
+    /// tg3's `eth0-2`: vector 0 is link and transmit, vectors 1.. are the receive (or combined) queues 0...
+    Tg3,
+    /// mlx4's `mlx4-3@...`: the number of a completion event queue, from 1. Each port of the function has an equal
+    /// part of them; the caller, who knows the ports, has found the port and the number in its part.
+    Mlx4,
+    /// r8125, by the hardware: vectors below the number of receive queues receive, 16 and 18 send, the others (21: link) do
+    /// neither. That is the second version of its interrupts (RTL8125B): `rtl8125_tx_interrupt_with_vector` of Realtek.
+    Rtl8125,
+    /// One vector serves all queues of the role.
+    Shared,
+    /// As `Queue` of a vector that also sends, unless other vectors do that (ionic).
+    Paired,
+    /// No number: control, or data of a queue that is not known.
+    None,
+}
+
+/// The roles of vectors with such names, each with what stands for it in place of `{way}`.
+type Ways = &'static [(&'static str, Role)];
+
+const WAYS: Ways = &[
+    ("TxRx", Combined),
+    ("rx", Rx),
+    ("tx", Tx),
+    ("rxtx", Combined),
+    ("Tx-Rx", Combined),
+];
+
+/// The roles without such a word.
+const ROLES: [Ways; 6] = [
+    &[("", Combined)],
+    &[("", Rx)],
+    &[("", Tx)],
+    &[("", Data)],
+    &[("", Rdma)],
+    &[("", Control)],
+];
+
+/// How the number becomes a queue; all but the first are of one driver.
+const NUMBERINGS: [(&str, Numbering); 7] = [
+    ("by order", Rank),
+    ("if alone", Plain),
+    ("or rx", Paired),
+    ("of gve", TxThenRx),
+    ("of tg3", Tg3),
+    ("of mlx4", Mlx4),
+    ("of r8125", Rtl8125),
+];
+
+/// What may stand in a pattern of the policy file, with its meaning.
+pub const PLACEHOLDERS: [(&str, &str); 6] = [
+    ("n", "the number of the queue"),
+    ("if", "the name of the interface"),
+    ("way", "rx, tx, rxtx, TxRx or Tx-Rx, which is the role"),
+    ("pci", "a PCI address"),
+    ("h", "a decimal or hex number that does not matter"),
+    ("x", "any text, or none"),
+];
+
+impl Pattern {
+    /// Parses a row; the error is what is wrong with it.
+    pub fn parse(row: impl Into<Cow<'static, str>>) -> Result<Self, String> {
+        let row = row.into();
+        let (text, meaning) = row.rsplit_once('=').unwrap_or((&row, ""));
+        let (text, meaning) = (text.trim(), meaning.trim());
+        let (meaning, cut) = meaning.split_once(", cut ").unwrap_or((meaning, "0"));
+        let (word, rest) = meaning.split_once(' ').unwrap_or((meaning, ""));
+        let mut roles = ROLES.iter();
+        let role = roles.find(|ways| ways[0].1.name() == word);
+        let has_way = text.contains("{way}");
+        let (ways, rest) = match role {
+            Some(ways) if !has_way => (*ways, rest.trim()),
+            None if has_way => (WAYS, meaning),
+            Some(_) => {
+                return Err(format!(
+                    "`{text}` has its role in {{way}}; leave out `{word}`"
+                ));
+            }
+            None => {
+                let known = ROLES.map(|ways| ways[0].1.name()).join(", ");
+                return Err(format!(
+                    "`{text}` needs its role, as in `{text} = rx`; expected one of {known}"
+                ));
+            }
+        };
+        let mut numberings = NUMBERINGS.iter();
+        let numbering = match rest {
+            "" if matches!(ways[0].1, Control | Data) => Numbering::None,
+            "" if text.contains("{n}") => Queue,
+            "" => Shared,
+            rest => {
+                let found = numberings.find(|(name, _)| *name == rest);
+                let unknown =
+                    || format!("`{rest}` is not a numbering; expected `by order`, or nothing");
+                found.ok_or_else(unknown)?.1
+            }
+        };
+        Ok(Self {
+            length: text.len(),
+            ways,
+            numbering,
+            cut: cut
+                .parse()
+                .map_err(|_| format!("`{cut}` is not a length"))?,
+            row: row.trim().to_owned().into(),
+        })
+    }
+
+    /// Parses a row of the policy file, in which the meanings of single drivers have no place.
+    pub fn taught(row: &str) -> Result<Self, String> {
+        let found = Self::parse(row.to_owned())?;
+        let text = found.text();
+        if found.cut > 0 || !matches!(found.numbering, Queue | Rank | Shared | Numbering::None) {
+            return Err(format!(
+                "`{text}`: expected a role, and `by order` or nothing"
+            ));
+        }
+        let mut seen = Vec::new();
+        for part in text.split('{').skip(1) {
+            let name = part.split_once('}').map(|(name, _)| name);
+            let name = name.filter(|name| PLACEHOLDERS.iter().any(|(known, _)| known == name));
+            let Some(name) = name else {
+                let known = PLACEHOLDERS
+                    .map(|(name, _)| format!("{{{name}}}"))
+                    .join(", ");
+                return Err(format!("`{text}`: `{{` begins one of {known}"));
+            };
+            if ["n", "if", "way"].contains(&name) && seen.contains(&name) {
+                return Err(format!("`{text}` has {{{name}}} twice"));
+            }
+            seen.push(name);
+        }
+        if text.is_empty() || text == "{x}" {
+            return Err("a pattern that fits every name tells nothing".to_owned());
+        }
+        Ok(found)
+    }
+
+    /// The row as it was written.
+    pub fn row(&self) -> &str {
+        &self.row
+    }
+
+    fn text(&self) -> &str {
+        &self.row[..self.length]
+    }
+
+    /// How a name fits, by each role that it may have.
+    pub(super) fn fits<'p, 'a>(
+        &'p self,
+        action: &'a str,
+    ) -> impl DoubleEndedIterator<Item = (&'p Self, Role, Fit<'a>)> {
+        let is_cut = self.cut > 0 && action.len() == self.cut;
+        let ways = self.ways.iter();
+        ways.filter_map(move |&(way, role)| {
+            Some((self, role, fit(self.text(), way, action, is_cut)?))
+        })
+    }
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = String;
+
+    fn try_from(row: String) -> Result<Self, String> {
+        Self::taught(&row)
+    }
+}
+
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> Self {
+        pattern.row.into_owned()
+    }
+}
+
+/// Fits a pattern to `rest`, a name or its end; with `cut` it may end before literal text or number.
+fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Option<Fit<'a>> {
+    if pattern.is_empty() {
+        return rest.is_empty().then(Fit::default);
+    }
+    let (literal, tail) = if let Some(tail) = pattern.strip_prefix("{way}") {
+        (way, tail)
+    } else {
+        pattern.split_at(
+            pattern
+                .bytes()
+                .position(|byte| byte == b'{')
+                .unwrap_or(pattern.len()),
+        )
+    };
+    if !literal.is_empty() {
+        let length = literal.len().min(if cut { rest.len() } else { usize::MAX });
+        let (text, rest) = rest.split_at_checked(length)?;
+        if !text.eq_ignore_ascii_case(&literal[..length]) {
+            return None;
+        }
+        let mut found = Fit::default();
+        if length == literal.len() {
+            found = fit(tail, way, rest, cut)?;
+        }
+        found.literals += length;
+        return Some(found);
+    }
+    let (part, tail) = tail.strip_prefix('{')?.split_once('}')?;
+    if rest.is_empty() && cut && part == "n" {
+        return Some(Fit::default());
+    }
+    let (least, most) = span(part, rest);
+    // The longest text first: an interface may hold all that its pattern has behind it (`a-rx-0-rx-1`). In a
+    // name that was cut off the shortest, and never all: what follows in the pattern makes the difference.
+    (least..=most)
+        .map(|len| if cut { len } else { least + most - len })
+        .find_map(|len| {
+            let (text, rest) = rest.split_at_checked(len)?;
+            if cut && rest.is_empty() && !tail.is_empty() || part == "pci" && !text.contains(':') {
+                return None;
+            }
+            // Drivers keep a number in 16 bits.
+            let number: Option<u16> = text.parse().ok();
+            if part == "n" && number.is_none() {
+                return None;
+            }
+            let mut found = fit(tail, way, rest, cut)?;
+            match part {
+                "n" => found.number = number.map(u32::from),
+                "if" => found.interface = Some(text),
+                _ => {}
+            }
+            Some(found)
+        })
+}
+
+/// How many bytes of `rest` a placeholder may take, at least and at most; an empty range for none.
+fn span(placeholder: &str, rest: &str) -> (usize, usize) {
+    let run = |of: fn(&u8) -> bool| rest.bytes().take_while(of).count();
+    match placeholder {
+        // What the kernel takes for a name; alias names of old kernels hold a colon.
+        "if" => (
+            1,
+            run(|byte| !byte.is_ascii_whitespace() && *byte != b'/').min(15),
+        ),
+        "n" => {
+            let digits = run(u8::is_ascii_digit);
+            (digits.max(1), digits)
+        }
+        "h" => (1, run(u8::is_ascii_hexdigit)),
+        "sep" => (1, run(|byte| b"-:_. ".contains(byte)).min(1)),
+        "pci" => (
+            1,
+            run(|byte| byte.is_ascii_hexdigit() || b":.".contains(byte)),
+        ),
+        "ctl" if !says_control(rest, words_of_owner(rest)) => (1, 0),
+        "control" if !says_control(rest, 0) => (1, 0),
+        "ctl" | "control" => (rest.len(), rest.len()),
+        _ => (0, rest.len()),
+    }
+}
+
+/// The match of a pattern.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Fit<'a> {
+    pub(super) literals: usize,
+    pub(super) number: Option<u32>,
+    pub(super) interface: Option<&'a str>,
+}
+
+/// How many words of a name are its interface's or driver's, or of a platform device (`90900000.mac`).
+fn words_of_owner(name: &str) -> usize {
+    let address = name.split_once('.').map_or("", |(address, _)| address);
+    let is_device = address.len() > 4 && address.bytes().all(|byte| byte.is_ascii_hexdigit());
+    1 + usize::from(is_device)
+}
+
+/// Whether a control word stands behind so many words of a name.
+fn says_control(name: &str, behind: usize) -> bool {
+    name.split(['-', ':', '@', '_', '.', ' '])
+        .skip(behind)
+        .any(|word| {
+            let word = word.trim_end_matches(|last: char| last.is_ascii_digit());
+            let mut known = CONTROL_WORDS.iter();
+            known.any(|known| known.eq_ignore_ascii_case(word))
+        })
+}
+
+/// The words that `{ctl}` and `{control}` look for; digits may follow them.
+const CONTROL_WORDS: &[&str] = &[
+    "admin", "adminq", "aeq", "async", "aux", "ceq", "config", "control", "ctrl", "err", "error",
+    "event", "exn", "fdir", "FWeventq", "hwc", "link", "lpi", "lsc", "mac", "mailbox", "mbox",
+    "mbx", "mgmnt", "mgmt", "misc", "notify", "other", "phy", "pps", "ptp", "qerr", "safety",
+    "wake", "wol",
+];
