@@ -226,9 +226,9 @@ pub(crate) fn elsewhere(root: &Root, address: &str, wants: Wants<'_>) -> Result<
     let link = root.dir(root.canonical(&link)?.unwrap_or(link));
     let driver = read_driver(&link)?;
     let mut has_netdev = link.is_there("net")?;
-    if driver.as_deref() == Some("virtio-pci") {
-        // Its device is below it.
-        let children = root.read_names(&link.file(""))?;
+    if driver.as_deref() == Some("virtio_net") {
+        // The device of its interface is below it.
+        let children = root.read_names(&link.path)?;
         for name in children.iter().filter(|name| name.starts_with("virtio")) {
             has_netdev |= link.dir(name).is_there("net")?;
         }

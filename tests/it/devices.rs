@@ -703,6 +703,40 @@ fn a_virtual_function_names_its_parent() {
     );
 }
 
+/// nic0 of the fixture is a virtio card: the device of its interface is below the PCI function.
+#[test]
+fn a_virtio_function_whose_interface_is_in_another_namespace_is_known_as_such() {
+    let machine = Copy::of("four-node");
+    let interface = machine.path("/sys/class/net/nic0").canonicalize().unwrap();
+    let net = interface.parent().unwrap();
+    let device = net.parent().unwrap().parent().unwrap();
+    std::fs::write(device.join("class"), "0x020000\n").unwrap();
+    let top = machine.path("/").canonicalize().unwrap();
+    let below_sys = device.strip_prefix(top.join("sys")).unwrap().display();
+    let address = device.file_name().unwrap().to_str().unwrap();
+    let entry = format!("sys/bus/pci/devices/{address}");
+    link(&top, &entry, &format!("../../../{below_sys}"));
+    let driver = format!("sys/{below_sys}/driver");
+    link(&top, &driver, "../../../../bus/pci/drivers/virtio-pci");
+    std::fs::remove_file(machine.path("/sys/class/net/nic0")).unwrap();
+    std::fs::remove_dir_all(&interface).unwrap();
+    let plan = || {
+        machine
+            .nicpin(&["plan", address])
+            .stdout
+            .replace("\n      ", " ")
+    };
+    let text = plan();
+    let elsewhere = format!("{address}: its interface is in another network namespace");
+    assert!(text.contains(&elsewhere), "{text}");
+    std::fs::remove_dir(net).unwrap();
+    let text = plan();
+    assert!(
+        text.contains(&format!("{address}: no interface here")),
+        "{text}"
+    );
+}
+
 /// What is not understood is in the verdict, and its cores are not idle.
 #[test]
 fn interfaces_that_cannot_be_judged_are_named_in_each_verdict() {
