@@ -20,6 +20,9 @@ pub enum Measure {
     BusiestLoad,
     /// Pairs of queues that share a core.
     Pairs,
+    /// For each interface by itself, its queues on the core that takes most of them above an even share: not all are busy
+    /// at once.
+    UnevenCores,
     /// Interfaces whose queue 0 is on one core.
     FirstQueues,
     /// Queues above an even share on a thread of a core.
@@ -48,17 +51,19 @@ pub enum Measure {
 
 use Measure::{
     BusiestLoad, BusiestQueues, BusiestRdma, BusiestShare, FarSenders, FirstQueues, Isolated,
-    OtherRps, Outside, Pairs, Remote, RemoteRdma, Requested, SharedSenders, UnevenThreads,
+    OtherRps, Outside, Pairs, Remote, RemoteRdma, Requested, SharedSenders, UnevenCores,
+    UnevenThreads,
 };
 
 impl Measure {
     /// The measures of the objective, the first one first: a later one decides only between plans that all before it find
     /// equal.
-    pub const OBJECTIVE: [Self; 7] = [
+    pub const OBJECTIVE: [Self; 8] = [
         Outside,
         BusiestQueues,
         BusiestLoad,
         Pairs,
+        UnevenCores,
         FirstQueues,
         UnevenThreads,
         FarSenders,
@@ -71,6 +76,7 @@ impl Measure {
             BusiestQueues => "queues on the busiest core",
             BusiestLoad => "Mbit/s on the busiest core",
             Pairs => "pairs of queues that share a core",
+            UnevenCores => "queues unevenly spread over an interface's cores",
             FirstQueues => "first queues on one core",
             UnevenThreads => "queues unevenly spread over a core's threads",
             FarSenders => "CPUs that send through a farther node",
@@ -105,6 +111,9 @@ pub struct Score {
     pub max_load_kbps: u64,
     /// Pairs of active queues that share a core.
     pub pairs_on_cores: u64,
+    /// Of each interface, the active queues on the core that takes most of them above an even share of its candidate cores.
+    #[serde(default)]
+    pub above_even_cores: usize,
     /// Most interfaces whose queue 0 is on one core.
     pub max_first_queues_per_core: usize,
     /// Queues that a CPU has beyond an even share of those of its core.
@@ -155,6 +164,7 @@ impl Score {
             BusiestQueues => self.max_vectors_per_core,
             BusiestLoad => return self.max_load_kbps / 1000,
             Pairs => return self.pairs_on_cores,
+            UnevenCores => self.above_even_cores,
             FirstQueues => self.max_first_queues_per_core,
             UnevenThreads => self.above_even_threads,
             FarSenders => self.far_senders,

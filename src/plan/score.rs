@@ -224,6 +224,8 @@ impl<'a> State<'a> {
         }
         score.local = (known > 0).then(|| f64::from(local) / f64::from(known));
         let own_per_core = self.on_cores(spots, only, &mut score);
+        let above = of.iter().map(|interface| self.above_even(spots, interface));
+        score.above_even_cores = above.sum();
         Standing {
             score,
             shared_senders,
@@ -277,6 +279,19 @@ impl<'a> State<'a> {
         }
         score.at_speed = at_speed;
         most_own
+    }
+
+    /// The queues of an interface on the core that takes most of them, above an even share.
+    fn above_even(&self, spots: &Spots<'_>, interface: &PlannedInterface) -> usize {
+        let is_own = |spot: &&Spot<'_>| spot.interface == interface.name;
+        let own = |spots: &Vec<Spot<'_>>| spots.iter().filter(is_own).count();
+        let (queues, most) = spots
+            .iter()
+            .map(own)
+            .fold((0, 0), |(all, most), own| (all + own, most.max(own)));
+        let cores = self.machine.topology.cores.iter();
+        let cores = cores.filter(|core| core.intersects(&interface.candidates));
+        most.saturating_sub(queues.div_ceil(cores.count().max(1)))
     }
 
     /// What the ports in use carry at their speeds, in kbit/s; `None` where none is in use, or one's speed is not known.

@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem::{replace, take};
+use std::mem::take;
 
 use itertools::Itertools as _;
 
@@ -16,6 +16,7 @@ use crate::plan::place::{CpuLocation, Locations};
 use crate::policy::{AVOID_CPU0, Choice, PACK_L3};
 
 mod arrange;
+mod own;
 
 /// The room of a CPU that can take all IRQs of any machine.
 const UNLIMITED: usize = u32::MAX as usize;
@@ -57,23 +58,6 @@ impl Queue {
     }
 }
 
-/// Moves a first queue to a core, in exchange for a queue there that is none.
-fn move_first(queues: &mut [Queue], first: usize, core: usize) {
-    if queues[first].core == Some(core) {
-        return;
-    }
-    let is_there = |other: &Queue| {
-        other.core == Some(core) && !other.is_first && other.is_alike(&queues[first])
-    };
-    if let Some(there) = queues.iter().position(is_there) {
-        queues[there].core = queues[first].core.replace(core);
-    }
-}
-
-fn cores(queues: &[Queue]) -> Vec<usize> {
-    queues.iter().filter_map(|queue| queue.core).collect()
-}
-
 /// What is on a core, or on a thread where each counts as a core.
 #[derive(Default)]
 struct Core {
@@ -94,6 +78,13 @@ struct Core {
     sets: Vec<usize>,
 }
 
+impl Core {
+    /// Whether it can take so many IRQs, when it has lost so many.
+    fn takes(&self, gained: usize, lost: usize) -> bool {
+        self.irqs + gained <= self.room.saturating_add(lost)
+    }
+}
+
 /// The queues on each core, and those that are arranged.
 pub(crate) struct Spread<'a> {
     locations: &'a Locations<'a>,
@@ -106,6 +97,9 @@ pub(crate) struct Spread<'a> {
     /// The most IRQs of one of them.
     most_irqs: usize,
     in_domain: Vec<usize>,
+    /// The queues of each interface on each core, and how many of them a core may take.
+    own: Vec<Vec<usize>>,
+    limits: Vec<usize>,
     /// IRQs that each CPU can still take, by its number.
     pub(crate) room: Vec<usize>,
     /// Queues on each CPU, by its number.
@@ -115,8 +109,14 @@ pub(crate) struct Spread<'a> {
 }
 
 impl<'a> Spread<'a> {
-    /// `apart`: the CPUs each of which counts as a core. `others`: those of IRQs that are not understood.
-    pub(crate) fn new(locations: &'a Locations<'a>, apart: CpuSet, others: &CpuSet) -> Self {
+    /// `works`: the number of interfaces. `apart`: the CPUs each of which counts as a core. `others`: those of IRQs that
+    /// are not understood.
+    pub(crate) fn new(
+        locations: &'a Locations<'a>,
+        works: usize,
+        apart: CpuSet,
+        others: &CpuSet,
+    ) -> Self {
         let end = locations.by_cpu.len();
         let mut spread = Self {
             locations,
@@ -126,6 +126,8 @@ impl<'a> Spread<'a> {
             queues: Vec::new(),
             most_irqs: 0,
             in_domain: vec![0; locations.domain_sizes.len()],
+            own: vec![vec![0; end]; works],
+            limits: vec![0; works],
             room: vec![UNLIMITED; end],
             on_cpu: vec![0; end],
             last: None,
@@ -218,10 +220,11 @@ impl<'a> Spread<'a> {
         full
     }
 
-    /// Counts a queue that stays on a CPU.
-    pub(crate) fn add(&mut self, cpu: u32, weight: u64, is_first: bool) {
+    /// Counts a queue of an interface that stays on a CPU.
+    pub(crate) fn add(&mut self, cpu: u32, work: usize, weight: u64, is_first: bool) {
         if let Some(core) = self.core(cpu) {
             self.count(core, weight);
+            self.own[work][core] += 1;
             self.on_cpu[cpu as usize] += 1;
             self.cores[core].firsts += usize::from(is_first);
         }
@@ -234,19 +237,33 @@ impl<'a> Spread<'a> {
         self.in_domain[core.place.domain] += 1;
     }
 
-    fn move_to(&mut self, queue: usize, to: usize) {
-        let Queue { weight, irqs, .. } = self.queues[queue];
-        if let Some(from) = self.queues[queue].core.replace(to) {
+    fn move_to(&mut self, queue: usize, to: Option<usize>) {
+        let Queue {
+            work,
+            weight,
+            irqs,
+            core: from,
+            ..
+        } = self.queues[queue];
+        if from == to {
+            return;
+        }
+        self.queues[queue].core = to;
+        if let Some(from) = from {
             let core = &mut self.cores[from];
             core.movable.retain(|&other| other != queue);
             core.queues -= 1;
             core.load -= weight;
             core.irqs -= irqs;
+            self.own[work][from] -= 1;
             self.in_domain[core.place.domain] -= 1;
         }
-        self.count(to, weight);
-        self.cores[to].irqs += irqs;
-        self.cores[to].movable.push(queue);
+        if let Some(to) = to {
+            self.count(to, weight);
+            self.own[work][to] += 1;
+            self.cores[to].irqs += irqs;
+            self.cores[to].movable.push(queue);
+        }
     }
 
     /// The queues on all threads of a core, where each counts as a core.
@@ -258,9 +275,9 @@ impl<'a> Spread<'a> {
         threads.map(|thread| thread.queues).sum()
     }
 
-    /// The least loaded core of a set of those with fewer than `most` queues and room for `irqs`; of equal ones, the nearest, a thread of a free
-    /// core before a sibling of a taken one, the first by rank, then one of an L3 domain that has few queues for its size,
-    /// or many of a set that packs them.
+    /// The least loaded core of a set of those with fewer than `most` queues and room for `irqs`; of equal ones, the
+    /// nearest, a thread of a free core before a sibling of a taken one, the first by rank, then one of an L3 domain that
+    /// has few queues for its size, or many of a set that packs them.
     fn first(
         &self,
         set: usize,
@@ -272,7 +289,7 @@ impl<'a> Spread<'a> {
         let all = set.cores.iter().copied().zip(&set.ranks);
         let fits = all.filter(|&(core, _)| {
             let core = &self.cores[core];
-            core.queues < most && core.irqs + irqs <= core.room
+            core.queues < most && core.takes(irqs, 0)
         });
         let best = fits.map(|(core, &(tier, rank))| {
             let domain = self.cores[core].place.domain;
@@ -309,11 +326,15 @@ impl<'a> Spread<'a> {
         Some(cpu)
     }
 
-    /// Places queues, and returns the CPU of each by its id; those for whose IRQs no candidate has room have none. Queues of one weight and the same candidates can change
-    /// places.
+    /// Places queues, and returns the CPU of each by its id; those for whose IRQs no candidate has room have none.
     pub(crate) fn place(&mut self, mut queues: Vec<Queue>) -> BTreeMap<usize, u32> {
         queues.retain(|queue| !self.sets[queue.set].cores.is_empty());
-        queues.sort_by_key(|queue| (Reverse(queue.weight), queue.set, queue.irqs));
+        // An interface of few queues has the choice of cores before one of many.
+        let own = queues.iter().counts_by(|queue| queue.work);
+        queues.sort_by_key(|queue| {
+            let alike = (Reverse(queue.weight), queue.set, queue.irqs);
+            (alike, own[&queue.work], queue.work)
+        });
         let candidates = CpuSet::union_of(self.sets.iter().map(|set| &set.cpus));
         for core in &mut self.cores {
             let cpus = core.cpus.iter().filter(|cpu| candidates.contains(**cpu));
@@ -322,16 +343,7 @@ impl<'a> Spread<'a> {
         self.most_irqs = queues.iter().map(|queue| queue.irqs).max().unwrap_or(0);
         self.queues = queues;
         self.arrange();
-        let mut queues = take(&mut self.queues);
-        for alike in queues.chunk_by_mut(Queue::is_alike) {
-            self.number(alike);
-            for own in alike.chunk_by_mut(|a, b| a.work == b.work) {
-                self.number(own);
-            }
-        }
-        self.part_firsts(&mut queues);
-        self.queues = queues;
-        self.move_firsts();
+        self.deal();
         let mut queues = take(&mut self.queues);
         queues.sort_unstable_by_key(|queue| queue.id);
         queues
@@ -341,119 +353,5 @@ impl<'a> Spread<'a> {
                 Some((queue.id, cpu))
             })
             .collect()
-    }
-
-    /// Numbers queues of one set by their cores: one on each core before the second on any; near ones first, the core of
-    /// CPU 0 last, fast ones first.
-    fn number(&self, queues: &mut [Queue]) {
-        let set = queues.first().map(|queue| &self.sets[queue.set]);
-        let ranks = set.map(|set| set.cores.iter().zip(&set.ranks));
-        let tiers: BTreeMap<usize, usize> = ranks
-            .into_iter()
-            .flatten()
-            .map(|(&core, &(tier, _))| (core, tier))
-            .collect();
-        let cores = cores(queues).into_iter().sorted_unstable().collect_vec();
-        let ordered = cores
-            .chunk_by(|a, b| a == b)
-            .flat_map(|same| same.iter().enumerate())
-            .map(|(round, &core)| {
-                let Core {
-                    place, has_others, ..
-                } = &self.cores[core];
-                let tier = tiers.get(&core).copied();
-                let is_last = self.last == Some(core);
-                (round, tier, *has_others, is_last, place.class, core)
-            });
-        // Those for which there is no room are the last ones.
-        let mut ordered = ordered.sorted_unstable();
-        for queue in queues {
-            queue.core = ordered.next().map(|(.., core)| core);
-        }
-    }
-
-    /// Puts the first queue of each interface on that of its cores which as few others take as can be, else on one of a queue
-    /// that can change places with it; on that of CPU 0 only where others would be taken once more.
-    fn part_firsts(&self, queues: &mut [Queue]) {
-        let (mut firsts, mut own, mut alike) = (Vec::new(), Vec::new(), Vec::new());
-        let mut at = 0;
-        for group in queues.chunk_by(Queue::is_alike) {
-            for one in group.chunk_by(|a, b| a.work == b.work) {
-                if one[0].is_first && one[0].core.is_some() {
-                    firsts.push(at);
-                    own.push(cores(one));
-                    alike.push(cores(group));
-                }
-                at += one.len();
-            }
-        }
-        let without_last = |options: &[Vec<usize>]| -> Vec<Vec<usize>> {
-            let others = |cores: &Vec<usize>| {
-                let others = cores.iter().copied();
-                others.filter(|&core| Some(core) != self.last).collect()
-            };
-            options.iter().map(others).collect()
-        };
-        let options = [&without_last(&own), &without_last(&alike), &own, &alike];
-        let mut on: Vec<Vec<usize>> = vec![Vec::new(); self.cores.len()];
-        let mut without = (0..firsts.len()).collect_vec();
-        for most in 1.. {
-            for options in options {
-                without.retain(|&claimant| {
-                    let seen = &mut vec![false; self.cores.len()];
-                    !self.claim(options, most, &mut on, seen, claimant)
-                });
-            }
-            if without.is_empty() {
-                break;
-            }
-        }
-        for (core, claimants) in on.iter().enumerate() {
-            for &claimant in claimants {
-                let cores = &mut own[claimant];
-                if let Some(place) = cores.iter().position(|&other| other == core) {
-                    cores[..=place].rotate_right(1);
-                    for (queue, &core) in queues[firsts[claimant]..].iter_mut().zip(&*cores) {
-                        queue.core = Some(core);
-                    }
-                }
-            }
-        }
-        for (core, claimants) in on.iter().enumerate() {
-            for &claimant in claimants {
-                move_first(queues, firsts[claimant], core);
-            }
-        }
-    }
-
-    /// Gives a claimant a core that is free, or one whose claimant can have another.
-    fn claim(
-        &self,
-        options: &[Vec<usize>],
-        most: usize,
-        on: &mut [Vec<usize>],
-        seen: &mut [bool],
-        claimant: usize,
-    ) -> bool {
-        if let Some(&core) = options[claimant]
-            .iter()
-            .find(|&&core| on[core].len() + self.cores[core].firsts < most)
-        {
-            on[core].push(claimant);
-            return true;
-        }
-        for &core in &options[claimant] {
-            if replace(&mut seen[core], true) {
-                continue;
-            }
-            for at in 0..on[core].len() {
-                let other = on[core][at];
-                if self.claim(options, most, on, seen, other) {
-                    on[core][at] = claimant;
-                    return true;
-                }
-            }
-        }
-        false
     }
 }

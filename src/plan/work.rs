@@ -308,8 +308,8 @@ impl<'a> Work<'a> {
     }
 }
 
-/// The order in which CPUs are chosen. What carries data of no interface comes after its queues. Idle queues are not counted; RDMA vectors are spread around all queues, and around
-/// those of them that stay.
+/// The order in which CPUs are chosen. What carries data of no interface comes after its queues. Idle queues are not
+/// counted; RDMA vectors are spread around all queues, and around those of them that stay.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
     Active,
@@ -365,7 +365,7 @@ pub(crate) fn works<'a>(
             }
         }
     }
-    assign(locations, &mut works);
+    assign(machine, locations, &mut works);
     works.sort_by_key(|work| work.order);
     works
 }
@@ -383,11 +383,11 @@ enum How {
     Among(usize, Option<DecidedBy>),
 }
 
-fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
+fn assign(machine: &Machine, locations: &Locations<'_>, works: &mut [Work<'_>]) {
     let apart = works.iter().filter(|work| work.choice.get(&SIBLINGS));
     let apart = CpuSet::union_of(apart.map(|work| &work.candidates.cpus));
-    let not_understood = works.first().map(|work| work.machine.not_understood_cpus());
-    let mut spread = Spread::new(locations, apart, &not_understood.unwrap_or_default());
+    let not_understood = machine.not_understood_cpus();
+    let mut spread = Spread::new(locations, works.len(), apart, &not_understood);
     // The queues on each core and L3 domain that come before one.
     let mut on_core = vec![0_usize; locations.cores];
     let mut on_l3 = vec![0_usize; locations.domain_sizes.len()];
@@ -404,32 +404,31 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
         let Some(cpu) = cpu_that_stays(work, active) else {
             continue;
         };
-        spread.add(cpu, work.weight, vectors[0].queue == Some(0));
+        spread.add(cpu, *at, work.weight, vectors[0].queue == Some(0));
         if let Some(place) = locations.of(cpu) {
             on_core[place.core] += 1;
             on_l3[place.domain] += 1;
         }
     }
     // So are threads that poll all the time, and stay: each counts as a queue.
-    for (work, cpu) in works
-        .iter()
-        .flat_map(|work| work.polling_cpus().map(move |cpu| (work, cpu)))
-    {
-        spread.add(cpu, work.weight, false);
+    for (at, work) in works.iter().enumerate() {
+        for cpu in work.polling_cpus() {
+            spread.add(cpu, at, work.weight, false);
+        }
     }
     let mut lines = BTreeMap::new();
     let all = units.iter().enumerate();
     let mut hows = all
         .map(|(id, (_, at, vectors))| how(&mut spread, &mut lines, id, &works[*at], vectors))
         .collect_vec();
-    limit(&mut spread, works, &units, &mut hows);
-    let movable = movable(&mut spread, works, &units, &hows);
+    limit(machine, &mut spread, works, &units, &mut hows);
+    let movable = movable(machine, &mut spread, works, &units, &hows);
     let mut cpus = spread.place(movable);
     for (id, (turn, at, vectors)) in units.iter().enumerate() {
         let first = vectors[0];
         if *turn == Turn::RdmaThatStays {
             if let Some(cpu) = works[*at].effective_cpu(first) {
-                spread.add(cpu, 0, false);
+                spread.add(cpu, *at, 0, false);
             }
             continue;
         }
@@ -438,13 +437,13 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
             How::Stays(cpu) => (Some(cpu), Some(DecidedBy::Vector)),
             How::Keeps(cpu) => {
                 if *turn != Turn::Active {
-                    spread.add(cpu, 0, false);
+                    spread.add(cpu, *at, 0, false);
                 }
                 (Some(cpu), None)
             }
             How::Line(unit) => (cpus.get(&unit).copied(), Some(DecidedBy::Line)),
             How::Among(_, by) if *turn == Turn::Active => (cpus.get(&id).copied(), by),
-            How::Among(set, by) => (spread.take(set, irqs(works, vectors)), by),
+            How::Among(set, by) => (spread.take(set, irqs(machine, vectors)), by),
         };
         let Some(cpu) = cpu else { continue };
         let work = &mut works[*at];
@@ -479,6 +478,7 @@ fn assign(locations: &Locations<'_>, works: &mut [Work<'_>]) {
 
 /// The queues in use that are to be arranged. Those that keep their CPU are counted.
 fn movable(
+    machine: &Machine,
     spread: &mut Spread<'_>,
     works: &[Work<'_>],
     units: &[(Turn, usize, Vec<&Vector>)],
@@ -489,14 +489,14 @@ fn movable(
     for (id, (_, at, vectors)) in active.filter(|(_, unit)| unit.0 == Turn::Active) {
         let (weight, is_first) = (works[*at].weight, vectors[0].queue == Some(0));
         match hows[id] {
-            How::Keeps(cpu) => spread.add(cpu, weight, is_first),
+            How::Keeps(cpu) => spread.add(cpu, *at, weight, is_first),
             How::Among(set, _) => movable.push(Queue {
                 id,
                 work: *at,
                 is_first,
                 set,
                 weight,
-                irqs: irqs(works, vectors),
+                irqs: irqs(machine, vectors),
                 core: None,
             }),
             How::Stays(_) | How::Line(_) => {}
@@ -506,25 +506,20 @@ fn movable(
 }
 
 /// The number of IRQs of a unit; 0 where CPUs can take all.
-fn irqs(works: &[Work<'_>], vectors: &[&Vector]) -> usize {
-    let held = works
-        .first()
-        .and_then(|work| work.machine.vectors_held.as_ref());
-    held.map_or(0, |_| vectors.len())
+fn irqs(machine: &Machine, vectors: &[&Vector]) -> usize {
+    machine.vectors_held.as_ref().map_or(0, |_| vectors.len())
 }
 
 /// Limits the IRQs of each CPU to those that it can take. Where candidates cannot take all IRQs, those that are there stay
 /// where they are: others would not find a vector before these have left.
 fn limit(
+    machine: &Machine,
     spread: &mut Spread<'_>,
     works: &[Work<'_>],
     units: &[(Turn, usize, Vec<&Vector>)],
     hows: &mut [How],
 ) {
-    let Some((machine, held)) = works
-        .first()
-        .and_then(|work| Some((work.machine, work.machine.vectors_held.as_ref()?)))
-    else {
+    let Some(held) = &machine.vectors_held else {
         return;
     };
     let mut room = BTreeMap::new();

@@ -263,9 +263,10 @@ const PLAIN: [Measure; 6] = [
     Measure::FarSenders,
 ];
 /// Those that need it.
-const OTHERS: [Measure; 6] = [
+const OTHERS: [Measure; 7] = [
     Measure::BusiestLoad,
     Measure::Pairs,
+    Measure::UnevenCores,
     Measure::FirstQueues,
     Measure::UnevenThreads,
     Measure::RemoteRdma,
@@ -274,11 +275,12 @@ const OTHERS: [Measure; 6] = [
 /// The measures of steering: each interface has them, and no score.
 const OF_STEERING: [Measure; 2] = [Measure::SharedSenders, Measure::OtherRps];
 /// Those of cores.
-const OF_CORES: [Measure; 6] = [
+const OF_CORES: [Measure; 7] = [
     Measure::BusiestQueues,
     Measure::BusiestLoad,
     Measure::BusiestShare,
     Measure::Pairs,
+    Measure::UnevenCores,
     Measure::FirstQueues,
     Measure::UnevenThreads,
 ];

@@ -16,19 +16,24 @@ use nicpin::machine::{Interface, Machine};
 use nicpin::plan::Plan;
 
 /// The measures in their order, as [`Case::of_plan`] and [`Case::best`] return them.
-const MEASURES: [&str; 8] = [
+const MEASURES: [&str; 9] = [
     "queues outside their candidates",
     "queues on the busiest core",
     "load on the busiest core",
     "pairs of queues on a core",
+    "queues of each interface above an even share of a core",
     "first queues on a core",
     "queues above an even share of a thread",
     "CPUs that send on a farther node",
     "pairs of first queues on a core, which no measure of the plan counts",
 ];
 
+/// The most interfaces of a machine.
+const INTERFACES: usize = 3;
+
 /// Queues of an interface that are alike: its first, or the others.
 struct Kind {
+    interface: usize,
     count: usize,
     weight: u64,
     is_first: bool,
@@ -90,6 +95,8 @@ struct Content {
     queues: usize,
     load: u64,
     firsts: usize,
+    /// Those of each interface.
+    own: [usize; INTERFACES],
     /// The queues for which it has interrupt vectors.
     room: usize,
 }
@@ -99,6 +106,7 @@ impl Content {
         queues: 0,
         load: 0,
         firsts: 0,
+        own: [0; INTERFACES],
         room: usize::MAX,
     };
 }
@@ -152,6 +160,7 @@ impl Case {
         content.queues += 1;
         content.load += self.weights[at];
         content.firsts += usize::from(queue == 0);
+        content.own[at] += 1;
     }
 
     fn fixed_content(&self) -> Vec<Content> {
@@ -174,7 +183,7 @@ impl Case {
     }
 
     /// The measures of a plan.
-    fn of_plan(&self, plan: &Plan) -> [u64; 8] {
+    fn of_plan(&self, plan: &Plan) -> [u64; 9] {
         let mut on = vec![Content::EMPTY; self.host.topology.cores.len()];
         let mut by_cpu: BTreeMap<u32, u64> = BTreeMap::new();
         let mut outside = 0;
@@ -213,6 +222,14 @@ impl Case {
             most(|content| content.queues as u64),
             most(|content| content.load),
             on.iter().map(|content| pairs(content.queues)).sum(),
+            self.shares()
+                .iter()
+                .enumerate()
+                .map(|(at, share)| {
+                    let most = on.iter().map(|content| content.own[at]).max().unwrap();
+                    most.saturating_sub(*share) as u64
+                })
+                .sum(),
             most(|content| content.firsts as u64),
             self.above_share(&on, &by_cpu),
             far,
@@ -223,6 +240,17 @@ impl Case {
     fn distance(&self, from: u32, to: u32) -> u32 {
         let node = |cpu| self.host.topology.node_of(cpu).unwrap();
         self.host.topology.distance(node(from), node(to))
+    }
+
+    /// An even share of the queues of each interface, by its candidate cores.
+    fn shares(&self) -> Vec<usize> {
+        let interfaces = self.host.interfaces.iter().zip(&self.candidates);
+        let share = |(interface, candidates): (&Interface, &CpuSet)| {
+            let cores = self.host.topology.cores.iter();
+            let cores = cores.filter(|core| core.intersects(candidates)).count();
+            interface.vectors.len().div_ceil(cores)
+        };
+        interfaces.map(share).collect()
     }
 
     fn above_share(&self, on: &[Content], by_cpu: &BTreeMap<u32, u64>) -> u64 {
@@ -249,6 +277,7 @@ impl Case {
             ] {
                 let cores = self.host.topology.cores.iter();
                 kinds.push(Kind {
+                    interface: at,
                     count,
                     weight: self.weights[at],
                     is_first,
@@ -272,7 +301,7 @@ impl Case {
     }
 
     /// The measures of the best arrangement: each in turn at the least that those before it allow.
-    fn best(&self, planned: &[u64; 8]) -> [u64; 8] {
+    fn best(&self, planned: &[u64; 9]) -> [u64; 9] {
         let outside = self
             .fixed
             .iter()
@@ -289,27 +318,63 @@ impl Case {
         let shared = self
             .least(false, |on| fits(on).then(|| pairs(on.queues)), sum)
             .unwrap();
+        let even = self.shares();
+        // By how many queues each interface is above its share.
+        let (uneven, above) = (0..)
+            .find_map(|all| {
+                let mut above = ways(all, even.len());
+                above.retain(|above| {
+                    let fits = |on: Content| fits(on) && is_within(on, &even, above);
+                    let least = self.least(false, |on| fits(on).then(|| pairs(on.queues)), sum);
+                    least == Some(shared)
+                });
+                (!above.is_empty()).then_some((all, above))
+            })
+            .unwrap();
         let with_firsts = |most: u64| {
             let fits = |on: Content| fits(on) && on.firsts as u64 <= most;
             let cost = |on: Content| 1000 * pairs(on.queues) + pairs(on.firsts);
-            let least = self.least(true, |on| fits(on).then(|| cost(on)), sum)?;
+            let least = above.iter().filter_map(|above| {
+                let fits = |on: Content| fits(on) && is_within(on, &even, above);
+                self.least(true, |on| fits(on).then(|| cost(on)), sum)
+            });
+            let least = least.min()?;
             (least / 1000 == shared).then_some([most, least % 1000])
         };
         let [first, meet] = (0..=3).find_map(with_firsts).unwrap();
         // Threads can always be even, but for queues that cannot be moved and threads without vectors.
         let is_free = self.fixed.is_empty() && self.host.vectors_held.is_none();
-        let above = if is_free { 0 } else { planned[5] };
+        let threads = if is_free { 0 } else { planned[6] };
         [
             outside.count() as u64,
             queues,
             load,
             shared,
+            uneven as u64,
             first,
-            above,
+            threads,
             0,
             meet,
         ]
     }
+}
+
+/// All ways to divide a number into so many.
+fn ways(all: usize, parts: usize) -> Vec<Vec<usize>> {
+    if parts == 0 {
+        return Vec::from_iter((all == 0).then(Vec::new));
+    }
+    let with = |own: usize| {
+        let rest = ways(all - own, parts - 1);
+        rest.into_iter().map(move |rest| [vec![own], rest].concat())
+    };
+    (0..=all).flat_map(with).collect()
+}
+
+/// Whether each interface is above its share of a core by at most so many queues.
+fn is_within(on: Content, shares: &[usize], above: &[usize]) -> bool {
+    let most = shares.iter().zip(above).map(|(share, above)| share + above);
+    on.own.iter().zip(most).all(|(own, most)| *own <= most)
 }
 
 /// The least cost of all arrangements on cores, on which some queues are already: that of a core is `cost`, `None` where it
@@ -362,7 +427,10 @@ fn fill(
         0
     };
     for take in 0..=left {
+        let mut own = on.own;
+        own[kind.interface] += take;
         let on = Content {
+            own,
             queues: on.queues + take,
             load: on.load + take as u64 * kind.weight,
             firsts: on.firsts + take * usize::from(kind.is_first),
@@ -546,6 +614,7 @@ fn exact(placed: &[Placed], cores: usize, most: u64) -> Option<[u64; 2]> {
         } else {
             let (count, weight, is_first) = (1, queue.weight, false);
             kinds.push(Kind {
+                interface: 0,
                 count,
                 weight,
                 is_first,
@@ -646,4 +715,29 @@ fn fixtures_are_at_their_lower_bounds() {
         assert!(load * 100 <= least[1] * 105, "{name}: {load} {}", least[1]);
         assert!(shared >= least[2]);
     }
+}
+
+/// 28 queues of a card on 13 cores are at most three on one, beside those of another: by both together, four are as good.
+#[test]
+fn queues_of_an_interface_are_even_over_its_cores_among_those_of_others() {
+    let mut crowded = Vec::new();
+    for others in [17, 18, 19, 33, 34, 35] {
+        let mut host = machine(1, 13, 1, 1);
+        for (name, queues) in [("eth0", 28), ("eth1", others)] {
+            add(&mut host, name, Some(0), queues);
+            let added = host.interfaces.last_mut().unwrap();
+            added.supported_mbps = Some(100_000);
+        }
+        let plan = plan(&host);
+        let mut on = BTreeMap::new();
+        for vector in &plan.interfaces[0].vectors {
+            let cpu = vector.cpus.as_ref().and_then(CpuSet::first);
+            *on.entry(cpu).or_insert(0) += 1;
+        }
+        let most = on.into_values().max();
+        if most != Some(3) {
+            crowded.push((others, most));
+        }
+    }
+    assert!(crowded.is_empty(), "{crowded:?}");
 }

@@ -224,8 +224,8 @@ fn what_the_plan_makes_worse_is_always_named() {
         let run = nicpin(&[args, &["--root", server.to_str().unwrap()]].concat());
         gain_of(&run.stdout).unwrap()
     };
-    let short = "IRQs on another node 336 -> 0, queues on the busiest core 22 -> 14, RDMA IRQs on the busiest core 8 -> 9 \
-                 (worse)";
+    let short = "IRQs on another node 336 -> 0, queues unevenly spread over an interface's cores 0 -> 7 (worse), \
+                 RDMA IRQs on the busiest core 8 -> 9 (worse)";
     assert_eq!((&*of(&["status"]), &*of(&["plan"])), (short, short));
     let full = of(&["plan", "-v"]);
     assert_eq!(

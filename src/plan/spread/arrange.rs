@@ -37,7 +37,7 @@ impl Spread<'_> {
                 }
             };
             if let Some(core) = core {
-                self.move_to(queue, core);
+                self.move_to(queue, Some(core));
             }
         }
         if !self.queues.is_empty() {
@@ -51,38 +51,6 @@ impl Spread<'_> {
         let busiest = self.busiest();
         let limit = self.cores[busiest].load.checked_sub(1);
         limit.is_some_and(|limit| self.shift(&[busiest], most, limit).is_ok())
-    }
-
-    /// Moves first queues off the cores that take most of them, where nothing that counts more gets worse.
-    pub(super) fn move_firsts(&mut self) {
-        let limit = self.cores[self.busiest()].load;
-        let mut firsts = self.cores.iter().map(|core| core.firsts).collect_vec();
-        let own = self.queues.iter().positions(|queue| queue.is_first);
-        let own = own.collect_vec();
-        for core in own.iter().filter_map(|&queue| self.queues[queue].core) {
-            firsts[core] += 1;
-        }
-        while let Some(most) = firsts.iter().copied().max().filter(|most| *most > 1) {
-            let found = own.iter().find_map(|&at| {
-                let queue = &self.queues[at];
-                let from = queue.core.filter(|from| firsts[*from] == most)?;
-                let fits = |to: &usize| {
-                    let core = &self.cores[*to];
-                    firsts[*to] + 1 < most
-                        && core.queues < self.cores[from].queues
-                        && core.load + queue.weight <= limit
-                        && core.irqs + queue.irqs <= core.room
-                };
-                let mut others = self.sets[queue.set].cores.iter().copied();
-                Some((at, from, others.find(fits)?))
-            });
-            let Some((queue, from, to)) = found else {
-                break;
-            };
-            self.move_to(queue, to);
-            firsts[from] -= 1;
-            firsts[to] += 1;
-        }
     }
 
     /// A number of queues below which the busiest core cannot be: those that must be in a set, by its cores.
@@ -126,7 +94,7 @@ impl Spread<'_> {
                 let load = self.cores[core].load + more;
                 if weight >= least[set]
                     || load > limit.saturating_add(weight)
-                    || self.cores[core].irqs + arriving > self.cores[core].room + irqs
+                    || !self.cores[core].takes(arriving, irqs)
                 {
                     continue;
                 }
@@ -136,7 +104,7 @@ impl Spread<'_> {
                     let before = |&last: &usize| came[self.queues[last].core?];
                     let mut chain = successors(Some(queue), before);
                     if queues < room
-                        && self.cores[to].irqs + irqs <= self.cores[to].room
+                        && self.cores[to].takes(irqs, 0)
                         && load.saturating_add(weight) <= limit
                         && chain.all(|queue| self.queues[queue].core != Some(to))
                     {
@@ -144,7 +112,7 @@ impl Spread<'_> {
                         while let (Some(queue), Some(core)) = (next, to) {
                             to = self.queues[queue].core;
                             next = to.and_then(|left| came[left]);
-                            self.move_to(queue, core);
+                            self.move_to(queue, Some(core));
                         }
                         return Ok(());
                     }
@@ -158,7 +126,7 @@ impl Spread<'_> {
         Err(seen)
     }
 
-    fn busiest(&self) -> usize {
+    pub(super) fn busiest(&self) -> usize {
         let cores = 0..self.cores.len();
         cores
             .rev()
@@ -194,7 +162,7 @@ impl Spread<'_> {
     }
 
     /// 0 for a core that is used as any other. No queue leaves a thread for a sibling of a taken one because of that.
-    fn order(&self, core: usize) -> u64 {
+    pub(super) fn order(&self, core: usize) -> u64 {
         let Core {
             cpus,
             place,
@@ -255,7 +223,7 @@ impl Spread<'_> {
                     let fits = |core: usize, lost: &[usize], gained: &[usize]| {
                         let now = &self.cores[core];
                         now.queues + gained.len() <= most + lost.len()
-                            && now.irqs + irqs(gained) <= now.room + irqs(lost)
+                            && now.takes(irqs(gained), irqs(lost))
                     };
                     if fits(from, out, back) && fits(to, back, out) {
                         let after = self.cost(limit, [(from, out, back), (to, back, out)]);
@@ -270,10 +238,10 @@ impl Spread<'_> {
             return false;
         };
         for queue in out {
-            self.move_to(queue, to);
+            self.move_to(queue, Some(to));
         }
         for queue in back {
-            self.move_to(queue, from);
+            self.move_to(queue, Some(from));
         }
         true
     }

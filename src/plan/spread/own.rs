@@ -1,0 +1,279 @@
+//! Which queues of which interface go to which core of an arrangement: those of each interface evenly, first queues apart.
+
+use std::collections::BTreeMap;
+use std::iter::once;
+use std::mem::replace;
+use std::ops::Range;
+
+use itertools::Itertools as _;
+
+use crate::plan::spread::{Core, Queue, Spread};
+
+impl Spread<'_> {
+    /// Deals out the cores of an arrangement among the queues, where nothing that counts more gets worse.
+    pub(super) fn deal(&mut self) {
+        let limit = self.cores[self.busiest()].load;
+        for alike in self.runs(0..self.queues.len(), Queue::is_alike) {
+            self.number(alike);
+        }
+        self.even_out(limit);
+        let own = |a: &Queue, b: &Queue| a.is_alike(b) && a.work == b.work;
+        let own = self.runs(0..self.queues.len(), own);
+        for own in &own {
+            self.number(own.clone());
+        }
+        let is_first = |own: &Range<usize>| {
+            let first = &self.queues[own.start];
+            first.is_first && first.core.is_some()
+        };
+        self.part_firsts(&own.into_iter().filter(is_first).collect_vec());
+        self.move_firsts(limit);
+    }
+
+    /// The places of queues that follow each other and are of one kind.
+    fn runs(&self, of: Range<usize>, is_same: fn(&Queue, &Queue) -> bool) -> Vec<Range<usize>> {
+        let mut end = of.start;
+        let runs = self.queues[of].chunk_by(is_same).map(|run| {
+            let next = end + run.len();
+            replace(&mut end, next)..next
+        });
+        runs.collect()
+    }
+
+    /// Numbers queues of one set by their cores: one on each core before the second on any; near ones first, the core of
+    /// CPU 0 last, fast ones first.
+    fn number(&mut self, places: Range<usize>) {
+        let queues = &self.queues[places.clone()];
+        let set = queues.first().map(|queue| &self.sets[queue.set]);
+        let ranks = set.map(|set| set.cores.iter().zip(&set.ranks));
+        let tiers: BTreeMap<usize, usize> = ranks
+            .into_iter()
+            .flatten()
+            .map(|(&core, &(tier, _))| (core, tier))
+            .collect();
+        let cores = queues.iter().filter_map(|queue| queue.core);
+        let cores = cores.sorted_unstable().collect_vec();
+        let ordered = cores
+            .chunk_by(|a, b| a == b)
+            .flat_map(|same| same.iter().enumerate())
+            .map(|(round, &core)| {
+                let Core {
+                    place, has_others, ..
+                } = &self.cores[core];
+                let tier = tiers.get(&core).copied();
+                let is_last = self.last == Some(core);
+                (round, tier, *has_others, is_last, place.class, core)
+            });
+        // Those for which there is no room are the last ones.
+        let ordered = ordered.sorted_unstable().map(|(.., core)| Some(core));
+        for (queue, core) in places.zip(ordered.chain(once(None).cycle())) {
+            self.move_to(queue, core);
+        }
+    }
+
+    /// Moves queues of an interface off cores that take more than an even share of them.
+    fn even_out(&mut self, limit: u64) {
+        let queues = 0..self.queues.len();
+        for work in 0..self.own.len() {
+            let own = queues.clone().filter(|&at| self.queues[at].work == work);
+            let sets = own.map(|at| self.queues[at].set).unique();
+            let cores = sets.flat_map(|set| &self.sets[set].cores).unique().count();
+            let all: usize = self.own[work].iter().sum();
+            self.limits[work] = all.div_ceil(cores.max(1));
+        }
+        let mut changed = true;
+        while replace(&mut changed, false) {
+            for queue in queues.clone() {
+                let Queue { work, set, .. } = self.queues[queue];
+                let Some(from) = self.queues[queue].core else {
+                    continue;
+                };
+                let own = &self.own[work];
+                if own[from] <= self.limits[work] {
+                    continue;
+                }
+                let fewer = self.sets[set].cores.iter().copied();
+                let fewer = fewer.filter(|&to| own[to] + 1 < own[from]);
+                let exchanges = fewer.flat_map(|to| self.exchanges(queue, to, limit));
+                let is_own = |back: usize| self.queues[back].work == work;
+                let others = exchanges.filter(|&(_, back)| !back.is_some_and(is_own));
+                let best = others.min_by_key(|&(to, back)| (own[to], back.is_none(), to));
+                if let Some((to, back)) = best {
+                    self.change_places(queue, to, back);
+                    changed = true;
+                }
+            }
+        }
+        for (limit, own) in self.limits.iter_mut().zip(&self.own) {
+            *limit = own.iter().copied().max().unwrap_or(0).max(*limit);
+        }
+        // What was moved may leave room on a core that is better placed.
+        for queue in queues {
+            let Queue { set, core, .. } = self.queues[queue];
+            let order = core.map_or(0, |core| self.order(core));
+            let better = self.sets[set].cores.iter().copied();
+            let mut better = better.filter(|&to| self.order(to) < order);
+            if let Some(to) = better.find(|&to| self.fits(queue, to, None, limit)) {
+                self.move_to(queue, Some(to));
+            }
+        }
+    }
+
+    /// How a queue can go to another core: in exchange for one there, or for none.
+    fn exchanges(
+        &self,
+        queue: usize,
+        to: usize,
+        limit: u64,
+    ) -> impl Iterator<Item = (usize, Option<usize>)> {
+        let there = self.cores[to].movable.iter().copied().map(Some);
+        let fits = move |back: &Option<usize>| self.fits(queue, to, *back, limit);
+        there.chain([None]).filter(fits).map(move |back| (to, back))
+    }
+
+    /// Whether a queue can go to another core, in exchange for one there or for none, and nothing gets worse.
+    fn fits(&self, queue: usize, to: usize, back: Option<usize>, limit: u64) -> bool {
+        let going = &self.queues[queue];
+        let Some(from) = going.core else { return false };
+        let coming = back.map(|back| &self.queues[back]);
+        let stays_even = |work: usize, from: usize, to: usize| {
+            self.own[work][to] < self.own[work][from].max(self.limits[work])
+        };
+        let is_even = match coming {
+            None => {
+                self.cores[to].queues < self.cores[from].queues && stays_even(going.work, from, to)
+            }
+            Some(coming) => {
+                let is_own = coming.work == going.work;
+                self.cores[from].sets.contains(&coming.set)
+                    && (is_own
+                        || stays_even(going.work, from, to) && stays_even(coming.work, to, from))
+            }
+        };
+        let (weight, irqs) = coming.map_or((0, 0), |coming| (coming.weight, coming.irqs));
+        let takes = |core: usize, gained: (u64, usize), lost: (u64, usize)| {
+            let core = &self.cores[core];
+            core.load + gained.0 <= limit + lost.0 && core.takes(gained.1, lost.1)
+        };
+        let going = (going.weight, going.irqs);
+        is_even && takes(to, going, (weight, irqs)) && takes(from, (weight, irqs), going)
+    }
+
+    fn change_places(&mut self, queue: usize, to: usize, back: Option<usize>) {
+        let from = self.queues[queue].core;
+        self.move_to(queue, Some(to));
+        if let Some(back) = back {
+            self.move_to(back, from);
+        }
+    }
+
+    /// Puts the first queue of each interface on that of its cores which as few others take as can be; on that of CPU 0
+    /// only where others would be taken once more. `own`: the places of each interface's queues, the first one first.
+    fn part_firsts(&mut self, own: &[Range<usize>]) {
+        let cores = |own: &Range<usize>| -> Vec<usize> {
+            let queues = self.queues[own.clone()].iter();
+            queues.filter_map(|queue| queue.core).collect()
+        };
+        let all = own.iter().map(cores).collect_vec();
+        let others = |cores: &Vec<usize>| -> Vec<usize> {
+            let others = cores.iter().copied();
+            others.filter(|&core| Some(core) != self.last).collect()
+        };
+        let without_last = all.iter().map(others).collect_vec();
+        let mut on: Vec<Vec<usize>> = vec![Vec::new(); self.cores.len()];
+        let mut without = (0..own.len()).collect_vec();
+        for most in 1.. {
+            for options in [&without_last, &all] {
+                without.retain(|&claimant| {
+                    let seen = &mut vec![false; self.cores.len()];
+                    !self.claim(options, most, &mut on, seen, claimant)
+                });
+            }
+            if without.is_empty() {
+                break;
+            }
+        }
+        for (core, claimants) in on.iter().enumerate() {
+            for &claimant in claimants {
+                let mut cores = all[claimant].clone();
+                if let Some(place) = cores.iter().position(|&other| other == core) {
+                    cores[..=place].rotate_right(1);
+                    for (queue, core) in own[claimant].clone().zip(cores) {
+                        self.move_to(queue, Some(core));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives a claimant a core that is free, or one whose claimant can have another.
+    fn claim(
+        &self,
+        options: &[Vec<usize>],
+        most: usize,
+        on: &mut [Vec<usize>],
+        seen: &mut [bool],
+        claimant: usize,
+    ) -> bool {
+        if let Some(&core) = options[claimant]
+            .iter()
+            .find(|&&core| on[core].len() + self.cores[core].firsts < most)
+        {
+            on[core].push(claimant);
+            return true;
+        }
+        for &core in &options[claimant] {
+            if replace(&mut seen[core], true) {
+                continue;
+            }
+            for at in 0..on[core].len() {
+                let other = on[core][at];
+                if self.claim(options, most, on, seen, other) {
+                    on[core][at] = claimant;
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Moves first queues off cores that take several of them, and off that of CPU 0.
+    fn move_firsts(&mut self, limit: u64) {
+        let mut firsts = self.cores.iter().map(|core| core.firsts).collect_vec();
+        let own = self.queues.iter().positions(|queue| queue.is_first);
+        let own = own.collect_vec();
+        for core in own.iter().filter_map(|&queue| self.queues[queue].core) {
+            firsts[core] += 1;
+        }
+        // That of CPU 0 takes one rather than that others take more.
+        for leaves_last in [false, true] {
+            let most = firsts.iter().copied().max().unwrap_or(0);
+            loop {
+                let is_better = |from: usize, to: usize| {
+                    if leaves_last {
+                        self.last == Some(from) && self.last != Some(to) && firsts[to] < most
+                    } else {
+                        firsts[to] + 1 < firsts[from]
+                    }
+                };
+                let change = |&queue: &usize| {
+                    let Queue { set, core, .. } = self.queues[queue];
+                    let cores = self.sets[set].cores.iter().copied();
+                    let mut changes = cores
+                        .filter(|&to| core.is_some_and(|from| is_better(from, to)))
+                        .flat_map(|to| self.exchanges(queue, to, limit));
+                    let fits =
+                        |back: Option<usize>| back.is_none_or(|at| !self.queues[at].is_first);
+                    let (to, back) = changes.find(|&(_, back)| fits(back))?;
+                    Some((queue, core?, to, back))
+                };
+                let Some((queue, from, to, back)) = own.iter().find_map(change) else {
+                    break;
+                };
+                self.change_places(queue, to, back);
+                firsts[from] -= 1;
+                firsts[to] += 1;
+            }
+        }
+    }
+}
