@@ -425,7 +425,7 @@ fn fallback_cpus(
     });
     let fallback = |cpu| {
         let domain = if l3.contains(cpu) {
-            "L3 domain"
+            "cache domain"
         } else {
             "node"
         };

@@ -138,7 +138,7 @@ impl Picture {
                 ),
                 (
                     String::new(),
-                    "CPUs in one frame are one core, those in a box marked L3 share that cache",
+                    "CPUs in one frame are one core, those in a box share a cache",
                 ),
             ]
         };
@@ -251,7 +251,7 @@ impl<'a> Drawing<'a> {
             }
             if *is_l3 {
                 self.below.rect([x, y, w, h], "l3", 5);
-                self.below.text((x + 7, y + 11), "tiny", "L3", "");
+                self.below.text((x + 7, y + 11), "tiny", "cache", "");
             }
             for (at, core) in cores.iter().enumerate() {
                 let across = GROUP_PAD + at % columns * (CORE + CORE_GAP);

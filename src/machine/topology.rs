@@ -35,7 +35,8 @@ pub struct Topology {
     pub rps_filter: CpuSet,
     /// The online CPUs of each physical core (SMT siblings), by lowest CPU.
     pub cores: Vec<CpuSet>,
-    /// The online CPUs that share each L3 cache, by lowest CPU. Empty if not reported.
+    /// The online CPUs that share each L3 cache, by lowest CPU. On machines without an L3, those that share an L2, if some
+    /// L2 has several cores. Empty if neither is reported.
     pub l3_domains: Vec<CpuSet>,
     /// The online CPUs of each package (socket), by lowest CPU. Empty if not reported.
     pub packages: Vec<CpuSet>,

@@ -44,7 +44,7 @@ pub fn read(root: &Root) -> Result<Topology> {
             .intersection(&online),
         nohz_full: all.read_list("nohz_full")?.intersection(&online),
         kept_off: kept_off::read(root, &online)?,
-        l3_domains: groups(&online, |cpu| l3_domain(root, cpu))?,
+        l3_domains: cache_domains(root, &online, &cores)?,
         packages: packages(root, &online)?,
         speed_classes: speed_classes(root, &online, &cores)?,
         cores,
@@ -159,32 +159,39 @@ fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<C
     Ok(classes.into_values().collect())
 }
 
-/// A CPU's cache of level 3, whatever its index.
-fn l3_cache(root: &Root, cpu: u32) -> Result<Option<Dir<'_>>> {
+/// A CPU's cache of a level, whatever its index.
+fn cache(root: &Root, cpu: u32, wanted: u8) -> Result<Option<Dir<'_>>> {
     let cache = cpu_dir(root, cpu, "cache");
-    // It is the last one on nearly every machine.
+    // That of level 3 is the last one on nearly every machine.
     let names = root.read_names(&cache.path)?;
     for name in names.iter().rev().filter(|name| name.starts_with("index")) {
         let index = cache.dir(name);
-        if index.read_as("level", number)? == Some(3_u8) {
+        if index.read_as("level", number)? == Some(wanted) {
             return Ok(Some(index));
         }
     }
     Ok(None)
 }
 
-/// The CPUs that share this CPU's cache of level 3; empty without one.
-fn l3_domain(root: &Root, cpu: u32) -> Result<CpuSet> {
-    let Some(cache) = l3_cache(root, cpu)? else {
-        return Ok(CpuSet::new());
-    };
-    let cpus = cache.read_cpus(["shared_cpu_list", "shared_cpu_map"])?;
-    Ok(cpus.unwrap_or_default())
+/// See [`Topology::l3_domains`].
+fn cache_domains(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<CpuSet>> {
+    for level in [3, 2] {
+        let domains = groups(online, |cpu| {
+            let cache = cache(root, cpu, level)?;
+            let cpus = cache.map(|cache| cache.read_cpus(["shared_cpu_list", "shared_cpu_map"]));
+            Ok(cpus.transpose()?.flatten().unwrap_or_default())
+        })?;
+        let has_cores = domains.iter().any(|domain| !cores.contains(domain));
+        if level == 3 && !domains.is_empty() || has_cores {
+            return Ok(domains);
+        }
+    }
+    Ok(Vec::new())
 }
 
 /// The size of a CPU's cache of level 3 in bytes, if reported (`size`: `32768K`).
 pub fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>> {
-    let Some(cache) = l3_cache(root, cpu)? else {
+    let Some(cache) = cache(root, cpu, 3)? else {
         return Ok(None);
     };
     cache.read_as("size", |text| {

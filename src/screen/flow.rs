@@ -46,7 +46,10 @@ fn place(arrival: &Arrival) -> String {
     );
     let around = joined(
         ", ",
-        [&with("node ", arrival.node), &with("L3 of ", [&arrival.l3])],
+        [
+            &with("node ", arrival.node),
+            &with("cache of ", [&arrival.l3]),
+        ],
     );
     let then = match (arrival.cpu, arrival.rps_cpu) {
         (Some(_), Some(rps)) => format!("; then RPS: CPU {rps}"),

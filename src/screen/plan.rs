@@ -222,7 +222,7 @@ impl<'a> Item<'a> {
         let row = vector.row.as_ref().map(|row| format!(", as {row}"));
         let placed = vector.placement.as_ref().map(|of| {
             let on_l3 = format!(" had {}", of.queues_on_l3);
-            let on_l3 = within(", L3 domain ", [of.l3.short()], &on_l3);
+            let on_l3 = within(", cache of ", [of.l3.short()], &on_l3);
             let on_core = count(of.queues_on_core, "queue");
             format!("; core {} had {on_core}{on_l3}", of.core)
         });

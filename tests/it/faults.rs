@@ -674,9 +674,9 @@ fn files_that_cannot_be_read_back() {
 fn vectors_for_which_there_is_no_room() {
     // x460: nodes of 16 CPUs in cores of two neighbours, two L3 domains each; eth0 is planned for CPU 2.
     let cases = [
-        ("2", Some((4, "L3 domain"))),
-        ("2,4,6", Some((0, "L3 domain"))),
-        ("0,2,4,6", Some((3, "L3 domain"))),
+        ("2", Some((4, "cache domain"))),
+        ("2,4,6", Some((0, "cache domain"))),
+        ("0,2,4,6", Some((3, "cache domain"))),
         ("0-7", Some((8, "node"))),
         ("0-14", Some((15, "node"))),
         ("0-15", None),

@@ -71,7 +71,10 @@ fn a_flow_is_followed_to_its_cpu() {
     // The specification's hash of this flow ends in 0x78: entry 120, queue 0.
     let run = asked(&machine, &["66.9.149.187:2794", "161.142.100.80:1766"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    assert_eq!(run.stdout, "queue 0, IRQ 36, CPU 4 (node 1, L3 of 4-7)\n");
+    assert_eq!(
+        run.stdout,
+        "queue 0, IRQ 36, CPU 4 (node 1, cache of 4-7)\n"
+    );
     // 0xea: entry 106, queue 2.
     let (code, json) = answered(&machine, &["199.92.111.2:14230", "65.69.140.83:4739"]);
     let arrival = &json["arrivals"][0];
@@ -184,7 +187,7 @@ fn a_table_of_one_queue_needs_no_key() {
     let run = asked(&machine(&answer), &["10.0.0.1:1", "10.0.0.2:2"]);
     assert_eq!(
         (run.code, run.stdout.as_str()),
-        (0, "queue 3, IRQ 42, CPU 7 (node 1, L3 of 4-7)\n")
+        (0, "queue 3, IRQ 42, CPU 7 (node 1, cache of 4-7)\n")
     );
 }
 
@@ -202,7 +205,7 @@ fn rps_moves_a_flow() {
         (run.code, run.stdout.as_str()),
         (
             0,
-            "queue 0, IRQ 36, CPU 4; then RPS: CPU 1 (node 0, L3 of 0-3)\n"
+            "queue 0, IRQ 36, CPU 4; then RPS: CPU 1 (node 0, cache of 0-3)\n"
         )
     );
     let udp = asked(
@@ -230,7 +233,7 @@ fn rps_leaves_a_flow_whose_hash_is_zero() {
         let run = asked(&machine, &["10.0.0.1:1", "10.0.0.2:2"]);
         assert_eq!(
             (run.code, run.stdout.as_str()),
-            (0, "queue 0, IRQ 36, CPU 4 (node 1, L3 of 4-7)\n")
+            (0, "queue 0, IRQ 36, CPU 4 (node 1, cache of 4-7)\n")
         );
         let to = |cpu| asked(&machine, &["10.0.0.1", "10.0.0.2:2", "--to-cpu", cpu]).code;
         assert_eq!([to("0"), to("4")], [1, 0]);
@@ -272,7 +275,11 @@ fn an_interrupt_arrives_on_an_online_cpu() {
     machine.remove("/proc/irq/36/effective_affinity_list");
     machine.write("/proc/irq/36/smp_affinity", "c0\n");
     for (online, code, expected) in [
-        ("0-6\n", 0, "queue 0, IRQ 36, CPU 6 (node 1, L3 of 4-6)\n"),
+        (
+            "0-6\n",
+            0,
+            "queue 0, IRQ 36, CPU 6 (node 1, cache of 4-6)\n",
+        ),
         (
             "0-7\n",
             1,
@@ -300,15 +307,15 @@ fn rps_counts_cpus_that_went_offline() {
     for (mask, expected) in [
         (
             "0f\n",
-            "queue 0, IRQ 36, CPU 4; then RPS: CPU 1 (node 0, L3 of 0-1,3)\n",
+            "queue 0, IRQ 36, CPU 4; then RPS: CPU 1 (node 0, cache of 0-1,3)\n",
         ),
         // Of 0, 1, 2 and 5 without 2.
         (
             "27\n",
-            "queue 0, IRQ 36, CPU 4; then RPS: CPU 1 (node 0, L3 of 0-1,3)\n",
+            "queue 0, IRQ 36, CPU 4; then RPS: CPU 1 (node 0, cache of 0-1,3)\n",
         ),
-        ("2c\n", "queue 0, IRQ 36, CPU 4 (node 1, L3 of 4-7)\n"),
-        ("04\n", "queue 0, IRQ 36, CPU 4 (node 1, L3 of 4-7)\n"),
+        ("2c\n", "queue 0, IRQ 36, CPU 4 (node 1, cache of 4-7)\n"),
+        ("04\n", "queue 0, IRQ 36, CPU 4 (node 1, cache of 4-7)\n"),
     ] {
         machine.write("/sys/devices/system/cpu/online", "0-1,3-7\n");
         machine.write(rps, mask);
@@ -337,7 +344,7 @@ fn a_queue_that_shares_its_irq_is_followed() {
     let run = asked(&machine, &["199.92.111.2:14230", "65.69.140.83:4739"]);
     assert_eq!(
         (run.code, run.stdout.as_str()),
-        (0, "queue 2, IRQ 36, CPU 4 (node 1, L3 of 4-7)\n")
+        (0, "queue 2, IRQ 36, CPU 4 (node 1, cache of 4-7)\n")
     );
 }
 
@@ -363,7 +370,10 @@ fn the_thread_of_one_queue_is_followed() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.contains("CPU 6 (node 1"), "{}", run.stdout);
     let other = asked(&machine, &["199.92.111.2:14230", "65.69.140.83:4739"]);
-    assert_eq!(other.stdout, "queue 2, IRQ 40, CPU 6 (node 1, L3 of 4-7)\n");
+    assert_eq!(
+        other.stdout,
+        "queue 2, IRQ 40, CPU 6 (node 1, cache of 4-7)\n"
+    );
 }
 
 /// What is recorded answers on another machine.
@@ -379,7 +389,10 @@ fn a_capture_answers_as_the_machine() {
         crate::support::run::nicpin(&[&["flow", "--root", root, "nic0"], &ends[..]].concat())
     };
     let (here, there) = (flow(&machine.path("/")), flow(&capture));
-    assert_eq!(here.stdout, "queue 0, IRQ 36, CPU 4 (node 1, L3 of 4-7)\n");
+    assert_eq!(
+        here.stdout,
+        "queue 0, IRQ 36, CPU 4 (node 1, cache of 4-7)\n"
+    );
     assert_eq!(
         (there.code, there.stdout),
         (0, here.stdout),
@@ -488,7 +501,7 @@ fn bonds_and_vlans_are_looked_through() {
     let vlan = through("vlan7", &[]);
     assert_eq!(
         (vlan.code, vlan.stdout.as_str()),
-        (0, "queue 0, IRQ 36, CPU 4 (node 1, L3 of 4-7)\n")
+        (0, "queue 0, IRQ 36, CPU 4 (node 1, cache of 4-7)\n")
     );
     // Nothing is known of the other port.
     stack(&machine, "bond0", "bond", &["nic0", "nic1"]);
@@ -499,7 +512,7 @@ fn bonds_and_vlans_are_looked_through() {
         (
             1,
             "\
-nic0: queue 0, IRQ 36, CPU 4 (node 1, L3 of 4-7)
+nic0: queue 0, IRQ 36, CPU 4 (node 1, cache of 4-7)
 nic1: unknown: ethtool reports nothing about how nic1 distributes flows
 Which of these ports a packet arrives on is the sender's choice, or the switch's.
 "
@@ -591,7 +604,7 @@ fn fragments_are_unknown_where_they_are_hashed() {
     let run = asked(&machine(&answer), &ends);
     assert_eq!(
         (run.code, run.stdout.as_str()),
-        (0, "queue 3, IRQ 42, CPU 7 (node 1, L3 of 4-7)\n")
+        (0, "queue 3, IRQ 42, CPU 7 (node 1, cache of 4-7)\n")
     );
 }
 
@@ -935,10 +948,16 @@ fn a_flow_follows_a_pending_move() {
     let machine = machine(&reported());
     machine.write("/proc/irq/36/effective_affinity_list", "0\n");
     let run = asked(&machine, &["66.9.149.187:2794", "161.142.100.80:1766"]);
-    assert_eq!(run.stdout, "queue 0, IRQ 36, CPU 4 (node 1, L3 of 4-7)\n");
+    assert_eq!(
+        run.stdout,
+        "queue 0, IRQ 36, CPU 4 (node 1, cache of 4-7)\n"
+    );
     // One of several CPUs takes the interrupts.
     machine.write("/proc/irq/36/smp_affinity", "f0\n");
     machine.write("/proc/irq/36/effective_affinity_list", "5\n");
     let run = asked(&machine, &["66.9.149.187:2794", "161.142.100.80:1766"]);
-    assert_eq!(run.stdout, "queue 0, IRQ 36, CPU 5 (node 1, L3 of 4-7)\n");
+    assert_eq!(
+        run.stdout,
+        "queue 0, IRQ 36, CPU 5 (node 1, cache of 4-7)\n"
+    );
 }

@@ -87,7 +87,7 @@ fn the_l3_domains_of_a_program_less_its_own_cores() {
     );
     assert!(
         text.contains(
-            "eth4 and 3 others: not near unit:web.service, which may use CPUs 8,10-11: no candidate CPU is in an L3 domain of these"
+            "eth4 and 3 others: not near unit:web.service, which may use CPUs 8,10-11: no candidate CPU shares a cache with these"
         ),
         "{text}"
     );

@@ -170,3 +170,37 @@ fn distances_to_all_possible_nodes_are_read_too() {
     let topology = read(dir.path());
     assert_eq!((topology.distance(1, 1), topology.distance(1, 0)), (10, 21));
 }
+
+/// Where no CPU has an L3, an L2 that several cores share is the cache domain, as on many arm64.
+#[test]
+fn without_an_l3_an_l2_of_several_cores_counts() {
+    let domains = |level: u32, shared: [&str; 4]| {
+        let dir = temporary();
+        put(dir.path(), &format!("{CPU}/online"), "0-3");
+        put(dir.path(), &format!("{CPU}/possible"), "0-3");
+        for (cpu, shared) in shared.iter().enumerate() {
+            let cpu = format!("{CPU}/cpu{cpu}");
+            put(dir.path(), &format!("{cpu}/cache/index2/level"), "2");
+            put(
+                dir.path(),
+                &format!("{cpu}/cache/index2/shared_cpu_list"),
+                shared,
+            );
+            put(
+                dir.path(),
+                &format!("{cpu}/cache/index3/level"),
+                &level.to_string(),
+            );
+            put(
+                dir.path(),
+                &format!("{cpu}/cache/index3/shared_cpu_list"),
+                "0-3",
+            );
+        }
+        shown(&read(dir.path()).l3_domains)
+    };
+    let clusters = ["0-1", "0-1", "2-3", "2-3"];
+    assert_eq!(domains(3, clusters), ["0-3"]);
+    assert_eq!(domains(1, clusters), ["0-1", "2-3"]);
+    assert!(domains(1, ["0", "1", "2", "3"]).is_empty());
+}

@@ -55,7 +55,7 @@ pub(super) fn near(
         Found::Everywhere => {
             format!("near {of}: these leave out no candidate CPU, so the plan is the same without")
         }
-        Found::Nowhere => format!("not near {of}: no candidate CPU is in an L3 domain of these"),
+        Found::Nowhere => format!("not near {of}: no candidate CPU shares a cache with these"),
         Found::NotRunning => {
             return format!(
                 "{name} does not run, or its processes are hidden from this user: planned without it"
