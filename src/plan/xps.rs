@@ -108,15 +108,17 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
         let here = locations.of(first)?;
         let queues = |place: (usize, _, _)| Some((place.0, near.get(&place)?));
         let nearest = here.around().into_iter().map_while(queues).last();
-        Some((nearest, first, core, here.node))
+        Some((nearest, (here.class, first), core, here.node))
     });
-    // Cores with completions come first, so that their CPUs count when the others are divided.
-    let cores = cores.sorted_by_key(|&(nearest, first, ..)| {
+    // Cores with completions come first, so that their CPUs count when the others are divided; then fast ones.
+    let cores = cores.sorted_by_key(|&(nearest, class_and_first, ..)| {
         let steps = nearest.map_or(3, |(steps, _)| steps);
-        (steps, first)
+        (steps, class_and_first)
     });
+    let class = |queue: usize| locations.of(completions[queue]).map(|place| place.class);
     let mut give = |queues: &[usize], cpus: &CpuSet| {
-        if let Some(&queue) = queues.iter().min_by_key(|&&queue| shares[queue].len()) {
+        let fewest = |&&queue: &&usize| (shares[queue].len(), class(queue));
+        if let Some(&queue) = queues.iter().min_by_key(fewest) {
             shares[queue].add(cpus);
         }
     };
@@ -195,6 +197,23 @@ mod tests {
         );
         assert_eq!(shown(&shares(&locations, &[5])), ["0-15"]);
         assert!(shares(&locations, &[]).is_empty());
+    }
+
+    #[test]
+    fn fast_cores_send_through_queues_of_fast_cores() {
+        let mut topology = Topology {
+            online: CpuSet::parse_list("0-6").unwrap(),
+            possible: 7,
+            cores: (0..7).map(CpuSet::single).collect(),
+            ..Topology::default()
+        };
+        let same = shares(&Locations::new(&topology), &[0, 4]);
+        assert_eq!(shown(&same), ["0-1,3,6", "2,4-5"]);
+        topology.speed_classes = ["4-6", "0-3"]
+            .map(|cpus| CpuSet::parse_list(cpus).unwrap())
+            .to_vec();
+        let fast_first = shares(&Locations::new(&topology), &[0, 4]);
+        assert_eq!(shown(&fast_first), ["0,2,6", "1,3-5"]);
     }
 
     #[test]
