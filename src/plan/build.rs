@@ -221,8 +221,15 @@ fn why(work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
             (Role::Control, Some(_)) if vector.effective_cpus(online).is_subset(&isolated) => {
                 "control IRQ; moved off an isolated CPU"
             }
-            (Role::Control, Some(_)) => {
+            (Role::Control, Some(_))
+                if vector
+                    .effective_cpus(online)
+                    .is_subset(&exclusive(&work.machine.topology, &work.choice)) =>
+            {
                 "control IRQ; moved off a CPU of an exclusive cpuset partition"
+            }
+            (Role::Control, Some(_)) => {
+                "control IRQ; moved off a CPU that the administrator keeps free of IRQs"
             }
             (Role::Rdma, None) if work.choice.get(&KEEP_RDMA) => "kept by the policy",
             (_, None) if work.machine.vectors_held.is_some() => {

@@ -599,10 +599,13 @@ fn how(
 
 /// Moves control vectors off CPUs that should get no interrupts.
 fn move_control(work: &mut Work<'_>, spread: &Spread<'_>) {
-    let isolated_or_exclusive = isolated_or_exclusive(&work.machine.topology, &work.choice);
+    let topology = &work.machine.topology;
+    let isolated_or_exclusive = isolated_or_exclusive(topology, &work.choice);
+    let kept_off = CpuSet::union_of(topology.kept_off.iter().map(|kept| &kept.cpus));
+    let without = isolated_or_exclusive.union(&kept_off.difference(&work.candidates.cpus));
     for vector in &work.interface.vectors {
         let on = vector.effective_cpus(&work.machine.topology.online);
-        if vector.role == Role::Control && !on.is_empty() && on.is_subset(&isolated_or_exclusive) {
+        if vector.role == Role::Control && !on.is_empty() && on.is_subset(&without) {
             let cpu = work
                 .candidates
                 .cpus

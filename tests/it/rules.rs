@@ -132,6 +132,13 @@ fn rule_1_irqs_stay_where_the_administrator_wants_them() {
     let by = "IRQs stay on CPUs 0-1,4-5, by /proc/irq/default_smp_affinity";
     assert_eq!(said(&narrow).unwrap(), by);
     assert_eq!(narrow["interfaces"][0]["left_out"][0]["cpus"], "2-3");
+    // IRQ 35 is nic0's for control, and on CPU 3.
+    let control = narrow["writes"].as_array().unwrap().iter();
+    let mut control = control.filter(|write| write["path"] == "/proc/irq/35/smp_affinity");
+    assert_eq!(
+        control.next().map(|write| &write["why"]),
+        Some(&"control IRQ; moved off a CPU that the administrator keeps free of IRQs".into())
+    );
     // Who names CPUs has the last word; a node that has none of them is like one whose CPUs are isolated.
     let named = plan(&["--scope", "2-3"]);
     assert_eq!(
