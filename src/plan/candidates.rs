@@ -46,7 +46,7 @@ pub(crate) fn candidates(machine: &Machine, interface: &Interface, choice: &Choi
     of_home(topology, interface, &home, &mut notes);
     let mut source = home.source;
     let (mut tiers, mut near_to) = (Vec::new(), None);
-    let named = explicit(topology, choice, &mut notes);
+    let named = explicit(topology, interface, choice, &mut notes);
     let is_named = named.is_some();
     let cpus = if let Some(cpus) = named {
         cpus
@@ -152,8 +152,14 @@ fn near_program(
     (taken.unwrap_or(cpus), Some(near_to))
 }
 
-/// The usable ones of the CPUs that the policy names; `None` without any.
-fn explicit(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> Option<CpuSet> {
+/// The usable ones of the CPUs that the policy names, of those of a scope the local ones where there are any; `None` without
+/// any.
+fn explicit(
+    topology: &Topology,
+    interface: &Interface,
+    choice: &Choice,
+    notes: &mut Vec<Note>,
+) -> Option<CpuSet> {
     let ((Some(Group::Cpus(wanted)), _) | (_, Scope::Cpus(wanted))) =
         (choice.get(&GROUP), choice.get(&SCOPE))
     else {
@@ -163,7 +169,13 @@ fn explicit(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> Opti
         .intersection(&topology.online)
         .difference(&choice.get(&EXCLUDE));
     notes.extend(not_all(&wanted, &cpus, UsedFor::Interrupts));
-    Some(cpus).filter(|cpus| !cpus.is_empty())
+    let home = topology.home(&interface.device, &topology.online);
+    let local = topology.cpus_of(home.nodes.iter()).intersection(&cpus);
+    let is_scope = choice.get(&GROUP).is_none();
+    [Some(local).filter(|_| is_scope), Some(cpus)]
+        .into_iter()
+        .flatten()
+        .find(|cpus| !cpus.is_empty())
 }
 
 /// A note that some of the CPUs that the policy names cannot be used.

@@ -564,7 +564,8 @@ fn scopes() {
     assert_eq!(of(&with("remote"), "eth0").candidates, set("0-3,8-11"));
     assert_eq!(of(&with("all"), "eth0").candidates, set("0-11"));
     assert_eq!(cpus(of(&with("all"), "eth0")), ["1", "4", "8"]);
-    assert_eq!(of(&with("2,5"), "eth0").candidates, set("2,5"));
+    assert_eq!(of(&with("2,5"), "eth0").candidates, set("5"));
+    assert_eq!(of(&with("2,9"), "eth0").candidates, set("2,9"));
     for (scope, code) in [
         ("40", "cpus-unusable"),
         ("node:7", "scope-unusable"),
