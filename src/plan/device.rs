@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use itertools::Itertools as _;
+
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::drivers::{Driver, Fact};
 use crate::machine::netdev::Netdev;
@@ -111,11 +113,16 @@ pub(crate) fn rss(work: &Work<'_>) -> (Option<PlannedRss>, Option<Note>) {
             unchanged("the driver cannot set it", RssUnchanged::Fixed)
         }
         RssQueues::First(count) => {
-            let queues: QueueSet = free(work, table)
-                .iter()
-                .copied()
-                .take(count as usize)
-                .collect();
+            // Each on a vector of its own, while there are any.
+            let free = free(work, table);
+            let own = free.iter().copied().unique_by(|&queue| {
+                let vector = work.serving(Role::Rx, queue);
+                vector.map_or(Err(queue), |vector| Ok(vector.irq))
+            });
+            let own: QueueSet = own.take(count as usize).collect();
+            let others = free.iter().copied().filter(|queue| !own.contains(queue));
+            let others = others.take(count as usize - own.len());
+            let queues: QueueSet = own.iter().copied().chain(others).collect();
             let why = if queues.len() < count as usize {
                 let most = queues.len();
                 format!("the policy requests {count} queues, and it can reach {most}")

@@ -243,19 +243,16 @@ impl<'a> Work<'a> {
             .or_else(|| self.by_node.get(&vector.node).cloned())
     }
 
-    /// The planned CPU of a receive or transmit queue: that of its vector, or of the vector that it shares when there
-    /// are more queues than vectors.
-    pub(crate) fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {
+    /// The vector of a receive or transmit queue, or the one that it shares when there are more queues than vectors.
+    pub(crate) fn serving(&self, role: Role, queue: u32) -> Option<&'a Vector> {
         let direction = if role == Role::Tx {
             Direction::Tx
         } else {
             Direction::Rx
         };
         let is_active = |vector: &&Vector| !self.interface.is_idle(vector);
-        let vector = self
-            .vector_of(role, queue)
-            .filter(is_active)
-            .or_else(|| self.interface.reported_vector(direction, queue))
+        let own = self.vector_of(role, queue).filter(is_active);
+        own.or_else(|| self.interface.reported_vector(direction, queue))
             .or_else(|| {
                 // One of those that are not understood may serve it.
                 if !self.interface.unknown_vectors.is_empty() {
@@ -263,7 +260,12 @@ impl<'a> Work<'a> {
                 }
                 let vectors = self.vectors_of(role).filter(is_active).collect_vec();
                 sharing(&vectors, queue, |vector| vector.queue).copied()
-            })?;
+            })
+    }
+
+    /// The planned CPU of a receive or transmit queue.
+    pub(crate) fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {
+        let vector = self.serving(role, queue)?;
         let placed = self.placement(vector).filter(|_| vector.movable);
         // One that stays may be on another CPU than its queue's other vector.
         let cpu = placed.map(|placement| placement.cpu);

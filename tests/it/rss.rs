@@ -392,6 +392,31 @@ fn a_table_that_can_only_be_read_is_not_advised() {
     }
 }
 
+/// As of ice with more queues than vectors (`TxRx-0-1`): a vector serves two queues that follow each other.
+#[test]
+fn the_first_queues_are_on_vectors_of_their_own_while_there_are_any() {
+    let mut machine = host::machine(1, 8, 1, 8);
+    host::add(&mut machine, "eth0", Some(0), 16);
+    let eth0 = &mut machine.interfaces[0];
+    eth0.vectors.truncate(8);
+    for (vector, queue) in eth0.vectors.iter_mut().zip(0..) {
+        vector.queue = Some(2 * queue);
+    }
+    eth0.rss = Some(Rss {
+        table: (0..128).map(|at| at % 16).collect(),
+        queues: 16,
+        function: 1,
+    });
+    let first = |count| {
+        let plan = host::plan_with(&machine, &[("rss", count)], &[]);
+        let rss = host::of(&plan, "eth0").rss.clone().unwrap();
+        rss.queues.unwrap().to_string()
+    };
+    assert_eq!(first("8"), "0,2,4,6,8,10,12,14");
+    assert_eq!(first("3"), "0,2,4");
+    assert_eq!(first("10"), "0-4,6,8,10,12,14");
+}
+
 /// A queue whose vector cannot be moved from an isolated or remote CPU gets no flows, and is a finding without `--rss`.
 #[test]
 fn vectors_that_cannot_be_moved_are_left_out() {
