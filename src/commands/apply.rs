@@ -110,7 +110,8 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
             }
             let table = |plan: &Plan| {
                 let changes = difference::changes(&machine, plan);
-                screen::plan::plan(plan, &changes, detail, false, &cli.given)
+                let needless = difference::moves_without_gain(&machine, plan);
+                screen::plan::plan(plan, (&changes, needless), detail, false, &cli.given)
             };
             *out += &output::report(args.report, &plan, table)?;
             return Ok(exit(

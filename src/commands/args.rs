@@ -247,7 +247,8 @@ fn option(entry: &'static Entry) -> Arg {
     };
     let no = when(word != "true", "no-");
     let (first, rest) = means.split_at(1);
-    arg.long(format!("{no}{key}"))
+    let name = key.trim_start_matches("only-");
+    arg.long(format!("{no}{name}"))
         .action(ArgAction::SetTrue)
         .help(first.to_uppercase() + rest)
 }

@@ -11,7 +11,7 @@ use crate::screen::{self, plan::PlanDetail};
 use nicpin::apply::irqbalance;
 use nicpin::plan::Plan;
 use nicpin::read::Wants;
-use nicpin::report::difference::{NoteAbout, changes};
+use nicpin::report::difference::{NoteAbout, changes, moves_without_gain};
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -80,7 +80,8 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
                 false => PlanDetail::Runs,
             };
             let changes = changes(&machine, &plan);
-            screen::plan::plan(&plan, &changes, detail, args.masks, &cli.given).show(screen())
+            let told = (&*changes, moves_without_gain(&machine, &plan));
+            screen::plan::plan(&plan, told, detail, args.masks, &cli.given).show(screen())
         }
         Json if args.explain => screen::json(&screen::plan::Explained::new(&plan))?,
         Json => screen::json(&plan)?,

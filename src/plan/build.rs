@@ -10,15 +10,19 @@ use crate::plan::candidates::exclusive;
 use crate::plan::data::{
     DecidedBy, HostSummary, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA,
 };
+use crate::plan::gain::{self, NOTHING_GAINED};
 use crate::plan::hash::{class, hash};
 use crate::plan::objective::weights;
 use crate::plan::place::Locations;
 use crate::plan::rps::{self, Rps};
+use crate::plan::spread::Keep;
 use crate::plan::threads::Threads;
 use crate::plan::work::{Work, works};
 use crate::plan::write::writes;
 use crate::plan::{device, notes, score, xps};
-use crate::policy::{Group, IRQBALANCE, KEEP_RDMA, Policy, RFS, Rfs, SCOPE, SKIP, Scope};
+use crate::policy::{
+    Group, IRQBALANCE, KEEP_RDMA, ONLY_GAIN, Policy, RFS, Rfs, SCOPE, SKIP, Scope, XPS,
+};
 
 /// What the plan of one interface takes from all that take part, chosen or not.
 struct Context<'a> {
@@ -35,9 +39,25 @@ struct Context<'a> {
 /// Plans the selected interfaces of a machine. Interfaces that share CPUs are placed together, selected or not, so that
 /// the plan of an interface does not depend on the selection.
 pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
+    let best = plan_keeping(machine, policy, selection, None);
+    if policy.get(&ONLY_GAIN) {
+        let keeping = |keep| plan_keeping(machine, policy, selection, Some(keep));
+        gain::least(best, keeping)
+    } else {
+        best
+    }
+}
+
+/// Plans around the IRQs that may stay where they are.
+fn plan_keeping(
+    machine: &Machine,
+    policy: &Policy,
+    selection: &Selection,
+    keep: Option<Keep>,
+) -> Plan {
     let locations = &Locations::new(&machine.topology);
     let weights = &weights(machine);
-    let works = works(machine, locations, weights, policy, selection);
+    let works = works(machine, locations, weights, policy, (selection, keep));
     let rdma = CpuSet::union_of(works.iter().filter_map(Work::rdma_cpus));
     let polling = works.iter().flat_map(Work::polling_cpus).collect();
     let loaded = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus))
@@ -61,10 +81,14 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     };
     let chosen = |work: &&Work<'_>| selection.names.contains(&work.interface.name);
     let chosen = works.iter().filter(chosen);
-    let interfaces = chosen
+    let mut interfaces = chosen
         .clone()
         .map(|work| context.interface(work))
         .collect_vec();
+    if keep.is_some() {
+        let xps = chosen.clone().map(|work| work.choice.get(&XPS));
+        gain::keep_steering(machine, &mut interfaces, &xps.collect_vec());
+    }
     let is_on = |work: &Work<'_>| work.choice.get(&RFS) != Rfs::Keep;
     let entries = rps::flow_table(&works)
         .filter(|_| chosen.clone().any(is_on))
@@ -213,6 +237,8 @@ fn why(work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
         "kernel-managed; cannot be moved"
     } else if work.is_kept(vector) {
         "of another network namespace, and on its node"
+    } else if work.stays_put(vector) {
+        NOTHING_GAINED
     } else if let Some(owner) = work.shared.get(&vector.irq) {
         return format!("the IRQ is shared with {owner} and planned there");
     } else {

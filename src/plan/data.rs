@@ -302,6 +302,8 @@ pub enum DecidedBy {
     Vector,
     /// Another queue on the same IRQ.
     Line,
+    /// It is as good where it is, and the policy wants to change only what is not.
+    Gain,
 }
 
 /// The plan for one receive queue.

@@ -6,6 +6,7 @@ mod build;
 mod candidates;
 mod data;
 mod device;
+mod gain;
 mod hash;
 pub mod note;
 mod notes;

@@ -21,6 +21,16 @@ mod own;
 /// The room of a CPU that can take all IRQs of any machine.
 const UNLIMITED: usize = u32::MAX as usize;
 
+/// What a core may have of IRQs that stay where they are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Keep {
+    pub(crate) queues: usize,
+    /// In what the ports can carry.
+    pub(crate) load: u64,
+    pub(crate) first_queues: usize,
+    pub(crate) rdma: usize,
+}
+
 /// Candidate CPUs that some queues have in common.
 struct Set {
     cpus: CpuSet,
@@ -228,6 +238,18 @@ impl<'a> Spread<'a> {
             self.on_cpu[cpu as usize] += 1;
             self.cores[core].firsts += usize::from(is_first);
         }
+    }
+
+    /// Whether the core of a CPU may take one queue more of those that stay where they are.
+    pub(crate) fn takes_one_more(&self, cpu: u32, weight: u64, is_first: bool, most: Keep) -> bool {
+        self.core(cpu).is_some_and(|core| {
+            let core = &self.cores[core];
+            let threads = core.cpus.len().max(1);
+            core.queues < most.queues
+                && core.load + weight <= most.load
+                && (!is_first || core.firsts < most.first_queues)
+                && self.on_cpu[cpu as usize] < most.queues.div_ceil(threads)
+        })
     }
 
     fn count(&mut self, core: usize, weight: u64) {

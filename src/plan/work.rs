@@ -18,7 +18,7 @@ use crate::plan::data::{DecidedBy, Placement};
 use crate::plan::note::Note;
 use crate::plan::objective::Weight;
 use crate::plan::place::Locations;
-use crate::plan::spread::{Queue, Spread};
+use crate::plan::spread::{Keep, Queue, Spread};
 use crate::policy::{
     Choice, GROUP, Group, KEEP_NAPI_THREADS, KEEP_RDMA, Policy, SCOPE, SIBLINGS, SKIP, Scope,
 };
@@ -154,6 +154,9 @@ impl<'a> Work<'a> {
         if self.stays(vector) || self.is_kept(vector) || self.shared.contains_key(&vector.irq) {
             return None;
         }
+        if self.stays_put(vector) {
+            return Some(vector.affinity.cpus.clone());
+        }
         let cpu = self.chosen(vector)?;
         let l3 = || self.locations.l3_of(cpu);
         let group = match &self.group {
@@ -180,6 +183,12 @@ impl<'a> Work<'a> {
         let moves = now.filter(|now| now.is_subset(&vector.affinity.cpus));
         let to = moves.as_deref().unwrap_or(&vector.affinity.cpus);
         !self.kept.is_empty() && !to.is_empty() && to.is_subset(&self.kept)
+    }
+
+    /// Whether a vector is as good where it is as anywhere, and the policy wants to change only what is not.
+    pub(crate) fn stays_put(&self, vector: &Vector) -> bool {
+        let placement = self.placement(vector);
+        placement.is_some_and(|placement| placement.decided_by == Some(DecidedBy::Gain))
     }
 
     /// The CPU that is chosen for a vector; that of an IRQ that is shared is the same for all that share it.
@@ -322,13 +331,13 @@ enum Turn {
 }
 
 /// The interfaces that take part, with their CPUs: those that are planned by default, and those that are selected.
-/// `weights`: of all interfaces of the machine.
+/// `weights`: of all interfaces of the machine. `keep`: what may stay where it is.
 pub(crate) fn works<'a>(
     machine: &'a Machine,
     locations: &'a Locations<'a>,
     weights: &[Weight],
     policy: &Policy,
-    selection: &Selection,
+    (selection, keep): (&Selection, Option<Keep>),
 ) -> Vec<Work<'a>> {
     let takes_part = |interface: &Interface| {
         let mut roles = interface.vectors.iter().map(|vector| vector.role);
@@ -367,7 +376,7 @@ pub(crate) fn works<'a>(
             }
         }
     }
-    assign(machine, locations, &mut works);
+    assign(machine, locations, &mut works, keep);
     works.sort_by_key(|work| work.order);
     works
 }
@@ -379,13 +388,20 @@ enum How {
     Stays(u32),
     /// Its vectors are on this CPU, one of its candidates, which cannot take all.
     Keeps(u32),
+    /// Its vectors are on this CPU, where they are as good as anywhere.
+    StaysPut(u32),
     /// The unit of this number has the same IRQ.
     Line(usize),
     /// On one of a set of CPUs.
     Among(usize, Option<DecidedBy>),
 }
 
-fn assign(machine: &Machine, locations: &Locations<'_>, works: &mut [Work<'_>]) {
+fn assign(
+    machine: &Machine,
+    locations: &Locations<'_>,
+    works: &mut [Work<'_>],
+    keep: Option<Keep>,
+) {
     let apart = works.iter().filter(|work| work.choice.get(&SIBLINGS));
     let apart = CpuSet::union_of(apart.map(|work| &work.candidates.cpus));
     let not_understood = machine.not_understood_cpus();
@@ -424,6 +440,9 @@ fn assign(machine: &Machine, locations: &Locations<'_>, works: &mut [Work<'_>]) 
         .map(|(id, (_, at, vectors))| how(&mut spread, &mut lines, id, &works[*at], vectors))
         .collect_vec();
     limit(machine, &mut spread, works, &units, &mut hows);
+    if let Some(keep) = keep {
+        stay_put(&mut spread, works, &units, &mut hows, keep);
+    }
     let movable = movable(machine, &mut spread, works, &units, &hows);
     let mut cpus = spread.place(movable);
     for (id, (turn, at, vectors)) in units.iter().enumerate() {
@@ -443,6 +462,7 @@ fn assign(machine: &Machine, locations: &Locations<'_>, works: &mut [Work<'_>]) 
                 }
                 (Some(cpu), None)
             }
+            How::StaysPut(cpu) => (Some(cpu), Some(DecidedBy::Gain)),
             How::Line(unit) => (cpus.get(&unit).copied(), Some(DecidedBy::Line)),
             How::Among(_, by) if *turn == Turn::Active => (cpus.get(&id).copied(), by),
             How::Among(set, by) => (spread.take(set, irqs(machine, vectors)), by),
@@ -465,7 +485,7 @@ fn assign(machine: &Machine, locations: &Locations<'_>, works: &mut [Work<'_>]) 
                 decided_by,
             };
             work.cpus.insert(queue, placement);
-            if matches!(found, How::Among(..) | How::Keeps(_)) {
+            if matches!(found, How::Among(..) | How::Keeps(_) | How::StaysPut(_)) {
                 on_core[place.core] += 1;
                 on_l3[place.domain] += 1;
             }
@@ -474,7 +494,7 @@ fn assign(machine: &Machine, locations: &Locations<'_>, works: &mut [Work<'_>]) 
     for work in works {
         let active = work.interface.active_vectors();
         work.irq_cpus = CpuSet::union_of(active.map(|vector| work.cpus_of(vector)));
-        move_control(work, &spread);
+        move_control(work, &spread, keep.is_some());
     }
 }
 
@@ -501,7 +521,7 @@ fn movable(
                 irqs: irqs(machine, vectors),
                 core: None,
             }),
-            How::Stays(_) | How::Line(_) => {}
+            How::Stays(_) | How::StaysPut(_) | How::Line(_) => {}
         }
     }
     movable
@@ -510,6 +530,52 @@ fn movable(
 /// The number of IRQs of a unit; 0 where CPUs can take all.
 fn irqs(machine: &Machine, vectors: &[&Vector]) -> usize {
     machine.vectors_held.as_ref().map_or(0, |_| vectors.len())
+}
+
+/// Has units stay where they are, as far as the cores take them.
+fn stay_put(
+    spread: &mut Spread<'_>,
+    works: &[Work<'_>],
+    units: &[(Turn, usize, Vec<&Vector>)],
+    hows: &mut [How],
+    keep: Keep,
+) {
+    let mut rdma_on = BTreeMap::<Option<usize>, usize>::new();
+    for ((turn, at, vectors), how) in units.iter().zip(hows) {
+        let How::Among(set, _) = *how else { continue };
+        let work = &works[*at];
+        let is_there = |vector: &&Vector| {
+            let mut cpus = vector.affinity.cpus.iter();
+            (*turn != Turn::Rdma || vector.affinity.cpus.len() == 1)
+                && cpus.all(|cpu| spread.has(set, cpu))
+        };
+        let on = vectors.iter().map(|vector| {
+            let on = work.effective_cpu(vector).filter(|_| is_there(vector))?;
+            vector.affinity.cpus.contains(on).then_some(on)
+        });
+        let Some(cpu) = on.dedup().exactly_one().ok().flatten() else {
+            continue;
+        };
+        let core = work.locations.of(cpu).map(|place| place.core);
+        let is_first = vectors[0].queue == Some(0);
+        let stays = match turn {
+            Turn::Idle | Turn::RdmaThatStays => true,
+            Turn::Rdma => rdma_on.get(&core).is_none_or(|on| *on < keep.rdma),
+            Turn::Active | Turn::WithoutNetdev => {
+                spread.takes_one_more(cpu, work.weight, is_first, keep)
+            }
+        };
+        if stays && spread.room[cpu as usize] >= vectors.len() {
+            *how = How::StaysPut(cpu);
+            spread.room[cpu as usize] -= vectors.len();
+            match turn {
+                Turn::Idle | Turn::RdmaThatStays => {}
+                Turn::Rdma => *rdma_on.entry(core).or_default() += 1,
+                Turn::WithoutNetdev => spread.add(cpu, *at, 0, false),
+                Turn::Active => spread.add(cpu, *at, work.weight, is_first),
+            }
+        }
+    }
 }
 
 /// Limits the IRQs of each CPU to those that it can take. Where candidates cannot take all IRQs, those that are there stay
@@ -600,11 +666,14 @@ fn how(
 }
 
 /// Moves control vectors off CPUs that should get no interrupts.
-fn move_control(work: &mut Work<'_>, spread: &Spread<'_>) {
+fn move_control(work: &mut Work<'_>, spread: &Spread<'_>, only_gain: bool) {
     let topology = &work.machine.topology;
     let isolated_or_exclusive = isolated_or_exclusive(topology, &work.choice);
     let kept_off = CpuSet::union_of(topology.kept_off.iter().map(|kept| &kept.cpus));
-    let without = isolated_or_exclusive.union(&kept_off.difference(&work.candidates.cpus));
+    let kept_off = kept_off.difference(&work.candidates.cpus);
+    // No measure counts these.
+    let kept_off = Some(kept_off).filter(|_| !only_gain);
+    let without = isolated_or_exclusive.union(&kept_off.unwrap_or_default());
     for vector in &work.interface.vectors {
         let on = vector.effective_cpus(&work.machine.topology.online);
         if vector.role == Role::Control && !on.is_empty() && on.is_subset(&without) {

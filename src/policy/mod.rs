@@ -498,7 +498,7 @@ mod tests {
             ),
             (
                 "x = 1\n",
-                "unknown key `x`; expected one of defaults, rule, driver, irqbalance",
+                "unknown key `x`; expected one of defaults, rule, driver, only-gain, irqbalance",
             ),
             (
                 "scope = 'all'\n",

@@ -34,6 +34,7 @@ pub static SETTINGS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         CHANNELS.entry(),
         GROUP.entry(),
         SKIP.entry(),
+        ONLY_GAIN.entry(),
         IRQBALANCE.entry(),
     ]
 });
@@ -371,6 +372,24 @@ pub static SKIP: Setting<bool> = Setting::new(
     ],
 )
 .given(AllowedIn::InFile);
+
+pub static ONLY_GAIN: Setting<bool> = Setting::new(
+    "only-gain",
+    "Whether IRQs and steering that are as good as planned stay as they are",
+    &[
+        (
+            "false",
+            false,
+            "the plan does not depend on what is set now",
+        ),
+        (
+            "true",
+            true,
+            "write only what makes a measure better; the plan depends on what is set now",
+        ),
+    ],
+)
+.given(AllowedIn::ForMachine);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -10,8 +10,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::setting::affinity_file;
 use crate::machine::{Machine, Role};
 use crate::plan::{
-    DecidedBy, Measure, Note, Plan, PlannedInterface, PlannedRxQueue, Score, Standing, Write,
-    WriteKind, standings,
+    DecidedBy, Measure, Note, Plan, PlannedInterface, Score, Standing, Write, WriteKind, standings,
 };
 
 /// Why a setting differs.
@@ -310,6 +309,19 @@ pub fn changes(machine: &Machine, plan: &Plan) -> Vec<Change> {
     gains.into_iter().flat_map(|gain| gain.changes).collect()
 }
 
+/// The IRQs that a plan moves, if nothing gets better by that.
+pub fn moves_without_gain(machine: &Machine, plan: &Plan) -> usize {
+    let moves = plan.writes.iter();
+    let moves = moves.filter(|write| write.kind == WriteKind::Vector);
+    let moves = moves.collect_vec();
+    let is_gain = || gains(machine, plan, &moves).iter().any(Gain::is_better);
+    if moves.is_empty() || is_gain() {
+        0
+    } else {
+        moves.len()
+    }
+}
+
 /// The gain of each interface of a plan, if these settings are as they are and all others as planned.
 pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<Gain> {
     let paths: BTreeSet<&str> = differs.iter().map(|write| &*write.path).collect();
@@ -353,18 +365,10 @@ fn requested<'a>(
     differs: impl Iterator<Item = &'a Write>,
 ) -> [(Measure, u64); 2] {
     let read = machine.interface(&interface.name);
-    let (rx, tx) = (interface.rx_queues.iter(), interface.tx_queues.iter());
-    let has_rps = CpuSet::union_of(rx.clone().filter_map(|rx| rx.rps_cpus.as_ref()));
+    let tx = interface.tx_queues.iter();
     let mut xps = tx.filter_map(|tx| tx.xps_cpus.as_ref());
     let xps_is_off = xps.all(CpuSet::is_empty);
-    // As many CPUs, of those to which the plan sends packets, are as good.
-    let is_as_good = |rx: &PlannedRxQueue| {
-        let mut queues = read?.rx_queues.iter();
-        let now = queues.find(|now| now.index == rx.queue)?;
-        let (now, wanted) = (&now.rps_cpus.as_ref()?.cpus, rx.rps_cpus.as_ref()?);
-        Some(now != wanted && now.len() == wanted.len() && now.is_subset(&has_rps))
-    };
-    let as_good = rx.filter(|rx| is_as_good(rx) == Some(true)).count() as u64;
+    let as_good = interface.rps_as_good(read).count() as u64;
     let vectors = interface.vectors.iter().filter(|vector| {
         let placement = vector.placement.as_ref();
         placement.is_some_and(|placement| placement.decided_by == Some(DecidedBy::Hint))

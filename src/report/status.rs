@@ -11,7 +11,7 @@ use crate::machine::sample::Delta;
 use crate::plan::Note::{IrqbalanceRunning, IrqbalanceUnknown};
 use crate::plan::{HostSummary, IrqbalancePlan, Note, Plan, Score};
 use crate::policy::Balancer;
-use crate::report::difference::{Differences, NoteAbout};
+use crate::report::difference::{Differences, NoteAbout, moves_without_gain};
 use crate::report::interface::{InterfaceReport, InterfaceState, interfaces, not_judged};
 use crate::report::run::Watcher;
 use crate::report::status::IrqbalanceState::{Absent, AsksNicpin, Banned, Moves, Unknown};
@@ -28,6 +28,9 @@ pub struct Status {
     pub same: usize,
     /// The number of settings that are not.
     pub differ: usize,
+    /// The IRQs that are not where the plan has them, if nothing gets better by their move.
+    #[serde(skip)]
+    pub moves_without_gain: usize,
     /// How long interrupts were watched; `None` when they were not.
     pub seconds: Option<f64>,
     /// Whether there is a record of an apply since boot.
@@ -128,6 +131,7 @@ impl Status {
             hash: plan.hash.clone(),
             same: plan.unchanged + found.fallbacks.len(),
             differ: found.differs.len() + plan.channels.len(),
+            moves_without_gain: moves_without_gain(machine, plan),
             seconds: watched.map(Delta::seconds),
             applied,
             host: plan.host.clone(),

@@ -41,11 +41,11 @@ const FEW_INTERFACES: usize = 4;
 /// The longest list of the CPUs where interrupts arrive now.
 const SHORT: usize = 8;
 
-/// `changes`: what it changes for interfaces. `masks`: also each file with the mask to write and the current one. `given`:
+/// `changes`: what it changes for interfaces. `needless`: the IRQs that it moves, if nothing gets better by that. `masks`: also each file with the mask to write and the current one. `given`:
 /// what decides on it.
 pub fn plan(
     plan: &Plan,
-    changes: &[Change],
+    (changes, needless): (&[Change], usize),
     detail: PlanDetail,
     masks: bool,
     given: &Given,
@@ -57,7 +57,8 @@ pub fn plan(
         0 if plan.unchanged == 0 => "There is no setting to plan.".into(),
         0 => format!("{all} as planned; none would change."),
         _ => format!(
-            "{would_change} of {all} would change. Apply: {}",
+            "{would_change} of {all} would change{}. Apply: {}",
+            gains_nothing(needless),
             unbroken(&given.apply())
         ),
     });
@@ -102,6 +103,13 @@ pub fn plan(
     };
     page.text(format!("Plan {}{more}", plan.hash));
     page
+}
+
+/// That some moves of IRQs gain nothing.
+pub(super) fn gains_nothing(needless: usize) -> String {
+    let irqs = count(needless, "IRQ");
+    let text = format!("; moving {irqs} gains nothing: --gain");
+    when(needless > 0, &text).to_owned()
 }
 
 /// A plan as JSON, with its explanation.

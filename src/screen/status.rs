@@ -7,6 +7,7 @@ use itertools::Itertools as _;
 
 use crate::screen::page::Tone::{Alarm, Good, Plain, Warning};
 use crate::screen::page::{Cell, LEFT, Page, Tone};
+use crate::screen::plan::gains_nothing;
 use crate::screen::{
     Given, count, counted, cpus, differ, heading, is, joined, moves, or, queue, ranges, rate,
     short_speed, some, time, unbroken, when, with, with_not_judged, within,
@@ -156,7 +157,7 @@ fn verdict(status: &Status, apply: &str) -> String {
     } else {
         "Fix"
     };
-    let writes = count(status.differ, "write");
+    let writes = count(status.differ, "write") + &gains_nothing(status.moves_without_gain);
     format!("{text} {fix}: {apply} ({writes})")
 }
 

@@ -236,7 +236,7 @@ fn plan(data: &[u8]) {
     let texts = [
         screen::plan::plan(
             &plan,
-            &[],
+            (&[], 0),
             PlanDetail::Queues,
             true,
             &screen::Given::default(),
@@ -244,7 +244,7 @@ fn plan(data: &[u8]) {
         .show(Screen::default()),
         screen::plan::plan(
             &plan,
-            &[],
+            (&[], 0),
             PlanDetail::Reasons,
             false,
             &screen::Given::default(),

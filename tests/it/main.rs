@@ -65,6 +65,7 @@ mod fixtures;
 mod fleets;
 mod flows;
 mod fuzz;
+mod gain;
 mod help;
 mod identity;
 mod irqbalance;

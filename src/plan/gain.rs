@@ -1,0 +1,94 @@
+//! A plan that changes only what makes a measure better (`only-gain` of the policy): IRQs and steering that are as good as
+//! planned stay as they are. Unlike any other plan it depends on what is set now.
+
+use itertools::{chain, izip};
+
+use crate::cpuset::CpuSet;
+use crate::machine::{Interface, Machine, WriteKind};
+use crate::plan::data::{Plan, PlannedInterface, PlannedRxQueue};
+use crate::plan::objective::{Measure, Score};
+use crate::plan::score::{Standing, standings};
+use crate::plan::spread::Keep;
+use crate::policy::Xps;
+
+/// Why a setting stays as it is.
+pub(crate) const NOTHING_GAINED: &str = "unchanged: a change would gain nothing";
+
+/// The plan with the fewest writes that is as good as the `best` one. `keeping`: the one around IRQs that stay where they
+/// are.
+pub(crate) fn least(best: Plan, keeping: impl Fn(Keep) -> Plan) -> Plan {
+    let Score {
+        max_vectors_per_core,
+        max_load_kbps,
+        max_first_queues_per_core,
+        ..
+    } = best.score;
+    // Fewer on a core, where so many leave the rest no room.
+    let kept = (0..=max_vectors_per_core).rev().map(|queues| {
+        keeping(Keep {
+            queues,
+            load: max_load_kbps,
+            first_queues: max_first_queues_per_core,
+            rdma: best.score.rdma.as_ref().map_or(0, |rdma| rdma.max_per_core),
+        })
+    });
+    let measures = || {
+        let others = [
+            Measure::Remote,
+            Measure::Isolated,
+            Measure::RemoteRdma,
+            Measure::BusiestRdma,
+        ];
+        chain(Measure::OBJECTIVE, others)
+    };
+    let is_as_good = |plan: &Plan| measures().all(|of| plan.score.of(of) <= best.score.of(of));
+    let kept = kept.filter(is_as_good).min_by_key(|plan| plan.writes.len());
+    match kept {
+        Some(kept) if kept.writes.len() < best.writes.len() => kept,
+        _ => best,
+    }
+}
+
+/// Leaves steering as it is where that is as good as planned. `xps`: what the policy wants of each interface.
+pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterface], xps: &[Xps]) {
+    let is_xps = |kind| kind == WriteKind::Xps;
+    let now = standings(machine, interfaces, &|kind, _, _| !is_xps(kind));
+    let planned = standings(machine, interfaces, &|_, _, _| true);
+    for (interface, now, planned, xps) in izip!(interfaces, now, planned, xps) {
+        let is_better = |of: fn(&Standing) -> usize| of(&planned) < of(&now);
+        let is_gain = is_better(|of| of.score.far_senders) || is_better(|of| of.shared_senders);
+        if *xps == Xps::Auto && !is_gain {
+            for queue in &mut interface.tx_queues {
+                queue.xps_cpus = None;
+                queue.why = NOTHING_GAINED.into();
+            }
+        }
+        let read = machine.interface(&interface.name);
+        let as_good: Vec<u32> = interface.rps_as_good(read).collect();
+        for queue in &mut interface.rx_queues {
+            if as_good.contains(&queue.queue) {
+                queue.rps_cpus = None;
+                queue.why = NOTHING_GAINED.into();
+            }
+        }
+    }
+}
+
+impl PlannedInterface {
+    /// Receive queues with other RPS than planned that is as good: as many of the CPUs to which the plan sends packets.
+    pub(crate) fn rps_as_good(&self, read: Option<&Interface>) -> impl Iterator<Item = u32> {
+        let wanted = self.rx_queues.iter().filter_map(|rx| rx.rps_cpus.as_ref());
+        let all = CpuSet::union_of(wanted);
+        let is_as_good = move |rx: &&PlannedRxQueue| {
+            let mut queues = read?.rx_queues.iter();
+            let now = queues.find(|now| now.index == rx.queue)?;
+            let (now, wanted) = (&now.rps_cpus.as_ref()?.cpus, rx.rps_cpus.as_ref()?);
+            Some(now != wanted && now.len() == wanted.len() && now.is_subset(&all))
+        };
+        let as_good = self
+            .rx_queues
+            .iter()
+            .filter(move |rx| is_as_good(rx) == Some(true));
+        as_good.map(|rx| rx.queue)
+    }
+}

@@ -1,0 +1,101 @@
+//! `--gain`, and `only-gain` of the policy: what is as good as planned stays as it is; and that a plan says so of its moves.
+
+use crate::support::run::Copy;
+
+/// two-node as applied, with the IRQs of nic0's queues dealt to its CPUs in another order.
+fn in_another_order() -> Copy {
+    let machine = Copy::of("two-node");
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let masks = ["1", "2", "4", "8"];
+    for (queue, mask) in masks.iter().enumerate() {
+        for irq in [36 + 2 * queue, 37 + 2 * queue] {
+            on(&machine, irq, queue, mask);
+        }
+    }
+    for (queue, mask) in ["10", "20", "40", "80"].iter().enumerate() {
+        for irq in [27 + 2 * queue, 28 + 2 * queue] {
+            on(&machine, irq, 4 + queue, mask);
+        }
+    }
+    machine
+}
+
+fn on(machine: &Copy, irq: usize, cpu: usize, mask: &str) {
+    machine.write(
+        &format!("/proc/irq/{irq}/smp_affinity"),
+        &format!("{mask}\n"),
+    );
+    machine.write(
+        &format!("/proc/irq/{irq}/effective_affinity_list"),
+        &format!("{cpu}\n"),
+    );
+}
+
+fn first_line(machine: &Copy, args: &[&str]) -> String {
+    let run = machine.nicpin(args);
+    run.stdout.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn moves_that_gain_nothing_are_said_to_be_needless() {
+    let machine = in_another_order();
+    let needless = "; moving 8 IRQs gains nothing: --gain";
+    assert_eq!(
+        first_line(&machine, &["plan"]),
+        format!("8 of 32 settings would change{needless}. Apply: nicpin apply")
+    );
+    // Steering alone gains something.
+    for queue in 0..4 {
+        machine.write(
+            &format!("/sys/class/net/nic1/queues/tx-{queue}/xps_cpus"),
+            "00\n",
+        );
+    }
+    assert_eq!(
+        first_line(&machine, &["plan"]),
+        format!("12 of 32 settings would change{needless}. Apply: nicpin apply")
+    );
+    let status = machine.nicpin(&["status"]).stdout.replace('\n', " ");
+    let fix = format!("nicpin apply (12 writes{needless})");
+    assert!(status.contains(&fix), "{status}");
+    assert_eq!(
+        first_line(&machine, &["plan", "--gain"]),
+        "4 of 28 settings would change. Apply: nicpin apply --gain"
+    );
+}
+
+#[test]
+fn what_is_as_good_stays_and_check_is_content_with_both() {
+    let machine = in_another_order();
+    // One IRQ on the wrong node: the free CPU is for it, the others stay.
+    on(&machine, 27, 0, "1");
+    on(&machine, 28, 0, "1");
+    let code = |args: &[&str]| machine.nicpin(args).code;
+    assert_eq!((code(&["check"]), code(&["check", "--gain"])), (2, 2));
+    let applied = machine.nicpin(&["apply", "--gain"]);
+    assert_eq!(applied.code, 0);
+    assert!(
+        applied.stdout.starts_with("2 settings written"),
+        "{}",
+        applied.stdout
+    );
+    assert_eq!(machine.read("/proc/irq/27/smp_affinity"), "10");
+    assert_eq!(machine.read("/proc/irq/28/smp_affinity"), "10");
+    on(&machine, 27, 4, "10");
+    on(&machine, 28, 4, "10");
+    assert_eq!((code(&["check"]), code(&["check", "--gain"])), (0, 0));
+    // The exact plan is another one, but for who wants gains alone.
+    let exact = ["check", "--exact"];
+    assert_eq!(
+        (code(&exact), code(&[exact[0], exact[1], "--gain"])),
+        (2, 0)
+    );
+    std::fs::create_dir_all(machine.path("/etc")).unwrap();
+    machine.write("/etc/nicpin.toml", "only-gain = true\n");
+    assert_eq!(code(&exact), 0);
+    let explained = machine.nicpin(&["plan", "--explain"]).stdout;
+    assert!(
+        explained.contains("unchanged: a change would gain nothing"),
+        "{explained}"
+    );
+}
