@@ -135,7 +135,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     })?;
     let mut done = Applied {
         machine,
-        not_judged: planned.not_judged(),
+        not_judged: planned.not_judged.clone(),
         plan: planned,
         channels,
         irqbalance,

@@ -3,12 +3,13 @@
 use anyhow::Result;
 use clap::Args;
 
-use crate::commands::args::{General, LockArgs, ReportArgs};
-use crate::commands::inputs::open_to_write;
+use crate::commands::args::{General, LockArgs, ReportArgs, TargetArgs};
+use crate::commands::inputs::{Purpose, open_to_write, read_and_plan};
 use crate::commands::output;
 use crate::watch::state;
 use crate::{screen, start};
 use nicpin::apply::{self, restore};
+use nicpin::read::Wants;
 use nicpin::report::exit::Exit;
 use nicpin::report::restored::Restored;
 use nicpin::root::Root;
@@ -28,7 +29,9 @@ pub struct RestoreArgs {
 
 pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> {
     if args.dry_run {
-        let planned = apply::to_restore(&Root::open(&cli.root)?)?;
+        let root = Root::open(&cli.root)?;
+        let mut planned = apply::to_restore(&root)?;
+        planned.not_judged = not_judged(cli, &root);
         let table = screen::applied::to_restore;
         *out += &output::report(args.report, &planned, table)?;
         if cli.quiet && planned.refused() > 0 {
@@ -47,6 +50,7 @@ pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> 
     }
     let restored = Restored {
         watcher_paused,
+        not_judged: not_judged(cli, &root),
         ..undone?.unwrap_or_else(|| Restored::default().counted())
     };
     let table = |restored: &Restored| screen::applied::restored(restored, cli.verbose);
@@ -55,4 +59,20 @@ pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> 
         output::say_failures(&table(&restored));
     }
     Ok(restored.exit())
+}
+
+/// The interfaces that are up and cannot be judged. Restoring needs nothing that only planning reads: that it cannot be
+/// read is said.
+fn not_judged(cli: &General, root: &Root) -> Option<Vec<String>> {
+    let mut target = TargetArgs::default();
+    target.select.if_present = true;
+    match read_and_plan(Purpose::Look, cli, root, &target, Wants::default()) {
+        Ok((_, plan)) => Some(plan.not_judged),
+        Err(error) => {
+            output::say(&format!(
+                "which interfaces cannot be judged is not known: {error:#}"
+            ));
+            None
+        }
+    }
 }

@@ -21,13 +21,15 @@ pub struct Host {
     pub shape: Shape,
 }
 
-/// Whether a host is as planned, and the causes if not.
+/// Whether a host is as planned, the causes if not, and what of it cannot be judged.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct Outcome {
     pub verdict: CheckState,
     /// The worst state of its interfaces; `None` from a plan, which has none.
     pub state: Option<InterfaceState>,
     pub causes: Vec<Cause>,
+    /// Its interfaces that are up and cannot be judged.
+    pub not_judged: Vec<String>,
 }
 
 /// Why a host is not as planned.
@@ -54,6 +56,8 @@ struct Document {
     writes: usize,
     #[serde(default, deserialize_with = "count")]
     channels: usize,
+    #[serde(default)]
+    not_judged: Vec<String>,
     /// Of a check.
     verdict: Option<CheckState>,
     state: Option<InterfaceState>,
@@ -186,6 +190,7 @@ impl Document {
                 verdict,
                 state: self.state,
                 causes,
+                not_judged: self.not_judged.iter().map(|name| one_line(name)).collect(),
             },
             shape: Shape {
                 host: self.host,

@@ -128,6 +128,8 @@ pub struct Fleet<'a> {
     pub undetermined: usize,
     /// The hosts that are not in the planned state, by state and reason, worst first.
     pub drift: Vec<Drift<'a>>,
+    /// The hosts with interfaces that are up and cannot be judged, by these, most hosts first.
+    pub not_judged: Vec<NotJudged<'a>>,
     /// Classes of hardware, those with most hosts first.
     pub classes: Vec<Class<'a>>,
     /// Hosts that were read more than once; each time counts.
@@ -143,6 +145,14 @@ pub struct Drift<'a> {
     pub state: Option<InterfaceState>,
     #[serde(flatten)]
     pub cause: &'a Cause,
+    pub count: usize,
+    pub hosts: Vec<&'a str>,
+}
+
+/// Hosts of which the same interfaces cannot be judged.
+#[derive(Serialize)]
+pub struct NotJudged<'a> {
+    pub interfaces: &'a [String],
     pub count: usize,
     pub hosts: Vec<&'a str>,
 }
@@ -177,22 +187,31 @@ impl Tally {
     pub fn report(&self) -> Fleet<'_> {
         let (mut planned, mut differ, mut undetermined) = (0, 0, 0);
         let mut drift: BTreeMap<_, Vec<&str>> = BTreeMap::new();
+        let mut not_judged: BTreeMap<&[String], Vec<&str>> = BTreeMap::new();
         for (outcome, names) in self.plans.values().flat_map(|plan| &plan.names) {
             *match outcome.verdict {
                 Same => &mut planned,
                 Differs => &mut differ,
                 CouldNotBeDetermined => &mut undetermined,
             } += names.len();
+            let names = || names.iter().map(|name| &**name);
             for cause in &outcome.causes {
-                drift
-                    .entry((cause, outcome.state))
-                    .or_default()
-                    .extend(names.iter().map(|name| &**name));
+                let with_cause = drift.entry((cause, outcome.state)).or_default();
+                with_cause.extend(names());
+            }
+            if !outcome.not_judged.is_empty() {
+                let with_these = not_judged.entry(&outcome.not_judged).or_default();
+                with_these.extend(names());
             }
         }
         let drift = drift.into_iter().map(|((cause, state), hosts)| Drift {
             state,
             cause,
+            count: hosts.len(),
+            hosts: sorted(hosts),
+        });
+        let not_judged = not_judged.into_iter().map(|(interfaces, hosts)| NotJudged {
+            interfaces,
             count: hosts.len(),
             hosts: sorted(hosts),
         });
@@ -209,6 +228,9 @@ impl Tally {
             undetermined,
             drift: drift
                 .sorted_by_key(|group| Reverse((group.state, group.count)))
+                .collect(),
+            not_judged: not_judged
+                .sorted_by_key(|group| Reverse(group.count))
                 .collect(),
             classes: self.classes(),
             repeated: sorted(repeated.map(|(_, name)| name).collect()),

@@ -8,7 +8,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::{Machine, NodeSource, Role, Selection, Topology, Vector};
 use crate::plan::candidates::exclusive;
 use crate::plan::data::{
-    DecidedBy, HostSummary, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA,
+    DecidedBy, HostSummary, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA, not_judged,
 };
 use crate::plan::gain::{self, NOTHING_GAINED};
 use crate::plan::hash::{class, hash};
@@ -105,6 +105,7 @@ fn plan_keeping(
         score_now: score::score(machine, locations, weights, &interfaces, false),
         host,
         channels,
+        not_judged: not_judged(&interfaces),
         interfaces,
         writes,
         unchanged,

@@ -32,6 +32,9 @@ pub struct Plan {
     pub host: HostSummary,
     /// The selected interfaces, by name.
     pub interfaces: Vec<PlannedInterface>,
+    /// Those that are up and cannot be judged, without those whose state is unknown. None in plans of earlier versions.
+    #[serde(default)]
+    pub not_judged: Vec<String>,
     /// Changes of channels, which are done first. The queues then change, and everything is planned again: the rest of
     /// this plan is for the current queues.
     pub channels: Vec<ChannelChange>,
@@ -63,19 +66,19 @@ impl Plan {
         self.interfaces.iter().find(|one| one.name == name)
     }
 
-    /// The interfaces that are up and cannot be judged, without those whose state is unknown.
-    pub fn not_judged(&self) -> Vec<String> {
-        let up = self.interfaces.iter().filter(|one| one.link == "up");
-        up.filter(|one| !one.is_judged() && !one.notes.iter().any(Note::is_unknown))
-            .map(|one| one.name.clone())
-            .collect()
-    }
-
     /// Those of `cpus` that take no interrupts of the planned interfaces.
     pub fn without_interrupts(&self, cpus: &CpuSet) -> CpuSet {
         let taken = self.interfaces.iter().map(|interface| &interface.irq_cpus);
         cpus.difference(&CpuSet::union_of(taken))
     }
+}
+
+/// The interfaces that are up and cannot be judged, without those whose state is unknown.
+pub(crate) fn not_judged(interfaces: &[PlannedInterface]) -> Vec<String> {
+    let up = interfaces.iter().filter(|one| one.link == "up");
+    up.filter(|one| !one.is_judged() && !one.notes.iter().any(Note::is_unknown))
+        .map(|one| one.name.clone())
+        .collect()
 }
 
 /// What apply does about irqbalance.
@@ -197,8 +200,8 @@ pub struct PlannedInterface {
 }
 
 impl PlannedInterface {
-    /// Whether it can be judged: the IRQ of some queue is known and can be moved, and no receive queue is served by an IRQ
-    /// that is not understood.
+    /// Whether it can be judged: the IRQ of some queue is known and can be moved, and no receive queue, and not all that is
+    /// sent, is served by IRQs that are not understood, or of which nothing tells their queues.
     pub fn is_judged(&self) -> bool {
         let is_placeable =
             |vector: &PlannedVector| vector.cpus.is_some() || vector.movable && vector.is_active();
@@ -209,10 +212,17 @@ impl PlannedInterface {
                 .filter(|of| of.queue == Some(queue.queue));
             own.any(|vector| matches!(vector.role, Role::Combined | Role::Rx))
         };
-        let mut notes = self.notes.iter();
-        let has_unknown = notes.any(|note| matches!(note, Note::UnknownVectors { .. }));
+        let is_sender = |vector: &PlannedVector| matches!(vector.role, Role::Combined | Role::Tx);
+        let sends = self.tx_queues.is_empty() || self.vectors.iter().any(is_sender);
+        let has_data = self.vectors.iter().any(|vector| vector.role == Role::Data);
         self.vectors.iter().any(is_placeable)
-            && (!has_unknown || self.rx_queues.iter().all(is_known))
+            && (!(self.has_unknown() || has_data) || sends && self.rx_queues.iter().all(is_known))
+    }
+
+    /// Whether it has IRQs that are not understood, which the plan leaves as they are.
+    pub(crate) fn has_unknown(&self) -> bool {
+        let mut notes = self.notes.iter();
+        notes.any(|note| matches!(note, Note::UnknownVectors { .. }))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::machine::setting::{FLOW_ENTRIES, PortId};
 use crate::machine::{Interface, Machine, Vector, WriteKind};
 use crate::plan::build::summary;
 use crate::plan::data::{
-    HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA,
+    HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA, not_judged,
 };
 use crate::plan::hash::{class, hash};
 use crate::plan::notes::add_irqbalance;
@@ -163,6 +163,7 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
         hash: hash(&host, &interfaces, &stored.channels),
         class: class(machine),
         host,
+        not_judged: not_judged(&interfaces),
         interfaces,
         writes,
         unchanged,

@@ -227,12 +227,19 @@ pub struct Steering {
     pub differ: usize,
 }
 
-/// The names of a plan's interfaces that are up and cannot be judged, without those whose state is unknown.
+/// The names of a plan's interfaces that are up and cannot be judged, without those whose state is unknown, and those whose
+/// IRQs are all placed and would be better as planned.
 pub fn not_judged(plan: &Plan, interfaces: &[InterfaceReport]) -> Vec<String> {
-    let mut names = plan.not_judged();
-    let unknown = interfaces.iter().filter(|one| one.state == Unknown);
-    let unknown = unknown.map(|one| &*one.name).collect_vec();
-    names.retain(|name| !unknown.contains(&&**name));
+    let mut names = plan.not_judged.clone();
+    let is_left = |name: &str| {
+        plan.interface(name)
+            .is_some_and(PlannedInterface::has_unknown)
+    };
+    let judged = interfaces
+        .iter()
+        .filter(|one| one.state == Unknown || one.state.differs() && !is_left(&one.name));
+    let judged = judged.map(|one| &*one.name).collect_vec();
+    names.retain(|name| !judged.contains(&&**name));
     names
 }
 

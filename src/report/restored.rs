@@ -25,6 +25,9 @@ pub struct ToRestore {
     /// Whether something that was done about irqbalance would be undone.
     pub irqbalance: bool,
     pub refusals: Refusals,
+    /// Interfaces that are up and cannot be judged; `None` where that could not be determined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_judged: Option<Vec<String>>,
 }
 
 /// What is recorded and cannot be written, known before any write, with the reasons.
@@ -80,6 +83,9 @@ pub struct Restored {
     /// Whether `nicpin watch` runs and writes nothing until the next apply.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub watcher_paused: bool,
+    /// Interfaces that are up and cannot be judged; `None` where that could not be determined, and inside of an apply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_judged: Option<Vec<String>>,
 }
 
 impl Restored {

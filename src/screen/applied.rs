@@ -9,7 +9,7 @@ use itertools::Itertools as _;
 use crate::screen::page::{LEFT, Page};
 use crate::screen::{
     Given, QUOTED, count, cut, grouped, machine_or, moves, of_kind, or, ranges, role_word, some,
-    sorted, when, with, with_not_judged, within, written,
+    sorted, unjudged, when, with, within, written,
 };
 use nicpin::machine::Role;
 use nicpin::machine::setting::{SettingId, shown};
@@ -39,18 +39,17 @@ pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
              part that still matches.",
         );
     } else {
-        let failed = could_not(tally.failed(), "written");
+        let rest = could_not(tally.failed(), "written") + &not_judged(Some(&applied.not_judged));
         let pending = format!(" {} at the next interrupt.", moves(tally.pending));
         let settings = |many| count(many, "setting");
         let text = match tally.changed {
-            0 if !failed.is_empty() => format!("Nothing was written{failed}."),
+            0 if tally.failed() > 0 => format!("Nothing was written{rest}."),
             0 => format!(
-                "Nothing was written: {} already as planned.",
+                "Nothing was written: {} already as planned{rest}.",
                 settings(tally.already)
             ),
-            changed => format!("{} written and read back{failed}.", settings(changed)),
+            changed => format!("{} written and read back{rest}.", settings(changed)),
         };
-        let text = with_not_judged(&text, &applied.not_judged);
         page.text(text + when(tally.pending > 0 && tally.changed > 0, &pending));
     }
     for change in &applied.changes {
@@ -130,6 +129,11 @@ fn could_not(failed: usize, be: &str) -> String {
     )
 }
 
+/// Interfaces that cannot be judged; empty if there are none, or if that is not known.
+fn not_judged(names: Option<&Vec<String>>) -> String {
+    with("; ", names.map(|names| unjudged(names)))
+}
+
 /// Where interrupts arrived: queues by interface and verdict, and each IRQ with interrupts on other CPUs.
 fn proof(page: &mut Page, vectors: &[VectorProof]) {
     let of = |verdict| vectors.iter().filter(move |of| of.verdict == verdict);
@@ -181,15 +185,16 @@ pub fn restored(restored: &Restored, all: bool) -> Page {
     let (refused, absent) = (restored.refused, restored.absent.len());
     let mut page = Page::default();
     let is_empty = changed + already + refused + absent == 0 && restored.irqbalance.is_none();
+    let others = not_judged(restored.not_judged.as_ref());
     if !is_empty {
-        let failed = could_not(refused + absent, "restored");
+        let rest = could_not(refused + absent, "restored") + &others;
         let settings = |many| count(many, "setting");
         page.text(match changed {
             0 => format!(
-                "Nothing was written: {} already as recorded{failed}.",
+                "Nothing was written: {} already as recorded{rest}.",
                 settings(already)
             ),
-            _ => format!("{} restored and read back{failed}.", settings(changed)),
+            _ => format!("{} restored and read back{rest}.", settings(changed)),
         });
         self::settings(&mut page, &restored.results, all);
         outcomes(
@@ -210,7 +215,7 @@ pub fn restored(restored: &Restored, all: bool) -> Page {
         page.line("nicpin watch is paused until the next nicpin apply.");
     }
     page.line(if is_empty {
-        "nothing to restore: there is no record of an apply".to_owned()
+        "nothing to restore: there is no record of an apply".to_owned() + &others
     } else {
         format!("restored: changed={changed} already={already} refused={refused} absent={absent}")
     });
@@ -222,11 +227,12 @@ pub fn to_restore(to_restore: &ToRestore) -> Page {
     let mut page = Page::default();
     let (channels, writes) = (to_restore.channels.iter(), to_restore.writes.iter());
     let all = channels.len() + writes.len() + usize::from(to_restore.irqbalance);
-    page.line(format!(
-        "{} would be restored{}; {} already as recorded.",
+    page.text(format!(
+        "{} would be restored{}; {} already as recorded{}.",
         count(all, "setting"),
         could_not(to_restore.refused(), "restored"),
-        to_restore.unchanged
+        to_restore.unchanged,
+        not_judged(to_restore.not_judged.as_ref())
     ));
     let channels = channels.map(|(name, to)| [format!("channels of {name}"), to.clone()]);
     let writes = writes.map(|of| written(&of.path, of.current.trim(), &of.value));

@@ -97,6 +97,7 @@ fn verdict(check: &Check, apply: &str) -> String {
         Same if counted == 0 && not_judged.is_empty() => {
             "No interface has an IRQ that can be placed.".into()
         }
+        Same if counted == 0 => named("No interface is as planned.".into()),
         Same => {
             let but = format!(", or as good: {settings} {} (--exact)", differ(differs));
             let (are, but) = (is(counted), when(differs > 0, &but));
@@ -105,7 +106,7 @@ fn verdict(check: &Check, apply: &str) -> String {
         Differs if differs == 0 => {
             let many = check.unmovable.len();
             let (irqs, are) = (count(many, "IRQ"), is(many));
-            format!("{irqs} {are} kernel-managed and cannot be moved.")
+            named(format!("{irqs} {are} kernel-managed and cannot be moved."))
         }
         Differs => {
             let worst = within(" (worst: ", check.state.map(State::name), ")");

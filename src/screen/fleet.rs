@@ -4,11 +4,12 @@ use itertools::Itertools as _;
 
 use crate::fleet::fold::fold;
 use crate::fleet::{Class, Deviation, Fleet, Shape};
-use crate::screen::{bracketed, count, differ, or, sorted, when};
+use crate::screen::{bracketed, count, differ, few, or, sorted, when};
 
 /// `all`: also the hosts of each class and plan that are not odd.
 pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
-    let mut out = headline(fleet) + when(!fleet.drift.is_empty(), "\n");
+    let is_alone = fleet.drift.is_empty() && fleet.not_judged.is_empty();
+    let mut out = headline(fleet) + when(!is_alone, "\n");
     for drift in &fleet.drift {
         // A plan has no state.
         let of_plan = match drift.cause.reason {
@@ -24,6 +25,15 @@ pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
             list(&drift.hosts, all)
         );
     }
+    for these in &fleet.not_judged {
+        let names = if all {
+            these.interfaces.join(", ")
+        } else {
+            few(these.interfaces)
+        };
+        let (count, hosts) = (hosts(these.count), list(&these.hosts, all));
+        out += &format!("cannot be judged: {count}, {names}\n{hosts}");
+    }
     for class in &fleet.classes {
         out += &of_class(class, all);
     }
@@ -37,9 +47,17 @@ pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
 fn headline(fleet: &Fleet<'_>) -> String {
     let plans: usize = fleet.classes.iter().map(|class| class.plans.len()).sum();
     let differ = differ(fleet.differ).to_owned() + " from the plan";
+    let not_judged = fleet.not_judged.iter();
+    let not_judged = not_judged.map(|these| these.interfaces.len() * these.count);
+    let not_judged = not_judged.sum();
+    let interfaces = match not_judged {
+        1 => "interface cannot be judged",
+        _ => "interfaces cannot be judged",
+    };
     let parts = [
         (fleet.differ, &*differ),
         (fleet.undetermined, "could not be determined"),
+        (not_judged, interfaces),
         (fleet.failed.len(), "could not be read"),
     ]
     .into_iter()

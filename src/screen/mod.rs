@@ -223,6 +223,12 @@ pub(crate) fn with_not_judged(verdict: &str, names: &[String]) -> String {
     format!("{begin}; {} cannot be judged: {}.", names.len(), few(names))
 }
 
+/// The interfaces that cannot be judged, where the sentence before is about something else.
+pub(crate) fn unjudged(names: &[String]) -> String {
+    let those = format!(" cannot be judged: {}", few(names));
+    some(names.len(), "interface", &those)
+}
+
 /// Interfaces that count in a verdict: those that are judged, if only by their steering, and those that cannot be.
 pub(crate) fn counted(interfaces: &[InterfaceReport], not_judged: &[String]) -> usize {
     let counts = |one: &&InterfaceReport| {

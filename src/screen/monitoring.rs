@@ -7,8 +7,8 @@ use std::fmt::Display;
 use itertools::Itertools as _;
 
 use crate::screen::{
-    bracketed, count, few, joined, machine_or, message, or, printable, some, sorted, when, with,
-    within,
+    bracketed, count, joined, machine_or, message, or, printable, some, sorted, unjudged, when,
+    with, within,
 };
 use nicpin::machine::setting::IRQ_FILES;
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Same};
@@ -226,11 +226,7 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
             ),
             &settings,
             &some(check.unmovable.len(), "vector", " cannot be moved"),
-            &within(
-                &some(check.not_judged.len(), "interface", " cannot be judged: "),
-                (!check.not_judged.is_empty()).then(|| few(&check.not_judged)),
-                "",
-            ),
+            &unjudged(&check.not_judged),
         ],
     )
 }

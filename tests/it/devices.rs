@@ -758,13 +758,24 @@ fn interfaces_that_cannot_be_judged_are_named_in_each_verdict() {
         4,
     );
     put(tree.dir(), "proc/irq/42/effective_affinity_list", "2");
-    let run = tree.run(&["apply"]);
+    let names = "; 2 interfaces cannot be judged: eth1, eth2";
+    let first = |args: &[&str]| tree.run(args).stdout.lines().next().unwrap().to_owned();
+    let nothing = format!("nothing to restore: there is no record of an apply{names}");
+    assert_eq!(first(&["restore"]), nothing);
+    let done = first(&["apply"]);
+    assert!(done.contains(&format!(" read back{names}.")), "{done}");
+    for args in [&["restore", "--dry-run"][..], &["restore"], &["apply"]] {
+        let json = tree.run(&[args, &["--json"]].concat()).stdout;
+        crate::support::schema::meets(&json);
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let expected = serde_json::json!(["eth1", "eth2"]);
+        assert_eq!(json["not_judged"], expected, "{args:?}");
+    }
+    for args in [&["restore", "--dry-run"][..], &["restore"], &["apply"]] {
+        let said = first(args);
+        assert!(said.contains(&format!("{names}.")), "{said}");
+    }
     let who = "; 2 cannot be judged: eth1, eth2.";
-    assert!(
-        run.stdout.lines().next().unwrap().contains(who),
-        "{}",
-        run.stdout
-    );
     // The kernel has moved what apply has set.
     for irq in [31, 32, 33, 34, 41] {
         let file = format!("proc/irq/{irq}/smp_affinity");
@@ -802,6 +813,30 @@ fn interfaces_that_cannot_be_judged_are_named_in_each_verdict() {
     assert!(
         metrics.contains("nicpin_not_judged_interfaces 2\n"),
         "{metrics}"
+    );
+    // Of many machines, from each kind of document, and from the tree.
+    let dir = crate::support::temporary();
+    for (name, command) in [("a1", "plan"), ("a2", "check")] {
+        let json = tree.run(&[command, "--json"]).stdout;
+        std::fs::write(dir.path().join(format!("{name}.json")), json).unwrap();
+    }
+    let (files, top) = (dir.path().display().to_string(), tree.dir().display());
+    let run = crate::support::run::nicpin(&["fleet", &files, &top.to_string()]);
+    assert!(
+        run.stdout
+            .starts_with("3 hosts, 1 class, 1 plan: 3 as planned; 6 interfaces cannot be judged\n")
+            && run
+                .stdout
+                .contains("\ncannot be judged: 3 hosts, eth1, eth2\n"),
+        "{}",
+        run.stdout
+    );
+    let json = crate::support::run::nicpin(&["fleet", "--json", &files]).stdout;
+    crate::support::schema::meets(&json);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        json["not_judged"],
+        serde_json::json!([{"interfaces": ["eth1", "eth2"], "count": 2, "hosts": ["a1", "a2"]}])
     );
     // The queue whose IRQ is not known sends nowhere, and the CPU of that IRQ takes no other queue while there are idle ones.
     let plan = tree.plan(&["eth2"]);
