@@ -43,6 +43,9 @@ pub enum Fact {
     AcceleratedRfs,
     /// A vector is numbered by channel: it has the receive queue of its number, and a transmit queue of each traffic class.
     ChannelVectors,
+    /// The channels of an interface over several functions alternate between these, and the names count those of one
+    /// (`mlx5_sd_ch_ix_get_dev_ix`).
+    ChannelsAlternate,
     /// It reports channels and a maximum, and has no `set_channels`.
     FixedChannels,
     /// It reports an RSS table, and has no `set_rxfh`.

@@ -3,8 +3,8 @@
 
 use super::row::Driver;
 use super::row::Fact::{
-    AcceleratedRfs, ChannelVectors, FixedChannels, FixedRss, HintsAnywhere, MarksL4,
-    PortsSharePool, PortsShareQueues, QueuesAndRdma, SteersTcp, SystemKey,
+    AcceleratedRfs, ChannelVectors, ChannelsAlternate, FixedChannels, FixedRss, HintsAnywhere,
+    MarksL4, PortsSharePool, PortsShareQueues, QueuesAndRdma, SteersTcp, SystemKey,
 };
 use super::row::Run::{Others, Queues};
 use crate::machine::Role::{Combined, Rx, Tx};
@@ -52,7 +52,13 @@ pub(super) static DRIVERS: &[Driver] = &[
             "kept (IRQs live until unload or devlink reload)",
             "rewritten at every change of channels",
         ],
-        facts: &[AcceleratedRfs, QueuesAndRdma, ChannelVectors, MarksL4],
+        facts: &[
+            AcceleratedRfs,
+            QueuesAndRdma,
+            ChannelVectors,
+            ChannelsAlternate,
+            MarksL4,
+        ],
         // It has always had its devices make the hash symmetric, and reports that since 6.15.
         doubt: Some((
             Some((6, 15)),

@@ -35,6 +35,8 @@ struct Port<'a> {
     queue_names: Vec<String>,
     /// Whether no other device has its driver.
     is_only: bool,
+    /// Whether names tell which queues its vectors serve.
+    is_numbered: bool,
 }
 
 /// Reads the vectors of all interfaces, device by device. `rdma`: the machine's RDMA devices; `taught`: drivers that the
@@ -52,6 +54,7 @@ pub(crate) fn read(
         DriverPatterns::of(of.driver.as_deref(), taught)
     });
     let patterns = patterns.collect_vec();
+    let several = over_several(interfaces);
     let mut of_drivers: BTreeMap<Option<String>, BTreeSet<String>> = BTreeMap::new();
     for Interface { driver, device, .. } in &*interfaces {
         let devices = of_drivers.entry(driver.clone()).or_default();
@@ -71,6 +74,7 @@ pub(crate) fn read(
                     .unwrap_or_default(),
                 queue_names: Vec::new(),
                 is_only: of_drivers[&interface.driver].len() == 1,
+                is_numbered: !interface.without_netdev && !several.contains(&interface.name),
                 interface,
             });
     }
@@ -82,6 +86,27 @@ pub(crate) fn read(
     let ports = devices.values_mut().flatten();
     let vectors = ports.flat_map(|port| &mut port.interface.vectors);
     count(root, vectors.collect())
+}
+
+/// The interfaces that may have queues on another function, too, as that of a card in two slots (Socket Direct): where a
+/// function of the same kind in another slot has no interface, and netlink does not tell the queues.
+fn over_several(interfaces: &[Interface]) -> BTreeSet<String> {
+    let slot = |of: &Interface| of.device.address.rsplit_once(':').map(|(bus, _)| bus.to_owned());
+    let may_be_over = |of: &Interface, other: &Interface| {
+        other.without_netdev
+            && other.driver == of.driver
+            && other.device.pci_id == of.device.pci_id
+            && slot(other) != slot(of)
+    };
+    let whole = |of: &&Interface| of.device.parent.is_none();
+    interfaces
+        .iter()
+        .filter(whole)
+        .filter(|of| Driver::has(of.driver.as_deref(), Fact::ChannelsAlternate))
+        .filter(|of| of.napis().all(|napi| napi.irq.is_none()))
+        .filter(|of| interfaces.iter().filter(whole).any(|other| may_be_over(of, other)))
+        .map(|of| of.name.clone())
+        .collect()
 }
 
 /// Where interrupts were counted, for those of which the kernel does not report where they are (powerpc, s390, x86 before
@@ -170,7 +195,7 @@ fn read_device(
     }
     understand_data(root, ports, members.are_all)?;
     for port in &mut *ports {
-        if port.interface.without_netdev {
+        if !port.is_numbered {
             let vectors = port.interface.vectors.iter_mut();
             for vector in vectors.filter(|vector| vector.role.is_queue()) {
                 (vector.role, vector.queue) = (Role::Data, None);

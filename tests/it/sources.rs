@@ -260,6 +260,41 @@ fn an_interface_over_two_functions_uses_both_nodes() {
         far.code == 1 && far.stderr.contains("remote from eth0: nodes 0-1 are near"),
         "{far:?}"
     );
+    // Without netlink nothing tells the queues: the second channel is the first of the other function.
+    std::fs::remove_file(tree.dir().join("nicpin/netlink/eth0")).unwrap();
+    let host = tree.host();
+    let known: Vec<_> = host.interfaces.iter().map(vectors).collect();
+    assert_eq!(
+        known,
+        [
+            ["31=data", "32=data", "30=control"],
+            ["41=data", "42=data", ""]
+        ]
+        .map(|of| {
+            let known = of.into_iter().filter(|one| !one.is_empty());
+            known.map(str::to_owned).collect::<Vec<_>>()
+        })
+    );
+    // A second port in the same slot is another one's.
+    let device = "sys/devices/pci0000:c0/0000:c0:02.0/0000:c1:00";
+    let (from, to) = (
+        format!("{device}.0"),
+        "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.1",
+    );
+    std::fs::rename(tree.dir().join(from), tree.dir().join(to)).unwrap();
+    std::fs::remove_file(tree.dir().join("sys/bus/pci/devices/0000:c1:00.0")).unwrap();
+    let up = "../../../devices/pci0000:00/0000:00:02.0/0000:82:00.1";
+    link(tree.dir(), "sys/bus/pci/devices/0000:82:00.1", up);
+    let known = tree
+        .host()
+        .interfaces
+        .iter()
+        .map(vectors)
+        .collect::<Vec<_>>();
+    assert_eq!(
+        known[0],
+        ["31=combined 0 name", "32=combined 1 name", "30=control"]
+    );
 }
 
 /// XPS of queues that share a vector follows the CPU where netlink reports that they complete.
