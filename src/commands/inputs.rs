@@ -261,6 +261,8 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
             found: Found::Nowhere,
             ..
         } => true,
+        // What the driver answers on the machine itself, or later, is not known.
+        Note::ChannelsUnchanged { fixed, .. } => *fixed && note.is_unmet(),
         note => note.is_unmet(),
     });
     let Some(first) = unmet.first() else {
@@ -270,7 +272,9 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
     let (option, is_given) = match first.note {
         Note::NoCpuLeft { .. } => ("exclude", options.get(&EXCLUDE).is_some()),
         Note::Near { .. } => ("near", options.get(&NEAR).is_some()),
-        Note::ChannelsAtMost { .. } => ("channels", options.get(&CHANNELS).is_some()),
+        Note::ChannelsAtMost { .. } | Note::ChannelsUnchanged { .. } => {
+            ("channels", options.get(&CHANNELS).is_some())
+        }
         Note::CpusUnusable {
             used_for: UsedFor::Rps,
             ..

@@ -207,6 +207,12 @@ impl Interface {
         self.vector(thread.woken_by?.0)
     }
 
+    /// Whether it has so many receiving channels; where they are not reported, each has a receive queue.
+    pub(crate) fn receives_by(&self, channels: u32) -> bool {
+        let queues = || u32::try_from(self.rx_queues.len()).unwrap_or(u32::MAX);
+        self.channels.map_or_else(queues, |now| now.receiving()) == channels
+    }
+
     /// Its vectors for packets.
     pub fn queue_vectors(&self) -> impl Iterator<Item = &Vector> {
         self.vectors.iter().filter(|vector| vector.role.is_queue())

@@ -204,14 +204,20 @@ pub(crate) fn unmet_rps(machine: &Machine, interface: &Interface, choice: &Choic
     })
 }
 
-/// A note if the policy requests more channels than the device can have.
+/// A note if the policy requests a number of channels that the device is not known to be able to have. A function whose
+/// interface is out of reach is not asked.
 pub(crate) fn unmet_channels(interface: &Interface, choice: &Choice) -> Option<Note> {
     let ChannelCount::Count(requested) = choice.get(&CHANNELS) else {
         return None;
     };
-    let known = interface.channels.filter(|_| !interface.channels_fixed)?;
-    let most = known.max_receiving();
-    (requested > most).then_some(Note::ChannelsAtMost { requested, most })
+    let fixed = interface.channels_fixed;
+    if let Some(known) = interface.channels.filter(|_| !fixed) {
+        let most = known.max_receiving();
+        return (requested > most).then_some(Note::ChannelsAtMost { requested, most });
+    }
+    let stays = !interface.is_elsewhere() && !interface.receives_by(requested);
+    let requested = Some(requested);
+    stays.then_some(Note::ChannelsUnchanged { requested, fixed })
 }
 
 /// The CPUs named for RPS that are online and not excluded.

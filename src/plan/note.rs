@@ -250,7 +250,7 @@ pub enum Note {
     #[error("{}, for {}: --channels auto changes nothing", channels(Some(*.now)), count(*.cores, "candidate core"))]
     ChannelsFit { now: u32, cores: usize },
     /// Channels that the policy requests and that cannot be set.
-    #[error("the policy requests {}, but the driver {}: the number stays as it is", channels(*.requested), if *.fixed { "has a fixed number" } else { "does not report the current number" })]
+    #[error("the policy requests {}, but the driver {}: the number stays as it is", channels(*.requested), if *.fixed { "has a fixed number" } else { "has given no answer on channels" })]
     ChannelsUnchanged {
         /// The requested number; `None`: one for each candidate core.
         requested: Option<u32>,
@@ -528,7 +528,6 @@ impl Note {
                     | Self::NoFlowTable
                     | Self::ChannelsFit { .. }
                     | Self::ChannelsUnchanged { .. }
-                    | Self::ChannelsAtMost { .. }
                     | Self::RssUnchanged { .. }
             )
     }
@@ -540,6 +539,8 @@ impl Note {
             | Self::NoRemoteNode
             | Self::ScopeUnusable { .. }
             | Self::ChannelsAtMost { .. } => true,
+            // One for each core is as many as there can be.
+            Self::ChannelsUnchanged { requested, .. } => requested.is_some(),
             Self::Near { found, .. } => *found == Found::NoProcess,
             Self::CpusUnusable {
                 wanted, missing, ..

@@ -27,8 +27,9 @@ pub(crate) fn of_interface(
     if work.choice.get(&SKIP) {
         return vec![Note::Skipped];
     }
+    let apart = interface.in_other_namespace && !interface.is_elsewhere();
     if work.skip {
-        return Vec::new();
+        return Vec::from_iter(apart.then_some(Note::OtherNamespace));
     }
     if interface.unreadable_name {
         return vec![Note::NameUnreadable];
@@ -38,7 +39,7 @@ pub(crate) fn of_interface(
         notes.extend((!interface.is_for_rdma()).then_some(Note::NoInterface));
     } else if interface.is_elsewhere() {
         notes.extend((!interface.is_for_rdma()).then_some(Note::Elsewhere));
-    } else if interface.in_other_namespace {
+    } else if apart {
         notes.push(Note::OtherNamespace);
     }
     if !interface.contradictions.is_empty() {
@@ -288,7 +289,7 @@ fn other_channels(work: &Work<'_>) -> Option<Note> {
     };
     let fixed = work.interface.channels_fixed;
     match (work.interface.channels, requested) {
-        (Some(now), Some(requested)) if requested == now.receiving() => None,
+        (_, Some(requested)) if work.interface.receives_by(requested) => None,
         (Some(now), None) if !fixed => {
             let stays = device::channels(work).is_none();
             stays.then(|| Note::ChannelsFit {

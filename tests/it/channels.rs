@@ -290,20 +290,37 @@ fn channels_that_the_device_does_not_support_are_reported() {
     // A driver that answers without channels.
     machine.write(ETH0, "null\n");
     let fixed = "the policy requests 8 channels, but the driver has a fixed number";
-    assert!(run(&["8"]).contains(fixed), "{}", run(&["8"]));
+    for format in ["table", "json", "sh"] {
+        let args = ["plan", "eth0", "--channels", "8", "--format", format];
+        let asked = machine.nicpin(&args);
+        assert!(
+            asked.code == 64 && asked.stderr.contains(fixed),
+            "{asked:?}"
+        );
+    }
+    machine.fails(&["apply", "eth0", "--channels", "8"], 64, &[fixed]);
+    // It has so many receive queues.
+    assert!(
+        !run(&["16"]).contains("the policy requests"),
+        "{}",
+        run(&["16"])
+    );
     assert!(
         run(&["keep"]).contains("16 queues for 8 cores. The driver has a fixed number"),
         "{}",
         run(&["keep"])
     );
     assert!(!run(&["keep"]).contains("Advice: "), "{}", run(&["keep"]));
-    // A driver without a recorded answer.
+    // A driver without a recorded answer may have one on the machine itself: nothing is known, and the interface stays.
     machine.remove(ETH0);
-    assert!(
-        run(&["8"]).contains("the driver does not report the current number"),
-        "{}",
-        run(&["8"])
-    );
+    let none = "the policy requests 8 channels, but the driver has given no answer on channels";
+    for format in ["table", "json", "sh"] {
+        let args = ["plan", "eth0", "--channels", "8", "--format", format];
+        let asked = machine.nicpin(&args);
+        let said = words(&asked);
+        assert!(asked.code == 1 && said.contains(none), "{said}");
+        assert!(!said.contains("echo "), "{said}");
+    }
     // Nothing is advised that was asked for in vain.
     assert!(!run(&["8"]).contains("Advice: "), "{}", run(&["8"]));
     let kept = run(&["keep"]);
@@ -324,11 +341,14 @@ fn channels_that_a_driver_only_reports_are_left_alone() {
     put(machine.dir(), ETH0, &reported);
     for count in ["keep", "auto", "1", "2", "8"] {
         let args = ["plan", "eth0", "--channels", count];
-        let said = words(&machine.run(&args));
+        let asked = machine.run(&args);
+        let said = words(&asked) + &asked.stderr;
         assert!(!said.contains("ethtool -L"), "{said}");
         assert!(!said.contains("the device can have"), "{said}");
         let has_note = said.contains("the driver has a fixed number");
         assert_eq!(has_note, ["auto", "1", "8"].contains(&count), "{said}");
+        let code = if ["1", "8"].contains(&count) { 64 } else { 0 };
+        assert_eq!(asked.code, code, "{said}");
     }
 }
 
