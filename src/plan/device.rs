@@ -74,7 +74,8 @@ pub(crate) fn channels(work: &Work<'_>) -> Option<ChannelChange> {
 }
 
 /// The number of receiving channels to advise: one for each candidate core, as far as the device is known to have them.
-/// `None` for virtual functions, out of reach, where the number is fixed, and where a requested one cannot be set.
+/// `None` for virtual functions, out of reach, where the number is fixed, where a requested one cannot be set, and where it is
+/// not reported and there are no more receive queues than that.
 pub(crate) fn advised_channels(work: &Work<'_>) -> Option<u32> {
     let interface = work.interface;
     let channels = interface.channels;
@@ -87,7 +88,8 @@ pub(crate) fn advised_channels(work: &Work<'_>) -> Option<u32> {
         && !is_out_of_reach
         && !is_in_vain;
     let cores = u32::try_from(cores).unwrap_or(u32::MAX);
-    may_change.then(|| cores.min(most).max(1))
+    let advised = may_change.then(|| cores.min(most).max(1));
+    advised.filter(|&few| channels.is_some() || (few as usize) < interface.rx_queues.len())
 }
 
 /// The plan for the table of an interface, and a note about it.
