@@ -82,7 +82,8 @@ pub struct Interface {
     pub vectors: Vec<Vector>,
     /// Vectors of the device with a handler whose name is not understood.
     pub unknown_vectors: Vec<UnknownVector>,
-    /// The CPUs on which these interrupt.
+    /// The CPUs on which these interrupt; where none of its IRQs is known, also those of IRQs of no known device, or
+    /// of its controller.
     pub unknown_vector_cpus: CpuSet,
     /// Vectors of the device without files in `/proc/irq`: they were freed while they were read.
     pub vanished_vectors: Vec<UnknownVector>,
@@ -185,6 +186,11 @@ pub struct Stacked {
 }
 
 impl Device {
+    /// The IRQs of its controller, by which its packets arrive.
+    pub(crate) fn by_controller(&self) -> &[u32] {
+        self.controller.as_ref().map_or(&[], |(_, irqs)| irqs)
+    }
+
     /// Whether an IRQ is one of its own; any may be where they are not listed.
     pub(crate) fn may_have(&self, irq: u32) -> bool {
         self.irqs.is_empty() || self.irqs.contains(&irq)
@@ -232,6 +238,14 @@ impl Interface {
     /// Whether no IRQ is known to be its device's, on a bus of which sysfs lists none: USB, `VMBus`, platform.
     pub(crate) fn has_no_irqs(&self) -> bool {
         self.device.irqs.is_empty() && self.vectors.is_empty() && !self.is_pci()
+    }
+
+    /// Whether it has IRQs, or may have, and none is known: on a bus of which sysfs lists none, and beside no other's.
+    pub(crate) fn may_have_any(&self) -> bool {
+        let is_told = self.is_pci() || self.device.controller.is_some() || self.vmbus.is_some();
+        let is_empty = self.vectors.is_empty() && self.unknown_vectors.is_empty();
+        let none = self.device.irqs.is_empty() && is_empty && self.shares_vectors_of.is_none();
+        self.link == "up" && none && !is_told
     }
 
     fn is_pci(&self) -> bool {

@@ -75,9 +75,18 @@ impl Machine {
         }
     }
 
-    /// The CPUs of network cards' IRQs that are not understood, which are no more idle than those of others.
+    /// The CPUs of network cards' IRQs that are not understood or not its own, and of `VMBus` channels that take the packets,
+    /// which are no more idle than those of others.
     pub(crate) fn not_understood_cpus(&self) -> CpuSet {
-        CpuSet::union_of(self.interfaces.iter().map(|of| &of.unknown_vector_cpus))
+        let unknown = self.interfaces.iter().map(|of| &of.unknown_vector_cpus);
+        let unknown = CpuSet::union_of(unknown.chain([&self.others.card_cpus]));
+        let is_below = |of: &&Interface| self.stacked(&of.name).is_none();
+        let alone = self.interfaces.iter().filter(is_below);
+        let channels = alone.flat_map(|of| of.vmbus.iter().flatten());
+        channels
+            .map(|channel| channel.cpu)
+            .chain(unknown.iter())
+            .collect()
     }
 
     /// The node of an interface; several if they are equally near, none if it is unknown.

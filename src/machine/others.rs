@@ -20,6 +20,8 @@ pub struct Others {
     pub rdma: Vec<Rdma>,
     /// PCI functions of the network class without an interface here and without IRQs.
     pub cards: Vec<UnusedFunction>,
+    /// The CPUs on which IRQs of those that programs and guests drive interrupt.
+    pub card_cpus: CpuSet,
 }
 
 /// A virtual interface.

@@ -211,7 +211,7 @@ impl Machine {
             .chain([name])
     }
 
-    fn stacked(&self, name: &str) -> Option<&Stacked> {
+    pub(crate) fn stacked(&self, name: &str) -> Option<&Stacked> {
         self.stacked.iter().find(|stacked| stacked.name == name)
     }
 

@@ -244,10 +244,17 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) 
         free = fast;
         why = "to idle fast cores: the device has no more queues";
     }
+    // A queue that nothing is known of may be served by any IRQ of which that is not known.
+    let data = interface.active_vectors();
+    let data = data.filter(|vector| vector.role == Role::Data);
+    let data = data.map(|vector| work.cpus_of(vector));
+    let unknown = CpuSet::union_of(data).union(&interface.unknown_vector_cpus);
     let set = |queue: &RxQueue| {
-        work.vector_of(Role::Rx, queue.index)
+        let known = work.vector_of(Role::Rx, queue.index);
+        known
             .and_then(|vector| work.target(vector))
-            .unwrap_or_else(|| work.cpu_of(Role::Rx, queue.index).into_iter().collect())
+            .or_else(|| Some(CpuSet::single(work.cpu_of(Role::Rx, queue.index)?)))
+            .unwrap_or_else(|| unknown.clone())
     };
     let interrupted = interface.rx_queues.iter().map(set);
     let cores = cores_in(&free);

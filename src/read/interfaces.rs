@@ -409,6 +409,11 @@ fn read_links(device: &Dir, most: PcieLink) -> Result<Option<(PcieLink, PcieLink
     Ok(read_link(&above, "max")?.map(|port| (now, most.least(port))))
 }
 
+/// The IRQs of a PCI function.
+pub(crate) fn irqs_of(root: &Root, address: &str) -> Result<Vec<u32>> {
+    read_irqs(&root.dir(format!("{PCI}/{address}")))
+}
+
 fn read_irqs(device: &Dir) -> Result<Vec<u32>> {
     let msi = device.file("msi_irqs");
     let names = device.root.read_names(&msi)?;

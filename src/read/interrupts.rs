@@ -82,6 +82,25 @@ impl<'a> Handlers<'a> {
         Ok(CHIPS.iter().any(|known| chip.starts_with(known)))
     }
 
+    /// The IRQs that may be those of any device: not those that each CPU has of its own, as Xen's and the first of a GIC.
+    pub(crate) fn of_devices(&self) -> Result<BTreeSet<u32>> {
+        let per_cpu = untorn(self.root, |source| {
+            let mut irqs = BTreeSet::new();
+            read_rows(source, &|_| true, |irq, _, tail| {
+                let mut words = tail.split_ascii_whitespace();
+                let (chip, number) = (words.next().unwrap_or_default(), words.next());
+                let number = number.and_then(|number| number.parse::<u32>().ok());
+                let is_first = chip.starts_with("GIC") && number.is_some_and(|number| number < 32);
+                irqs.extend((is_first || chip == "xen-percpu").then_some(irq));
+                Ok(())
+            })?;
+            Ok(irqs)
+        })?;
+        let named = self.listed()?.iter().filter(|(_, of)| !of.is_empty());
+        let named = named.map(|(irq, _)| *irq);
+        Ok(named.filter(|irq| !per_cpu.contains(irq)).collect())
+    }
+
     /// The IRQs of Arm's GIC, by their numbers there, which `/proc/interrupts` has behind the chip's name.
     pub(crate) fn of_gic(&self) -> Result<BTreeMap<u32, u32>> {
         untorn(self.root, |source| {

@@ -60,8 +60,13 @@ fn interfaces_of(root: &Root, wants: Wants<'_>) -> Result<Machine> {
     machine.without_proc = !root.is_there("/proc")?;
     let rdma = others::rdma(root)?;
     let mut cards = others::cards(root, interfaces)?;
-    for card in cards.iter().filter(|card| card.may_be_elsewhere()) {
-        interfaces.extend(interfaces::elsewhere(root, &card.address, wants)?);
+    let mut irqs_of_cards = Vec::new();
+    for card in &cards {
+        if card.may_be_elsewhere() {
+            interfaces.extend(interfaces::elsewhere(root, &card.address, wants)?);
+        } else if card.driver.is_some() {
+            irqs_of_cards.extend(interfaces::irqs_of(root, &card.address)?);
+        }
     }
     if !interfaces.is_empty() && !machine.without_proc {
         let mut client = netlink::open(root)?;
@@ -90,8 +95,9 @@ fn interfaces_of(root: &Root, wants: Wants<'_>) -> Result<Machine> {
         if wants.interrupts {
             handlers.listed()?;
         }
-        root.with_pinned([IRQ_FILES, IRQS], || {
-            vectors::read(root, &handlers, interfaces, &rdma, wants.drivers)
+        let (drivers, cards) = (wants.drivers, &irqs_of_cards);
+        machine.others.card_cpus = root.with_pinned([IRQ_FILES, IRQS], || {
+            vectors::read(root, &handlers, interfaces, &rdma, drivers, cards)
         })?;
         if !wants.settings_only {
             machine.vectors_held = vector_space::held(root, &handlers, interfaces)?;

@@ -46,12 +46,13 @@ impl VectorUse<'_> {
 }
 
 /// Determines the use of each vector of one interface with `rx` receive and `tx` transmit queues by its name. `found` is in
-/// the order of the MSI-X entries, which is that of the IRQs.
+/// the order of the MSI-X entries, which is that of the IRQs. `are_all`: no vector of the device is left that is not
+/// understood; otherwise none can be known by its rank among the others, nor by being the only one.
 pub(crate) fn place<'v>(
     driver: Option<&'static Driver>,
     found: &mut [NamedVector<'v>],
-    rx: usize,
-    tx: usize,
+    (rx, tx): (usize, usize),
+    are_all: bool,
 ) {
     let [receive, send] = [Rx, Tx].map(|role| found.iter().any(|of| of.named.role == role));
     for NamedVector { named, .. } in &mut *found {
@@ -65,6 +66,7 @@ pub(crate) fn place<'v>(
     let count = |is: &dyn Fn(&ActionName) -> bool| found.iter().filter(|of| is(&of.named)).count();
     let plain = count(&|of| of.numbering == Plain);
     if plain > 1 && plain == found.len() {
+        let driver = driver.filter(|_| are_all);
         let by_order = driver.and_then(|driver| driver.in_order(plain, rx, tx));
         for (one, serves) in found.iter_mut().zip(by_order.unwrap_or_default()) {
             one.placed = Some(VectorUse {
@@ -142,14 +144,26 @@ pub(crate) fn place<'v>(
                 queue => (if tx > 1 { Combined } else { Rx }, queue),
             },
         };
+        let is_only = peers.len() == 1 || numbering == Tg3 && of_tg3 == 1;
+        let is_doubtful =
+            !are_all && serves.0.is_queue() && is_relative(numbering, source, is_only);
         Some(VectorUse {
-            serves,
+            serves: if is_doubtful { (Data, None) } else { serves },
             source,
             told: Some(named.told),
         })
     };
     for one in found {
         one.placed = place(one);
+    }
+}
+
+/// Whether the queue of a vector follows from the others: from its rank among them, or because there are none.
+fn is_relative(numbering: Numbering, source: Source, is_only: bool) -> bool {
+    match numbering {
+        Shared | Rank | TxThenRx => true,
+        Plain | Rtl8125 | Tg3 => is_only,
+        Numbering::None | Queue | Paired | Mlx4 => source == Order,
     }
 }
 
@@ -325,7 +339,7 @@ mod tests {
                 placed.shown() + if is_by_order { " by order" } else { "" }
             }
         };
-        place(None, &mut found, 1, 1 + usize::from(several_tx));
+        place(None, &mut found, (1, 1 + usize::from(several_tx)), true);
         found.into_iter().map(|one| text(one.placed)).collect()
     }
 
@@ -362,7 +376,7 @@ mod tests {
                 .take(vectors)
                 .map(|irq| named(driver, irq, name).unwrap())
                 .collect();
-            place(Driver::of(Some(driver)), &mut found, rx, tx);
+            place(Driver::of(Some(driver)), &mut found, (rx, tx), true);
             let text: Vec<String> = found
                 .into_iter()
                 .filter_map(|one| one.placed)
@@ -506,7 +520,7 @@ mod tests {
             .zip(names)
             .filter_map(|(irq, name)| named(driver, irq, name))
             .collect();
-        place(None, &mut found, 1, 2);
+        place(None, &mut found, (1, 2), true);
         let queues = |&(irq, rx, tx): &OfIrq| {
             let [rx, tx] = [rx, tx].map(|ids| ids.iter().copied().collect());
             (irq, IrqQueues { rx, tx })

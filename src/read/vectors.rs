@@ -20,8 +20,9 @@ use crate::machine::others::Rdma;
 use crate::machine::setting::{IRQ_FILES, NET, affinity_file};
 use crate::machine::{Interface, MaskFile, Role, Sharer, Source, UnknownVector, Vector};
 use crate::read::files::{node as numa_node, read_affinity, read_effective};
-use crate::read::interfaces::hex;
+use crate::read::interfaces::{hex, irqs_of};
 use crate::read::interrupts::{Handlers, INTERRUPTS, POSSIBLE, counts};
+use crate::read::others::PCI;
 use crate::read::queues::{NamedVector, Reported, VectorUse, place, settle};
 use crate::root::tree::TreeFile;
 use crate::root::{Result, Root};
@@ -40,14 +41,16 @@ struct Port<'a> {
 }
 
 /// Reads the vectors of all interfaces, device by device. `rdma`: the machine's RDMA devices; `taught`: drivers that the
-/// policy teaches.
+/// policy teaches. `cards`: the IRQs of functions without an interface that are not read here; returns the CPUs on which they
+/// interrupt.
 pub(crate) fn read(
     root: &Root,
     handlers: &Handlers<'_>,
     interfaces: &mut [Interface],
     rdma: &[Rdma],
     taught: &[Taught],
-) -> Result<()> {
+    cards: &[u32],
+) -> Result<CpuSet> {
     let patterns = interfaces.iter().map(|of| {
         let mut taught = taught.iter();
         let taught = taught.find(|row| of.has_driver(&row.name));
@@ -83,15 +86,48 @@ pub(crate) fn read(
         let has_rdma = rdma.iter().any(|rdma| rdma.device.as_ref() == Some(device));
         read_device(root, handlers, ports, has_rdma)?;
     }
-    let ports = devices.values_mut().flatten();
-    let vectors = ports.flat_map(|port| &mut port.interface.vectors);
-    count(root, vectors.collect())
+    let interfaces = devices.values_mut().flatten();
+    let interfaces = interfaces.map(|port| &mut *port.interface).collect_vec();
+    let unclaimed = unclaimed(root, handlers, &interfaces, cards)?;
+    count(root, interfaces, cards, &unclaimed)
+}
+
+/// The IRQs that no device is known to have, if there is an interface of which none is known.
+fn unclaimed(
+    root: &Root,
+    handlers: &Handlers<'_>,
+    interfaces: &[&mut Interface],
+    cards: &[u32],
+) -> Result<BTreeSet<u32>> {
+    if !interfaces.iter().any(|of| of.may_have_any()) {
+        return Ok(BTreeSet::new());
+    }
+    let mut irqs = handlers.of_devices()?;
+    let known = interfaces.iter().flat_map(|of| {
+        let vectors = of.vectors.iter().map(|vector| vector.irq);
+        vectors.chain(of.unknown_vectors.iter().map(|vector| vector.irq))
+    });
+    for irq in known.chain(cards.iter().copied()) {
+        irqs.remove(&irq);
+    }
+    for address in root.read_names(PCI)? {
+        for irq in irqs_of(root, &address)? {
+            irqs.remove(&irq);
+        }
+    }
+    irqs.retain(|&irq| root.exists(&affinity_file(irq)));
+    Ok(irqs)
 }
 
 /// The interfaces that may have queues on another function, too, as that of a card in two slots (Socket Direct): where a
 /// function of the same kind in another slot has no interface, and netlink does not tell the queues.
 fn over_several(interfaces: &[Interface]) -> BTreeSet<String> {
-    let slot = |of: &Interface| of.device.address.rsplit_once(':').map(|(bus, _)| bus.to_owned());
+    let slot = |of: &Interface| {
+        of.device
+            .address
+            .rsplit_once(':')
+            .map(|(bus, _)| bus.to_owned())
+    };
     let may_be_over = |of: &Interface, other: &Interface| {
         other.without_netdev
             && other.driver == of.driver
@@ -104,36 +140,87 @@ fn over_several(interfaces: &[Interface]) -> BTreeSet<String> {
         .filter(whole)
         .filter(|of| Driver::has(of.driver.as_deref(), Fact::ChannelsAlternate))
         .filter(|of| of.napis().all(|napi| napi.irq.is_none()))
-        .filter(|of| interfaces.iter().filter(whole).any(|other| may_be_over(of, other)))
+        .filter(|of| {
+            interfaces
+                .iter()
+                .filter(whole)
+                .any(|other| may_be_over(of, other))
+        })
         .map(|of| of.name.clone())
         .collect()
 }
 
 /// Where interrupts were counted, for those of which the kernel does not report where they are (powerpc, s390, x86 before
-/// Linux 4.14) and whose affinity does not tell it.
-fn count(root: &Root, mut vectors: Vec<&mut Vector>) -> Result<()> {
-    vectors.retain(|vector| vector.effective.is_none() && vector.affinity.cpus.len() > 1);
-    let irqs: BTreeSet<u32> = vectors.iter().map(|vector| vector.irq).collect();
+/// Linux 4.14) and whose affinity does not tell it. The same of IRQs that are not understood, of those that are `unclaimed`,
+/// and of `cards`, for which it returns the CPUs.
+fn count(
+    root: &Root,
+    mut interfaces: Vec<&mut Interface>,
+    cards: &[u32],
+    unclaimed: &BTreeSet<u32>,
+) -> Result<CpuSet> {
+    let mut others = BTreeMap::new();
+    let unknown = interfaces.iter().flat_map(|of| &of.unknown_vectors);
+    let beside = cards.iter().chain(unclaimed).copied();
+    let controllers = interfaces.iter().flat_map(|of| of.device.by_controller());
+    let beside = beside.chain(controllers.copied());
+    for irq in unknown.map(|of| of.irq).chain(beside) {
+        others.insert(irq, told(root, irq)?);
+    }
+    let untold =
+        |vector: &&mut Vector| vector.effective.is_none() && vector.affinity.cpus.len() > 1;
+    let vectors = interfaces.iter_mut().flat_map(|of| &mut of.vectors);
+    let vectors = vectors.filter(untold).collect_vec();
+    let untold = others.iter().filter(|(_, told)| told.is_none());
+    let irqs = vectors.iter().map(|vector| vector.irq);
+    let irqs: BTreeSet<u32> = irqs.chain(untold.map(|(irq, _)| *irq)).collect();
+    let seen = counted(root, &irqs)?;
+    for vector in vectors {
+        let seen = seen.get(&vector.irq).cloned().unwrap_or_default();
+        let seen = seen.intersection(&vector.affinity.cpus);
+        vector.counted = Some(seen).filter(|seen| !seen.is_empty());
+    }
+    let on = |irq: u32| {
+        let told = others.get(&irq).cloned().flatten();
+        told.or_else(|| seen.get(&irq).cloned()).unwrap_or_default()
+    };
+    for interface in interfaces {
+        let unknown = interface.unknown_vectors.iter();
+        let unclaimed = unclaimed.iter().filter(|_| interface.may_have_any());
+        let irqs = unknown.map(|of| of.irq).chain(unclaimed.copied());
+        let irqs = irqs.chain(interface.device.by_controller().iter().copied());
+        interface.unknown_vector_cpus = CpuSet::union_of(irqs.map(on));
+    }
+    Ok(CpuSet::union_of(cards.iter().map(|irq| on(*irq))))
+}
+
+/// The CPUs on which an IRQ interrupts, where the kernel reports it or its affinity has one.
+fn told(root: &Root, irq: u32) -> Result<Option<CpuSet>> {
+    let effective = read_effective(root, irq)?;
+    if effective.is_some() {
+        return Ok(effective);
+    }
+    let affinity = read_affinity(root, &affinity_file(irq))?;
+    let affinity = affinity.and_then(|file| CpuSet::parse_kernel_mask(&file.text).ok());
+    Ok(affinity.filter(|cpus| cpus.len() == 1))
+}
+
+/// The CPUs on which interrupts of these IRQs were counted since boot.
+fn counted(root: &Root, irqs: &BTreeSet<u32>) -> Result<BTreeMap<u32, CpuSet>> {
     if irqs.is_empty() || !root.exists(INTERRUPTS) {
-        return Ok(());
+        return Ok(BTreeMap::new());
     }
     // A capture keeps no counts.
-    let seen = root.gist("/nicpin/counted", || {
+    root.gist("/nicpin/counted", || {
         // What cannot be read is not known.
-        let counts = counts(root, &irqs).unwrap_or_default();
+        let counts = counts(root, irqs).unwrap_or_default();
         let seen = counts.rows.iter().map(|(&irq, row)| {
             let on = counts.cpus.iter().zip(&row.counts);
             let on = on.filter(|(_, count)| **count > 0).map(|(cpu, _)| *cpu);
             (irq, on.collect::<CpuSet>())
         });
         seen.collect::<BTreeMap<_, _>>()
-    })?;
-    for vector in vectors {
-        let seen = seen.get(&vector.irq).cloned().unwrap_or_default();
-        let seen = seen.intersection(&vector.affinity.cpus);
-        vector.counted = Some(seen).filter(|seen| !seen.is_empty());
-    }
-    Ok(())
+    })
 }
 
 fn read_device(
@@ -173,13 +260,14 @@ fn read_device(
         let actions = handlers.of(irq)?;
         Ok((!actions.is_empty()).then(|| actions.join(", ")))
     };
+    let are_all = ports[0].interface.unknown_vectors.is_empty();
     for (port, mut named) in ports.iter_mut().zip(named) {
         let interface = &mut *port.interface;
         place(
             port.patterns.driver,
             &mut named,
-            interface.rx_queues.len(),
-            interface.tx_queues.len(),
+            (interface.rx_queues.len(), interface.tx_queues.len()),
+            are_all,
         );
         for (irq, action, placed) in settle(interface, &named, &port.reported, action)? {
             if placed.serves.0.is_queue() {
@@ -204,10 +292,6 @@ fn read_device(
     }
     share(ports);
     for Port { interface, .. } in ports {
-        for vector in &interface.unknown_vectors {
-            let cpus = read_effective(root, vector.irq)?;
-            interface.unknown_vector_cpus.add(&cpus.unwrap_or_default());
-        }
         let mut vectors = take(&mut interface.vectors);
         // Both drivers use a vector for a queue and for RDMA; RDMA alone uses those beyond the queues.
         if has_rdma && Driver::has(interface.driver.as_deref(), Fact::QueuesAndRdma) {

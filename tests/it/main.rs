@@ -79,6 +79,7 @@ mod near;
 mod near_far;
 mod neighbours;
 mod nodes;
+mod not_understood;
 mod optimum;
 mod options;
 mod pictures;

@@ -1,0 +1,315 @@
+//! What is not understood makes nothing look better: of each machine, the names of one card's IRQs are taken away, or half of
+//! them, or what netlink reports of it. Then no verdict is better, no CPU of that card is idle, and no number of a queue is made up.
+//!
+//! The fixtures are tried, and every tree in the directories that `NICPIN_TREES` names, separated by colons.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::support::host::of;
+use crate::support::machine::Port;
+use crate::support::run::{FIXTURES, fixture};
+use crate::support::small::{Tree, card, two_nodes};
+use crate::support::temporary;
+use crate::support::tree::{copy_tree, link, put, read, unpack};
+use nicpin::apply;
+use nicpin::cpuset::CpuSet;
+use nicpin::machine::{Interface, Machine, Role, Selection};
+use nicpin::plan::Plan;
+use nicpin::policy::Policy;
+use nicpin::report::check::Check;
+use nicpin::report::interface::InterfaceState;
+use nicpin::root::Root;
+
+/// A name that no row knows.
+const UNKNOWN: &str = "zzq";
+
+/// What nicpin says of a machine.
+struct Said {
+    machine: Machine,
+    plan: Plan,
+    check: Check,
+}
+
+impl Said {
+    fn of(tree: &Path) -> Self {
+        let root = Root::open(tree).unwrap();
+        let machine = nicpin::read::machine(&root, nicpin::read::Wants::default()).unwrap();
+        let selection = Selection::new(&machine, &[], false).unwrap();
+        let plan = nicpin::plan::plan(&machine, &Policy::default(), &selection);
+        let check = apply::check(&root, &machine, &plan, false);
+        Self {
+            machine,
+            plan,
+            check,
+        }
+    }
+
+    fn state(&self, name: &str) -> InterfaceState {
+        let mut reports = self.check.interfaces.iter();
+        reports.find(|one| one.name == name).unwrap().state
+    }
+
+    /// The CPUs of cores on which nothing of the network lands.
+    fn idle(&self) -> CpuSet {
+        self.plan.host.online.difference(&self.plan.network_cpus)
+    }
+
+    /// Cores on which these IRQs are as planned, or stay, and those of IRQs of these interfaces that are not understood.
+    fn cores_of(&self, irqs: &BTreeSet<u32>, names: &[&str]) -> CpuSet {
+        let vectors = self.plan.interfaces.iter().flat_map(|one| &one.vectors);
+        let vectors = vectors.filter(|of| irqs.contains(&of.irq) && of.role != Role::Control);
+        let known = vectors.filter_map(|of| of.cpus.as_ref().or(of.effective.as_ref()));
+        let own = self.machine.interfaces.iter();
+        let own = own.filter(|one| names.contains(&&*one.name));
+        let cpus = CpuSet::union_of(known.chain(own.map(|one| &one.unknown_vector_cpus)));
+        let cores = self.machine.topology.cores.iter();
+        CpuSet::union_of(cores.filter(|core| core.intersects(&cpus)))
+    }
+
+    /// The number of each IRQ's queue.
+    fn queues(&self) -> BTreeMap<u32, u32> {
+        let vectors = self.plan.interfaces.iter().flat_map(|one| &one.vectors);
+        let queues = vectors.filter(|of| of.role.is_queue());
+        queues.filter_map(|of| Some((of.irq, of.queue?))).collect()
+    }
+}
+
+/// How bad a state is: that something differs counts, not by how much, since the IRQs whose queues are not known count one
+/// by one.
+fn badness(state: InterfaceState) -> u8 {
+    match state {
+        InterfaceState::Unknown => 3,
+        state if state.is_alarming() => 2,
+        state if state.differs() => 1,
+        _ => 0,
+    }
+}
+
+/// What is better after something of a card was taken away.
+fn better(before: &Said, after: &Said, irqs: &BTreeSet<u32>, names: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    let is_named = |said: &Said, name: &String| said.check.not_judged.contains(name);
+    for one in &before.plan.interfaces {
+        let [then, now] = [before, after].map(|said| said.state(&one.name));
+        if badness(now) < badness(then) && !is_named(after, &one.name) {
+            found.push(format!("{} was {then:?} and is {now:?}", one.name));
+        }
+        if is_named(before, &one.name) && !is_named(after, &one.name) && badness(now) == 0 {
+            found.push(format!("{} is judged now", one.name));
+        }
+    }
+    let [then, now] = [before, after].map(|said| said.idle().len());
+    // An IRQ that stays beside others that are placed takes no core that is planned for it.
+    let has_unknown = |one: &&Interface| !one.unknown_vectors.is_empty();
+    if now > then && after.machine.interfaces.iter().find(has_unknown).is_none() {
+        found.push(format!("{then} CPUs were idle, {now} are"));
+    }
+    let taken = after.cores_of(irqs, names);
+    let idle = after.idle().intersection(&taken);
+    if !idle.is_empty() {
+        found.push(format!("CPUs {idle} are idle and take its IRQs"));
+    }
+    for one in &after.plan.interfaces {
+        let workers = one.worker_cpus.intersection(&taken);
+        if !workers.is_empty() {
+            found.push(format!("{}: CPUs {workers} are for programs", one.name));
+        }
+        let own = one.vectors.iter().map(|of| of.irq).collect();
+        let own = after.cores_of(&own, &[&one.name]);
+        for queue in &one.rx_queues {
+            let cpus = queue.rps_cpus.clone().unwrap_or_default();
+            // Where no core is idle, those that carry least are given, but none of its own.
+            let is_idle = queue.why.contains("idle");
+            let cpus = cpus.intersection(if is_idle { &taken } else { &own });
+            if !cpus.is_empty() {
+                found.push(format!("{} rx-{}: RPS to {cpus}", one.name, queue.queue));
+            }
+        }
+    }
+    let known = before.queues();
+    for (irq, queue) in after.queues() {
+        if known.get(&irq) != Some(&queue) {
+            found.push(format!("IRQ {irq} is of queue {queue}"));
+        }
+    }
+    found
+}
+
+/// Gives these IRQs a name that no row knows.
+fn rename(tree: &Path, irqs: &BTreeSet<u32>) {
+    let renamed = |line: &str| {
+        let irq = line.split(':').next().unwrap().trim().parse();
+        if !irq.is_ok_and(|irq| irqs.contains(&irq)) {
+            return line.to_owned();
+        }
+        let (begin, _) = line.trim_end().rsplit_once("  ").unwrap();
+        format!("{begin}  {UNKNOWN}")
+    };
+    let text = read(tree, "proc/interrupts");
+    let lines: Vec<String> = text.lines().map(renamed).collect();
+    std::fs::write(tree.join("proc/interrupts"), lines.join("\n") + "\n").unwrap();
+    for irq in irqs {
+        let actions = tree.join(format!("sys/kernel/irq/{irq}/actions"));
+        if actions.exists() {
+            std::fs::write(actions, format!("{UNKNOWN}\n")).unwrap();
+        }
+    }
+}
+
+/// Takes away the names of each card of a machine in turn, then its netlink answers; what got better.
+fn tried(name: &str, tree: &Path) -> (usize, Vec<String>) {
+    let before = Said::of(tree);
+    let (mut cases, mut found) = (0, Vec::new());
+    let devices = before.machine.interfaces.iter().map(|one| &one.device);
+    let devices: BTreeMap<&str, _> = devices.map(|of| (&*of.address, of)).collect();
+    for (address, device) in devices {
+        let interfaces = before.machine.interfaces.iter();
+        let interfaces = interfaces.filter(|one| one.device.address == address);
+        let vectors = interfaces.clone().flat_map(|one| &one.vectors);
+        let mut irqs: BTreeSet<u32> = vectors.map(|of| of.irq).collect();
+        irqs.extend(&device.irqs);
+        let names: Vec<&str> = interfaces.clone().map(|one| &*one.name).collect();
+        let mut compare = |what: &str, change: &dyn Fn(&Path)| {
+            let dir = temporary();
+            copy_tree(tree, dir.path());
+            change(dir.path());
+            let better = better(&before, &Said::of(dir.path()), &irqs, &names);
+            found.extend(
+                better
+                    .iter()
+                    .map(|it| format!("{name} {address} {what}: {it}")),
+            );
+            cases += 1;
+        };
+        if !irqs.is_empty() {
+            compare("without names", &|tree| rename(tree, &irqs));
+            let half = irqs.iter().copied().step_by(2).collect();
+            compare("without half of the names", &|tree| rename(tree, &half));
+        }
+        let answers = interfaces.map(|one| format!("nicpin/netlink/{}", one.name));
+        let answers: Vec<String> = answers.filter(|file| tree.join(file).exists()).collect();
+        if !answers.is_empty() {
+            compare("without netlink", &|tree| {
+                for file in &answers {
+                    std::fs::remove_file(tree.join(file)).unwrap();
+                }
+            });
+        }
+    }
+    (cases, found)
+}
+
+#[test]
+fn what_is_not_understood_looks_no_better() {
+    let server = temporary();
+    unpack(&fixture("server.tar.gz"), server.path());
+    let mut trees: Vec<PathBuf> = FIXTURES.iter().map(|name| fixture(name)).collect();
+    trees.push(server.path().to_owned());
+    for dir in std::env::var("NICPIN_TREES")
+        .iter()
+        .flat_map(|dirs| dirs.split(':'))
+    {
+        let listed = std::fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        trees.extend(listed.filter(|tree| tree.join("proc/interrupts").exists()));
+    }
+    let (mut cases, mut found) = (0, Vec::new());
+    for tree in &trees {
+        let (tried, better) = tried(tree.file_name().unwrap().to_str().unwrap(), tree);
+        cases += tried;
+        found.extend(better);
+    }
+    assert!(
+        cases > trees.len(),
+        "{cases} cases of {} trees",
+        trees.len()
+    );
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// A card that sends by IRQs that are not understood is not as planned, although all that receive are known.
+#[test]
+fn a_card_of_which_half_is_known_is_named() {
+    let names = ["eth0-rx-0", "eth0-rx-1", "qqz-0", "qqz-1"];
+    let half = card("igb", Port::new("eth0", 10_000, 2, 2), 31, &names);
+    let tree = Tree::of(&two_nodes([half]));
+    assert_eq!(tree.run(&["apply"]).code, 0);
+    for irq in [31, 32] {
+        let planned = tree.plan(&[]);
+        let mut vectors = planned.interfaces[0].vectors.iter();
+        let vector = vectors.find(|of| of.irq == irq).unwrap();
+        let cpu = vector.cpus.as_ref().unwrap().to_string();
+        let file = format!("proc/irq/{irq}/effective_affinity_list");
+        put(tree.dir(), &file, &cpu);
+    }
+    let check = tree.run(&["check"]);
+    let first = "No interface is as planned; 1 cannot be judged: eth0.\n";
+    assert!(
+        check.code == 0 && check.stdout.starts_with(first),
+        "{check:?}"
+    );
+}
+
+/// By whatever driver, and on whatever bus: the cores that serve a card are not for programs.
+#[test]
+fn cores_that_serve_a_card_are_not_idle() {
+    let names = ["eth0-TxRx-0", "eth0-TxRx-1"];
+    let known = card("ixgbe", Port::new("eth0", 10_000, 2, 2), 31, &names);
+    let tree = Tree::of(&two_nodes([known]));
+    let idle = |tree: &Tree| {
+        let host = tree.host();
+        let plan = tree.plan(&[]);
+        let cores = host.topology.online.difference(&plan.network_cpus);
+        cores.to_string()
+    };
+    let on = |irq: u32, cpu: u32| {
+        let file = format!("proc/irq/{irq}/effective_affinity_list");
+        put(tree.dir(), &file, &cpu.to_string());
+    };
+    assert_eq!(idle(&tree), "0,3-7");
+    // A program's.
+    let device = "devices/pci0000:00/0000:00:03.0/0000:90:00.0";
+    put(tree.dir(), &format!("sys/{device}/class"), "0x020000");
+    put(tree.dir(), &format!("sys/{device}/msi_irqs/50"), "msix");
+    let driver = format!("sys/{device}/driver");
+    link(tree.dir(), &driver, "../../../../bus/pci/drivers/vfio-pci");
+    let entry = "sys/bus/pci/devices/0000:90:00.0";
+    link(tree.dir(), entry, &format!("../../../{device}"));
+    tree.interrupts(50, "PCI-MSI 0-edge", &["vfio-msix[0](0000:90:00.0)"]);
+    on(50, 4);
+    assert_eq!(idle(&tree), "0,3,5-7");
+    // That of the controller of a card on USB.
+    let device = "sys/devices/usb1/1-1:1.0";
+    tree.add(device, "usb", "r8152", "eth1", 1);
+    tree.interrupts(51, "PCI-MSI 0-edge", &["xhci_hcd"]);
+    on(51, 6);
+    let plan = tree.plan(&[]);
+    assert!(plan.network_cpus.contains(6), "{}", plan.network_cpus);
+    let rps = &of(&plan, "eth1").rx_queues[0].rps_cpus;
+    assert!(
+        !rps.as_ref().is_some_and(|cpus| cpus.contains(6)),
+        "{rps:?}"
+    );
+    // The channels of Hyper-V, and not while a virtual function below takes the packets.
+    let tree = Tree::of(&two_nodes([]));
+    let device = "sys/devices/VMBUS:00/f8b3781a-1e82-4818-a1c3-63d806ec15bb";
+    tree.add(device, "vmbus", "hv_netvsc", "eth0", 2);
+    for (channel, cpu) in [(14, "0"), (20, "5")] {
+        put(tree.dir(), &format!("{device}/channels/{channel}/cpu"), cpu);
+    }
+    assert_eq!(idle(&tree), "1-4,6-7");
+    // One of a card whose IRQs nobody knows may be any that no device has.
+    let tree = Tree::of(&two_nodes([]));
+    tree.add(
+        "sys/devices/platform/1510.ethernet",
+        "platform",
+        "newsoc",
+        "eth0",
+        2,
+    );
+    tree.interrupts(60, "GICv3 65 Level", &[UNKNOWN]);
+    put(tree.dir(), "proc/irq/60/effective_affinity_list", "6");
+    assert_eq!(idle(&tree), "0-5,7");
+}
