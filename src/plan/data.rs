@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::drivers::Taught;
-use crate::machine::interface::{effective, known};
+use crate::machine::interface::{effective, is_pci_address, known};
 use crate::machine::{Channels, NodeSource, QueueId, Role, Source, WriteKind};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
@@ -214,9 +214,15 @@ impl PlannedInterface {
         };
         let is_sender = |vector: &PlannedVector| matches!(vector.role, Role::Combined | Role::Tx);
         let sends = self.tx_queues.is_empty() || self.vectors.iter().any(is_sender);
+        // Off PCI nothing lists the IRQs: of several that receive, the names of some may not be known.
+        let is_receiver =
+            |vector: &&PlannedVector| matches!(vector.role, Role::Combined | Role::Rx);
+        let receivers = self.vectors.iter().filter(is_receiver).count();
+        let is_partial = receivers > 1 && !is_pci_address(&self.device);
         let has_data = self.vectors.iter().any(|vector| vector.role == Role::Data);
         self.vectors.iter().any(is_placeable)
-            && (!(self.has_unknown() || has_data) || sends && self.rx_queues.iter().all(is_known))
+            && (!(self.has_unknown() || has_data || is_partial)
+                || sends && self.rx_queues.iter().all(is_known))
     }
 
     /// Whether it has IRQs that are not understood, which the plan leaves as they are.
