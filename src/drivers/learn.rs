@@ -18,9 +18,10 @@ pub struct Seen<'a> {
     pub tx: Option<u32>,
 }
 
-/// The rows for the names of an interface's IRQs, of its device at this address. Names that differ in one number have one
-/// row; there is none where fewer than two of several were seen, or the queues do not follow from numbers or order.
-pub fn rows(interface: &str, device: &str, seen: &[Seen<'_>]) -> Vec<String> {
+/// The rows for the names of an interface's IRQs, of its device at this address, that fit other cards of the driver, too.
+/// Names that differ in one number have one row; there is none where fewer than two of several were seen, or the queues do
+/// not follow from numbers or order.
+pub fn rows(driver: &str, interface: &str, device: &str, seen: &[Seen<'_>]) -> Vec<String> {
     let mut alike: BTreeMap<String, Vec<(Numbers, &Seen)>> = BTreeMap::new();
     for one in seen {
         let (text, numbers) = parts(interface, device, one.action);
@@ -29,8 +30,14 @@ pub fn rows(interface: &str, device: &str, seen: &[Seen<'_>]) -> Vec<String> {
             Vacant(entry) => drop(entry.insert(vec![(numbers, one)])),
         }
     }
-    let rows = alike.into_iter().filter_map(|(text, of)| row(&text, of));
-    rows.filter(|row| Pattern::taught(row).is_ok()).collect()
+    let rows = alike.into_iter().filter_map(|(text, of)| {
+        let names = of.iter().map(|(_, one)| one.action).collect_vec();
+        let row = row(driver, &text, of)?;
+        let pattern = Pattern::taught(&row).ok()?;
+        let fits = |name: &&str| pattern.fits(name).next().is_some();
+        names.iter().all(fits).then_some(row)
+    });
+    rows.collect()
 }
 
 /// The numbers in a name, each as it is written.
@@ -42,7 +49,13 @@ const NUMBER: char = '\0';
 /// A name with placeholders for interface and address and with [`NUMBER`]s, and these.
 fn parts(interface: &str, device: &str, action: &str) -> (String, Numbers) {
     let mut text = action.to_owned();
-    for (name, placeholder) in [(device, "{pci}"), (interface, "{if}")] {
+    // `82300000.ethernet`
+    let of_platform = device.split_once('.').filter(|(address, _)| {
+        address.len() > 4 && address.bytes().all(|byte| byte.is_ascii_hexdigit())
+    });
+    let of_platform = of_platform.map(|(_, name)| format!("{{h}}.{name}"));
+    let address = of_platform.as_deref().unwrap_or("{pci}");
+    for (name, placeholder) in [(device, address), (interface, "{if}")] {
         let whole = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric());
         let found = text.match_indices(name).next();
         if let Some((at, _)) = found.filter(|(at, _)| whole(&text[at + name.len()..])) {
@@ -65,7 +78,7 @@ fn parts(interface: &str, device: &str, action: &str) -> (String, Numbers) {
 }
 
 /// The row of names with the same text and other numbers.
-fn row(text: &str, mut of: Vec<(Numbers, &Seen<'_>)>) -> Option<String> {
+fn row(driver: &str, text: &str, mut of: Vec<(Numbers, &Seen<'_>)>) -> Option<String> {
     of.sort_by_key(|(numbers, one)| (numbers.clone(), one.irq));
     let places = 0..of[0].0.len();
     let counts = |place: &usize| !of.iter().map(|(numbers, _)| numbers[*place].0).all_equal();
@@ -95,14 +108,20 @@ fn row(text: &str, mut of: Vec<(Numbers, &Seen<'_>)>) -> Option<String> {
     } else {
         return None;
     };
-    let numbers = places.map(|place| {
+    let texts = text.split(NUMBER);
+    let numbers = places.zip(texts.clone()).map(|(place, before)| {
+        let number = &of[0].0[place].1;
+        let word = before.rsplit(|of: char| !of.is_ascii_alphabetic()).next();
         if counting.contains(&place) {
             "{n}".to_owned()
+        } else if word.is_some_and(|word| driver.contains(&format!("{word}{number}"))) {
+            number.clone()
         } else {
-            of[0].0[place].1.clone()
+            // It counts devices: the driver's other cards have other numbers.
+            "{h}".to_owned()
         }
     });
-    let name = text.split(NUMBER).map(str::to_owned);
+    let name = texts.map(str::to_owned);
     let name: String = name.interleave_shortest(numbers).collect();
     Some(format!("{name} = {}{by}", role.name()))
 }
@@ -134,7 +153,7 @@ mod tests {
                 rx,
                 tx,
             });
-            rows("eth0", "0000:82:00.0", &seen.collect_vec()).join("; ")
+            rows("r81", "eth0", "0000:82:00.0", &seen.collect_vec()).join("; ")
         };
         let (no, is) = (None, Some);
         for (seen, expected) in [
@@ -154,13 +173,27 @@ mod tests {
                     ("eth0:tx7-0", no, is(0)),
                     ("eth0:tx7-1", no, is(1)),
                 ],
-                "{if}:rx7-{n} = rx; {if}:tx7-{n} = tx",
+                "{if}:rx{h}-{n} = rx; {if}:tx{h}-{n} = tx",
+            ),
+            // The number of the card, and one that is in the driver's name.
+            (
+                &[
+                    ("virtio3-input.0", is(0), no),
+                    ("virtio3-input.1", is(1), no),
+                    ("virtio3-output.0", no, is(0)),
+                    ("virtio3-output.1", no, is(1)),
+                ],
+                "virtio{h}-input.{n} = rx; virtio{h}-output.{n} = tx",
+            ),
+            (
+                &[("r81_rx0", is(0), no), ("r81_rx1", is(1), no)],
+                "r81_rx{n} = rx",
             ),
             (
                 &[("eth0", is(0), no), ("eth0", is(1), no), ("eth0", no, no)],
                 "{if} = rx by order",
             ),
-            (&[("acme01-rx", is(0), no)], "acme01-rx = rx"),
+            (&[("acme01-rx", is(0), no)], "acme{h}-rx = rx"),
             // One of several leaves it open what numbers count; contradictions; two numbers.
             (&[("a0", is(0), no), ("a1", no, no)], ""),
             (&[("a0", is(1), no), ("a1", is(0), no)], ""),
@@ -173,5 +206,15 @@ mod tests {
         ] {
             assert_eq!(learned(seen), expected, "{seen:?}");
         }
+        // The address of a platform device.
+        let seen = [0, 1].map(|queue| (format!("c080000.ethernet:rx{queue}"), queue));
+        let seen = seen.iter().map(|(action, queue)| Seen {
+            irq: 40 + queue,
+            action,
+            rx: is(*queue),
+            tx: no,
+        });
+        let rows = rows("acme", "eth0", "c080000.ethernet", &seen.collect_vec());
+        assert_eq!(rows, ["{h}.ethernet:rx{n} = rx"]);
     }
 }

@@ -369,13 +369,13 @@ impl Rates<'_> {
                 tx: only(Direction::Tx),
             }
         });
-        let rows = learn::rows(&subject.name, &subject.device, &seen.collect_vec());
+        let name = subject.driver.clone()?;
+        let rows = learn::rows(&name, &subject.name, &subject.device, &seen.collect_vec());
         let irqs = rows
             .iter()
             .filter_map(|row| Pattern::taught(row).ok())
             .collect_vec();
-        let name = subject.driver.clone().filter(|_| !irqs.is_empty())?;
-        Some(Taught { name, irqs })
+        (!irqs.is_empty()).then_some(Taught { name, irqs })
     }
 
     /// `None` for one that was not counted all the time.

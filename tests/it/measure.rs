@@ -90,7 +90,7 @@ fn learned(steps: &[&[u32]]) -> Value {
 fn traffic_on_one_queue_at_a_time_tells_a_row_of_the_driver() {
     let one_by_one: &[&[u32]] = &[&[0], &[1], &[0], &[], &[1], &[0], &[1], &[0, 1]];
     let told = learned(one_by_one);
-    let row = serde_json::json!({"name": "acme", "irqs": ["acme7-rx{n} = rx by order"]});
+    let row = serde_json::json!({"name": "acme", "irqs": ["acme{h}-rx{n} = rx by order"]});
     assert_eq!(told["learned"], row);
     let of = |at: usize| told["vectors"][at]["moved_with"].clone();
     assert_eq!([of(0), of(1)], [["rx 0"], ["rx 1"]].map(Value::from));
