@@ -38,6 +38,10 @@ pub struct General {
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: ColorChoice,
 
+    /// The name of the command.
+    #[arg(skip)]
+    pub command: String,
+
     /// What of this command line decides on the plan.
     #[arg(skip)]
     pub given: Given,

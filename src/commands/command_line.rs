@@ -92,12 +92,14 @@ pub fn nearest_command(command: &Command, word: &str) -> Option<String> {
 /// The one command that has an option of this name, with it: `plan --explain`.
 fn only_option(command: &Command, word: &str) -> Option<String> {
     let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
-    let having = shown.filter_map(|command| {
-        let options = command.get_arguments();
-        let mut named = options.filter(|option| option.get_long() == Some(word));
-        named.next().map(|option| (command.get_name(), option))
-    });
-    let (name, option) = having.exactly_one().ok()?;
+    let having = shown.filter_map(|one| option_of(command, one.get_name(), word));
+    having.exactly_one().ok()
+}
+
+/// The option of this name that the command `name` has, with both: `plan --explain`.
+pub fn option_of(command: &Command, name: &str, word: &str) -> Option<String> {
+    let mut options = command.find_subcommand(name)?.get_arguments();
+    let option = options.find(|option| option.get_long() == Some(word) && !option.is_hide_set())?;
     let takes_value = option.get_action().takes_values();
     let value = option.get_value_names().filter(|_| takes_value);
     let value = value.into_iter().flatten().map(|value| format!(" {value}"));
@@ -107,7 +109,7 @@ fn only_option(command: &Command, word: &str) -> Option<String> {
 /// What other programs call such commands.
 const OTHER_NAMES: [(&str, &str); 14] = [
     ("show list ls info get query view", "status"),
-    ("diff preview dry-run simulate", "plan"),
+    ("diff preview dry-run dryrun simulate", "plan"),
     ("why reason reasons", "plan --explain"),
     ("version", "--version"),
     ("set enable tune fix pin write save", "apply"),

@@ -45,7 +45,9 @@ use self::Command::{
 };
 use crate::commands::args::General;
 use crate::commands::child::CommandError;
-use crate::commands::command_line::{complete, given, hide_refused, nearest_command, refuse};
+use crate::commands::command_line::{
+    complete, given, hide_refused, nearest_command, option_of, refuse,
+};
 use crate::commands::help::HelpText;
 use crate::commands::inputs::{UsageError, usage};
 use crate::screen;
@@ -156,6 +158,10 @@ impl Cli {
         let mut cli =
             Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
         cli.general.given = given(&command, &matches);
+        matches
+            .subcommand_name()
+            .unwrap_or_default()
+            .clone_into(&mut cli.general.command);
         Ok(cli)
     }
 }
@@ -168,7 +174,7 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
         Never => Colours::Never,
     }
     .write_global();
-    let result = dispatch(cli, out);
+    let result = dispatch(cli, out).map_err(|error| misspelt(error, &cli.general.command));
     match screen::printable(out) {
         // These have colours, and make their texts printable before.
         Cow::Owned(printable) if !matches!(cli.command, Status(_) | Check(_)) => *out = printable,
@@ -180,7 +186,7 @@ pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
 fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
     let general = &cli.general;
     match &cli.command {
-        Status(args) => status::run(general, args, out).map_err(misspelt),
+        Status(args) => status::run(general, args, out),
         Plan(args) => plan::run(general, args, out),
         Apply(args) => apply::run(general, args, out),
         Check(args) => check::run(general, args, out),
@@ -212,26 +218,32 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
     }
 }
 
-/// Replaces the error about a selector that matches nothing if the selector resembles a command, which a name with a digit
-/// (`wlan0`, `node:9`) does not.
-fn misspelt(error: anyhow::Error) -> anyhow::Error {
+/// Replaces the error about a selector that matches nothing if it is the name of an option (`plan explain`), or, where no
+/// command was named, resembles a command, which a name with a digit (`wlan0`, `node:9`) does not.
+fn misspelt(error: anyhow::Error, command: &str) -> anyhow::Error {
     let Some(SelectError::Nothing { selector, .. }) = error.downcast_ref() else {
         return error;
     };
     if selector.contains(|letter: char| letter.is_ascii_digit()) {
         return error;
     }
-    match nearest_command(&Cli::command(), selector) {
-        Some(command) if command == *selector => usage(format!(
-            "`{command}` is a command, which comes before its options and selectors: nicpin {command} ..."
-        ))
-        .into(),
-        Some(command) => usage(format!(
-            "`{selector}` is neither a command nor an interface; did you mean `nicpin {command}`?"
-        ))
-        .into(),
-        None => error,
-    }
+    let defined = defined();
+    let option = option_of(&defined, command, selector);
+    let nearest = option.or_else(|| nearest_command(&defined, selector));
+    let is_option = nearest
+        .as_ref()
+        .is_some_and(|nearest| nearest.contains(" -"));
+    let text = match nearest {
+        _ if command != "status" && !is_option => return error,
+        Some(nearest) if nearest == *selector => format!(
+            "`{nearest}` is a command, which comes before its options and selectors: nicpin {nearest} ..."
+        ),
+        Some(nearest) => format!(
+            "`{selector}` is neither a command nor an interface; did you mean `nicpin {nearest}`?"
+        ),
+        None => return error,
+    };
+    usage(text).into()
 }
 
 /// The exit code of an error, or the status of a command that failed.

@@ -50,6 +50,20 @@ fn other_programs_words_point_to_commands() {
             format!("is neither a command nor an interface; did you mean `nicpin {command}`?");
         machine.fails(args, 64, &[&has]);
     }
+    for (args, line) in [
+        (&["explain"][..], "plan --explain"),
+        (&["plan", "explain"], "plan --explain"),
+        (&["check", "nic0", "explain"], "plan --explain"),
+        (&["apply", "dry-run"], "apply --dry-run"),
+        (&["plan", "json"], "plan --json"),
+    ] {
+        let has = format!("did you mean `nicpin {line}`?");
+        machine.fails(args, 64, &[&has]);
+    }
+    // A script may name an interface that is not there.
+    for name in ["undo", "lan", "check"] {
+        machine.fails(&["apply", name], 1, &["no interface matches"]);
+    }
     for args in [&["-a", "plan"], &["nic0", "plan"]] {
         machine.fails(
             args,
