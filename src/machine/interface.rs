@@ -128,7 +128,8 @@ pub struct Device {
     pub irqs: Vec<u32>,
     /// Its interrupts by the device tree, where sysfs lists no IRQs.
     pub tree: Vec<TreeInterrupt>,
-    /// The controller whose interrupts are its own, too (USB, SDIO): its driver, and its IRQs as far as sysfs lists them.
+    /// The controller whose interrupts are its own, too (USB, SDIO, VMBus): its driver, and its IRQs as far as sysfs lists
+    /// them.
     pub controller: Option<(String, Vec<u32>)>,
 }
 

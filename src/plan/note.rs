@@ -169,9 +169,11 @@ pub enum Note {
     #[error(fmt = sources_disagree)]
     SourcesDisagree { contradictions: Vec<String> },
     /// Hyper-V's channels, which have no vectors.
-    #[error("{}", vmbus(.channels, .interfaces))]
+    #[error("{}", vmbus(.controller.as_deref(), .channels, .interfaces))]
     VmbusChannels {
         device: String,
+        /// The interrupt by which they all signal, one for each CPU, as `/proc/interrupts` names it.
+        controller: Option<String>,
         channels: Vec<VmbusChannel>,
         /// Its virtual function, on which packets arrive while it is there.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]

@@ -110,6 +110,18 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
             action: of.action.clone(),
         })
         .collect_vec();
+    let controller = interface.device.controller.as_ref();
+    let controller = controller.map(|(driver, irqs)| {
+        let name = if driver.is_empty() {
+            "its controller"
+        } else {
+            driver
+        };
+        match irqs.first() {
+            Some(irq) => format!("{name} (IRQ {irq})"),
+            None => name.to_owned(),
+        }
+    });
     let note = if missing.is_some() && interface.vmbus.is_none() {
         Some(unreadable(missing, &[]))
     } else if !vanished.is_empty() && !has_queues {
@@ -128,6 +140,7 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
         let below = stacked.find(|one| one.name == interface.name);
         Some(Note::VmbusChannels {
             device: interface.device.address.clone(),
+            controller,
             channels,
             interfaces: below.map_or(Vec::new(), |one| one.lowers.clone()),
         })
@@ -145,17 +158,6 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
             (false, true) => NoVectors::Requested,
             (false, false) => NoVectors::WhileDown,
         };
-        let controller = device.controller.as_ref().map(|(driver, irqs)| {
-            let name = if driver.is_empty() {
-                "its controller"
-            } else {
-                driver
-            };
-            match irqs.first() {
-                Some(irq) => format!("{name} (IRQ {irq})"),
-                None => name.to_owned(),
-            }
-        });
         Some(Note::NoVectors {
             because,
             controller,

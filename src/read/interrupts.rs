@@ -62,6 +62,13 @@ impl<'a> Handlers<'a> {
         Ok(self.listed.get_or_init(|| listed))
     }
 
+    /// Whether `/proc/interrupts` has a row with a label in place of a number, such as `HYP`.
+    pub(crate) fn has_row(&self, label: &str) -> Result<bool> {
+        let text = self.root.read_opt(INTERRUPTS)?.unwrap_or_default();
+        let mut labels = text.lines().filter_map(|line| line.split_once(':'));
+        Ok(labels.any(|(of, _)| of.trim_start() == label))
+    }
+
     /// Whether an IRQ of a device takes a vector of a CPU of x86: by its chip's name.
     pub(crate) fn is_of_x86(&self, irq: u32) -> Result<bool> {
         const CHIPS: [&str; 3] = ["PCI-MSI", "IO-APIC", "Hyper-V PCIe MSI"];

@@ -230,8 +230,17 @@ fn read_device(
     has_rdma: bool,
 ) -> Result<()> {
     let pools = Pools::read(root, ports, has_rdma)?;
-    if let Some(known) = ports[0].interface.device.controller.clone() {
-        let found = the_controller(handlers, &ports[0].interface.device.address, known)?;
+    let first = &ports[0].interface;
+    let found = match &first.device.controller {
+        Some(known) => Some(the_controller(
+            handlers,
+            &first.device.address,
+            known.clone(),
+        )?),
+        None if first.vmbus.is_some() => of_vmbus(handlers)?,
+        None => None,
+    };
+    if let Some(found) = found {
         for Port { interface, .. } in &mut *ports {
             interface.device.controller = Some(found.clone());
         }
@@ -543,6 +552,21 @@ fn the_controller(
     });
     Ok(named.exactly_one().unwrap_or(known))
 }
+
+/// The interrupt of the `hv_vmbus` driver, which each CPU has: a row without a number on x86, and a per-CPU IRQ elsewhere
+/// (`vmbus_drv.c`).
+fn of_vmbus(handlers: &Handlers<'_>) -> Result<Option<(String, Vec<u32>)>> {
+    let mut listed = handlers.listed()?.iter();
+    let is_its = |(_, actions): &(&u32, &Vec<String>)| actions.iter().any(|of| of == VMBUS);
+    if let Some((&irq, _)) = listed.find(is_its) {
+        return Ok(Some((VMBUS.to_owned(), vec![irq])));
+    }
+    let has_row = handlers.has_row("HYP")?;
+    Ok(has_row.then(|| ("HYP".to_owned(), Vec::new())))
+}
+
+/// The name of its handler.
+const VMBUS: &str = "Hyper-V VMbus";
 
 /// Whether a name contains that of an interface, of its device, or of a driver that no other device has.
 fn has_name_of(ports: &[Port], action: &str) -> bool {

@@ -30,6 +30,25 @@ fn hyper_v_channels_are_listed_and_left_alone() {
         .find(|note| note.code() == "vmbus-channels")
         .unwrap();
     assert!(note.to_string().contains("14 -> 0, 20 -> 5"), "{note:?}");
+    // On x86 a row without a number, elsewhere a per-CPU IRQ; without either nothing is said.
+    for (row, irqs) in [
+        ("", "have no IRQs; nicpin"),
+        (
+            " HYP:  1  1   Hypervisor callback interrupts\n",
+            "have no IRQs of their own but HYP of each CPU; nicpin",
+        ),
+        (
+            "   4:  9  9   GICv3  18 Level     Hyper-V VMbus\n",
+            "have no IRQs of their own but Hyper-V VMbus (IRQ 4) of each CPU; nicpin",
+        ),
+    ] {
+        let rows = format!("      CPU0  CPU1\n 9:  0  0  IO-APIC  9-fasteoi  acpi\n{row}");
+        put(tree.dir(), "proc/interrupts", rows.trim_end());
+        let plan = tree.plan(&["eth0"]);
+        let mut notes = of(&plan, "eth0").notes.iter();
+        let note = notes.find(|note| note.code() == "vmbus-channels").unwrap();
+        assert!(note.to_string().contains(irqs), "{note}");
+    }
     let fix = format!("echo CPU > /sys/bus/vmbus/devices/{guid}/channels/CHANNEL/cpu");
     assert_eq!(
         crate::support::host::fix_of(note).as_deref(),

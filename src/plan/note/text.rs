@@ -211,7 +211,14 @@ pub(super) fn channels(requested: Option<u32>) -> String {
     })
 }
 
-pub(super) fn vmbus(channels: &[VmbusChannel], below: &[String]) -> String {
+pub(super) fn vmbus(
+    controller: Option<&str>,
+    channels: &[VmbusChannel],
+    below: &[String],
+) -> String {
+    let irqs = controller.map_or("have no IRQs".to_owned(), |of| {
+        format!("have no IRQs of their own but {of} of each CPU")
+    });
     let mut list = channels
         .iter()
         .map(|one| format!("{} -> {}", one.id, one.cpu));
@@ -230,7 +237,7 @@ pub(super) fn vmbus(channels: &[VmbusChannel], below: &[String]) -> String {
         ),
     };
     format!(
-        "packets arrive {on}by Hyper-V's VMBus channels, which have no IRQs; nicpin does not move them. Channel -> CPU: {list}{to_move}"
+        "packets arrive {on}by Hyper-V's VMBus channels, which {irqs}; nicpin does not move them. Channel -> CPU: {list}{to_move}"
     )
 }
 
