@@ -64,6 +64,42 @@ fn a_taught_driver_is_planned_by_its_queues() {
     assert_eq!(vectors(&there.stdout), taught);
 }
 
+/// The driver's name in sysfs may be another one than `ethtool -i` says (`fsl-gianfar` and `gianfar`).
+#[test]
+fn a_taught_driver_has_the_name_in_sysfs_or_of_ethtool() {
+    let machine = unknown();
+    let reported = r#"{"name": "acme", "version": "", "firmware": ""}"#;
+    machine.write("/nicpin/ethtool/eth2/driver", reported);
+    let plan = || vectors(&machine.nicpin(&["plan", "--json", "eth2"]).stdout);
+    let read = "combined 0 acme-{n}@{pci} = combined by order (policy)";
+    for (name, first) in [
+        ("acme", read),
+        ("mlx4_en", read),
+        ("mlx4_core", "data null -"),
+        ("acm", "data null -"),
+    ] {
+        machine.write("/etc/nicpin.toml", &ROW.replace("mlx4_en", name));
+        assert_eq!(plan()[0], first, "{name}");
+        let plan = good(&machine, &["plan"]);
+        assert_eq!(
+            plan.contains("which no interface has"),
+            first != read,
+            "{plan}"
+        );
+    }
+    // Also from a capture, and where restore reads it.
+    machine.write("/etc/nicpin.toml", &ROW.replace("mlx4_en", "acme"));
+    let before = machine.texts();
+    good(&machine, &["apply", "eth2"]);
+    good(&machine, &["restore"]);
+    assert!(machine.texts() == before);
+    let file = machine.path("/machine.tar.gz");
+    let file = file.to_str().unwrap();
+    good(&machine, &["capture", "-o", file]);
+    let there = crate::support::run::nicpin(&["plan", "--json", "--root", file, "eth2"]);
+    assert_eq!(vectors(&there.stdout)[0], read);
+}
+
 #[test]
 fn what_apply_found_is_restored_whatever_the_policy_teaches_since() {
     let machine = unknown();
