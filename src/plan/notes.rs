@@ -431,7 +431,7 @@ impl Note {
         };
         let text = match command {
             Some((command, interface)) => format!("{command} {}", selector(interface)),
-            None => self.instruction()?,
+            None => self.shell().or_else(|| self.instruction())?,
         };
         Some(Advice { text, optional })
     }
@@ -492,8 +492,8 @@ impl Note {
         Some((format!("nicpin apply {options}"), interface))
     }
 
-    /// What to do where no command of nicpin does it.
-    fn instruction(&self) -> Option<String> {
+    /// A command to run that names no interface of the note's.
+    pub fn shell(&self) -> Option<String> {
         Some(match self {
             // Moving them does nothing while packets arrive elsewhere.
             Self::VmbusChannels { interfaces, .. } if !interfaces.is_empty() => return None,
@@ -501,11 +501,6 @@ impl Note {
                 let file = format!("/sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu");
                 format!("echo CPU > {}", word(&file))
             }
-            Self::VectorsUnreadable {
-                missing: Some(_), ..
-            } => "mount it, or include it in the copy".into(),
-            Self::VectorsUnreadable { .. } => "run again, or include them in the copy".into(),
-            Self::VectorsVanished { .. } => "run again".into(),
             Self::XpsRxqsSet { interface, queues } => {
                 let file = |queue: &u32| queue_file(interface, "tx", *queue, "xps_rxqs");
                 let files = queues.iter().map(|queue| word(&file(queue)).into_owned());
@@ -514,6 +509,29 @@ impl Note {
             }
             Self::ThreadedNapi { placed: true, .. } => return None,
             Self::ThreadedNapi { pids, .. } => format!("taskset -pc CPU {}", pids.first()?),
+            Self::IrqbalanceRunning {
+                action,
+                irqs,
+                left_alone,
+                ..
+            } => match action {
+                Balancer::Stop => "systemctl disable irqbalance".into(),
+                Balancer::Ignore if *left_alone > 0 && left_alone == irqs => return None,
+                Balancer::Ignore | Balancer::Refuse => "nicpin apply --irqbalance ban".into(),
+                Balancer::Ban => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    /// What to do where no command does it.
+    fn instruction(&self) -> Option<String> {
+        Some(match self {
+            Self::VectorsUnreadable {
+                missing: Some(_), ..
+            } => "mount it, or include it in the copy".into(),
+            Self::VectorsUnreadable { .. } => "run again, or include them in the copy".into(),
+            Self::VectorsVanished { .. } => "run again".into(),
             Self::IrqbalanceUnknown { .. } => "run as root".into(),
             Self::CloudScript { .. } => {
                 "run nicpin apply after it; nicpin check reports whether it has run since".into()
@@ -524,27 +542,21 @@ impl Note {
             Self::LinkIrqAffinity { .. } => {
                 "remove the line, or run nicpin apply after such events".into()
             }
+            // A ban by IRQ number would apply to another IRQ after a reboot.
             Self::IrqbalanceRunning {
-                action,
-                lasts,
-                irqs,
-                left_alone,
+                action: Balancer::Ban,
+                lasts: false,
                 policy_script,
                 arguments,
                 ..
-            } => match (action, policy_script, arguments) {
-                (Balancer::Stop, ..) => "systemctl disable irqbalance".into(),
-                (Balancer::Ignore, ..) if *left_alone > 0 && left_alone == irqs => return None,
-                (Balancer::Ignore | Balancer::Refuse, ..) => "nicpin apply --irqbalance ban".into(),
-                // A ban by IRQ number would apply to another IRQ after a reboot.
-                (Balancer::Ban, ..) if *lasts => return None,
-                (Balancer::Ban, Some(script), _) => {
+            } => match (policy_script, arguments) {
+                (Some(script), _) => {
                     format!("call nicpin irqbalance-policy in {script}, as {SCRIPT_PATH} does")
                 }
-                (Balancer::Ban, None, Some(Arguments { file, variable })) => {
+                (None, Some(Arguments { file, variable })) => {
                     format!("{variable}=\"--policyscript={SCRIPT_PATH}\" in {file}")
                 }
-                (Balancer::Ban, None, None) => {
+                (None, None) => {
                     format!("add --policyscript={SCRIPT_PATH} to the arguments of its service")
                 }
             },

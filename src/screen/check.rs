@@ -3,9 +3,9 @@
 use itertools::Itertools as _;
 
 use crate::screen::page::{Cell, LEFT, Page, change, plain};
-use crate::screen::status::{tone, why};
+use crate::screen::status::{moving, tone, why};
 use crate::screen::{
-    Given, count, cpus, differ, is, machine_or, of_kind, sorted, unbroken, when, with,
+    Given, count, cpus, differ, is, machine_or, moves, of_kind, sorted, unbroken, when, with,
     with_not_judged, within,
 };
 use nicpin::cpuset::{CpuSet, IrqSet};
@@ -40,7 +40,7 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
         reasons(check, &mut page);
         if !differs.is_empty() {
             let never = when(!check.applied, "Never applied since boot. ");
-            let each = given.whole("nicpin check -v");
+            let each = unbroken(&given.whole("nicpin check -v"));
             page.text(format!("{never}Each setting: {each}"));
         }
     }
@@ -101,7 +101,9 @@ fn verdict(check: &Check, apply: &str) -> String {
         Same => {
             let but = format!(", or as good: {settings} {} (--exact)", differ(differs));
             let (are, but) = (is(counted), when(differs > 0, &but));
-            named(format!("{counted} of {all} {are} as planned{but}."))
+            let moving = check.interfaces.iter().map(moving).sum();
+            let moves = format!(" {} at the next interrupt.", moves(moving));
+            named(format!("{counted} of {all} {are} as planned{but}.")) + when(moving > 0, &moves)
         }
         Differs if differs == 0 => {
             let many = check.unmovable.len();

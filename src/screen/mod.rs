@@ -195,7 +195,7 @@ impl Given {
     }
 }
 
-/// A command that is not broken where it fits a line.
+/// A command that is broken only where it is longer than a line, so that it can be copied.
 pub(crate) fn unbroken(command: &str) -> String {
     command.replace(' ', "\u{a0}")
 }
@@ -277,20 +277,22 @@ const LONGEST: usize = 24;
 
 /// Numbers in their order, or how many there are.
 pub(crate) fn listed(numbers: &[u32]) -> String {
-    let runs = || numbers.chunk_by(|a, b| a < b);
-    let all = runs().map(|run| ranges(run.iter().copied())).join(",");
-    let (first, last) = (or(numbers.iter().min(), ""), or(numbers.iter().max(), ""));
     // A set of CPUs holds no process ids and IRQs beyond its limit.
     let has_all = numbers.iter().all(|&number| number < MAX_CPUS);
-    let short = has_all.then(|| {
-        runs()
-            .map(|run| run.iter().copied().collect::<CpuSet>().short())
-            .join(",")
-    });
-    once(all)
-        .chain(short)
-        .find(|text| text.len() <= LONGEST)
-        .unwrap_or_else(|| format!("{first} to {last} ({})", numbers.len()))
+    let run = |run: &[u32]| {
+        let run = run.iter().copied();
+        if has_all {
+            run.collect::<CpuSet>().short()
+        } else {
+            ranges(run)
+        }
+    };
+    let listed = numbers.chunk_by(|a, b| a < b).map(run).join(",");
+    if listed.len() <= LONGEST {
+        return listed;
+    }
+    let (first, last) = (or(numbers.iter().min(), ""), or(numbers.iter().max(), ""));
+    format!("{first} to {last} ({})", numbers.len())
 }
 
 /// The CPUs of several vectors, in their order where that is short.
@@ -494,7 +496,8 @@ mod tests {
     #[test]
     fn lists_keep_their_order_or_are_counted() {
         assert_eq!(listed(&[1, 2, 3, 0]), "1-3,0");
-        assert_eq!(listed(&[36, 38, 40, 42]), "36,38,40,42");
+        assert_eq!(listed(&[36, 38, 40]), "36,38,40");
+        assert_eq!(listed(&[36, 38, 40, 42, 1]), "36-42:2,1");
         let even: Vec<u32> = (0..40).map(|n| n * 2).collect();
         assert_eq!(listed(&even), "0-78:2");
         let many: Vec<u32> = (0..40).map(|n| n * n % 97).collect();

@@ -6,9 +6,10 @@ use std::iter::once;
 use itertools::Itertools as _;
 
 use crate::screen::page::{FIGURES, LEFT, Page};
-use crate::screen::{count, joined, or, within};
+use crate::screen::{count, grouped, joined, or, within};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Neighbour;
+use nicpin::machine::interface::natural;
 use nicpin::machine::topology::Rate;
 use nicpin::machine::wording::cpu_list;
 use nicpin::plan::binding::Binding;
@@ -79,13 +80,31 @@ pub fn nodes(nodes: &Nodes) -> Page {
     page
 }
 
-/// Interfaces with their drivers, and how many others there are.
+/// Interfaces by their drivers, and how many others there are.
 fn devices(interfaces: &[NodeInterface], others: &[Neighbour]) -> String {
-    let interfaces = interfaces
-        .iter()
-        .map(|one| format!("{} ({})", one.name, or(&one.driver, "no driver")))
+    let by_driver = grouped(interfaces.iter().map(|one| (&one.driver, &*one.name)));
+    let interfaces = by_driver
+        .into_iter()
+        .map(|(driver, names)| format!("{} ({})", runs(&names), or(driver, "no driver")))
         .join(", ");
     joined(", ", [&interfaces, &counts(others)])
+}
+
+/// Names, of which four or more whose last numbers follow each other are the first and the last of them.
+fn runs(names: &[&str]) -> String {
+    let is_next = |name: &&str, next: &&str| {
+        let (name, mut next) = (natural(name), natural(next));
+        if let Some((_, number)) = next.last_mut() {
+            *number = number.wrapping_sub(1);
+        }
+        name == next
+    };
+    let runs = names.chunk_by(is_next);
+    let run = |run: &[&str]| match run {
+        [first, _, _, .., last] => format!("{first} to {last}"),
+        few => few.join(", "),
+    };
+    runs.map(run).join(", ")
 }
 
 /// `338 MiB`, `62.5 GiB`.
@@ -169,4 +188,25 @@ pub fn binding_notes(binding: &Binding, left: Option<&CpuSet>) -> Vec<String> {
         format!("this process's cpuset contains only CPUs {left} of {all}")
     });
     binding.notes.iter().cloned().chain(narrowed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_follow_each_other_are_the_first_and_the_last() {
+        for (names, expected) in [
+            ("eth0 eth1 eth2", "eth0, eth1, eth2"),
+            ("eth0 eth1 eth2 eth3", "eth0 to eth3"),
+            (
+                "ens1f0 ens1f0v8 ens1f0v9 ens1f0v10 ens1f0v11 ens1f1",
+                "ens1f0, ens1f0v8 to ens1f0v11, ens1f1",
+            ),
+            ("a1b a2b a3b a4b", "a1b, a2b, a3b, a4b"),
+            ("eth0 eth2 eth4 eth6", "eth0, eth2, eth4, eth6"),
+        ] {
+            assert_eq!(runs(&names.split(' ').collect_vec()), expected);
+        }
+    }
 }

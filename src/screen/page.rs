@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use itertools::Itertools as _;
 
 use self::Tone::{Alarm, Good, Plain, Warning};
-use crate::screen::{Given, grouped, joined, printable, when, with, within};
+use crate::screen::{Given, grouped, joined, printable, unbroken, when, with, within};
 use nicpin::machine::wording::{few, selector};
 use nicpin::plan::{Measure, Note, Score};
 use nicpin::report::difference::Change;
@@ -234,13 +234,19 @@ impl Page {
                 }
                 None => (with("", advice.map(|advice| advice.text)), None),
             };
-            ((text, labels, command), (about, subject))
+            let is_command = subject.is_some() || note.shell().is_some();
+            ((text, labels, command, is_command), (about, subject))
         }));
-        for ((text, [label, follow], command), of) in groups.iter().take(most) {
+        for ((text, [label, follow], command, is_command), of) in groups.iter().take(most) {
             let about = of.iter().map(|(about, _)| *about);
             let about = self.names(about.filter(|about| !about.is_empty()));
             let subjects = of.iter().filter_map(|(_, subject)| subject.as_deref());
             let command = once(&**command).chain(subjects).join(" ");
+            let command = if *is_command {
+                unbroken(&command)
+            } else {
+                command
+            };
             let text = joined(": ", [&about, text]);
             let text = joined(". ", [&text, &with(follow, [command])]);
             self.item(format!("{indent}{label}"), text);
@@ -471,15 +477,24 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The word in pieces that end in a comma, as many at once as have room.
+/// The word in pieces, as long as there is room: a list after a comma, and a command between two of its words, with the
+/// backslash of a shell.
 fn pieces(word: &str, room: usize) -> impl Iterator<Item = String> {
-    let pieces = word.split_inclusive(',').map(str::to_owned);
-    pieces.coalesce(move |piece, next| {
-        if length(&piece) + length(&next) <= room {
+    let is_command = word.contains('\u{a0}');
+    let (at, more) = if is_command { ('\u{a0}', 1) } else { (',', 0) };
+    let pieces = word.split_inclusive(at).map(str::to_owned);
+    let pieces = pieces.coalesce(move |piece, next| {
+        // All but the last one end in a blank, and the backslash follows.
+        let end = if next.ends_with(at) { more } else { 0 };
+        if length(&piece) + length(&next) + end <= room {
             Ok(piece + &next)
         } else {
             Err((piece, next))
         }
+    });
+    pieces.map(move |piece| {
+        let is_broken = is_command && piece.ends_with(at);
+        piece + when(is_broken, "\\")
     })
 }
 
@@ -519,6 +534,15 @@ mod tests {
             page.item("", "To fix it run nicpin\u{a0}apply\u{a0}eth0");
         });
         assert_eq!(text, "To fix it run\nnicpin apply eth0\n");
+        // A command that is longer than a line can be copied, too.
+        let text = shown(30, |page| {
+            let command = "nicpin apply --exclude 0-3,8-11,16-19 eth0 eth1 eth2";
+            page.text(format!("Fix: {}", unbroken(command)));
+        });
+        assert_eq!(
+            text,
+            "Fix: nicpin apply --exclude \\\n0-3,8-11,16-19 eth0 eth1 eth2\n"
+        );
     }
 
     #[test]

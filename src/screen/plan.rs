@@ -9,8 +9,8 @@ use serde::Serialize;
 use self::PlanDetail::{Queues, Reasons, Runs};
 use crate::screen::page::{LEFT, Page, Screen};
 use crate::screen::{
-    Given, count, grouped, heading, joined, listed, or, places, ranges, role_word, sizes, unbroken,
-    when, with, within, written,
+    Given, count, grouped, heading, joined, listed, moves, or, places, ranges, role_word, sizes,
+    unbroken, when, with, within, written,
 };
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
@@ -53,9 +53,12 @@ pub fn plan(
     let mut page = Page::of(given, detail != Runs);
     let would_change = plan.writes.len() + plan.channels.len();
     let all = count(would_change + plan.unchanged, "setting");
+    let vectors = plan.interfaces.iter().flat_map(|one| &one.vectors);
+    let pending = vectors.map(Item::vector).filter(Item::is_pending).count();
+    let moves = format!(" {} at the next interrupt.", moves(pending));
     page.text(match would_change {
         0 if plan.unchanged == 0 => "There is no setting to plan.".into(),
-        0 => format!("{all} as planned; none would change."),
+        0 => format!("{all} as planned; none would change.") + when(pending > 0, &moves),
         _ => format!(
             "{would_change} of {all} would change{}. Apply: {}",
             gains_nothing(needless),
@@ -95,7 +98,7 @@ pub fn plan(
         ("; each queue: ", "nicpin plan -v"),
         ("; the reasons: ", "nicpin plan --explain"),
     ]
-    .map(|(what, command)| what.to_owned() + &given.whole(command));
+    .map(|(what, command)| what.to_owned() + &unbroken(&given.whole(command)));
     let more = match detail {
         Runs => each + &reasons,
         Queues => reasons,
@@ -288,6 +291,13 @@ impl<'a> Item<'a> {
             && (self.core.is_none() || run.iter().all(|of| of.core != self.core))
     }
 
+    /// Whether it is set as planned, and the kernel moves it at its next interrupt.
+    fn is_pending(&self) -> bool {
+        let planned = self.planned.filter(|planned| **planned == self.now);
+        let on = self.effective.zip(planned);
+        on.is_some_and(|(on, planned)| !on.is_subset(planned))
+    }
+
     fn is_like(&self) -> (bool, bool, &str) {
         (self.planned.is_some(), self.idle, self.reason)
     }
@@ -469,17 +479,26 @@ fn change(items: &[&Item<'_>], text: impl Fn(&[&CpuSet]) -> String) -> String {
     let now = items.iter().map(|item| &item.now).collect_vec();
     let (before, after) = (text(&now), text(&planned));
     let are_single = |sets: &[&CpuSet]| sets.iter().all(|set| set.len() == 1);
+    let on = |items: &[&Item<'_>]| {
+        let on = CpuSet::union_of(items.iter().filter_map(|item| item.effective)).short();
+        Some(format!("on {on}")).filter(|_| on.len() <= SHORT)
+    };
+    let pending = items.iter().copied().filter(|item| item.is_pending());
+    let pending = pending.collect_vec();
     let after = match now == planned {
-        true => return after,
+        true if pending.is_empty() => return after,
+        true => {
+            let still = on(&pending).unwrap_or_else(|| format!("{} elsewhere", pending.len()));
+            return format!("{after} (still {still})");
+        }
         false if before != after => after,
         false if after.ends_with("each") => after.replace(" CPU", " other CPU"),
         false if are_single(&planned) && !are_single(&now) => "one of these each".into(),
         false => "the same in another order".into(),
     };
-    let effective: Option<Vec<_>> = items.iter().map(|item| item.effective).collect();
-    let on = effective
-        .filter(|_| now.iter().any(|cpus| cpus.len() > 1))
-        .map(|effective| CpuSet::union_of(effective).short())
-        .filter(|on| on.len() <= SHORT);
-    format!("{before}{} -> {after}", within(" (on ", on, ")"))
+    let are_known = items.iter().all(|item| item.effective.is_some());
+    let on = (are_known && !are_single(&now))
+        .then(|| on(items))
+        .flatten();
+    format!("{before}{} -> {after}", within(" (", on, ")"))
 }

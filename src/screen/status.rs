@@ -162,7 +162,7 @@ fn verdict(status: &Status, apply: &str) -> String {
 }
 
 /// IRQs that the kernel has not moved yet.
-fn moving(interface: &InterfaceReport) -> usize {
+pub(crate) fn moving(interface: &InterfaceReport) -> usize {
     let of = |state| having(interface, state).count();
     of(VectorState::Pending) + of(Elsewhere)
 }
@@ -291,7 +291,10 @@ fn interface(page: &mut Page, status: &Status, one: &InterfaceReport, all: bool)
     let differ = format!("{settings} not as planned{drifted}");
     let why = [when(why != settings, &why), when(one.differ > 0, &differ)];
     let state = joined(": ", [one.state.name(), &joined("; ", why)]);
-    page.item("  ", state + &with(". Fix: ", &one.fix));
+    page.item(
+        "  ",
+        state + &with(". Fix: ", one.fix.as_deref().map(unbroken)),
+    );
     // The table has its own queues in place of it.
     if is_shared && one.state != Crowded {
         let planned = Some(one.max_per_core_planned).filter(|most| *most != one.max_per_core);

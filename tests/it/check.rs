@@ -488,9 +488,16 @@ fn a_selector_without_an_interface_is_reported() {
     assert_eq!(run.code, 0, "{}", run.stdout);
     assert!(
         run.stdout
-            .starts_with("1 of 1 interface is as planned.\nNote: no interface matches `nic7`\n"),
+            .starts_with("1 of 1 interface is as planned. 6 IRQs move at the next interrupt.\nNote: no interface matches `nic7`\n"),
         "{}",
         run.stdout
+    );
+    // So says the plan, which has nothing to write.
+    let plan = machine.nicpin(&["plan", "nic0"]).stdout;
+    assert!(
+        plan.contains("none would change. 6 IRQs move at the next interrupt.")
+            && plan.contains("CPUs 1-3,0 (still on "),
+        "{plan}"
     );
     assert_eq!(
         json(&machine, &["--if-present", "nic7"])["notes"][0]["code"],
@@ -614,7 +621,7 @@ fn vectors_that_cannot_be_moved_are_differences_to_strict() {
     assert_eq!(run.code, 0, "{}", run.stdout);
     assert!(
         run.stdout
-            .ends_with(" as planned.\nnic0: IRQ 36 is kernel-managed and cannot be moved.\n")
+            .ends_with(" interrupt.\nnic0: IRQ 36 is kernel-managed and cannot be moved.\n")
     );
     let run = machine.nicpin(&["check", "--strict"]);
     assert_eq!(run.code, 2, "{}", run.stdout);
