@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use self::Numbering::{Mlx4, Paired, Plain, Queue, Rank, Rtl8125, Shared, Tg3, TxThenRx};
+use self::Numbering::{Mlx4, Paired, Plain, Queue, Rank, Realtek, Shared, Tg3, TxThenRx};
 use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 
 /// A pattern of names and what it means, `eth{n}-rx = rx`, as in a row of the table and in the policy file.
@@ -51,9 +51,10 @@ pub enum Numbering {
     /// mlx4's `mlx4-3@...`: the number of a completion event queue, from 1. Each port of the function has an equal
     /// part of them; the caller, who knows the ports, has found the port and the number in its part.
     Mlx4,
-    /// r8125, by the hardware: vectors below the number of receive queues receive, 16 and 18 send, the others (21: link) do
-    /// neither. That is the second version of its interrupts (RTL8125B): `rtl8125_tx_interrupt_with_vector` of Realtek.
-    Rtl8125,
+    /// Realtek's own drivers, by the hardware: vectors below the number of receive queues receive, and these two send. The
+    /// others (21 or 29: link) do neither. Second version of its interrupts (RTL8125B): 16 and 18; sixth (RTL8127): 8 and 9
+    /// (`rtl8125_tx_interrupt_with_vector`). `None`: the second version or the third (RTL8126), in which receive vectors send.
+    Realtek(Option<[u32; 2]>),
     /// One vector serves all queues of the role.
     Shared,
     /// As `Queue` of a vector that also sends, unless other vectors do that (ionic).
@@ -83,15 +84,17 @@ const ROLES: [Ways; 6] = [
     &[("", Control)],
 ];
 
-/// How the number becomes a queue; all but the first are of one driver.
-const NUMBERINGS: [(&str, Numbering); 7] = [
+/// How the number becomes a queue; those from the third on are of one driver.
+const NUMBERINGS: [(&str, Numbering); 9] = [
     ("by order", Rank),
     ("if alone", Plain),
     ("or rx", Paired),
     ("of gve", TxThenRx),
     ("of tg3", Tg3),
     ("of mlx4", Mlx4),
-    ("of r8125", Rtl8125),
+    ("of r8125", Realtek(Some([16, 18]))),
+    ("of r8126", Realtek(None)),
+    ("of r8127", Realtek(Some([8, 9]))),
 ];
 
 /// What may stand in a pattern of the policy file, with its meaning.

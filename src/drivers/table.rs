@@ -917,7 +917,163 @@ pub(super) static DRIVERS: &[Driver] = &[
     Driver {
         irqs: BARE,
         examples: &["eth0 = combined"],
-        ..Driver::named("8139cp 8139too b44 bcmgenet bgmac-enet gem ibmveth r8168 tn40xx")
+        ..Driver::named("8139cp 8139too b44 bcmgenet bgmac-enet gem ibmveth tn40xx")
+    },
+    // The vendor's others: what transmits depends on the revision of RTL8126.
+    Driver {
+        irqs: &["{if} = combined if alone", "{if}-{n} = combined of r8126"],
+        examples: &["enp3s0-0 = combined 0"],
+        ..Driver::named("r8126 r8168")
+    },
+    Driver {
+        irqs: &["{if} = combined if alone", "{if}-{n} = combined of r8127"],
+        examples: &["enp3s0-8 = combined 8"],
+        ..Driver::named("r8127")
+    },
+    Driver {
+        irqs: &["{if} = combined if alone", "{if}:slice-{n} = combined"],
+        examples: &["eth0 = combined", "eth0:slice-3 = combined 3"],
+        ..Driver::named("myri10ge")
+    },
+    // The first vector has all transmit queues, and alarms.
+    Driver {
+        irqs: &[
+            "{if} = combined if alone",
+            "{if}:MSI-X-{n}-RX = rx by order",
+            "{if}:MSI-X-{h}-TX = tx",
+        ],
+        examples: &[
+            "eth0 = combined",
+            "eth0:MSI-X-1-RX = rx 1",
+            "eth0:MSI-X-0-TX = tx",
+        ],
+        ..Driver::named("S2IO")
+    },
+    Driver {
+        irqs: &["hibmcge-{pci}-{way}", "hibmcge-{pci}-err = control"],
+        examples: &[
+            "hibmcge-0000:84:00.0-tx = tx",
+            "hibmcge-0000:84:00.0-rx = rx",
+            "hibmcge-0000:84:00.0-err = control",
+        ],
+        ..Driver::named("hibmcge")
+    },
+    // Best effort is queue 0, network control queue 1.
+    Driver {
+        irqs: &[
+            "{if} = combined if alone",
+            "{x}:ch{n}:rx_be = rx by order",
+            "{x}:ch{n}:rx_nc = rx by order",
+            "{x}:ch{n}:tx_be = tx by order",
+            "{x}:ch{n}:tx_nc = tx by order",
+            "{x}:ch{h}:multi = control",
+            "{x}:ch{h}:emac = control",
+            "{x}:err_a = control",
+            "{x}:mgmt_a = control",
+        ],
+        examples: &[
+            "eth0 = combined",
+            "e6800000.ethernet:ch0:rx_be = rx 0",
+            "e6800000.ethernet:ch1:rx_nc = rx 1",
+            "e6800000.ethernet:ch18:tx_be = tx 18",
+            "e6800000.ethernet:ch19:tx_nc = tx 19",
+            "e6800000.ethernet:ch22:multi = control",
+            "e6800000.ethernet:ch24:emac = control",
+            "e6800000.ethernet:err_a = control",
+            "e6800000.ethernet:mgmt_a = control",
+        ],
+        ..Driver::named("ravb")
+    },
+    Driver {
+        irqs: &["{x}-eth-tx{n} = tx", "{x}-eth = rx"],
+        examples: &["icssg1-eth-tx3 = tx 3", "icssg1-eth = rx"],
+        ..Driver::named("icssg-prueth icssg-prueth-sr1")
+    },
+    // The handler of the last one does nothing.
+    Driver {
+        irqs: &[
+            "mlxbf_gige_rx = rx",
+            "mlxbf_gige_error = control",
+            "mlxbf_gige_llu_plu = control",
+        ],
+        examples: &[
+            "mlxbf_gige_rx = rx",
+            "mlxbf_gige_error = control",
+            "mlxbf_gige_llu_plu = control",
+        ],
+        ..Driver::named("mlxbf_gige")
+    },
+    // By DMA or, without it, by registers.
+    Driver {
+        irqs: &[
+            "fdma irq = combined",
+            "frame extraction = rx",
+            "ana irq = control",
+            "ptp irq = control",
+            "ptp-ext irq = control",
+        ],
+        examples: &[
+            "fdma irq = combined",
+            "frame extraction = rx",
+            "ana irq = control",
+            "ptp irq = control",
+            "ptp-ext irq = control",
+        ],
+        ..Driver::named("lan966x-switch")
+    },
+    Driver {
+        irqs: &["fs_enet-mac = combined"],
+        examples: &["fs_enet-mac = combined"],
+        ..Driver::named("fs_enet")
+    },
+    Driver {
+        irqs: &["Korina ethernet {way}"],
+        examples: &["Korina ethernet Rx = rx", "Korina ethernet Tx = tx"],
+        ..Driver::named("korina")
+    },
+    // Qualcomm's SDK for routers: rings are numbered over all ports, and one name is of older chips.
+    Driver {
+        irqs: &[
+            "edma_rxdesc_{n} = rx by order",
+            "edma_rxdesc{n} = rx by order",
+            "edma_rxdesc = rx",
+            "edma_txcmpl_{n} = tx by order",
+            "edma_txcmpl{n} = tx by order",
+            "edma_txcmpl = tx",
+            "edma_rxfill{x} = control",
+            "edma_misc = control",
+        ],
+        examples: &[
+            "edma_rxdesc_20 = rx 20",
+            "edma_rxdesc15 = rx 15",
+            "edma_rxdesc = rx",
+            "edma_txcmpl_8 = tx 8",
+            "edma_txcmpl23 = tx 23",
+            "edma_txcmpl = tx",
+            "edma_rxfill = control",
+            "edma_misc = control",
+        ],
+        ..Driver::named("nss-dp")
+    },
+    // Queues of Wi-Fi are none of the stack's.
+    Driver {
+        irqs: &[
+            "iwlwifi = combined if alone",
+            "iwlwifi:exception = control",
+            "iwlwifi:{x} = data",
+        ],
+        examples: &[
+            "iwlwifi = combined",
+            "iwlwifi:exception = control",
+            "iwlwifi:queue_2 = data",
+        ],
+        ..Driver::named("iwlwifi")
+    },
+    // The words of others' control vectors are in its names.
+    Driver {
+        irqs: &["ppdu-end-interrupts-mac{h} = data"],
+        examples: &["ppdu-end-interrupts-mac1 = data"],
+        ..Driver::named("ath11k")
     },
     Driver {
         irqs: INTEL,

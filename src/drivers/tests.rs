@@ -119,7 +119,7 @@ fn rows_are_well_formed() {
                     | Numbering::Tg3
                     | Numbering::Mlx4
                     | Numbering::Paired
-                    | Numbering::Rtl8125
+                    | Numbering::Realtek(_)
             );
             assert_eq!(count("{n}"), usize::from(numbered), "{text}");
         }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::drivers::Numbering::{
-    self, Mlx4, Paired, Plain, Queue, Rank, Rtl8125, Shared, Tg3, TxThenRx,
+    self, Mlx4, Paired, Plain, Queue, Rank, Realtek, Shared, Tg3, TxThenRx,
 };
 use crate::drivers::{ActionName, Driver, Told};
 use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
@@ -117,13 +117,12 @@ pub(crate) fn place<'v>(
             Plain if data > plain => (Control, None),
             Plain if plain == 1 => (Combined, Some(0)),
             Plain => return None,
-            Rtl8125 if peers.len() == 1 => (Combined, Some(0)),
-            Rtl8125 => match number {
-                queue if (queue as usize) < rx => (Rx, Some(queue)),
-                16 => (Tx, Some(0)),
-                18 if tx > 1 => (Tx, Some(1)),
-                _ => (Control, None),
-            },
+            Realtek(_) if peers.len() == 1 => (Combined, Some(0)),
+            Realtek(_) if (number as usize) < rx => (Rx, Some(number)),
+            Realtek(None) if [16, 18].contains(&number) => (Data, None),
+            Realtek(Some([first, _])) if number == first => (Tx, Some(0)),
+            Realtek(Some([_, second])) if number == second && tx > 1 => (Tx, Some(1)),
+            Realtek(_) => (Control, None),
             Queue | Paired | Mlx4 => (role, Some(number)),
             Rank => (role, Some(rank)),
             // The first half of the blocks transmits, the second receives.
@@ -162,7 +161,7 @@ pub(crate) fn place<'v>(
 fn is_relative(numbering: Numbering, source: Source, is_only: bool) -> bool {
     match numbering {
         Shared | Rank | TxThenRx => true,
-        Plain | Rtl8125 | Tg3 => is_only,
+        Plain | Realtek(_) | Tg3 => is_only,
         Numbering::None | Queue | Paired | Mlx4 => source == Order,
     }
 }

@@ -332,7 +332,13 @@ fn read_device(
 /// Where no queue's vector could be told, those that are not control vectors carry the packets: the only one those of all
 /// queues, if `are_all`, the device's IRQs are known, or there is one queue.
 fn understand_data(root: &Root, ports: &mut [Port], are_all: bool) -> Result<()> {
-    if ports.iter().any(|port| !port.queue_names.is_empty()) {
+    // One that a row calls data tells no queue.
+    let tells = |port: &Port| {
+        let vectors = port.interface.vectors.iter();
+        let data = vectors.filter(|vector| vector.role == Role::Data).count();
+        port.queue_names.len() > data
+    };
+    if ports.iter().any(tells) {
         return Ok(());
     }
     let is_single = ports.len() == 1;
@@ -345,7 +351,9 @@ fn understand_data(root: &Root, ports: &mut [Port], are_all: bool) -> Result<()>
         let unknown = take(&mut interface.unknown_vectors);
         let has_one_queue = interface.rx_queues.len() <= 1 && interface.tx_queues.len() <= 1;
         let serves = match &unknown[..] {
-            [_] if is_single && (has_one_queue || are_all) => (Role::Combined, Some(0)),
+            [_] if is_single && queue_names.is_empty() && (has_one_queue || are_all) => {
+                (Role::Combined, Some(0))
+            }
             _ => (Role::Data, None),
         };
         let placed = VectorUse {

@@ -36,7 +36,7 @@ fn card(driver: &str, name: &str, rx: usize, tx: usize, first: u32, actions: &[&
 fn vectors(interface: &Interface) -> Vec<String> {
     let text = |v: &nicpin::machine::Vector| match v.queue {
         Some(queue) => format!("{}={:?} {queue}", v.irq, v.role),
-        None => format!("{}=Control", v.irq),
+        None => format!("{}={:?}", v.irq, v.role),
     };
     interface.vectors.iter().map(text).collect()
 }
@@ -51,6 +51,35 @@ fn every_driver_by_its_names() {
             2,
             vec!["e0-TxRx-0", "e0-TxRx-1", "e0"],
             vec!["98=Combined 0", "99=Combined 1", "100=Control"],
+        ),
+        // What sends is known of RTL8127, and not of RTL8126.
+        (
+            "r8127",
+            2,
+            1,
+            vec!["e0-0", "e0-1", "e0-8", "e0-9", "e0-29"],
+            vec![
+                "98=Rx 0",
+                "100=Tx 0",
+                "99=Rx 1",
+                "101=Control",
+                "102=Control",
+            ],
+        ),
+        (
+            "r8126",
+            2,
+            1,
+            vec!["e0-0", "e0-1", "e0-16", "e0-21"],
+            vec!["100=Data", "98=Rx 0", "99=Rx 1", "101=Control"],
+        ),
+        // Beside what a row calls data, what is not understood is data, too.
+        (
+            "iwlwifi",
+            1,
+            1,
+            vec!["iwlwifi:queue_1", "odd", "iwlwifi:exception"],
+            vec!["98=Data", "99=Data", "100=Control"],
         ),
         // The first vector, named otherwise, has queue 0.
         (
