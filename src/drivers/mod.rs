@@ -25,7 +25,7 @@ use crate::machine::Role;
 impl Driver {
     /// All rows.
     pub fn all() -> &'static [Self] {
-        table::DRIVERS
+        &table::DRIVERS
     }
 
     /// The row of a driver; `None` where no row names it.

@@ -3,7 +3,7 @@
 use crate::machine::Role;
 
 /// A driver, or several of which the same is known.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Driver {
     /// Their names in sysfs, a blank between two; empty in the row of those that no other row names.
     pub names: &'static str,

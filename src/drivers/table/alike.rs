@@ -1,0 +1,20 @@
+//! Names that several drivers give.
+
+/// The bare interface name, always or with but one vector.
+pub(super) const BARE: &[&str] = &["{if} = combined if alone"];
+
+/// igb and its kin number queues, ixgbe and its kin vectors; the two differ where a vector has several.
+pub(super) const INTEL: &[&str] = &[
+    "{if} = combined if alone",
+    "{if}-{way}-{n}",
+    "{if}-unused = control",
+];
+
+/// AEQCEQ also signals asynchronous events. Linux 6.1 and older give no number.
+pub(super) const IRDMA: &[&str] = &[
+    "irdma{x} = control",
+    "irdma-{x}-CEQ-{n} = rdma",
+    "irdma-{x}-AEQCEQ-{n} = rdma",
+    "CEQ{n} = rdma, cut 3",
+    "AEQCEQ{n} = rdma, cut 6",
+];
