@@ -472,8 +472,8 @@ fn of_home(topology: &Topology, interface: &Interface, home: &Home, notes: &mut 
     }
 }
 
-/// At most `most` cores of each node, and of the CPUs that are in none, distributed over the node's L3 domains or of as few as possible, or one core of
-/// each; fast cores first, the core of CPU 0 last.
+/// At most `most` cores of each node, and of the CPUs that are in none, distributed over the node's L3 domains or of as few
+/// as possible, or one core of each; fast cores first, the core of CPU 0 last.
 fn first_cores(topology: &Topology, cpus: &CpuSet, choice: &Choice) -> CpuSet {
     let (avoid_cpu0, packs) = (choice.get(&AVOID_CPU0), choice.get(&PACK_L3));
     let one_per_l3 = choice.get(&ONE_PER_L3);

@@ -81,12 +81,11 @@ pub(crate) fn advised_channels(work: &Work<'_>) -> Option<u32> {
     let channels = interface.channels;
     let most = channels.map_or(u32::MAX, |channels| channels.max_receiving());
     let cores = work.core_count();
-    let is_out_of_reach = interface.in_other_namespace || interface.is_elsewhere();
-    let is_in_vain = channels.is_none() && work.choice.get(&CHANNELS) != ChannelCount::Keep;
+    let was_requested = work.choice.get(&CHANNELS) != ChannelCount::Keep;
     let may_change = !interface.channels_fixed
         && !interface.is_virtual_function()
-        && !is_out_of_reach
-        && !is_in_vain;
+        && !interface.in_other_namespace
+        && (channels.is_some() || !was_requested);
     let cores = u32::try_from(cores).unwrap_or(u32::MAX);
     let advised = may_change.then(|| cores.min(most).max(1));
     advised.filter(|&few| channels.is_some() || (few as usize) < interface.rx_queues.len())

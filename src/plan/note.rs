@@ -20,8 +20,8 @@ use crate::plan::note::text::{
 };
 use crate::policy::Balancer;
 
-/// A note. Its alternate form (`{:#}`) has whole lists where the other has a few names. In JSON an object with `code` (the variant's name), the variant's data, `text`, and `fix` where there is
-/// advice.
+/// A note. Its alternate form (`{:#}`) has whole lists where the other has a few names. In JSON an object with `code` (the
+/// variant's name), the variant's data, `text`, and `fix` where there is advice.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(remote = "Self", tag = "code", rename_all = "kebab-case")]
 pub enum Note {
@@ -210,7 +210,7 @@ pub enum Note {
         irq_cores: Option<usize>,
     },
     /// IRQs for which the candidate CPUs have no interrupt vectors (x86).
-    #[error("some of its IRQs are unchanged, because {} no interrupt vectors left: a CPU of x86 has some 200{}", if .cpus.len() == 1 { format!("{} has", cpu_list(.cpus)) } else { format!("{} have", cpu_list(.cpus)) }, if .advised.is_some() { format!("; {FLAP}") } else { String::new() })]
+    #[error("some of its IRQs are unchanged, because {} {} no interrupt vectors left: a CPU of x86 has some 200{}", cpu_list(.cpus), if .cpus.len() == 1 { "has" } else { "have" }, if .advised.is_some() { format!("; {FLAP}") } else { String::new() })]
     VectorsExhausted {
         interface: String,
         /// Those that are unchanged.

@@ -290,18 +290,17 @@ fn other_channels(work: &Work<'_>) -> Option<Note> {
         ChannelCount::Count(requested) => Some(requested),
     };
     let fixed = work.interface.channels_fixed;
-    match (work.interface.channels, requested) {
-        (_, Some(requested)) if work.interface.receives_by(requested) => None,
-        (Some(now), None) if !fixed => {
-            let stays = device::channels(work).is_none();
-            stays.then(|| Note::ChannelsFit {
-                now: now.receiving(),
-                cores: work.core_count(),
-            })
-        }
-        (Some(_), _) if !fixed => None,
-        _ => Some(Note::ChannelsUnchanged { requested, fixed }),
+    if requested.is_some_and(|requested| work.interface.receives_by(requested)) {
+        return None;
     }
+    let Some(now) = work.interface.channels.filter(|_| !fixed) else {
+        return Some(Note::ChannelsUnchanged { requested, fixed });
+    };
+    let stays = requested.is_none() && device::channels(work).is_none();
+    stays.then(|| Note::ChannelsFit {
+        now: now.receiving(),
+        cores: work.core_count(),
+    })
 }
 
 /// Notes about the machine.

@@ -322,15 +322,13 @@ impl Set {
         let others = candidates.difference(&topology.whole_cores(interrupted));
         let avoids_cpu0 = work.choice.get(&AVOID_CPU0);
         let carries = |&cpu: &u32| {
-            let core = work.locations.of(cpu).map_or(0, |place| place.core);
+            let place = work.locations.of(cpu).unwrap_or_default();
             let is_avoided = avoids_cpu0
                 && work
                     .locations
                     .core_of(cpu)
                     .is_some_and(|core| core.contains(0));
-            let mut classes = topology.speed_classes.iter();
-            let class = classes.position(|class| class.contains(cpu));
-            (class, crowd[core], is_avoided, cpu)
+            (place.class, crowd[place.core], is_avoided, cpu)
         };
         let cores = by_core(topology, &others).into_iter();
         let cores = cores.sorted_by_key(carries).take(MOST_SHARED);

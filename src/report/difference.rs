@@ -309,16 +309,28 @@ pub fn changes(machine: &Machine, plan: &Plan) -> Vec<Change> {
     gains.into_iter().flat_map(|gain| gain.changes).collect()
 }
 
-/// The IRQs that a plan moves, if nothing gets better by that.
+/// The IRQs that a plan moves, if nothing gets better by that: each is on one CPU, and they only change places, or go to
+/// CPUs that are as good and as fast.
 pub fn moves_without_gain(machine: &Machine, plan: &Plan) -> usize {
-    let moves = plan.writes.iter();
-    let moves = moves.filter(|write| write.kind == WriteKind::Vector);
-    let moves = moves.collect_vec();
-    let is_gain = || gains(machine, plan, &moves).iter().any(Gain::is_better);
-    if moves.is_empty() || is_gain() {
-        0
+    let writes = plan.writes.iter();
+    let writes = writes.filter(|write| write.kind == WriteKind::Vector);
+    let writes = writes.collect_vec();
+    let class = |cpu: u32| {
+        let mut classes = machine.topology.speed_classes.iter();
+        classes.position(|class| class.contains(cpu))
+    };
+    let vectors = plan.interfaces.iter().flat_map(|of| &of.vectors);
+    let moves = vectors.filter_map(|of| Some((&of.affinity, of.cpus.as_ref()?)));
+    let moves = moves.filter(|(now, planned)| now != planned);
+    let classes = moves.map(|(now, to)| Some((class(now.only()?), class(to.first()?))));
+    let classes: Option<(Vec<_>, Vec<_>)> = classes
+        .collect::<Option<Vec<_>>>()
+        .map(|all| all.into_iter().unzip());
+    let are_as_fast = classes.is_some_and(|(now, to)| now.iter().sorted().eq(to.iter().sorted()));
+    if are_as_fast && !gains(machine, plan, &writes).iter().any(Gain::is_better) {
+        writes.len()
     } else {
-        moves.len()
+        0
     }
 }
 

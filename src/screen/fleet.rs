@@ -29,7 +29,7 @@ pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
         let names = if all {
             these.interfaces.join(", ")
         } else {
-            few(these.interfaces)
+            few(", ", these.interfaces, false)
         };
         let (count, hosts) = (hosts(these.count), list(&these.hosts, all));
         out += &format!("cannot be judged: {count}, {names}\n{hosts}");

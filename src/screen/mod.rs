@@ -29,7 +29,7 @@ use nicpin::cpuset::{CpuSet, MAX_CPUS, NumberSet};
 use nicpin::machine::Role;
 use nicpin::machine::Role::Combined;
 use nicpin::machine::setting::shown;
-pub(crate) use nicpin::machine::wording::{count, speed};
+pub(crate) use nicpin::machine::wording::{count, few, speed};
 use nicpin::plan::NodeSource::{LocalCpulist, Nearest, NumaNode, Policy, SingleNode, Unknown};
 use nicpin::plan::WriteKind::{
     NapiThread, Ntuple, Rps, RpsFlow, Rss, Sysctl, Vector, Xps, XpsRxqs,
@@ -215,17 +215,28 @@ pub(crate) fn grouped<K: Clone + Eq + Hash, V>(
     groups
 }
 
+/// What [`grouped`] finds, in the order of the keys.
+pub(crate) fn sorted<K: Clone + Hash + Ord, V>(
+    pairs: impl IntoIterator<Item = (K, V)>,
+) -> Vec<(K, Vec<V>)> {
+    grouped(pairs.into_iter().sorted_by(|(a, _), (b, _)| a.cmp(b)))
+}
+
 /// A verdict that also names the interfaces that cannot be judged.
 pub(crate) fn with_not_judged(verdict: &str, names: &[String]) -> String {
     let Some(begin) = verdict.strip_suffix('.').filter(|_| !names.is_empty()) else {
         return verdict.to_owned();
     };
-    format!("{begin}; {} cannot be judged: {}.", names.len(), few(names))
+    format!(
+        "{begin}; {} cannot be judged: {}.",
+        names.len(),
+        few(", ", names, false)
+    )
 }
 
 /// The interfaces that cannot be judged, where the sentence before is about something else.
 pub(crate) fn unjudged(names: &[String]) -> String {
-    let those = format!(" cannot be judged: {}", few(names));
+    let those = format!(" cannot be judged: {}", few(", ", names, false));
     some(names.len(), "interface", &those)
 }
 
@@ -235,22 +246,6 @@ pub(crate) fn counted(interfaces: &[InterfaceReport], not_judged: &[String]) -> 
         one.state != InterfaceState::Unsupported || not_judged.contains(&one.name)
     };
     interfaces.iter().filter(counts).count()
-}
-
-/// The first of many names, and how many more there are.
-pub(crate) fn few(names: &[String]) -> String {
-    let first = names.iter().take(3).join(", ");
-    match names.len().saturating_sub(3) {
-        0 => first,
-        more => format!("{first} and {}", count(more, "other")),
-    }
-}
-
-/// The same, in the order of the keys.
-pub(crate) fn sorted<K: Clone + Hash + Ord, V>(
-    pairs: impl IntoIterator<Item = (K, V)>,
-) -> Vec<(K, Vec<V>)> {
-    grouped(pairs.into_iter().sorted_by(|(a, _), (b, _)| a.cmp(b)))
 }
 
 /// CPUs for people: a whole node or the whole machine by its name, otherwise a short list.

@@ -41,8 +41,8 @@ const FEW_INTERFACES: usize = 4;
 /// The longest list of the CPUs where interrupts arrive now.
 const SHORT: usize = 8;
 
-/// `changes`: what it changes for interfaces. `needless`: the IRQs that it moves, if nothing gets better by that. `masks`: also each file with the mask to write and the current one. `given`:
-/// what decides on it.
+/// `changes`: what it changes for interfaces. `needless`: the IRQs that it moves, if nothing gets better by that. `masks`:
+/// also each file with the mask to write and the current one. `given`: what decides on it.
 pub fn plan(
     plan: &Plan,
     (changes, needless): (&[Change], usize),

@@ -11,7 +11,8 @@ use nicpin::machine::{Machine, Rss};
 use nicpin::plan::WriteKind::{NapiThread, Ntuple};
 use nicpin::plan::{Note, Plan, PlannedInterface, Write, WriteKind};
 
-/// One line `echo VALUE > PATH`, `ethtool` or `taskset` for each write, below what is not done as requested; not for a plan that changes channels.
+/// One line `echo VALUE > PATH`, `ethtool` or `taskset` for each write, below what is not done as requested; not for a plan
+/// that changes channels.
 pub fn script(plan: &Plan) -> String {
     let mut out = format!(
         "#!/bin/sh\n# nicpin plan {}: {}, {} already as planned\n",
