@@ -64,7 +64,10 @@ pub static SCOPE: Setting<Scope> = Setting::new(
     ],
 )
 .forms(
-    &[Form::Nodes("these nodes"), Form::Cpus("these CPUs")],
+    &[
+        Form::Nodes("these nodes"),
+        Form::Cpus("these CPUs; of several nodes, the local ones"),
+    ],
     |value| match value {
         Value::Nodes(nodes) => Some(Scope::Nodes(nodes)),
         value => value.cpus().map(Scope::Cpus),
