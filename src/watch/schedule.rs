@@ -16,7 +16,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const APART: Duration = Duration::from_secs(2);
 /// A run without an event, for what nobody announces.
 const PERIOD: Duration = Duration::from_secs(300);
-/// Before another try after a failure; doubles up to [`PERIOD`].
+/// Before another try after a failure; doubles up to [`PERIOD`] until an event comes.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 /// When the next run starts, and for what.
@@ -91,6 +91,9 @@ impl Schedule {
                 Kind::Periodic
             };
             events = Event::of(kind).into();
+        } else {
+            // Whatever failed before is another matter.
+            self.retry = FIRST_RETRY;
         }
         (self.at_once, self.retry_at) = (false, None);
         self.check_at = now + PERIOD;
@@ -201,6 +204,11 @@ mod tests {
             now = schedule.due();
         }
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+        schedule.add(Event::of(Kind::Link), now);
+        schedule.begin(now).unwrap();
+        schedule.end(now, ms(40), true);
+        assert_eq!(schedule.due(), now + FIRST_RETRY, "an event begins anew");
+        now = schedule.due();
         assert_eq!(schedule.begin(now), Some(Event::of(Kind::Retry).into()));
         schedule.end(now, ms(40), false);
         assert_eq!(schedule.due(), now + PERIOD);

@@ -50,7 +50,11 @@ def ring(nic):
 
 
 def channels(nic):
-    here.channels(nic, here.queues(nic) - 1 or here.CHANNELS[nic])
+    now = here.queues(nic)
+    here.channels(nic, now - 1 or here.CHANNELS[nic])
+    # With virtual functions igb has one, and refuses others.
+    if here.queues(nic) == now:
+        here.flap(nic)
 
 
 def qdisc(nic):
