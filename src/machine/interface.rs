@@ -48,6 +48,8 @@ pub struct Interface {
     /// `up`, `down`, `lowerlayerdown` and so on (`Documentation/networking/operstates.rst`); a driver that
     /// reports `unknown` counts as up while the interface is.
     pub link: String,
+    /// Whether somebody has set it down (no `IFF_UP`); one without a carrier is up.
+    pub is_down: bool,
     /// Link speed in Mbit/s; `None` while the link is down or the driver does not report it.
     pub speed_mbps: Option<u32>,
     /// The fastest link mode that the driver supports, in Mbit/s; a fact of the hardware, whatever the link does. `None`

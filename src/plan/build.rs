@@ -60,13 +60,15 @@ fn plan_keeping(
     let works = works(machine, locations, weights, policy, (selection, keep));
     let rdma = CpuSet::union_of(works.iter().filter_map(Work::rdma_cpus));
     let polling = works.iter().flat_map(Work::polling_cpus).collect();
-    let loaded = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus))
-        .union(&rdma)
-        .union(&polling)
-        .union(&machine.not_understood_cpus());
+    let others = rdma.union(&polling).union(&machine.not_understood_cpus());
+    let irq_cpus = |of: &[&Work<'_>]| CpuSet::union_of(of.iter().map(|work| &work.irq_cpus));
+    let loaded = irq_cpus(&works.iter().collect_vec()).union(&others);
+    // The queues of an interface that is down carry nothing.
+    let up = works.iter().filter(|work| !work.interface.is_down);
+    let busy = irq_cpus(&up.collect_vec()).union(&others);
     let (threads, rps) = (
         Threads::new(&works, &loaded),
-        rps::rps(locations, &works, &loaded),
+        rps::rps(locations, &works, &busy),
     );
     let taken = works.iter().map(|work| rps[&work.order].work_of(work));
     let taken = CpuSet::union_of(taken).union(&loaded).union(&threads.cpus);

@@ -54,10 +54,11 @@ pub(crate) fn rps(
     loaded: &CpuSet,
 ) -> BTreeMap<usize, Rps> {
     let has_rdma = works.iter().any(|work| work.rdma_cpus().is_some());
-    // How many queues are on each core.
+    // How many queues are on each core, without those of interfaces that are down.
     let mut crowd = vec![0; locations.cores];
     for place in works
         .iter()
+        .filter(|work| !work.interface.is_down)
         .flat_map(Work::queue_cpus)
         .filter_map(|cpu| locations.of(cpu))
     {
@@ -264,7 +265,7 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) 
         let most = if is_slow { MOST / 2 } else { MOST };
         let near = |on| Set::near(locations, &free, &on, most);
         interrupted.map(near).collect()
-    } else if queues == 1 {
+    } else if queues == 1 && !interface.is_down {
         why = "to the cores that carry least: the device has no more queues";
         let shared = |on| Set::shared(work, candidates, &on, crowd);
         interrupted.map(shared).collect()

@@ -199,7 +199,10 @@ fn read_interface(
 /// Reads what only planning needs to know.
 fn read_for_planning(net: &Dir, interface: &mut Interface) -> Result<()> {
     interface.mtu = net.read_as("mtu", number)?;
-    interface.link = read_link_state(net)?;
+    let flags = net.read_as("flags", hex)?;
+    // IFF_UP is bit 0.
+    interface.is_down = flags.is_some_and(|flags| flags % 2 == 0);
+    interface.link = read_link_state(net, flags.is_some() && !interface.is_down)?;
     interface.speed_mbps = read_speed(net)?;
     // Each is absent on kernels older than the setting.
     let (timeout, polls) = ("gro_flush_timeout", "napi_defer_hard_irqs");
@@ -258,13 +261,11 @@ fn read_speed(net: &Dir) -> Result<Option<u32>> {
 }
 
 /// The kernel's word for the state of a link; one that a driver does not report is up while the interface is.
-fn read_link_state(net: &Dir) -> Result<String> {
+fn read_link_state(net: &Dir, is_up: bool) -> Result<String> {
     let state = net.read_text("operstate")?;
-    let flags = net.read_as("flags", hex)?;
     let state = match name_in(&state).split_whitespace().next() {
         Some(state) if state != "unknown" => state,
-        // IFF_UP is bit 0.
-        _ if flags.is_some_and(|flags| flags % 2 == 1) => "up",
+        _ if is_up => "up",
         _ => "down",
     };
     Ok(state.to_owned())

@@ -20,7 +20,7 @@ use crate::machine::others::Rdma;
 use crate::machine::setting::{IRQ_FILES, NET, affinity_file};
 use crate::machine::{Interface, MaskFile, Role, Sharer, Source, UnknownVector, Vector};
 use crate::read::files::{node as numa_node, read_affinity, read_effective};
-use crate::read::interfaces::{hex, irqs_of};
+use crate::read::interfaces::irqs_of;
 use crate::read::interrupts::{Handlers, INTERRUPTS, POSSIBLE, counts};
 use crate::read::others::PCI;
 use crate::read::queues::{NamedVector, Reported, VectorUse, place, settle};
@@ -245,7 +245,7 @@ fn read_device(
             interface.device.controller = Some(found.clone());
         }
     }
-    let members = Members::read(root, handlers, ports)?;
+    let members = Members::read(handlers, ports)?;
     let mut named = vec![Vec::new(); ports.len()];
     for (irq, actions) in &members.requested {
         let is_reported = |port: &Port| port.reported.contains_key(irq);
@@ -472,7 +472,7 @@ struct Members {
 }
 
 impl Members {
-    fn read(root: &Root, handlers: &Handlers<'_>, ports: &[Port]) -> Result<Self> {
+    fn read(handlers: &Handlers<'_>, ports: &[Port]) -> Result<Self> {
         let device = &ports[0].interface.device;
         let (mut requested, mut in_tree) = (Vec::new(), BTreeMap::new());
         if device.irqs.is_empty() {
@@ -506,7 +506,7 @@ impl Members {
                 }
             }
         }
-        let may_be_of_others = device.irqs.len() == 1 && ports_are_down(root, ports)?;
+        let may_be_of_others = device.irqs.len() == 1 && ports_are_down(ports);
         for &irq in &device.irqs {
             let mut actions = handlers.of(irq)?;
             actions.retain(|action| !may_be_of_others || may_be_own(ports, action));
@@ -595,15 +595,8 @@ fn has_name_of(ports: &[Port], action: &str) -> bool {
 }
 
 /// Whether the interfaces are down, so that most drivers have freed their IRQ, which may be a line that others share.
-fn ports_are_down(root: &Root, ports: &[Port]) -> Result<bool> {
-    for Port { interface, .. } in ports {
-        // IFF_UP is bit 0. One without a carrier is up.
-        let flags = root.read_as(&format!("{NET}/{}/flags", interface.name), hex)?;
-        if flags.is_none_or(|flags| flags % 2 == 1) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+fn ports_are_down(ports: &[Port]) -> bool {
+    ports.iter().all(|port| port.interface.is_down)
 }
 
 /// Whether a driver may name its vectors so, and the name is not of another interface or function.

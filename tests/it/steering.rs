@@ -48,6 +48,18 @@ fn rule_6_rps_stands_in_for_queues_that_the_card_does_not_have() {
     assert_eq!(&*of(&plan, "eth0").rx_queues[0].why, why);
 }
 
+/// Its queues carry nothing; it comes up with an event, at which the watcher plans again.
+#[test]
+fn rule_6_a_card_that_is_down_covers_no_core() {
+    let mut host = machine(1, 8, 1, 4);
+    add(&mut host, "eth0", Some(0), 2);
+    host.interfaces[0].channels = Some(combined(2, 2));
+    add(&mut host, "eth1", Some(0), 8);
+    assert_eq!(rps_of(&plan(&host), "eth0"), ["", ""]);
+    host.interfaces[1].is_down = true;
+    assert_eq!(rps_of(&plan(&host), "eth0"), ["2-3", "5-7"]);
+}
+
 /// The first machine that this was made for: four receive queues, twelve cores, no SMT.
 #[test]
 fn rule_6_a_tg3_alone_on_its_node_gets_rps_without_cpu_0() {
@@ -403,7 +415,9 @@ fn a_single_queue_shares_the_cores_of_others() {
             .why
             .starts_with("to the cores that carry least")
     );
-    // With two queues it is as it was.
+    // One that is down, and one with two queues, do not.
+    host.interfaces[1].is_down = true;
+    assert_eq!(rps_of(&plan(&host), "eth1"), [""]);
     let mut host = machine(1, 8, 1, 8);
     add(&mut host, "eth0", Some(0), 8);
     add(&mut host, "eth1", Some(0), 2);
