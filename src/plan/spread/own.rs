@@ -1,6 +1,6 @@
 //! Which queues of which interface go to which core of an arrangement: those of each interface evenly, first queues apart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter::once;
 use std::mem::replace;
 use std::ops::Range;
@@ -74,13 +74,24 @@ impl Spread<'_> {
     /// Moves queues of an interface off cores that take more than an even share of them.
     fn even_out(&mut self, limit: u64) {
         let queues = 0..self.queues.len();
-        for work in 0..self.own.len() {
-            let own = queues.clone().filter(|&at| self.queues[at].work == work);
-            let sets = own.map(|at| self.queues[at].set).unique();
-            let cores = sets.flat_map(|set| &self.sets[set].cores).unique().count();
+        let mut sets = vec![BTreeSet::new(); self.own.len()];
+        for queue in &self.queues {
+            sets[queue.work].insert(queue.set);
+        }
+        for (work, sets) in sets.iter().enumerate() {
+            let mut cores = sets.iter().map(|&set| &self.sets[set].cores);
+            let cores = match (cores.next(), sets.len()) {
+                (Some(cores), 1) => cores.len(),
+                _ => sets
+                    .iter()
+                    .flat_map(|&set| &self.sets[set].cores)
+                    .unique()
+                    .count(),
+            };
             let all: usize = self.own[work].iter().sum();
             self.limits[work] = all.div_ceil(cores.max(1));
         }
+        let mut has_moved = false;
         let mut changed = true;
         while replace(&mut changed, false) {
             for queue in queues.clone() {
@@ -100,7 +111,7 @@ impl Spread<'_> {
                 let best = others.min_by_key(|&(to, back)| (own[to], back.is_none(), to));
                 if let Some((to, back)) = best {
                     self.change_places(queue, to, back);
-                    changed = true;
+                    (changed, has_moved) = (true, true);
                 }
             }
         }
@@ -108,7 +119,7 @@ impl Spread<'_> {
             *limit = own.iter().copied().max().unwrap_or(0).max(*limit);
         }
         // What was moved may leave room on a core that is better placed.
-        for queue in queues {
+        for queue in queues.filter(|_| has_moved) {
             let Queue { set, core, .. } = self.queues[queue];
             let order = core.map_or(0, |core| self.order(core));
             let better = self.sets[set].cores.iter().copied();
