@@ -24,7 +24,8 @@ nicpin plan > /tmp/plan; contains "a plan before it is set up there" "$device (d
 in_ns ip link set dev nic1 name nic0
 in_ns ip link set dev nic0 up
 holds "it has IRQs there" poll 10 has_irqs
-expect 0 nicpin apply
+# Only if it is selected are those moved that are on its node.
+expect 0 nicpin apply "pci:$device"
 expect 0 nicpin check --exact
 nicpin plan > /tmp/plan; contains "the plan" "its interface is in another network namespace" /tmp/plan
 affinities > /tmp/planned
