@@ -224,7 +224,11 @@ impl<'a> State<'a> {
         }
         score.local = (known > 0).then(|| f64::from(local) / f64::from(known));
         let own_per_core = self.on_cores(spots, only, &mut score);
-        let above = of.iter().map(|interface| self.above_even(spots, interface));
+        let own = own_queues(spots);
+        let above = of.iter().map(|interface| {
+            let (queues, most) = own.get(&*interface.name).copied().unwrap_or_default();
+            most.saturating_sub(queues.div_ceil(interface.candidate_cores.max(1)))
+        });
         score.above_even_cores = above.sum();
         Standing {
             score,
@@ -279,19 +283,6 @@ impl<'a> State<'a> {
         }
         score.at_speed = at_speed;
         most_own
-    }
-
-    /// The queues of an interface on the core that takes most of them, above an even share.
-    fn above_even(&self, spots: &Spots<'_>, interface: &PlannedInterface) -> usize {
-        let is_own = |spot: &&Spot<'_>| spot.interface == interface.name;
-        let own = |spots: &Vec<Spot<'_>>| spots.iter().filter(is_own).count();
-        let (queues, most) = spots
-            .iter()
-            .map(own)
-            .fold((0, 0), |(all, most), own| (all + own, most.max(own)));
-        let cores = self.machine.topology.cores.iter();
-        let cores = cores.filter(|core| core.intersects(&interface.candidates));
-        most.saturating_sub(queues.div_ceil(cores.count().max(1)))
     }
 
     /// What the ports in use carry at their speeds, in kbit/s; `None` where none is in use, or one's speed is not known.
@@ -359,4 +350,18 @@ impl<'a> State<'a> {
         }
         Some((far.len(), shared.len()))
     }
+}
+
+/// Of each interface, its queues and the most of them on one core.
+fn own_queues<'a>(spots: &Spots<'a>) -> BTreeMap<&'a str, (usize, usize)> {
+    let mut own = BTreeMap::<_, (usize, usize)>::new();
+    for spots in spots {
+        // Those of an interface follow each other.
+        for spots in spots.chunk_by(|a, b| a.interface == b.interface) {
+            let (queues, most) = own.entry(spots[0].interface).or_default();
+            *queues += spots.len();
+            *most = spots.len().max(*most);
+        }
+    }
+    own
 }

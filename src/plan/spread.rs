@@ -352,10 +352,13 @@ impl<'a> Spread<'a> {
     pub(crate) fn place(&mut self, mut queues: Vec<Queue>) -> BTreeMap<usize, u32> {
         queues.retain(|queue| !self.sets[queue.set].cores.is_empty());
         // An interface of few queues has the choice of cores before one of many.
-        let own = queues.iter().counts_by(|queue| queue.work);
+        let mut own = vec![0; self.own.len()];
+        for queue in &queues {
+            own[queue.work] += 1;
+        }
         queues.sort_by_key(|queue| {
             let alike = (Reverse(queue.weight), queue.set, queue.irqs);
-            (alike, own[&queue.work], queue.work)
+            (alike, own[queue.work], queue.work)
         });
         let candidates = CpuSet::union_of(self.sets.iter().map(|set| &set.cpus));
         for core in &mut self.cores {
