@@ -24,8 +24,9 @@ nicpin plan > /tmp/plan; contains "a plan before it is set up there" "$device (d
 in_ns ip link set dev nic1 name nic0
 in_ns ip link set dev nic0 up
 holds "it has IRQs there" poll 10 has_irqs
-# Only if it is selected are those moved that are on its node.
+# Only if it is selected are those moved that are on its node; RPS of others goes where they are not.
 expect 0 nicpin apply "pci:$device"
+expect 0 nicpin apply
 expect 0 nicpin check --exact
 nicpin plan > /tmp/plan; contains "the plan" "its interface is in another network namespace" /tmp/plan
 affinities > /tmp/planned
@@ -43,6 +44,8 @@ expect 2 nicpin check
 contains "check" "$device" "$OUT"
 expect 0 nicpin apply "pci:$device"
 affinities > /tmp/again; same_file "its IRQs after apply" /tmp/planned /tmp/again
+# Its IRQ for control is on another CPU now, where no RPS goes.
+expect 0 nicpin apply
 expect 0 nicpin check --exact
 
 # Its queues are out of reach, so that not everything is restored; what is not is kept for the next restore.
