@@ -61,11 +61,10 @@ fn plan_keeping(
     let rdma = CpuSet::union_of(works.iter().filter_map(Work::rdma_cpus));
     let polling = works.iter().flat_map(Work::polling_cpus).collect();
     let others = rdma.union(&polling).union(&machine.not_understood_cpus());
-    let irq_cpus = |of: &[&Work<'_>]| CpuSet::union_of(of.iter().map(|work| &work.irq_cpus));
-    let loaded = irq_cpus(&works.iter().collect_vec()).union(&others);
+    let loaded = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus)).union(&others);
     // The queues of an interface that is down carry nothing.
     let up = works.iter().filter(|work| !work.interface.is_down);
-    let busy = irq_cpus(&up.collect_vec()).union(&others);
+    let busy = CpuSet::union_of(up.map(|work| &work.irq_cpus)).union(&others);
     let (threads, rps) = (
         Threads::new(&works, &loaded),
         rps::rps(locations, &works, &busy),

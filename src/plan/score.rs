@@ -28,6 +28,8 @@ struct Spot<'a> {
 
 /// What is on each core, by its number.
 type Spots<'a> = Vec<Vec<Spot<'a>>>;
+/// Of each interface, its queues and the most of them on one core.
+type OwnQueues<'a> = BTreeMap<&'a str, (usize, usize)>;
 
 /// The measures of an interface over its own queues and the cores that they are on.
 #[derive(Debug, Default)]
@@ -49,7 +51,10 @@ pub(crate) fn score(
 ) -> Score {
     let is_planned: IsPlanned<'_> = &|_, _, _| planned;
     let state = State::new(machine, locations, weights, interfaces, is_planned);
-    state.standing(&state.spots(), interfaces, None).score
+    let spots = state.spots();
+    state
+        .standing((&spots, &own_queues(&spots)), interfaces, None)
+        .score
 }
 
 /// The standing of each interface of a plan. Settings for which `is_planned` holds count as planned, others as they are;
@@ -63,9 +68,10 @@ pub(crate) fn standings(
     let weights = &weights(machine);
     let state = State::new(machine, locations, weights, interfaces, is_planned);
     let spots = state.spots();
+    let of_all = (&spots, &own_queues(&spots));
     interfaces
         .iter()
-        .map(|planned| state.standing(&spots, slice::from_ref(planned), Some(&planned.name)))
+        .map(|planned| state.standing(of_all, slice::from_ref(planned), Some(&planned.name)))
         .collect()
 }
 
@@ -171,7 +177,12 @@ impl<'a> State<'a> {
     }
 
     /// The standing of interfaces: of all, or of the `only` one.
-    fn standing(&self, spots: &Spots<'_>, of: &[PlannedInterface], only: Option<&str>) -> Standing {
+    fn standing(
+        &self,
+        (spots, own): (&Spots<'_>, &OwnQueues<'_>),
+        of: &[PlannedInterface],
+        only: Option<&str>,
+    ) -> Standing {
         let (mut score, mut shared_senders) = (Score::default(), 0);
         let (mut local, mut known) = (0, 0);
         let mut rdma_on = BTreeMap::<usize, usize>::new();
@@ -224,7 +235,6 @@ impl<'a> State<'a> {
         }
         score.local = (known > 0).then(|| f64::from(local) / f64::from(known));
         let own_per_core = self.on_cores(spots, only, &mut score);
-        let own = own_queues(spots);
         let above = of.iter().map(|interface| {
             let (queues, most) = own.get(&*interface.name).copied().unwrap_or_default();
             most.saturating_sub(queues.div_ceil(interface.candidate_cores.max(1)))
@@ -352,9 +362,8 @@ impl<'a> State<'a> {
     }
 }
 
-/// Of each interface, its queues and the most of them on one core.
-fn own_queues<'a>(spots: &Spots<'a>) -> BTreeMap<&'a str, (usize, usize)> {
-    let mut own = BTreeMap::<_, (usize, usize)>::new();
+fn own_queues<'a>(spots: &Spots<'a>) -> OwnQueues<'a> {
+    let mut own = OwnQueues::new();
     for spots in spots {
         // Those of an interface follow each other.
         for spots in spots.chunk_by(|a, b| a.interface == b.interface) {
