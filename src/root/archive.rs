@@ -1,5 +1,4 @@
-//! The file format of a capture: a [`Tree`] as a tar archive compressed with gzip. What belongs into the tree is not
-//! decided here.
+//! The file format of a capture: a [`Tree`] as a tar archive compressed with gzip.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::str;
@@ -13,19 +12,17 @@ use tar::Header;
 use self::ArchiveError::{Invalid, NotCapture, TooLarge, Unsupported};
 use crate::root::tree::{ABOUT, Entry, MAX_SIZE, TOO_MUCH, Tree, TreeFile};
 
-/// The first line of that file.
+/// The first line of [`ABOUT`].
 pub const SCHEMA: &str = "nicpin.capture/2";
-/// The maximum uncompressed size, in bytes. A machine with 4096 CPUs needs a fifth of it.
+/// Maximum uncompressed bytes. A machine with 4096 CPUs needs a fifth of it.
 const LIMIT: u64 = 128 << 20;
-/// The maximum size of a file that is not UTF-8, in bytes: its text may be three times as large.
+/// Maximum bytes of a file that is not UTF-8: its text may be three times as large.
 const NO_TEXT: usize = 1 << 20;
-/// The kernel's `PATH_MAX`.
 const PATH_MAX: usize = 4096;
-/// How much of an entry's name an error has, in characters.
+/// Maximum characters of an entry's name in an error.
 const SHOWN: usize = 100;
 const TOO_LONG: &str = "is longer than a path may be";
 
-/// Why a file is not read as a capture.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveError {
     #[error("not a capture: {0}; fix: name a directory, or a file made by `nicpin capture`")]
@@ -43,7 +40,6 @@ pub(crate) enum ArchiveError {
 }
 
 impl Tree {
-    /// Reads an archive.
     pub(crate) fn unpack(archive: &mut impl Read) -> Result<Self, ArchiveError> {
         Self::unpack_at_most(archive, LIMIT)
     }
@@ -101,7 +97,7 @@ impl Tree {
         }
     }
 
-    /// Adds an entry of an archive; the inner error says why it is not one of a machine.
+    /// Adds an entry of an archive; the inner error says why no machine has such an entry.
     fn add_entry(
         &mut self,
         path: &str,
@@ -134,7 +130,7 @@ impl Tree {
         Ok(added.and_then(|entry| self.add(path, entry)))
     }
 
-    /// The archive: the same bytes for the same tree.
+    /// Packs the tree; the same tree gives the same bytes.
     pub fn pack(&self) -> io::Result<Vec<u8>> {
         let mut archive = tar::Builder::new(
             GzBuilder::new()
@@ -143,7 +139,7 @@ impl Tree {
         );
         for (path, entry) in self.iter() {
             let (kind, mode, size) = match entry {
-                // A user who unpacks the archive can remove it again.
+                // 0755: a user who unpacks the archive can remove it again.
                 Entry::Directory(_) => (Directory, 0o755, 0),
                 Entry::File(file) => (Regular, file.mode, file.text.len()),
                 Entry::Link(_) => (Symlink, 0o777, 0),
@@ -168,8 +164,8 @@ impl Tree {
     }
 }
 
-/// Bytes that can be skipped: tar skips what does not seek in a buffer of 32 KiB, which it fills with zeros for each entry.
-/// That would be most of the time of `nicpin fleet` with 10,000 captures.
+/// A stream in which tar can seek. Otherwise tar skips by reading into a buffer of 32 KiB, which it zeroes for each
+/// entry: most of the time of `nicpin fleet` with 10,000 captures.
 struct Forward<R> {
     bytes: R,
     at: u64,
@@ -202,7 +198,7 @@ impl<R: BufRead> Seek for Forward<R> {
     }
 }
 
-/// The path in the tree of an archive's entry: `/sys/class` for `./sys/class/`.
+/// Returns the tree's path for an archive's: `/sys/class` for `./sys/class/`.
 fn tree_path(name: &[u8]) -> Result<String, &'static str> {
     if name.len() > PATH_MAX {
         return Err(TOO_LONG);

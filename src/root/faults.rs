@@ -1,6 +1,5 @@
-//! Fault injection, for tests of rare kernel errors. Only a program that opens its [`Root`](super::Root) with
-//! `Root::open_with_faults` has it: no option, environment variable or file turns it
-//! on.
+//! Fault injection for tests of rare kernel errors. No option, environment variable or file turns it on: only
+//! `Root::open_with_faults` does.
 
 use std::{fmt, io};
 
@@ -8,43 +7,34 @@ use nix::errno::Errno;
 
 use self::InjectedAnswer::{Done, Lost};
 
-/// An access to one file below the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileAction {
     Read,
-    /// Write a setting.
     Write,
-    /// Create a directory for state files.
     MakeDir,
-    /// Open or write a state file.
     WriteState,
     /// Rename the new text of a state file over the old one.
     ReplaceState,
     RemoveState,
 }
 
-/// A file access that is about to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileAccess<'a> {
     pub action: FileAction,
-    /// The path below the root.
     pub path: &'a str,
-    /// The text to write; empty for all but [`FileAction::Write`].
+    /// The text that [`FileAction::Write`] writes; else empty.
     pub value: &'a str,
 }
 
-/// What happens to a file access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectedAnswer {
-    /// It is done as usual.
     Done,
-    /// It is not done and fails with this errno.
     Errno(i32),
     /// It is not done, but reported as done.
     Lost,
 }
 
-/// The function that decides about each file access; none but in tests.
+/// Decides about each file access; `None` but in tests.
 #[derive(Default)]
 pub(super) struct Faults(pub(super) Option<Answers>);
 
@@ -57,7 +47,6 @@ impl fmt::Debug for Faults {
 }
 
 impl Faults {
-    /// Whether an access is to be done. `value` is the text of [`FileAction::Write`].
     pub(super) fn ask(&self, action: FileAction, path: &str, value: &str) -> io::Result<bool> {
         let access = FileAccess {
             action,

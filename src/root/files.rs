@@ -1,5 +1,3 @@
-//! The root, and reading and writing below it.
-
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -28,37 +26,32 @@ pub struct Root {
     backing: Backing,
     record: Option<RefCell<Recorded>>,
     pub(super) faults: Faults,
-    /// Directories that stay the same while names change, by path; `None`: absent.
+    /// Directories by path that stay the same while names change; `None`: absent.
     pub(super) pinned: RefCell<BTreeMap<String, Option<OwnedFd>>>,
 }
 
-/// What a root reads from.
 #[derive(Debug)]
 enum Backing {
     Directory { top: OwnedFd, real: bool },
     Capture(Tree),
 }
 
-/// What was read through a recording root, so that a capture holds what was planned from, and not what the kernel reports
-/// a moment later.
+/// All that was read through a recording root: a capture holds the facts of its plan, not those of a moment later.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// All paths that were accessed, existing or not, and whether each was opened, so that a link in its last component
-    /// was followed.
+    /// All accessed paths, existing or not, and whether each was opened (a link in its last component was followed).
     pub paths: BTreeMap<String, bool>,
-    /// The files, as they were read last; `None` for one that could not be read.
+    /// The files as they were read last; `None`: unreadable.
     pub files: BTreeMap<String, Option<TreeFile>>,
-    /// The files and directories that this user may not read.
+    /// Files and directories that this user may not read.
     pub refused: BTreeSet<String>,
-    /// The names in each listed directory.
     pub lists: BTreeMap<String, Vec<String>>,
-    /// Answers to ioctls and netlink requests, by the path where a tree keeps them.
+    /// Answers to ioctls and netlink requests, by their path in a tree.
     pub answers: BTreeMap<String, String>,
 }
 
-/// How a root is made.
 impl Root {
-    /// Opens a root: a directory or a capture. `/` (by whatever name) is the live machine.
+    /// Opens a directory or a capture. `/` (by whatever name) is the live machine.
     pub fn open(path: &Path) -> Result<Self> {
         let failed = |errno: Errno| FileError::Io {
             path: path.to_owned(),
@@ -93,7 +86,7 @@ impl Root {
         }
     }
 
-    /// Reads a capture from any source; errors use `name` as its path.
+    /// Reads a capture; errors use `name` as its path.
     #[doc(hidden)]
     pub fn read_capture(name: &Path, capture: &mut impl io::Read) -> Result<Self> {
         let tree = Tree::unpack(capture).map_err(|error| FileError::Content {
@@ -103,13 +96,13 @@ impl Root {
         Ok(Self::of_tree(name, tree))
     }
 
-    /// A root in memory; errors use `base` as its path.
+    /// Makes a root in memory; errors use `base` as its path.
     pub fn of_tree(base: &Path, tree: Tree) -> Self {
         Self::over(base, Backing::Capture(tree))
     }
 
-    /// As [`Root::open`], and records what is read. Files that the user may not read count as absent and are recorded
-    /// as refused.
+    /// Opens a root that records what is read. Files that the user may not read count as absent and are recorded as
+    /// refused.
     #[doc(hidden)]
     pub fn open_recording(path: &Path) -> Result<Self> {
         Ok(Self {
@@ -118,7 +111,7 @@ impl Root {
         })
     }
 
-    /// As [`Root::open`], with fault injection: `answer` is called before each file access.
+    /// Opens a root with fault injection: `answer` is called before each file access.
     #[doc(hidden)]
     pub fn open_with_faults(
         path: &Path,
@@ -130,14 +123,13 @@ impl Root {
         })
     }
 
-    /// What was read so far, if opened with [`Root::open_recording`].
+    /// Returns the record of a root that was opened with [`Root::open_recording`].
     #[doc(hidden)]
     pub fn recorded(&self) -> Recorded {
         let record = self.record.as_ref();
         record.map_or_else(Recorded::default, |record| record.borrow().clone())
     }
 
-    /// Changes the record, if this is a recording.
     fn note(&self, change: impl FnOnce(&mut Recorded)) {
         if let Some(record) = &self.record {
             change(&mut record.borrow_mut());
@@ -150,8 +142,8 @@ impl Root {
 }
 
 impl Root {
-    /// An answer of the live kernel; in a tree, the one that was recorded at this path. `None` if there is none. An error
-    /// of another kind is one of reading it, by what it is about: `ethtool/eth0/channels`.
+    /// Returns an answer of the live kernel, or the one that a tree has at `path`; `None` if there is none. Errors name
+    /// their subject: `ethtool/eth0/channels`.
     pub(crate) fn answer<T: Serialize + DeserializeOwned>(
         &self,
         path: &str,
@@ -181,8 +173,8 @@ impl Root {
         })
     }
 
-    /// What is found in files that are not recorded, but for those that the user may not read: what was found is, at this
-    /// path, where a tree may have it instead of the files.
+    /// Runs `find` without recording the files that it reads, except those that the user may not read. A capture has
+    /// only its result, at `path`.
     pub(crate) fn gist<T: Serialize + DeserializeOwned>(
         &self,
         path: &str,
@@ -203,12 +195,11 @@ impl Root {
         Ok(found)
     }
 
-    /// Changes an answer that was recorded at a path.
     pub(crate) fn write_answer(&self, path: &str, answer: &impl Serialize) -> io::Result<()> {
         self.write(path, &to_json(answer))
     }
 
-    /// Records an answer of the live kernel under the path where a tree keeps it.
+    /// Records an answer of the live kernel at its path in a tree.
     pub(crate) fn remember(&self, path: &str, answer: impl FnOnce() -> String) {
         self.note(|record| _ = record.answers.insert(path.to_owned(), answer()));
     }
@@ -218,7 +209,6 @@ impl Root {
         matches!(self.backing, Backing::Directory { real: true, .. })
     }
 
-    /// Whether this is a capture, which can only be read.
     pub fn is_capture(&self) -> bool {
         self.tree().is_some()
     }
@@ -235,12 +225,11 @@ impl Root {
         &self.base
     }
 
-    /// The path outside the root of a path below it.
+    /// Returns the path with that of the root before it.
     pub fn outside(&self, path: &str) -> PathBuf {
         self.base.join(path.trim_start_matches('/'))
     }
 
-    /// The kernel's error about a file.
     #[doc(hidden)]
     pub fn io_error(&self, path: &str, error: impl Into<io::Error>) -> FileError {
         FileError::Io {
@@ -249,7 +238,6 @@ impl Root {
         }
     }
 
-    /// The kernel's answer about a file.
     pub(super) fn about<T>(
         &self,
         path: &str,
@@ -258,7 +246,6 @@ impl Root {
         answer.map_err(|error| self.io_error(path, error))
     }
 
-    /// An error about a file's content.
     pub fn content_error(&self, path: &str, reason: impl Into<String>) -> FileError {
         FileError::Content {
             path: self.outside(path),
@@ -266,19 +253,18 @@ impl Root {
         }
     }
 
-    /// Reads a whole file.
     pub fn read(&self, path: &str) -> Result<String> {
         Ok(self.about(path, self.read_file(path))?.text.to_string())
     }
 
-    /// Reads a whole file; `None` if it is absent or has no value: a queue that was removed, `speed` of a link that is
-    /// down (EINVAL), `xps_cpus` of a single queue (ENOENT on read).
+    /// Reads a whole file; `None` if it is absent or has no value: a removed queue, `speed` without a link (EINVAL),
+    /// `xps_cpus` of a single queue (ENOENT on read).
     pub fn read_opt(&self, path: &str) -> Result<Option<String>> {
         let file = self.read_opt_file(path)?;
         Ok(file.map(|file| file.text.to_string()))
     }
 
-    /// What the text of a file means; `None` as for [`Root::read_opt`]. An error of `parse` says what is wrong with the
+    /// Reads and parses a file; `None` as for [`Root::read_opt`]. The error of `parse` says what is wrong with the
     /// text.
     pub(crate) fn read_as<T, E: Display>(
         &self,
@@ -291,14 +277,15 @@ impl Root {
             .map_err(|error| self.content_error(path, error.to_string()))
     }
 
-    /// As [`Root::read_opt`], with the file's permission bits.
+    /// As [`Root::read_opt`], with the permission bits.
     pub(crate) fn read_opt_file(&self, path: &str) -> Result<Option<TreeFile>> {
         self.unless_absent(path, self.read_file(path))
     }
 
-    /// `None` instead of the error of a file that is absent, or that a recording leaves out since the user may not read it.
-    /// EIO and ENXIO mean that only if the file was removed meanwhile (`fs/proc/inode.c`): they are also the answers of a
-    /// failing disk, and of a socket in its place. So does ENOTDIR, which is also the answer of a file that is listed.
+    /// Turns the error of an absent file into `None`, and in a recording that of a file which the user may not read.
+    ///
+    /// EIO, ENXIO (`fs/proc/inode.c`) and ENOTDIR mean absence only if the file is gone: a failing disk, a socket in
+    /// its place and a listed file give them, too.
     fn unless_absent<T>(
         &self,
         path: &str,
@@ -321,7 +308,7 @@ impl Root {
         Ok(None)
     }
 
-    /// Reads a file that is no text and that no recording holds; `None` if it is absent.
+    /// Reads a binary file, which no recording holds; `None` if it is absent.
     pub(crate) fn read_bytes(&self, path: &str) -> Result<Option<Vec<u8>>> {
         let read = self
             .open_to_read(path)
@@ -329,8 +316,8 @@ impl Root {
         Ok(self.unless_absent(path, read)?.map(|(_, bytes)| bytes))
     }
 
-    /// Reads a file as a stream, for `/proc/interrupts`, which is larger than all other files together. Invalid data is an
-    /// error about its content.
+    /// Reads a file as a stream: `/proc/interrupts` is larger than all other files together. Invalid data is an error
+    /// about its content.
     pub(crate) fn read_in_parts<T>(
         &self,
         path: &str,
@@ -353,7 +340,7 @@ impl Root {
         }
     }
 
-    /// The names in a directory, sorted; `None` if it is absent. ENOTDIR for a file.
+    /// Lists a directory, sorted; `None` if it is absent. ENOTDIR for a file.
     pub fn list(&self, path: &str) -> Result<Option<Vec<String>>> {
         self.note_opened(path);
         let names = match self.tree() {
@@ -368,7 +355,7 @@ impl Root {
 
     fn names(&self, path: &str) -> Result<Vec<String>, Errno> {
         let mut dir = Dir::from_fd(self.open_at(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?)?;
-        // A control character, which an interface may have in its name, could be taken for the end of a line.
+        // A control character, which an interface's name may have, could be taken for the end of a line.
         let names = dir.iter().map(|entry| {
             Ok(entry?
                 .file_name()
@@ -382,7 +369,7 @@ impl Root {
         Ok(names)
     }
 
-    /// Whether the path exists and can be reached. Where that decides what is known, see [`Root::is_there`].
+    /// Whether the path exists and can be reached; [`Root::is_there`] tells an error from absence.
     pub fn exists(&self, path: &str) -> bool {
         self.find(path).is_ok()
     }
@@ -400,7 +387,7 @@ impl Root {
         }
     }
 
-    /// The entry at a path, a directory without its names; links are not followed and nothing is recorded.
+    /// Returns the entry at a path, a directory without its names. Follows no link, records nothing.
     pub fn look(&self, path: &str) -> Option<Entry> {
         if let Some(tree) = self.tree() {
             return tree.entry(path).map(Entry::without_names);
@@ -417,8 +404,8 @@ impl Root {
         }
     }
 
-    /// The last component of a link's target: the driver's name for a device's `driver`. `None` if it is absent; an error
-    /// if it cannot be read, or is no link.
+    /// Returns the last component of a link's target: the driver's name for a device's `driver`. `None` if the link is
+    /// absent; an error if it cannot be read or is no link.
     pub(crate) fn link_name(&self, path: &str) -> Result<Option<String>> {
         match self.read_link(path) {
             Some(target) => Ok(target
@@ -433,7 +420,7 @@ impl Root {
         }
     }
 
-    /// The path without links, `.` and `..`; `None` if it does not exist.
+    /// Returns the path without links, `.` and `..`; `None` if it does not exist.
     #[doc(hidden)]
     pub fn canonical(&self, path: &str) -> Result<Option<String>> {
         let found = resolve(path, |path, _| Ok::<_, Errno>(self.read_link(path)));
@@ -445,7 +432,6 @@ impl Root {
         self.target(path)
     }
 
-    /// The target of a link.
     fn target(&self, path: &str) -> Option<String> {
         if let Some(tree) = self.tree() {
             return tree.read_link(path);
@@ -455,7 +441,7 @@ impl Root {
         (!target.contains(char::is_control)).then_some(target)
     }
 
-    /// Writes a text to an existing file with one write(2); never creates a file.
+    /// Writes an existing file with one write(2); never creates it.
     pub(crate) fn write(&self, path: &str, value: &str) -> io::Result<()> {
         if !self.faults.ask(FileAction::Write, path, value)? {
             return Ok(());
@@ -468,14 +454,13 @@ impl Root {
         }
     }
 
-    /// Opens an existing file as [`Root::write`] does, and writes nothing.
+    /// Checks that [`Root::write`] could open a file.
     pub(crate) fn check_writable(&self, path: &str) -> io::Result<()> {
         self.faults.ask(FileAction::Write, path, "")?;
         self.open_at(path, OFlag::O_WRONLY | OFlag::O_NONBLOCK)?;
         Ok(())
     }
 
-    /// Reads a file and records it.
     fn read_file(&self, path: &str) -> io::Result<TreeFile> {
         self.note_opened(path);
         let file = match self.tree() {
@@ -513,6 +498,6 @@ impl Root {
 }
 
 fn to_json(answer: &impl Serialize) -> String {
-    // Nothing that is recorded has a map with other keys than texts, which is all that could fail.
+    // Serializing fails only for a map with keys that are not texts, and no recorded type has one.
     serde_json::to_string(answer).unwrap_or_default() + "\n"
 }

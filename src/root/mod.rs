@@ -1,8 +1,8 @@
 //! All file access of nicpin, below one root directory.
 //!
-//! The root is `/` on a live machine, a directory with a copy of its files, or a capture, which is read into memory and
-//! is read-only. Paths start at the root (`/proc/irq/71/smp_affinity`). Links are followed as that machine would follow
-//! them and never lead out of the root. An absent file is `None`, not an error.
+//! The root is `/` on a live machine, a directory with a copy of its files, or a capture (in memory, read-only). Paths
+//! start at the root (`/proc/irq/71/smp_affinity`). Links are followed as that machine would and never lead out of the
+//! root. An absent file is `None`, not an error.
 
 pub mod archive;
 pub mod faults;
@@ -24,32 +24,20 @@ use nix::errno::Errno::{
 pub use files::{Recorded, Root};
 pub use trusted::remove_left;
 
-/// What was read of files.
 pub(crate) type Result<T, E = FileError> = std::result::Result<T, E>;
 
-/// A file of the machine that could not be read, or does not hold what it should.
+/// A file that could not be read, or has unexpected content.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The kernel's error, with the path and what to do.
     #[error("{}: {}{}", path.display(), errno_words(answer), fix(path, answer))]
-    Io {
-        /// The path, the root included.
-        path: PathBuf,
-        answer: io::Error,
-    },
-    /// The file does not hold what it should.
+    Io { path: PathBuf, answer: io::Error },
     #[error("{}: {reason}", path.display())]
-    Content {
-        /// The path, the root included.
-        path: PathBuf,
-        /// What the file holds, what was expected and what to do.
-        reason: String,
-    },
+    Content { path: PathBuf, reason: String },
 }
 
-/// Whether the error means that there is nothing to read: ENOENT and ENOTDIR from open(2); ENODEV, and ESRCH of a process,
-/// if it was removed while its file was open; EINVAL and EOPNOTSUPP from attributes without a value; EPROTONOSUPPORT and
-/// EAFNOSUPPORT from a kernel without such sockets. Everything else is evidence that could not be read.
+/// Whether the error means that there is nothing to read: ENOENT and ENOTDIR from open(2); ENODEV, and ESRCH of a
+/// process, removed while its file was open; EINVAL and EOPNOTSUPP from attributes without a value; EPROTONOSUPPORT and
+/// EAFNOSUPPORT from a kernel without such sockets. Any other error is missing evidence.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(
         errno_of(error),
@@ -66,12 +54,11 @@ pub(crate) fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// The kernel's number of an error.
 pub(crate) fn errno_of(error: &io::Error) -> Option<Errno> {
     error.raw_os_error().map(Errno::from_raw)
 }
 
-/// The kernel's error in words and with its name: `permission denied (EACCES)`.
+/// Returns the kernel's error in words and with its name: `permission denied (EACCES)`.
 pub fn errno_words(error: &io::Error) -> String {
     match errno_of(error) {
         Some(errno) => format!("{} ({errno:?})", errno.desc().to_lowercase()),

@@ -1,5 +1,5 @@
-//! Opens files below the root; no link leads out of it, whatever is renamed meanwhile. Directories can be pinned: a network
-//! interface may be renamed, and another one get its name.
+//! Opens files below the root; no link leads out of it, whatever is renamed meanwhile. A pinned directory stays the
+//! same one when its interface is renamed and another gets its name.
 
 use std::fs::File;
 use std::io;
@@ -59,9 +59,9 @@ impl Root {
         }
     }
 
-    /// Does some work, during which these directories, and all files below them, are those that have these paths now,
-    /// or had them when they were pinned before. Below them the live machine's links are not followed. A directory that is
-    /// absent now stays absent: what gets its path is another. One that cannot be opened is found by its path.
+    /// Runs `work` while these directories, and all files below them, are those that have these paths now, or had them
+    /// when pinned before. Links below them are not followed on the live machine. An absent directory stays absent:
+    /// another one may get its path. One that cannot be opened is found by its path.
     pub(crate) fn with_pinned<T>(
         &self,
         paths: impl IntoIterator<Item = impl Into<String>>,
@@ -83,12 +83,11 @@ impl Root {
         result
     }
 
-    /// Whether a directory is pinned and still has its path.
     pub(crate) fn is_pinned_in_place(&self, path: &str) -> bool {
         self.pinned.borrow().contains_key(path) && self.is_at(path, path)
     }
 
-    /// Whether the directory that was pinned by a path is at this one now, or both are absent; true if it is not pinned.
+    /// Whether the directory pinned as `pinned` is at `path` now, or both are absent; true if it is not pinned.
     pub(crate) fn is_at(&self, pinned: &str, path: &str) -> bool {
         let directories = self.pinned.borrow();
         let Some(directory) = directories.get(pinned) else {
@@ -102,8 +101,8 @@ impl Root {
         }
     }
 
-    /// As `openat2` with `RESOLVE_IN_ROOT`, one component after the other, each below the descriptor of the one before
-    /// it. `passed` gets the directories and links on the way, with their paths.
+    /// Resolves as `openat2` with `RESOLVE_IN_ROOT`, each component below the descriptor of the one before it. `passed`
+    /// gets the directories and links on the way, with their paths.
     pub(super) fn walk(
         &self,
         path: &str,
@@ -137,11 +136,10 @@ impl Root {
         open(passed, &found, flags)
     }
 
-    /// Opens a setting's file to write a text of so many bytes.
     pub(super) fn open_to_write(&self, path: &str, length: usize) -> io::Result<File> {
         let file = File::from(self.open_at(path, OFlag::O_WRONLY | AT_ONCE)?);
         if !self.is_real() {
-            // In a copy, the end of a longer text would be left behind the new one.
+            // A copy would keep the end of a longer text.
             if usize::try_from(check_writable(&file)?.st_size).is_ok_and(|now| now > length) {
                 file.set_len(0)?;
             }
@@ -150,7 +148,6 @@ impl Root {
     }
 }
 
-/// Opens a file below a directory, with no link on the way to it.
 fn open_below(directory: impl AsFd, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
     let Some((first, rest)) = path.split_once('/') else {
         return open_component(directory, if path.is_empty() { "." } else { path }, flags);

@@ -8,10 +8,9 @@ use nix::errno::Errno;
 use nix::fcntl::{self, OFlag};
 use nix::sys::stat::{self, FileStat, Mode, SFlag};
 
-/// For files that may turn out to be FIFOs, devices or terminals: opening them does not wait.
+/// Opens FIFOs, devices and terminals without waiting.
 pub(super) const AT_ONCE: OFlag = OFlag::O_NONBLOCK.union(OFlag::O_NOCTTY);
 
-/// Opens a name in a directory, and not what a link of that name leads to.
 pub(super) fn open_component(
     directory: impl AsFd,
     name: &str,
@@ -26,7 +25,6 @@ pub(super) fn kind(stat: &FileStat) -> SFlag {
     SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits())
 }
 
-/// An error for a file that is not regular.
 fn check_regular(file: &File) -> io::Result<FileStat> {
     let stat = stat::fstat(file)?;
     let what = match kind(&stat) {
@@ -39,7 +37,7 @@ fn check_regular(file: &File) -> io::Result<FileStat> {
     Err(io::Error::other(format!("is {what}, not a regular file")))
 }
 
-/// An error for a file that is not regular, or has another name, which may be outside the root.
+/// Fails for a file that is not regular, or has a hard link, which may be outside the root.
 pub(super) fn check_writable(file: &File) -> io::Result<FileStat> {
     let stat = check_regular(file)?;
     if stat.st_nlink < 2 {
@@ -49,9 +47,9 @@ pub(super) fn check_writable(file: &File) -> io::Result<FileStat> {
     }
 }
 
-/// The most bytes of a file of its kind. A list of 8,192 CPUs has 40 kB, and `/proc/interrupts` has 40 MB with as many; the
-/// threads of an interface with 2,048 queues on 4,096 CPUs have 2.5 MB, and the record of such a machine 30 MB. What a
-/// parser makes of an answer may be thirty times as large.
+/// Maximum bytes of a file. A list of 8,192 CPUs has 40 kB and their `/proc/interrupts` 40 MB; the threads of 2,048
+/// queues on 4,096 CPUs have 2.5 MB, and the record of that machine 30 MB. A parsed answer may take thirty times its
+/// size.
 fn limit(path: &str) -> u64 {
     match path {
         "/proc/interrupts" => 256 << 20,
@@ -61,14 +59,13 @@ fn limit(path: &str) -> u64 {
     }
 }
 
-/// An error for a file that is not regular or too large; gives its mode.
+/// Fails for a file that is not regular or too large; returns its mode.
 pub(super) fn check_readable(file: &File, path: &str) -> io::Result<u32> {
     let stat = check_regular(file)?;
     check_size(u64::try_from(stat.st_size).unwrap_or(u64::MAX), path)?;
     Ok(stat.st_mode & 0o7777)
 }
 
-/// An error for a file with more bytes than any of its kind has.
 pub(super) fn check_size(bytes: u64, path: &str) -> io::Result<()> {
     let limit = limit(path);
     if bytes <= limit {
@@ -80,11 +77,10 @@ pub(super) fn check_size(bytes: u64, path: &str) -> io::Result<()> {
     )))
 }
 
-/// Reads a whole file, opened [`AT_ONCE`]: its mode and its bytes.
 pub(super) fn read_whole(mut file: &File, path: &str) -> io::Result<(u32, Vec<u8>)> {
     const PAGE: usize = 4096;
     let mode = check_readable(file, path)?;
-    // Some files of the kernel are only given whole: `proc_dointvec` ends after the first read.
+    // Some kernel files end after the first read (`proc_dointvec`).
     let mut bytes = vec![0; PAGE];
     let first = loop {
         match file.read(&mut bytes) {
@@ -100,7 +96,7 @@ pub(super) fn read_whole(mut file: &File, path: &str) -> io::Result<(u32, Vec<u8
     Ok((mode, bytes))
 }
 
-/// Whether a read that leaves room has the end of the file, as that of an attribute has. Files of cgroups and others of
+/// Whether a read that leaves room has reached the end of the file. True for attributes; cgroup files and others of
 /// `/proc` are printed line by line, and a read ends before the line for which the kernel's buffer has no room.
 fn is_printed_at_once(path: &str) -> bool {
     path.starts_with("/proc/irq/") || path.starts_with("/sys/") && !path.starts_with("/sys/fs/")

@@ -1,4 +1,4 @@
-//! A machine as a tree in memory. Reading it gives the same answers and errors as a directory.
+//! A machine as a tree in memory, with the answers and errors of a directory.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -14,50 +14,45 @@ use self::Entry::{Directory, File, Link};
 /// The file that makes a tree a capture.
 pub const ABOUT: &str = "/nicpin/capture";
 
-/// The limit of a tree in memory, in bytes. A machine with 4096 CPUs needs half of it. Whatever is made of a tree of this
-/// size fits into 256 MiB.
+/// Maximum bytes of a tree in memory. A machine with 4096 CPUs needs half of it; anything made of such a tree fits into
+/// 256 MiB.
 pub(super) const MAX_SIZE: usize = 40 << 20;
 pub(super) const TOO_MUCH: &str = "exceeds the limit of 40 MiB for a machine in memory";
-/// What an entry needs beside its path and its text, in bytes: the nodes of two maps and two allocations.
+/// Bytes of an entry beside its path and text: the nodes of two maps and two allocations.
 const ENTRY_SIZE: usize = 256;
-/// The kernel's `NAME_MAX`, in bytes.
 const MAX_NAME: usize = 255;
-/// The limit of directories above an entry; sysfs has about 20.
+/// Maximum directories above an entry; sysfs has about 20.
 const MAX_DEPTH: usize = 64;
-/// The kernel's limit of links in a path before ELOOP.
+/// Links in a path before the kernel's ELOOP.
 const MAX_LINKS: usize = 40;
-/// The limit of names in a path whose links are resolved: up to the top and down again.
+/// Maximum names in a path whose links are resolved: up to the top and down again.
 const MAX_NAMES: usize = 4 * 64;
 
-/// Directories, files and links by path, which begins with `/`.
+/// Entries by path, which begins with `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     entries: HashMap<String, Entry, RandomState>,
-    /// The approximate size in memory, in bytes.
+    /// Approximate bytes in memory.
     size: usize,
 }
 
-/// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// The names in a directory.
     Directory(BTreeSet<String>),
     File(TreeFile),
-    /// The target of a symbolic link.
     Link(String),
 }
 
-/// The content and mode of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeFile {
-    /// The permission bits; the kernel gives `smp_affinity` of a managed vector no write bits.
+    /// Permission bits: `smp_affinity` of a managed vector has none to write.
     pub mode: u32,
-    /// Shared by all copies: a capture keeps what was read of a capture.
+    /// Shared: a capture of a capture copies no text.
     pub text: Arc<str>,
 }
 
 impl Entry {
-    /// A copy without the names in a directory, which may be thousands.
+    /// Copies an entry, a directory without its names, which may be thousands.
     #[must_use]
     pub fn without_names(&self) -> Self {
         match self {
@@ -68,12 +63,12 @@ impl Entry {
 }
 
 impl Tree {
-    /// The entry at a path; links on the way are not followed.
+    /// Returns the entry at a path; follows no link.
     pub fn entry(&self, path: &str) -> Option<&Entry> {
         self.entries.get(path)
     }
 
-    /// The target of the link at a path without links before its last name.
+    /// Returns the target of a link; only the last name may be a link.
     pub fn link(&self, path: &str) -> Option<String> {
         match self.entries.get(path) {
             Some(Link(target)) => Some(target.clone()),
@@ -93,11 +88,11 @@ impl Tree {
         })
     }
 
-    /// The entry that a path leads to, with the errors of open(2).
+    /// Returns the entry that a path leads to, with the errors of open(2).
     pub fn get(&self, path: &str) -> Result<&Entry, Errno> {
         let mut path = Cow::from(path);
-        // Only directories have something below them, so that the last entry on the way decides: a look at each of them
-        // would be a sixth of the time of `nicpin fleet`.
+        // Only directories have something below them, so the last entry on the way decides. Looking at each would be a
+        // sixth of the time of `nicpin fleet`.
         for _ in 0..=MAX_LINKS {
             let mut end = path.len();
             let found = loop {
@@ -133,7 +128,6 @@ impl Tree {
         }
     }
 
-    /// The names in a directory, sorted.
     pub fn list(&self, path: &str) -> Result<Vec<String>, Errno> {
         match self.get(path)? {
             Directory(names) => Ok(names.iter().cloned().collect()),
@@ -151,7 +145,6 @@ impl Default for Tree {
     }
 }
 
-/// How a tree is made.
 impl Tree {
     /// All entries below the top, directories before their content.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
@@ -162,7 +155,6 @@ impl Tree {
             .sorted_unstable_by_key(|(path, _)| *path)
     }
 
-    /// Adds a directory and its parents.
     pub fn add_directory(&mut self, path: &str) -> Result<(), &'static str> {
         match self.entries.get(path) {
             Some(Directory(_)) => Ok(()),
@@ -171,7 +163,7 @@ impl Tree {
         }
     }
 
-    /// Adds an entry, which must not exist, and its parent directories.
+    /// Adds a new entry and its parent directories.
     pub fn add(&mut self, path: &str, entry: Entry) -> Result<(), &'static str> {
         let Some(slash) = path.as_bytes().rfind_byte(b'/') else {
             return Err("has an empty path");
@@ -191,7 +183,6 @@ impl Tree {
         if has_control(name) || matches!(entry, Link(_)) && has_control(text) {
             return Err("has a control character in its name");
         }
-        // A name has a byte and more.
         if path.len() > 2 * MAX_DEPTH && path.matches('/').count() > MAX_DEPTH {
             return Err("is below more than 64 directories");
         }
@@ -216,14 +207,12 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes the write bits of a file, if it exists.
     pub fn make_read_only(&mut self, path: &str) {
         if let Some(File(file)) = self.entries.get_mut(path) {
             file.mode &= 0o555;
         }
     }
 
-    /// Adds to the end of a file, if it exists.
     pub fn append(&mut self, path: &str, more: &str) {
         if let Some(File(file)) = self.entries.get_mut(path) {
             file.text = format!("{}{more}", file.text).into();
@@ -231,12 +220,12 @@ impl Tree {
     }
 }
 
-/// Whether a text has control characters: most have ASCII letters only.
+/// Whether a text has control characters; the loop over bytes is quick for ASCII, as most are.
 fn has_control(text: &str) -> bool {
     text.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) && text.contains(char::is_control)
 }
 
-/// The target of a link as a path from the top; the path of the link has no others on the way.
+/// Returns a link's target as a path from the top. The link's path has no other links.
 fn beside(link: &str, mut target: &str) -> String {
     if target.starts_with('/') {
         return target.to_owned();
@@ -250,9 +239,8 @@ fn beside(link: &str, mut target: &str) -> String {
     format!("{directory}/{target}")
 }
 
-/// Follows a path as the kernel does, from name to name: the path without links, `.` and `..`. `look` is called for each
-/// name with its path so far and whether it is the last one, and returns the target if it is a link to be followed. What
-/// is looked at need not exist.
+/// Resolves links, `.` and `..` in a path as the kernel does. `look` gets each path so far and whether its name is the
+/// last, and returns the target of a link to follow. The paths need not exist.
 pub fn resolve<E: From<Errno>>(
     path: &str,
     mut look: impl FnMut(&str, bool) -> Result<Option<String>, E>,

@@ -1,6 +1,6 @@
-//! Trusted files: the policy, and nicpin's state files (lock and record). A file is trusted only if nobody but root and
-//! the user who runs nicpin can write it, or replace it or a directory or link on the way to it; in a tree, also the
-//! owner of the tree. POSIX ACLs count like the mode.
+//! Trusted files: the policy, and nicpin's state files (lock and record). Only root and the user who runs nicpin (in a
+//! tree, also the tree's owner) may be able to write or replace the file, or a directory or link on the way to it.
+//! POSIX ACLs count like the mode.
 
 use std::ffi::CString;
 use std::fs::{File, Permissions};
@@ -32,7 +32,7 @@ impl Root {
         }
     }
 
-    /// As [`Root::read_trusted`], for a state file, which must not be a link. Recording leaves it out.
+    /// As [`Root::read_trusted`], for a state file, which must not be a link. Not recorded.
     pub(crate) fn read_state(&self, path: &str) -> Result<Option<String>> {
         if self.is_capture() {
             Ok(None)
@@ -41,7 +41,7 @@ impl Root {
         }
     }
 
-    /// The inode of a file of the live machine; `None` in a tree, where it means nothing.
+    /// Returns the inode of a file of the live machine; `None` in a tree, where it means nothing.
     pub(crate) fn inode(&self, path: &str) -> Option<u64> {
         let file = self
             .is_real()
@@ -90,7 +90,7 @@ impl Root {
             .map(drop)
     }
 
-    /// Opens a state file, creating it and its directory if needed, with mode 0600.
+    /// Opens a state file, creating it (mode 0600) and its directory if needed.
     pub fn open_state(&self, path: &str) -> Result<File> {
         self.make_state_dir(path.rsplit_once('/').map_or("", |(above, _)| above))?;
         self.ask(WriteState, path)?;
@@ -101,13 +101,13 @@ impl Root {
         )?);
         self.check(path, &file, false)?;
         self.about(path, check_writable(&file))?;
-        // Whoever can open it can hold a lock on it. Earlier versions created it with mode 0644.
+        // Anybody who can open the file can hold a lock on it. Earlier versions created it with mode 0644.
         let _ = file.set_permissions(Permissions::from_mode(0o600));
         Ok(file)
     }
 
-    /// Replaces a state file so that after a crash at any point it holds either the old or the new text: writes a new
-    /// file beside it, syncs and renames it, and syncs the directory.
+    /// Replaces a state file: a crash at any point leaves the old or the new text. Writes and syncs a new file, renames
+    /// it, and syncs the directory.
     pub fn replace_state(&self, path: &str, text: &str) -> Result<()> {
         let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
         let beside = format!(".{name}.{}", std::process::id());
@@ -139,7 +139,6 @@ impl Root {
         )
     }
 
-    /// Removes a state file, if it exists.
     pub(crate) fn remove_state(&self, path: &str) -> Result<()> {
         if !self.ask(RemoveState, path)? {
             return Ok(());
@@ -154,12 +153,11 @@ impl Root {
         }
     }
 
-    /// Whether an access that tests may let fail is to be done.
     fn ask(&self, action: FileAction, path: &str) -> Result<bool> {
         self.about(path, self.faults.ask(action, path, ""))
     }
 
-    /// Opens the directory of a state file, and gives the file's name in it.
+    /// Opens the directory of a state file; also returns the file's name in it.
     fn open_parent<'p>(&self, path: &'p str, flags: OFlag) -> Result<(OwnedFd, &'p str)> {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         Ok((
@@ -168,8 +166,7 @@ impl Root {
         ))
     }
 
-    /// Opens a file or directory. An error if others can write it, or replace it or anything on the way to it below the
-    /// root.
+    /// Opens a file or directory; an error if others can write it, or replace it or anything on the way to it.
     fn open_trusted(&self, path: &str, flags: OFlag) -> Result<OwnedFd> {
         let mut passed = Vec::new();
         let opened = self.about(path, self.walk(path, flags, &mut passed))?;
@@ -182,9 +179,9 @@ impl Root {
         Ok(opened)
     }
 
-    /// An error if other users can write the file: others than root, the user who runs nicpin, and the owner of the root
-    /// directory of a tree, with their groups. In a directory with the sticky bit, such as /tmp, they cannot replace files
-    /// of others; that is enough for directories of files whose owner is checked.
+    /// Fails if others than root, the user who runs nicpin and the owner of a tree's root, with their groups, can write
+    /// the file. In a sticky directory, such as /tmp, they cannot replace files of others: enough where the file's
+    /// owner is checked, too.
     fn check(&self, path: &str, file: &impl AsFd, sticky_is_enough: bool) -> Result<()> {
         let stat = self.about(path, stat::fstat(file))?;
         let (kind, mode) = (kind(&stat), stat.st_mode & 0o7777);
@@ -220,7 +217,7 @@ impl Root {
                 "chmod g-w it",
             )
         } else {
-            // With an ACL, the group's bits are the mask: what any entry of the ACL can allow.
+            // With an ACL, the group's bits are the mask: the most that any entry of the ACL can allow.
             let writers = if is_directory {
                 open_component(file, ".", OFlag::O_RDONLY | OFlag::O_DIRECTORY)
                     .and_then(|opened| acl_writers(&opened))
@@ -244,7 +241,6 @@ impl Root {
     }
 }
 
-/// `None` for what does not exist.
 fn existing<T>(opened: Result<T>) -> Result<Option<T>> {
     match opened {
         Err(FileError::Io { answer, .. })
@@ -260,8 +256,8 @@ fn remove(directory: &OwnedFd, name: &(impl nix::NixPath + ?Sized)) -> Result<()
     unistd::unlinkat(directory, name, UnlinkatFlags::NoRemoveDir)
 }
 
-/// Removes files that processes have left that were killed while they wrote: those with such a name, and the id of a
-/// process in its middle that has ended.
+/// Removes temporary files of processes that were killed while they wrote: `before`, the id of a process that has
+/// ended, `after`.
 pub fn remove_left(directory: &OwnedFd, before: &str, after: &str) -> io::Result<()> {
     let has_ended = |name: &CString| {
         let name = name.to_str().ok()?;

@@ -1,5 +1,5 @@
-//! Ioctls about a network interface: ethtool's, its index and its hardware address (`SIOCETHTOOL`, `SIOCGIFINDEX`,
-//! `SIOCGIFHWADDR`; `include/uapi/linux/ethtool.h`). None of the questions needs a privilege.
+//! Ioctls about a network interface: ethtool, index and hardware address (`SIOCETHTOOL`, `SIOCGIFINDEX`,
+//! `SIOCGIFHWADDR`; `include/uapi/linux/ethtool.h`). Reading needs no privilege.
 //!
 //! A command and its answer are one structure of that header, here as words of 32 bits.
 
@@ -35,45 +35,42 @@ const ETHTOOL_GRSSH: u32 = 0x46;
 const ETHTOOL_SRSSH: u32 = 0x47;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 
-/// The words of every structure: more than the longest answer to what is asked here.
+/// Words of a structure: more than the longest answer to the commands here.
 const WORDS: usize = 1 << 13;
-/// The largest RSS table that is read. Those of drivers in Linux 6.12 have 2048 entries at most (ice).
+/// Maximum entries of the RSS table. Drivers of Linux 6.12 have at most 2048 (ice).
 const MAX_RSS_ENTRIES: usize = 4096;
-/// The longest key of RSS, in bytes.
 const MAX_KEY: usize = 256;
-/// The most filters that are read.
 const MAX_FILTERS: usize = 2048;
-/// The most names of a set that are read: Linux 6.18 has 121 link modes.
+/// Maximum names in a set: Linux 6.18 has 121 link modes.
 const MAX_NAMES: usize = 256;
-/// The most counters of a driver that are read: those of mlx5 with 128 channels are some 8,000.
+/// Maximum counters of a driver: mlx5 with 128 channels has some 8,000.
 const MAX_COUNTERS: usize = 1 << 14;
-/// The most features that are read, in words of 32: Linux 6.12 has 64.
+/// Maximum words of features, 32 each: Linux 6.12 has 64 features.
 const FEATURE_WORDS: usize = 4;
 
-/// The sets of the names of counters (`ETH_SS_STATS`), of features (`ETH_SS_FEATURES`), and of link modes
-/// (`ETH_SS_LINK_MODES`, from Linux 5.6 on).
+/// Sets of names: counters (`ETH_SS_STATS`), features (`ETH_SS_FEATURES`), link modes (`ETH_SS_LINK_MODES`, Linux 5.6).
 const STATISTICS: u32 = 1;
 const FEATURES: u32 = 4;
 const LINK_MODES: u32 = 9;
 
-/// The word of a 64-bit number that has all that is used of it.
+/// The low word of a 64-bit number.
 const LOW: usize = if cfg!(target_endian = "big") { 1 } else { 0 };
 
-/// Words of `struct ethtool_rxnfc`: a 64-bit number, a rule of 42 words with its location, the number of rules or the RSS
-/// context of one, and the locations of all.
+/// Words of `struct ethtool_rxnfc`: a 64-bit number, a rule of 42 words that ends with its location, the number of
+/// rules or a rule's RSS context, and all locations.
 const DATA: usize = 2 + LOW;
 const RULE: usize = 4;
 const LOCATION: usize = 44;
 const RULES: usize = 46;
 const LOCATIONS: usize = 47;
 
-/// Version of the driver, version of the firmware, and address of the device on its bus; each may be empty.
+/// Returns driver, its version, the firmware's version and the device's address on its bus; each may be empty.
 pub(crate) fn get_driver(interface: &str) -> Result<[String; 4]> {
     let info = ethtool(interface, ETHTOOL_GDRVINFO, [])?;
     Ok([1, 9, 17, 25].map(|at| text(&info[at..])))
 }
 
-/// The maximum numbers of receive, transmit, other and combined channels, then the current numbers.
+/// Returns the maximum numbers of receive, transmit, other and combined channels, then the current numbers.
 pub(crate) fn get_channels(interface: &str) -> Result<[u32; 8]> {
     let channels = ethtool(interface, ETHTOOL_GCHANNELS, [])?;
     Ok(from_fn(|at| channels[1 + at]))
@@ -83,8 +80,8 @@ pub(crate) fn set_channels(interface: &str, numbers: [u32; 8]) -> Result<()> {
     ethtool(interface, ETHTOOL_SCHANNELS, numbers).map(drop)
 }
 
-/// The RSS indirection table of context 0, the number of receive queues that it can name, and the hash function. The
-/// error is EOPNOTSUPP where there is no table.
+/// Returns context 0's RSS indirection table, the number of receive queues that it can name, and the hash function;
+/// EOPNOTSUPP without a table.
 pub(crate) fn get_rss(interface: &str) -> Result<(Vec<u32>, u32, u8)> {
     let (function, _, _, table) = get_context(interface, 0)?;
     if table.is_empty() {
@@ -94,8 +91,7 @@ pub(crate) fn get_rss(interface: &str) -> Result<(Vec<u32>, u32, u8)> {
     Ok((table, queues, function))
 }
 
-/// Sets the RSS indirection table of context 0; an empty one stands for the default. Function, key and transformation
-/// of the input stay.
+/// Sets context 0's RSS indirection table; empty: the default. Function, key and input transformation stay.
 pub(crate) fn set_rss(interface: &str, table: &[u32]) -> Result<()> {
     let now = ethtool(interface, ETHTOOL_GRSSH, [])?;
     let size = u32::try_from(table.len()).unwrap_or(u32::MAX);
@@ -113,7 +109,7 @@ pub(crate) fn set_rss(interface: &str, table: &[u32]) -> Result<()> {
     .map(drop)
 }
 
-/// An RSS context: function, transformation, key, table. The error is EOPNOTSUPP where the driver has none.
+/// Returns an RSS context: function, transformation, key, table; EOPNOTSUPP if the driver has none.
 pub(crate) fn get_context(interface: &str, context: u32) -> Result<(u8, u8, Vec<u8>, Vec<u32>)> {
     let sizes = ethtool(interface, ETHTOOL_GRSSH, [context])?;
     let (entries, key) = (sizes[2] as usize, sizes[3] as usize);
@@ -131,12 +127,12 @@ pub(crate) fn get_context(interface: &str, context: u32) -> Result<(u8, u8, Vec<
     ))
 }
 
-/// The fields that the device hashes of a type of flow (`RXH_*`).
+/// Returns the fields that the device hashes for a type of flow (`RXH_*`).
 pub(crate) fn get_fields(interface: &str, flow_type: u32) -> Result<u32> {
     Ok(ethtool(interface, ETHTOOL_GRXFH, [flow_type])?[DATA])
 }
 
-/// The ntuple filters: each as the kernel has it, with its RSS context.
+/// Returns the ntuple filters in the kernel's form, each with its RSS context.
 pub(crate) fn get_filters(interface: &str) -> Result<Vec<([u8; 168], u32)>> {
     let with = |command, at: usize, number| {
         let mut words = [0; RULES];
@@ -161,27 +157,27 @@ pub(crate) fn get_filters(interface: &str) -> Result<Vec<([u8; 168], u32)>> {
     all[LOCATIONS..][..listed].iter().map(filter).collect()
 }
 
-/// A feature of an interface, such as `rx-ntuple-filter`: whether it is on, and whether it can be changed.
+/// Whether a feature, such as `rx-ntuple-filter`, is on, and whether it can be changed.
 pub(crate) fn get_feature(interface: &str, name: &str) -> Result<(bool, bool)> {
     let (bit, words) = feature_bit(interface, name)?;
     let features = ethtool(interface, ETHTOOL_GFEATURES, [words])?;
-    // Whether it can be changed, is requested, is on, can never be changed.
+    // Four words: changeable, requested, active, never changeable.
     let is = |at: usize| has_bit(&features[2 + bit / 32 * 4 + at..], bit % 32);
     Ok((is(2), is(0) && !is(3)))
 }
 
-/// Turns a feature on or off. The kernel may answer without doing so, if the driver cannot.
+/// Turns a feature on or off. The kernel may report success though the driver cannot.
 pub(crate) fn set_feature(interface: &str, name: &str, on: bool) -> Result<()> {
     let (bit, words) = feature_bit(interface, name)?;
     let mut command = [0; 1 + 2 * FEATURE_WORDS];
     command[0] = words;
-    // Whether it is set, and to what.
+    // Two words: which to set, and to what.
     command[1 + bit / 32 * 2] = 1 << (bit % 32);
     command[2 + bit / 32 * 2] = u32::from(on) << (bit % 32);
     ethtool(interface, ETHTOOL_SFEATURES, command).map(drop)
 }
 
-/// The bit of a feature in this kernel, and how many words its features take.
+/// Returns the bit of a feature in this kernel, and how many words its features take.
 fn feature_bit(interface: &str, name: &str) -> Result<(usize, u32)> {
     let names = names(interface, FEATURES)?;
     let words = names.len().div_ceil(32);
@@ -192,13 +188,13 @@ fn feature_bit(interface: &str, name: &str) -> Result<(usize, u32)> {
     }
 }
 
-/// The link modes that the driver supports, by the kernel's names: `10000baseT/Full`, and what else has a bit among them.
+/// Returns the kernel's names of the supported link modes (`10000baseT/Full`) and of other bits in that mask.
 pub(crate) fn get_link_modes(interface: &str) -> Result<Vec<String>> {
     // Asked for masks of no words, the kernel answers how many they have, negative.
     let words = mask_words(ethtool(interface, ETHTOOL_GLINKSETTINGS, [])?[3]);
     let sizes = u32::from_ne_bytes([0, 0, 0, words]);
     let settings = ethtool(interface, ETHTOOL_GLINKSETTINGS, [0, 0, sizes])?;
-    // The supported modes, those advertised, and those of the link partner.
+    // Three masks: supported, advertised, and of the link partner.
     let supported = &settings[12..][..words.into()];
     Ok(names(interface, LINK_MODES)?
         .into_iter()
@@ -208,19 +204,18 @@ pub(crate) fn get_link_modes(interface: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-/// The number of words in the last byte of an answer, where it is negative.
+/// Returns the number of words from an answer's last byte, where it is negative.
 fn mask_words(answer: u32) -> u8 {
     let [.., words] = answer.to_ne_bytes();
     i8::from_ne_bytes([words]).unsigned_abs()
 }
 
-/// The counters of the driver, each with its name.
 pub(crate) fn get_statistics(interface: &str) -> Result<Vec<(String, u64)>> {
     let names = names(interface, STATISTICS)?;
     let count = u32::try_from(names.len()).unwrap_or_default();
     let most = 2 + 2 * names.len();
     let counters = ethtool_of(interface, ETHTOOL_GSTATS, [count], most)?;
-    // The driver may have others by now, and then these are none.
+    // The driver may have another number of counters by now: then none are read.
     if counters[1] != count {
         return Err(EOPNOTSUPP);
     }
@@ -232,9 +227,8 @@ pub(crate) fn get_statistics(interface: &str) -> Result<Vec<(String, u64)>> {
     Ok(names.into_iter().zip(counts).collect())
 }
 
-/// The names of a set.
 fn names(interface: &str, set: u32) -> Result<Vec<String>> {
-    // A bit for each set; the kernel answers those that there are, and a count for each.
+    // A bit for each set; the kernel answers which sets there are, and a count for each.
     let mut sets = [0; 3];
     sets[1 + LOW] = 1 << set;
     let info = ethtool(interface, ETHTOOL_GSSET_INFO, sets)?;
@@ -265,7 +259,7 @@ fn bytes(words: &[u32]) -> impl Iterator<Item = u8> {
     words.iter().flat_map(|word| word.to_ne_bytes())
 }
 
-/// A text of 32 bytes, which ends with a zero, unless it fills them.
+/// Reads a text of up to 32 bytes, which ends with a zero unless it fills them.
 fn text(words: &[u32]) -> String {
     String::from_utf8_lossy(
         &bytes(words)
@@ -276,7 +270,7 @@ fn text(words: &[u32]) -> String {
     .into_owned()
 }
 
-/// The index of an interface, and the first six bytes of its hardware address.
+/// Returns the index of an interface and the first six bytes of its hardware address.
 pub(crate) fn get_identity(interface: &str) -> Result<(i32, [u8; 6])> {
     let mut request = named_request(interface)?;
     ioctl(SIOCGIFINDEX, &mut request)?;
@@ -288,7 +282,7 @@ pub(crate) fn get_identity(interface: &str) -> Result<(i32, [u8; 6])> {
     Ok((index, from_fn(|at| address.sa_data[at].to_ne_bytes()[0])))
 }
 
-/// Performs a command, and gives its structure with the kernel's answer; the words that are not given are 0.
+/// Performs a command and returns its structure with the answer; omitted words are 0.
 fn ethtool(
     interface: &str,
     command: u32,
@@ -297,7 +291,7 @@ fn ethtool(
     ethtool_of(interface, command, given, 0)
 }
 
-/// The same with an answer of at most so many words, where these are more than [`WORDS`].
+/// Performs a command whose answer has up to `most` words, more than [`WORDS`].
 fn ethtool_of(
     interface: &str,
     command: u32,
@@ -312,13 +306,12 @@ fn ethtool_of(
     Ok(words)
 }
 
-/// One of the three ioctls above.
 fn ioctl(code: Ioctl, request: &mut ifreq) -> Result<()> {
-    // Any kind of socket takes these ioctls; this one needs neither IPv4 nor a sandbox that allows it.
+    // Any socket takes these ioctls; a Unix one needs neither IPv4 nor a sandbox that allows it.
     let socket = socket(Unix, Datagram, SockFlag::SOCK_CLOEXEC, None)?;
-    // SAFETY: the kernel reads and writes the request, and for `SIOCETHTOOL` the structure that it points to. Both live
-    // until the call returns. The structures have a fixed size, or as many entries as the command says or the driver has
-    // said before, for which there is room.
+    // SAFETY: the kernel reads and writes the request and, for `SIOCETHTOOL`, the structure that it points to. Both
+    // outlive the call. The structures have a fixed size, or room for as many entries as the command says or the driver
+    // has said.
     Errno::result(unsafe { libc::ioctl(socket.as_raw_fd(), code, &raw mut *request) }).map(drop)
 }
 

@@ -1,5 +1,5 @@
-//! System calls and ioctls: scheduling affinity, memory policy, POSIX ACLs, netlink's groups, and ethtool. The only module
-//! with unsafe code; it knows numbers and structures, not their use.
+//! System calls and ioctls: scheduling affinity, memory policy, POSIX ACLs, netlink groups, and ethtool. The only
+//! module with unsafe code; it knows numbers and structures, not their use.
 #![allow(unsafe_code)]
 
 pub(crate) mod ethtool;
@@ -32,15 +32,15 @@ use nix::{setsockopt_impl, sockopt_impl};
 
 use crate::cpuset::{CpuSet, MAX_CPUS, NodeSet};
 
-/// Bits of a node mask: the most nodes that a kernel can be built for (`CONFIG_NODES_SHIFT` is 10 at most).
+/// Bits of a node mask: the most nodes of any kernel (`CONFIG_NODES_SHIFT` is 10 at most).
 const NODE_BITS: u32 = 1024;
-/// The kernel uses one bit less than this number.
+/// The kernel uses one bit less than this.
 const MAX_NODE: c_ulong = 1024 + 1;
 
 /// Bytes of the largest page of a supported kernel.
 const PAGE: usize = 64 << 10;
 
-/// So much memory in one piece that it is whole pages on every kernel.
+/// Memory that is whole pages on every kernel.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(65536))]
 pub struct MemPage(pub [u64; PAGE / 8]);
@@ -51,8 +51,8 @@ const MPOL_F_ADDR: c_ulong = 2;
 const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
 const MPOL_MF_MOVE: u32 = 2;
 
-/// Takes the lock of a file (`flock(2)`) for as long as a descriptor of this opening is left: `false` if another
-/// opening has it. `File::try_lock` needs Rust 1.89.
+/// Locks a file (`flock(2)`) until all descriptors of this opening are closed; `false` if another opening has the lock.
+/// `File::try_lock` needs Rust 1.89.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     match lock(file, LOCK_EX | LOCK_NB) {
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
@@ -60,7 +60,6 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Releases the lock of a file.
 pub fn unlock(file: &File) -> io::Result<()> {
     lock(file, LOCK_UN)
 }
@@ -70,13 +69,12 @@ fn lock(file: &File, operation: c_int) -> io::Result<()> {
     done(unsafe { libc::flock(file.as_raw_fd(), operation) })
 }
 
-/// The error of a system call, if it failed.
 fn done(answer: impl ErrnoSentinel + PartialEq) -> io::Result<()> {
     Ok(Errno::result(answer).map(drop)?)
 }
 
 /// Restricts the calling thread and its later children to these CPUs (`sched_setaffinity(2)`). A cpuset may leave
-/// fewer; [`affinity`] returns the result.
+/// fewer; see [`affinity`].
 pub fn set_affinity(cpus: &CpuSet) -> io::Result<()> {
     set_affinity_of(0, cpus)
 }
@@ -85,26 +83,25 @@ pub fn set_affinity(cpus: &CpuSet) -> io::Result<()> {
 pub(crate) fn set_affinity_of(thread: u32, cpus: &CpuSet) -> io::Result<()> {
     let mask = words(cpus, MAX_CPUS);
     let size = size_of_val(&*mask);
-    // SAFETY: the kernel reads as many bytes of `mask` as the size argument says, which are all.
+    // SAFETY: the kernel reads `size` bytes, all of `mask`.
     done(unsafe { libc::syscall(SYS_sched_setaffinity, thread, size, mask.as_ptr()) })
 }
 
-/// What this process got from its caller, as far as it changes it for itself (`signal(7)`).
+/// Signals and limits inherited from the caller that this process changes for itself (`signal(7)`).
 #[derive(Debug, Clone)]
 pub struct Inherited {
-    /// Signals that were ignored.
     ignored: Vec<Signal>,
     blocked: SigSet,
-    /// How many files were allowed to be open, and how many at most; `None` where that stays (a sandbox may refuse it).
+    /// Soft and hard limit of open files; `None` if unchanged (a sandbox may refuse it).
     files: Option<(rlim_t, rlim_t)>,
 }
 
-/// Whether the caller ignored the signal of a broken pipe: it is asked before Rust's runtime ignores it.
+/// Whether the caller ignored SIGPIPE: read before Rust's runtime ignores it.
 static IGNORED_PIPES: AtomicBool = AtomicBool::new(false);
 
 /// Called by the C library before main.
 #[used]
-// SAFETY: the function takes no arguments, which the C library may pass, allocates nothing and calls sigaction(2).
+// SAFETY: the function ignores the arguments that the C library may pass, allocates nothing and calls sigaction(2).
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = {
     extern "C" fn ask() {
@@ -114,16 +111,16 @@ static BEFORE_MAIN: extern "C" fn() = {
 };
 
 fn is_ignored(signal: Signal) -> bool {
-    // SAFETY: zeros are a valid `sigaction`, that of a signal which is not ignored.
+    // SAFETY: zeros are a valid `sigaction`, of a signal that is not ignored.
     let mut action: libc::sigaction = unsafe { zeroed() };
-    // SAFETY: no action is set, and `action`, which the kernel writes, lives as long as the call.
+    // SAFETY: no action is set, and the kernel writes `action`, which outlives the call.
     unsafe { libc::sigaction(signal as c_int, null(), &raw mut action) };
     action.sa_sigaction == SIG_IGN
 }
 
-/// Takes the signals as a program needs them, whatever the caller has left: none blocked, the ends of children are
-/// reported, and a file that gets too large is an error (`EFBIG`) and not the end. And as many files may be open as the
-/// caller allows (`getrlimit(2)`): restore holds the directory of each interface.
+/// Sets the signals and limits that the program needs, whatever the caller has left: none blocked, ends of children
+/// reported, and a file that gets too large an error (`EFBIG`) and not the end. Raises the limit of open files to the
+/// hard one (`getrlimit(2)`): restore holds the directory of each interface.
 pub fn take_over() -> io::Result<Inherited> {
     let blocked = SigSet::thread_get_mask()?;
     let was_ignored = |signal: &Signal| match signal {
@@ -144,12 +141,12 @@ pub fn take_over() -> io::Result<Inherited> {
 }
 
 impl Inherited {
-    /// Whether the caller ignored a signal, as nohup(1) does with that of a hang-up.
+    /// Whether the caller ignored a signal, as nohup(1) does with SIGHUP.
     pub fn ignores(&self, signal: Signal) -> bool {
         self.ignored.contains(&signal)
     }
 
-    /// Lets a command start with what the caller of this process has left.
+    /// Starts a command with the signals and limits of this process's caller.
     pub fn give_to(&self, command: &mut Command) {
         let this = self.clone();
         let give = move || {
@@ -161,7 +158,7 @@ impl Inherited {
             }
             Ok(this.blocked.thread_set_mask()?)
         };
-        // SAFETY: sigaction(2), setrlimit(2) and pthread_sigmask(3), which allocate nothing and take no lock.
+        // SAFETY: sigaction(2), setrlimit(2) and pthread_sigmask(3) allocate nothing and take no lock.
         unsafe { command.pre_exec(give) };
     }
 }
@@ -171,30 +168,29 @@ fn set_action(signal: Signal, handler: SigHandler) -> nix::Result<()> {
     unsafe { signal::signal(signal, handler) }.map(drop)
 }
 
-/// Closes the descriptors from this number on (`close_range(2)`), those of the caller that this process was left with. Only
-/// where nothing of this process is open yet.
+/// Closes the descriptors from `first` on that the caller left open (`close_range(2)`). Only before this process has
+/// opened any.
 pub fn close_from(first: u32) -> io::Result<()> {
     // SAFETY: nothing in this process owns a descriptor that is closed here, as the caller promises.
     done(unsafe { libc::syscall(SYS_close_range, first, u32::MAX, 0) })
 }
 
-/// Lets a command start without blocked signals, which it would inherit. Unblocking them on a thread that starts it would
-/// let a signal end this process at that moment.
+/// Starts a command without blocked signals. If the starting thread unblocked them, a signal could end this process at
+/// that moment.
 pub fn unblock_signals(command: &mut Command) {
-    // SAFETY: it only calls sigemptyset(3) and pthread_sigmask(3), which allocate nothing and take no lock.
+    // SAFETY: sigemptyset(3) and pthread_sigmask(3) allocate nothing and take no lock.
     unsafe { command.pre_exec(|| Ok(SigSet::empty().thread_set_mask()?)) };
 }
 
-/// Unmaps the pages of this program's file that nobody can have written: its code and constants. They stay in the page
-/// cache, from which the kernel maps each again when it is needed (`MADV_DONTNEED` in `madvise(2)`). For a process that
-/// sleeps for minutes.
+/// Unmaps this program's code and constants, for a process that sleeps for minutes. They stay in the page cache, from
+/// which the kernel maps each page again when it is needed (`MADV_DONTNEED` in `madvise(2)`).
 pub fn unmap_program() {
     unsafe extern "C" fn unmap(
         program: *mut dl_phdr_info,
         _size: usize,
         _data: *mut c_void,
     ) -> c_int {
-        // SAFETY: dl_iterate_phdr(3) passes a valid structure, whose segments are those of a loaded file.
+        // SAFETY: dl_iterate_phdr(3) passes a valid structure with the segments of a loaded file.
         let (base, segments) = unsafe {
             let program = &*program;
             (
@@ -216,8 +212,8 @@ pub fn unmap_program() {
             let start = start.next_multiple_of(PAGE);
             // Otherwise 2 MiB may come back at once.
             for advice in [MADV_NOHUGEPAGE, MADV_DONTNEED] {
-                // SAFETY: a segment without write permission is a private mapping of the file, so that its pages read the
-                // same when they are mapped again. The first and the last page may belong to another segment, too.
+                // SAFETY: a segment without write permission is a private mapping of the file, so its pages read the
+                // same when mapped again. The first and the last page may belong to another segment, too, and stay.
                 let _ =
                     unsafe { libc::madvise(start as *mut _, end.saturating_sub(start), advice) };
             }
@@ -228,11 +224,11 @@ pub fn unmap_program() {
     unsafe { libc::dl_iterate_phdr(Some(unmap), null_mut()) };
 }
 
-/// The CPUs that the calling thread may run on (`sched_getaffinity(2)`).
+/// Returns the CPUs of the calling thread (`sched_getaffinity(2)`).
 pub fn affinity() -> io::Result<CpuSet> {
     let mut mask = words(&CpuSet::new(), MAX_CPUS);
     let size = size_of_val(&*mask);
-    // SAFETY: the kernel writes at most as many bytes into `mask` as the size argument says, which are all.
+    // SAFETY: the kernel writes at most `size` bytes, all of `mask`.
     done(unsafe { libc::syscall(SYS_sched_getaffinity, 0, size, mask.as_mut_ptr()) })?;
     Ok(set(&mask, MAX_CPUS))
 }
@@ -244,32 +240,31 @@ pub fn set_memory_policy(mode: c_int, nodes: &NodeSet) -> io::Result<()> {
     done(unsafe { libc::syscall(SYS_set_mempolicy, mode, mask.as_ptr(), MAX_NODE) })
 }
 
-/// The nodes that the calling thread's cpuset allows memory of.
+/// Returns the nodes from which the calling thread's cpuset allows memory.
 pub fn allowed_nodes() -> io::Result<NodeSet> {
     Ok(get_mempolicy(null::<()>(), MPOL_F_MEMS_ALLOWED)?.1)
 }
 
-/// The node of the page that holds a value.
 pub fn node_of<T>(value: &T) -> io::Result<u32> {
     let (node, _) = get_mempolicy(from_ref(value), MPOL_F_NODE | MPOL_F_ADDR)?;
     u32::try_from(node).map_err(|_| ErrorKind::InvalidData.into())
 }
 
-/// What `get_mempolicy(2)` answers: a mode or node, and nodes.
+/// Returns the mode or node, and the nodes, of `get_mempolicy(2)`.
 fn get_mempolicy<T>(at: *const T, flags: c_ulong) -> io::Result<(c_int, NodeSet)> {
     let mut mask = words(&NodeSet::new(), NODE_BITS);
     let (mut mode, nodes): (c_int, _) = (0, mask.as_mut_ptr());
     let call = SYS_get_mempolicy;
-    // SAFETY: the kernel writes an int to `mode` and at most `NODE_BITS` bits into `mask`. It only looks up the page of the
-    // address.
+    // SAFETY: the kernel writes an int to `mode` and at most `NODE_BITS` bits into `mask`, and only looks up the page
+    // of the address.
     done(unsafe { libc::syscall(call, &raw mut mode, nodes, MAX_NODE, at, flags) })?;
     Ok((mode, set(&mask, NODE_BITS)))
 }
 
-/// Allocates and touches pages on one node and no other (`mbind(2)`).
+/// Allocates and touches pages on one node only (`mbind(2)`).
 ///
-/// The policy is set for the pages, not for a thread: `kernel.numa_balancing` moves pages without a policy to the node
-/// that reads them. An allocator may return pages that are on another node; these are moved.
+/// The policy is the pages', not a thread's: `kernel.numa_balancing` moves pages without one to the node that reads
+/// them. An allocator may return pages of another node; these are moved.
 #[allow(clippy::large_stack_arrays)] // one page, which the stack of each thread has room for
 pub fn pages_of(node: u32, bytes: usize) -> io::Result<Vec<MemPage>> {
     let count = bytes.div_ceil(PAGE);
@@ -279,8 +274,8 @@ pub fn pages_of(node: u32, bytes: usize) -> io::Result<Vec<MemPage>> {
         .map_err(|_| ErrorKind::OutOfMemory)?;
     let mask = words(&NodeSet::single(node), NODE_BITS);
     let (at, length, nodes) = (pages.as_ptr(), count * PAGE, mask.as_ptr());
-    // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them; the policy changes nothing in the
-    // pages, which are whole ones of this vector.
+    // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them; the policy changes nothing in the pages, all
+    // of which are this vector's.
     done(unsafe {
         libc::syscall(
             SYS_mbind,
@@ -297,7 +292,6 @@ pub fn pages_of(node: u32, bytes: usize) -> io::Result<Vec<MemPage>> {
     Ok(pages)
 }
 
-/// A set in the kernel's format, an array of words.
 fn words(numbers: &CpuSet, bits: u32) -> Vec<c_ulong> {
     let mut words = vec![0; (bits / c_ulong::BITS) as usize];
     for number in numbers.iter().filter(|&number| number < bits) {
@@ -313,7 +307,7 @@ fn set(words: &[c_ulong], bits: u32) -> CpuSet {
     (0..bits).filter(is_in).collect()
 }
 
-/// The users and groups that the POSIX ACL of an open file names and lets write it; none where it has no ACL
+/// Returns the users and groups that the POSIX ACL of an open file lets write it; none without an ACL
 /// (`include/uapi/linux/posix_acl_xattr.h`).
 pub(crate) fn acl_writers(file: &impl AsFd) -> Result<Vec<(&'static str, u32)>, Errno> {
     const WRITE: u8 = 0x02;
@@ -321,14 +315,13 @@ pub(crate) fn acl_writers(file: &impl AsFd) -> Result<Vec<(&'static str, u32)>, 
     let mut bytes = vec![0_u8; 1 << 16];
     let (file, at) = (file.as_fd().as_raw_fd(), bytes.as_mut_ptr().cast());
     let name = c"system.posix_acl_access".as_ptr();
-    // SAFETY: the name ends with a NUL, and the kernel writes at most as many bytes as the size argument says, which
-    // are all.
+    // SAFETY: the name ends with a NUL, and the kernel writes at most `bytes.len()` bytes, all of `bytes`.
     let length = unsafe { libc::fgetxattr(file, name, at, bytes.len()) };
     let length = match Errno::result(length) {
         Err(ENODATA | EOPNOTSUPP) => return Ok(Vec::new()),
         length => usize::try_from(length?).unwrap_or_default(),
     };
-    // After a version of four bytes: tag and permissions of two bytes, the low one first, and id.
+    // After a version of four bytes, entries: tag and permissions of two bytes, low byte first, and id.
     Ok(bytes
         .get(4..length)
         .unwrap_or_default()
@@ -365,11 +358,10 @@ const LOAD: u16 = 0x28;
 const IF_EQUAL: u16 = 0x15;
 const RETURN: u16 = 0x06;
 
-/// Has the kernel drop what is sent to a netlink socket and is of neither of these types, by the first message of a
-/// datagram.
+/// Has the kernel drop datagrams to a netlink socket whose first message is of neither type.
 pub fn filter_netlink(socket: &impl AsFd, types: [u16; 2]) -> io::Result<()> {
     let step = |code, jt, k| sock_filter { code, jt, jf: 0, k };
-    // The type is in the order of this machine (`struct nlmsghdr`), and the filter reads it in that of networks.
+    // The type is in this machine's byte order (`struct nlmsghdr`); the filter reads network order.
     let [first, second] = types.map(|kind| kind.to_be().into());
     let mut steps = [
         step(LOAD, 0, 4),
@@ -378,7 +370,7 @@ pub fn filter_netlink(socket: &impl AsFd, types: [u16; 2]) -> io::Result<()> {
         step(RETURN, 0, 0),
         step(RETURN, 0, u32::MAX),
     ];
-    // The kernel reads as many steps as this says, which live until the end of this function.
+    // The kernel reads `len` steps, which live until the end of this function.
     let program = sock_fprog {
         len: 5,
         filter: steps.as_mut_ptr(),
@@ -386,7 +378,7 @@ pub fn filter_netlink(socket: &impl AsFd, types: [u16; 2]) -> io::Result<()> {
     Ok(setsockopt(socket, AttachFilter, &program)?)
 }
 
-/// Joins a multicast group of netlink (`NETLINK_ADD_MEMBERSHIP`): a number that an address has no bit for, if above 32.
+/// Joins a netlink multicast group (`NETLINK_ADD_MEMBERSHIP`); an address has no bit for a number above 32.
 pub fn join_netlink_group(socket: &impl AsFd, group: u32) -> io::Result<()> {
     Ok(setsockopt(socket, AddMembership, &group)?)
 }
