@@ -1,24 +1,22 @@
-//! The channels of an interface and their maximums (`struct ethtool_channels`, `include/uapi/linux/ethtool.h`).
+//! The channels of an interface (`struct ethtool_channels`, `include/uapi/linux/ethtool.h`).
 
 use itertools::Itertools as _;
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 
-/// The limit of the numbers of channels and queues: drivers keep them in 16 bits.
+/// Maximum number of channels or queues, and of their numbers: drivers use 16 bits.
 pub(crate) const MAX_QUEUES: u32 = 1 << 16;
 
-/// Reads the number of queues or channels, or that of one: at most what drivers keep.
+/// Reads a number below [`MAX_QUEUES`].
 pub(crate) fn queue_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     u16::deserialize(deserializer).map(u32::from)
 }
 
-/// `struct ethtool_channels`: a channel is a vector with its queues.
+/// Current and maximum numbers of channels; a channel is a vector with its queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Channels {
-    /// Maximum number of receive-only channels.
     #[serde(deserialize_with = "queue_number")]
     pub max_rx: u32,
-    /// Maximum number of transmit-only channels.
     #[serde(deserialize_with = "queue_number")]
     pub max_tx: u32,
     /// Maximum number of channels for other uses (link events, SR-IOV).
@@ -27,32 +25,27 @@ pub struct Channels {
     /// Maximum number of channels that receive and transmit.
     #[serde(deserialize_with = "queue_number")]
     pub max_combined: u32,
-    /// Receive channels now.
     #[serde(deserialize_with = "queue_number")]
     pub rx: u32,
-    /// Transmit channels now.
     #[serde(deserialize_with = "queue_number")]
     pub tx: u32,
-    /// Other channels now.
     #[serde(deserialize_with = "queue_number")]
     pub other: u32,
-    /// Combined channels now.
     #[serde(deserialize_with = "queue_number")]
     pub combined: u32,
 }
 
 impl Channels {
-    /// The number of channels that receive.
+    /// Number of channels that receive.
     pub fn receiving(&self) -> u32 {
         self.rx.saturating_add(self.combined)
     }
 
-    /// Whether it has combined channels, not separate ones to receive and to transmit.
     pub(crate) fn is_combined(&self) -> bool {
         self.max_combined > 0 && (self.combined > 0 || self.max_rx == 0)
     }
 
-    /// Maximum number of channels that receive, in the form that they have now.
+    /// Maximum number of channels that receive, in their current form (combined, or rx and tx).
     pub fn max_receiving(&self) -> u32 {
         if self.is_combined() {
             self.max_combined
@@ -61,7 +54,7 @@ impl Channels {
         }
     }
 
-    /// The same channels, with the current numbers as maximums.
+    /// Replaces the maximums by the current numbers.
     #[must_use]
     pub fn without_more(self) -> Self {
         Self {
@@ -73,7 +66,7 @@ impl Channels {
         }
     }
 
-    /// The arguments of `ethtool -L` that change `now` to this: `combined 6 rx 0`.
+    /// Returns the arguments of `ethtool -L` that change `now` to these channels: `combined 6 rx 0`.
     pub fn difference(&self, now: &Self) -> String {
         let fields = [
             ("rx", self.rx, now.rx),
@@ -107,7 +100,7 @@ impl Channels {
         self.fields().map(|field| *field)
     }
 
-    /// A driver that reports more than there can be is taken at the most.
+    /// Caps numbers that no driver can have.
     pub(crate) fn from_numbers(numbers: [u32; 8]) -> Self {
         let mut channels = Self::default();
         for (field, number) in channels.fields().into_iter().zip(numbers) {
@@ -116,13 +109,12 @@ impl Channels {
         channels
     }
 
-    /// The form of a record and of a tree.
+    /// Returns the text of these channels in a record or tree.
     #[doc(hidden)]
     pub fn to_text(self) -> String {
         serde_json::to_string(&self).unwrap_or_default()
     }
 
-    /// Reads that form.
     #[doc(hidden)]
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()

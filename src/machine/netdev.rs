@@ -1,7 +1,7 @@
-//! Which queue has which IRQ, as the kernel reports it: the generic netlink family `netdev`
-//! (`Documentation/netlink/specs/netdev.yaml`, Linux 6.8 and later).
+//! Queues and their IRQs as the kernel reports them: the generic netlink family `netdev`
+//! (`Documentation/netlink/specs/netdev.yaml`, Linux 6.8).
 //!
-//! A queue has a NAPI instance and a NAPI instance has an IRQ. Each is absent where the kernel does not report it.
+//! A queue has a NAPI instance, and that has an IRQ. Each is absent if the kernel does not report it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,21 +27,18 @@ pub struct NetdevQueue {
     pub id: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub napi: Option<u32>,
-    /// Who takes its packets in place of the kernel's stack (Linux 6.12 and later).
+    /// The consumer that takes the packets instead of the kernel's stack (Linux 6.12).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<QueueUser>,
 }
 
-/// Who takes the packets of a queue in place of the kernel's stack.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueUser {
-    /// An `AF_XDP` socket.
     #[error("AF_XDP sockets")]
     AfXdp,
-    /// Zero-copy receive of `io_uring`.
     #[error("io_uring")]
     IoUring,
     /// Device memory (`Documentation/networking/devmem.rst`).
@@ -58,7 +55,6 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// As in the name of a queue.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rx => "rx",
@@ -67,28 +63,26 @@ impl Direction {
     }
 }
 
-/// A NAPI instance: what polls queues after an interrupt.
+/// A NAPI instance, which polls queues after an interrupt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Napi {
-    /// The kernel's number, which is valid within this answer only.
+    /// The kernel's number, valid within this answer only.
     pub id: u32,
-    /// The IRQ, where the driver reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub irq: Option<u32>,
-    /// The thread of threaded NAPI; `None` if it runs in softirq context.
+    /// The thread of threaded NAPI; `None` in softirq context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Whether that thread polls all the time (Linux 6.19): its queues get no interrupt then.
+    /// Whether the thread polls all the time (Linux 6.19): its queues get no interrupts then.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub busy_polls: bool,
-    /// As [`Polling::napi_defer_hard_irqs`](crate::machine::Polling), of this instance (Linux 6.13); this and the next two
-    /// are 0 where the kernel does not report them.
+    /// [`Polling::napi_defer_hard_irqs`](crate::machine::Polling) of this instance (Linux 6.13); 0 if not reported.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub defer_hard_irqs: u32,
-    /// As [`Polling::gro_flush_timeout`](crate::machine::Polling), of this instance, in nanoseconds.
+    /// [`Polling::gro_flush_timeout`](crate::machine::Polling) of this instance, in nanoseconds; 0 if not reported.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub gro_flush_timeout: u32,
-    /// Nanoseconds for which interrupts are off while a program polls.
+    /// Nanoseconds without interrupts while a program polls; 0 if not reported.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub irq_suspend_timeout: u32,
 }
@@ -98,17 +92,15 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// The queues that one IRQ serves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IrqQueues {
-    /// Receive queues.
     pub rx: BTreeSet<u32>,
-    /// Transmit queues.
     pub tx: BTreeSet<u32>,
 }
 
 impl Netdev {
-    /// In order, each fact once: the kernel lists the newest NAPI first. IRQ 0 and process 0 mean none.
+    /// Sorts queues and NAPI instances and removes duplicates: the kernel lists the newest NAPI first. IRQ 0 and
+    /// process 0 mean none.
     pub(crate) fn in_order(mut self) -> Self {
         for napi in &mut self.napis {
             napi.irq = napi.irq.filter(|&irq| irq != 0);
@@ -125,7 +117,6 @@ impl Netdev {
         self.napis.iter().find(|napi| Some(napi.id) == queue.napi)
     }
 
-    /// The queues of each IRQ that serves any.
     #[doc(hidden)]
     pub fn by_irq(&self) -> BTreeMap<u32, IrqQueues> {
         let mut found: BTreeMap<u32, IrqQueues> = BTreeMap::new();
@@ -141,7 +132,6 @@ impl Netdev {
         found
     }
 
-    /// The IRQ of a queue, where it is reported.
     #[doc(hidden)]
     pub fn irq_of(&self, direction: Direction, id: u32) -> Option<u32> {
         self.napi_of(
@@ -152,7 +142,7 @@ impl Netdev {
         .irq
     }
 
-    /// The receive queues whose packets somebody takes in place of the kernel's stack.
+    /// Returns the receive queues whose packets bypass the kernel's stack.
     pub(crate) fn taken(&self) -> impl Iterator<Item = (u32, QueueUser)> {
         self.queues
             .iter()
@@ -160,8 +150,8 @@ impl Netdev {
             .filter_map(|queue| Some((queue.id, queue.user?)))
     }
 
-    /// Whether a queue may get no interrupt although packets arrive: somebody else takes them, a thread polls it all the
-    /// time, or interrupts are off while a program polls.
+    /// Whether a queue may get packets without interrupts: another consumer takes them, a thread polls all the time, or
+    /// interrupts are off while a program polls.
     pub(crate) fn may_be_silent(&self, id: u32) -> bool {
         self.queues.iter().any(|queue| {
             queue.id == id
@@ -235,7 +225,7 @@ mod tests {
             ),
             (None, None)
         );
-        // Receive and transmit on NAPI instances of their own meet on the IRQ.
+        // Separate NAPI instances to receive and to transmit meet on the IRQ.
         let both = self::answer(
             r#"{"queues":[{"direction":"rx","id":0,"napi":1},{"direction":"tx","id":0,"napi":2}],
                 "napis":[{"id":1,"irq":98},{"id":2,"irq":98}]}"#,

@@ -1,7 +1,6 @@
-//! What is on a machine beside interfaces with a device: what else a selector can name (virtual interfaces, RDMA devices,
-//! and network cards without an interface), which nicpin does not plan and messages explain; devices whose traffic shares
-//! a node's memory and its links; other tools that set the affinity of interrupts; programs that a policy names, sockets,
-//! and where their programs run.
+//! All else on a machine that matters to its interfaces: what a selector can name beside them (virtual interfaces, RDMA
+//! devices, network cards without an interface), for messages; devices that share a node's memory and links; other
+//! tools that set IRQ affinity; programs of a policy; sockets and where their programs run.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,45 +15,41 @@ use crate::cpuset::CpuSet;
 pub struct Others {
     /// Interfaces without a device that stand on no other.
     pub virtuals: Vec<Virtual>,
-    /// RDMA devices.
     pub rdma: Vec<Rdma>,
     /// PCI functions of the network class without an interface here and without IRQs.
     pub cards: Vec<UnusedFunction>,
-    /// The CPUs on which IRQs of those that programs and guests drive interrupt.
+    /// CPUs of IRQs of network cards that programs and guests drive.
     pub card_cpus: CpuSet,
 }
 
-/// A virtual interface.
+/// An interface without a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Virtual {
     pub name: String,
-    /// What it is, to follow "it is": `a bridge without ports`.
+    /// A description that follows "it is": `a bridge without ports`.
     pub kind: String,
-    /// The kernel's word for it (`DEVTYPE` in `uevent`): `vxlan`, `veth`; absent for some.
+    /// The kernel's word for its kind (`DEVTYPE` in `uevent`): `vxlan`, `veth`; absent for some.
     pub devtype: Option<String>,
 }
 
-/// An RDMA device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rdma {
     /// `mlx5_0`.
     pub name: String,
-    /// The bus device it belongs to; `None` for a software device.
+    /// The bus device; `None` for a software device.
     pub device: Option<String>,
 }
 
 /// A network card without an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnusedFunction {
-    /// The PCI address.
     pub address: String,
-    /// The bound driver.
     pub driver: Option<String>,
 }
 
 impl UnusedFunction {
-    /// Whether a driver of the kernel's network stack is bound to it, so that it has an interface in another network
-    /// namespace, unless that failed. Programs and guests have drivers of their own.
+    /// Whether a network driver of the kernel is bound, so that the interface is in another network namespace, unless
+    /// that failed. Programs and guests have drivers of their own.
     pub(crate) fn may_be_elsewhere(&self) -> bool {
         const FOREIGN: [&str; 4] = ["vfio", "uio", "pci-stub", "pciback"];
         let mut driver = self.driver.iter();
@@ -63,12 +58,11 @@ impl UnusedFunction {
 }
 
 impl Others {
-    /// The virtual interface of this name.
     pub(crate) fn named(&self, name: &str) -> Option<&Virtual> {
         self.virtuals.iter().find(|known| known.name == name)
     }
 
-    /// What has this name, and why there is nothing to plan for it; `None` for an unknown name.
+    /// Says what has this name, and why there is nothing to plan for it; `None` for an unknown name.
     #[doc(hidden)]
     pub fn explain(&self, name: &str) -> Option<String> {
         let what = match self.named(name) {
@@ -111,13 +105,12 @@ pub struct Neighbour {
     pub kind: NeighbourKind,
     /// The PCI address; the name of an RDMA device.
     pub name: String,
-    /// The bound driver.
     pub driver: Option<String>,
-    /// Its node (`numa_node`); `None` for -1.
+    /// `numa_node`; `None` for -1.
     pub node: Option<u32>,
 }
 
-/// The kinds of neighbours, in the order in which they are listed.
+/// The kinds of neighbours, in the order of lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NeighbourKind {
@@ -132,7 +125,7 @@ pub enum NeighbourKind {
 }
 
 impl NeighbourKind {
-    /// The kind of a PCI function by its `class` (`0x030200`) and `vendor` (`0x10de`), as sysfs has them.
+    /// Returns the kind of a PCI function by its `class` (`0x030200`) and `vendor` (`0x10de`) in sysfs.
     pub fn of(class: &str, vendor: &str) -> Option<Self> {
         // ASPEED and Matrox make the displays of management controllers.
         const CONTROLLERS: [&str; 2] = ["0x1a03", "0x102b"];
@@ -150,7 +143,6 @@ impl NeighbourKind {
         (kind != Self::Gpu || !CONTROLLERS.contains(&vendor.trim())).then_some(kind)
     }
 
-    /// In the singular.
     pub fn noun(self) -> &'static str {
         match self {
             Self::Gpu => "GPU",
@@ -161,12 +153,11 @@ impl NeighbourKind {
     }
 }
 
-/// The tools found on this machine.
+/// Tools that set affinity.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherTools {
-    /// irqbalance, while it runs.
     pub irqbalance: Option<Irqbalance>,
-    /// What this user may not read, so that it could not be determined whether irqbalance runs: `/proc/812`.
+    /// What this user may not read, so that irqbalance may or may not run: `/proc/812`.
     pub irqbalance_hidden: Option<String>,
     /// Tools that write now or at a later event.
     pub others: Vec<OtherTool>,
@@ -190,11 +181,10 @@ pub enum OtherTool {
 /// A running irqbalance.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Irqbalance {
-    /// The process id.
     pub pid: i32,
     /// The file with its service's arguments; `None` if none of the known files exists.
     pub arguments: Option<Arguments>,
-    /// Whether its policy script, or one in its directory of policy scripts, asks nicpin.
+    /// Whether its policy script, or one in its directory of them, asks nicpin.
     pub uses_policy_script: bool,
     /// The policy script or directory in its arguments.
     pub policy_script: Option<String>,
@@ -213,14 +203,12 @@ pub const SCRIPT_PATH: &str = "/usr/lib/nicpin/nicpin-irqbalance-policy";
 /// A program that interrupts are to be near.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Program {
-    /// The process with this number.
     Pid(u32),
-    /// All processes of a systemd unit, with the end of its name: `nginx.service`.
+    /// All processes of a systemd unit, by its full name: `nginx.service`.
     Unit(String),
 }
 
 impl Program {
-    /// The name of the unit, if it is one.
     pub fn unit(&self) -> Option<&str> {
         match self {
             Self::Pid(_) => None,
@@ -241,7 +229,7 @@ impl fmt::Display for Program {
 impl FromStr for Program {
     type Err = ();
 
-    /// Reads `pid:N` or `unit:NAME`; as with systemctl, a name without an end is that of a service.
+    /// Parses `pid:N` or `unit:NAME`; without a suffix, NAME is a service, as with systemctl.
     fn from_str(text: &str) -> Result<Self, ()> {
         if let Some(pid) = text.strip_prefix("pid:") {
             return pid
@@ -264,27 +252,26 @@ impl FromStr for Program {
     }
 }
 
-/// Where a program may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramCpus {
-    /// The CPUs to plan by: those that its threads may use, or those that they might use at an earlier apply.
+    /// CPUs to plan by: `now`, else those at an earlier apply.
     pub cpus: CpuSet,
-    /// Those that its threads may use; `None` where it does not run.
+    /// CPUs that its threads may use; `None` if it does not run.
     pub now: Option<CpuSet>,
 }
 
-/// A TCP connection, or a UDP socket that is connected, as the kernel lists them (`sock_diag`,
+/// A TCP connection or a connected UDP socket, as the kernel lists them (`sock_diag`,
 /// `include/uapi/linux/inet_diag.h`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectedSocket {
-    /// Of UDP, otherwise of TCP.
+    /// UDP, else TCP.
     pub udp: bool,
     /// IPv4 in IPv6 is IPv4.
     pub local: SocketAddr,
     pub peer: SocketAddr,
-    /// The interface to which it is bound, else that which has the local address.
+    /// The interface to which it is bound, else the one with the local address.
     pub interface: Option<String>,
-    /// The node of the processes that have it open: of the CPUs that they may use, else of the CPU where their first
-    /// thread last ran. `None` if they are on several, or hidden from this user.
+    /// The node of the processes that have it open, by the CPUs that they may use, else by the CPU where their first
+    /// thread last ran. `None` if they are on several nodes, or hidden from this user.
     pub node: Option<u32>,
 }

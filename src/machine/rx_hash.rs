@@ -1,4 +1,4 @@
-//! How a device assigns arriving flows to its receive queues, as ethtool reports it: ntuple filters first, then RSS
+//! The assignment of arriving flows to receive queues, as ethtool reports it: ntuple filters first, then RSS
 //! (`include/uapi/linux/ethtool.h`, `Documentation/networking/scaling.rst`).
 
 use std::collections::BTreeMap;
@@ -12,25 +12,24 @@ use self::FlowKind::{Tcp4, Tcp6, Udp4};
 use crate::cpuset::QueueSet;
 use crate::machine::channels::MAX_QUEUES;
 
-/// The limit of entries. Those of drivers in Linux 6.12 have 2048 at most.
+/// Maximum entries. Drivers of Linux 6.12 have at most 2048.
 const MAX_ENTRIES: usize = 4096;
 
-/// The RSS indirection table of an interface: the receive queue for each value of the hash's low bits
-/// (`struct ethtool_rxfh`), and the hash function. Only that of context 0, which takes all flows that no filter sends
-/// elsewhere.
+/// The RSS indirection table and hash function of an interface (`struct ethtool_rxfh`): of context 0, which takes all
+/// flows that no filter sends elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rss {
-    /// The receive queue of each entry.
+    /// The receive queue for each value of the hash's low bits.
     pub table: Vec<u32>,
-    /// How many receive queues it can name (`ETHTOOL_GRXRINGS`): those from 0.
+    /// Number of receive queues that entries can name, from 0 (`ETHTOOL_GRXRINGS`).
     pub queues: u32,
-    /// The hash function (`ETH_RSS_HASH_*`); 0 where the driver does not report it.
+    /// `ETH_RSS_HASH_*`; 0 if not reported.
     pub function: u8,
 }
 
 impl Rss {
-    /// Parses the form of a setting, `queues 4, entries 128, table 0 1 2 3`: the queues of `table` are repeated until it
-    /// has all entries; `0*32` stands for 32 entries with queue 0. `None` if it is not one.
+    /// Parses the text of a setting, `queues 4, entries 128, table 0 1 2 3`: `table` is repeated until there are 128
+    /// entries; `0*32` stands for 32 entries with queue 0.
     #[doc(hidden)]
     pub fn parse(text: &str) -> Option<Self> {
         let (queues, rest) = text
@@ -60,7 +59,7 @@ impl Rss {
         })
     }
 
-    /// The form of a setting: the table without the function, which no write changes.
+    /// Returns the text of a setting; without the function, which no write changes.
     pub(crate) fn to_setting(&self) -> String {
         let entries = self.table.len();
         // The shortest beginning of the table of which it is a repetition.
@@ -77,25 +76,24 @@ impl Rss {
         format!("queues {}, entries {entries}, table{runs}", self.queues)
     }
 
-    /// Whether it is the kernel's default for this number of queues (`ethtool_rxfh_indir_default`).
+    /// Whether the table is the kernel's default for this number of queues (`ethtool_rxfh_indir_default`).
     pub fn is_default(&self) -> bool {
         (0..)
             .zip(&self.table)
             .all(|(at, queue): (u32, _)| at.checked_rem(self.queues) == Some(*queue))
     }
 
-    /// Whether two tables mean the same: they are equal, or both the default of their number of queues.
+    /// Whether two tables are equal, or both the default of their number of queues.
     pub(crate) fn means_same(&self, other: &Self) -> bool {
         self.table == other.table
             || self.table.len() == other.table.len() && self.is_default() && other.is_default()
     }
 
-    /// The queues that it sends flows to.
     pub fn reached(&self) -> QueueSet {
         self.table.iter().copied().collect()
     }
 
-    /// Whether it sends flows to exactly these queues, evenly: their numbers of entries differ by at most one.
+    /// Whether exactly these queues get flows, evenly: their numbers of entries differ by at most one.
     pub fn is_spread_over(&self, queues: &QueueSet) -> bool {
         let counts = self.table.iter().sorted().dedup_with_count().collect_vec();
         counts.iter().map(|(_, queue)| *queue).eq(queues.iter())
@@ -107,7 +105,7 @@ impl Rss {
                 .is_none_or(|(least, most)| most - least <= 1)
     }
 
-    /// The same table with its entries dealt to these queues in turn.
+    /// Deals the entries to these queues in turn.
     #[must_use]
     pub fn spread_over(&self, queues: &QueueSet) -> Self {
         let dealt = queues.iter().copied().cycle().take(self.table.len());
@@ -124,20 +122,20 @@ impl Rss {
     }
 }
 
-/// What decides on the receive queue of a flow.
+/// All that decides on the receive queue of a flow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RxHash {
-    /// RSS contexts by number: 0 takes all flows that no filter sends to another. Absent where the driver has none.
+    /// RSS contexts by number: 0 takes all flows that no filter sends to another. Empty if the driver has none.
     pub contexts: BTreeMap<u32, RssContext>,
-    /// The fields that are hashed, by kind of flow; absent where the driver does not report them (`ETHTOOL_GRXFH`).
+    /// The hashed fields by kind of flow; absent if not reported (`ETHTOOL_GRXFH`).
     pub fields: BTreeMap<FlowKind, u32>,
-    /// Whether the device's hash is given to the stack (`receive-hashing`); `None` if that is not reported.
+    /// Whether the device passes its hash to the stack (`receive-hashing`), if reported.
     pub to_stack: Option<bool>,
-    /// Whether ntuple filters are on; `None` if that is not reported.
+    /// Whether ntuple filters are on, if reported.
     pub ntuple: Option<bool>,
-    /// The number of ntuple filters; `None` if it could not be read.
+    /// Number of ntuple filters; `None` if it could not be read.
     pub filter_count: Option<u32>,
-    /// The filters, in the order in which they are tried. They hold addresses, so captures have their number only.
+    /// The filters in the order of matching. Captures have only their number, since filters hold addresses.
     #[serde(skip)]
     pub filters: Vec<Filter>,
     /// The kernel's release: major and minor number.
@@ -146,27 +144,24 @@ pub struct RxHash {
     pub system_key: Key,
 }
 
-/// What RSS does in one of its contexts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RssContext {
-    /// The hash function (`ETH_RSS_HASH_*`); 0 where the driver does not report it.
     pub function: u8,
     /// The transformation of the input (`RXH_XFRM_*`), from Linux 6.8 on.
     pub transform: u8,
-    /// Empty where the driver does not report it.
+    /// Empty if not reported.
     pub key: Key,
-    /// The receive queue for each value of the hash's low bits.
     pub table: Vec<u32>,
 }
 
-/// The key of a hash function. Recorded as numbers: of pairs of hex digits with colons, captures keep none, since those may
-/// be hardware addresses.
+/// The key of a hash function. Serialized as numbers: captures remove pairs of hex digits with colons, which may be
+/// hardware addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Key(pub Vec<u8>);
 
 impl Key {
-    /// The most bytes of a key that are accepted; the longest of a driver has 52 (`NETDEV_RSS_KEY_LEN` is 256).
+    /// Maximum bytes of a key; drivers have 52 at most (`NETDEV_RSS_KEY_LEN` is 256).
     pub const MAX: usize = 256;
 
     /// Parses pairs of hex digits with colons between them; empty text is no key.
@@ -222,21 +217,18 @@ impl FlowKind {
 /// An ntuple filter (`struct ethtool_rx_flow_spec`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
-    /// Its place: of the filters that match, the one with the lowest number decides.
+    /// Of several filters that match, the lowest location decides.
     pub location: u32,
-    /// The kinds of flows that it can match.
     pub kinds: Vec<FlowKind>,
-    /// The source and destination address that it compares, as numbers, each with a mask of the bits that count.
+    /// Source and destination address, as numbers, each with a mask of the bits that count.
     pub addresses: [(u128, u128); 2],
-    /// The source and destination port that it compares, each with a mask of the bits that count.
+    /// Source and destination port, each with a mask of the bits that count.
     pub ports: [(u16, u16); 2],
-    /// Whether it also compares what a flow's addresses and ports do not say: a VLAN, a hardware address, the type of
-    /// service.
+    /// Whether it also compares other fields: a VLAN, a hardware address, the type of service.
     pub compares_more: bool,
     pub to: FilterTarget,
 }
 
-/// Where a filter sends what it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterTarget {
     Queue(u32),
@@ -247,7 +239,6 @@ pub enum FilterTarget {
     },
     /// A virtual function, by its number from 0.
     Function(u32),
-    /// The packet is dropped.
     Dropped,
 }
 
@@ -260,10 +251,10 @@ const WITH_MORE: u32 = 0x8000_0000 | 0x4000_0000;
 const WITH_CONTEXT: u32 = 0x2000_0000;
 
 impl Filter {
-    /// The size of `struct ethtool_rx_flow_spec` in bytes.
+    /// Bytes of `struct ethtool_rx_flow_spec`.
     pub const SIZE: usize = 168;
 
-    /// Takes a filter apart as the kernel gives it; `context` is the RSS context beside it.
+    /// Parses the kernel's form of a filter; `context` is the RSS context beside it.
     pub fn parse(spec: &[u8; Self::SIZE], context: u32) -> Self {
         let u32_at = |at: usize| u32::from_ne_bytes(bytes(spec, at));
         let flow_type = u32_at(0);
@@ -292,12 +283,12 @@ impl Filter {
                 return filter;
             }
         };
-        let address = |of: &[u8], at: usize| {
-            of[at..at + width]
+        let address = |field: &[u8], at: usize| {
+            field[at..at + width]
                 .iter()
                 .fold(0, |number, byte| number << 8 | u128::from(*byte))
         };
-        let port = |of: &[u8], at: usize| u16::from_be_bytes(bytes(of, at));
+        let port = |field: &[u8], at: usize| u16::from_be_bytes(bytes(field, at));
         let after = 2 * width;
         filter.addresses = [0, width].map(|at| (address(values, at), address(masks, at)));
         filter.ports = [after, after + 2].map(|at| (port(values, at), port(masks, at)));
@@ -306,18 +297,17 @@ impl Filter {
     }
 }
 
-fn bytes<const N: usize>(of: &[u8], at: usize) -> [u8; N] {
-    std::array::from_fn(|n| of[at + n])
+fn bytes<const N: usize>(from: &[u8], at: usize) -> [u8; N] {
+    std::array::from_fn(|n| from[at + n])
 }
 
-/// The kinds of flows that a filter of this type matches.
 fn kinds(kind: u32, values: &[u8], masks: &[u8]) -> Vec<FlowKind> {
     let same = |at: usize, wanted: u8| (wanted ^ values[at]) & masks[at] == 0;
     FlowKind::ALL
         .into_iter()
-        .filter(|(of, number)| {
-            let is_v4 = matches!(of, Tcp4 | Udp4);
-            let protocol = if matches!(of, Tcp4 | Tcp6) { 6 } else { 17 };
+        .filter(|(flow, number)| {
+            let is_v4 = matches!(flow, Tcp4 | Udp4);
+            let protocol = if matches!(flow, Tcp4 | Tcp6) { 6 } else { 17 };
             let [high, low] = if is_v4 { [0x08, 0x00] } else { [0x86, 0xdd] };
             match kind {
                 IPV4_USER => is_v4 && same(14, protocol),
@@ -330,7 +320,7 @@ fn kinds(kind: u32, values: &[u8], masks: &[u8]) -> Vec<FlowKind> {
         .collect()
 }
 
-/// Where a filter's cookie sends (`ETHTOOL_RX_FLOW_SPEC_RING`).
+/// Returns the target in a filter's cookie (`ETHTOOL_RX_FLOW_SPEC_RING`).
 fn target(cookie: u64, context: Option<u32>) -> FilterTarget {
     let [queue, function] = [cookie & 0xffff_ffff, cookie >> 32 & 0xff]
         .map(|number| u32::try_from(number).unwrap_or(0));
@@ -397,10 +387,13 @@ mod tests {
 
     #[test]
     fn a_default_table_stays_one_for_other_queues() {
-        let of = |queues: u32| rss((0..128).map(|at| at % queues).collect(), queues);
-        assert!(of(4).means_same(&of(8)) && !of(4).means_same(&rss(vec![0; 128], 8)));
-        // Half of the queues: the table of a device that has only these.
-        assert!(rss(of(4).table, 8).means_same(&rss(of(4).table, 4)));
+        let default_table = |queues: u32| rss((0..128).map(|at| at % queues).collect(), queues);
+        assert!(
+            default_table(4).means_same(&default_table(8))
+                && !default_table(4).means_same(&rss(vec![0; 128], 8))
+        );
+        // A device with half of the queues.
+        assert!(rss(default_table(4).table, 8).means_same(&rss(default_table(4).table, 4)));
         assert!(!rss(vec![0; 8], 0).is_default());
     }
 
@@ -436,7 +429,7 @@ mod tests {
             }
         }
 
-        /// Only the wanted queues, evenly; and what is spread stays as it is.
+        /// Entries go to the wanted queues only, evenly; an even table stays as it is.
         #[test]
         fn entries_are_dealt_evenly(entries in 1_usize..600, queues in prop::collection::btree_set(0_u32..64, 1..20)) {
             let queues: QueueSet = queues.into_iter().take(entries).collect();
@@ -448,7 +441,6 @@ mod tests {
         }
     }
 
-    /// A filter from its parts at their offsets.
     fn spec(parts: &[(usize, &[u8])]) -> [u8; Filter::SIZE] {
         let mut spec = [0; Filter::SIZE];
         for (at, part) in parts {

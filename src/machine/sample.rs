@@ -1,6 +1,6 @@
-//! Samples of the kernel's counters (interrupts by CPU, softirq time, packets and bytes), and the difference between two.
-//! Counters may wrap at 2^32; CPUs, vectors and interfaces that are not in both samples, or were replaced under the same
-//! name, are left out and listed.
+//! Samples of the kernel's counters (interrupts by CPU, softirq time, packets and bytes), and the difference between
+//! two. Counters may wrap at 2^32. CPUs, vectors and interfaces that are in one sample only, or were replaced under the
+//! same name, are left out and listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,43 +10,38 @@ use itertools::{Either, Itertools as _};
 use crate::cpuset::CpuSet;
 use crate::machine::netdev::Direction;
 
-/// Which counters are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CounterSelection {
-    /// The IRQs whose interrupts are counted.
     pub irqs: BTreeSet<u32>,
-    /// The interfaces whose bytes and packets are counted.
+    /// Interfaces whose bytes and packets are counted.
     pub interfaces: BTreeSet<String>,
-    /// The threads that poll queues, by process id.
+    /// Threads that poll queues, by process id.
     pub threads: BTreeSet<u32>,
-    /// The interfaces whose queues' packets are counted.
+    /// Interfaces whose packets are counted by queue.
     pub queues: BTreeSet<String>,
-    /// Whether the CPUs' counters are read: time, softirqs, backlogs.
+    /// Whether to read the CPUs' time, softirqs and backlogs.
     pub cpus: bool,
 }
 
-/// All counters at one moment. Each is empty where the kernel does not report it.
+/// All counters at one moment; empty if not reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// The time of the sample, since a moment common to all samples that are compared.
+    /// Time since a moment that all compared samples share.
     pub at: Duration,
-    /// Interrupts, by IRQ and CPU.
     pub interrupts: Counts,
-    /// How each CPU spent its time: `busy` to `softirq`.
+    /// Time of each CPU: `busy` to `softirq`.
     pub times: BTreeMap<u32, CpuCounts>,
     /// Softirqs by CPU: `net_rx` and `net_tx`.
     pub softirqs: BTreeMap<u32, CpuCounts>,
     /// Backlogs by CPU: `processed` to `rps`.
     pub softnet: BTreeMap<u32, CpuCounts>,
-    /// Interfaces by name.
     pub interfaces: BTreeMap<String, Counters>,
     /// Threads by process id.
     pub threads: BTreeMap<u32, ThreadCounts>,
-    /// Packets of each queue. Read before the interrupts, which come first.
+    /// Packets of each queue. Read before `interrupts`: a packet's interrupt precedes it.
     pub queues: BTreeMap<QueueOf, u64>,
 }
 
-/// A queue of an interface.
 pub type QueueOf = (String, Direction, u32);
 
 /// In how many steps packets of a queue were counted, and in how many of these each IRQ fired.
@@ -56,34 +51,29 @@ pub struct Together {
     pub fired: BTreeMap<u32, u64>,
 }
 
-/// A thread's counts, `/proc/PID/status` and `/proc/PID/stat`.
+/// A thread's counts (`/proc/PID/status`, `/proc/PID/stat`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadCounts {
-    /// How often it stopped running: each time it had run.
+    /// How often it stopped running.
     pub switches: u64,
     /// The CPU on which it last ran.
     pub cpu: u32,
 }
 
-/// An interface's counters, `/sys/class/net/INTERFACE/statistics`.
+/// An interface's counters (`/sys/class/net/INTERFACE/statistics`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// The interface's `ifindex`: another number is another interface of the same name.
+    /// `ifindex`: another number is another interface of the same name.
     pub index: u32,
-    /// The counters, each 0 where the driver has none.
+    /// 0 if the driver has none.
     pub values: InterfaceCounts,
 }
 
-/// Packets and bytes of an interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InterfaceCounts {
-    /// Bytes received.
     pub rx_bytes: u64,
-    /// Bytes sent.
     pub tx_bytes: u64,
-    /// Packets received.
     pub rx_packets: u64,
-    /// Packets sent.
     pub tx_packets: u64,
     /// Packets received and dropped, for lack of room in the device or in the kernel.
     pub rx_dropped: u64,
@@ -91,33 +81,29 @@ pub struct InterfaceCounts {
     pub tx_dropped: u64,
 }
 
-/// What a CPU did: since boot in a sample, where those of a file that was not read are 0, and between two samples.
+/// Counts of a CPU, since boot or between two samples; 0 if their file was not read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuCounts {
-    /// Ticks of 1/100 s (`USER_HZ`, the same on every architecture that has NUMA nodes today) in any program or in the
-    /// kernel: all but idle, waiting for I/O and stolen by a hypervisor. `/proc/stat`,
-    /// `Documentation/filesystems/proc.rst`.
+    /// Ticks of 1/100 s (`USER_HZ`, the same on every architecture with NUMA nodes) in programs or the kernel: all but
+    /// idle, waiting for I/O and stolen by a hypervisor. `/proc/stat`, `Documentation/filesystems/proc.rst`.
     pub busy: u64,
-    /// Ticks in interrupt handlers.
     pub irq: u64,
-    /// Ticks in softirqs, where packets are received.
     pub softirq: u64,
     /// `NET_RX` softirqs: polls of receive queues.
     pub net_rx: u64,
     /// `NET_TX` softirqs: completions and queues that were kicked.
     pub net_tx: u64,
-    /// Packets taken from its backlog and its queues. `/proc/net/softnet_stat`, where the kernel counts in 32 bits, as it
-    /// does softirqs.
+    /// Packets taken from its backlog and its queues (`/proc/net/softnet_stat`). The kernel counts these, and softirqs,
+    /// in 32 bits.
     pub processed: u64,
-    /// Packets that were dropped because the backlog was full.
+    /// Packets dropped because the backlog was full.
     pub dropped: u64,
     /// Polls that ran out of budget or time with work left.
     pub squeezed: u64,
-    /// Times that another CPU handed packets over by RPS.
+    /// How often another CPU handed packets over by RPS.
     pub rps: u64,
 }
 
-/// How often some IRQs fired on each CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     /// The online CPUs, in the order of their columns.
@@ -126,54 +112,44 @@ pub struct Counts {
     pub rows: BTreeMap<u32, CountRow>,
 }
 
-/// How often one IRQ fired on each CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountRow {
-    /// A count for each of [`Counts::cpus`]. The kernel counts in 32 bits and wraps.
+    /// A count for each of [`Counts::cpus`], in 32 bits, which wrap.
     pub counts: Vec<u32>,
-    /// The text after the counts: chip and handlers. Another text means that the number has another use.
+    /// The text after the counts, chip and handlers: another text means another use of the number.
     pub whose: String,
 }
 
-/// The delta of each counter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Delta {
-    /// The time between the samples.
     pub elapsed: Duration,
-    /// Interrupts by IRQ and CPU; CPUs without any are not listed. An IRQ that was watched is.
+    /// Interrupts by IRQ and CPU, without CPUs that have none; all watched IRQs are listed.
     pub interrupts: BTreeMap<u32, BTreeMap<u32, u64>>,
-    /// The CPUs that were watched.
     pub cpus: BTreeMap<u32, CpuCounts>,
-    /// What went through the interfaces that were watched.
     pub interfaces: BTreeMap<String, InterfaceCounts>,
-    /// The threads that ran.
     pub threads: BTreeMap<u32, ThreadGrowth>,
     /// Which IRQs fired while packets of a queue were counted.
     pub queues: BTreeMap<QueueOf, Together>,
-    /// CPUs that went online or offline meanwhile; they are not counted.
+    /// CPUs that went online or offline meanwhile; not counted.
     pub cpus_changed: CpuSet,
-    /// IRQs that were freed, allocated or reused meanwhile; they are not counted.
+    /// IRQs that were freed, allocated or reused meanwhile; not counted.
     pub irqs_changed: BTreeSet<u32>,
-    /// Interfaces that were removed, added or reset meanwhile; they are not counted.
+    /// Interfaces that were removed, added or reset meanwhile; not counted.
     pub interfaces_changed: BTreeSet<String>,
 }
 
-/// How a thread ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadGrowth {
-    /// How often.
     pub runs: u64,
-    /// The CPUs on which it had last run when a sample was taken.
+    /// CPUs on which samples saw it last run.
     pub on: CpuSet,
 }
 
 impl Delta {
-    /// For how many seconds was counted.
     pub fn seconds(&self) -> f64 {
         self.elapsed.as_secs_f64()
     }
 
-    /// From one sample to a later one.
     pub fn between(from: &Sample, to: &Sample) -> Self {
         let column: BTreeMap<u32, usize> = from.interrupts.cpus.iter().copied().zip(0..).collect();
         let fired = |was: &CountRow, now: &CountRow| {
@@ -241,14 +217,14 @@ impl Delta {
             cpus,
             interfaces,
             threads: to.threads.iter().filter_map(runs).collect(),
-            cpus_changed: changed(|of| of.interrupts.cpus.iter().copied().collect())
-                .union(&changed(|of| of.times.keys().copied().collect())),
+            cpus_changed: changed(|sample| sample.interrupts.cpus.iter().copied().collect())
+                .union(&changed(|sample| sample.times.keys().copied().collect())),
             irqs_changed,
             interfaces_changed,
         }
     }
 
-    /// Adds what happened next.
+    /// Adds the delta of the next interval.
     pub fn add(&mut self, next: &Self) {
         self.elapsed = self.elapsed.saturating_add(next.elapsed);
         for (&pid, thread) in &next.threads {
@@ -280,7 +256,7 @@ impl Delta {
         self.irqs_changed.extend(&next.irqs_changed);
         self.interfaces_changed
             .extend(next.interfaces_changed.iter().cloned());
-        // What was counted for a part of the time only would be too low a rate.
+        // A count for part of the time would give too low a rate.
         let is_gone = |cpu: &u32| self.cpus_changed.contains(*cpu);
         self.cpus.retain(|cpu, _| !is_gone(cpu));
         for on in self.interrupts.values_mut() {
@@ -293,7 +269,6 @@ impl Delta {
     }
 }
 
-/// Counters that are read together.
 trait Row: Copy {
     fn all(&mut self) -> Vec<&mut u64>;
 
@@ -303,7 +278,7 @@ trait Row: Copy {
         }
     }
 
-    /// How much each grew; `false` if one began anew, which counts for nothing.
+    /// Returns the growth of each counter; `false` if one began anew, so that none counts.
     fn since(mut self, mut before: Self) -> (Self, bool) {
         let mut go_on = true;
         for (count, was) in self.all().into_iter().zip(before.all()) {
@@ -344,7 +319,7 @@ impl Row for InterfaceCounts {
     }
 }
 
-/// What became of those that are in both, and the keys of the others and of those that cannot be compared.
+/// Returns the differences of rows that are in both, and the keys of all others and of those that cannot be compared.
 fn compare<K: Ord + Clone, V, G>(
     from: &BTreeMap<K, V>,
     to: &BTreeMap<K, V>,
@@ -366,8 +341,8 @@ fn compare<K: Ord + Clone, V, G>(
         })
 }
 
-/// How much a counter grew, which may have wrapped at 32 bits. More than half of their range is taken for a counter that
-/// began anew: at two million interrupts a second that would be a quarter of an hour between two samples.
+/// Returns the growth of a counter that may have wrapped at 32 bits. More than half of the range means that it began
+/// anew: at two million interrupts a second, a quarter of an hour between samples.
 pub(crate) fn growth(was: u64, now: u64) -> Option<u64> {
     now.checked_sub(was).or_else(|| {
         let grown = u32::try_from(now).ok()?.wrapping_sub(was.try_into().ok()?);

@@ -10,42 +10,36 @@ use crate::machine::interface::is_pci_address;
 use crate::machine::others::Rdma;
 use crate::machine::{Interface, Machine, Stacked};
 
-/// Which interfaces a command is about.
+/// The interfaces of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Names of interfaces with a device behind them.
     pub names: BTreeSet<String>,
-    /// Whether selectors were given; otherwise these are all interfaces that are up or have queue vectors.
+    /// Whether selectors were given; else these are all interfaces that are up or have queue vectors.
     pub explicit: bool,
     /// The selected bond or RDMA device that each interface stands for, by interface.
     pub via: BTreeMap<String, Vec<String>>,
-    /// Selectors that matched nothing, if that is allowed, with what each names instead of an interface with a device.
+    /// Selectors that matched no interface with a device, if that is allowed, and what each names instead.
     pub missing: Vec<(String, Option<String>)>,
 }
 
 /// A selector without an interface.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectError {
-    /// The syntax is wrong.
     #[error("`{selector}` is not a selector: {reason}")]
     Malformed {
-        /// The selector as it was given.
         selector: String,
-        /// What is wrong with it.
         reason: &'static str,
     },
     /// It names something that has no vectors to plan.
     #[error("`{selector}` {what}")]
     NoDevice {
-        /// The selector as it was given.
         selector: String,
-        /// What it is, as in "is the loopback interface".
+        /// A description as in "is the loopback interface".
         what: String,
     },
-    /// Nothing on this machine matches.
     #[error("no interface matches `{selector}`; {candidates}")]
     Nothing {
-        /// The selector as it was given.
         selector: String,
         /// The nearest names, in words.
         candidates: String,
@@ -95,7 +89,7 @@ impl Selection {
     }
 }
 
-/// The name of an interface that a selector matched, and the matched name, if it is not its own.
+/// The name of a matched interface, and the matched name if it is another.
 type Selected = (String, Option<String>);
 
 fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectError> {
@@ -140,7 +134,7 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
     Err(malformed(expected))
 }
 
-/// The full address in `pci:0000:3b:00.0`, or without `pci:` as lspci(8) prints it; `3b:00.0` is short for
+/// Returns the full address in `pci:0000:3b:00.0`, or without `pci:` as lspci(8) prints it; `3b:00.0` is short for
 /// `0000:3b:00.0`.
 fn pci_address(selector: &str) -> Option<String> {
     let address = selector.strip_prefix("pci:").unwrap_or(selector);
@@ -148,26 +142,35 @@ fn pci_address(selector: &str) -> Option<String> {
     full.find(|full| is_pci_address(full))
 }
 
-/// By name or glob. What stands on others stands for the interfaces below it, and an RDMA device for those of
-/// its function.
-fn by_name(machine: &Machine, is: impl Fn(&str) -> bool) -> Vec<Selected> {
-    let is = |name: &str| machine.names_of(name).any(&is);
+/// Selects by name or glob. An interface above others stands for those below it, and an RDMA device for those on its
+/// function.
+fn by_name(machine: &Machine, matches: impl Fn(&str) -> bool) -> Vec<Selected> {
+    let is_named = |name: &str| machine.names_of(name).any(&matches);
     let mut found: Vec<Selected> = machine
         .interfaces
         .iter()
-        .filter(|i| is(&i.name))
+        .filter(|i| is_named(&i.name))
         .map(|i| (i.name.clone(), None))
         .collect();
-    for Stacked { name: via, .. } in machine.stacked.iter().filter(|one| is(&one.name)) {
+    for Stacked { name: via, .. } in machine
+        .stacked
+        .iter()
+        .filter(|stacked| is_named(&stacked.name))
+    {
         found.extend(
             machine
                 .below(via)
-                .filter(|name| !is(name))
+                .filter(|name| !is_named(name))
                 .map(|name| (name.to_owned(), Some(via.clone()))),
         );
     }
     if found.is_empty() {
-        for rdma in machine.others.rdma.iter().filter(|rdma| is(&rdma.name)) {
+        for rdma in machine
+            .others
+            .rdma
+            .iter()
+            .filter(|rdma| is_named(&rdma.name))
+        {
             found.extend(
                 machine
                     .of_rdma(rdma)
@@ -178,7 +181,7 @@ fn by_name(machine: &Machine, is: impl Fn(&str) -> bool) -> Vec<Selected> {
     found
 }
 
-/// Kinds of interfaces that wrap packets in others, or encrypt them, by the kernel's words (`DEVTYPE`, `IFLA_INFO_KIND`).
+/// Kinds of interfaces that wrap packets in others or encrypt them (`DEVTYPE`, `IFLA_INFO_KIND`).
 const WRAPPING: [&str; 18] = [
     "bareudp",
     "erspan",
@@ -201,7 +204,6 @@ const WRAPPING: [&str; 18] = [
 ];
 
 impl Machine {
-    /// An interface's name and its altnames.
     fn names_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.altnames
             .get(name)
@@ -215,7 +217,7 @@ impl Machine {
         self.stacked.iter().find(|stacked| stacked.name == name)
     }
 
-    /// The interface of this name, and those that it stands on, at any depth.
+    /// Returns an interface and those that it stands on, at any depth.
     fn and_below<'a>(&'a self, top: &'a str) -> impl Iterator<Item = &'a str> {
         let (mut todo, mut seen) = (vec![top], BTreeSet::new());
         std::iter::from_fn(move || {
@@ -224,7 +226,7 @@ impl Machine {
                 if seen.insert(name) {
                     todo.extend(
                         self.stacked(name)
-                            .map(|one| &one.lowers)
+                            .map(|stacked| &stacked.lowers)
                             .into_iter()
                             .flatten()
                             .map(String::as_str),
@@ -235,14 +237,13 @@ impl Machine {
         })
     }
 
-    /// The interfaces with a device at any depth below one.
+    /// Returns the interfaces with a device at any depth below `top`.
     fn below<'a>(&'a self, top: &'a str) -> impl Iterator<Item = &'a str> {
         self.and_below(top)
             .skip(1)
             .filter(|name| self.interface(name).is_some())
     }
 
-    /// The interfaces on the function of an RDMA device.
     fn of_rdma(&self, rdma: &Rdma) -> impl Iterator<Item = &Interface> {
         self.interfaces
             .iter()
@@ -251,9 +252,9 @@ impl Machine {
 
     /// Whether all of these are below one bond or team. The kernel has no word for the kind of a team.
     pub(crate) fn has_bond_of(&self, ports: &[&Interface]) -> bool {
-        let mut bonds = self.stacked.iter().filter(|one| match &one.kind {
+        let mut bonds = self.stacked.iter().filter(|stacked| match &stacked.kind {
             Some(kind) => kind == "bond",
-            None => self.interface(&one.name).is_none(),
+            None => self.interface(&stacked.name).is_none(),
         });
         bonds.any(|bond| {
             let below: BTreeSet<&str> = self.below(&bond.name).collect();
@@ -261,11 +262,11 @@ impl Machine {
         })
     }
 
-    /// The interface that wraps packets in others, among that of this name and those below it.
+    /// Returns the interface that wraps packets in others: the one of this name or one below it.
     pub(crate) fn tunnel(&self, name: &str) -> Option<String> {
         let wraps = |name: &&str| {
             self.stacked(name)
-                .and_then(|one| one.kind.as_deref())
+                .and_then(|stacked| stacked.kind.as_deref())
                 .or_else(|| self.others.named(name)?.devtype.as_deref())
                 .is_some_and(|kind| WRAPPING.contains(&kind))
         };
@@ -273,7 +274,7 @@ impl Machine {
     }
 }
 
-/// What an interface without a device is, to follow "it is"; `None` for any other name.
+/// Describes an interface without a device, to follow "it is"; `None` for any other name.
 pub fn without_device(machine: &Machine, name: &str) -> Option<String> {
     if let Some(known) = machine.others.named(name) {
         return Some(known.kind.clone());
@@ -283,10 +284,10 @@ pub fn without_device(machine: &Machine, name: &str) -> Option<String> {
     (!has_device).then(|| format!("a virtual interface on {}", stacked.lowers.join(", ")))
 }
 
-/// Selectors of one kind, each of which matches an interface: `pci`, `driver`, `node`, or, as an empty string, names of
+/// Returns selectors of a kind that match interfaces: `pci`, `driver`, `node`, or for an empty string names of
 /// interfaces and of what stands for them.
 pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
-    let of = |i: &Interface| match kind {
+    let selectors_of = |i: &Interface| match kind {
         "pci" => vec![i.device.address.clone()],
         "driver" => i.driver.iter().cloned().collect(),
         "node" => machine
@@ -296,7 +297,7 @@ pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
             .collect(),
         _ => machine.names_of(&i.name).map(str::to_owned).collect(),
     };
-    let named = machine.interfaces.iter().flat_map(of);
+    let named = machine.interfaces.iter().flat_map(selectors_of);
     if !kind.is_empty() {
         return named
             .map(|name| format!("{kind}:{name}"))
@@ -309,8 +310,8 @@ pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
             machine
                 .stacked
                 .iter()
-                .filter(|one| machine.below(&one.name).next().is_some())
-                .map(|one| one.name.clone()),
+                .filter(|stacked| machine.below(&stacked.name).next().is_some())
+                .map(|stacked| stacked.name.clone()),
         )
         .chain(
             machine
@@ -318,14 +319,14 @@ pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
                 .rdma
                 .iter()
                 .filter(|rdma| machine.of_rdma(rdma).next().is_some())
-                .map(|one| one.name.clone()),
+                .map(|rdma| rdma.name.clone()),
         )
         .sorted()
         .dedup()
         .collect()
 }
 
-/// Why a selector matches no interface with a device.
+/// Says why a selector matches no interface with a device.
 fn nothing(machine: &Machine, selector: String) -> SelectError {
     let what = match pci_address(&selector) {
         Some(address) => machine.others.explain_pci(&address),
@@ -347,7 +348,7 @@ fn nothing(machine: &Machine, selector: String) -> SelectError {
     }
 }
 
-/// The names most similar to a selector, best first.
+/// Returns the names most similar to a selector, best first.
 fn nearest(machine: &Machine, selector: &str) -> String {
     let (kind, typed) = match selector.split_once(':') {
         _ if pci_address(selector).is_some() => ("pci", selector),
@@ -468,12 +469,12 @@ mod tests {
         for (at, name) in ["eth[12]", "eth*", "eth[0"].into_iter().enumerate() {
             machine.interfaces[at].name = name.into();
         }
-        // Without this order the first and the last match nothing, and the second all three.
+        // By glob first, the first and the last would match nothing, and the second all three.
         for name in ["eth[12]", "eth*", "eth[0"] {
             assert_eq!(selected(&machine, name), [name]);
         }
         assert_eq!(selected(&machine, "et?*").len(), 3);
-        // The same of an altname and of what stands on others.
+        // Also for altnames and interfaces above others.
         machine.altnames = [("eth*".to_owned(), vec!["up[link]".to_owned()])].into();
         machine.stacked[0].name = "bond?".into();
         machine.stacked[0].lowers = vec!["eth[12]".into()];

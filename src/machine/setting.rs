@@ -1,5 +1,5 @@
-//! The settings of interfaces and of the machine: each is one value in one kernel file, or in an answer of the kernel. This
-//! is their only list; plans, writes, the record and `restore` are made from it.
+//! The settings of interfaces and of the machine: each is one value in one kernel file or kernel answer. The only list
+//! of them; plans, writes, the record and `restore` are made from it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,42 +15,34 @@ use crate::cpuset::MaskFile;
 use crate::machine::wording::word;
 use crate::machine::{Interface, Machine, Rss};
 
-/// The size of the global RFS table.
 pub const FLOW_ENTRIES: &str = "/proc/sys/net/core/rps_sock_flow_entries";
 
-/// The directory with a directory for each network interface.
 pub const NET: &str = "/sys/class/net";
 
-/// The directory with a directory for each IRQ.
 pub const IRQ_FILES: &str = "/proc/irq";
 
-/// The kinds of settings, in the order in which they are written.
+/// The kinds of settings, in the order of writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteKind {
     /// `smp_affinity` of a vector.
     Vector,
-    /// The RSS indirection table (`ethtool -X`): after the vectors, so that no flow moves to a queue whose vector is not
-    /// yet where it is planned.
+    /// The RSS indirection table (`ethtool -X`): after the vectors, so that no flow moves to a queue whose vector is
+    /// not yet in place.
     Rss,
     /// The affinity of a thread that polls queues (`sched_setaffinity(2)`).
     NapiThread,
-    /// `rps_cpus` of a receive queue.
     Rps,
-    /// `rps_flow_cnt` of a receive queue.
     RpsFlow,
-    /// `xps_cpus` of a transmit queue.
     Xps,
-    /// `xps_rxqs` of a transmit queue.
     XpsRxqs,
     /// `net.core.rps_sock_flow_entries`.
     Sysctl,
-    /// Ntuple filters (`ethtool -K`): the last, when RFS has its tables.
+    /// Ntuple filters (`ethtool -K`): last, when RFS has its tables.
     Ntuple,
 }
 
 impl WriteKind {
-    /// Whether the file holds a CPU mask.
     pub fn is_cpus(self) -> bool {
         matches!(
             self,
@@ -58,12 +50,11 @@ impl WriteKind {
         )
     }
 
-    /// Whether the file holds a mask, of CPUs or of queues.
     pub fn is_mask(self) -> bool {
         self.is_cpus() || self == Self::XpsRxqs
     }
 
-    /// The file in the directory of a queue, and whether that queue receives or sends (`rx`, `tx`).
+    /// Returns the file in a queue's directory, and the direction (`rx`, `tx`) of such queues.
     pub fn of_queue(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Rps => Some(("rx", "rps_cpus")),
@@ -74,7 +65,7 @@ impl WriteKind {
         }
     }
 
-    /// The file of a setting: `number` is a vector's IRQ, a thread's process id or a queue's number.
+    /// Returns the file of a setting: `number` is a vector's IRQ, a thread's process id or a queue's number.
     pub(crate) fn path(self, interface: &str, number: u32) -> String {
         match (self, self.of_queue()) {
             (_, Some((way, file))) => queue_file(interface, way, number, file),
@@ -87,18 +78,16 @@ impl WriteKind {
     }
 }
 
-/// A setting as it is now.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting<'a> {
     pub kind: WriteKind,
-    /// The IRQ of a vector, the process id of a thread, the number of a queue; 0 for anything else.
+    /// The IRQ of a vector, the process id of a thread, the number of a queue; else 0.
     pub number: u32,
     pub value: SettingValue<'a>,
     /// `None` for a setting of the whole machine.
     owner: Option<&'a Interface>,
 }
 
-/// What a setting holds now.
 #[derive(Debug, Clone, Copy)]
 pub enum SettingValue<'a> {
     Mask(&'a MaskFile),
@@ -108,7 +97,6 @@ pub enum SettingValue<'a> {
 }
 
 impl Interface {
-    /// All its settings.
     pub(crate) fn settings<'a>(&'a self) -> impl Iterator<Item = Setting<'a>> {
         let mut all = Vec::new();
         let mut add = |kind, number, value: Option<SettingValue<'a>>| {
@@ -119,12 +107,12 @@ impl Interface {
                 owner: Some(self),
             }));
         };
-        for of in &self.vectors {
-            add(Vector, of.irq, Some(Mask(&of.affinity)));
+        for vector in &self.vectors {
+            add(Vector, vector.irq, Some(Mask(&vector.affinity)));
         }
         add(WriteKind::Rss, 0, self.rss.as_ref().map(Table));
-        for of in &self.threads {
-            add(NapiThread, of.pid, Some(Mask(&of.affinity)));
+        for thread in &self.threads {
+            add(NapiThread, thread.pid, Some(Mask(&thread.affinity)));
         }
         for rx in &self.rx_queues {
             add(Rps, rx.index, rx.rps_cpus.as_ref().map(Mask));
@@ -138,7 +126,7 @@ impl Interface {
         all.into_iter()
     }
 
-    /// Device and port, which do not change when it is renamed.
+    /// Returns device and port, which stay when the interface is renamed.
     pub(crate) fn port_id(&self) -> PortId {
         PortId {
             device: self.device.address.clone(),
@@ -146,13 +134,12 @@ impl Interface {
         }
     }
 
-    /// One of its settings.
     pub(crate) fn setting_id(&self, name: SettingName) -> SettingId {
         let port = Some(self.port_id());
         SettingId { port, name }
     }
 
-    /// Which port of its device it is: its name, else its number.
+    /// Returns the name of the port, else its number.
     pub(crate) fn port(&self) -> String {
         let name = self.port_name.clone();
         name.unwrap_or_else(|| self.port.to_string())
@@ -160,7 +147,7 @@ impl Interface {
 }
 
 impl Machine {
-    /// The settings of the whole machine.
+    /// Returns the settings of the whole machine.
     pub(crate) fn own_settings(&self) -> impl Iterator<Item = Setting<'_>> {
         self.flow_entries.into_iter().map(|entries| Setting {
             kind: Sysctl,
@@ -170,7 +157,6 @@ impl Machine {
         })
     }
 
-    /// All settings.
     pub(crate) fn settings(&self) -> impl Iterator<Item = Setting<'_>> {
         self.interfaces
             .iter()
@@ -185,7 +171,7 @@ impl<'a> Setting<'a> {
         self.owner.map_or("", |interface| &interface.name)
     }
 
-    /// The absolute path of its file, without the root; of what has no file, the name by which plans know it.
+    /// The absolute path of its file, without the root; without a file, its name in plans.
     pub fn path(&self) -> String {
         self.kind.path(self.interface(), self.number)
     }
@@ -200,12 +186,10 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// The IRQ of a vector.
     pub fn irq(&self) -> Option<u32> {
         (self.kind == Vector).then_some(self.number)
     }
 
-    /// What it is in the record.
     pub(crate) fn id(&self) -> SettingId {
         let Some(interface) = self.owner else {
             let name = Other("machine rps_sock_flow_entries".to_owned());
@@ -227,8 +211,8 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// Which setting it is, whatever the IRQ numbers and the names of interfaces are: the key of the record, there a text such
-/// as `0000:82:00.0 port 0 rx-0 rps_cpus`.
+/// The identity of a setting, whatever the IRQ numbers and interface names. A key of the record; its text is like
+/// `0000:82:00.0 port 0 rx-0 rps_cpus`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct SettingId {
@@ -238,7 +222,6 @@ pub struct SettingId {
 }
 
 impl SettingId {
-    /// Whether it is the affinity of a vector.
     pub(crate) fn is_vector(&self) -> bool {
         matches!(self.name, SettingName::Vector(_))
     }
@@ -253,17 +236,17 @@ pub struct PortId {
     pub port: String,
 }
 
-/// What a setting is called within its port.
+/// The name of a setting within its port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum SettingName {
     #[error("channels")]
     Channels,
     #[error("rss")]
     Rss,
-    /// By its role and queue, or what else is known of it.
+    /// By role and queue, or what else is known.
     #[error("vector {0}")]
     Vector(String),
-    /// Any other, as the record has it; also those that another version has recorded.
+    /// Any other name of the record, also of other versions.
     #[error("{0}")]
     Other(String),
 }
@@ -301,15 +284,15 @@ impl From<SettingId> for String {
     }
 }
 
-/// Role and queue. A vector without a queue has its position in the device's list of IRQs, since its name may contain the
-/// interface's and its number changes at each boot; so have those with the same queue, of which netlink gives one and its
-/// name another. Without a list it has its name, and a position among those of that name.
+/// Names a vector by role and queue. A vector without a queue, or with that of another (netlink and its name disagree),
+/// gets its position in the device's list of IRQs, since action names may contain the interface's and numbers change at
+/// each boot. Without a list it has its action, and a position among the equal ones.
 fn vector_key(interface: &Interface, irq: u32) -> String {
     let Some(vector) = interface.vector(irq) else {
         return irq.to_string();
     };
     let shown = vector.role.with_queue(vector.queue);
-    let is_same = |of: &&super::Vector| (of.role, of.queue) == (vector.role, vector.queue);
+    let is_same = |other: &&super::Vector| (other.role, other.queue) == (vector.role, vector.queue);
     let position = interface.device.irqs.iter().position(|&other| other == irq);
     match position {
         _ if vector.queue.is_some() && interface.vectors.iter().filter(is_same).count() == 1 => {
@@ -317,7 +300,8 @@ fn vector_key(interface: &Interface, irq: u32) -> String {
         }
         Some(position) => format!("{shown} #{position}"),
         None => {
-            let is_before = |of: &&super::Vector| of.action == vector.action && of.irq < irq;
+            let is_before =
+                |other: &&super::Vector| other.action == vector.action && other.irq < irq;
             match interface.vectors.iter().filter(is_before).count() {
                 0 => vector.action.clone(),
                 before => format!("{} #{before}", vector.action),
@@ -326,15 +310,20 @@ fn vector_key(interface: &Interface, irq: u32) -> String {
     }
 }
 
-/// Role and queue of the vector that wakes the thread. Several that one vector wakes, as one that receives and one that
-/// transmits, and those of unknown queues have their positions among themselves.
+/// Names a thread by role and queue of the vector that wakes it. Several that one vector wakes (to receive and to
+/// transmit), and those of unknown queues, are numbered.
 fn thread_key(interface: &Interface, pid: u32) -> String {
     let threads = interface.threads.iter();
-    let woken_by = |of: &super::NapiThread| of.woken_by.map(|(irq, _)| irq);
-    let irq = threads.clone().find(|of| of.pid == pid).and_then(woken_by);
-    let mut alike = threads.filter(|of| woken_by(of) == irq);
+    let woken_by = |thread: &super::NapiThread| thread.woken_by.map(|(irq, _)| irq);
+    let irq = threads
+        .clone()
+        .find(|thread| thread.pid == pid)
+        .and_then(woken_by);
+    let mut alike = threads.filter(|thread| woken_by(thread) == irq);
     let is_only = alike.clone().count() == 1;
-    let position = alike.position(|of| of.pid == pid).unwrap_or_default();
+    let position = alike
+        .position(|thread| thread.pid == pid)
+        .unwrap_or_default();
     let vector = irq.and_then(|irq| interface.vector(irq));
     match vector.map(|vector| vector.role.with_queue(vector.queue)) {
         Some(queue) if is_only => format!("napi-thread {queue}"),
@@ -343,7 +332,6 @@ fn thread_key(interface: &Interface, pid: u32) -> String {
     }
 }
 
-/// A vector's `smp_affinity`.
 pub fn affinity_file(irq: u32) -> String {
     [IRQ_FILES, "/", &irq.to_string(), "/smp_affinity"].concat()
 }
@@ -351,9 +339,9 @@ pub fn affinity_file(irq: u32) -> String {
 /// Where a tree keeps answers to ethtool ioctls.
 const ETHTOOL: &str = "/nicpin/ethtool";
 
-/// Where a tree has an answer to ethtool ioctls about an interface: its RSS indirection table (`rss`), its `features`.
-pub(crate) fn ethtool_file(interface: &str, of: &str) -> String {
-    format!("{ETHTOOL}/{interface}/{of}")
+/// Returns where a tree has an ethtool answer: `rss` for the RSS indirection table, `features`.
+pub(crate) fn ethtool_file(interface: &str, name: &str) -> String {
+    format!("{ETHTOOL}/{interface}/{name}")
 }
 
 /// The directory with a directory for each queue of an interface.
@@ -367,14 +355,14 @@ pub fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String 
     [NET, "/", interface, "/queues/", way, "-", &queue, "/", file].concat()
 }
 
-/// What a person acts on for a setting: its file, or in words or by a command what has no file.
+/// Returns what a person sees of a setting: its file, else words or a command.
 pub fn shown(path: &str) -> Cow<'_, str> {
     let answer = || {
-        let (interface, of) = path
+        let (interface, name) = path
             .strip_prefix(ETHTOOL)?
             .strip_prefix('/')?
             .split_once('/')?;
-        match of {
+        match name {
             "rss" => Some(format!("ethtool -X {}", word(interface))),
             "features" => Some(format!("ethtool -K {} ntuple", word(interface))),
             _ => None,
@@ -388,7 +376,6 @@ pub fn shown(path: &str) -> Cow<'_, str> {
         .map_or(path.into(), Cow::Owned)
 }
 
-/// A feature as ethtool writes it.
 pub fn on_or_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }

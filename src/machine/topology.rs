@@ -14,87 +14,78 @@ use crate::machine::interface::Device;
 /// CPUs, cores, caches and nodes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Topology {
-    /// The online CPUs.
     pub online: CpuSet,
     /// The kernel's `nr_cpu_ids`: the highest possible CPU number plus one.
     pub possible: u32,
-    /// CPUs taken out of scheduling by `isolcpus=` or by an isolated cpuset partition.
+    /// CPUs taken out of scheduling by `isolcpus=` or an isolated cpuset partition.
     pub isolated: CpuSet,
-    /// CPUs that run without the timer tick (`nohz_full=`).
+    /// CPUs without the timer tick (`nohz_full=`).
     pub nohz_full: CpuSet,
-    /// CPUs that the administrator keeps interrupts off, whatever else runs there.
     pub kept_off: Vec<KeptOff>,
-    /// CPUs that cgroup v2 gives to somebody alone (partitions of cpusets), if they were read. Partitions come and go
-    /// while the machine runs.
+    /// CPUs of exclusive cpuset partitions (cgroup v2), if read. They come and go while the machine runs.
     pub exclusive: CpuSet,
-    /// Whether there are so many cgroups that some were not looked at for `exclusive`.
+    /// Whether some cgroups were not looked at for `exclusive`, because there are too many.
     pub exclusive_cut: bool,
-    /// CPUs that the kernel removes from every `rps_cpus` that is written (`rps_cpumask_housekeeping` in
-    /// `net/core/net-sysfs.c`): those of `isolcpus=` and `nohz_full=`. The boot CPU is among them if any is `nohz_full`:
-    /// the kernel removes it if `nohz_full=` names it, and does not list it as `nohz_full` then.
+    /// CPUs that the kernel removes from every written `rps_cpus` (`rps_cpumask_housekeeping` in
+    /// `net/core/net-sysfs.c`): those of `isolcpus=` and `nohz_full=`. The boot CPU is among them if any is
+    /// `nohz_full`: the kernel removes it if `nohz_full=` names it, but then does not list it.
     pub rps_filter: CpuSet,
     /// The online CPUs of each physical core (SMT siblings), by lowest CPU.
     pub cores: Vec<CpuSet>,
-    /// The online CPUs that share each L3 cache, by lowest CPU. On machines without an L3, those that share an L2, if some
-    /// L2 has several cores. Empty if neither is reported.
+    /// The online CPUs that share each L3 cache, by lowest CPU. Without an L3, those that share an L2, if some L2 has
+    /// several cores. Empty if neither is reported.
     pub l3_domains: Vec<CpuSet>,
     /// The online CPUs of each package (socket), by lowest CPU. Empty if not reported.
     pub packages: Vec<CpuSet>,
-    /// Kinds of cores, fastest first, on machines that have several (hybrid x86, big and little arm64); empty on
-    /// others.
+    /// Kinds of cores, fastest first, if there are several (hybrid x86, big and little arm64); else empty.
     pub speed_classes: Vec<CpuSet>,
-    /// NUMA nodes by id; ids may be sparse. A kernel without NUMA has the one node 0.
+    /// NUMA nodes by id; ids may be sparse. A kernel without NUMA has node 0.
     pub nodes: BTreeMap<u32, Node>,
 }
 
-/// The interrupt vectors of a CPU of x86 that devices can have: 203 of the 256 on common kernels, fewer with some options.
+/// Interrupt vectors of an x86 CPU for devices: 203 of the 256 on common kernels, fewer with some options.
 pub const VECTORS_OF_CPU: usize = 200;
 
 /// CPUs that the administrator keeps interrupts off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptOff {
-    /// Online CPUs.
     pub cpus: CpuSet,
     /// The file that says so.
     pub by: String,
 }
 
-/// A NUMA node.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Node {
     /// The online CPUs; empty for a node with memory only.
     pub cpus: CpuSet,
-    /// Whether the kernel reports that it has no memory: such as when all of its DIMMs are missing.
+    /// Whether the kernel reports no memory, such as when all DIMMs are missing.
     pub without_memory: bool,
     /// ACPI SLIT distance to each node, itself included (10 is itself). Empty if not reported.
     pub distances: BTreeMap<u32, u32>,
 }
 
 impl Topology {
-    /// The CPUs that should get no interrupts.
     pub fn isolated_or_nohz(&self) -> CpuSet {
         self.isolated.union(&self.nohz_full)
     }
 
-    /// The cores that have some of these CPUs.
     pub fn cores_with<'a>(&'a self, cpus: &'a CpuSet) -> impl Iterator<Item = &'a CpuSet> {
         self.cores.iter().filter(|core| core.intersects(cpus))
     }
 
-    /// All CPUs of those cores.
+    /// All CPUs of the cores that have some of these.
     pub(crate) fn whole_cores(&self, cpus: &CpuSet) -> CpuSet {
         CpuSet::union_of(self.cores_with(cpus))
     }
 
-    /// The node of a CPU.
     pub fn node_of(&self, cpu: u32) -> Option<u32> {
         self.nodes
             .iter()
             .find_map(|(&id, node)| node.cpus.contains(cpu).then_some(id))
     }
 
-    /// The distance from one node to another. If the kernel does not report it, its defaults: 10 for the node itself
-    /// and 20 for any other (`LOCAL_DISTANCE`, `REMOTE_DISTANCE`).
+    /// The distance between nodes; if not reported, the kernel's default: 10 to itself, else 20 (`LOCAL_DISTANCE`,
+    /// `REMOTE_DISTANCE`).
     pub fn distance(&self, from: u32, to: u32) -> u32 {
         self.nodes
             .get(&from)
@@ -103,7 +94,7 @@ impl Topology {
             .unwrap_or(if from == to { 10 } else { 20 })
     }
 
-    /// The other nodes by distance from one, nearest first, then by id.
+    /// The other nodes, nearest first, then by id.
     pub fn nearest_nodes(&self, from: u32) -> Vec<u32> {
         self.nodes
             .keys()
@@ -113,7 +104,7 @@ impl Topology {
             .collect()
     }
 
-    /// The node of a device, of the nodes that have usable CPUs.
+    /// Returns the node of a device, of the nodes that have usable CPUs.
     pub fn home(&self, device: &Device, usable: &CpuSet) -> Home {
         let home = |nodes: NodeSet, source| Home {
             cpus: self.cpus_of(nodes.iter()).intersection(usable),
@@ -158,20 +149,18 @@ impl Topology {
         }
     }
 
-    /// The online CPUs of a node; of the nodes nearest to it, where it has none.
+    /// The online CPUs of a node; if it has none, those of the nearest nodes.
     pub fn cpus_near(&self, node: u32) -> CpuSet {
         let nearest = self.nearest_with(node, |node| !node.cpus.is_empty());
         self.cpus_of(nearest.iter())
     }
 
-    /// The online CPUs of some nodes.
     pub(crate) fn cpus_of(&self, nodes: impl IntoIterator<Item = u32>) -> CpuSet {
         let nodes = nodes.into_iter().filter_map(|id| self.nodes.get(&id));
         CpuSet::union_of(nodes.map(|node| &node.cpus))
     }
 
-    /// The node itself, if something holds for it; else of the others for which it holds the nearest, and all that are as
-    /// near.
+    /// Returns `own` if `holds` is true of it, else the nearest nodes of which it is, all that are equally near.
     fn nearest_with(&self, own: u32, holds: impl Fn(&Node) -> bool) -> NodeSet {
         let holds = |id: &u32| self.nodes.get(id).is_some_and(&holds);
         if holds(&own) {
@@ -190,23 +179,21 @@ impl Topology {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeSource {
-    /// The device's `numa_node`.
     NumaNode,
-    /// The device's `local_cpulist`, when it does not hold all CPUs.
+    /// The device's `local_cpulist`, if it does not hold all CPUs.
     LocalCpulist,
-    /// The node nearest to the device's node, which has no usable CPU.
+    /// The nearest node with usable CPUs; the device's own has none.
     Nearest,
     /// Only one node has CPUs.
     #[serde(rename = "single-node")]
     SingleNode,
     /// The policy names CPUs that are all on one node.
     Policy,
-    /// The node is unknown.
     Unknown,
 }
 
 impl NodeSource {
-    /// Why a queue is on the interface's own node, where that is known like this.
+    /// Says why a queue is on the interface's own node.
     pub fn reason(self, node: Option<u32>) -> String {
         match node {
             None => "node unknown".to_owned(),
@@ -219,22 +206,19 @@ impl NodeSource {
 /// The node of a device, and the CPUs near it.
 #[derive(Debug)]
 pub struct Home {
-    /// Usually one. Several that are equally near to the device's own node, which has no usable CPU; none where the
-    /// node is unknown, or `local_cpulist` spans several.
+    /// Usually one. Several if equally near to the device's own node, which has no usable CPU; none if the node is
+    /// unknown, or `local_cpulist` spans several.
     pub nodes: NodeSet,
-    /// How they were determined.
     pub source: NodeSource,
-    /// The usable CPUs on them, or in `local_cpulist`; all usable CPUs where the node is unknown.
+    /// The usable CPUs on them, or in `local_cpulist`; all usable CPUs if the node is unknown.
     pub cpus: CpuSet,
 }
 
-/// The usage of a node's memory; `None` where the kernel does not report it. It changes all the time and is not part of a
-/// [`Machine`](crate::machine::Machine).
+/// The memory usage of a node, which changes all the time and is not part of a [`Machine`](crate::machine::Machine);
+/// `None` if not reported.
 #[derive(Debug, Default, Serialize)]
 pub struct NodeUsage {
-    /// Unused memory in KiB.
     pub free_kib: Option<u64>,
-    /// Page counts since boot.
     pub pages: Option<Pages>,
 }
 
@@ -261,7 +245,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Parses the six lines; other names are skipped.
+    /// Parses the six lines of `numastat`; skips other names.
     pub fn parse(text: &str) -> Option<Self> {
         let mut counts = BTreeMap::new();
         for line in text.lines() {
@@ -276,14 +260,12 @@ impl Pages {
 /// The rate at which the CPUs of one node read the memory of another.
 #[derive(Debug, Serialize)]
 pub struct Rate {
-    /// The node of the CPUs that read.
     pub cpus_of: u32,
-    /// The node of the memory.
     pub memory_of: u32,
-    /// The number of CPUs that read, one per core.
+    /// Number of CPUs that read, one per core.
     pub threads: usize,
-    /// The size of the buffer in bytes.
+    /// Buffer size in bytes.
     pub buffer: u64,
-    /// Bytes per second of all CPUs together.
+    /// Of all CPUs together.
     pub bytes_per_second: u64,
 }

@@ -18,7 +18,7 @@ pub fn cpu_list(cpus: &CpuSet) -> String {
     format!("CPU{s} {}", cpus.short())
 }
 
-/// Names with `between` between them, or the first three and the number of others; `all`: each, however many there are.
+/// Joins names by `between`; the first three and the number of others, unless `all`.
 pub fn few(between: &str, names: impl IntoIterator<Item: Display>, all: bool) -> String {
     let names = names.into_iter().map(|name| name.to_string()).collect_vec();
     match names.len() {
@@ -30,7 +30,7 @@ pub fn few(between: &str, names: impl IntoIterator<Item: Display>, all: bool) ->
     }
 }
 
-/// More names are the first ones and a number, which is so at least 2.
+/// With more names, the first ones and a number, which is at least 2.
 const MOST_NAMES: usize = 4;
 const FIRST_NAMES: usize = 3;
 
@@ -43,7 +43,7 @@ pub fn speed(mbps: u32) -> String {
     }
 }
 
-/// An interface as a command of nicpin takes it on a command line: what begins with a dash is an option elsewhere.
+/// Returns an interface as a selector on the command line; elsewhere a leading dash begins an option.
 pub fn selector(name: &str) -> Cow<'_, str> {
     name.strip_prefix('-').map_or_else(
         || word(name),
@@ -51,7 +51,7 @@ pub fn selector(name: &str) -> Cow<'_, str> {
     )
 }
 
-/// The text as a shell takes it for one word: an interface may be named with nearly any character.
+/// Quotes a text as one word of a shell: an interface's name may have nearly any character.
 pub fn word(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/_.-:@".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
