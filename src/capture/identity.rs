@@ -1,5 +1,5 @@
-//! Finds in a text what could identify a machine, and replaces it: hardware addresses, IP addresses and GUIDs in any
-//! place, also within the names of interfaces, devices and handlers.
+//! Finds and replaces in a text what could identify a machine: hardware addresses, IP addresses and GUIDs anywhere,
+//! also within the names of interfaces, devices and handlers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -10,13 +10,13 @@ use regex_lite::Regex;
 
 use self::Kind::{Digits, Ip, Own};
 
-/// What ends most addresses.
+/// The end of most addresses.
 const END: &str = r"(?:[^\da-z]|$)";
 const END_OF_IP: &str = r"(?-i:[^\da-z._]|$)";
 const IPV4: Kind = Ip("0.0.0.0");
 
-/// An address from the start of a word on is the only group of a pattern; what is behind it ends it. The flag: whether
-/// digits without a letter are a number, unless they are known as an address.
+/// Patterns of addresses from the start of a word on: the only group is the address, and the second text ends it. The
+/// flag: whether digits without a letter are a number, unless known as an address.
 const PATTERNS: [(&str, &str, Kind, bool); 10] = [
     (
         r"([\da-f]{2}(?::[\da-f]{2}){5,}|[\da-f]{2}(?:-[\da-f]{2}){5,})",
@@ -71,9 +71,9 @@ const PATTERNS: [(&str, &str, Kind, bool); 10] = [
     (r"[a-z]+(\d{1,3}(?:\.\d{1,3}){3})", END_OF_IP, IPV4, false),
 ];
 
-/// As many bytes of a text are looked at for one address, which is more than the longest has.
+/// Bytes of a text to search for one address: more than the longest has.
 const LONGEST: usize = 64;
-/// As many digits of an address name it after a letter, where a name is too short for all.
+/// Digits of an address after a letter that suffice if the name is too short for all.
 const LEAST_DIGITS: usize = 8;
 
 static REGEXES: LazyLock<Vec<(Regex, Kind, bool)>> = LazyLock::new(|| {
@@ -87,24 +87,23 @@ static REGEXES: LazyLock<Vec<(Regex, Kind, bool)>> = LazyLock::new(|| {
     PATTERNS.into_iter().filter_map(regex).collect()
 });
 
-/// What was found in the texts of a machine, and what replaces it: the same everywhere, so that a handler still has the
-/// name of its interface. Hex digits in lower case, and as many that replace them.
+/// The identities in a machine's texts, and what replaces them: the same everywhere, so that a handler still has the
+/// name of its interface. Hex digits in lower case, replaced by as many.
 #[derive(Default)]
 pub struct StandIns(BTreeMap<String, String>);
 
-/// An address in a text.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// Hex digits, with what separates them, that get others of their own.
+    /// Hex digits with separators, which get others of their own.
     Own,
-    /// Hex digits that get others if they are known as an address, and zeros as one of nobody.
+    /// Hex digits, replaced by those of the known address, else by zeros.
     Digits,
     /// An IP address, and what replaces it.
     Ip(&'static str),
 }
 
 impl StandIns {
-    /// Of everything that the texts have, and of these hardware addresses.
+    /// Collects the identities in the texts, and these hardware addresses.
     pub fn of<'a>(
         texts: impl Iterator<Item = &'a str>,
         addresses: impl IntoIterator<Item = String>,
@@ -125,7 +124,7 @@ impl StandIns {
         let mut found = found.into_iter().peekable();
         // In order, so that the order of a plan stays.
         while let Some(address) = found.next() {
-            // One that a driver cut off has the digits of the whole one.
+            // An address that a driver cut off gets the digits of the whole one.
             if found.peek().is_some_and(|next| next.starts_with(&address)) {
                 continue;
             }
@@ -138,8 +137,8 @@ impl StandIns {
         Self(digits)
     }
 
-    /// The text with everything replaced that could identify the machine; IP addresses only with `ips`: a version may have
-    /// four numbers, too.
+    /// Replaces everything that could identify the machine; IP addresses only with `ips`, since a version may have four
+    /// numbers, too.
     pub fn hide(&self, text: &str, ips: bool) -> String {
         let (mut hidden, mut plain) = (String::with_capacity(text.len()), 0);
         let found = find_all(text, |digits| self.known(&bare(digits)).is_some()).into_iter();
@@ -161,14 +160,14 @@ impl StandIns {
         hidden + &text[plain..]
     }
 
-    /// What replaces the known address that begins with these digits.
+    /// Returns what replaces the known address that begins with these digits.
     fn known(&self, digits: &str) -> Option<&str> {
         let (known, other) = self.0.range(digits.to_owned()..).next()?;
         known.starts_with(digits).then_some(other)
     }
 }
 
-/// The hex digits in lower case.
+/// Returns the hex digits in lower case.
 fn bare(text: &str) -> String {
     text.chars()
         .filter(char::is_ascii_hexdigit)
@@ -176,12 +175,12 @@ fn bare(text: &str) -> String {
         .to_ascii_lowercase()
 }
 
-/// Whether the digits are not all the same, as those of no address and of the broadcast address are.
+/// Whether the digits differ: equal ones are no address or the broadcast address.
 fn is_mixed(digits: &str) -> bool {
     digits.chars().any(|digit| !digits.starts_with(digit))
 }
 
-/// The addresses in a text, in order. `known`: whether digits are those of an address.
+/// Finds the addresses in a text, in order. `known`: whether digits are those of an address.
 fn find_all(text: &str, known: impl Fn(&str) -> bool) -> Vec<(Range<usize>, Kind)> {
     let (mut all, mut at) = (Vec::new(), 0);
     while at < text.len() {
@@ -199,7 +198,7 @@ fn find_all(text: &str, known: impl Fn(&str) -> bool) -> Vec<(Range<usize>, Kind
     all
 }
 
-/// The address at the start of a text or within its first word, which has `word` bytes.
+/// Finds the address at the start of a text or within its first word, which has `word` bytes.
 fn find(text: &str, word: usize, known: &impl Fn(&str) -> bool) -> Option<(Range<usize>, Kind)> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b":.-_".contains(byte);
     let text = &text[..text.bytes().take(LONGEST).take_while(is_part).count()];
@@ -230,7 +229,7 @@ fn find(text: &str, word: usize, known: &impl Fn(&str) -> bool) -> Option<(Range
     if let Some(address) = [whole, run].into_iter().find(is_address) {
         return Some((0..address.len(), Ip("::")));
     }
-    // The digits of a known address anywhere, whatever is between them: cafe98039ba1b2c3, vnic98.03.9b.a1.b2.c3,
+    // The digits of a known address anywhere, with any separators: cafe98039ba1b2c3, vnic98.03.9b.a1.b2.c3,
     // vlan98_03_9b_a1_b2_c3, and veth98039ba1b2c, which was cut off
     (0..word.min(text.len())).find_map(|at| {
         let least = match text[..at].chars().next_back() {
@@ -246,7 +245,7 @@ fn find(text: &str, word: usize, known: &impl Fn(&str) -> bool) -> Option<(Range
     })
 }
 
-/// The text up to its twelfth hex digit, or up to the last one if it begins with at least so many.
+/// Returns the text up to its twelfth hex digit, or up to the last one if it begins with at least `least`.
 fn first_digits(text: &str, least: usize) -> Option<&str> {
     let is_digit = |byte: &u8| byte.is_ascii_hexdigit() || b":.-_".contains(byte);
     let run = &text[..text.bytes().take_while(is_digit).count()];
@@ -261,7 +260,6 @@ fn first_digits(text: &str, least: usize) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// The text without identity, where it is the only one of its machine.
     fn hidden(text: &str) -> String {
         StandIns::of([text].into_iter(), ["00:0d:3a:6e:4d:4b".to_owned()]).hide(text, true)
     }
@@ -359,7 +357,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// What was hidden has nothing more to hide: the capture of a capture is the same.
+        /// A hidden text has nothing more to hide: the capture of a capture is the same.
         #[test]
         fn hidden_once_is_hidden(text in "(enx[0-9a-f]{6,12}|[0-9a-f]{12}|[0-9a-f:.-]{0,30}|[ \\-_,]|\\PC){0,8}") {
             let hide = |text: &str| StandIns::of([text].into_iter(), []).hide(text, true);

@@ -1,7 +1,7 @@
 //! A capture: everything that nicpin reads of a machine, as one file that can be read in its place.
 //!
-//! It is made from the record of one reading, not by reading again, and is checked by reading it back. It is the
-//! same, byte for byte, as long as the machine is. `redact.rs` removes what could identify the machine.
+//! It is made from the record of one reading, not by reading again, and is checked by reading it back. The same machine
+//! gives the same bytes. `redact.rs` removes what could identify the machine.
 
 mod identity;
 mod redact;
@@ -24,19 +24,17 @@ use nicpin::root::tree::{ABOUT, Entry, Tree, TreeFile, resolve};
 use nicpin::root::{FileError, Recorded, Root};
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
-/// How often a live machine is read, which may change meanwhile.
+/// Attempts to read a live machine, which may change meanwhile.
 const TRIES: usize = 3;
 
-/// A captured machine.
 pub struct Capture {
     pub root: Root,
-    /// What was read of it; nothing if nicpin cannot read it.
+    /// The machine as read; empty if nicpin cannot read it.
     pub machine: Machine,
-    /// What the capture holds.
     pub tree: Tree,
-    /// Files and directories that this user may not read; they are missing in the capture.
+    /// Files and directories that this user may not read, so that the capture lacks them.
     pub refused: Vec<String>,
-    /// Why nicpin cannot read this machine, if it cannot; the capture holds what was read before the error.
+    /// Why nicpin cannot read this machine; the capture holds all that was read before the error.
     pub unreadable: Option<String>,
     /// What was changed so that the machine cannot be identified, a line each.
     pub redacted: Vec<String>,
@@ -58,7 +56,7 @@ impl Capture {
 
     fn read_once(path: &Path) -> Result<Self> {
         let root = Root::open_recording(path)?;
-        // It plans by this policy elsewhere, which says what the names of IRQs mean.
+        // The policy, by which others will plan the capture, says what the names of IRQs mean.
         let policy = root.read_opt(redact::POLICY)?.unwrap_or_default();
         let drivers = redact::taught(&policy);
         let wants = Wants {
@@ -80,7 +78,7 @@ impl Capture {
                 "{path}: the capture does not match what was read; the machine may have changed meanwhile"
             ))
         );
-        // Before Linux 6.12 only the record of an apply has it.
+        // Before Linux 6.12 only the record of an apply tells unmovable vectors.
         if let (Ok(machine), Ok(record)) = (&mut machine, Record::load(&root)) {
             record.mark_unmovable(&root, machine);
             let vectors = machine.interfaces.iter().flat_map(|of| &of.vectors);
@@ -132,12 +130,11 @@ impl Capture {
         Ok(())
     }
 
-    /// The number of interfaces.
     pub fn interfaces(&self) -> usize {
         self.machine.interfaces.len()
     }
 
-    /// The number of files and links.
+    /// Number of files and links.
     pub fn files(&self) -> usize {
         self.tree
             .iter()
@@ -160,10 +157,10 @@ fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<()> {
     Ok(())
 }
 
-/// The tree of what was read through a recording root.
+/// Makes a tree of what was read through a recording root.
 fn build(root: &Root, record: &Recorded) -> Result<Tree> {
     let mut tree = Tree::default();
-    // Processes are nobody's business.
+    // Captures contain no process data.
     let is_process = |path: &str| {
         let below = path.strip_prefix("/proc/");
         below.is_some_and(|below| below.starts_with(|c: char| c.is_ascii_digit()))
@@ -171,7 +168,7 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree> {
     let paths = record.paths.iter().filter(|(path, _)| {
         !is_process(path) && !record.answers.contains_key(*path) && *path != ABOUT
     });
-    // Files that were read come first, with their content; then paths that were only looked up.
+    // First files that were read, with their content; then paths that were only looked up.
     let read = |path: &String| record.files.get(path).map(Option::as_ref);
     for (path, opened) in paths.sorted_by_key(|(path, _)| !matches!(read(path), Some(Some(_)))) {
         let Some((place, mode)) = walk(root, &mut tree, path, *opened)? else {
@@ -213,7 +210,7 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree> {
     Ok(tree)
 }
 
-/// Adds the directories and links on the way to a path. Where it ends at a file, the file's place and mode.
+/// Adds the directories and links on the way to a path. Returns a file's place and mode if it ends at one.
 fn walk(root: &Root, tree: &mut Tree, path: &str, follow: bool) -> Result<Option<(String, u32)>> {
     let place: Result<String> = resolve(path, |path, last| {
         let known = tree.entry(path).map(Entry::without_names);
@@ -244,8 +241,7 @@ fn walk(root: &Root, tree: &mut Tree, path: &str, follow: bool) -> Result<Option
     }
 }
 
-/// The target of the link at a path so that it stays inside the tree wherever that is unpacked: relative, and not above
-/// the top.
+/// Returns a link's target that stays inside the tree wherever that is unpacked: relative, and not above the top.
 fn inside(path: &str, target: &str) -> String {
     let depth = path.matches('/').count() - 1;
     let parts = target.split('/').filter(|part| !["", "."].contains(part));

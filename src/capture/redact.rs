@@ -1,8 +1,9 @@
-//! Removes what could identify a machine: hardware and IP addresses, GUIDs, host names, serial numbers, comments, the names
-//! of cgroups and units, and the places of a site's scripts; on request also the names that a site gives to interfaces and its host.
+//! Removes what could identify a machine: hardware and IP addresses, GUIDs, host names, serial numbers, comments, the
+//! names of cgroups and units, and the places of a site's scripts; on request also a site's names of interfaces and its
+//! host.
 //!
-//! Reading a machine does not open most of the files that hold them. This is a second safeguard: files about identity
-//! are left out even if they were read, and addresses are replaced in names and texts (`identity.rs`).
+//! Reading a machine does not open most files of that kind. As a second safeguard, files about identity are left out
+//! even if they were read, and addresses are replaced in names and texts (`identity.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,11 +26,10 @@ use nicpin::root::Root;
 use nicpin::root::tree::Entry::{Directory, File, Link};
 use nicpin::root::tree::{Tree, TreeFile};
 
-/// The directories that hold a file or directory for each interface, beside those named `net`.
+/// Directories with a file or directory for each interface, beside those named `net`.
 const BY_INTERFACE: [&str; 3] = ["/nicpin/ethtool", "/nicpin/netlink", "/nicpin/threads"];
 /// The kernel's `IFNAMSIZ`, without the NUL.
 const MAX_NAME: usize = 15;
-/// Where a site keeps its policy.
 pub const POLICY: &str = "/etc/nicpin.toml";
 /// The policy script of irqbalance in a capture.
 const SCRIPT_PLACE: &str = "/left-out/policyscript";
@@ -60,13 +60,13 @@ const IDENTITY: [&str; 20] = [
     "vpd",
 ];
 
-/// Drivers that a policy teaches; none of one that is not valid.
+/// Returns the drivers that a policy teaches; none if it is not valid.
 pub fn taught(policy: &str) -> Vec<Taught> {
     Policy::parse(policy).unwrap_or_default().drivers
 }
 
-/// Removes from a tree what could identify the machine, which `root` is. `names`: also the names of interfaces and of
-/// the host; `machine` is what was read of it. Also returns what was changed, a line each, for the user and not for the
+/// Removes from a tree what could identify the machine. `root` and `machine`: the machine and its facts; `names`: also
+/// the names of interfaces and of the host. Also returns what was changed, a line each, for the user and not for the
 /// capture.
 pub fn redact(
     tree: &Tree,
@@ -148,7 +148,6 @@ pub fn redact(
     Ok((redacted, changes))
 }
 
-/// The hardware address of each interface that has one.
 pub fn addresses(root: &Root) -> Result<Vec<(String, String)>> {
     let mut addresses = Vec::new();
     for name in root.list(NET)?.unwrap_or_default() {
@@ -161,13 +160,13 @@ pub fn addresses(root: &Root) -> Result<Vec<(String, String)>> {
     Ok(addresses)
 }
 
-/// Six or more pairs of hex digits.
+/// Whether a text is six or more pairs of hex digits.
 fn is_hardware_address(text: &str) -> bool {
     let pair = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
     text.split(':').count() >= 6 && text.split(':').all(pair)
 }
 
-/// What was found of other tools, with irqbalance's policy script in another place, if it is in one that a site chose.
+/// Moves irqbalance's policy script in the answer about other tools, if a site chose its place.
 fn without_script(found: &str, changes: &mut Vec<String>) -> Option<String> {
     let mut tools: OtherTools = serde_json::from_str(found).ok()?;
     let script = tools.irqbalance.as_mut()?.policy_script.as_mut()?;
@@ -181,7 +180,7 @@ fn without_script(found: &str, changes: &mut Vec<String>) -> Option<String> {
     serde_json::to_string(&tools).ok()
 }
 
-/// A policy without comments, where every unit has the same name.
+/// Removes the comments of a policy and gives all units one name.
 fn without_units(policy: &str, changes: &mut Vec<String>) -> String {
     let line = |line: &str| match line.split_once("unit:") {
         Some((before, _)) => {
@@ -197,19 +196,19 @@ fn without_units(policy: &str, changes: &mut Vec<String>) -> String {
     other
 }
 
-/// The names that a site gives, and what replaces them: the same name everywhere, in the same order, so that the capture
-/// of a capture is the same.
+/// The names that a site gives, and what replaces them: the same name everywhere, in the same order, so that the
+/// capture of a capture is the same.
 struct Names {
-    /// None if these stay.
+    /// Empty if these stay.
     interfaces: BTreeMap<String, String>,
-    /// The host's name, and what it begins with before the domain.
+    /// The host's name, and its part before the domain.
     host: BTreeSet<String>,
-    /// Those of containers, services and users.
+    /// Names of containers, services and users.
     cgroups: BTreeMap<String, String>,
 }
 
 impl Names {
-    /// Of a machine; `all`: also of its interfaces and host.
+    /// Collects the names of a machine; `all`: also of its interfaces and host.
     fn of(tree: &Tree, root: &Root, machine: &Machine, all: bool) -> Result<Self> {
         let host = root.read_opt("/proc/sys/kernel/hostname")?;
         let host = host.as_deref().filter(|_| all).unwrap_or_default().trim();
@@ -239,7 +238,7 @@ impl Names {
         })
     }
 
-    /// A path, or the target of a link.
+    /// Replaces names in a path, or in the target of a link.
     fn in_path(&self, path: &str) -> String {
         let (mut done, mut above) = (String::new(), "");
         for (at, name) in path.split('/').enumerate() {
@@ -262,7 +261,7 @@ impl Names {
         done
     }
 
-    /// The text of a file: handlers have the names of their interfaces.
+    /// Replaces names in the text of a file: handlers have the names of their interfaces.
     fn in_text(&self, path: &str, text: &str) -> String {
         match path {
             _ if self.interfaces.is_empty() => text.to_owned(),
@@ -280,7 +279,7 @@ impl Names {
         }
     }
 
-    /// A policy without comments; `None` if it has a pattern for names, which would match none of the others.
+    /// Removes the comments of a policy; `None` if it has a pattern for names, which would match none of the others.
     fn in_policy(&self, policy: &str) -> Option<String> {
         if self.interfaces.is_empty() {
             return Some(policy.to_owned());
@@ -296,7 +295,7 @@ impl Names {
         policy.split_inclusive('\n').map(line).collect()
     }
 
-    /// Replaces each interface that is a word, or the part of one before or after a hyphen or the like.
+    /// Replaces interface names that stand as whole words or between punctuation.
     fn in_words(&self, text: &str) -> String {
         let (mut done, mut at) = (String::new(), 0);
         while at < text.len() {
@@ -318,7 +317,7 @@ impl Names {
         done
     }
 
-    /// Replaces interfaces and the host in texts, and not in keys, which may have the same names.
+    /// Replaces interfaces and the host in texts, but not in keys, which may have the same names.
     fn in_json(&self, found: Value) -> Value {
         match found {
             Value::String(text) => {
@@ -339,8 +338,8 @@ impl Names {
     }
 }
 
-/// The names of interfaces, with what replaces each: first those that there are now, then others that only handlers have.
-/// Handlers keep the name that an interface had, and interfaces in containers are in no other place.
+/// Returns the names of interfaces, with what replaces each: first present ones, then names that only handlers have,
+/// since these keep a former name and that of an interface in a container.
 fn interfaces(tree: &Tree, machine: &Machine) -> BTreeMap<String, String> {
     let listed = tree.file(INTERRUPTS).ok();
     let listed = listed
@@ -351,7 +350,7 @@ fn interfaces(tree: &Tree, machine: &Machine) -> BTreeMap<String, String> {
     let drivers = policy.unwrap_or_default();
     let named = |(driver, handler): &(Option<&str>, &str)| {
         let named = classify(*driver, handler, &drivers)?;
-        // Where the driver is unknown, a name alone may be that of any device.
+        // Without a known driver, the name may be that of any device.
         let name = named
             .interface
             .filter(|_| driver.is_some() || named.numbering != Plain)?;
@@ -376,7 +375,7 @@ fn interfaces(tree: &Tree, machine: &Machine) -> BTreeMap<String, String> {
     all.enumerate().map(other).collect()
 }
 
-/// The names of the machine's handlers, each with the driver of its interface, if that is known.
+/// Returns the names of the machine's handlers, each with the driver of its interface, if known.
 fn handlers<'a>(machine: &'a Machine, listed: &'a Interrupts) -> Vec<(Option<&'a str>, &'a str)> {
     let known = machine.interfaces.iter().flat_map(|interface| {
         let unknown = interface.unknown_vectors.iter();
