@@ -1,5 +1,5 @@
-//! JSON documents in a stream, with or without the names of hosts before each line, as clush and pdsh print them. Only one
-//! document of each host is in memory at a time.
+//! JSON documents in a stream, with or without the names of hosts before each line, as clush and pdsh print them. Only
+//! one document of each host is in memory at a time.
 
 use std::collections::BTreeMap;
 use std::mem::{replace, take};
@@ -7,32 +7,31 @@ use std::path::PathBuf;
 
 use serde::de::IgnoredAny;
 
-/// The most bytes of all documents of a stream that have begun and not ended, and of a line.
+/// Maximum bytes of all incomplete documents of a stream, and of a line.
 pub const MOST: usize = 64 << 20;
-/// How often a closing brace without indentation, with which the documents of nicpin end, is taken for the end at once.
+/// How often a closing brace without indentation, which ends nicpin's documents, is taken for the end at once.
 const TRIES: usize = 16;
-/// Something to be read, or that could not be.
+/// A thing to read, or one that could not be read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Input {
     /// A capture, or a tree with the files of a machine.
     Machine(PathBuf),
     Document(Document),
-    /// Something else than JSON that a host printed.
+    /// Output of a host that is no JSON.
     Text {
         host: String,
         line: String,
     },
-    /// What cannot be read, a document that does not end, or something else than JSON without the name of a host.
+    /// An unreadable file, an incomplete document, or text that is no JSON and has no host.
     Failed {
         source: String,
         error: String,
     },
 }
 
-/// A JSON document of a host.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Where it begins: the file with the number of the line.
+    /// The file with the number of the first line.
     pub source: String,
     /// The host by the name before its lines.
     pub host: Option<String>,
@@ -41,15 +40,15 @@ pub struct Document {
     pub text: String,
 }
 
-/// Splits a stream into JSON documents: one a line, or over many lines as nicpin prints them, one after the other or in a
-/// list, and each line with or without the name of its host, as clush and pdsh print them (`host: line`). The lines of
+/// Splits a stream into JSON documents: one a line, or over many lines as nicpin prints them, one after the other or in
+/// a list, each line with or without the name of its host, as clush and pdsh print them (`host: line`). The lines of
 /// different hosts may alternate.
 pub struct Documents<'a> {
     source: &'a str,
     lines: usize,
-    /// The documents that have begun, by host.
+    /// The incomplete documents, by host.
     open: BTreeMap<Option<String>, Open>,
-    /// The bytes of these.
+    /// The bytes of `open`.
     bytes: usize,
     /// The first complete document, until it is known whether there are more.
     first: Option<Document>,
@@ -59,12 +58,11 @@ pub struct Documents<'a> {
     give: &'a mut dyn FnMut(Input),
 }
 
-/// A document that has begun.
 #[derive(Default)]
 struct Open {
     line: usize,
     text: String,
-    /// The bytes at which it was not complete, and how often a brace at the begin of a line was not its end.
+    /// The bytes at which it was not complete, and how often a brace at the start of a line was not its end.
     incomplete: usize,
     tries: usize,
 }
@@ -83,7 +81,6 @@ impl<'a> Documents<'a> {
         }
     }
 
-    /// Takes the next line.
     pub fn line(&mut self, line: &str) {
         self.lines += 1;
         let (host, text) = split(line.trim_end_matches(['\n', '\r']));
@@ -100,7 +97,7 @@ impl<'a> Documents<'a> {
         }
         open.text += text;
         open.text += "\n";
-        // Reading it at each brace would take forever; that there are twice as many bytes bounds what is read in vain.
+        // Parsing at each brace would take forever; waiting for twice as many bytes bounds it.
         let is_twice = open.text.len() >= 2 * open.incomplete;
         let ends = text.trim_end() == "}" && open.tries < TRIES;
         open.tries += usize::from(ends);
@@ -123,7 +120,7 @@ impl<'a> Documents<'a> {
         self.open.insert(host, open);
     }
 
-    /// Gives the documents in what a host has printed. What is incomplete waits for more lines, unless it is all.
+    /// Gives the documents in a host's text. An incomplete one waits for more lines, unless this is all.
     fn read(&mut self, host: Option<String>, mut open: Open, is_all: bool) {
         loop {
             let rest = open
@@ -156,7 +153,6 @@ impl<'a> Documents<'a> {
         }
     }
 
-    /// The stream has ended.
     pub fn end(mut self) {
         let is_empty = self.open.is_empty() && !self.reported;
         while let Some((host, open)) = self.open.pop_first() {
@@ -193,9 +189,9 @@ impl<'a> Documents<'a> {
         (self.give)(Input::Failed { source, error });
     }
 
-    /// A line that belongs to no document.
+    /// Takes a line that belongs to no document.
     fn other(&mut self, host: Option<&str>, line: &str) {
-        // What clush and pdsh say of the hosts themselves: 1 and 2 are exit codes of check.
+        // Messages of clush and pdsh about the hosts: 1 and 2 are exit codes of check.
         let is_tool = host.is_some_and(|host| host == "clush" || host.starts_with("pdsh@"));
         let (host, line) = match line.split_once(": ").filter(|_| is_tool) {
             Some((_, said)) if said.ends_with("code 1") || said.ends_with("code 2") => return,
@@ -212,7 +208,7 @@ impl<'a> Documents<'a> {
     }
 }
 
-/// The name of the host before a line, if there is one, and the rest.
+/// Splits the name of the host, if any, from a line.
 fn split(line: &str) -> (Option<&str>, &str) {
     let is_letter = |c: char| c.is_alphanumeric() || "._-:@%".contains(c);
     // A host without output has an empty line.
@@ -334,7 +330,7 @@ mod tests {
         assert_eq!(printed(&[]), [failed("f", "holds no JSON of nicpin")]);
     }
 
-    /// Each closing brace could be the end of a document: that it is not is found a few times only.
+    /// Each closing brace could be the end of a document; few are tried.
     #[test]
     fn a_document_that_seems_to_end_at_each_line_takes_no_time() {
         let mut lines = vec!["{\"a\": {"];

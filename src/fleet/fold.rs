@@ -1,4 +1,5 @@
-//! Names of hosts as people of clusters write them: `node[001-300]`, `r[1-4]n[01-40]`, which clush, pdsh and nodeset take.
+//! Names of hosts as people of clusters write them: `node[001-300]`, `r[1-4]n[01-40]`, which clush, pdsh and nodeset
+//! take.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -9,15 +10,15 @@ use nicpin::machine::interface::natural;
 
 /// Names between which only numbers differ.
 struct Alike<'a> {
-    /// What is before each number, and after the last one.
+    /// The text before each number, and after the last one.
     texts: Vec<&'a str>,
-    /// The width to which each number is padded with zeros; 0 where it is not.
+    /// The width to which each number is padded with zeros, or 0.
     widths: Vec<usize>,
-    /// Each with all others: the numbers that stand in each place.
+    /// For each block, the numbers in each place; it holds all combinations.
     blocks: BTreeSet<Vec<Vec<u64>>>,
 }
 
-/// The names, each once, in few words: in the order of the first of each.
+/// Folds names, each once, in the order of the first of each.
 pub fn fold(names: &[&str]) -> Vec<String> {
     let mut of_texts: BTreeMap<Vec<&str>, Vec<Vec<&str>>> = BTreeMap::new();
     for name in names {
@@ -66,8 +67,8 @@ pub fn fold(names: &[&str]) -> Vec<String> {
     folded.into_iter().map(|(_, text)| text).collect()
 }
 
-/// The texts around the numbers of a name, and the numbers. What a list of names would take for something else, and numbers
-/// that are too long to count with, are text.
+/// Splits a name into texts and numbers. Characters with a meaning in lists of names, and numbers too long to count
+/// with, are text.
 fn parts(name: &str) -> (Vec<&str>, Vec<&str>) {
     let is_plain = |c: char| c.is_alphanumeric() || "-_.:".contains(c);
     if !name.chars().all(is_plain) {
@@ -101,7 +102,7 @@ fn digits(name: &str) -> impl Iterator<Item = Range<usize>> {
 }
 
 impl Alike<'_> {
-    /// The first name of each block, and the block.
+    /// Returns the first name of each block, and the block.
     fn fold(mut self) -> Vec<(String, String)> {
         for place in (0..self.widths.len()).rev() {
             let mut joined: BTreeMap<Vec<Vec<u64>>, BTreeSet<u64>> = BTreeMap::new();
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(folded(&many.join(" ")), "node[001-300]");
     }
 
-    /// The names that a folded one stands for.
+    /// Returns the names that a folded one stands for.
     fn unfold(text: &str) -> Vec<String> {
         let Some((before, (inside, after))) = text
             .split_once('[')

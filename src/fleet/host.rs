@@ -1,4 +1,4 @@
-//! One host of a fleet, from what it printed or from a check of its copy.
+//! A host of a fleet, from its output or from a check of its copy.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,6 @@ use nicpin::report::difference::Reason;
 use nicpin::report::exit::ERROR_SCHEMA;
 use nicpin::report::interface::InterfaceState;
 
-/// What is known of a host.
 pub struct Host {
     pub class: String,
     pub hash: String,
@@ -21,28 +20,27 @@ pub struct Host {
     pub shape: Shape,
 }
 
-/// Whether a host is as planned, the causes if not, and what of it cannot be judged.
+/// Whether a host is as planned, the causes if not, and what cannot be judged.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct Outcome {
     pub verdict: CheckState,
-    /// The worst state of its interfaces; `None` from a plan, which has none.
+    /// The worst state of the host's interfaces; `None` from a plan, which has none.
     pub state: Option<InterfaceState>,
     pub causes: Vec<Cause>,
-    /// Its interfaces that are up and cannot be judged.
+    /// Interfaces that are up and cannot be judged.
     pub not_judged: Vec<String>,
 }
 
-/// Why a host is not as planned.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Cause {
-    /// The word of a [`Reason`]; `channels-differ`, `cannot-be-moved` (`check --strict`), `could-not-be-determined`; from
-    /// a plan `not-known`.
+    /// The word of a [`Reason`]; `channels-differ`, `cannot-be-moved` (`check --strict`), `could-not-be-determined`;
+    /// from a plan `not-known`.
     pub reason: &'static str,
     /// For `moved-by-other`: the tools on the host that set affinity.
     pub by: Vec<String>,
 }
 
-/// A plan or a check as JSON. Both have these keys.
+/// The keys that a plan and a check as JSON share.
 #[derive(Deserialize)]
 struct Document {
     schema: String,
@@ -72,11 +70,11 @@ struct Differing {
     reason: Reason,
 }
 
-/// A host by its name, where that is known, or why nothing is known of it.
+/// A host and its name, if known, or why nothing is known of it.
 pub type ReadHost = (Option<String>, Result<Host, String>);
 
 impl Host {
-    /// Reads the JSON of a plan or a check, or what Ansible returns with such JSON in it.
+    /// Parses the JSON of a plan or a check, or Ansible's results with such JSON in it.
     pub fn parse(text: &str) -> Vec<ReadHost> {
         let unreadable = match serde_json::from_str::<Document>(text) {
             Ok(document) if is_known(&document.schema) => return vec![document.host()],
@@ -108,13 +106,14 @@ impl Host {
         found
     }
 
-    /// The host of a check, and its name: by what `nicpin check --json` prints of it.
+    /// Makes a host and its name from a check, by its JSON.
     pub fn of(check: &Check) -> Result<ReadHost, serde_json::Error> {
         Ok(Document::deserialize(serde_json::to_value(check)?)?.host())
     }
 }
 
-/// Ansible's results: of one host, or of many with their names below `hosts`. What a command printed is in `stdout`.
+/// Searches Ansible's results: of one host, or of many with their names below `hosts`. The output of a command is in
+/// `stdout`.
 fn search(value: &Value, name: Option<&str>, found: &mut Vec<ReadHost>) {
     let fields = match value {
         Value::Array(list) => return list.iter().for_each(|value| search(value, name, found)),
@@ -154,7 +153,7 @@ fn search(value: &Value, name: Option<&str>, found: &mut Vec<ReadHost>) {
     }
 }
 
-/// Why a command of nicpin failed, from what it printed.
+/// Returns why a command of nicpin failed, from its output.
 fn error_of(value: &Value) -> Option<&str> {
     value["error"]
         .as_str()
@@ -166,7 +165,7 @@ fn is_known(schema: &str) -> bool {
 }
 
 impl Document {
-    /// The host and its name, with each text as [`one_line`].
+    /// Returns the host and its name, with each text as [`one_line`].
     fn host(mut self) -> ReadHost {
         let is_unknown = self.interfaces.iter().any(|one| one.is_unknown);
         let verdict = self.verdict.unwrap_or(match self.writes + self.channels {
@@ -227,10 +226,10 @@ impl Document {
     }
 }
 
-/// The most characters of a name or an error that a host has given.
+/// Maximum characters of a name or an error from a host.
 const LONGEST: usize = 200;
 
-/// A text of a host as one line without control characters, so that it can print no line of another one.
+/// Returns a text of a host as one line without control characters, so that it can print no line of another one.
 pub fn one_line(text: &str) -> String {
     let letters = text.chars().take(LONGEST);
     let is_odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');

@@ -1,4 +1,4 @@
-//! What `nicpin fleet` is given: captures, trees, directories of these, lists of paths, and JSON in files or as a
+//! The inputs of `nicpin fleet`: captures, trees, directories of these, lists of paths, and JSON in files or as a
 //! stream. The files are the user's and not below a root.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,17 +14,17 @@ use crate::fleet::documents::{Documents, Input, MOST};
 use crate::fleet::host::one_line;
 use nicpin::root::errno_words;
 
-/// Directories in directories that are read; it ends links that run in circles.
+/// Maximum depth of directories; ends links that run in circles.
 const DEPTH: usize = 8;
 
-/// The most hosts of which only other lines than JSON are kept.
+/// Maximum hosts of which lines that are no JSON are kept.
 const MOST_HOSTS: usize = 100_000;
 
-/// The first bytes of a capture, as gzip begins.
+/// The first bytes of gzip, and so of a capture.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Finds the inputs that the arguments name, and gives them one by one. Returns the hosts that printed something other
-/// than JSON, with the first such line: that is an error if nothing else comes from them.
+/// than JSON, with the first such line: an error if nothing else comes from them.
 pub fn inputs(arguments: &[PathBuf], give: &mut dyn FnMut(Input)) -> BTreeMap<String, String> {
     let mut printed = BTreeMap::new();
     let mut inputs = Inputs {
@@ -70,7 +70,7 @@ impl Inputs<'_> {
         }
     }
 
-    /// A file with one path a line.
+    /// Reads a list of paths, one a line.
     fn list(&mut self, list: &Path) -> io::Result<()> {
         let lines: Box<dyn BufRead> = if list == Path::new("-") {
             Box::new(io::stdin().lock())
@@ -88,7 +88,7 @@ impl Inputs<'_> {
         Ok(())
     }
 
-    /// A capture, documents, a tree of a machine, or a directory of these.
+    /// Reads a capture, documents, a tree of a machine, or a directory of these.
     #[allow(clippy::disallowed_methods)] // the user's directory
     fn path(&mut self, path: &Path, depth: usize) -> io::Result<()> {
         if !path.is_dir() {

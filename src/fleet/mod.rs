@@ -1,6 +1,6 @@
 //! `nicpin fleet`: many machines at once, from their captures, plans and checks: classes of hardware, their plans, and
-//! why hosts are not as planned. Hosts are added one by one and only counted: the names are the only thing that grows
-//! with their number, beside what differs.
+//! why hosts are not as planned. Hosts are added one by one and only counted: with their number grow only the names and
+//! the differences.
 
 pub mod documents;
 pub mod fold;
@@ -22,7 +22,7 @@ use nicpin::report::check::CheckState::{CouldNotBeDetermined, Differs, Same};
 use nicpin::report::exit::Exit;
 use nicpin::report::interface::InterfaceState;
 
-/// Classes with more hosts with which a class is compared.
+/// Maximum larger classes with which a class is compared.
 const MOST_COMPARED: usize = 100;
 
 /// With more deviations, two classes are machines of different kinds.
@@ -90,7 +90,7 @@ impl Tally {
         self.failed.extend(other.failed);
     }
 
-    /// Adds the hosts that printed other lines, and no JSON.
+    /// Adds the hosts that printed lines, but no JSON.
     pub fn fail_unread(&mut self, mut printed: BTreeMap<String, String>) {
         for name in self
             .names()
@@ -118,30 +118,29 @@ impl PlanTally {
 #[derive(Serialize)]
 pub struct Fleet<'a> {
     schema: &'static str,
-    /// Hosts that were read.
+    /// Number of hosts that were read.
     pub hosts: usize,
-    /// Those in the planned state.
+    /// Number of hosts in the planned state.
     pub planned: usize,
-    /// Those that differ from their plan.
+    /// Number of hosts that differ from their plan.
     pub differ: usize,
-    /// Those whose state could not be determined.
+    /// Number of hosts whose state could not be determined.
     pub undetermined: usize,
     /// The hosts that are not in the planned state, by state and reason, worst first.
     pub drift: Vec<Drift<'a>>,
     /// The hosts with interfaces that are up and cannot be judged, by these, most hosts first.
     pub not_judged: Vec<NotJudged<'a>>,
-    /// Classes of hardware, those with most hosts first.
+    /// Classes of hardware, most hosts first.
     pub classes: Vec<Class<'a>>,
     /// Hosts that were read more than once; each time counts.
     pub repeated: Vec<&'a str>,
-    /// What could not be read.
     pub failed: Vec<Failed>,
 }
 
 /// Hosts in one state for one reason. A host with several reasons is in several.
 #[derive(Serialize)]
 pub struct Drift<'a> {
-    /// The worst state of the host's interfaces; `None` when it is not known, as from a plan.
+    /// The worst state of the host's interfaces; `None` if not known, as from a plan.
     pub state: Option<InterfaceState>,
     #[serde(flatten)]
     pub cause: &'a Cause,
@@ -149,7 +148,7 @@ pub struct Drift<'a> {
     pub hosts: Vec<&'a str>,
 }
 
-/// Hosts of which the same interfaces cannot be judged.
+/// Hosts with the same interfaces that cannot be judged.
 #[derive(Serialize)]
 pub struct NotJudged<'a> {
     pub interfaces: &'a [String],
@@ -163,13 +162,13 @@ pub struct NotJudged<'a> {
 pub struct Class<'a> {
     pub class: &'a str,
     pub count: usize,
-    /// The class with more hosts that is most like it; `None` if none is.
+    /// The most similar class with more hosts.
     pub like: Option<&'a str>,
-    /// How it differs from that.
+    /// How it differs from `like`.
     pub deviations: Vec<Deviation>,
     /// CPUs, nodes and interfaces of a host with the most common plan.
     pub machine: &'a Shape,
-    /// Those with most hosts first.
+    /// Most hosts first.
     pub plans: Vec<PlanGroup<'a>>,
 }
 
@@ -283,7 +282,7 @@ impl Tally {
     }
 }
 
-/// Sorts names so that `h2` comes before `h10`.
+/// Sorts `h2` before `h10`.
 fn sorted(mut names: Vec<&str>) -> Vec<&str> {
     names.sort_unstable_by(|a, b| natural(a).cmp(&natural(b)).then(a.cmp(b)));
     names

@@ -1,4 +1,4 @@
-//! What a machine is made of, and how two machines differ in what a plan depends on.
+//! The shape of a machine: CPUs, nodes and interfaces, as far as a plan depends on them, and how two shapes differ.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use nicpin::cpuset::CpuSet;
 use nicpin::plan::{HostSummary, Note};
 
-/// What a machine is made of, as far as a plan depends on it: CPUs, nodes and interfaces.
+/// CPUs, nodes and interfaces of a machine, as far as a plan depends on them.
 #[derive(Serialize)]
 pub struct Shape {
     #[serde(flatten)]
@@ -32,7 +32,7 @@ pub struct ShapeInterface {
     rx_queues: usize,
     #[serde(deserialize_with = "count")]
     tx_queues: usize,
-    /// Of a plan: whether its notes say that nothing can be said about it.
+    /// Whether the notes of a plan say that nothing can be said about the interface.
     #[serde(
         rename = "notes",
         default,
@@ -50,7 +50,7 @@ fn has_unknown<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
         .any(|note| note.is_unknown()))
 }
 
-/// A number, or the length of a list.
+/// Reads a number, or the length of a list.
 pub fn count<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected a number or a list")]
@@ -64,20 +64,20 @@ pub fn count<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     })
 }
 
-/// Something in which a machine differs from an ordinary one.
+/// A difference of a machine from an ordinary one.
 #[derive(Serialize)]
 pub struct Deviation {
     /// A fixed identifier, for programs.
     pub code: &'static str,
-    /// The interface; absent for the machine.
+    /// `None` for the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     interface: Option<String>,
-    /// What differs, in words, with the name of the interface.
+    /// The difference in words, with the name of the interface.
     pub text: String,
 }
 
 impl Shape {
-    /// How this machine differs from an ordinary one of its kind.
+    /// Returns the differences of this machine from an ordinary one of its kind.
     pub fn deviations(&self, ordinary: &Self) -> Vec<Deviation> {
         let mut found = Vec::new();
         of_machine(&self.host, &ordinary.host, &mut found);
@@ -154,10 +154,10 @@ fn of_machine(this: &HostSummary, ordinary: &HostSummary, found: &mut Vec<Deviat
     }
 }
 
-/// What two interfaces have in common.
+/// The key by which interfaces are paired.
 type Key = fn(&ShapeInterface) -> (&str, &str);
 
-/// Interfaces are the same by name, else by slot, else by what they are.
+/// Compares interfaces paired by name, else by slot, else by hardware.
 fn of_interfaces(this: &[ShapeInterface], ordinary: &[ShapeInterface], found: &mut Vec<Deviation>) {
     let mut add = |one: &ShapeInterface, code, text: &str| {
         found.push(Deviation {
@@ -213,7 +213,7 @@ fn of_interfaces(this: &[ShapeInterface], ordinary: &[ShapeInterface], found: &m
     }
 }
 
-/// What may be another one: its code, and the words before it.
+/// Returns the facts that may differ: a code, the words before it, and the value.
 fn facts(of: &ShapeInterface) -> [(&'static str, &'static str, String); 6] {
     let node = match of.node {
         None => "no known node".into(),
