@@ -1,5 +1,5 @@
-//! `nicpin draw`: the machine by node, cache, core and CPU, its interfaces, and the CPU of each queue, now and as planned;
-//! and how large caches and cores are drawn.
+//! `nicpin draw`: the machine by node, cache, core and CPU, its interfaces, and the CPU of each queue, now and as
+//! planned; and the sizes of caches and cores in the picture.
 
 mod svg;
 
@@ -15,7 +15,7 @@ use nicpin::machine::{Machine, Node, QueueId, Role, Topology};
 use nicpin::plan::{Plan, PlannedInterface, PlannedVector, Score};
 use nicpin::report::nodes::{counts, home, neighbours};
 
-/// With more queues than this, lines are a tangle, and only the number of queues on each core is shown.
+/// With more queues, lines are a tangle, and only the number of queues on each core is shown.
 const MOST_LINES: usize = 64;
 
 /// A CPU, and a core with one.
@@ -28,22 +28,21 @@ const GROUP_HEAD: usize = 8;
 /// Between caches, and between interfaces.
 const GAP: usize = 8;
 
-/// What a picture shows.
+/// The content of a picture.
 pub struct Picture {
-    /// Which machine it is, when it was read, and the release of its kernel, as far as known.
+    /// The machine, when it was read, and the release of its kernel, as far as known.
     pub origin: String,
     /// Whether each queue has a line to its CPU.
     pub lines: bool,
-    /// The machine in short.
+    /// A summary of the machine.
     title: String,
     is_map: bool,
-    /// By node; last the one of interfaces and CPUs whose node is unknown, if any.
+    /// By node; last the panel of interfaces and CPUs whose node is unknown, if any.
     panels: Vec<Panel>,
-    /// The interfaces of the plan.
     cards: Vec<Card>,
     isolated: CpuSet,
     exclusive: CpuSet,
-    /// The current and the planned scene; a single one when they are equal.
+    /// The current and the planned scene; a single one if equal.
     scenes: Vec<Scene>,
 }
 
@@ -51,11 +50,11 @@ pub struct Picture {
 #[derive(Default)]
 struct Panel {
     name: String,
-    /// Its package and its memory.
+    /// Package and memory.
     about: String,
-    /// What else is on it.
+    /// Other devices on the node.
     neighbours: String,
-    /// Whether they share an L3 cache, or are the other ones, and cores.
+    /// Cores, and whether they share an L3 cache or have none.
     groups: Vec<(bool, Vec<CpuSet>)>,
     /// Indices of interfaces.
     cards: Vec<usize>,
@@ -66,11 +65,11 @@ struct Card {
     /// The letter that stands for it: A, B, and so on.
     key: String,
     name: String,
-    /// How many queues it has.
+    /// Number of queues, in words.
     size: String,
     /// Driver, speed, a link that is not up, and device.
     what: String,
-    /// Queues that are in use and have a vector.
+    /// Queues in use that have a vector.
     queues: BTreeSet<QueueId>,
 }
 
@@ -95,7 +94,6 @@ struct Mark {
 }
 
 impl Picture {
-    /// The picture of a plan's interfaces on a machine.
     pub fn new(machine: &Machine, plan: &Plan) -> Self {
         let topology = &machine.topology;
         let cards = plan.interfaces.iter().enumerate().map(card).collect_vec();
@@ -130,7 +128,7 @@ impl Picture {
         }
     }
 
-    /// Leaves one scene: where the queues are planned, or where they are now.
+    /// Keeps the planned or the current scene only.
     pub fn keep(&mut self, planned: bool) {
         if self.scenes.len() > 1 {
             self.scenes.remove(usize::from(!planned));
@@ -233,13 +231,13 @@ fn active(interface: &PlannedInterface) -> impl Iterator<Item = &PlannedVector> 
     interface.vectors.iter().filter(|vector| vector.is_active())
 }
 
-/// The effective CPUs of a vector, if they are known.
+/// The effective CPUs of a vector, if known.
 fn now(vector: &PlannedVector, online: &CpuSet) -> CpuSet {
     let cpus = vector.known_cpus(online);
     cpus.map(Cow::into_owned).unwrap_or_default()
 }
 
-/// The planned CPUs of a vector; the effective ones of a vector that is left unchanged.
+/// The planned CPUs of a vector; the effective ones if it is left unchanged.
 fn planned(vector: &PlannedVector, online: &CpuSet) -> CpuSet {
     (vector.cpus.clone()).unwrap_or_else(|| now(vector, online))
 }
@@ -286,7 +284,7 @@ fn words(score: &Score) -> String {
     )
 }
 
-/// The queues of an interface on one CPU, in short: `3` for a queue, `3r` or `3t` for one of its vectors when the other is
+/// Labels the queues of an interface on one CPU: `3` for a queue, `3r` or `3t` for one of its vectors when the other is
 /// on another CPU, `i60` for data IRQ 60.
 fn labels(marks: &[&Mark]) -> Vec<String> {
     // In order: by queue.
@@ -310,8 +308,8 @@ fn core_height(core: &CpuSet) -> usize {
     core.len() * CELL.1 + CORE - CELL.0
 }
 
-/// How many cores of a cache are in a row, how high one is, and how wide and high its box is: up to 8 in one row, of more
-/// a number that fills the rows.
+/// Returns the cores of a cache in a row, the height of one, and the width and height of the box. Up to 8 cores are in
+/// one row, more in a number that fills the rows.
 fn grid(cores: &[CpuSet]) -> (usize, usize, usize, usize) {
     let count = cores.len();
     let mut full = (6..=16).rev().filter(|columns| count % columns == 0);
@@ -325,7 +323,7 @@ fn grid(cores: &[CpuSet]) -> (usize, usize, usize, usize) {
     (columns, high, columns * (CORE + CORE_GAP) + pads, h)
 }
 
-/// The width of a row of caches: as many as make the node about twice as wide as high.
+/// Returns the width of a row of caches that makes the node about twice as wide as high.
 fn widest_row(panel: &Panel) -> usize {
     let sizes = panel.groups.iter().map(|(_, cores)| grid(cores));
     let widest = sizes.clone().map(|(.., w, _)| w + GAP).max().unwrap_or(GAP);

@@ -19,9 +19,9 @@ use nicpin::machine::QueueId;
 
 /// Space around everything, and between panels.
 const MARGIN: usize = 20;
-/// The maximum width of a row of panels, unless a single panel is wider; and of the picture.
+/// Maximum width of the picture, and of a row of panels unless a single panel is wider.
 const WIDEST: usize = 1720;
-/// The least width of the picture, for its legend, and of a panel's content.
+/// Minimum width of the picture, for its legend, and of a panel's content.
 const NARROWEST: (usize, usize) = (680, 260);
 /// Above the scenes, and above each.
 const TITLE: usize = 44;
@@ -38,16 +38,15 @@ const DOTS: (usize, usize) = (11, 44);
 const LINE: usize = 22;
 const WORDS: usize = 48;
 const STEP: usize = 42;
-/// The number of interface colours. Further interfaces reuse them, with other letters.
+/// Number of interface colours. Further interfaces reuse them, with other letters.
 const COLOURS: usize = 8;
 
-/// How wide a text and one after it are, the first in a font of this size, in the widest of the fonts (`DejaVu` Sans).
+/// Returns the width of two texts, the first in a font of this size, in the widest of the fonts (`DejaVu` Sans).
 fn width(first: &str, size: usize, then: &str) -> usize {
     (first.chars().count() * size + then.chars().count() * 12) * 62 / 100 + 12
 }
 
 impl Picture {
-    /// The picture as an SVG document.
     pub fn svg(&self) -> String {
         let scenes = self
             .scenes
@@ -98,7 +97,6 @@ impl Picture {
         out.0 + "</svg>\n"
     }
 
-    /// Signs with their meaning, in lines.
     fn legend(&self) -> Vec<(String, &'static str)> {
         let sign = |class: &str, on: &str, word: &str| {
             let mut sign = Svg::default();
@@ -169,12 +167,12 @@ struct Drawing<'a> {
     width: usize,
     height: usize,
     panels: Svg,
-    /// Below the lines, these, and above them.
+    /// Layers: below the lines, the lines, above them.
     below: Svg,
     above: Svg,
     /// The bottom of each CPU, in its middle.
     ends: BTreeMap<u32, (usize, usize)>,
-    /// Of each queue: the most queues on a core that takes it.
+    /// For each queue, the most queues on a core that takes it.
     heat: BTreeMap<(usize, QueueId), usize>,
 }
 
@@ -237,7 +235,7 @@ impl<'a> Drawing<'a> {
         drawing
     }
 
-    /// The heading and the cores of a panel; returns where they end.
+    /// Draws the heading and the cores of a panel; returns where they end.
     fn cores(&mut self, panel: &Panel, (left, top): (usize, usize), inner: usize) -> usize {
         self.below
             .text((left, top + 19), "node", &panel.name, &panel.about);
@@ -350,7 +348,7 @@ impl<'a> Drawing<'a> {
         out.0 += "</g>\n";
     }
 
-    /// An interface, the dots of its queues spread over its width, and the lines from these to their CPUs.
+    /// Draws an interface, the dots of its queues over its width, and their lines to CPUs.
     fn chip(&mut self, at: usize, place: [usize; 4]) {
         let (picture, [x, y, w, h]) = (self.picture, place);
         let (card, colour) = (&picture.cards[at], at % COLOURS);
@@ -388,14 +386,14 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// How many dots are in a row of an interface, the rows, and the distance between two.
+/// Returns the dots in a row of an interface, the rows, and the distance between dots.
 fn dots(count: usize, width: usize) -> (usize, usize, usize) {
     let room = width - 2 * GROUP_PAD;
     let in_row = count.clamp(1, room / DOTS.0);
     (in_row, count.div_ceil(in_row), (room / in_row).min(DOTS.1))
 }
 
-/// The colour of so many queues on a core.
+/// Returns the level of the heat map for so many queues on a core.
 fn level(queues: usize) -> usize {
     [0, 1, 2, 4, 8, 16]
         .iter()
@@ -403,7 +401,6 @@ fn level(queues: usize) -> usize {
         .count()
 }
 
-/// What is so far within the edges.
 fn inset([x, y, w, h]: [usize; 4], by: usize) -> [usize; 4] {
     [x + by, y + by, w - 2 * by, h - 2 * by]
 }
@@ -427,12 +424,12 @@ impl Svg {
         );
     }
 
-    /// The beginning of a group, and what follows.
+    /// Begins a group, followed by `then`.
     fn group(&mut self, (x, y): (usize, usize), then: &str) {
         self.0 += &format!(r#"<g transform="translate({x} {y})">{then}"#);
     }
 
-    /// A text, and a second one after it in a weaker colour.
+    /// Adds a text, and a second one after it in a weaker colour.
     fn text(&mut self, (x, y): (usize, usize), class: &str, first: &str, then: &str) {
         if first.is_empty() {
             return;
@@ -461,6 +458,6 @@ fn escaped(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// Colours and fonts, in the viewer's light or dark scheme. Light is the default. `cN` is the colour of interface N, `k`
-/// an area in it with white text, `s` a line; for level N of the heat map, `hN` is an area and `nN` the number on it.
+/// Colours and fonts, in the viewer's light or dark scheme (default: light). `cN` is the colour of interface N, `k` an
+/// area in it with white text, `s` a line; for level N of the heat map, `hN` is an area and `nN` the number on it.
 const STYLE: &str = include_str!("style.css");
