@@ -13,43 +13,40 @@ use crate::machine::netdev::Direction;
 use crate::machine::rx_hash::{Filter, FilterTarget, Key, RssContext, RxHash};
 use crate::machine::{Interface, Machine, Role, RxQueue, SelectError, Selection};
 
-/// Toeplitz, of `ETH_RSS_HASH_*`.
 const TOEPLITZ: u8 = 1;
 
-/// Fields of `RXH_*`.
 const ADDRESSES: u32 = 1 << 4 | 1 << 5;
 const ADDRESSES_AND_PORTS: u32 = ADDRESSES | 1 << 6 | 1 << 7;
 
-/// Where a flow arrives, as far as it can be known.
+/// Where a flow arrives, as far as known.
 #[derive(Debug, Serialize)]
 pub struct Arrival {
     #[serde(flatten)]
     pub flow: Flow,
     pub interface: String,
-    /// The device's hash, as eight hex digits in JSON; `None` where none decides or it is unknown.
+    /// The device's hash, eight hex digits in JSON; `None` if none decides or it is unknown.
     #[serde(serialize_with = "hex")]
     pub hash: Option<u32>,
     /// The location of the ntuple filter that decides.
     pub filter: Option<u32>,
-    /// The receive queue.
     pub queue: Option<u32>,
     pub irq: Option<u32>,
     /// The CPU that takes the IRQ.
     pub irq_cpu: Option<u32>,
-    /// The CPU that RPS hands the packets to; `None` if it is off for the queue or leaves them, or the CPU is unknown.
+    /// The CPU to which RPS hands the packets; `None` if RPS is off for the queue or leaves them, or the CPU is
+    /// unknown.
     pub rps_cpu: Option<u32>,
     /// The CPU on which the stack processes the flow: that of RPS, of the NAPI thread, or of the IRQ.
     pub cpu: Option<u32>,
-    /// The node of that CPU.
+    /// The node of `cpu`.
     pub node: Option<u32>,
-    /// The CPUs that share its L3 cache; empty if not reported.
+    /// The CPUs that share the L3 cache of `cpu`; empty if not reported.
     pub l3: CpuSet,
     /// What cannot be known, and why.
     pub missing: Option<Missing>,
 }
 
 impl Arrival {
-    /// Of a flow of which nothing is known yet.
     fn begin(flow: &Flow, interface: &str) -> Self {
         Self {
             flow: *flow,
@@ -92,7 +89,7 @@ impl Missing {
         }
     }
 
-    /// Of what comes through an interface that wraps it.
+    /// The answer for traffic inside a tunnel: unknown here; ask about the outer flow.
     pub(crate) fn in_tunnel(name: &str) -> Self {
         Self::new(format!(
             "{name} wraps what it carries in other packets: ask about the interface and the ends of those"
@@ -104,8 +101,8 @@ fn unknown<T>(why: impl Into<String>) -> Result<T, Missing> {
     Err(Missing::new(why))
 }
 
-/// Where a flow arrives by the name of what it comes through: on the interface, or each port of a bond or VLAN. What a
-/// tunnel carries is not what the card sees.
+/// Says where a flow arrives: on the interface, or on each port of a bond or VLAN. The card does not see what a tunnel
+/// carries.
 pub fn arrivals(machine: &Machine, through: &Through<'_>, flow: &Flow) -> Vec<Arrival> {
     match &through.tunnel {
         Some(tunnel) => vec![Arrival {
@@ -118,7 +115,7 @@ pub fn arrivals(machine: &Machine, through: &Through<'_>, flow: &Flow) -> Vec<Ar
     }
 }
 
-/// What a flow comes through.
+/// The interfaces through which a flow comes.
 #[derive(Debug, Clone, Default)]
 pub struct Through<'a> {
     /// The interfaces with a device: one, the ports of a bond, or those that a selector matches.
@@ -130,7 +127,7 @@ pub struct Through<'a> {
 }
 
 impl<'a> Through<'a> {
-    /// By the name of an interface, or any other selector.
+    /// Resolves the name of an interface, or any other selector.
     pub fn new(machine: &'a Machine, selector: &str) -> Result<Self, SelectError> {
         let tunnel = machine.tunnel(selector);
         let mut ports: Vec<&Interface> = Vec::new();
@@ -148,7 +145,7 @@ impl<'a> Through<'a> {
     }
 }
 
-/// Where a flow arrives on an interface, by what was read of it ([`Wants::flows`](crate::read::Wants)).
+/// Says where a flow arrives on an interface whose flow facts were read ([`Wants::flows`](crate::read::Wants)).
 pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival {
     let mut arrival = Arrival::begin(flow, &interface.name);
     let found = choose_queue(machine, interface, &mut arrival)
@@ -163,8 +160,8 @@ pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival
     arrival
 }
 
-/// The receive queue: by the first filter that matches, else by the hash, which is computed in any case, since RPS uses
-/// it, too.
+/// Chooses the receive queue by the first filter that matches, else by the hash. That is always computed, since RPS
+/// uses it, too.
 fn choose_queue(
     machine: &Machine,
     interface: &Interface,
@@ -220,7 +217,7 @@ fn choose_queue(
             ));
         }
     }
-    // Reported of drivers with accelerated RFS only.
+    // Reported only of drivers with accelerated RFS.
     let is_accelerated = interface.ntuple == Some(true) && arrival.filter.is_none();
     if is_accelerated && interface.rx_queues.iter().any(|rx| has_rfs(machine, rx)) {
         return unknown(
@@ -232,11 +229,11 @@ fn choose_queue(
             Some(location) => unknown(format!(
                 "RSS context {context}, to which ntuple filter {location} sends it, is not known"
             )),
-            // There is no hash without a table, and why not has been said.
+            // Without a table there is no hash; the reason has been given.
             None => hashed.map(drop),
         };
     };
-    // Where every entry is the same, the hash does not matter.
+    // If every entry is the same, the hash does not matter.
     let entry = if let Ok(queue) = table.iter().all_equal_value() {
         queue
     } else {
@@ -257,7 +254,6 @@ fn has_rfs(machine: &Machine, rx: &RxQueue) -> bool {
     machine.flow_entries > Some(0) && rx.rps_flow_cnt > Some(0)
 }
 
-/// The first filter that matches a flow.
 fn filter<'a>(facts: &'a RxHash, flow: &Flow) -> Result<Option<&'a Filter>, Missing> {
     let Some(count) = facts.filter_count else {
         return unknown("whether ntuple filters are set is not known");
@@ -293,7 +289,6 @@ fn matches(filter: &Filter, flow: &Flow) -> bool {
             .all(|(end, (wanted, mask))| (end.port() ^ wanted) & mask == 0 || flow.fragment)
 }
 
-/// The device's hash of a flow.
 fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Result<u32, Missing> {
     let Some(rss) = facts.contexts.get(&context) else {
         let queues = interface.rx_queues.len();
@@ -351,7 +346,7 @@ fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Res
     })
 }
 
-/// The device's key: as it reports it, or as its driver is known to set it.
+/// Returns the device's key: the reported one, or the one that its driver is known to set.
 fn key<'a>(interface: &Interface, facts: &'a RxHash, reported: &'a Key) -> Option<&'a Key> {
     let key = if reported.is_unset() && has(interface, Fact::SystemKey) {
         &facts.system_key
@@ -361,7 +356,7 @@ fn key<'a>(interface: &Interface, facts: &'a RxHash, reported: &'a Key) -> Optio
     (!key.is_unset()).then_some(key)
 }
 
-/// Why a driver's hash does not follow from what it reports.
+/// Says why a driver's hash does not follow from what it reports.
 fn doubt(driver: &str, release: Option<(u32, u32)>) -> Option<&'static str> {
     let (until, why) = Driver::of(Some(driver))?.doubt?;
     let is_over = until.is_some_and(|until| release.is_some_and(|release| release >= until));
@@ -372,7 +367,7 @@ fn has(interface: &Interface, fact: Fact) -> bool {
     Driver::has(interface.driver.as_deref(), fact)
 }
 
-/// From the receive queue to the CPU that processes the flow.
+/// Follows the receive queue to the CPU that processes the flow.
 fn follow_queue(
     machine: &Machine,
     interface: &Interface,
@@ -387,13 +382,13 @@ fn follow_queue(
     let own = interface.vectors.iter().find(|vector| {
         matches!(vector.role, Role::Combined | Role::Rx) && vector.queue == Some(queue)
     });
-    // One that serves several queues is known by the lowest.
+    // A vector of several queues is known by the lowest.
     let shared = || interface.reported_vector(Direction::Rx, queue);
     let Some(vector) = own.or_else(shared) else {
         return unknown(format!("the IRQ of receive queue {queue} is not known"));
     };
     arrival.irq = Some(vector.irq);
-    // A vector whose CPU is no longer among those it may have moves at its next interrupt.
+    // A vector whose CPU is no longer in its affinity moves at its next interrupt.
     let cpus = match &vector.effective {
         Some(effective) if effective.intersects(&vector.affinity.cpus) => effective,
         _ => &vector.affinity.cpus,
@@ -430,7 +425,7 @@ fn follow_queue(
         .filter(|rps| rps.cpus.intersects(online))
     {
         let chosen = rps_cpu(interface, arrival, &rps.cpus)?;
-        // RPS also counts the CPUs that are offline; packets for these stay where they are.
+        // RPS also counts offline CPUs; packets for these stay where they are.
         arrival.rps_cpu = chosen.filter(|&cpu| online.contains(cpu));
         cpu = arrival.rps_cpu.unwrap_or(cpu);
     }
@@ -438,8 +433,8 @@ fn follow_queue(
     Ok(())
 }
 
-/// The CPU of RPS (`get_rps_cpu` in `net/core/dev.c`): the hash scaled to the number of CPUs. One CPU needs no hash; a hash
-/// of 0, which is none to the kernel, leaves packets where they are.
+/// Returns the CPU of RPS (`get_rps_cpu` in `net/core/dev.c`): the hash scaled to the number of CPUs. One CPU needs no
+/// hash; 0 means no hash to the kernel, and packets stay where they are.
 fn rps_cpu(
     interface: &Interface,
     arrival: &Arrival,
@@ -475,8 +470,8 @@ fn rps_cpu(
     }
 }
 
-/// The source ports with which a flow arrives on a CPU, in order from 32768, where Linux begins to choose them, and then
-/// from 1024. The error is why a port's CPU is not known.
+/// Returns the source ports with which a flow arrives on a CPU, from 32768 on, where Linux begins to choose them, and
+/// then from 1024. The error says why a port's CPU is not known.
 pub fn ports_to(
     machine: &Machine,
     interface: &Interface,
@@ -489,7 +484,7 @@ pub fn ports_to(
         flow.source.set_port(port);
         let arrival = arrival(machine, interface, &flow);
         match arrival.missing {
-            // What a filter does to some ports does not matter to the others.
+            // A filter for some ports does not matter to the others.
             Some(missing) if !missing.is_taken => return Err(missing),
             None if arrival.cpu == Some(cpu) => found.push(port),
             _ => {}

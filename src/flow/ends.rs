@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use crate::machine::rx_hash::FlowKind;
 
-/// A transport protocol.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
@@ -37,8 +36,8 @@ impl Flow {
         }
     }
 
-    /// Of a connection of this machine, as its packets arrive here; `None` if both ends are on this machine, so that they
-    /// pass no card.
+    /// Makes the arriving flow of a connection; `None` if both ends are on this machine, so that its packets pass no
+    /// card.
     pub fn arriving(protocol: Protocol, local: SocketAddr, peer: SocketAddr) -> Option<Self> {
         let is_local = peer.ip().is_loopback()
             || local.ip() == peer.ip()
@@ -64,8 +63,8 @@ pub struct FlowError {
     expected: &'static str,
 }
 
-/// One end of a flow: `10.0.0.1:5201`, `[2001:db8::1]:5201`; without a port, `10.0.0.1` and `2001:db8::1`. An interface
-/// after `%` and IPv4 in IPv6 are taken as `ss` prints them.
+/// Parses one end of a flow: `10.0.0.1:5201`, `[2001:db8::1]:5201`; without a port, `10.0.0.1` and `2001:db8::1`. Takes
+/// an interface after `%` and IPv4 in IPv6 as `ss` prints them.
 pub fn parse_end(text: &str) -> Result<(IpAddr, Option<u16>), FlowError> {
     let wrong = || FlowError {
         text: text.to_owned(),
@@ -91,10 +90,10 @@ pub fn parse_end(text: &str) -> Result<(IpAddr, Option<u16>), FlowError> {
     Ok((address(before).ok_or_else(wrong)?, port))
 }
 
-/// The connections that `ss -tinH` or `ss -tunH` lists, by the columns of ss(8): network and state, where they are
-/// shown, the queues' lengths, the local and the peer's address; what follows does not matter. Lines that begin with a
-/// blank are details of the one before. Sockets without a peer and other networks than TCP and UDP are left out. `None` for
-/// a connection within this machine.
+/// Parses the connections that `ss -tinH` or `ss -tunH` lists, by the columns of ss(8): network and state (if shown),
+/// the queues' lengths, the local and the peer's address; the rest is ignored. Lines that begin with a blank are
+/// details of the one before. Skips sockets without a peer and networks other than TCP and UDP. `None` for a connection
+/// within this machine.
 pub fn connections(text: &str) -> Result<Vec<Option<Flow>>, (usize, FlowError)> {
     let mut found = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -110,7 +109,7 @@ pub fn connections(text: &str) -> Result<Vec<Option<Flow>>, (usize, FlowError)> 
     Ok(found)
 }
 
-/// The protocol, the local and the peer's address.
+/// Protocol, local and peer address.
 type Ends = (Protocol, SocketAddr, SocketAddr);
 
 fn connection(line: &str) -> Result<Option<Ends>, FlowError> {

@@ -1,5 +1,5 @@
-//! Where a flow will arrive: from its addresses and ports to the receive queue, its IRQ, the CPU of that, and the CPU of
-//! RPS. A function of the facts; nothing is guessed: where an input is missing, the answer says which.
+//! Where a flow will arrive: from its addresses and ports to the receive queue, its IRQ and CPU, and the CPU of RPS. A
+//! function of the facts; nothing is guessed: the answer names missing inputs.
 
 mod arrival;
 mod ends;

@@ -1,13 +1,13 @@
-//! The hash that selects an entry of the RSS table: Toeplitz, as Microsoft's RSS specification defines it ("Verifying the
-//! RSS Hash Calculation" has its test values), and the kernel's transformations of its input
-//! (`RXH_XFRM_*`, `Documentation/networking/scaling.rst`).
+//! The hash that selects an entry of the RSS table: Toeplitz, as Microsoft's RSS specification defines it ("Verifying
+//! the RSS Hash Calculation" has its test values), and the kernel's transformations of its input (`RXH_XFRM_*`,
+//! `Documentation/networking/scaling.rst`).
 
 use std::net::IpAddr;
 
 use crate::flow::ends::Flow;
 
-/// The bytes that are hashed of a flow, in the order of the specification: source and destination address, then the
-/// ports, if those are hashed.
+/// Returns the hashed bytes of a flow, in the order of the specification: source and destination address, then the
+/// ports, if hashed.
 pub(super) fn input(flow: &Flow, with_ports: bool, transform: u8) -> Vec<u8> {
     let octets = |address: IpAddr| match address {
         IpAddr::V4(address) => address.octets().to_vec(),
@@ -26,7 +26,7 @@ pub(super) fn input(flow: &Flow, with_ports: bool, transform: u8) -> Vec<u8> {
     bytes
 }
 
-/// Of `RXH_XFRM_*`: a source and a destination field both become source XOR destination, so that both directions of a
+/// `RXH_XFRM_*`: a source and a destination field both become source XOR destination, so that both directions of a
 /// connection have one hash; or the first becomes source OR destination, the second source XOR destination.
 pub(super) const XOR: u8 = 1;
 pub(super) const OR_XOR: u8 = 2;
@@ -41,8 +41,8 @@ fn pair(transform: u8, source: &[u8], destination: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The hash of some bytes: for each bit that is set, the 32 bits of the key from the same position on, combined by XOR.
-/// `None` if the key is too short for that.
+/// Hashes some bytes: for each set bit, the 32 bits of the key from the same position on, combined by XOR. `None` if
+/// the key is too short.
 pub fn toeplitz(key: &[u8], input: &[u8]) -> Option<u32> {
     let window = |bit: usize| -> Option<u32> {
         let wide = key
