@@ -1,4 +1,4 @@
-//! The policy file (TOML): read by the table of settings, where every error has its line and column.
+//! Parses the policy file (TOML) by the table of settings; every error has its line and column.
 
 use std::ops::RangeInclusive;
 
@@ -23,17 +23,17 @@ pub struct PolicyError {
     pub column: usize,
     /// A single line.
     pub message: String,
-    /// Whether it is an error of usage: one setting takes the effect of another in the same place, or a driver's row means
+    /// Whether it is a usage error: one setting takes the effect of another in the same place, or a driver's row means
     /// nothing.
     pub contradicts: bool,
 }
 
-/// What is wrong at an offset of the text, and whether it is an error of usage.
+/// The offset of an error in the text, its message, and whether it is a usage error.
 type Wrong = (usize, String, bool);
 type TomlKey<'t> = Spanned<DeString<'t>>;
 type Toml<'t> = Spanned<DeValue<'t>>;
 
-/// The limit of a policy file, in bytes: thousands of rules, of which the parser makes a hundred times as much.
+/// Maximum bytes of a policy file: thousands of rules, of which the parser makes a hundred times as much.
 const LONGEST: usize = 256 << 10;
 
 impl Policy {
@@ -111,7 +111,7 @@ fn rule(item: &Toml<'_>) -> Result<Rule, Wrong> {
     })
 }
 
-/// A driver that is taught, after these.
+/// Parses a `[[driver]]`, after those in `before`.
 fn driver(item: &Toml<'_>, before: &[Taught]) -> Result<Taught, Wrong> {
     let (mut name, mut irqs) = (None, None);
     for (key, item) in entries(item)? {
@@ -144,7 +144,7 @@ fn driver(item: &Toml<'_>, before: &[Taught]) -> Result<Taught, Wrong> {
     })
 }
 
-/// The conditions of a rule, and their text.
+/// Parses the conditions of a rule; also returns their text.
 fn conditions(item: &Toml<'_>) -> Result<(Vec<Condition>, String), Wrong> {
     let (mut conditions, mut texts) = (Vec::new(), Vec::new());
     // In the order of their keys, whatever that of the file.
@@ -180,7 +180,7 @@ fn conditions(item: &Toml<'_>) -> Result<(Vec<Condition>, String), Wrong> {
     Ok((conditions, texts.join(", ")))
 }
 
-/// `10000`, `>=25000`.
+/// Parses `10000`, `>=25000`.
 fn speeds(text: &str) -> Option<RangeInclusive<u32>> {
     let digits = text.trim_start_matches(['<', '>', '=']);
     let (sign, number) = text.split_at(text.len() - digits.len());
@@ -195,7 +195,7 @@ fn speeds(text: &str) -> Option<RangeInclusive<u32>> {
     })
 }
 
-/// The settings of `[defaults]` or of a rule.
+/// Parses the settings of `[defaults]` or of a rule.
 fn settings(item: &Toml<'_>) -> Result<Settings, Wrong> {
     let mut settings = Settings::default();
     let entries = entries(item)?;
@@ -212,7 +212,7 @@ fn settings(item: &Toml<'_>) -> Result<Settings, Wrong> {
     Ok(settings)
 }
 
-/// Adds a setting: one for interfaces, or one of the machine.
+/// Adds a setting, for interfaces or of the machine.
 fn set(
     settings: &mut Settings,
     key: &TomlKey<'_>,
@@ -262,7 +262,7 @@ fn value(entry: &Entry, item: &Toml<'_>) -> Result<Value, Wrong> {
     value.map_err(|error| at(item, error.0))
 }
 
-/// CPUs in an explicit form: `{ cpus = "4-7" }` or `{ mask = "000000f0" }`.
+/// Parses an explicit set of CPUs: `{ cpus = "4-7" }` or `{ mask = "000000f0" }`.
 fn cpus(item: &Toml<'_>) -> Result<CpuSet, Wrong> {
     let [(key, item)] = entries(item)?[..] else {
         return Err(at(
@@ -305,12 +305,11 @@ fn table<'d, 't>(item: &'d Toml<'t>) -> Result<&'d DeTable<'t>, Wrong> {
     table.ok_or_else(|| at(item, "expected a table"))
 }
 
-/// The entries of a table.
 fn entries<'d, 't>(item: &'d Toml<'t>) -> Result<Vec<(&'d TomlKey<'t>, &'d Toml<'t>)>, Wrong> {
     table(item).map(in_order)
 }
 
-/// The entries in the order of the file, so that the first error is reported.
+/// Sorts the entries as in the file, so that the first error is reported.
 fn in_order<'d, 't>(table: &'d DeTable<'t>) -> Vec<(&'d TomlKey<'t>, &'d Toml<'t>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
@@ -323,14 +322,14 @@ fn string<'d>(item: &'d Toml<'_>) -> Result<&'d str, Wrong> {
         .ok_or_else(|| at(item, "expected a string"))
 }
 
-/// An integer of any base, as decimal text; as it stands there if it is larger than any setting takes.
+/// Returns an integer of any base as decimal text; unchanged if larger than any setting takes.
 fn integer(item: &Toml<'_>) -> Option<String> {
     let integer = item.get_ref().as_integer()?;
     let number = i64::from_str_radix(integer.as_str(), integer.radix());
     Some(number.map_or_else(|_| integer.to_string(), |number| number.to_string()))
 }
 
-/// A policy file without its comments, which may say anything; `None` when it is none.
+/// Removes the comments of a policy file, which may say anything; `None` if it is not valid.
 pub fn without_comments(text: &str) -> Option<String> {
     let policy = Policy::parse(text).ok()?;
     let bare = text.parse::<toml::Table>().ok()?.to_string();

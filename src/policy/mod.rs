@@ -1,8 +1,7 @@
 //! The policy: the policy file (TOML), and the command-line options that override it.
 //!
-//! A file has `[defaults]` and `[[rule]]`s. Every rule that matches an interface applies, in
-//! the file's order, each over the ones before it; options from the command line come last. A setting that is given
-//! in a later place replaces the same setting of an earlier one.
+//! A file has `[defaults]` and `[[rule]]`s. Every rule that matches an interface applies, in the file's order, each
+//! over the ones before it; options come last. A later setting replaces the same earlier one.
 
 mod file;
 mod setting;
@@ -36,7 +35,7 @@ pub struct Policy {
     pub options: Settings,
 }
 
-/// Settings for the interfaces that match: all conditions hold.
+/// Settings for the interfaces for which all conditions hold.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rule {
     conditions: Vec<Condition>,
@@ -76,7 +75,6 @@ enum Condition {
     Speed(RangeInclusive<u32>),
 }
 
-/// The settings of one interface.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Choice {
     settings: Settings,
@@ -85,27 +83,26 @@ pub(crate) struct Choice {
 }
 
 impl Policy {
-    /// Whether any scope in it is `hint`.
+    /// Whether any scope is `hint`.
     pub fn wants_hints(&self) -> bool {
         self.given(&SCOPE).any(|scope| scope == Scope::Hint)
     }
 
-    /// Whether anything in it leaves out CPUs of exclusive cpuset partitions.
+    /// Whether CPUs of exclusive cpuset partitions are left out anywhere.
     pub fn wants_exclusive(&self) -> bool {
         self.given(&AVOID_EXCLUSIVE).any(|avoid| avoid)
     }
 
-    /// Whether anything in it plans RFS, or turns it off.
+    /// Whether RFS is planned or turned off anywhere.
     pub fn wants_flow_counts(&self) -> bool {
         self.given(&RFS).any(|rfs| rfs != Rfs::Keep)
     }
 
-    /// Whether anything in it says what to do about CPUs of exclusive cpuset partitions.
+    /// Whether any setting says what to do about CPUs of exclusive cpuset partitions.
     pub fn decides_on_exclusive(&self) -> bool {
         self.given(&AVOID_EXCLUSIVE).next().is_some()
     }
 
-    /// The programs that it names.
     pub fn programs(&self) -> BTreeSet<Program> {
         let near = self.given(&NEAR).flatten();
         near.filter_map(|near| match near {
@@ -115,7 +112,7 @@ impl Policy {
         .collect()
     }
 
-    /// What is given for a setting, in any place.
+    /// Returns all values of a setting, in the file and on the command line.
     fn given<T: Clone>(&self, setting: &'static Setting<T>) -> impl Iterator<Item = T> {
         self.rules
             .iter()
@@ -129,7 +126,7 @@ impl Policy {
         self.options.check_effects("--")
     }
 
-    /// Refuses an option of the command line that has no effect on any of these interfaces beside what the file sets.
+    /// Refuses an option that has no effect on any of these interfaces beside the file's settings.
     pub fn check_options<'a>(
         &self,
         machine: &Machine,
@@ -149,7 +146,7 @@ impl Policy {
         found
     }
 
-    /// A setting of the machine.
+    /// Returns a setting of the machine.
     pub(crate) fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
         self.options
             .get(setting)
@@ -157,7 +154,7 @@ impl Policy {
             .unwrap_or_else(|| setting.default_value())
     }
 
-    /// The settings that apply to an interface.
+    /// Returns the settings that apply to an interface.
     pub(crate) fn choice(&self, machine: &Machine, interface: &Interface) -> Choice {
         let names = LazyCell::new(|| machine.names());
         let is_name = |name: &str| names.contains(name);
@@ -175,7 +172,7 @@ impl Policy {
 }
 
 impl Rule {
-    /// `is_name`: whether an interface of the machine has this name.
+    /// Whether all conditions hold. `is_name`: whether an interface of the machine has this name.
     pub(crate) fn matches(
         &self,
         machine: &Machine,
@@ -206,7 +203,6 @@ impl Rule {
 }
 
 impl Choice {
-    /// A setting of the interface.
     pub(crate) fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
         self.settings
             .get(setting)
@@ -227,7 +223,6 @@ pub fn possible_cpus(option: &str, cpus: &CpuSet, possible: u32) -> Result<(), S
     Err(SettingError(wrong))
 }
 
-/// The setting with this key.
 pub(crate) fn named(key: &str) -> Option<&'static Entry> {
     SETTINGS.iter().find(|entry| entry.key == key)
 }
@@ -237,7 +232,7 @@ pub(crate) fn named(key: &str) -> Option<&'static Entry> {
 pub struct Settings(BTreeMap<&'static str, Value>);
 
 impl Settings {
-    /// Settings from keys and values as they are typed: `[("scope", "all"), ("rfs", "32768")]`.
+    /// Parses keys and values as typed: `[("scope", "all"), ("rfs", "32768")]`.
     pub fn of<'a>(
         given: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, SettingError> {
@@ -256,7 +251,7 @@ impl Settings {
         self.0.insert(entry.key, value);
     }
 
-    /// A setting, if it is given here.
+    /// Returns a setting that is given here.
     #[doc(hidden)]
     pub fn get<T: Clone>(&self, setting: &Setting<T>) -> Option<T> {
         setting.meaning(self.0.get(setting.key)?)
@@ -271,7 +266,7 @@ impl Settings {
         })
     }
 
-    /// A setting given here that has no effect where `all` holds, and what takes its effect, with its value.
+    /// Returns a setting given here that has no effect under `all`, and the one that takes its effect, with its value.
     pub(crate) fn without_effect(&self, all: &Self) -> Option<(&'static str, String)> {
         let given = [
             (PACK_L3.key, self.get(&PACK_L3) == Some(true)),
@@ -301,12 +296,11 @@ impl Settings {
         })
     }
 
-    /// Whether nothing is given here.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes over what is given in `other` and not here.
+    /// Adds the settings of `other` that are not given here.
     fn complete_with(&mut self, other: &Self) {
         for (key, value) in &other.0 {
             self.0.entry(key).or_insert_with(|| value.clone());

@@ -1,8 +1,7 @@
-//! What a setting is: its key, the values that it takes, and where it can be given. `table.rs` lists them.
+//! The form of a setting: its key, the values that it takes, and where it can be given. `table.rs` lists them.
 //!
-//! A value is a word, a number, a list of CPUs or nodes, or a program. That is all that a file, an option, their checks
-//! and their documentation have to know of a setting ([`Entry`]); the type that the planner reads is known to its
-//! [`Setting`].
+//! A value is a word, a number, a list of CPUs or nodes, or a program. A file, an option, their checks and their
+//! documentation need only the [`PolicyKey`]; the [`PolicySetting`] knows the type that the planner reads.
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::Program;
@@ -15,13 +14,13 @@ pub struct Setting<T: 'static> {
     note: &'static str,
     words: &'static [Word<T>],
     forms: &'static [Form],
-    /// What one of its forms stands for; `None` for a value of another setting.
+    /// Returns what a value of one of the forms stands for; `None` for a value of another setting.
     read: fn(Value) -> Option<T>,
     given: AllowedIn,
 }
 
-/// A word, the value that it stands for, and what it means. Where the words are `true` and `false`, the file has a
-/// boolean and the option, which takes no value, stands for the one that is not the default.
+/// A word, the value that it stands for, and its meaning. With the words `true` and `false`, the file has a boolean and
+/// the option takes no value: it stands for the word that is not the default.
 pub(crate) type Word<T> = (&'static str, T, &'static str);
 
 /// Values other than words, and what they mean.
@@ -34,11 +33,8 @@ pub enum Form {
         of: &'static str,
         example: &'static str,
     },
-    /// A list of CPUs.
     Cpus(&'static str),
-    /// A list of nodes.
     Nodes(&'static str),
-    /// A program.
     Program(&'static str),
 }
 
@@ -53,7 +49,7 @@ pub(crate) enum AllowedIn {
     ForMachine,
 }
 
-/// A [`Setting`] as the file and the command line see it, without the type that the planner reads.
+/// A [`PolicySetting`] as the file and the command line see it, without the planner's type.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// Its key in the file, and the name of its option.
@@ -64,7 +60,7 @@ pub struct Entry {
     pub note: &'static str,
     /// Its words and what they mean. The first is the default.
     pub words: Vec<(&'static str, &'static str)>,
-    /// What else it takes.
+    /// Its values that are not words.
     pub forms: &'static [Form],
     given: AllowedIn,
 }
@@ -72,7 +68,6 @@ pub struct Entry {
 /// A valid value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// One of its words.
     Word(&'static str),
     /// A number in its range.
     Number(u32),
@@ -80,12 +75,11 @@ pub enum Value {
     Cpus(CpuSet),
     /// A set of nodes that is not empty; written as `node:0` or `node:0-1`.
     Nodes(NodeSet),
-    /// A program.
     Program(Program),
 }
 
-/// A setting that cannot be as it is given: an unknown key, a text that is not a value of it, a CPU that the machine
-/// cannot have, or no effect beside another setting.
+/// A setting that cannot be as given: an unknown key, a text that is no value of it, a CPU that the machine cannot
+/// have, or no effect beside another setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SettingError(pub(crate) String);
@@ -108,12 +102,12 @@ impl<T: Clone> Setting<T> {
         }
     }
 
-    /// With further sentences on what it decides.
+    /// Adds sentences on what it decides.
     pub(crate) const fn note(self, note: &'static str) -> Self {
         Self { note, ..self }
     }
 
-    /// With what it takes beside words, and what that stands for.
+    /// Adds values that are not words, and what they stand for.
     pub(crate) const fn forms(self, forms: &'static [Form], read: fn(Value) -> Option<T>) -> Self {
         Self {
             forms,
@@ -126,7 +120,7 @@ impl<T: Clone> Setting<T> {
         Self { given, ..self }
     }
 
-    /// What the file and the command line have to know.
+    /// Returns what the file and the command line need.
     pub fn entry(&self) -> Entry {
         Entry {
             key: self.key,
@@ -142,7 +136,7 @@ impl<T: Clone> Setting<T> {
         self.words[0].1.clone()
     }
 
-    /// What a value stands for; `None` for one of another setting.
+    /// Returns what a value stands for; `None` for one of another setting.
     pub(crate) fn meaning(&self, value: &Value) -> Option<T> {
         let Value::Word(text) = value else {
             return (self.read)(value.clone());
@@ -173,7 +167,7 @@ impl Form {
         matches!(self, Self::Number { .. })
     }
 
-    /// What stands for it in the help of an option, and what it means there.
+    /// Returns the placeholder in the help of an option, and its meaning there.
     pub fn in_help(self) -> (&'static str, &'static str) {
         match self {
             Self::Number { of, .. } => ("N", of),
@@ -183,7 +177,7 @@ impl Form {
         }
     }
 
-    /// What it is, and an example.
+    /// Returns a description and an example.
     fn described(self) -> (String, &'static str) {
         match self {
             Self::Number { most, of, example } if most == u32::MAX => {
@@ -215,7 +209,7 @@ impl Form {
 }
 
 impl Entry {
-    /// The value that a text stands for.
+    /// Parses a value.
     pub fn read(&self, text: &str) -> Result<Value, SettingError> {
         let text = text.trim();
         if let Some((word, _)) = self.words.iter().find(|(word, _)| *word == text) {
@@ -237,7 +231,7 @@ impl Entry {
             })
     }
 
-    /// The values that it takes, as an error lists them: `auto, off, or a CPU list such as 0-3,8`.
+    /// Lists the values for an error: `auto, off, or a CPU list such as 0-3,8`.
     pub(crate) fn expected(&self) -> String {
         let words = self.shown_words().map(|(word, _)| word.to_owned());
         let forms = self.forms.iter().map(|form| {
@@ -251,7 +245,7 @@ impl Entry {
         all.join(", ")
     }
 
-    /// Its words and what they mean, less the empty one.
+    /// Returns the words and their meanings, less the empty one.
     pub fn shown_words(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.words
             .iter()
@@ -259,7 +253,7 @@ impl Entry {
             .filter(|(word, _)| !word.is_empty())
     }
 
-    /// The values that it takes, as a line of the file has them, and what each means; the default first.
+    /// Returns the values as a line of the file has them, and the meaning of each; the default first.
     pub fn in_file(&self) -> Vec<(String, String)> {
         let words = self.words.iter().map(|&(word, means)| match self.switch() {
             Some(_) => (word.to_owned(), means.to_owned()),
@@ -273,7 +267,7 @@ impl Entry {
             .collect()
     }
 
-    /// Where it is a boolean, the word that is not the default, and what that means.
+    /// Returns the word of a boolean that is not the default, and its meaning.
     pub fn switch(&self) -> Option<(&'static str, &'static str)> {
         let is_boolean = self.words.iter().any(|(word, _)| *word == "true");
         self.words.get(1).copied().filter(|_| is_boolean)
@@ -283,7 +277,6 @@ impl Entry {
         self.forms.iter().any(|form| matches!(form, Form::Cpus(_)))
     }
 
-    /// Whether there is an option for it.
     pub fn is_option(&self) -> bool {
         self.given != AllowedIn::InFile
     }

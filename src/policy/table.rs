@@ -1,6 +1,6 @@
-//! Every setting. To add one: its entry here, and its name in [`SETTINGS`]. The option with its help and its
-//! completions, the key of the file with its checks and nicpin.toml(5) are made from the entry, and so is what a test holds
-//! `dist/nicpin.toml` against.
+//! Every setting. To add one: its entry here, and its name in [`SETTINGS`]. The option with its help and completions,
+//! the file's key with its checks and nicpin.toml(5) are made from the entry; a test holds `dist/nicpin.toml` against
+//! it.
 
 #![allow(missing_docs)] // `help` documents a setting, and the third part of a word its value
 
@@ -12,7 +12,7 @@ use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::Program;
 use crate::policy::setting::{AllowedIn, Entry, Form, Setting, Value};
 
-/// All settings, in the order in which they are documented.
+/// All settings, in the order of the documentation.
 pub static SETTINGS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     vec![
         SCOPE.entry(),
