@@ -1,11 +1,9 @@
-//! Sets of CPUs, and the two forms in which the kernel writes them down: the list (`0-3,8`) and
-//! the mask (`00000000,0000010f`).
+//! Sets of CPUs in the kernel's two forms: the list (`0-3,8`) and the mask (`00000000,0000010f`).
 //!
-//! This is the only place in nicpin where either form is parsed or made. Parsing is lenient where
-//! the kernel and people vary (leading zeros, `0x`, missing groups, a trailing NUL); printing is
-//! strict, because `smp_affinity`, `rps_cpus` and `xps_cpus` answer a mask with more groups than the
-//! kernel has CPUs with EOVERFLOW even when the extra groups are zero (`bitmap_parse` in
-//! `lib/bitmap-str.c`).
+//! The only place in nicpin where either is parsed or made. Parsing is lenient where the kernel and people vary
+//! (leading zeros, `0x`, missing groups, a trailing NUL); printing is strict: `smp_affinity`, `rps_cpus` and `xps_cpus`
+//! answer a mask with more groups than the kernel has CPUs with EOVERFLOW, even if the extra groups are zero
+//! (`bitmap_parse` in `lib/bitmap-str.c`).
 
 mod text;
 
@@ -22,38 +20,36 @@ use smallvec::SmallVec;
 pub(crate) use text::shown;
 pub use text::{CpuSetError, MaskFile, MaskWidth};
 
-/// The largest `NR_CPUS` of any architecture (x86's `MAXSMP`): texts with CPUs from here on are refused, and no set holds
-/// them.
+/// The largest `NR_CPUS` of any architecture (x86's `MAXSMP`): texts with CPUs from here on are refused, and no set
+/// holds them.
 pub const MAX_CPUS: u32 = 8192;
 
-/// A set of logical CPUs, by id. Equality is equality of sets: how wide the text was does not matter.
+/// A set of logical CPUs, by id. Equality is that of sets, whatever the width of the text.
 ///
 /// Words of 64 CPUs, lowest first; the last is never zero. Up to 512 CPUs take no allocation.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct CpuSet(SmallVec<[u64; 8]>);
 
-/// NUMA nodes by id: their lists and masks have the kernel's same forms.
+/// NUMA nodes by id: their lists and masks have the same forms.
 pub type NodeSet = CpuSet;
 
 impl CpuSet {
-    /// The empty set.
     pub const fn new() -> Self {
         Self(SmallVec::new_const())
     }
 
-    /// The set of one CPU.
     pub fn single(cpu: u32) -> Self {
         Self::from_iter([cpu])
     }
 
-    /// Adds a CPU; one from [`MAX_CPUS`] on is left out.
+    /// Adds a CPU; ignores one from [`MAX_CPUS`] on.
     pub fn insert(&mut self, cpu: u32) {
         if cpu < MAX_CPUS {
             self.insert_bits(cpu, 1);
         }
     }
 
-    /// Adds the CPUs from a first on whose bits are set, all of them in one word, and not none.
+    /// Adds the CPUs of the set bits, counted from `first`; some bit is set, and all are in one word.
     fn insert_bits(&mut self, first: u32, bits: u64) {
         let index = first as usize / 64;
         if self.0.len() <= index {
@@ -73,18 +69,15 @@ impl CpuSet {
         Self(words)
     }
 
-    /// Whether the CPU is in the set.
     pub fn contains(&self, cpu: u32) -> bool {
         let word = self.0.get(cpu as usize / 64);
         word.is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }
 
-    /// How many CPUs are in the set.
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether there is no CPU in the set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -130,7 +123,6 @@ impl CpuSet {
         union
     }
 
-    /// Adds the CPUs of another set.
     pub fn add(&mut self, other: &Self) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
@@ -152,7 +144,6 @@ impl CpuSet {
         self.combined(other, |a, b| a & !b)
     }
 
-    /// Whether every CPU of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
         self.0
             .iter()
@@ -214,10 +205,10 @@ impl<'de> Deserialize<'de> for CpuSet {
     }
 }
 
-/// More numbers than this in a text are refused: no machine has as many IRQs or queues.
+/// Maximum numbers in a text: no machine has as many IRQs or queues.
 const MOST: usize = 1 << 17;
 
-/// A set of numbers without the limit that CPUs have ([`MAX_CPUS`]); as text a list such as `0-3,9071`.
+/// A set of numbers without [`MAX_CPUS`]; as text a list such as `0-3,9071`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NumberSet(BTreeSet<u32>);
 

@@ -13,9 +13,7 @@ use crate::cpuset::{CpuSet, MAX_CPUS, NumberSet};
 pub struct CpuSetError {
     /// The text, cut after 60 characters.
     pub text: String,
-    /// What was expected in its place.
     pub expected: &'static str,
-    /// What is wrong with it.
     pub reason: String,
 }
 
@@ -33,9 +31,9 @@ impl CpuSetError {
 }
 
 impl CpuSet {
-    /// Parses the kernel's list form (`bitmap_parselist`): numbers, ranges, and ranges with a stride
-    /// (`0-31:1/2`; `0-31:2` is the same). White space and a NUL at either end are ignored; so is `(null)`, which
-    /// `nohz_full` prints when it is not in use. Empty text is the empty set.
+    /// Parses the kernel's list form (`bitmap_parselist`): numbers, ranges, and ranges with a stride (`0-31:1/2`;
+    /// `0-31:2` is the same). Ignores white space and a NUL at either end, and `(null)`, which an unused `nohz_full`
+    /// prints. Empty text is the empty set.
     pub fn parse_list(text: &str) -> Result<Self, CpuSetError> {
         let trimmed = trim(text);
         let error = |reason: String| CpuSetError::new(trimmed, LIST, reason);
@@ -87,15 +85,15 @@ impl CpuSet {
         parts.join(",")
     }
 
-    /// Parses the kernel's mask form (`bitmap_parse`): groups of up to eight hex digits, most significant
-    /// first. A leading `0x`, short and empty groups and a single group of any length are accepted.
+    /// Parses the kernel's mask form (`bitmap_parse`): groups of up to eight hex digits, most significant first.
+    /// Accepts a leading `0x`, short and empty groups and a single group of any length.
     pub fn parse_mask(text: &str) -> Result<Self, CpuSetError> {
         let mask = trim(text);
         let digits = mask.strip_prefix("0x").or_else(|| mask.strip_prefix("0X"));
         Self::parse_groups(mask, digits.unwrap_or(mask), false)
     }
 
-    /// Parses a mask that a kernel printed (`bitmap_string`): as [`parse_mask`](Self::parse_mask), and refuses what no
+    /// Parses a mask that a kernel printed (`bitmap_string`): as [`parse_mask`](Self::parse_mask), but refuses what no
     /// kernel prints, so that a damaged file is not read as a mask.
     pub fn parse_kernel_mask(text: &str) -> Result<Self, CpuSetError> {
         Self::parse_groups(trim(text), trim(text), true)
@@ -131,7 +129,7 @@ impl CpuSet {
         Ok(set)
     }
 
-    /// The mask as the kernel prints and accepts it at `width`; `None` when a CPU does not fit.
+    /// The mask as the kernel prints and accepts it at `width`; `None` if a CPU does not fit.
     pub fn to_mask(&self, width: MaskWidth) -> Option<String> {
         if self.last().is_some_and(|last| last >= width.digits * 4) {
             return None;
@@ -220,21 +218,21 @@ impl fmt::Display for NumberSet {
     }
 }
 
-/// How many hex digits a mask file holds. The kernel prints `nr_cpu_ids` bits (some kernels `NR_CPUS`),
-/// in groups of eight digits of which only the first may be shorter (`bitmap_string` in `lib/vsprintf.c`).
+/// The hex digits of a mask file. The kernel prints `nr_cpu_ids` bits (some kernels `NR_CPUS`), in groups of eight
+/// digits of which only the first may be shorter (`bitmap_string` in `lib/vsprintf.c`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaskWidth {
     digits: u32,
 }
 
 impl MaskWidth {
-    /// The width that the kernel uses when it knows `cpus` possible CPUs (`nr_cpu_ids`).
+    /// The width for `cpus` possible CPUs (`nr_cpu_ids`).
     pub fn for_cpus(cpus: u32) -> Self {
         let digits = cpus.div_ceil(4).max(1);
         Self { digits }
     }
 
-    /// How many hexadecimal digits it has.
+    /// Number of hex digits.
     pub fn digits(self) -> u32 {
         self.digits
     }
@@ -243,15 +241,13 @@ impl MaskWidth {
 /// The text of a mask file, the CPUs in it and its width.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MaskFile {
-    /// The text without white space at the ends. It is shared with the plan, since it is long on large machines.
+    /// The text without white space at the ends. Shared with the plan: it is long on large machines.
     pub text: Arc<str>,
     pub cpus: CpuSet,
-    /// How wide the kernel prints this file.
     pub width: MaskWidth,
 }
 
 impl MaskFile {
-    /// Parses the text of a mask file.
     pub fn parse(text: &str) -> Result<Self, CpuSetError> {
         let cpus = CpuSet::parse_kernel_mask(text)?;
         let text = trim(text);
