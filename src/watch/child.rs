@@ -1,4 +1,4 @@
-//! A run: this program as a child process, so that memory and faults stay outside of the watcher.
+//! A run: this program as a child process, so that its memory and faults stay outside of the watcher.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _};
@@ -17,7 +17,7 @@ use nicpin::report::exit::Exit;
 use nicpin::report::run::ChangedSetting;
 use nicpin::root::{errno_words, sys};
 
-/// Bytes of a report and of error messages that are read. 65,536 changed settings need 8 MiB.
+/// Maximum bytes of a report and of error messages. 65,536 changed settings need 8 MiB.
 const MOST_OUTPUT: usize = 16 << 20;
 const MOST_ERRORS: usize = 4 << 10;
 
@@ -28,12 +28,12 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts the running program, even if its file was replaced or removed, with these arguments.
+    /// Starts the running program, even if its file was replaced or removed.
     pub fn start(arguments: &[OsString]) -> io::Result<Self> {
         let mut command = Command::new("/proc/self/exe");
-        // The watcher waits for its signals by a descriptor and blocks them.
+        // The watcher blocks its signals and waits for them by a descriptor.
         sys::unblock_signals(&mut command);
-        // They are the watcher's: systemd would take the child for the service.
+        // systemd would take the child for the service.
         for name in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"] {
             command.env_remove(name);
         }
@@ -49,7 +49,6 @@ impl Child {
         Ok(child)
     }
 
-    /// The descriptors that have its output.
     pub fn streams(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.process
             .stdout
@@ -58,23 +57,21 @@ impl Child {
             .chain(self.process.stderr.iter().map(AsFd::as_fd))
     }
 
-    /// Reads what it has written so far.
     pub fn read(&mut self) -> io::Result<()> {
         read_some(&mut self.process.stdout, &mut self.output, MOST_OUTPUT)?;
         read_some(&mut self.process.stderr, &mut self.errors, MOST_ERRORS)
     }
 
-    /// Sends a signal. It may have ended meanwhile.
     pub fn signal(&self, signal: Signal) {
         if let Ok(pid) = i32::try_from(self.process.id()) {
             let _ = kill(Pid::from_raw(pid), signal);
         }
     }
 
-    /// Waits for its end, and kills it after this time.
+    /// Waits for the child's end; kills it after `time`.
     pub fn wait(mut self, time: Duration) -> io::Result<()> {
         let end = Instant::now() + time;
-        // Its output is not read any more; a full pipe must not keep it.
+        // Nobody reads the output any more; a full pipe must not keep the child.
         (self.process.stdout, self.process.stderr) = (None, None);
         while Instant::now() < end {
             if self.process.try_wait()?.is_some() {
@@ -86,18 +83,16 @@ impl Child {
         self.process.wait().map(drop)
     }
 
-    /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
         self.process.try_wait().map_or(true, |end| end.is_some())
     }
 
-    /// Whether it has refused its command line.
     pub fn is_refused(&mut self) -> bool {
         let end = self.process.wait();
         end.is_ok_and(|end| end.code() == Some(Exit::Usage as i32))
     }
 
-    /// The report of one that has ended, or the error in words.
+    /// Returns the report of an ended child, or its error message.
     pub fn report(mut self) -> Result<RunReport, String> {
         let error = self.error();
         if self.output.len() > MOST_OUTPUT {
@@ -108,7 +103,7 @@ impl Child {
             .map_err(|unread| error.unwrap_or_else(|| unreadable(unread)))
     }
 
-    /// The error message of one that has failed; `None` if it ended with a report.
+    /// Waits for the child, and returns the error message of one that failed; `None` if it left a report.
     pub fn error(&mut self) -> Option<String> {
         let end = self.process.wait();
         match end.and_then(|end| self.read().map(|()| end.signal())) {
@@ -122,7 +117,7 @@ impl Child {
     }
 }
 
-/// Reads until there is no more for now. A stream that is closed or too long is dropped, which ends the child.
+/// Reads until there is no more for now. Drops a stream that is closed or too long, which ends the child.
 fn read_some(stream: &mut Option<impl io::Read>, to: &mut Vec<u8>, most: usize) -> io::Result<()> {
     let room = (most + 1).saturating_sub(to.len()) as u64;
     let read = (stream.as_mut()).map(|stream| stream.take(room).read_to_end(to));
@@ -134,45 +129,40 @@ fn read_some(stream: &mut Option<impl io::Read>, to: &mut Vec<u8>, most: usize) 
     Ok(())
 }
 
-/// What a run did, as it prints it for the watcher.
+/// The report that a run prints for the watcher.
 #[derive(Default, Serialize, Deserialize)]
 pub struct RunReport {
     /// Whether nothing was written because `restore` has paused the watcher.
     pub paused: bool,
-    /// Planned interfaces.
     pub interfaces: usize,
-    /// Settings that were changed, channels and irqbalance included; with `--observe`, that differ.
+    /// Number of changed settings, channels and irqbalance included; with `--observe`, of those that differ.
     pub changed: usize,
-    /// Settings that could not be changed.
     pub failed: usize,
-    /// The first reasons for that.
+    /// The first reasons for `failed`.
     pub failures: Vec<String>,
     /// Whether channels were changed, which causes events.
     pub channels: bool,
-    /// Whether a request was made to irqbalance.
     pub irqbalance: bool,
-    /// The process of an irqbalance that leaves the planned IRQs alone, or was stopped.
+    /// The process of an irqbalance that leaves the planned IRQs unchanged, or was stopped.
     pub irqbalance_answered: Option<i32>,
-    /// The settings that were written.
     pub written: Vec<RestoredSetting>,
-    /// The IRQ of each planned vector, and what its `smp_affinity` holds as planned.
+    /// The IRQ of each planned vector, and its planned `smp_affinity`.
     pub vectors: Vec<(u32, String)>,
 }
 
-/// A setting that was written.
+/// A setting that a run wrote.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoredSetting {
     #[serde(flatten)]
     pub setting: ChangedSetting,
-    /// What was written.
     pub value: String,
-    /// Programs on this machine that may have written something else.
+    /// Programs on this machine that may have written another value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writers: Vec<String>,
 }
 
 impl RestoredSetting {
-    /// For the command line of a run, which leaves it as it is; [`RestoredSetting::parse`] reads it.
+    /// Serializes the setting for the command line of a run that leaves it unchanged; see [`RestoredSetting::parse`].
     pub fn as_argument(&self) -> String {
         let ChangedSetting {
             name,

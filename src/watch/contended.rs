@@ -1,5 +1,6 @@
-//! Which settings another program writes again and again. They are restored less and less often, until an event about
-//! their interface: two programs that undo each other's work all the time are worse than either. Pure: the time is passed in.
+//! Settings that another program writes again and again. They are restored less and less often, until an event about
+//! their interface: two programs that undo each other's work all the time are worse than either. Pure: the time is
+//! passed in.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,16 +9,16 @@ use nicpin::report::run::LeftAlone;
 
 use crate::watch::RestoredSetting;
 
-/// So many restores are done at once. The next one waits, and each after it twice as long, up to [`LONGEST_WAIT`].
+/// Restores that are done at once. The next one waits, and each after it twice as long, up to [`LONGEST_WAIT`].
 pub const AT_ONCE: u32 = 3;
 pub const FIRST_WAIT: Duration = Duration::from_secs(60);
 const DOUBLINGS: u32 = 6;
 pub const LONGEST_WAIT: Duration = Duration::from_secs(3600);
-/// For each such time that a setting was not undone, one of its restores is forgotten.
+/// For each such time without an undo, one restore of a setting is forgotten.
 const HELD: Duration = Duration::from_secs(600);
-/// How long an irqbalance that has started may move IRQs before it answers, without being taken for an adversary.
+/// A started irqbalance may move IRQs for so long before it answers.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
-/// A setting that is restored less often is named once in this time.
+/// A contended setting is reported once in this time.
 const SAID: Duration = Duration::from_secs(24 * 3600);
 
 /// The settings that were restored lately, by their names in the record.
@@ -26,26 +27,25 @@ pub struct ContendedSettings {
     settings: BTreeMap<String, History>,
     /// How often a setting was left unchanged for a time.
     pub count: u64,
-    /// The irqbalance that has promised last to leave the planned IRQs alone, by its process.
+    /// The process of the irqbalance that last promised to leave the planned IRQs unchanged.
     irqbalance: Option<i32>,
-    /// Until when an irqbalance that has started may answer.
     may_answer_until: Duration,
 }
 
 #[derive(Default)]
 struct History {
-    /// What was written last, and who may have undone it.
+    /// The last write, and who may have undone it.
     restored: RestoredSetting,
-    /// Restores without an event between them, less those that are forgotten.
+    /// Restores without an event between them, less the forgotten ones.
     restores: u32,
-    /// Until when it is left unchanged; the time of the last restore if it is not.
+    /// The end of the time in which it is left unchanged, or the last restore.
     until: Duration,
-    /// When it was last named.
+    /// The last report.
     said: Option<Duration>,
 }
 
 impl ContendedSettings {
-    /// An event about an interface, or about all: what is restored after it is no answer to anybody.
+    /// Begins anew after an event about an interface, or (empty) about all: the next restore answers no other program.
     pub fn begin_anew(&mut self, interface: &str) {
         for history in self.settings.values_mut() {
             if interface.is_empty() || history.restored.setting.interface == interface {
@@ -54,13 +54,13 @@ impl ContendedSettings {
         }
     }
 
-    /// irqbalance has started: what it moves before it answers is one restore at most.
+    /// Counts one restore at most for all that a started irqbalance moves before it answers.
     pub fn irqbalance_started(&mut self, now: Duration) {
         self.may_answer_until = now + ANSWERS_WITHIN;
     }
 
-    /// irqbalance leaves the planned IRQs alone from now on. What a new one has moved before is no answer to anybody; `true` if
-    /// settings that were left unchanged are to be restored now.
+    /// Begins anew with an irqbalance that leaves the planned IRQs unchanged from now on; `true` if settings that were
+    /// left unchanged are to be restored now.
     pub fn irqbalance_answered(&mut self, process: i32, now: Duration) -> bool {
         self.may_answer_until = Duration::ZERO;
         let is_another = self.irqbalance.replace(process) != Some(process);
@@ -71,8 +71,8 @@ impl ContendedSettings {
         had_left
     }
 
-    /// A setting was written. The time for which it is left unchanged, if that has to be said. Nobody has undone it if
-    /// another value or another file was written before: it is a new plan, or a new IRQ.
+    /// Counts a write. Returns for how long the setting is left unchanged, if that has to be reported. Another value or
+    /// file than before is not counted: it is a new plan or a new IRQ, which nobody has undone.
     pub fn written(&mut self, written: &RestoredSetting, now: Duration) -> Option<Duration> {
         let name = written.setting.name.clone();
         let history = self.settings.entry(name).or_insert_with(|| History {
@@ -103,14 +103,14 @@ impl ContendedSettings {
         Some(wait)
     }
 
-    /// The settings to leave unchanged now, with the values that are not restored, and until when.
+    /// Returns the settings to leave unchanged now, with the values that are not restored, and until when.
     pub fn left_alone(&self, now: Duration) -> impl Iterator<Item = (&RestoredSetting, Duration)> {
         let histories = self.settings.values();
         let current = histories.filter(move |history| now < history.until);
         current.map(|history| (&history.restored, history.until))
     }
 
-    /// The same for people. `wall`: now, in seconds since 1970.
+    /// Returns the settings that are left unchanged, for people. `wall`: now, in seconds since 1970.
     pub fn shown(&self, now: Duration, wall: u64) -> Vec<LeftAlone> {
         self.left_alone(now)
             .map(|(left, until)| LeftAlone {
@@ -121,7 +121,7 @@ impl ContendedSettings {
             .collect()
     }
 
-    /// Forgets the settings that are gone, so that devices that come and go need no memory.
+    /// Forgets settings that are gone: devices that come and go need no memory.
     pub fn forget(&mut self, now: Duration) {
         self.settings.retain(|_, history| {
             let is_said = history.said.is_some_and(|then| now < then + SAID);
@@ -135,7 +135,7 @@ impl History {
         (self.restores, self.until) = (0, Duration::ZERO);
     }
 
-    /// The restores that count now.
+    /// Number of restores that count now.
     fn remembered(&self, now: Duration) -> u32 {
         let held = now.saturating_sub(self.until).as_secs() / HELD.as_secs();
         let forgotten = u32::try_from(held).unwrap_or(u32::MAX);
@@ -186,7 +186,7 @@ mod tests {
         let mut now = secs(5);
         assert!(!write(&mut contended, 0, now) && !write(&mut contended, 0, now + secs(2)));
         now += secs(4);
-        // It is said once.
+        // Reported once.
         assert_eq!(contended.written(&of_queue(0), now), Some(secs(60)));
         for minutes in [1, 2, 4, 8, 16, 32, 60, 60, 60] {
             let wait = secs(60 * minutes);
@@ -197,7 +197,7 @@ mod tests {
             assert_eq!(contended.written(&of_queue(0), now), None);
         }
         assert_eq!(contended.count, 10);
-        // It is forgotten as slowly as it came, and then said again.
+        // It is forgotten as slowly as it came, and then reported again.
         assert!(write(&mut contended, 0, now + LONGEST_WAIT + 6 * HELD));
         now += 2 * SAID;
         contended.forget(now);
@@ -229,8 +229,8 @@ mod tests {
         });
     }
 
-    /// Each change of an interface's channels gives another interface other CPUs, and nobody else writes; nor is a new IRQ
-    /// behind a queue, or a new name of its interface, another program's work.
+    /// Other CPUs after a change of another interface's channels, a new IRQ behind a queue and a new interface name are
+    /// no other program's work.
     #[test]
     fn another_value_file_or_name_is_no_restore() {
         let mut contended = ContendedSettings::default();
@@ -261,7 +261,7 @@ mod tests {
             assert!(!contended.irqbalance_answered(process, now + secs(1)));
             assert!(!write(&mut contended, 0, now + secs(2)));
         }
-        // One that never answers is like any other program after a while.
+        // An irqbalance that never answers is like any other program after a while.
         contended.irqbalance_started(secs(200));
         let restored = (0..1800).filter(|second| {
             let now = secs(200 + second);
@@ -274,8 +274,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever writes as often as it likes: a queue is restored at most a dozen times an hour, each restore is within an
-        /// hour of the first look at it, and others are not concerned.
+        /// However often another program writes: a queue is restored at most a dozen times an hour, each restore is
+        /// within an hour of the first look at it, and other queues are not concerned.
         #[test]
         fn a_queue_is_restored_a_dozen_times_an_hour(
             gaps in prop_oneof![

@@ -1,5 +1,5 @@
-//! What the watcher does when: the schedule of runs, which settings a run leaves unchanged, and what follows from its
-//! result. Pure: events, results and the time are passed in.
+//! The watcher's decisions: when to run, which settings a run leaves unchanged, and what follows from its result. Pure:
+//! events, results and the time are passed in.
 
 use std::mem::take;
 use std::time::Duration;
@@ -9,30 +9,27 @@ use crate::watch::event::{Event, Events, Kind};
 use crate::watch::schedule::Schedule;
 use crate::watch::{RestoredSetting, RunReport};
 
-/// The state of all decisions.
 #[derive(Default)]
 pub struct Decisions {
     pub schedule: Schedule,
     pub contended: ContendedSettings,
-    /// Whether an earlier run may have caused all events that the next one is for.
+    /// Whether an earlier run may have caused all events of the next one.
     follows_up: bool,
     run: Option<Running>,
 }
 
-/// A run that has not ended.
 #[derive(Default)]
 struct Running {
     is_of_old_plan: bool,
     follows_up: bool,
-    /// The events since it began.
+    /// Events since the run began.
     during: Events,
 }
 
-/// What follows from a run.
 pub struct Ended {
-    /// Whether what it wrote was planned before, so that another program may have changed it.
+    /// Whether its writes were planned before, so that another program may have undone them.
     pub is_of_old_plan: bool,
-    /// The settings of which is to be said that they are left unchanged, and for how long.
+    /// Settings to report as left unchanged, and for how long.
     pub contended: Vec<(RestoredSetting, Duration)>,
 }
 
@@ -44,7 +41,7 @@ impl Decisions {
         }
     }
 
-    /// An event has come. While a run lasts, it is decided at its end what to do about it.
+    /// Takes an event; one during a run is decided on at its end.
     pub fn happened(&mut self, event: Event, now: Duration) {
         if let Some(interface) = event.explains() {
             self.contended.begin_anew(interface);
@@ -53,7 +50,7 @@ impl Decisions {
             self.contended.irqbalance_started(now);
         }
         match &mut self.run {
-            // Its own writes; whether others have written is looked at when it has ended.
+            // The run's own writes; at its end the affinities are read for others' writes.
             Some(_) if event.kind == Kind::Affinity => {}
             Some(run) => run.during.extend(event),
             None => {
@@ -63,7 +60,6 @@ impl Decisions {
         }
     }
 
-    /// Begins a run if one is due, and returns what it is for.
     pub fn begin(&mut self, now: Duration) -> Option<Events> {
         let events = self.schedule.begin(now)?;
         self.run = Some(Running {
@@ -74,7 +70,7 @@ impl Decisions {
         Some(events)
     }
 
-    /// A run has ended, which took this much CPU time; `report` is `None` if it failed as a whole. `moved`: a planned vector
+    /// Ends a run that took `cost` of CPU time. `report`: `None` if it failed as a whole. `moved`: a planned vector
     /// that another program has moved meanwhile.
     pub fn ended(
         &mut self,
@@ -109,8 +105,8 @@ impl Decisions {
         }
     }
 
-    /// Decides about the events during a run. Those that it may have caused itself are followed by one run at once;
-    /// `true` if these came during that one: then it is tried again like a run that failed, less and less often.
+    /// Decides about the events during a run. If the run may have caused them, another run follows at once; `true` if
+    /// it is that one: then retry as after a failure, less and less often.
     fn after(
         &mut self,
         mut during: Events,
@@ -144,11 +140,11 @@ mod tests {
 
     use super::*;
 
-    /// The time of the model goes on in such steps, in milliseconds.
+    /// Milliseconds of a step of the model.
     const STEP: u64 = 100;
-    /// A run takes this long, and as much CPU time.
+    /// Milliseconds of a run, and of its CPU time.
     const RUN: u64 = 200;
-    /// Within this time after an event about its interface a setting has been as planned.
+    /// Milliseconds from an event about its interface until a setting has been as planned.
     const WITHIN: u64 = 5000;
     const HOUR: u64 = 3_600_000;
     const INTERFACES: usize = 2;
@@ -156,14 +152,14 @@ mod tests {
 
     #[derive(Debug, Clone)]
     enum Act {
-        /// An event about an interface; whether the driver forgets its settings, and makes the IRQs anew.
+        /// An event about an interface; whether the driver forgets its settings and makes new IRQs.
         Link(usize, bool),
         Channels(usize),
         /// A CPU goes or comes: all settings are lost.
         Cpu,
         /// irqbalance restarts, moves all queues until it has the bans, and answers after so many milliseconds.
         Irqbalance(u64),
-        /// Another program writes once, or from now on every second, or no more.
+        /// Another program writes once, every second from now on, or no more.
         Write(usize),
         Begin(usize),
         End(usize),
@@ -175,13 +171,13 @@ mod tests {
         is_planned: bool,
         irq: u32,
         has_writer: bool,
-        /// Until when it has to have been as planned since an event.
+        /// When it has to have been as planned after an event.
         by: Option<u64>,
-        /// The restores since the last event about its interface.
+        /// Restores since the last event about its interface.
         restores: Vec<u64>,
     }
 
-    /// The machine, the watcher with `--guard`, and what they have come to.
+    /// The machine and the watcher with `--guard`.
     struct World {
         decisions: Decisions,
         now: u64,
@@ -236,7 +232,7 @@ mod tests {
             (0..self.settings.len()).filter(is_left).collect()
         }
 
-        /// After an event about these settings they are to be as planned soon.
+        /// An event about these settings: they have to be as planned soon.
         fn concern(&mut self, of: impl Fn(usize) -> bool, is_lost: bool) {
             let by = self.now + WITHIN;
             for (_, setting) in self
@@ -279,7 +275,7 @@ mod tests {
             }
         }
 
-        /// Another program writes. The kernel reports it where the watcher waits for it.
+        /// Another program writes. The kernel reports it if the watcher waits for it.
         fn write(&mut self, at: usize) {
             self.settings[at].is_planned = false;
             if self.guarded.contains(&at) {
@@ -287,7 +283,6 @@ mod tests {
             }
         }
 
-        /// Lets time go on.
         fn step(&mut self) -> Result<(), TestCaseError> {
             self.now += STEP;
             if self.now % 1000 == 0 {
@@ -336,7 +331,7 @@ mod tests {
             }
             for &at in &wrong {
                 self.settings[at].is_planned = true;
-                // What irqbalance moves until it answers is no restore.
+                // Undoing irqbalance's moves before its answer is no restore.
                 if had_bans {
                     self.settings[at].restores.push(self.now);
                 }
@@ -386,9 +381,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Any events and writers, at any times: no setting stays wrong across an event about its interface, none is restored
-        /// more than a dozen times an hour without one, and after the last event, with nobody left who writes, everything
-        /// is as planned within seconds.
+        /// Any events and writers, at any times: no setting stays wrong across an event about its interface, none is
+        /// restored more than a dozen times an hour without one, and after the last event and write all is as planned
+        /// within seconds.
         #[test]
         fn events_begin_anew_and_writers_are_answered_less_and_less(
             acts in vec((prop_oneof![0..3000_u64, 0..3000_u64, 0..1_200_000_u64], act()), 1..30),
@@ -406,7 +401,7 @@ mod tests {
             prop_assert!(world.settings.iter().all(|setting| setting.is_planned), "{:?}", world.settings);
         }
 
-        /// Somebody who writes every second, for hours.
+        /// A program that writes every second, for hours.
         #[test]
         fn one_that_writes_every_second_is_answered_a_dozen_times_an_hour(others in vec(0..600_000_u64, 0..10)) {
             let mut world = World::new();
@@ -425,7 +420,7 @@ mod tests {
         }
     }
 
-    /// Four restarts of irqbalance within twenty seconds, which has moved a queue before each, are nobody's fight.
+    /// Four restarts of irqbalance within twenty seconds, which moves a queue before each, are no contention.
     #[test]
     fn restarts_of_irqbalance_leave_nothing_unrestored() {
         let mut world = World::new();

@@ -1,4 +1,4 @@
-//! What happened, and what of it is the work of the run itself.
+//! Events, and which of them a run may have caused itself.
 
 use std::fmt;
 
@@ -18,10 +18,9 @@ pub struct Event {
     pub about: String,
 }
 
-/// The kinds of events, with the words for people.
+/// The kinds of events, with their words for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Kind {
-    /// The watcher has started.
     #[error("start")]
     Start,
     /// An interface was opened, closed, changed or removed (rtnetlink, group `link`).
@@ -39,7 +38,7 @@ pub enum Kind {
     /// Channels, rings or private flags were set (ethtool netlink, group `monitor`).
     #[error("channels")]
     Channels,
-    /// An RSS table was set (the same group, of newer kernels), by whomever.
+    /// An RSS table was set by anybody (ethtool netlink, group `monitor`, newer kernels).
     #[error("RSS")]
     Rss,
     /// A queueing discipline was set or removed (rtnetlink, group `tc`): mqprio takes XPS away.
@@ -48,7 +47,7 @@ pub enum Kind {
     /// A CPU went online or offline (uevent `cpu`).
     #[error("cpu")]
     Cpu,
-    /// The clock was set, which the kernel also does at resume (`TFD_TIMER_CANCEL_ON_SET`).
+    /// The clock was set, as the kernel does at resume (`TFD_TIMER_CANCEL_ON_SET`).
     #[error("resume or clock change")]
     Resume,
     /// The kernel had no room for a message (ENOBUFS), or a message was torn.
@@ -57,13 +56,13 @@ pub enum Kind {
     /// irqbalance has made a socket: it has none of its bans.
     #[error("irqbalance started")]
     Irqbalance,
-    /// Cgroups have other CPUs alone than before (cpuset partitions).
+    /// The CPUs of exclusive cpuset partitions have changed.
     #[error("exclusive CPUs")]
     Exclusive,
     /// The administrator's list of CPUs for interrupts was changed (`default_smp_affinity`).
     #[error("CPUs for interrupts")]
     IrqCpus,
-    /// A program that interrupts are to be near may use other CPUs than before, or has started or ended.
+    /// A program that interrupts are to be near may use other CPUs, or has started or ended.
     #[error("CPUs of")]
     Near,
     /// The policy file was changed, or SIGHUP came.
@@ -78,10 +77,9 @@ pub enum Kind {
     /// SIGUSR1.
     #[error("SIGUSR1")]
     Request,
-    /// The time for the periodic check.
     #[error("periodic check")]
     Periodic,
-    /// The time to try again after a run that failed.
+    /// A run failed and is tried again.
     #[error("retry")]
     Retry,
 }
@@ -92,8 +90,8 @@ impl Event {
         Self { kind, about }
     }
 
-    /// The interface whose settings are others with it, or may be reset by it, empty for all of them; `None` for what only
-    /// another program does to a setting, and for irqbalance, which has to answer first.
+    /// Returns the interface whose settings the event may change or reset, empty for all interfaces; `None` for events
+    /// that only another program's write explains, and for irqbalance, which has to answer first.
     pub fn explains(&self) -> Option<&str> {
         match self.kind {
             Link | Added | Device | Channels | Qdisc => Some(&self.about),
@@ -103,7 +101,7 @@ impl Event {
         }
     }
 
-    /// Of the whole machine.
+    /// An event of the whole machine.
     pub fn of(kind: Kind) -> Self {
         Self::new(kind, "")
     }
@@ -116,7 +114,6 @@ impl fmt::Display for Event {
     }
 }
 
-/// What has come.
 #[derive(Default)]
 pub struct Woken {
     pub events: Vec<Event>,
@@ -125,7 +122,7 @@ pub struct Woken {
     pub state: bool,
 }
 
-/// The events that the next run is for: the first of each kind, of exclusive CPUs the last, and how many there were.
+/// The events of the next run: the first of each kind, of exclusive CPUs the last, and how many there were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Events {
     first: Vec<Event>,
@@ -146,7 +143,7 @@ impl Events {
         for event in first {
             let mut known = self.first.iter_mut();
             match known.find(|known| known.kind == event.kind) {
-                // It says how things are, and the first may say how they were.
+                // The last tells the present CPUs.
                 Some(known) if event.kind == Exclusive => *known = event,
                 Some(_) => {}
                 None => self.first.push(event),
@@ -158,12 +155,12 @@ impl Events {
         self.first.is_empty()
     }
 
-    /// The first event, which is what people are shown.
+    /// Returns the first event, for people.
     pub fn cause(&self) -> String {
         self.first.first().map(Event::to_string).unwrap_or_default()
     }
 
-    /// Whether what a run for them writes was planned before, so that another program may have changed it.
+    /// Whether a run for these events writes what was planned before, so that another program may have changed it.
     pub fn are_of_old_plan(&self) -> bool {
         let is_fresh_start = |event: &Event| {
             matches!(
@@ -174,8 +171,8 @@ impl Events {
         !self.first.iter().any(is_fresh_start)
     }
 
-    /// Whether a run may have caused all of them itself: `channels`, it has changed channels; `irqbalance`, it has
-    /// stopped or asked irqbalance.
+    /// Whether a run may have caused all of them itself: `channels`: it changed channels; `irqbalance`: it stopped or
+    /// asked irqbalance.
     pub fn may_be_own(&self, channels: bool, irqbalance: bool) -> bool {
         self.first.iter().all(|event| match event.kind {
             Link | Device | Channels | Rss | Qdisc => channels,

@@ -25,11 +25,10 @@ use nicpin::read::kept_off::DEFAULT_AFFINITY;
 use nicpin::root::Root;
 use nicpin::root::tree::{Entry, resolve};
 
-/// Where irqbalance makes its socket. The directory comes and goes with the service.
+/// The parent of the directory of irqbalance's socket, which comes and goes with the service.
 const RUN: &str = "/run";
 const IRQBALANCE: &str = "/run/irqbalance";
 
-/// What is waited for in a directory.
 const NAMES: AddWatchFlags = AddWatchFlags::IN_CREATE
     .union(AddWatchFlags::IN_MOVED_TO)
     .union(AddWatchFlags::IN_MOVED_FROM)
@@ -37,22 +36,20 @@ const NAMES: AddWatchFlags = AddWatchFlags::IN_CREATE
     .union(AddWatchFlags::IN_ONLYDIR);
 const NAMES_AND_WRITES: AddWatchFlags = NAMES.union(AddWatchFlags::IN_CLOSE_WRITE);
 
-/// The files of a cgroup that decide on its partition, beside its state. They only report who writes them.
+/// The files of a cgroup that decide on its partition, beside its state. They report only who writes them.
 const PARTITION_FILES: [&str; 2] = [CPUS, "cpuset.cpus.exclusive"];
-/// The CPUs that a cgroup is given.
 const CPUS: &str = "cpuset.cpus";
-/// Its write gives cpusets to the children of a cgroup, which makes their files without an event.
+/// Writing it gives cpusets to a cgroup's children; their new files cause no event.
 const CONTROLLERS: &str = "cgroup.subtree_control";
-/// How often partitions are looked for until they are the same as when they were watched.
+/// Attempts to find the same partitions as when they were watched.
 const TRIES: usize = 4;
 
-/// What is watched.
 #[derive(Clone, PartialEq)]
 enum Watched {
     Directory(PathBuf),
     /// The affinity of a planned vector, by its IRQ.
     Vector(u32),
-    /// The affinity that IRQs have at first, within which queues are planned.
+    /// The initial affinity of IRQs, within which queues are planned.
     Default,
     /// A cgroup, or a file of it.
     Cgroup,
@@ -64,9 +61,8 @@ pub struct Files {
     inotify: Inotify,
     watches: BTreeMap<WatchDescriptor, Watched>,
     policy: String,
-    /// The links on the way to the policy file, and the file that they lead to; no directory of them is reached by a link.
+    /// The links on the way to the policy file, and the file itself, by paths whose directories are no links.
     way_to_policy: BTreeSet<PathBuf>,
-    /// The planned affinity of each IRQ.
     planned: BTreeMap<u32, CpuSet>,
     default: Option<String>,
     /// The CPUs of exclusive cpuset partitions, and the root's `cpuset.cpus.isolated`.
@@ -79,7 +75,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// `policy`: the policy file, not below the root. What does not exist is not watched.
+    /// Watches the files that exist. `policy`: the policy file, not below the root.
     pub fn open(root: &Root, policy: &str) -> io::Result<Self> {
         let mut files = Self {
             inotify: Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?,
@@ -103,7 +99,7 @@ impl Files {
         Ok(files)
     }
 
-    /// Watches the policy file and the links on the way to it, which may lead elsewhere than before.
+    /// Watches the policy file and the links on the way to it, which may have changed.
     fn watch_policy(&mut self) -> io::Result<()> {
         let mut way: BTreeSet<PathBuf> = BTreeSet::new();
         if let Ok(top) = Root::open(Path::new("/")) {
@@ -116,7 +112,7 @@ impl Files {
             });
             way.extend(found.map(PathBuf::from));
         }
-        // What stands for no policy does not change, and everybody writes to it.
+        // /dev/null, as a policy, does not change, and everybody writes to it.
         way.remove(Path::new("/dev/null"));
         for file in &way {
             file.parent().map(|above| self.watch(above)).transpose()?;
@@ -140,7 +136,7 @@ impl Files {
         self.add(directory, NAMES_AND_WRITES, Directory(directory.to_owned()))
     }
 
-    /// Watches these files in place of all that `is_old` is true of.
+    /// Watches these files in place of all for which `is_old` is true.
     fn replace(
         &mut self,
         is_old: impl Fn(&Watched) -> bool,
@@ -164,7 +160,7 @@ impl Files {
     /// Watches irqbalance's directory, or else the one above it until it exists.
     fn watch_irqbalance(&mut self, root: &Root) -> io::Result<()> {
         let (run, irqbalance) = (root.outside(RUN), root.outside(IRQBALANCE));
-        // Again after the one above: it may have been made since the first look, and nobody would say so.
+        // Again after the one above: it may have been made since the first look, without an event.
         if self.watch(&irqbalance)? || self.watch(&run)? && self.watch(&irqbalance)? {
             let mut policy = self.way_to_policy.iter();
             let has_policy = policy.any(|file| file.parent() == Some(&*run));
@@ -174,8 +170,8 @@ impl Files {
         Ok(())
     }
 
-    /// From now on, reports what others write to the affinity of these vectors: their IRQs, and the text of each mask.
-    /// What was watched before and is not among them is let go.
+    /// Reports from now on what others write to the affinity of these vectors: IRQ, and text of the mask. Replaces the
+    /// vectors before.
     pub fn guard(&mut self, root: &Root, vectors: &[(u32, String)]) -> io::Result<()> {
         let planned =
             |(irq, mask): &(u32, String)| Some((*irq, CpuSet::parse_kernel_mask(mask).ok()?));
@@ -205,7 +201,7 @@ impl Files {
                 match self.watches.get(&event.wd).cloned() {
                     Some(Vector(irq)) => _ = written.insert(irq),
                     Some(Watched::Default) => {
-                        // What was written may be what it was.
+                        // The write may have changed nothing.
                         let before = replace(&mut self.default, default_affinity(root));
                         if self.default != before {
                             woken.events.push(Event::of(IrqCpus));
@@ -225,8 +221,8 @@ impl Files {
         if cgroups {
             let (exclusive, near) = (self.exclusive.clone(), self.near.clone());
             self.look_at_cgroups(root)?;
-            // With each change of a partition the kernel sets the affinities of threads, also with one that is undone at
-            // once (`update_tasks_cpumask`).
+            // With each change of a partition, even one undone at once, the kernel sets the affinities of threads
+            // (`update_tasks_cpumask`).
             if partitions || self.exclusive != exclusive {
                 let mut cpus = self.exclusive.0.short();
                 if cpus.is_empty() {
@@ -244,7 +240,7 @@ impl Files {
         Ok(())
     }
 
-    /// From now on, reports when these programs may use other CPUs, as far as their cgroups tell.
+    /// Reports from now on when these programs may use other CPUs, as far as their cgroups tell.
     pub fn near(&mut self, root: &Root, programs: BTreeSet<Program>) -> io::Result<()> {
         if programs != self.programs {
             self.programs = programs;
@@ -253,7 +249,8 @@ impl Files {
         Ok(())
     }
 
-    /// The planned vectors whose affinity is another one now. The events of a run's own writes say nothing.
+    /// Returns an event for planned vectors with another affinity now. Events of writes do not tell a run's own from
+    /// others'.
     pub fn moved(&self, root: &Root) -> Option<Event> {
         self.planned
             .keys()
@@ -286,7 +283,7 @@ impl Files {
         let is_of_irqbalance = directory == irqbalance;
         if is_gone && is_of_irqbalance || is_new && file.as_ref() == Some(&irqbalance) {
             self.watch_irqbalance(root)?;
-            // It may have been made again, and may have made its socket, before it was watched.
+            // It may have been made again, with its socket, before it was watched.
             woken.events.extend(irqbalance_has_started(root));
         }
         let Some((file, name)) = file.zip(event.name.as_deref()) else {
@@ -298,14 +295,14 @@ impl Files {
         woken.state |= RELEASES.iter().any(|path| file == root.outside(path));
         if self.way_to_policy.contains(&file) {
             woken.events.push(Event::of(Policy));
-            // Where the user has no watches left, the check every five minutes is.
+            // Without watches left, the check every five minutes remains.
             let _ = self.watch_policy();
         }
         Ok(())
     }
 
-    /// Watches what can become a partition and the units of programs, and looks at both. Files that cannot be read are as
-    /// good as absent: a run reports them.
+    /// Watches and reads all that can become a partition and the units of programs. Unreadable files count as absent: a
+    /// run reports them.
     fn look_at_cgroups(&mut self, root: &Root) -> io::Result<()> {
         let look = |programs: &BTreeSet<Program>| {
             (
@@ -384,7 +381,7 @@ fn moved_event(irq: u32) -> Event {
     Event::new(Affinity, irq.to_string())
 }
 
-/// The event if irqbalance has made a socket already. Until it has, there is nobody to ask.
+/// Returns an event if irqbalance has made its socket already. Before that, it cannot be asked.
 fn irqbalance_has_started(root: &Root) -> Option<Event> {
     let names = root.list(IRQBALANCE).ok().flatten().unwrap_or_default();
     let mut names = names.iter().map(OsStr::new);

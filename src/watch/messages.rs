@@ -1,5 +1,5 @@
 //! Messages of the kernel as bytes: links and queueing disciplines of rtnetlink, notifications of ethtool, uevents.
-//! Total functions: a message that is torn is an error, and what is not understood is left out.
+//! Total functions: a torn message is an error, an unknown one is left out.
 
 use std::ffi::CStr;
 use std::io;
@@ -15,12 +15,12 @@ use nicpin::read::netlink::{attribute, messages};
 const LINK_MESSAGES: [u16; 2] = [16, 17];
 const AF_UNSPEC: u8 = 0;
 
-/// The names of the interfaces with hardware that a datagram of rtnetlink is about.
+/// Returns the names of the interfaces with hardware in a datagram of rtnetlink.
 pub fn links(datagram: &[u8]) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for message in messages(datagram) {
         let (header, payload) = message?;
-        // A bridge reports its ports in messages of its own family, which say nothing about the kind of the interface.
+        // A bridge reports its ports in messages of its own family, without the kind of the interface.
         if !LINK_MESSAGES.contains(&header.r#type) || payload.first() != Some(&AF_UNSPEC) {
             continue;
         }
@@ -40,7 +40,7 @@ pub fn links(datagram: &[u8]) -> io::Result<Vec<String>> {
 /// `RTM_NEWQDISC`, `RTM_DELQDISC`.
 pub const QDISC_MESSAGES: [u16; 2] = [36, 37];
 
-/// The indexes of the interfaces of whose queueing disciplines a datagram of rtnetlink is about (`struct tcmsg`).
+/// Returns the indexes of the interfaces whose queueing disciplines a datagram of rtnetlink reports (`struct tcmsg`).
 pub fn qdiscs(datagram: &[u8]) -> io::Result<Vec<u32>> {
     let mut indexes = Vec::new();
     for message in messages(datagram) {
@@ -54,10 +54,10 @@ pub fn qdiscs(datagram: &[u8]) -> io::Result<Vec<u32>> {
     Ok(indexes)
 }
 
-/// `ETHTOOL_MSG_PRIVFLAGS_NTF`, `ETHTOOL_MSG_RINGS_NTF`, `ETHTOOL_MSG_CHANNELS_NTF`: with them many drivers free their
-/// IRQs and request them again (`include/uapi/linux/ethtool_netlink_generated.h`).
+/// `ETHTOOL_MSG_PRIVFLAGS_NTF`, `ETHTOOL_MSG_RINGS_NTF`, `ETHTOOL_MSG_CHANNELS_NTF`: many drivers then request new IRQs
+/// (`include/uapi/linux/ethtool_netlink_generated.h`).
 const CHANGES: [u8; 3] = [15, 17, 19];
-/// `ETHTOOL_MSG_RSS_NTF`, of newer kernels: a table that the policy plans may be another.
+/// `ETHTOOL_MSG_RSS_NTF`, of newer kernels: a planned table may have changed.
 const RSS_CHANGE: u8 = 50;
 /// Bytes of `struct genlmsghdr`.
 const GENLMSGHDR: usize = 4;
@@ -65,7 +65,7 @@ const GENLMSGHDR: usize = 4;
 const HEADER: u16 = 1;
 const DEVICE_NAME: u16 = 2;
 
-/// The changes of channels, rings, private flags or RSS that a datagram of ethtool's group `monitor` is about.
+/// Returns the changes of channels, rings, private flags or RSS in a datagram of ethtool's group `monitor`.
 pub fn channels(datagram: &[u8]) -> io::Result<Vec<Event>> {
     let mut events = Vec::new();
     for message in messages(datagram) {
@@ -85,8 +85,8 @@ pub fn channels(datagram: &[u8]) -> io::Result<Vec<Event>> {
     Ok(events)
 }
 
-/// Reads a uevent of the kernel: `ACTION@DEVPATH`, then `KEY=VALUE`, with a NUL after each. `None` for those that are no
-/// reason to look at the machine. A driver that was bound ([`Bind`]) is about the device's path below `/sys`.
+/// Parses a uevent: `ACTION@DEVPATH`, then `KEY=VALUE`, with a NUL after each. `None` if it is no reason to look at the
+/// machine. [`Bind`] is about the device's path below `/sys`.
 pub fn uevent(datagram: &[u8]) -> Option<Event> {
     let text = String::from_utf8_lossy(datagram);
     let mut fields = text.split('\0');
@@ -109,7 +109,6 @@ pub fn uevent(datagram: &[u8]) -> Option<Event> {
     Some(Event::new(kind, about))
 }
 
-/// The name that a message is about.
 fn word(name: Option<&CStr>) -> io::Result<String> {
     let name = name.ok_or_else(torn)?.to_string_lossy();
     Ok(name.replace(char::is_control, "?"))

@@ -1,7 +1,7 @@
-//! When to apply again: events that undo affinity, quiet time, the cost of runs, and who writes against it.
+//! When to apply again: events that undo affinity, quiet time, the cost of runs, and contention with other programs.
 //!
-//! One thread, one poll(2), no D-Bus. What an event has destroyed is not determined here: it leads to a run of the whole
-//! program as a child process, which compares the machine with the plan and writes only what differs.
+//! One thread, one poll(2), no D-Bus. What an event has changed is not determined here: a run of the whole program as a
+//! child process compares the machine with the plan and writes only differences.
 
 mod child;
 pub mod contended;

@@ -6,33 +6,31 @@ use std::time::Duration;
 
 use crate::watch::event::{Event, Events, Kind};
 
-/// A run waits until this long after the last event, and at most so long after the first one.
+/// A run waits so long after the last event, and at most [`LONGEST`] after the first.
 const QUIET: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(2);
-/// CPU time of all runs that began within a minute: 5 % of a core. When it is used up, they begin so far apart; that
-/// no event waits longer is worth more than the budget.
+/// CPU time of all runs that begin within a minute: 5 % of a core. When it is used up, runs begin [`APART`] from each
+/// other; that no event waits longer is worth more than the budget.
 const BUDGET: Duration = Duration::from_secs(3);
 const MINUTE: Duration = Duration::from_secs(60);
 const APART: Duration = Duration::from_secs(2);
-/// A run without an event, for what nobody announces.
+/// Between runs without an event, for changes that cause none.
 const PERIOD: Duration = Duration::from_secs(300);
 /// Before another try after a failure; doubles up to [`PERIOD`] until an event comes.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 
-/// When the next run starts, and for what.
 #[derive(Default)]
 pub struct Schedule {
-    /// What came since the last run started, and when the first and the last of it came.
+    /// Events since the last run started, and when the first and the last of them came.
     events: Events,
     came: Option<(Duration, Duration)>,
-    /// Whether to run without waiting for anything: neither for quiet nor for the budget.
+    /// Whether to run without waiting for quiet or budget.
     pub at_once: bool,
-    /// When the runs of the last minute began, and the CPU time that they took.
+    /// Start and CPU time of the last minute's runs.
     runs: Vec<(Duration, Duration)>,
-    /// The time of the periodic check.
     pub check_at: Duration,
     retry_at: Option<Duration>,
-    /// How long before the next try, but the first one.
+    /// The pause after the next failure.
     retry: Duration,
 }
 
@@ -50,7 +48,6 @@ impl Schedule {
         self.events.extend(events);
     }
 
-    /// When the next run is due.
     pub fn due(&self) -> Duration {
         if self.at_once {
             return Duration::ZERO;
@@ -72,12 +69,11 @@ impl Schedule {
             .fold(self.check_at, Duration::min)
     }
 
-    /// Has the next run be at this time at the latest.
+    /// Moves the next run to this time at the latest.
     pub fn look_at(&mut self, time: Option<Duration>) {
         self.check_at = time.map_or(self.check_at, |time| time.min(self.check_at));
     }
 
-    /// Begins a run if one is due, and returns what it is for.
     pub fn begin(&mut self, now: Duration) -> Option<Events> {
         if now < self.due() {
             return None;
@@ -92,7 +88,7 @@ impl Schedule {
             };
             events = Event::of(kind).into();
         } else {
-            // Whatever failed before is another matter.
+            // Earlier failures are another matter.
             self.retry = FIRST_RETRY;
         }
         (self.at_once, self.retry_at) = (false, None);
@@ -102,7 +98,7 @@ impl Schedule {
         Some(events)
     }
 
-    /// Ends a run, which took this much CPU time. `again`: it has to be tried again.
+    /// Ends a run that took `cost` of CPU time. `again`: retry it.
     pub fn end(&mut self, now: Duration, cost: Duration, again: bool) {
         if let Some((_, of_run)) = self.runs.last_mut() {
             *of_run += cost;
@@ -126,8 +122,7 @@ mod tests {
         Duration::from_millis(milliseconds)
     }
 
-    /// The times of the runs that these events lead to, up to `end`, each of which lasts `length` and takes as much CPU
-    /// time.
+    /// Returns the times of the runs for these events, up to `end`; each run takes `length`, also of CPU time.
     fn runs(events: &[u64], length: u64, end: u64) -> Vec<u64> {
         let mut schedule = Schedule::new(ms(0));
         let (mut runs, mut events) = (Vec::new(), events.iter().copied().peekable());
@@ -218,7 +213,6 @@ mod tests {
         );
     }
 
-    /// What holds for any events and any length of a run.
     fn check(gaps: &[u64], length: u64) -> Result<(), TestCaseError> {
         let events: Vec<u64> = gaps
             .iter()

@@ -1,4 +1,4 @@
-//! Where events come from: four netlink groups, a timer that ends when the clock is set, signals, and files.
+//! The sources of events: four netlink groups, a timer that ends when the clock is set, signals, and files.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -26,9 +26,9 @@ use crate::watch::messages;
 use nicpin::read::netlink::Client;
 use nicpin::root::{Root, errno_words, sys};
 
-/// Bytes of the longest message; the kernel makes none that is longer.
+/// Bytes of the kernel's longest message.
 const LONGEST: usize = 32 << 10;
-/// Messages that are read before other sources have their turn.
+/// Messages to read before other sources have their turn.
 const AT_ONCE: usize = 256;
 /// A time that does not come, in seconds since 1970: in 2242, or the last that 32 bits hold.
 const NEVER: i64 = if cfg!(target_pointer_width = "64") {
@@ -37,21 +37,19 @@ const NEVER: i64 = if cfg!(target_pointer_width = "64") {
     i32::MAX as i64
 };
 
-/// The signals by which others reach the watcher, unless its caller ignores them (`nohup`).
+/// Signals to the watcher, unless its caller ignores them (`nohup`).
 const SIGNALS: [Signal; 4] = [SIGHUP, SIGUSR1, SIGTERM, SIGINT];
 
-/// All sources.
 pub struct Sources {
     signals: SignalFd,
     clock: TimerFd,
     pub files: Files,
     netlink: Vec<(OwnedFd, Read)>,
-    /// What could not be opened, in words.
+    /// Sources that could not be opened, in words.
     pub missing: Vec<String>,
     buffer: Vec<u8>,
 }
 
-/// What a datagram reports.
 type Read = fn(&Root, &[u8]) -> io::Result<Vec<Event>>;
 
 /// The groups of netlink, in words, by protocol and number: the kernel has its own group of uevents, and ethtool's has
@@ -98,10 +96,10 @@ fn named(kind: Kind, names: impl IntoIterator<Item = String>) -> Vec<Event> {
 }
 
 impl Sources {
-    /// Opens them, and blocks the signals that they read. A tree has files only. What the kernel does not have is
-    /// missing, and no error.
+    /// Opens the sources, and blocks the signals that they read. A tree has files only. What the kernel does not have
+    /// is missing, and no error.
     pub fn open(root: &Root, policy: &str) -> io::Result<Self> {
-        // The end of a run is always waited for: that the caller ignores the ends of its own children is no matter here.
+        // The end of a run is always waited for, even if the caller ignores the ends of its own children.
         let signals: SigSet = not_ignored(&SIGNALS).chain([SIGCHLD]).collect();
         signals.thread_block()?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
@@ -141,7 +139,7 @@ impl Sources {
         Ok(self.clock.set(never, flags)?)
     }
 
-    /// Waits for events, for output of a child, or for this time at most.
+    /// Waits for events or a child's output, at most for `time`.
     pub fn wait(
         &mut self,
         root: &Root,
@@ -149,7 +147,7 @@ impl Sources {
         output: &[BorrowedFd<'_>],
     ) -> io::Result<Woken> {
         let mut woken = Woken::default();
-        // Rounded up: otherwise the end of the time would be waited for in a loop.
+        // Rounded up: a rest below a millisecond would be waited for in a loop.
         let time =
             PollTimeout::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(PollTimeout::MAX);
         let own = [self.signals.as_fd(), self.clock.as_fd(), self.files.as_fd()];
@@ -164,7 +162,7 @@ impl Sources {
             Ok(0) | Err(Errno::EINTR) => return Ok(woken),
             ready => ready?,
         };
-        // None of them blocks: what has nothing says so.
+        // Reads do not block.
         while let Some(signal) = self.signals.read_signal()? {
             let number = i32::try_from(signal.ssi_signo).ok();
             woken
@@ -178,7 +176,7 @@ impl Sources {
         self.files.read(root, &mut woken)?;
         for (socket, read) in &self.netlink {
             for _ in 0..AT_ONCE {
-                // The real length also of a message that is longer than the buffer.
+                // MSG_TRUNC returns the real length of a message longer than the buffer.
                 match recv(socket.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_TRUNC) {
                     Ok(length) => {
                         let bytes = self.buffer.get(..length);
@@ -200,7 +198,7 @@ impl Sources {
     }
 }
 
-/// A socket in a group. Beside the kernel, only who has `CAP_NET_ADMIN` can send to it.
+/// Opens a socket in a group. Only the kernel and processes with `CAP_NET_ADMIN` can send to it.
 fn open(protocol: SockProtocol, group: Option<u32>) -> io::Result<OwnedFd> {
     let number = match group {
         Some(group) => group,
@@ -221,14 +219,13 @@ fn open(protocol: SockProtocol, group: Option<u32>) -> io::Result<OwnedFd> {
     Ok(opened)
 }
 
-/// The name of an interface if it has a device.
 fn with_device(root: &Root, index: u32) -> Option<String> {
     let name = if_indextoname(index).ok()?.into_string().ok()?;
     root.exists(&format!("/sys/class/net/{name}/device"))
         .then_some(name)
 }
 
-/// The event, about the name of a device to which a driver was bound; `None` if that has no interfaces.
+/// Names the device of a bind event by its address, not its path; `None` if it has no interfaces.
 fn of_interfaces(root: &Root, event: Event) -> Option<Event> {
     if event.kind != Bind {
         return Some(event);

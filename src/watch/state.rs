@@ -1,5 +1,5 @@
-//! State files of the watcher: its lock, what it shows to `nicpin status`, the pause after a restore, and the last policy
-//! that was valid.
+//! State files of the watcher: its lock, its state for `nicpin status`, the pause after a restore, and the last valid
+//! policy.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use nicpin::report::run::{WaitsFor, Watcher};
 use nicpin::root::sys::try_lock;
 use nicpin::root::{FileError, Root};
 
-/// What the running watcher shows.
+/// The state of the running watcher.
 pub const WATCHER: StateFile = StateFile {
     path: "/run/nicpin/watch.json",
     schema: "nicpin.watch/1",
@@ -31,16 +31,15 @@ pub const PAUSE: StateFile = StateFile {
     not_done: "the watcher would write again what is restored, so nothing was restored",
 };
 
-/// The state files whose change may start or end a pause.
+/// State files whose change may start or end a pause.
 pub const RELEASES: [&str; 2] = ["/run/nicpin/try.json", PAUSE.path];
 const LOCK: &str = "/run/nicpin/watch.lock";
 const POLICY: &str = "/run/nicpin/watch-policy.toml";
 
-/// Only one watcher at a time. Held until dropped.
+/// The lock of the only watcher. Held until dropped.
 pub struct Lock(#[expect(dead_code, reason = "the kernel releases it with the file")] File);
 
 impl Lock {
-    /// Takes the lock.
     pub fn take(root: &Root) -> Result<Self> {
         let mut file = root.open_state(LOCK).map_err(LockError::from)?;
         let unlockable = |error| LockError::from(root.io_error(LOCK, error));
@@ -58,21 +57,22 @@ impl Lock {
     }
 }
 
-/// The start of a process in the kernel's ticks since boot; `None` if there is none, or this user may not see it.
+/// Returns the start of a process in the kernel's ticks since boot; `None` if it does not exist, or this user may not
+/// see it.
 pub fn start_of(pid: i32) -> Option<u64> {
     let top = Root::open(Path::new("/")).ok()?;
     let stat = top.read_opt(&format!("/proc/{pid}/stat")).ok()??;
     Some(Stat::from_read(stat.as_bytes()).ok()?.starttime)
 }
 
-/// The watcher that runs; `None` if there is none, or this user may not see its process.
+/// Returns the running watcher; `None` if there is none, or this user may not see its process.
 pub fn running(root: &Root) -> Result<Option<Watcher>> {
     let watcher: Option<Watcher> = WATCHER.load(root)?;
     Ok(watcher.filter(|watcher| start_of(watcher.pid) == Some(watcher.started)))
 }
 
-/// Pauses a running watcher until [`resume`], also one whose state cannot be read; `false` if none runs. Before a restore:
-/// a run that waits for the lock must find the pause.
+/// Pauses a running watcher until [`resume`], also one whose state cannot be read; `false` if none runs. Called before
+/// a restore: a run that waits for the lock must find the pause.
 pub fn pause(root: &Root) -> Result<bool> {
     if running(root).is_ok_and(|watcher| watcher.is_none()) {
         return Ok(false);
@@ -88,7 +88,7 @@ pub fn resume(root: &Root) -> Result<bool> {
     Ok(is_paused)
 }
 
-/// Why a watcher must not write now. A trial whose process has died does not count: the next apply ends it.
+/// Says why a watcher must not write now. A trial whose process has died does not count: the next apply ends it.
 pub fn blocked(root: &Root) -> Option<WaitsFor> {
     if PAUSE.exists(root) {
         return Some(WaitsFor::Apply);
@@ -98,7 +98,7 @@ pub fn blocked(root: &Root) -> Option<WaitsFor> {
         .then_some(WaitsFor::Trial)
 }
 
-/// Keeps a policy that was valid beside the file that is not any more, and gives the path outside the root.
+/// Keeps the last valid policy beside a file that has become invalid; returns its path outside the root.
 pub fn keep_policy(root: &Root, text: &str) -> Result<PathBuf, FileError> {
     root.replace_state(POLICY, text)?;
     Ok(root.outside(POLICY))
