@@ -7,7 +7,7 @@ use crate::plan::binding::{Binding, BindingError, MemoryBinding};
 use crate::root::errno_words;
 use crate::root::sys::{self, MPOL_BIND, MPOL_LOCAL, MPOL_PREFERRED, MPOL_PREFERRED_MANY};
 
-/// The kernel's answer, with what EINVAL and EPERM mean here.
+/// Returns the kernel's answer in words, with the meaning of EINVAL and EPERM here.
 fn refusal(answer: &io::Error, invalid: &str) -> String {
     let words = errno_words(answer);
     match answer.kind() {
@@ -17,8 +17,8 @@ fn refusal(answer: &io::Error, invalid: &str) -> String {
     }
 }
 
-/// Binds the calling thread and what it starts afterwards, not other existing threads. Returns the chosen CPUs that
-/// are in the cpuset. An error if the kernel refuses the binding, or a cpuset does not contain all requested CPUs.
+/// Binds the calling thread and what it starts afterwards, not other threads. Returns the chosen CPUs in the cpuset. An
+/// error if the kernel refuses, or a cpuset lacks requested CPUs.
 pub fn bind(binding: &Binding) -> Result<CpuSet, BindingError> {
     let cpus = &binding.cpus;
     let refused = |answer| {

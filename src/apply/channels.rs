@@ -17,21 +17,19 @@ use crate::read::ethtool::{self, set_channels};
 use crate::report::outcome::ChannelOutcome;
 use crate::root::{Root, errno_of, errno_words};
 
-/// How long a driver may take to create its new queues.
+/// The time that a driver may take to create its new queues.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A change of an interface's channels.
 #[derive(Debug)]
 pub(crate) struct ChangedChannels {
     pub(crate) channels: Channels,
     /// Whether the RSS table is set afterwards, and may be reset before.
     pub(crate) resets_rss: bool,
-    /// What becomes of it.
     pub(crate) outcome: ChannelOutcome,
 }
 
-/// Sets the channels of a plan if all that is written after them can be written: the new queues would stay without
-/// their settings otherwise.
+/// Sets the channels of a plan if all later writes are possible: otherwise new queues would stay without their
+/// settings.
 pub(crate) fn change_planned_channels(
     root: &Root,
     machine: &Machine,
@@ -115,8 +113,8 @@ impl ChangedChannels {
     }
 }
 
-/// The kernel refuses to remove a queue that a table names, unless the table is the default. What a reset answers does
-/// not matter: the change of channels answers for both.
+/// Resets the RSS table if the change removes queues: the kernel refuses to remove a queue that a table names, unless
+/// it is the default. The change of channels reports the errors of both.
 fn reset_rss(root: &Root, interface: &str, wanted: Channels) {
     let Ok(Some(rss)) = ethtool::rss(root, interface) else {
         return;

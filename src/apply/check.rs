@@ -1,5 +1,4 @@
-//! Whether the machine is as planned, and why a setting differs from the plan, as far as the record of the last apply
-//! shows it.
+//! Whether the machine is as planned, and why settings differ, as far as the record of the last apply shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,14 +18,14 @@ use crate::report::difference::Reason::{
 use crate::report::difference::{Difference, Differences, Fallback, NoteAbout, Reason};
 use crate::root::Root;
 
-/// Checks whether the machine is as planned; writes nothing. `requested`: whether the interfaces were selected by name
-/// ([`Selection::explicit`](crate::machine::Selection)); the state of one that cannot be planned is unknown then.
+/// Compares the machine with the plan; writes nothing. `requested`: interfaces were selected by name
+/// ([`Selection::explicit`](crate::machine::Selection)), so that one that cannot be planned is unknown.
 pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Check {
     let found = differences(root, machine, plan);
     let unknown = unknown(root, machine, plan, &found, requested);
     let mut check = Check::new(machine, plan, found, unknown);
     check.applied = Record::exists(root);
-    // For the question who moved a vector, and only for that.
+    // Needed only to find out who moved a vector.
     let moved = |difference: &Difference| difference.reason == MovedByOther;
     if check.differs.iter().any(moved) {
         let mut tools = check.other_tools.iter_mut();
@@ -38,7 +37,7 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Ch
     check
 }
 
-/// The interfaces whose state cannot be determined.
+/// Returns the interfaces whose state cannot be determined.
 pub fn unknown(
     root: &Root,
     machine: &Machine,
@@ -75,14 +74,13 @@ pub fn unknown(
     unknown
 }
 
-/// What differs from a plan and why, and the vectors that are on a fallback CPU.
+/// Returns the differences from a plan with their reasons, and the vectors on a fallback CPU.
 pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
     let mut found = Differences::default();
     if plan.writes.is_empty() {
         return found;
     }
-    // What differs does not depend on the record. Without one that can be read the reasons are unknown, and
-    // `apply::unknown` says why.
+    // Without a readable record the same settings differ; the reasons are unknown, and `apply::unknown` says why.
     let (record, is_read) =
         Record::load(root).map_or((Record::default(), false), |record| (record, true));
     let settings = settings::of_plan(machine, plan).filter(|_| !record.last_set.is_empty());
@@ -129,7 +127,7 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
     found
 }
 
-/// How a vector's IRQ changed since the last apply, in words; `None` when it did not.
+/// Says how a vector's IRQ changed since the last apply; `None` if it did not.
 fn irq_change(then: Option<Irq>, now: Irq) -> Option<String> {
     let then = then.filter(|then| *then != now)?.number;
     let now = now.number;

@@ -1,5 +1,5 @@
-//! Only one nicpin at a time writes to a machine: the boot unit, a udev rule and an operator may run it at once. And the
-//! lock of the process that watches the time of a trial; and a request to end before the next write, from a signal.
+//! Locks: only one nicpin at a time writes to a machine (the boot unit, a udev rule and an operator may run at once),
+//! and one process watches the time of a trial. And a signal's request to end before the next write.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use crate::root::sys::{try_lock, unlock};
 use crate::root::{FileError, Root, errno_words};
 
-/// Held until dropped. The kernel releases it when the process ends, however it ends.
+/// The lock of a writer, held until dropped. The kernel releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // The next holder may fail to write its name; this process's name must not remain.
+        // The next holder may fail to write its name; this one's must not remain.
         let _ = self.0.set_len(0);
     }
 }
@@ -29,12 +29,10 @@ pub enum LockError {
     /// The state directory or the lock file could not be created, or other users can write it.
     #[error("{0}")]
     File(String),
-    /// Another process holds it.
     #[error("{}: locked by {holder} for more than {seconds} s; fix: wait until it ends, or use --wait SECONDS", path.display())]
     Held {
-        /// The lock file, the root included.
         path: PathBuf,
-        /// The process that holds it, as it is named in the file: `nicpin COMMAND, process PID`.
+        /// The process that the file names: `nicpin COMMAND, process PID`.
         holder: String,
         /// How long this process waited.
         seconds: u64,
@@ -70,7 +68,7 @@ const PATH: &str = "/run/nicpin/lock";
 const PATH_OF_TRIAL: &str = "/run/nicpin/try.lock";
 
 impl Lock {
-    /// Whether it was ever taken. If not, nicpin has written nothing since boot.
+    /// Whether the lock was ever taken. If not, nicpin has written nothing since boot.
     pub fn exists(root: &Root) -> bool {
         root.exists(PATH)
     }
@@ -85,7 +83,7 @@ impl Lock {
                 continue;
             }
             let mut holder = String::new();
-            // What is no text leaves it empty.
+            // Empty if it is no text.
             let _ = file.read_to_string(&mut holder);
             let holder = match holder.trim() {
                 "" => "another process",
@@ -97,17 +95,17 @@ impl Lock {
                 seconds: start.elapsed().min(wait).as_secs(),
             });
         }
-        // Only for the message of processes that wait: there may be no room for it.
+        // Only for messages of waiting processes: there may be no room for it.
         let holder = format!("nicpin {command}, process {}\n", std::process::id());
         let _ = (file.set_len(0)).and_then(|()| file.write_all_at(holder.as_bytes(), 0));
         Ok(Self(file))
     }
 }
 
-/// The lock file of a trial. The kernel releases the lock when the process that watches the trial ends, however it ends.
+/// The lock of the process that watches a trial. The kernel releases it when the process ends, however it ends.
 ///
-/// Each trial has a new file: the watcher of an earlier trial may not have noticed yet that it was confirmed, or it was
-/// stopped. It keeps the lock of its own file, and [`TrialGuard::is_current`] is false for it.
+/// Each trial has a new file: the watcher of an earlier trial may be stopped, or not have noticed its confirmation. It
+/// keeps the lock of its own file, and [`TrialGuard::is_current`] is false for it.
 #[derive(Debug)]
 pub struct TrialGuard(File);
 
@@ -132,7 +130,7 @@ impl TrialGuard {
         Ok(watch)
     }
 
-    /// The file of the present trial.
+    /// Opens the file of the present trial.
     pub fn open(root: &Root) -> Result<Self, LockError> {
         Ok(Self(root.open_state(PATH_OF_TRIAL)?))
     }
@@ -150,13 +148,13 @@ impl TrialGuard {
 
 static REQUEST: OnceLock<String> = OnceLock::new();
 
-/// Asks the applies and restores of this process to write nothing more; `why` goes to the reasons of the writes that
-/// are left out, as in `ended by SIGTERM`. An atomic apply restores what it has written.
+/// Stops the applies and restores of this process before their next write; `why`, as in `ended by SIGTERM`, goes to the
+/// reasons of the writes that are left out. An atomic apply restores what it has written.
 pub fn stop(why: String) {
     let _ = REQUEST.set(why);
 }
 
-/// Why to write nothing more; `None` unless [`stop`] was called.
+/// Returns the reason that was given to [`stop`].
 pub fn stopped() -> Option<&'static str> {
     REQUEST.get().map(String::as_str)
 }

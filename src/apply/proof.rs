@@ -54,7 +54,7 @@ impl Proof {
         })
     }
 
-    /// Takes another sample and returns whether every vector is proven.
+    /// Takes another sample; returns whether every vector is proven.
     pub fn look(&mut self, root: &Root) -> Result<bool> {
         let now = counts_of(root, &self.irqs)?;
         for vector in &mut self.watched {
@@ -65,7 +65,7 @@ impl Proof {
         Ok(self.watched.iter().all(is_proven))
     }
 
-    /// The verdicts, also on whether each affinity is still as it was written.
+    /// Returns the verdicts, also on whether each affinity is still as written.
     pub fn finish(mut self, root: &Root) -> Result<Vec<VectorProof>> {
         for vector in &mut self.watched {
             let path = affinity_file(vector.irq);

@@ -1,6 +1,6 @@
-//! The original settings by device and queue, so that `restore` finds them after IRQ numbers and names have changed;
-//! and what the last apply set, so that `check` can report why something differs. The record is on disk before the
-//! first write; later runs never overwrite original settings.
+//! The record: original settings by device and queue, which `restore` finds although IRQ numbers and names change, and
+//! what the last apply set, by which `check` says why something differs. It is on disk before the first write; later
+//! runs never overwrite original settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,38 +30,35 @@ const FILE: StateFile = StateFile {
 pub struct Record {
     /// The original text of each setting.
     pub(crate) first_seen: Texts,
-    /// What the last apply set.
     #[serde(default)]
     pub(crate) last_set: BTreeMap<SettingId, LastSet>,
-    /// How many receive and transmit queues each interface had when it was last planned.
+    /// Numbers of receive and transmit queues of each interface when last planned.
     #[serde(default)]
     pub(crate) queues: BTreeMap<String, (usize, usize)>,
-    /// What the port of each interface can carry, in Mbit/s: nobody says so while the interface is elsewhere.
+    /// What each interface's port can carry, in Mbit/s: unreadable while the interface is in another network namespace.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub(crate) carries: BTreeMap<String, u32>,
-    /// The CPUs of the programs that interrupts are to be near (`unit:NAME`), as the last apply planned by them.
+    /// The CPUs of programs (`unit:NAME`) by which the last apply planned.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub(crate) near: BTreeMap<String, CpuSet>,
-    /// What the policy taught of drivers when their interfaces were last planned: keys have the queues that it told.
+    /// The policy's rows of drivers when their interfaces were last planned: keys have the queues by these rows.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) drivers: Vec<Taught>,
 }
 
-/// What the last apply planned for a setting, and what became of it.
+/// The planned value of a setting and the outcome of its write.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastSet {
-    /// The planned text.
     pub(crate) value: String,
-    /// The text that was written when the planned CPU had no free interrupt vector.
+    /// The text that was written because the planned CPU had no free interrupt vector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fallback: Option<String>,
-    /// The kernel's error, where it refused the write.
+    /// The kernel's error, if it refused the write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
-    /// Whether it answered that the vector cannot be moved.
+    /// Whether the kernel's error was that the vector cannot be moved.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub(crate) managed: bool,
-    /// The vector's IRQ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) irq: Option<Irq>,
 }
@@ -77,7 +74,6 @@ pub(crate) struct Irq {
 }
 
 impl Irq {
-    /// The IRQ that has this number now.
     pub(crate) fn now(root: &Root, number: u32) -> Self {
         Self {
             number,
@@ -87,12 +83,11 @@ impl Irq {
 }
 
 impl Record {
-    /// Whether there is a record.
     pub fn exists(root: &Root) -> bool {
         FILE.exists(root)
     }
 
-    /// Reads the record; an empty one where there is none.
+    /// Reads the record; an empty one if there is none.
     pub fn load(root: &Root) -> Result<Self, StateError> {
         const READ: StateFile = StateFile {
             not_done: "what apply found and set is unknown",
@@ -106,12 +101,12 @@ impl Record {
         Ok(FILE.load(root)?.unwrap_or_default())
     }
 
-    /// What the policy has taught of drivers; nothing where no record can be read.
+    /// Returns the recorded rows of drivers; none if no record can be read.
     pub(crate) fn drivers(root: &Root) -> Vec<Taught> {
         Self::load(root).unwrap_or_default().drivers
     }
 
-    /// Adds the current settings of a plan's interfaces where none are recorded yet, and what the plan is going to set.
+    /// Adds the settings of a plan's interfaces that are not recorded yet, and what the plan is going to set.
     pub fn add(&mut self, root: &Root, machine: &Machine, plan: &Plan) {
         self.rename(root, machine, plan);
         // Queues that came with changed channels go away when the channels are restored.
@@ -132,7 +127,7 @@ impl Record {
         for (setting, value) in settings::planned(machine, plan) {
             let set = self.last_set.entry(setting.id()).or_default();
             let irq = setting.irq().map(|irq| Irq::now(root, irq));
-            // The same plan as before: keep what became of the last write.
+            // For the same plan as before, keep the outcome of the last write.
             if set.value != value || set.irq != irq {
                 *set = LastSet {
                     value,
@@ -157,8 +152,8 @@ impl Record {
         }
     }
 
-    /// Finds the settings of IRQs again that are understood otherwise than before, as with another row of the policy: an
-    /// IRQ has one original setting.
+    /// Renames the settings of IRQs that are now understood otherwise, as with another row of the policy: an IRQ has
+    /// one original setting.
     fn rename(&mut self, root: &Root, machine: &Machine, plan: &Plan) {
         let planned = plan.interfaces.iter();
         let planned = planned.filter_map(|of| machine.interface(&of.name));
@@ -198,7 +193,7 @@ impl Record {
         both.is_none_or(|(first, now)| first.difference(&now).is_empty())
     }
 
-    /// Records what became of a plan's writes.
+    /// Records the outcomes of a plan's writes.
     pub fn settle(&mut self, machine: &Machine, plan: &Plan, written: &[WriteResult]) {
         let by_path: BTreeMap<&str, &WriteResult> = written
             .iter()
@@ -216,7 +211,7 @@ impl Record {
         }
     }
 
-    /// Notes which vectors cannot be moved, where only a write shows it: before Linux 6.12.
+    /// Marks vectors that cannot be moved, if only a write shows it: before Linux 6.12.
     pub fn mark_unmovable(&self, root: &Root, machine: &mut Machine) {
         for (id, set) in self.last_set.iter().filter(|(_, set)| set.managed) {
             let device = id.port.as_ref().map(|port| &port.device);
@@ -230,8 +225,7 @@ impl Record {
         }
     }
 
-    /// Adds what nobody reports of interfaces while they are in another network namespace: which port each is, and what
-    /// it can carry.
+    /// Adds what cannot be read of interfaces in another network namespace: which port each is, and what it can carry.
     pub fn complete(&self, machine: &mut Machine) {
         name_ports(machine, &self.first_seen);
         for interface in elsewhere(machine) {
@@ -239,20 +233,18 @@ impl Record {
         }
     }
 
-    /// The CPUs of a program by which the last apply planned.
+    /// Returns the CPUs of a program by which the last apply planned.
     pub fn near(&self, program: &Program) -> Option<&CpuSet> {
         self.near.get(&program.to_string())
     }
 
-    /// Whether apply has set vectors of an interface.
     pub(crate) fn has_vectors_of(&self, interface: &Interface) -> bool {
         let port = Some(interface.port_id());
         let mut set = self.last_set.keys();
         set.any(|id| id.port == port && id.is_vector())
     }
 
-    /// Takes over what `then` holds about those of these settings that were restored: they are again as they were when
-    /// the record was `then`.
+    /// Resets the entries of restored settings to those of an earlier record, `then`.
     pub(crate) fn reset_to<'a>(
         &mut self,
         ids: impl IntoIterator<Item = &'a SettingId>,
@@ -274,7 +266,7 @@ impl Record {
         self.queues.retain(|port, _| set.contains(port));
     }
 
-    /// Writes the record; a crash leaves either the old or the new one. A record without original settings is removed.
+    /// Writes the record; a crash leaves either the old or the new one. Removes a record without original settings.
     pub fn save(&self, root: &Root) -> Result<(), StateError> {
         if self.first_seen.is_empty() {
             FILE.remove(root)

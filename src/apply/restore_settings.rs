@@ -21,12 +21,12 @@ use crate::report::outcome::{ChannelOutcome, WriteResult};
 use crate::report::restored::{Refusals, Restored, ToRestore};
 use crate::root::{FileError, Root, errno_of};
 
-/// How often the settings are read again because an interface was renamed meanwhile.
+/// Attempts to read the settings without an interface being renamed meanwhile.
 const TRIES: u32 = 10;
 
-/// Restores these texts: channels first, since queues and vectors are created and removed with them. If interfaces are
-/// renamed again and again meanwhile, this is an error, and nothing is written to another interface that gets a name.
-/// `may_stop`: whether a signal ends this before the next write; the restore of a failed apply goes on.
+/// Restores these texts: channels first, since queues and vectors are created and removed with them. An error if
+/// interfaces are renamed again and again meanwhile; never writes to another interface that gets a name. `may_stop`: a
+/// signal ends this before the next write; the restore of a failed apply goes on.
 pub(crate) fn restore_settings(
     root: &Root,
     texts: &Texts,
@@ -35,7 +35,7 @@ pub(crate) fn restore_settings(
 ) -> Result<Restored, ApplyError> {
     let mut tries = 1..=TRIES;
     loop {
-        // Virtual interfaces, of which there may be more than a process may have open files, have no settings.
+        // Only these have settings; of virtual interfaces there may be more than a process may have open files.
         let mut names = root.list(NET)?.unwrap_or_default();
         names.retain(|name| root.exists(&format!("{NET}/{name}/device")));
         let restored = root.with_pinned(names.iter().map(|name| queue_files(name)), || {
@@ -74,7 +74,7 @@ fn restore_pinned(
     let mut outcome = planned.outcome;
     let set = channels.iter().filter(|of| of.refused.is_none()).count();
     outcome.unchanged = outcome.unchanged.saturating_sub(set);
-    // Those that still differ were refused.
+    // What still differs was refused.
     let refused = planned.channels.into_iter().map(|(id, _)| id);
     outcome.refused_ids.extend(refused);
     for (id, write) in planned.writes {
@@ -89,7 +89,7 @@ fn restore_pinned(
     Ok(outcome)
 }
 
-/// What [`restore_settings`] would write.
+/// Returns what [`restore_settings`] would write.
 pub(crate) fn settings_to_restore(
     root: &Root,
     texts: &Texts,
@@ -114,8 +114,8 @@ pub(crate) fn settings_to_restore(
     })
 }
 
-/// The current settings; an error if the directories that should have recorded ones are absent as a whole. That is a
-/// container or an unmounted file system, not a device that was removed.
+/// Reads the current settings. An error if whole directories of recorded ones are absent: that is a container or an
+/// unmounted file system, not a removed device.
 fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     let mut machine = read::settings(root, &Record::drivers(root))?;
     name_ports(&mut machine, texts);
@@ -129,8 +129,8 @@ fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     }
 }
 
-/// As [`read_settings`], while queues are pinned; ESTALE if the name of an interface is another's now, or was nobody's
-/// when they were.
+/// As [`read_settings`], while queues are pinned; ESTALE if an interface's name belongs to another one, or had no
+/// interface when pinned.
 fn read_pinned(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     let machine = read_settings(root, texts)?;
     for interface in &machine.interfaces {
@@ -143,16 +143,14 @@ fn read_pinned(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     Ok(machine)
 }
 
-/// Whether any of these texts differs from that of its setting.
 pub(crate) fn differs(texts: &Texts, machine: &Machine) -> bool {
     let planned = RestorePlan::new(texts, machine, "");
     !planned.channels.is_empty() || !planned.writes.is_empty() || !planned.outcome.complete()
 }
 
-/// What has to be written to restore recorded settings.
 #[derive(Debug, Default)]
 struct RestorePlan {
-    /// Channels that differ from the recorded ones. They come first, since queues and vectors are new afterwards.
+    /// Channels that differ, which come first: queues and vectors are new afterwards.
     channels: Vec<(SettingId, ChangedChannels)>,
     writes: Vec<(SettingId, Write)>,
     /// The outcome for settings that need no write or cannot be written.
@@ -194,7 +192,7 @@ impl RestorePlan {
             }
         }
         for interface in &machine.interfaces {
-            // Channels that the driver does not report now may be reported later.
+            // The driver may report channels again later.
             let (id, Some(now)) = (
                 interface.setting_id(SettingName::Channels),
                 interface.channels,
@@ -234,7 +232,7 @@ impl RestorePlan {
     }
 }
 
-/// The bytes to write for a recorded text; an error names what was expected.
+/// Returns the bytes to write for a recorded text; an error names what was expected.
 fn to_written(setting: &Setting<'_>, first: &str) -> Result<String, &'static str> {
     match setting.value {
         SettingValue::Mask(file) => {
@@ -257,7 +255,7 @@ fn to_written(setting: &Setting<'_>, first: &str) -> Result<String, &'static str
     }
 }
 
-/// The RSS table to write for a recorded one. A default is restored as that of the device's queues now.
+/// Returns the RSS table to write for a recorded one. A default is restored as that of the present queues.
 fn rss_to_write(now: &Rss, first: &str) -> Option<String> {
     let (first, possible) = (Rss::parse(first)?, QueueSet::below(now.queues));
     if first.is_default() {
@@ -268,7 +266,7 @@ fn rss_to_write(now: &Rss, first: &str) -> Option<String> {
     fits.then(|| Rss { queues, ..first }.to_setting())
 }
 
-/// Why a recorded text cannot be written, and the fix.
+/// Says why a recorded text cannot be written, and the fix.
 fn unusable(id: &SettingId, expected: &str) -> String {
     format!("recorded for {id}, but not {expected}; correct the record, or set it by hand")
 }

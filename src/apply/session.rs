@@ -19,17 +19,16 @@ use crate::report::applied::Applied;
 use crate::report::restored::Restored;
 use crate::root::{FileError, Root};
 
-/// How to apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// How long to wait for another nicpin that holds the lock.
+    /// How long to wait for the lock.
     pub wait: Duration,
     /// Whether the first failure stops the apply and restores what it has written.
     pub atomic: bool,
-    /// Seconds after which the settings are restored unless confirmed; `None` for an apply without trial.
+    /// Seconds after which the settings are restored unless confirmed; `None`: no trial.
     pub trial: Option<u64>,
-    /// Whether another apply follows when this one fails. Then it waits half a second for irqbalance, not five, and an
-    /// irqbalance that was asked for the same bans before may be silent.
+    /// Whether another apply follows when this one fails. Then irqbalance gets half a second to answer, not five, and
+    /// may be silent if it was asked for the same bans before.
     pub repeats: bool,
 }
 
@@ -89,7 +88,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     let earlier = Trial::load(root).map_err(ApplyError::from)?;
     let earlier = earlier.filter(Trial::is_due);
     if earlier.is_some() {
-        // An apply that is refused does not end an earlier trial either.
+        // An apply that is refused must not end an earlier trial.
         plan(root)?;
     }
     let mut session = Session::begin(root, options, lock, earlier)?;
@@ -104,8 +103,8 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     session.start_trial(&machine, &planned)?;
     let channels = change_planned_channels(root, &machine, &planned);
     if !channels.is_empty() {
-        // Queues and vectors are new now. They go away when the channels are restored, so their settings are not
-        // original ones.
+        // Queues and vectors are new. They go away when the channels are restored, so their settings are not original
+        // ones.
         (machine, planned) = session.plan_again(&mut plan)?;
     }
     let mut stop = options.atomic && channels.iter().any(|c| c.refused.is_some());
@@ -115,13 +114,13 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     }
     if let Some(outcome) = &irqbalance {
         if outcome.changed {
-            // Until it answered, it may have moved vectors that were as planned when they were read.
+            // Until it answered, irqbalance may have moved vectors that were read as planned.
             (machine, planned) = session.plan_again(&mut plan)?;
         }
         stop |= options.atomic && outcome.failed();
     }
     let writes = if stop { &[] } else { planned.writes.as_slice() };
-    // An interface that gets the name of another meanwhile is not written to.
+    // Never write to an interface that gets the name of another meanwhile.
     let directories = planned.interfaces.iter().map(|of| queue_files(&of.name));
     let directories = directories.chain([IRQ_FILES.to_owned()]);
     let results = root.with_pinned(directories, || {
@@ -158,7 +157,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     Ok(done.counted())
 }
 
-/// ESTALE if the name of an interface is that of another device now. An interface that is gone is found out by its writes.
+/// ESTALE if the name of an interface is that of another device now. Writes find out an interface that is gone.
 fn have_their_devices(root: &Root, plan: &Plan) -> Result<(), FileError> {
     for of in &plan.interfaces {
         let device = root.canonical(&format!("{NET}/{}/device", of.name))?;
@@ -170,7 +169,6 @@ fn have_their_devices(root: &Root, plan: &Plan) -> Result<(), FileError> {
     Ok(())
 }
 
-/// One apply, under the lock.
 struct Session<'a> {
     root: &'a Root,
     options: Options,
@@ -185,7 +183,7 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// `due`: an earlier trial, which is restored.
+    /// Begins an apply. `due`: an earlier trial, which is restored.
     fn begin(
         root: &'a Root,
         options: Options,
@@ -195,7 +193,7 @@ impl<'a> Session<'a> {
         let mut earlier = None;
         if let Some(trial) = due {
             let (over, seconds) = (trial.over, trial.seconds);
-            // If it has ended, the process that watched it has died, perhaps before the first write.
+            // If the watching process has ended, it died, perhaps before the first write.
             if !over && !TrialGuard::open(root)?.has_ended() {
                 return Err(ApplyError::OnTrial { seconds });
             }
@@ -215,15 +213,15 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Makes the record what it was before this apply, when nothing is written. If that fails, the record holds more
-    /// original settings than needed, which does no harm.
+    /// Resets the record when nothing is written. If that fails, it has more original settings than needed, which does
+    /// no harm.
     fn reset_record(&mut self) {
         self.record = self.before.record.clone();
         let _ = self.save();
     }
 
-    /// Starts the trial, if one was asked for: after the record is on disk and right before the first write, since
-    /// from here on any nicpin that finds the trial restores what it may have set.
+    /// Starts the trial, if there is one: after the record is on disk, and right before the first write, since any
+    /// nicpin that finds the trial restores what it may have set.
     fn start_trial(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
         let earlier = Trial::load(self.root)?;
         if self.options.trial.is_none() {
@@ -247,7 +245,7 @@ impl<'a> Session<'a> {
         Ok(saved?)
     }
 
-    /// Takes the trial back, where the apply has changed nothing. What an earlier trial could not restore is left.
+    /// Withdraws the trial of an apply that has changed nothing. What an earlier trial could not restore is left.
     fn withdraw_trial(&self) -> Result<(), StateError> {
         match &self.unrestored {
             Some(earlier) => earlier.save(self.root),
@@ -255,7 +253,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reads and plans again, after something was changed that is undone if this fails.
+    /// Reads and plans again after a change, which is undone if this fails.
     fn plan_again<E: From<ApplyError>>(
         &mut self,
         plan: &mut impl FnMut(&Root) -> Result<(Machine, Plan), E>,
@@ -270,7 +268,6 @@ impl<'a> Session<'a> {
         again
     }
 
-    /// Records the current settings on disk.
     fn add_to_record(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
         self.record.add(self.root, machine, plan);
         Ok(self.save()?)
@@ -284,7 +281,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// With [`Options::atomic`], restores what this apply has written; `None` without it.
+    /// With [`Options::atomic`], restores what this apply has written.
     fn undo(&self) -> Result<Option<Restored>, ApplyError> {
         if !self.options.atomic {
             return Ok(None);

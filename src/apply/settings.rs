@@ -7,12 +7,11 @@ use crate::machine::setting::SettingName::Channels;
 use crate::machine::{Interface, Machine, Setting};
 use crate::plan::{Plan, PlannedInterface, Target, WriteKind};
 
-/// The texts of settings.
 pub(crate) type Texts = BTreeMap<SettingId, String>;
 
-/// The current settings of a plan's interfaces, of the machine where the plan writes them, of the channels that the plan
-/// changes, and of flows (RSS, `xps_rxqs`, ntuple filters) where it has an opinion about them, or changes the channels: what
-/// is found later is not what was there before.
+/// Returns the current settings of a plan's interfaces, of the machine if the plan writes them, of changed channels,
+/// and of flows (RSS, `xps_rxqs`, ntuple filters) if the plan sets them or changes channels: later they could not be
+/// told from original ones.
 pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     let paths = written_paths(plan);
     let wanted = wanted(plan);
@@ -33,7 +32,7 @@ pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     texts
 }
 
-/// The current texts of the files that a plan writes, and nothing else.
+/// Returns the current texts of the files that a plan writes, and nothing else.
 pub(crate) fn written(machine: &Machine, plan: &Plan) -> Texts {
     let paths = written_paths(plan);
     by_key(of_plan(machine, plan).filter(|setting| paths.contains(&*setting.path())))
@@ -45,7 +44,6 @@ fn by_key<'a>(settings: impl Iterator<Item = Setting<'a>>) -> Texts {
         .collect()
 }
 
-/// What a plan wants, by interface, kind and number.
 fn wanted(plan: &Plan) -> BTreeMap<(&str, WriteKind, u32), Target<'_>> {
     plan.interfaces
         .iter()
@@ -62,8 +60,8 @@ fn written_paths(plan: &Plan) -> BTreeSet<&str> {
     plan.writes.iter().map(|write| &*write.path).collect()
 }
 
-/// The settings that a plan has an opinion about, with the text it plans for each. A setting that differs and whose
-/// write was taken out of the plan is not among them.
+/// Returns the settings that a plan has an opinion about, with their planned texts; not those that differ and whose
+/// writes were taken out of the plan.
 pub fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'a>, String)> {
     let wanted = wanted(plan);
     let writes: BTreeMap<&str, &String> = (plan.writes.iter())
@@ -80,7 +78,7 @@ pub fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'a>, Strin
     of_plan(machine, plan).filter_map(with_text).collect()
 }
 
-/// The settings of a plan's interfaces and of the machine.
+/// Returns the settings of a plan's interfaces and of the machine.
 pub(crate) fn of_plan<'a>(machine: &'a Machine, plan: &Plan) -> impl Iterator<Item = Setting<'a>> {
     machine
         .interfaces

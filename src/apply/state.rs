@@ -6,21 +6,18 @@ use serde::de::DeserializeOwned;
 use crate::plan::stored::Schema;
 use crate::root::{FileError, Root, errno_words};
 
-/// Where nicpin keeps its lock and its state files. It is on a tmpfs: after a boot the original settings are back anyway.
+/// The directory of nicpin's lock and state files. On a tmpfs: a boot brings the original settings back anyway.
 pub const STATE_DIR: &str = "/run/nicpin";
 
-/// One state file, and the words for its errors.
+/// A state file, and the words for its errors.
 pub struct StateFile {
-    /// Its path in [`STATE_DIR`].
     pub path: &'static str,
     pub schema: &'static str,
-    /// What the file is, in words.
     pub what: &'static str,
     /// What was not done because of the error, and why.
     pub not_done: &'static str,
 }
 
-/// A value with the name of its format.
 #[derive(Serialize)]
 struct Versioned<'a, T> {
     schema: &'a str,
@@ -44,7 +41,7 @@ impl StateFile {
         root.exists(self.path)
     }
 
-    /// The file's value; `None` if the file does not exist.
+    /// Reads the file; `None` if it does not exist.
     pub fn load<T: DeserializeOwned>(&self, root: &Root) -> Result<Option<T>, StateError> {
         let Some(text) = root.read_state(self.path)? else {
             return Ok(None);
@@ -58,7 +55,7 @@ impl StateFile {
             |e: serde_json::Error| error(e.to_string(), "move the file away and run again");
         let Schema { schema } = serde_json::from_str(&text).map_err(invalid)?;
         if schema != self.schema {
-            // Without it, what another version has set would be taken for original.
+            // Otherwise another version's settings would be taken for original.
             let fix = "run the version of nicpin that wrote it, or move the file away";
             return Err(error(format!("its schema is {schema}"), fix));
         }
@@ -74,7 +71,6 @@ impl StateFile {
         saved.map_err(|error| self.save_error(error))
     }
 
-    /// Removes the file, if it exists.
     pub fn remove(&self, root: &Root) -> Result<(), StateError> {
         let removed = root.remove_state(self.path);
         removed.map_err(|error| self.save_error(error))

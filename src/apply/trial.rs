@@ -1,11 +1,9 @@
-//! `apply --try`: the settings before the apply are kept beside the record until it is confirmed. Otherwise they are
-//! restored when the time is over: by the process that watches the time or, if that died, by the next nicpin that
-//! writes.
+//! `apply --try`: the settings before the apply are kept beside the record until it is confirmed. When the time is
+//! over, they are restored by the process that watches it or, if that died, by the next nicpin that writes.
 //!
-//! A trial whose settings could not all be restored is over nevertheless and cannot be confirmed any more. It keeps the
-//! settings that are left, and every later apply tries again to restore them before it writes, until all are restored
-//! or planned by an apply, or until `nicpin restore`. irqbalance's banned IRQs are left to `nicpin restore` then: a
-//! later apply may have banned more.
+//! A trial that is over cannot be confirmed, even if some settings could not be restored. It keeps these, and every
+//! later apply tries again to restore them before it writes, until all are restored or planned by an apply, or until
+//! `nicpin restore`. irqbalance's banned IRQs are then left to `nicpin restore`: a later apply may have banned more.
 
 use std::mem::replace;
 
@@ -34,7 +32,7 @@ const FILE: StateFile = StateFile {
     not_done: "nothing was written, because it could not be restored",
 };
 
-/// The settings and the state files before an apply, to restore them if it fails, or if it has to be confirmed and is not.
+/// The settings and state files before an apply, to restore if it fails, or is not confirmed in time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
     /// The time for the confirmation.
@@ -44,26 +42,25 @@ pub struct Trial {
     /// The settings that the apply may change; when the trial is over, those that could not be restored.
     before: Texts,
     pub(crate) record: Record,
-    /// What was done about irqbalance.
+    /// What was done about irqbalance before.
     irqbalance: IrqbalanceRecord,
-    /// Whether the trial is over and irqbalance's bans could not be restored.
+    /// Whether irqbalance's bans could not be restored when the trial was over.
     #[serde(default)]
     irqbalance_failed: bool,
 }
 
 impl Trial {
-    /// The state files; the settings are added when the plan is known.
+    /// Begins with the state files; the settings are added when the plan is known.
     pub(crate) fn begin(root: &Root, seconds: u64) -> Result<Self, StateError> {
         Ok(Self {
             seconds,
             record: Record::load_to_write(root)?,
-            // One that cannot be read is an error of irqbalance's ban alone, which reads it again.
+            // If unreadable, the ban alone fails, which reads it again.
             irqbalance: IrqbalanceRecord::load(root).unwrap_or_default(),
             ..Self::default()
         })
     }
 
-    /// Adds the settings that a plan changes.
     pub(crate) fn add(&mut self, machine: &Machine, plan: &Plan) {
         // Changed channels bring new queues and vectors, which are planned again.
         self.before = if plan.channels.is_empty() {
@@ -73,15 +70,15 @@ impl Trial {
         };
     }
 
-    /// Restores everything; when the trial is over, the settings alone, since another apply may have added to the record.
-    /// What could not be restored stays in the record.
+    /// Restores everything; when the trial is over, the settings alone, since another apply may have added to the
+    /// record. What could not be restored stays in the record.
     pub(crate) fn undo(&self, root: &Root, why: &str) -> Result<Restored, ApplyError> {
         let mut restored = restore_settings(root, &self.before, why, false)?;
         if !self.over {
             restored.irqbalance = irqbalance::undo_since(root, &self.irqbalance);
         }
         if !self.over && restored.complete() {
-            // If there is no room for the earlier record, the later one has all its original settings.
+            // Without room for it, the later record has all its original settings.
             let _ = self.record.save(root);
         } else if let Ok(mut record) = Record::load(root) {
             let set = record.last_set.keys().filter(|_| !self.over);
@@ -93,7 +90,7 @@ impl Trial {
         Ok(restored.counted())
     }
 
-    /// A trial that is over, to replace one that cannot be read; `left` could not be restored.
+    /// Makes a trial that is over, to replace an unreadable one; `left` could not be restored.
     pub(crate) fn ended(left: Texts, restored: &Restored) -> Self {
         let mut trial = Self {
             before: left,
@@ -103,7 +100,7 @@ impl Trial {
         trial
     }
 
-    /// Takes over the settings that an earlier trial could not restore and that this one does not change.
+    /// Adds the settings that an earlier trial could not restore and that this one does not change.
     pub(crate) fn inherit(&mut self, earlier: &Self) {
         let own = replace(&mut self.before, earlier.before.clone());
         self.before.extend(own);
@@ -115,7 +112,6 @@ impl Trial {
         self.over = true;
     }
 
-    /// Reads the trial; `None` if there is none.
     pub fn load(root: &Root) -> Result<Option<Self>, StateError> {
         FILE.load(root)
     }
@@ -124,13 +120,13 @@ impl Trial {
         FILE.save(root, self)
     }
 
-    /// Ends any trial; the settings stay as they are. Under the lock.
+    /// Ends any trial; the settings stay. Under the lock.
     pub(crate) fn remove(root: &Root) -> Result<(), StateError> {
         FILE.remove(root)
     }
 
-    /// Has any trial that waits restore these settings at its end. Under the lock. Where that cannot be saved, it restores
-    /// those that it has.
+    /// If a trial is pending, makes it restore `first_seen` when it expires. Under the lock. If that cannot be saved,
+    /// it restores the settings that it has.
     pub(crate) fn restores(root: &Root, first_seen: &Texts) {
         let trial = Self::load(root).ok().flatten();
         if let Some(trial) = trial.filter(|trial| !trial.over) {
@@ -144,7 +140,7 @@ impl Trial {
         }
     }
 
-    /// Whether the apply found everything as planned: nothing is restored at the end.
+    /// Whether the apply found everything as planned, so that nothing is restored at the end.
     pub fn found_all_as_planned(&self, root: &Root) -> bool {
         !self.over && self.before.is_empty() && !self.irqbalance_changed(root)
     }
@@ -156,7 +152,7 @@ impl Trial {
     /// Whether there is something to confirm. An apply that ended before its first write has set nothing; one that
     /// found everything as planned has set all it planned.
     pub(crate) fn has_set_something(&self, root: &Root) -> bool {
-        // Confirm a trial whose machine cannot be read: the user wants to keep it.
+        // If the machine cannot be read, confirm: the user wants to keep the trial.
         let settings_changed = || {
             let machine = read::settings(root, &Record::drivers(root));
             machine.map_or(true, |machine| differs(&self.before, &machine))
@@ -169,7 +165,7 @@ impl Trial {
         !self.over || !self.before.is_empty()
     }
 
-    /// What could not be restored when the trial was over, in words; `None` if everything was restored.
+    /// Says what could not be restored when the trial was over; `None` if all was.
     pub fn not_restored(&self) -> Option<String> {
         const NAMED: usize = 6;
         if !self.over || self.before.is_empty() && !self.irqbalance_failed {
@@ -220,7 +216,6 @@ impl Trial {
         Ok(restored)
     }
 
-    /// Saves a trial that is over.
     pub(crate) fn save_end(&self, root: &Root, restored: &Restored) -> Result<(), StateError> {
         match self.save(root) {
             // There may be room when the larger file is gone. It protects nothing any more.

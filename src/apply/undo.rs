@@ -1,4 +1,4 @@
-//! Restores the settings before the first apply, or those before a trial.
+//! Restores the settings before the first apply, or before a trial.
 
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ pub fn restore(root: &Root, wait: Duration) -> Result<Option<Restored>, ApplyErr
     restore_original(root, true).map(|(_, restored)| Some(restored))
 }
 
-/// What [`restore`] would restore; nothing is written.
+/// Returns what [`restore`] would restore; writes nothing.
 pub fn to_restore(root: &Root) -> Result<ToRestore, ApplyError> {
-    // A record that cannot be read is an error, one that is not there is none.
+    // An unreadable record is an error, an absent one is not.
     let texts = Record::load(root)?.first_seen;
     let to_restore = if texts.is_empty() {
         ToRestore::default()
@@ -42,12 +42,11 @@ pub fn to_restore(root: &Root) -> Result<ToRestore, ApplyError> {
     })
 }
 
-/// The reason of each write.
 const BEFORE: &str = "as it was before the first apply";
 
 /// Restores the record's original settings, under the lock; also returns those that could not be restored.
-/// `ends_trial`: any trial ends after that; if this process dies earlier, the process that watches it still ends it. Where
-/// a write is refused or left out, the trial waits on, to restore these settings at its end.
+/// `ends_trial`: then ends any trial (if this process dies earlier, the trial's own process does). If a write is
+/// refused or left out, the trial stays pending, to restore these settings at its end.
 fn restore_original(root: &Root, ends_trial: bool) -> Result<(Texts, Restored), ApplyError> {
     let mut record = Record::load_to_write(root)?;
     let first_seen = record.first_seen.clone();
@@ -60,7 +59,7 @@ fn restore_original(root: &Root, ends_trial: bool) -> Result<(Texts, Restored), 
     }
     let mut left = first_seen.clone();
     left.retain(|id, _| restored.is_left(id));
-    // What was refused may be restored later; what is absent now may come back.
+    // A refused one may be restored later; an absent one may come back.
     if restored.failed() {
         record.reset_to(first_seen.keys(), &restored, &Record::default());
     } else {
@@ -103,18 +102,18 @@ pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
     Err(nothing("every setting is as it was before apply --try"))
 }
 
-/// Restores the settings before a trial that was not confirmed; `None` if it was confirmed, has ended
-/// meanwhile, or has nothing to restore.
+/// Restores the settings before a trial that was not confirmed; `None` if it was confirmed, has ended meanwhile, or has
+/// nothing to restore.
 ///
-/// A trial that cannot be read was not confirmed. The settings right before it are unknown then, so the settings before
-/// the first apply are restored, as by [`restore`].
+/// A trial that cannot be read was not confirmed, and the settings right before it are unknown: those before the first
+/// apply are restored, as by [`restore`].
 pub fn end_trial(root: &Root, wait: Duration) -> Result<Option<Restored>, ApplyError> {
     let _lock = Lock::take(root, "apply --try", wait)?;
     end(root, |trial| !trial.over)
 }
 
 /// As [`end_trial`], for the process that watches the trial: waits for the lock for ever, restores again what could not
-/// be restored, and leaves a later trial alone.
+/// be restored, and does not end a later trial.
 pub fn end_watched_trial(root: &Root, watch: &TrialGuard) -> Result<Option<Restored>, ApplyError> {
     // Without a trial there is no need for the lock, which may be gone with all other files.
     if let Ok(None) = Trial::load(root) {

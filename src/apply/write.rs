@@ -30,8 +30,8 @@ pub fn write_all(root: &Root, writes: &[Write]) -> Vec<WriteResult> {
     write_plan(root, writes, None, false)
 }
 
-/// Performs a plan's writes in order. A failed write does not end this, unless `stop` is set or the first vector is
-/// refused for a reason that holds for all: steering for vectors that did not move is worse than none.
+/// Performs a plan's writes in order. A failed write ends this only if `stop` is set, or if the first vector is refused
+/// for a reason that holds for all: steering for vectors that did not move is worse than none.
 pub(crate) fn write_plan(
     root: &Root,
     writes: &[Write],
@@ -63,13 +63,13 @@ pub(crate) fn write_plan(
     all
 }
 
-/// Why a write was not performed after [`stop`](super::lock::stop).
+/// Says that a write was not performed because of [`stop`](super::lock::stop).
 pub(crate) fn left_out(why: &str) -> String {
     format!("not written: {why}; fix: run again")
 }
 
-/// Whether the error concerns all vectors and not only this one. EPERM for a kernel-managed vector concerns only that;
-/// its file has no write bits.
+/// Whether the error concerns all vectors. EPERM for a kernel-managed vector concerns only that one; its file has no
+/// write bits.
 fn refuses_all(root: &Root, write: &Write, errno: Errno) -> bool {
     write.kind == Vector
         && match errno {
@@ -97,7 +97,7 @@ pub(crate) fn write_one(
     (written, errno)
 }
 
-/// What became of a write that did not succeed, why, and the kernel's error.
+/// The outcome of a write that did not succeed, why, and the kernel's error.
 struct Unwritten(Outcome, String, Option<Errno>);
 
 impl Unwritten {
@@ -129,7 +129,6 @@ impl WriteResult {
         }
     }
 
-    /// A write that was not tried.
     pub(crate) fn not_done(write: &Write, why: impl Into<String>) -> Self {
         Self {
             outcome: Refused,
@@ -156,7 +155,7 @@ impl WriteResult {
         if write.kind != Vector || errno_of(&error) != Some(ENOSPC) {
             return Err(Unwritten::refused(root, write, &error));
         }
-        // The CPU has no free interrupt vector: the next one that has.
+        // The CPU has no free interrupt vector: try the next one.
         let words = errno_words(&error);
         for (cpu, domain, mask) in fallback_cpus(fallbacks, write).unwrap_or_default() {
             if !means_same(write.kind, &was, &mask) {
@@ -199,7 +198,8 @@ impl WriteResult {
     }
 }
 
-/// The CPUs that the kernel removed from a written mask by its rules, and why; `None` where the file holds something else.
+/// Returns the CPUs that the kernel's rules removed from a written mask, and why; `None` if the file holds something
+/// else.
 fn removed(root: &Root, kind: WriteKind, held: &str, written: &str) -> Option<String> {
     let filter = match kind {
         Rps => rps_filter(root).ok()?,
@@ -221,7 +221,6 @@ fn removed(root: &Root, kind: WriteKind, held: &str, written: &str) -> Option<St
     Some(reasons.join("; "))
 }
 
-/// The current text of a write's setting.
 fn read(root: &Root, write: &Write) -> Result<String, Unwritten> {
     let (interface, path) = (&write.interface, &write.path);
     let text = match write.kind {
@@ -235,7 +234,7 @@ fn read(root: &Root, write: &Write) -> Result<String, Unwritten> {
     text.ok_or_else(|| Unwritten(Vanished, vanished.to_owned(), None))
 }
 
-/// Why a file cannot be opened to write it, and the fix; `None` if it can be, or if that may change with the file.
+/// Says why a file cannot be opened to write it, and the fix; `None` if it can be, or if that may change with the file.
 pub(crate) fn why_not_writable(root: &Root, kind: WriteKind, path: &str) -> Option<String> {
     if [WriteKind::Rss, Ntuple, NapiThread].contains(&kind) {
         return None;
@@ -245,7 +244,6 @@ pub(crate) fn why_not_writable(root: &Root, kind: WriteKind, path: &str) -> Opti
     (outcome == Refused).then_some(why)
 }
 
-/// Sets a setting to a text.
 fn set(root: &Root, write: &Write, value: &str) -> io::Result<()> {
     let (interface, path) = (&write.interface, &write.path);
     match write.kind {
@@ -259,7 +257,6 @@ fn set(root: &Root, write: &Write, value: &str) -> io::Result<()> {
     }
 }
 
-/// The pauses before something is tried again.
 const PAUSES: [Duration; 4] = [
     Duration::from_millis(1),
     Duration::from_millis(3),
@@ -267,8 +264,8 @@ const PAUSES: [Duration; 4] = [
     Duration::from_millis(30),
 ];
 
-/// The text of the setting after a write. While an interrupt makes a pending move, a reader finds the old affinity for a
-/// moment (`irq_move_masked_irq`): it is read again.
+/// Reads a setting after its write, again if it differs: while an interrupt makes a pending move, a reader finds the
+/// old affinity for a moment (`irq_move_masked_irq`).
 fn read_patiently(root: &Root, write: &Write, value: &str) -> Result<String, Unwritten> {
     for pause in PAUSES {
         let text = read(root, write)?;
@@ -280,7 +277,6 @@ fn read_patiently(root: &Root, write: &Write, value: &str) -> Result<String, Unw
     read(root, write)
 }
 
-/// The same as [`set`], repeated while the kernel is busy.
 fn write_patiently(root: &Root, write: &Write, value: &str) -> io::Result<()> {
     for pause in PAUSES {
         match set(root, write, value) {
@@ -306,7 +302,7 @@ pub(crate) fn means_same(kind: WriteKind, a: &str, b: &str) -> bool {
     }
 }
 
-/// What the kernel's answer to a write means (`write_irq_affinity` in `kernel/irq/proc.c`, `net-sysfs.c`).
+/// Explains the kernel's answer to a write (`write_irq_affinity` in `kernel/irq/proc.c`, `net-sysfs.c`).
 fn refusal(
     root: &Root,
     kind: WriteKind,
@@ -315,8 +311,8 @@ fn refusal(
     error: &io::Error,
 ) -> (Outcome, String) {
     let (outcome, why) = match (kind, errno_of(error)) {
-        // EPERM since 6.12, where the file has no write bits; EIO before, and also for an IRQ that was freed while the
-        // file was open.
+        // EPERM since 6.12, where the file has no write bits; EIO before, and for an IRQ that was freed while the file
+        // was open.
         (Vector, Some(errno @ (EPERM | EIO)))
             if root.exists(path) && (errno == EIO || !has_write_bits(root, path)) =>
         {
@@ -329,7 +325,7 @@ fn refusal(
             Vanished,
             ": an interface with one transmit queue has no XPS; fix: run again",
         ),
-        // ENXIO also where an interrupt controller finds no target.
+        // ENXIO also if an interrupt controller finds no target.
         (_, Some(errno @ (ENOENT | ENODEV | ENXIO | EIO)))
             if errno == ENOENT || !root.exists(path) =>
         {
@@ -346,7 +342,6 @@ fn refusal(
     (outcome, errno_words(error) + why)
 }
 
-/// Whether a CPU of a mask is online.
 fn is_online(root: &Root, mask: &str) -> bool {
     let cpus = CpuSet::parse_kernel_mask(mask).unwrap_or_default();
     read_online(root).is_ok_and(|online| online.intersects(&cpus))
@@ -381,7 +376,7 @@ fn refused(kind: WriteKind, errno: Option<Errno>) -> &'static str {
     }
 }
 
-/// A vector's effective CPUs, if they are not in its new affinity.
+/// Returns a vector's effective CPUs if they are not in its new affinity.
 fn effective_elsewhere(
     root: &Root,
     write: &Write,
@@ -399,9 +394,9 @@ fn effective_elsewhere(
 /// What decides where a vector goes when its CPU has no free interrupt vector; `None`: it stays.
 type Fallbacks<'a> = Option<(&'a Topology, &'a Plan)>;
 
-/// The CPUs to try for a vector that is planned on one CPU: those of the next core of the same L3 domain, then of the same
-/// node, among the interface's candidate CPUs; with what it shares with the planned one, and the text to write. This
-/// depends on the plan and the machine alone. None for a mask of several CPUs: the kernel has tried all of them.
+/// Returns the CPUs to try for a vector that is planned on one CPU, each with what it shares with that and the text to
+/// write: those of the next core of the same L3 domain, then of the same node, among the interface's candidate CPUs.
+/// Depends on plan and machine alone. None for a mask of several CPUs: the kernel has tried all of them.
 fn fallback_cpus(
     fallbacks: Fallbacks<'_>,
     write: &Write,

@@ -1,6 +1,6 @@
-//! What apply does about irqbalance and restore undoes: it bans IRQs over irqbalance's socket, or stops its service.
-//! `/run/nicpin/irqbalance.json` records this before it is done: restore undoes exactly that, and
-//! `nicpin irqbalance-policy` answers from it where it cannot read the devices.
+//! Bans IRQs over irqbalance's socket, or stops its service; restore undoes it. `/run/nicpin/irqbalance.json` records
+//! this before it is done: restore undoes exactly that, and `nicpin irqbalance-policy` answers from it if it cannot
+//! read the devices.
 
 mod socket;
 
@@ -30,14 +30,14 @@ const FILE: StateFile = StateFile {
     not_done: "irqbalance was not asked to ban IRQs, because that could not be undone",
 };
 
-/// What was done about irqbalance, so that it can be undone.
+/// What was done about irqbalance, to undo it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IrqbalanceRecord {
-    /// The irqbalance that has the bans: process id and start time, since a restarted irqbalance has none.
+    /// The irqbalance that has the bans: process id and start time, since a restarted one has none.
     process: Option<(i32, u64)>,
     /// The IRQs that nicpin banned.
     pub banned: BTreeSet<u32>,
-    /// The planned IRQs with their devices: the same number may be another vector after channels change.
+    /// The planned IRQs with their devices: after channels change, a number may be another vector's.
     pub planned: BTreeMap<u32, RecordedIrq>,
     /// Whether nicpin stopped irqbalance's service.
     pub stopped: bool,
@@ -46,7 +46,6 @@ pub struct IrqbalanceRecord {
 /// The vector behind an IRQ number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedIrq {
-    /// The bus device's address.
     pub device: String,
     /// The handler's name in `/proc/interrupts`.
     pub action: String,
@@ -58,7 +57,7 @@ impl IrqbalanceRecord {
         Ok(FILE.load(root)?.unwrap_or_default())
     }
 
-    /// Writes the record; a crash leaves either the old or the new one. An empty record is removed.
+    /// Writes the record; a crash leaves either the old or the new one. Removes an empty record.
     fn save(&self, root: &Root) -> Result<(), StateError> {
         if *self == Self::default() {
             FILE.remove(root)
@@ -67,7 +66,7 @@ impl IrqbalanceRecord {
         }
     }
 
-    /// Whether the bans were given to this irqbalance.
+    /// Whether this irqbalance has the bans.
     fn is_of(&self, root: &Root, pid: i32) -> bool {
         self.process.is_some() && self.process == started(root, pid)
     }
@@ -85,7 +84,7 @@ impl IrqbalanceRecord {
         stale
     }
 
-    /// Adds the IRQs of a plan. Those of other interfaces stay.
+    /// Adds the IRQs of a plan; keeps those of other interfaces.
     fn add_plan(&mut self, plan: &Plan) {
         for interface in &plan.interfaces {
             for vector in interface.vectors.iter().filter(|of| of.cpus.is_some()) {
@@ -97,7 +96,7 @@ impl IrqbalanceRecord {
     }
 }
 
-/// Process id and start time, in the kernel's ticks since boot.
+/// Returns process id and start time, in the kernel's ticks since boot.
 fn started(root: &Root, pid: i32) -> Option<(i32, u64)> {
     Some((pid, tools::irqbalance::started(root, pid)?))
 }
@@ -131,7 +130,6 @@ fn not_held(held: usize, requested: usize) -> BanError {
 #[error("{0}")]
 pub struct RunningError(String);
 
-/// An error if the plan refuses to write while irqbalance runs.
 pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
     if let Some(running) = plan.irqbalance.as_ref().filter(|of| of.action == Refuse) {
         return Err(RunningError(format!(
@@ -156,7 +154,7 @@ pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
 }
 
 /// Does what the plan says about irqbalance, before its writes: irqbalance could move a vector between its write and
-/// its ban. `None` where there is nothing to do. `repeats` as in the options of an apply.
+/// its ban. `None` if there is nothing to do. `repeats`: as in [`Options`](crate::apply::Options).
 pub fn before_writes(
     root: &Root,
     machine: &Machine,
@@ -173,11 +171,11 @@ pub fn before_writes(
             let time = if repeats { SHORT_TIMEOUT } else { TIMEOUT };
             let daemon = Daemon::within(time, root, pid);
             let changed = match ban(root, machine, plan, balancer, &daemon) {
-                // It scans the machine, or is stopped. A later apply looks whether the bans still hold.
+                // irqbalance scans the machine, or is stopped. A later apply looks whether the bans still hold.
                 Err(BanError::Silent { .. }) if repeats && balancer.irqs.iter().all(is_banned) => {
                     Ok(false)
                 }
-                // The policy script works even where the socket does not answer.
+                // The policy script works even if the socket does not answer.
                 Err(error) if balancer.lasts && !matches!(error, BanError::Other(_)) => {
                     let asks = "its policy script asks nicpin when irqbalance starts";
                     Err(BanError::NotRequested(format!("{error}; {asks}")))
@@ -192,8 +190,8 @@ pub fn before_writes(
     Some(outcome(Some(pid), count, done))
 }
 
-/// Corrects the note of a plan that ignores irqbalance: bans of an earlier apply still hold, by irqbalance itself or, where
-/// it cannot be asked, by the record.
+/// Corrects the note of a plan that ignores irqbalance: bans of an earlier apply still hold, by irqbalance itself or,
+/// if it cannot be asked, by the record.
 pub fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     let Some(IrqbalancePlan {
         pid,
@@ -217,7 +215,7 @@ pub fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     }
 }
 
-/// Whether the planned IRQs were not all banned before.
+/// Bans the planned IRQs; returns whether some were not banned before.
 fn ban(
     root: &Root,
     machine: &Machine,
@@ -233,7 +231,7 @@ fn ban(
     record.process = started(root, balancer.pid);
     // IRQ numbers that belong to other vectors by now are not nicpin's to ban.
     let stale = record.remove_stale(machine);
-    // A restarted irqbalance has lost the bans of interfaces that this plan is not about, too.
+    // A restarted irqbalance has also lost the bans of interfaces outside this plan.
     let planned = record.planned.keys().chain(&balancer.irqs);
     let planned: BTreeSet<u32> = planned.copied().collect();
     let expected = &planned | &record.banned;
@@ -244,7 +242,7 @@ fn ban(
     record.save(root)?;
     if list != now {
         if !list.is_subset(&expected) {
-            // Others have banned IRQs too, which have to be named again: check that the longer request can be read.
+            // IRQs banned by others have to be named again: check that the longer request can be read.
             daemon.setup(&list)?;
         }
         daemon.ban(&list)?;
@@ -261,7 +259,7 @@ fn stop(root: &Root) -> Result<Done, BanError> {
         return Err(BanError::of_copy());
     }
     let mut record = IrqbalanceRecord::load(root)?;
-    // An irqbalance that its unit has not started is not one to start again.
+    // Only an irqbalance that its unit has started can be started again.
     record.stopped |= systemctl(root, "is-active").is_ok();
     record.save(root)?;
     systemctl(root, "stop")?;
@@ -273,7 +271,7 @@ fn stop(root: &Root) -> Result<Done, BanError> {
     }
 }
 
-/// Undoes what was done about irqbalance since `before`; `None` where nothing was done.
+/// Undoes what was done about irqbalance since `before`; `None` if nothing was.
 pub fn undo_since(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOutcome> {
     let mut pid = None;
     let undone = undo(root, before, &mut pid).transpose()?;
@@ -282,7 +280,7 @@ pub fn undo_since(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOu
     Some(outcome(pid, 0, undone))
 }
 
-/// The planned IRQs that nicpin banned from this irqbalance; none where the record cannot be read.
+/// Returns the planned IRQs that nicpin banned from this irqbalance; none if the record cannot be read.
 pub fn banned_by_nicpin(root: &Root, pid: i32) -> BTreeSet<u32> {
     match IrqbalanceRecord::load(root) {
         Ok(record) if record.is_of(root, pid) => record.planned.into_keys().collect(),
@@ -290,8 +288,8 @@ pub fn banned_by_nicpin(root: &Root, pid: i32) -> BTreeSet<u32> {
     }
 }
 
-/// Whether apply would ask irqbalance for something, or stop it, as far as the record shows it: only root can ask irqbalance
-/// what it knows.
+/// Whether apply would ask irqbalance for something, or stop it, as far as the record shows: only root can ask
+/// irqbalance.
 pub fn would_change(root: &Root, plan: &Plan) -> bool {
     let balancer = plan.irqbalance.as_ref();
     let Some(balancer) = balancer.filter(|balancer| !balancer.irqs.is_empty()) else {
@@ -312,7 +310,7 @@ pub fn has_something_to_undo(root: &Root) -> bool {
     IrqbalanceRecord::load(root).map_or(true, |record| record != IrqbalanceRecord::default())
 }
 
-/// `found`: the process id of the irqbalance that runs now.
+/// Undoes bans and a stop. `found`: the process id of the irqbalance that runs now.
 fn undo(
     root: &Root,
     before: &IrqbalanceRecord,
@@ -326,7 +324,7 @@ fn undo(
     let (mut done, mut unbanned) = (Unbanned, 0);
     match *found {
         None if record.stopped && !before.stopped => {
-            // Without waiting for it: systemd starts nothing that is ordered with nicpin's own unit while that unit stops.
+            // Without waiting: systemd starts nothing that is ordered with nicpin's own unit while that unit stops.
             systemctl(root, "start --no-block")?;
             done = Started;
         }
@@ -360,7 +358,7 @@ const SYSTEMCTL: [&str; 3] = [
 ];
 const UNIT: &str = "irqbalance.service";
 
-/// irqbalance's process id; `None` if it does not run.
+/// Returns irqbalance's process id; `None` if it does not run.
 fn running(root: &Root) -> Result<Option<i32>, BanError> {
     let unknown = |path| format!("{path} cannot be read, so it is unknown whether irqbalance runs");
     tools::irqbalance::find(root).map_err(|path| BanError::Other(unknown(path)))

@@ -1,8 +1,8 @@
 //! Requests on irqbalance's socket (irqbalance(1), section API), and its answer to `setup`. Every request needs a new
 //! connection; a list of banned IRQs replaces the earlier list.
 //!
-//! In a tree the answer is in `/nicpin/irqbalance`, and a list of banned IRQs changes that file. The irqbalance of the
-//! machine that nicpin runs on is not contacted.
+//! A tree has the answer in `/nicpin/irqbalance`, and a list of banned IRQs changes that file; this machine's
+//! irqbalance is not contacted.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind::{
@@ -25,26 +25,23 @@ use crate::apply::state::StateError;
 use crate::read::tools;
 use crate::root::{Root, errno_words};
 
-/// Where a tree keeps irqbalance's answer to `setup`.
 pub(super) const RECORDED: &str = "/nicpin/irqbalance";
 
-/// The time for all requests of one conversation. irqbalance up to 1.9.2 sleeps for one interval (10 seconds by default)
-/// when it scans the machine again, and does not answer then.
+/// The time for all requests of one conversation. irqbalance up to 1.9.2 sleeps for one interval (10 seconds by
+/// default) when it scans the machine again, and does not answer then.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
-/// The same for an apply that is repeated when it fails: vectors must not wait for irqbalance.
+/// As [`TIMEOUT`], for an apply that is repeated when it fails: vectors must not wait for irqbalance.
 pub(super) const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
-/// The longest answer: 1 MiB, of which each banned IRQ takes about 40 bytes.
+/// Bytes; each banned IRQ takes about 40.
 const LONGEST_ANSWER: usize = 1 << 20;
 /// Bytes that irqbalance up to 1.9.4 reads of a request.
 const LONGEST_REQUEST: usize = 500;
 
-/// irqbalance's answer to `setup`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
     /// Seconds between two balancing runs.
     interval: u64,
-    /// The IRQs that were banned by arguments or on the socket. Bans by a policy script or by a banned module are not
-    /// listed.
+    /// The IRQs that were banned by arguments or on the socket; bans by a policy script or module are not listed.
     pub banned: BTreeSet<u32>,
     /// The mask of CPUs that irqbalance does not use.
     cpus: String,
@@ -88,7 +85,7 @@ impl Setup {
         })
     }
 
-    /// The answer in irqbalance's format.
+    /// Formats the answer as irqbalance does.
     pub fn to_text(&self) -> String {
         let irqs = self.banned.iter();
         let irqs = irqs.format_with("", |irq, f| {
@@ -104,7 +101,6 @@ pub(super) enum BanError {
     /// No request was made, and none is needed.
     #[error("{0}")]
     NotRequested(String),
-    /// irqbalance did not answer in time.
     #[error(
         "process {pid} did not answer within {} s: it is stopped, or scans the machine; fix: run again, or restart irqbalance",
         time.as_secs_f64()
@@ -113,13 +109,13 @@ pub(super) enum BanError {
     /// Another failure of its socket.
     #[error("{0}")]
     Socket(String),
-    /// One of its service, of its record, or of the bans themselves.
+    /// A failure of its service, of its record, or of the bans themselves.
     #[error("{0}")]
     Other(String),
 }
 
 impl BanError {
-    /// Of a tree without a recorded answer.
+    /// The error of a tree without a recorded answer.
     pub(super) fn of_copy() -> Self {
         Self::NotRequested("this is a copy of a machine, without a running irqbalance".to_owned())
     }
@@ -131,7 +127,7 @@ impl From<StateError> for BanError {
     }
 }
 
-/// One running irqbalance, and the time until which it may answer.
+/// A running irqbalance, and the time until which it may answer.
 #[derive(Debug)]
 pub(super) struct Daemon<'a> {
     root: &'a Root,
@@ -141,7 +137,6 @@ pub(super) struct Daemon<'a> {
 }
 
 impl<'a> Daemon<'a> {
-    /// One that may take so long for all of its answers.
     pub(super) fn within(time: Duration, root: &'a Root, pid: i32) -> Self {
         Self {
             root,
@@ -151,12 +146,11 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    /// The IRQs that it says are banned.
     pub(super) fn banned(&self) -> Result<BTreeSet<u32>, BanError> {
         Ok(self.setup(&BTreeSet::new())?.banned)
     }
 
-    /// Its answer to `setup`. An error if a request that bans the IRQs in `room_for` would be too long.
+    /// Requests `setup`. An error if a request that bans the IRQs in `room_for` would be too long.
     pub(super) fn setup(&self, room_for: &BTreeSet<u32>) -> Result<Setup, BanError> {
         // irqbalance compares only the beginning of a request, so trailing blanks do no harm. If it closes the
         // connection with bytes unread, the kernel resets it: then a request of this length is too long.
@@ -215,12 +209,12 @@ impl<'a> Daemon<'a> {
         BanError::Socket(format!("process {} {what}", self.pid))
     }
 
-    /// The answer was not understood: the error, or the beginning of the answer.
+    /// Makes the error of an answer that was not understood: the reason, or the beginning of the answer.
     fn no_answer(&self, reason: &str) -> BanError {
         self.failure(&format!("does not answer as irqbalance does ({reason})"))
     }
 
-    /// It ended, or closed the connection without an answer.
+    /// Makes the error of an irqbalance that ended, or closed the connection without an answer.
     fn closed(&self) -> BanError {
         let because = match (self.has_ended(), geteuid().is_root()) {
             (true, _) => "it has ended",
@@ -234,7 +228,7 @@ impl<'a> Daemon<'a> {
         tools::irqbalance::started(self.root, self.pid).is_none()
     }
 
-    /// A connection to root's process `pid`.
+    /// Connects to root's process `pid`.
     fn connect(&self) -> Result<UnixStream, BanError> {
         let pid = self.pid;
         let name = format!("irqbalance{pid}.sock");
@@ -274,7 +268,7 @@ impl<'a> Daemon<'a> {
     }
 }
 
-/// Connects, and gets the credentials of the process that listens. A full queue of connections is waited for.
+/// Connects, and gets the credentials of the listening process. Waits while the queue of connections is full.
 fn connected(address: &UnixAddr, deadline: Instant) -> io::Result<(UnixStream, UnixCredentials)> {
     let (unix, kind) = (AddressFamily::Unix, SockType::Stream);
     let stream = UnixStream::from(socket(unix, kind, SockFlag::SOCK_CLOEXEC, None)?);
@@ -284,7 +278,7 @@ fn connected(address: &UnixAddr, deadline: Instant) -> io::Result<(UnixStream, U
     Ok((stream, peer))
 }
 
-/// The time until a deadline; an error if there is none.
+/// Returns the time until a deadline; an error if it is over.
 fn left(deadline: Instant) -> io::Result<Duration> {
     match deadline.saturating_duration_since(Instant::now()) {
         Duration::ZERO => Err(TimedOut.into()),
