@@ -13,7 +13,7 @@ use itertools::Itertools as _;
 
 use crate::screen::{Given, when, with};
 use nicpin::plan::binding::MemoryBinding;
-use nicpin::policy::{AVOID_EXCLUSIVE, Entry, SETTINGS, Settings, Value};
+use nicpin::policy::{AVOID_EXCLUSIVE, PolicyEntry, SETTINGS, Settings, Value};
 
 #[derive(Args)]
 #[command(next_help_heading = "General options", next_display_order = 900)]
@@ -215,7 +215,7 @@ impl FromArgMatches for PolicyArgs {
     }
 }
 
-fn options() -> impl Iterator<Item = &'static Entry> {
+fn options() -> impl Iterator<Item = &'static PolicyEntry> {
     SETTINGS.iter().filter(|entry| entry.is_option())
 }
 
@@ -230,7 +230,7 @@ const COMMON: [&str; 7] = [
     "channels",
 ];
 
-fn option(entry: &'static Entry) -> Arg {
+fn option(entry: &'static PolicyEntry) -> Arg {
     let (key, is_common) = (entry.key, COMMON.contains(&entry.key));
     let heading = if is_common {
         "Placement"
@@ -258,14 +258,14 @@ fn option(entry: &'static Entry) -> Arg {
 }
 
 /// The accepted forms, each with its meaning.
-fn forms(entry: &Entry) -> impl Iterator<Item = (&'static str, &'static str)> {
+fn forms(entry: &PolicyEntry) -> impl Iterator<Item = (&'static str, &'static str)> {
     entry
         .shown_words()
         .chain(entry.forms.iter().map(|form| form.in_help()))
 }
 
 /// The help of the setting, with its values where there are several.
-fn help(entry: &Entry) -> String {
+fn help(entry: &PolicyEntry) -> String {
     let mut text = entry.help.to_owned();
     if forms(entry).count() > 1 {
         let default = entry.words.first().map(|(word, _)| *word);
@@ -280,7 +280,7 @@ fn help(entry: &Entry) -> String {
 
 /// Parses the values of a setting; shells complete the words among them.
 #[derive(Clone)]
-struct Values(&'static Entry);
+struct Values(&'static PolicyEntry);
 
 impl TypedValueParser for Values {
     type Value = Value;

@@ -11,7 +11,7 @@ use crate::plan::data::{LeftOut, PlannedNear};
 use crate::plan::note::{Found, Note, UsedFor};
 use crate::policy::{
     AVOID_CPU0, AVOID_EXCLUSIVE, CHANNELS, ChannelCount, Choice, EXCLUDE, GROUP, Group, IRQ_CORES,
-    NEAR, Near, ONE_PER_L3, PACK_L3, RPS, Rps, SCOPE, SIBLINGS, Scope, WIDEN,
+    NEAR, Near, ONE_PER_L3, PACK_L3, RPS, RpsMode, SCOPE, SIBLINGS, Scope, WIDEN,
 };
 
 /// An interface's node and candidate CPUs.
@@ -190,7 +190,7 @@ pub(crate) fn not_all(wanted: &CpuSet, usable: &CpuSet, used_for: UsedFor) -> Op
 
 /// A note if RPS of an interface can use none of the CPUs that the policy names for it.
 pub(crate) fn unmet_rps(machine: &Machine, interface: &Interface, choice: &Choice) -> Option<Note> {
-    let Rps::Cpus(wanted) = choice.get(&RPS) else {
+    let RpsMode::Cpus(wanted) = choice.get(&RPS) else {
         return None;
     };
     let cpus = for_rps(machine, choice, &wanted);

@@ -87,18 +87,18 @@ impl Rps {
         };
         let (sets, why, note) = match work.choice.get(&RPS) {
             _ if work.skip => (None, "unchanged", None),
-            policy::Rps::Off => (everywhere(CpuSet::new()), "off by the policy", None),
-            policy::Rps::Cpus(wanted) => {
+            policy::RpsMode::Off => (everywhere(CpuSet::new()), "off by the policy", None),
+            policy::RpsMode::Cpus(wanted) => {
                 let cpus = for_rps(work.machine, &work.choice, &wanted);
                 // The queues of a function in another namespace are out of reach.
                 let note = not_all(&wanted, &cpus, UsedFor::Rps).filter(|_| queues > 0);
                 (everywhere(cpus), "given by the policy", note)
             }
             // The device may have IRQs that are not known, or only while it is up.
-            policy::Rps::Auto if !work.has_placed_queues() && !work.interface.has_no_irqs() => {
+            policy::RpsMode::Auto if !work.has_placed_queues() && !work.interface.has_no_irqs() => {
                 (None, "unchanged: no queue IRQ is placed", None)
             }
-            policy::Rps::Auto => return automatic(work, loaded, crowd, has_rdma),
+            policy::RpsMode::Auto => return automatic(work, loaded, crowd, has_rdma),
         };
         Self {
             sets,

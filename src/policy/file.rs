@@ -9,7 +9,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use crate::cpuset::CpuSet;
 use crate::drivers::{Pattern, Taught};
-use crate::policy::setting::{Entry, Value};
+use crate::policy::setting::{PolicyEntry, Value};
 use crate::policy::table::SETTINGS;
 use crate::policy::{CONDITIONS, Condition, Policy, Rule, Settings, named};
 
@@ -248,7 +248,7 @@ fn set(
     Ok(())
 }
 
-fn value(entry: &Entry, item: &Toml<'_>) -> Result<Value, Wrong> {
+fn value(entry: &PolicyEntry, item: &Toml<'_>) -> Result<Value, Wrong> {
     let value = match (item.get_ref(), entry.switch()) {
         (DeValue::Boolean(given), Some(_)) => entry.read(&given.to_string()),
         (_, Some(_)) => return Err(at(item, "expected a boolean, true or false")),

@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 
 pub use file::{PolicyError, without_comments};
 use glob::Pattern;
-pub use setting::{Entry, Setting, SettingError, Value};
+pub use setting::{PolicyEntry, PolicySetting, SettingError, Value};
 pub use table::*;
 
 use crate::cpuset::CpuSet;
@@ -113,7 +113,7 @@ impl Policy {
     }
 
     /// Returns all values of a setting, in the file and on the command line.
-    fn given<T: Clone>(&self, setting: &'static Setting<T>) -> impl Iterator<Item = T> {
+    fn given<T: Clone>(&self, setting: &'static PolicySetting<T>) -> impl Iterator<Item = T> {
         self.rules
             .iter()
             .map(|rule| &rule.set)
@@ -147,7 +147,7 @@ impl Policy {
     }
 
     /// Returns a setting of the machine.
-    pub(crate) fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
+    pub(crate) fn get<T: Clone>(&self, setting: &PolicySetting<T>) -> T {
         self.options
             .get(setting)
             .or_else(|| self.machine.get(setting))
@@ -203,7 +203,7 @@ impl Rule {
 }
 
 impl Choice {
-    pub(crate) fn get<T: Clone>(&self, setting: &Setting<T>) -> T {
+    pub(crate) fn get<T: Clone>(&self, setting: &PolicySetting<T>) -> T {
         self.settings
             .get(setting)
             .unwrap_or_else(|| setting.default_value())
@@ -223,7 +223,7 @@ pub fn possible_cpus(option: &str, cpus: &CpuSet, possible: u32) -> Result<(), S
     Err(SettingError(wrong))
 }
 
-pub(crate) fn named(key: &str) -> Option<&'static Entry> {
+pub(crate) fn named(key: &str) -> Option<&'static PolicyEntry> {
     SETTINGS.iter().find(|entry| entry.key == key)
 }
 
@@ -247,13 +247,13 @@ impl Settings {
         Ok(settings)
     }
 
-    pub fn set(&mut self, entry: &Entry, value: Value) {
+    pub fn set(&mut self, entry: &PolicyEntry, value: Value) {
         self.0.insert(entry.key, value);
     }
 
     /// Returns a setting that is given here.
     #[doc(hidden)]
-    pub fn get<T: Clone>(&self, setting: &Setting<T>) -> Option<T> {
+    pub fn get<T: Clone>(&self, setting: &PolicySetting<T>) -> Option<T> {
         setting.meaning(self.0.get(setting.key)?)
     }
 
@@ -343,7 +343,7 @@ mod tests {
         );
         assert_eq!(
             (choice.get(&RPS), choice.get(&EXCLUDE).to_string()),
-            (Rps::Off, "0-1".to_owned())
+            (RpsMode::Off, "0-1".to_owned())
         );
         assert_eq!(choice.rules, [1, 2]);
         assert_eq!(
@@ -383,7 +383,7 @@ mod tests {
         assert!(choice.get(&SIBLINGS) && !choice.get(&AVOID_CPU0) && choice.get(&SKIP));
         assert_eq!(
             choice.get(&RPS),
-            Rps::Cpus(CpuSet::parse_list("1-3").unwrap())
+            RpsMode::Cpus(CpuSet::parse_list("1-3").unwrap())
         );
         assert_eq!(choice.get(&XPS), Xps::Keep);
         assert_eq!(choice.get(&RFS), Rfs::Entries(32768));

@@ -1,13 +1,13 @@
 //! The form of a setting: its key, the values that it takes, and where it can be given. `table.rs` lists them.
 //!
 //! A value is a word, a number, a list of CPUs or nodes, or a program. A file, an option, their checks and their
-//! documentation need only the [`PolicyKey`]; the [`PolicySetting`] knows the type that the planner reads.
+//! documentation need only the [`PolicyEntry`]; the [`PolicySetting`] knows the type that the planner reads.
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::Program;
 
 /// A setting that the planner reads as a `T`.
-pub struct Setting<T: 'static> {
+pub struct PolicySetting<T: 'static> {
     /// Its key in the file, and the name of its option.
     pub key: &'static str,
     help: &'static str,
@@ -30,7 +30,7 @@ pub enum Form {
     Number {
         most: u32,
         /// What it counts, in the plural.
-        of: &'static str,
+        counted: &'static str,
         example: &'static str,
     },
     Cpus(&'static str),
@@ -51,7 +51,7 @@ pub(crate) enum AllowedIn {
 
 /// A [`PolicySetting`] as the file and the command line see it, without the planner's type.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct PolicyEntry {
     /// Its key in the file, and the name of its option.
     pub key: &'static str,
     /// What it decides, as a phrase.
@@ -84,7 +84,7 @@ pub enum Value {
 #[error("{0}")]
 pub struct SettingError(pub(crate) String);
 
-impl<T: Clone> Setting<T> {
+impl<T: Clone> PolicySetting<T> {
     /// A setting for interfaces that can be given anywhere. `help` says what it decides; the first word is the default.
     pub(crate) const fn new(
         key: &'static str,
@@ -121,8 +121,8 @@ impl<T: Clone> Setting<T> {
     }
 
     /// Returns what the file and the command line need.
-    pub fn entry(&self) -> Entry {
-        Entry {
+    pub fn entry(&self) -> PolicyEntry {
+        PolicyEntry {
             key: self.key,
             help: self.help,
             note: self.note,
@@ -170,7 +170,7 @@ impl Form {
     /// Returns the placeholder in the help of an option, and its meaning there.
     pub fn in_help(self) -> (&'static str, &'static str) {
         match self {
-            Self::Number { of, .. } => ("N", of),
+            Self::Number { counted, .. } => ("N", counted),
             Self::Cpus(means) => ("CPULIST", means),
             Self::Nodes(means) => ("node:N", means),
             Self::Program(means) => ("pid:N|unit:NAME", means),
@@ -180,12 +180,16 @@ impl Form {
     /// Returns a description and an example.
     fn described(self) -> (String, &'static str) {
         match self {
-            Self::Number { most, of, example } if most == u32::MAX => {
-                (format!("a number of {of} from 1"), example)
-            }
-            Self::Number { most, of, example } => {
-                (format!("a number of {of} from 1 to {most}"), example)
-            }
+            Self::Number {
+                most,
+                counted,
+                example,
+            } if most == u32::MAX => (format!("a number of {counted} from 1"), example),
+            Self::Number {
+                most,
+                counted,
+                example,
+            } => (format!("a number of {counted} from 1 to {most}"), example),
             Self::Cpus(_) => ("a CPU list".into(), "0-3,8"),
             Self::Nodes(_) => ("a node".into(), "node:1"),
             Self::Program(_) => ("a program".into(), "unit:nginx.service"),
@@ -208,7 +212,7 @@ impl Form {
     }
 }
 
-impl Entry {
+impl PolicyEntry {
     /// Parses a value.
     pub fn read(&self, text: &str) -> Result<Value, SettingError> {
         let text = text.trim();

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::Program;
-use crate::policy::setting::{AllowedIn, Entry, Form, Setting, Value};
+use crate::policy::setting::{AllowedIn, Form, PolicyEntry, PolicySetting, Value};
 
 /// All settings, in the order of the documentation.
-pub static SETTINGS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+pub static SETTINGS: LazyLock<Vec<PolicyEntry>> = LazyLock::new(|| {
     vec![
         SCOPE.entry(),
         NEAR.entry(),
@@ -49,7 +49,7 @@ pub enum Scope {
     Cpus(CpuSet),
 }
 
-pub static SCOPE: Setting<Scope> = Setting::new(
+pub static SCOPE: PolicySetting<Scope> = PolicySetting::new(
     "scope",
     "Whose CPUs take the vectors",
     &[
@@ -80,7 +80,7 @@ pub enum Near {
     Program(Program),
 }
 
-pub static NEAR: Setting<Option<Near>> = Setting::new(
+pub static NEAR: PolicySetting<Option<Near>> = PolicySetting::new(
     "near",
     "A program whose L3 domains take the vectors, on other cores than its own while there are any",
     &[("", None, "none")],
@@ -97,7 +97,7 @@ pub static NEAR: Setting<Option<Near>> = Setting::new(
     },
 );
 
-pub static EXCLUDE: Setting<CpuSet> = Setting::new(
+pub static EXCLUDE: PolicySetting<CpuSet> = PolicySetting::new(
     "exclude",
     "CPUs that take no interrupts and no RPS work",
     const { &[("", CpuSet::new(), "none")] },
@@ -105,7 +105,7 @@ pub static EXCLUDE: Setting<CpuSet> = Setting::new(
 .note("Isolated and nohz_full CPUs are left out without being named.")
 .forms(&[Form::Cpus("these CPUs")], Value::cpus);
 
-pub static IRQ_CORES: Setting<Option<usize>> = Setting::new(
+pub static IRQ_CORES: PolicySetting<Option<usize>> = PolicySetting::new(
     "irq-cores",
     "How many cores of each node take queue vectors, spread over its L3 domains",
     &[("all", None, "as many as there are queues")],
@@ -114,13 +114,13 @@ pub static IRQ_CORES: Setting<Option<usize>> = Setting::new(
 .forms(
     &[Form::Number {
         most: 65_536,
-        of: "cores",
+        counted: "cores",
         example: "4",
     }],
     |value| value.number().map(|cores| Some(cores as usize)),
 );
 
-pub static ONE_PER_L3: Setting<bool> = Setting::new(
+pub static ONE_PER_L3: PolicySetting<bool> = PolicySetting::new(
     "per",
     "Which cores take queue vectors",
     &[
@@ -129,7 +129,7 @@ pub static ONE_PER_L3: Setting<bool> = Setting::new(
     ],
 );
 
-pub static PACK_L3: Setting<bool> = Setting::new(
+pub static PACK_L3: PolicySetting<bool> = PolicySetting::new(
     "l3",
     "Which L3 domains take queue vectors, where that changes nothing else",
     &[
@@ -142,7 +142,7 @@ pub static PACK_L3: Setting<bool> = Setting::new(
      spread gives each application's domain some queues.",
 );
 
-pub static WIDEN: Setting<bool> = Setting::new(
+pub static WIDEN: PolicySetting<bool> = PolicySetting::new(
     "widen",
     "What happens when there are more queues than cores on the node",
     &[
@@ -155,7 +155,7 @@ pub static WIDEN: Setting<bool> = Setting::new(
     ],
 );
 
-pub static SIBLINGS: Setting<bool> = Setting::new(
+pub static SIBLINGS: PolicySetting<bool> = PolicySetting::new(
     "siblings",
     "Whether SMT siblings count as cores of their own",
     &[
@@ -164,7 +164,7 @@ pub static SIBLINGS: Setting<bool> = Setting::new(
     ],
 );
 
-pub static AVOID_CPU0: Setting<bool> = Setting::new(
+pub static AVOID_CPU0: PolicySetting<bool> = PolicySetting::new(
     "avoid-cpu0",
     "Whether the core of CPU 0 is used last",
     &[
@@ -173,7 +173,7 @@ pub static AVOID_CPU0: Setting<bool> = Setting::new(
     ],
 );
 
-pub static AVOID_EXCLUSIVE: Setting<bool> = Setting::new(
+pub static AVOID_EXCLUSIVE: PolicySetting<bool> = PolicySetting::new(
     "avoid-exclusive",
     "Whether CPUs of exclusive cpuset partitions are left out like isolated ones",
     &[
@@ -188,22 +188,22 @@ pub static AVOID_EXCLUSIVE: Setting<bool> = Setting::new(
 .note("nicpin watch leaves them out unless the file has this setting.");
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Rps {
+pub enum RpsMode {
     Auto,
     Off,
     Cpus(CpuSet),
 }
 
-pub static RPS: Setting<Rps> = Setting::new(
+pub static RPS: PolicySetting<RpsMode> = PolicySetting::new(
     "rps",
     "Receive packet steering",
     &[
-        ("auto", Rps::Auto, "where hardware queues are missing"),
-        ("off", Rps::Off, "never"),
+        ("auto", RpsMode::Auto, "where hardware queues are missing"),
+        ("off", RpsMode::Off, "never"),
     ],
 )
 .forms(&[Form::Cpus("from every queue to these CPUs")], |value| {
-    value.cpus().map(Rps::Cpus)
+    value.cpus().map(RpsMode::Cpus)
 });
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,7 +214,7 @@ pub enum Xps {
     ReceiveQueues,
 }
 
-pub static XPS: Setting<Xps> = Setting::new(
+pub static XPS: PolicySetting<Xps> = PolicySetting::new(
     "xps",
     "Transmit packet steering",
     &[
@@ -240,7 +240,7 @@ pub enum Rfs {
     Entries(u32),
 }
 
-pub static RFS: Setting<Rfs> = Setting::new(
+pub static RFS: PolicySetting<Rfs> = PolicySetting::new(
     "rfs",
     "Receive flow steering",
     &[
@@ -256,7 +256,7 @@ pub static RFS: Setting<Rfs> = Setting::new(
 .forms(
     &[Form::Number {
         most: 1 << 29,
-        of: "flows over all interfaces",
+        counted: "flows over all interfaces",
         example: "32768",
     }],
     |value| value.number().map(Rfs::Entries),
@@ -269,7 +269,7 @@ pub enum RssQueues {
     First(u32),
 }
 
-pub static RSS: Setting<RssQueues> = Setting::new(
+pub static RSS: PolicySetting<RssQueues> = PolicySetting::new(
     "rss",
     "Receive queues that RSS's indirection table sends flows to, evenly",
     &[
@@ -285,13 +285,13 @@ pub static RSS: Setting<RssQueues> = Setting::new(
 .forms(
     &[Form::Number {
         most: 65_536,
-        of: "queues",
+        counted: "queues",
         example: "4",
     }],
     |value| value.number().map(RssQueues::First),
 );
 
-pub static KEEP_RDMA: Setting<bool> = Setting::new(
+pub static KEEP_RDMA: PolicySetting<bool> = PolicySetting::new(
     "rdma",
     "Vectors that signal RDMA completions",
     &[
@@ -300,7 +300,7 @@ pub static KEEP_RDMA: Setting<bool> = Setting::new(
     ],
 );
 
-pub static KEEP_NAPI_THREADS: Setting<bool> = Setting::new(
+pub static KEEP_NAPI_THREADS: PolicySetting<bool> = PolicySetting::new(
     "napi-threads",
     "Threads that poll the queues, where NAPI is threaded",
     &[
@@ -321,7 +321,7 @@ pub enum ChannelCount {
     Count(u32),
 }
 
-pub static CHANNELS: Setting<ChannelCount> = Setting::new(
+pub static CHANNELS: PolicySetting<ChannelCount> = PolicySetting::new(
     "channels",
     "Channels of the device",
     &[
@@ -337,7 +337,7 @@ pub static CHANNELS: Setting<ChannelCount> = Setting::new(
 .forms(
     &[Form::Number {
         most: u32::MAX,
-        of: "receiving channels",
+        counted: "receiving channels",
         example: "8",
     }],
     |value| value.number().map(ChannelCount::Count),
@@ -349,7 +349,7 @@ pub enum Group {
     Cpus(CpuSet),
 }
 
-pub static GROUP: Setting<Option<Group>> = Setting::new(
+pub static GROUP: PolicySetting<Option<Group>> = PolicySetting::new(
     "group",
     "Several CPUs for each vector in place of one",
     &[
@@ -366,7 +366,7 @@ pub static GROUP: Setting<Option<Group>> = Setting::new(
 })
 .given(AllowedIn::InFile);
 
-pub static SKIP: Setting<bool> = Setting::new(
+pub static SKIP: PolicySetting<bool> = PolicySetting::new(
     "skip",
     "Whether interfaces are unchanged",
     &[
@@ -376,7 +376,7 @@ pub static SKIP: Setting<bool> = Setting::new(
 )
 .given(AllowedIn::InFile);
 
-pub static ONLY_GAIN: Setting<bool> = Setting::new(
+pub static ONLY_GAIN: PolicySetting<bool> = PolicySetting::new(
     "only-gain",
     "Whether IRQs and steering that are as good as planned stay as they are",
     &[
@@ -404,7 +404,7 @@ pub enum Balancer {
     Refuse,
 }
 
-pub static IRQBALANCE: Setting<Balancer> = Setting::new(
+pub static IRQBALANCE: PolicySetting<Balancer> = PolicySetting::new(
     "irqbalance",
     "What apply does about irqbalance, which would move planned vectors",
     &[

@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 use crate::commands::help::HelpText;
 use crate::support::run::{Copy, nicpin};
 use crate::support::temporary;
-use nicpin::policy::{CONDITIONS, Entry, Policy, SETTINGS};
+use nicpin::policy::{CONDITIONS, Policy, PolicyEntry, SETTINGS};
 
 fn unit() -> Vec<String> {
     lines("nicpin.service")
@@ -259,7 +259,7 @@ fn example() -> String {
 }
 
 /// A setting: what it decides, its values, and its default.
-fn described(entry: &Entry) -> String {
+fn described(entry: &PolicyEntry) -> String {
     let end = if entry.note.is_empty() { "" } else { ". " };
     let about = format!("{}{end}{}:", entry.help, entry.note.trim_end_matches('.'));
     let mut text = "\n#".to_owned();
