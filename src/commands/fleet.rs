@@ -14,7 +14,7 @@ use crate::commands::output;
 use crate::fleet::documents::Input;
 use crate::fleet::documents::Input::{Document, Failed, Machine, Text};
 use crate::fleet::inputs::inputs;
-use crate::fleet::{Host, ReadHost, Tally};
+use crate::fleet::{FleetTally, Host, ReadHost};
 use crate::screen;
 use nicpin::apply;
 use nicpin::read::Wants;
@@ -55,7 +55,7 @@ pub fn run(cli: &General, args: &FleetArgs, out: &mut String) -> Result<Exit> {
 const KEPT: usize = 16 << 20;
 
 /// Reads all hosts: this thread finds and splits the inputs, one thread for each CPU reads them.
-fn read(cli: &General, args: &FleetArgs) -> Tally {
+fn read(cli: &General, args: &FleetArgs) -> FleetTally {
     let workers = thread::available_parallelism().map_or(1, usize::from);
     // The next capture needs the memory of the one before. glibc gives it back each time, a twelfth of all CPU time, until
     // something larger was freed.
@@ -71,7 +71,7 @@ fn read(cli: &General, args: &FleetArgs) -> Tally {
     };
     thread::scope(|scope| {
         let work = || {
-            let mut tally = Tally::default();
+            let mut tally = FleetTally::default();
             while let Some(input) = next() {
                 add(cli, input, &mut tally);
             }
@@ -83,7 +83,7 @@ fn read(cli: &General, args: &FleetArgs) -> Tally {
             let _ = give.send(input);
         });
         drop(give);
-        let mut all = Tally::default();
+        let mut all = FleetTally::default();
         for worker in workers {
             all.merge(worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }
@@ -93,7 +93,7 @@ fn read(cli: &General, args: &FleetArgs) -> Tally {
 }
 
 /// Reads one input. Whatever is wrong with it, the others are read.
-fn add(cli: &General, input: Input, tally: &mut Tally) {
+fn add(cli: &General, input: Input, tally: &mut FleetTally) {
     match input {
         Failed { source, error }
         | Text {
@@ -154,7 +154,9 @@ fn machine(cli: &General, path: &Path) -> Result<ReadHost> {
         &TargetArgs::default(),
         Wants::default(),
     )?;
-    Ok(Host::of(&apply::check(&root, &machine, &plan, false))?)
+    Ok(Host::from_check(&apply::check(
+        &root, &machine, &plan, false,
+    ))?)
 }
 
 /// The name of a file without the extensions of captures and JSON.

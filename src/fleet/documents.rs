@@ -259,15 +259,15 @@ mod tests {
             "{\"b\": [{}]} {}",
             "[{}, {}]",
         ]);
-        let one = |line, text| document(line, None, false, text);
+        let anonymous = |line, text| document(line, None, false, text);
         assert_eq!(
             many,
             [
-                one("f:1", "{\n  \"a\": \"}\\\"{\"\n}"),
-                one("f:4", "{\"b\": [{}]}"),
-                one("f:4", "{}"),
-                one("f:5", "{}"),
-                one("f:5", "{}")
+                anonymous("f:1", "{\n  \"a\": \"}\\\"{\"\n}"),
+                anonymous("f:4", "{\"b\": [{}]}"),
+                anonymous("f:4", "{}"),
+                anonymous("f:5", "{}"),
+                anonymous("f:5", "{}")
             ]
         );
     }
@@ -282,13 +282,13 @@ mod tests {
             "h1: }",
             "h3: {}",
         ]);
-        let of = |line, host, text| document(line, Some(host), false, text);
+        let of_host = |line, host, text| document(line, Some(host), false, text);
         assert_eq!(
             found,
             [
-                of("f:2", "h2", "{\n}"),
-                of("f:1", "h1", "{\n  \"a\": 1\n}"),
-                of("f:6", "h3", "{}")
+                of_host("f:2", "h2", "{\n}"),
+                of_host("f:1", "h1", "{\n  \"a\": 1\n}"),
+                of_host("f:6", "h3", "{}")
             ]
         );
     }
@@ -340,7 +340,7 @@ mod tests {
         lines.extend(["}", "}"]);
         let found = printed(&lines);
         assert!(
-            matches!(&found[..], [Input::Document(one)] if one.alone && one.text.len() > 100_000)
+            matches!(&found[..], [Input::Document(document)] if document.alone && document.text.len() > 100_000)
         );
     }
 
@@ -356,14 +356,14 @@ mod tests {
         ]);
         let failed: Vec<_> = found
             .iter()
-            .filter_map(|one| match one {
+            .filter_map(|input| match input {
                 Input::Failed { source, .. } => Some(source.as_str()),
                 _ => None,
             })
             .collect();
         assert_eq!(failed, ["h4", "h2", "h3"]);
         assert!(
-            matches!(&found[..], [.., Input::Document(one)] if one.host.as_deref() == Some("h1"))
+            matches!(&found[..], [.., Input::Document(document)] if document.host.as_deref() == Some("h1"))
         );
     }
 }

@@ -16,13 +16,13 @@ use nicpin::report::interface::InterfaceState;
 pub struct Host {
     pub class: String,
     pub hash: String,
-    pub outcome: Outcome,
+    pub outcome: HostOutcome,
     pub shape: Shape,
 }
 
 /// Whether a host is as planned, the causes if not, and what cannot be judged.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub struct Outcome {
+pub struct HostOutcome {
     pub verdict: CheckState,
     /// The worst state of the host's interfaces; `None` from a plan, which has none.
     pub state: Option<InterfaceState>,
@@ -42,7 +42,7 @@ pub struct Cause {
 
 /// The keys that a plan and a check as JSON share.
 #[derive(Deserialize)]
-struct Document {
+struct PlanOrCheck {
     schema: String,
     hash: String,
     #[serde(default)]
@@ -76,7 +76,7 @@ pub type ReadHost = (Option<String>, Result<Host, String>);
 impl Host {
     /// Parses the JSON of a plan or a check, or Ansible's results with such JSON in it.
     pub fn parse(text: &str) -> Vec<ReadHost> {
-        let unreadable = match serde_json::from_str::<Document>(text) {
+        let unreadable = match serde_json::from_str::<PlanOrCheck>(text) {
             Ok(document) if is_known(&document.schema) => return vec![document.host()],
             other => other.err(),
         };
@@ -107,8 +107,8 @@ impl Host {
     }
 
     /// Makes a host and its name from a check, by its JSON.
-    pub fn of(check: &Check) -> Result<ReadHost, serde_json::Error> {
-        Ok(Document::deserialize(serde_json::to_value(check)?)?.host())
+    pub fn from_check(check: &Check) -> Result<ReadHost, serde_json::Error> {
+        Ok(PlanOrCheck::deserialize(serde_json::to_value(check)?)?.host())
     }
 }
 
@@ -121,7 +121,7 @@ fn search(value: &Value, name: Option<&str>, found: &mut Vec<ReadHost>) {
         _ => return,
     };
     if value["schema"].as_str().is_some_and(is_known) {
-        let (named, host) = match Document::deserialize(value) {
+        let (named, host) = match PlanOrCheck::deserialize(value) {
             Ok(document) => document.host(),
             Err(error) => (None, Err(error.to_string())),
         };
@@ -164,19 +164,22 @@ fn is_known(schema: &str) -> bool {
     [plan::SCHEMA, check::SCHEMA].contains(&schema)
 }
 
-impl Document {
+impl PlanOrCheck {
     /// Returns the host and its name, with each text as [`one_line`].
     fn host(mut self) -> ReadHost {
-        let is_unknown = self.interfaces.iter().any(|one| one.is_unknown);
+        let is_unknown = self.interfaces.iter().any(|interface| interface.is_unknown);
         let verdict = self.verdict.unwrap_or(match self.writes + self.channels {
             _ if is_unknown => CouldNotBeDetermined,
             0 => Same,
             _ => Differs,
         });
         let causes = self.causes(verdict);
-        for one in &mut self.interfaces {
-            let texts = [&mut one.name, &mut one.device].into_iter();
-            for text in texts.chain(&mut one.driver).chain(&mut one.pci_id) {
+        for interface in &mut self.interfaces {
+            let texts = [&mut interface.name, &mut interface.device].into_iter();
+            for text in texts
+                .chain(&mut interface.driver)
+                .chain(&mut interface.pci_id)
+            {
                 *text = one_line(text);
             }
         }
@@ -185,7 +188,7 @@ impl Document {
         let host = Host {
             class: one_line(&self.class),
             hash: one_line(&self.hash),
-            outcome: Outcome {
+            outcome: HostOutcome {
                 verdict,
                 state: self.state,
                 causes,
@@ -202,7 +205,11 @@ impl Document {
     fn causes(&self, verdict: CheckState) -> Vec<Cause> {
         let mut causes: BTreeSet<&str> = BTreeSet::new();
         if verdict != Same {
-            causes.extend(self.differs.iter().map(|one| one.reason.name()));
+            causes.extend(
+                self.differs
+                    .iter()
+                    .map(|difference| difference.reason.name()),
+            );
             if self.verdict.is_none() && self.writes > 0 {
                 causes.insert("not-known");
             } else if self.channels > 0 {

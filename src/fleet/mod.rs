@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use host::one_line;
-pub use host::{Cause, Host, Outcome, ReadHost};
+pub use host::{Cause, Host, HostOutcome, ReadHost};
 use itertools::Itertools as _;
 use serde::Serialize;
 pub use shape::{Deviation, Shape};
@@ -30,14 +30,19 @@ const MOST_DEVIATIONS: usize = 6;
 
 /// Whether a machine with these deviations is of the same kind: most of the interfaces are the same.
 fn is_alike(machine: &Shape, deviations: &[Deviation]) -> bool {
-    let having = |code| deviations.iter().filter(|one| one.code == code).count();
+    let having = |code| {
+        deviations
+            .iter()
+            .filter(|deviation| deviation.code == code)
+            .count()
+    };
     let (missing, added) = (having("interface-missing"), having("interface-added"));
     deviations.len() <= MOST_DEVIATIONS && missing + added <= machine.interfaces.len() - added
 }
 
 /// The hosts so far.
 #[derive(Default)]
-pub struct Tally {
+pub struct FleetTally {
     /// By class and hash.
     plans: BTreeMap<(String, String), PlanTally>,
     failed: Vec<Failed>,
@@ -45,7 +50,7 @@ pub struct Tally {
 
 struct PlanTally {
     shape: Shape,
-    names: BTreeMap<Outcome, Vec<Box<str>>>,
+    names: BTreeMap<HostOutcome, Vec<Box<str>>>,
 }
 
 /// A file or a host that could not be read.
@@ -56,7 +61,7 @@ pub struct Failed {
     pub error: String,
 }
 
-impl Tally {
+impl FleetTally {
     pub fn add(&mut self, name: &str, host: Host) {
         let name = one_line(name).replace(|c: char| c.is_whitespace() || c == ',', "_");
         self.plan((host.class, host.hash), host.shape)
@@ -182,7 +187,7 @@ pub struct PlanGroup<'a> {
     pub hosts: Vec<&'a str>,
 }
 
-impl Tally {
+impl FleetTally {
     pub fn report(&self) -> Fleet<'_> {
         let (mut planned, mut differ, mut undetermined) = (0, 0, 0);
         let mut drift: BTreeMap<_, Vec<&str>> = BTreeMap::new();

@@ -159,30 +159,35 @@ type Key = fn(&ShapeInterface) -> (&str, &str);
 
 /// Compares interfaces paired by name, else by slot, else by hardware.
 fn of_interfaces(this: &[ShapeInterface], ordinary: &[ShapeInterface], found: &mut Vec<Deviation>) {
-    let mut add = |one: &ShapeInterface, code, text: &str| {
+    let mut add = |interface: &ShapeInterface, code, text: &str| {
         found.push(Deviation {
             code,
-            interface: Some(one.name.clone()),
-            text: format!("{} {text}", one.name),
+            interface: Some(interface.name.clone()),
+            text: format!("{} {text}", interface.name),
         });
     };
     let mut left: Vec<_> = this.iter().collect();
     let mut missing: Vec<_> = ordinary.iter().collect();
     let mut pairs = Vec::new();
     let keys: [Key; 3] = [
-        |one| (&one.name, ""),
-        |one| (&one.device, ""),
-        |one| (or_none(one.pci_id.as_ref()), or_none(one.driver.as_ref())),
+        |interface| (&interface.name, ""),
+        |interface| (&interface.device, ""),
+        |interface| {
+            (
+                or_none(interface.pci_id.as_ref()),
+                or_none(interface.driver.as_ref()),
+            )
+        },
     ];
     for key in keys {
         let mut by_key: BTreeMap<_, Vec<&ShapeInterface>> = BTreeMap::new();
-        for one in left.into_iter().rev() {
-            by_key.entry(key(one)).or_default().push(one);
+        for interface in left.into_iter().rev() {
+            by_key.entry(key(interface)).or_default().push(interface);
         }
         missing.retain(|there| {
-            let one = by_key.get_mut(&key(there)).and_then(Vec::pop);
-            pairs.extend(one.map(|one| (one, *there)));
-            one.is_none()
+            let interface = by_key.get_mut(&key(there)).and_then(Vec::pop);
+            pairs.extend(interface.map(|interface| (interface, *there)));
+            interface.is_none()
         });
         left = by_key.into_values().flatten().collect();
         left.sort_by(|a, b| a.name.cmp(&b.name));
@@ -202,37 +207,45 @@ fn of_interfaces(this: &[ShapeInterface], ordinary: &[ShapeInterface], found: &m
         (missing, "interface-missing", "missing"),
         (left, "interface-added", "additional"),
     ] {
-        for one in interfaces {
-            let what = one
+        for interface in interfaces {
+            let what = interface
                 .driver
                 .as_ref()
-                .or(one.pci_id.as_ref())
-                .unwrap_or(&one.device);
-            add(one, code, &format!("({what}) is {is}"));
+                .or(interface.pci_id.as_ref())
+                .unwrap_or(&interface.device);
+            add(interface, code, &format!("({what}) is {is}"));
         }
     }
 }
 
 /// Returns the facts that may differ: a code, the words before it, and the value.
-fn facts(of: &ShapeInterface) -> [(&'static str, &'static str, String); 6] {
-    let node = match of.node {
+fn facts(interface: &ShapeInterface) -> [(&'static str, &'static str, String); 6] {
+    let node = match interface.node {
         None => "no known node".into(),
-        Some(node) if of.node_source == "nearest" => format!("a node near node {node}"),
+        Some(node) if interface.node_source == "nearest" => format!("a node near node {node}"),
         Some(node) => format!("node {node}"),
     };
-    let (rx, tx) = (of.rx_queues, of.tx_queues);
+    let (rx, tx) = (interface.rx_queues, interface.tx_queues);
     let queues = format!("{rx} receive and {tx} transmit queues");
     [
-        ("driver", "has driver", or_none(of.driver.as_ref()).into()),
+        (
+            "driver",
+            "has driver",
+            or_none(interface.driver.as_ref()).into(),
+        ),
         (
             "pci-id",
             "is PCI device",
-            or_none(of.pci_id.as_ref()).into(),
+            or_none(interface.pci_id.as_ref()).into(),
         ),
         ("node", "is on", node),
-        ("slot", "is", of.device.clone()),
+        ("slot", "is", interface.device.clone()),
         ("queues", "has", queues),
-        ("candidates", "has candidate CPUs", list(&of.candidates)),
+        (
+            "candidates",
+            "has candidate CPUs",
+            list(&interface.candidates),
+        ),
     ]
 }
 

@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::fleet::documents::{Documents, Input};
-use crate::fleet::{Host, Tally};
+use crate::fleet::{FleetTally, Host};
 use crate::screen;
 use crate::screen::page::Screen;
 use crate::screen::plan::PlanDetail;
@@ -259,7 +259,7 @@ fn plan(data: &[u8]) {
 
 /// Each host that is read is in one list of one plan, and no name is two.
 fn fleet(text: &str) {
-    let (mut tally, mut read) = (Tally::default(), 0);
+    let (mut tally, mut read) = (FleetTally::default(), 0);
     let mut take = |printed| {
         let Input::Document(document) = printed else {
             return;
