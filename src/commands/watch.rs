@@ -23,9 +23,9 @@ use crate::commands::journal::Priority::{Info, Notice, Warning};
 use crate::commands::journal::{self, Manager};
 use crate::commands::sampling::seconds_since_1970 as wall;
 use crate::screen;
-use crate::watch::Kind::{Released, Request, Start};
-use crate::watch::state::{self, Lock};
-use crate::watch::{Child, Decisions, Event, Kind, Sources};
+use crate::watch::EventKind::{Released, Request, Start};
+use crate::watch::state::{self, WatcherLock};
+use crate::watch::{Child, Decisions, Event, EventKind, Sources};
 use nicpin::policy::Policy;
 use nicpin::read::topology;
 use nicpin::report::exit::Exit;
@@ -59,7 +59,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(300);
 pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
     // Without links, as the way to the policy: one directory is watched by one name.
     let root = Root::open(&open_to_write(cli)?.base().canonicalize()?)?;
-    let lock = match Lock::take(&root) {
+    let lock = match WatcherLock::take(&root) {
         Ok(lock) => Some(lock),
         // An observer needs no privilege; without this file `nicpin status` does not show it.
         Err(error) if args.observe => {
@@ -151,7 +151,7 @@ struct Loop<'a> {
     args: &'a WatchArgs,
     root: &'a Root,
     /// Without it, the state is not saved for `nicpin status`.
-    lock: Option<Lock>,
+    lock: Option<WatcherLock>,
     policy: ValidPolicy,
     sources: Sources,
     manager: Manager,
@@ -191,7 +191,7 @@ impl Loop<'_> {
     }
 
     fn work(mut self) -> Result<Exit> {
-        self.happened(Event::of(Start));
+        self.happened(Event::of_machine(Start));
         self.state.waits_for = state::blocked(self.root);
         self.show();
         loop {
@@ -222,13 +222,13 @@ impl Loop<'_> {
                             .as_micros();
                         self.manager
                             .send(&format!("RELOADING=1\nMONOTONIC_USEC={now}"));
-                        self.happened(Event::of(Kind::Policy));
+                        self.happened(Event::of_machine(EventKind::Policy));
                         self.refresh_policy();
                         self.show();
                     }
                     SIGUSR1 => {
                         self.decisions.schedule.at_once = true;
-                        self.happened(Event::of(Request));
+                        self.happened(Event::of_machine(Request));
                     }
                     SIGTERM | SIGINT => return self.end(),
                     _ => {
@@ -392,7 +392,7 @@ impl Loop<'_> {
             (Some(why), _) if self.run.is_none() => self.wait_for(why),
             (None, Some(_)) => {
                 self.state.waits_for = None;
-                self.happened(Event::of(Released));
+                self.happened(Event::of_machine(Released));
                 self.show();
             }
             _ => {}

@@ -5,7 +5,7 @@ use std::mem::take;
 use std::time::Duration;
 
 use crate::watch::contended::ContendedSettings;
-use crate::watch::event::{Event, Events, Kind};
+use crate::watch::event::{Event, EventKind, Events};
 use crate::watch::schedule::Schedule;
 use crate::watch::{RestoredSetting, RunReport};
 
@@ -46,12 +46,12 @@ impl Decisions {
         if let Some(interface) = event.explains() {
             self.contended.begin_anew(interface);
         }
-        if event.kind == Kind::Irqbalance {
+        if event.kind == EventKind::Irqbalance {
             self.contended.irqbalance_started(now);
         }
         match &mut self.run {
             // The run's own writes; at its end the affinities are read for others' writes.
-            Some(_) if event.kind == Kind::Affinity => {}
+            Some(_) if event.kind == EventKind::Affinity => {}
             Some(run) => run.during.extend(event),
             None => {
                 self.schedule.add(event, now);
@@ -90,7 +90,8 @@ impl Decisions {
             let answered = report.irqbalance_answered;
             if answered.is_some_and(|process| self.contended.irqbalance_answered(process, now)) {
                 // This run has left them unchanged.
-                self.schedule.add(Event::of(Kind::Irqbalance), now);
+                self.schedule
+                    .add(Event::of_machine(EventKind::Irqbalance), now);
             }
             for written in report.written.iter().filter(|_| is_of_old_plan) {
                 let wait = self.contended.written(written, now);
@@ -121,7 +122,8 @@ impl Decisions {
         if during.is_empty() {
             return false;
         }
-        self.follows_up = report.is_some_and(|of| during.may_be_own(of.channels, of.irqbalance));
+        self.follows_up =
+            report.is_some_and(|report| during.may_be_own(report.channels, report.irqbalance));
         let is_again = self.follows_up && follows_up;
         if !is_again {
             self.schedule.add(during, now);
@@ -205,7 +207,7 @@ mod tests {
                 has_bans: true,
                 answers_at: 0,
             };
-            world.event(Event::of(Kind::Start));
+            world.event(Event::of_machine(EventKind::Start));
             world
         }
 
@@ -233,13 +235,13 @@ mod tests {
         }
 
         /// An event about these settings: they have to be as planned soon.
-        fn concern(&mut self, of: impl Fn(usize) -> bool, is_lost: bool) {
+        fn concern(&mut self, is_concerned: impl Fn(usize) -> bool, is_lost: bool) {
             let by = self.now + WITHIN;
             for (_, setting) in self
                 .settings
                 .iter_mut()
                 .enumerate()
-                .filter(|(at, _)| of(*at))
+                .filter(|(at, _)| is_concerned(*at))
             {
                 setting.is_planned &= !is_lost;
                 setting.restores.clear();
@@ -251,23 +253,23 @@ mod tests {
             match *act {
                 Act::Link(interface, is_lost) => {
                     self.concern(|at| at % INTERFACES == interface, is_lost);
-                    self.event(Event::new(Kind::Link, format!("eth{interface}")));
+                    self.event(Event::new(EventKind::Link, format!("eth{interface}")));
                 }
                 Act::Channels(interface) => {
                     self.concern(|at| at % INTERFACES == interface, true);
                     for setting in self.settings.iter_mut().skip(interface).step_by(INTERFACES) {
                         setting.irq += 1;
                     }
-                    self.event(Event::new(Kind::Channels, format!("eth{interface}")));
+                    self.event(Event::new(EventKind::Channels, format!("eth{interface}")));
                 }
                 Act::Cpu => {
                     self.concern(|_| true, true);
-                    self.event(Event::new(Kind::Cpu, "3"));
+                    self.event(Event::new(EventKind::Cpu, "3"));
                 }
                 Act::Irqbalance(answers) => {
                     self.process += 1;
                     (self.has_bans, self.answers_at) = (false, self.now + answers);
-                    self.event(Event::of(Kind::Irqbalance));
+                    self.event(Event::of_machine(EventKind::Irqbalance));
                 }
                 Act::Write(at) => self.write(at),
                 Act::Begin(at) => self.settings[at].has_writer = true,
@@ -279,7 +281,7 @@ mod tests {
         fn write(&mut self, at: usize) {
             self.settings[at].is_planned = false;
             if self.guarded.contains(&at) {
-                self.event(Event::new(Kind::Affinity, at.to_string()));
+                self.event(Event::new(EventKind::Affinity, at.to_string()));
             }
         }
 
@@ -324,7 +326,9 @@ mod tests {
             if answers && !had_bans {
                 // The machine is read again after the answer.
                 self.has_bans = true;
-                self.settings.iter_mut().for_each(|of| of.restores.clear());
+                self.settings
+                    .iter_mut()
+                    .for_each(|setting| setting.restores.clear());
                 let left = self.left_alone();
                 let others = (0..self.settings.len()).filter(|at| !left.contains(at));
                 wrong.extend(others.filter(|at| !self.settings[*at].is_planned));
@@ -348,7 +352,7 @@ mod tests {
                 .guarded
                 .iter()
                 .find(|at| !self.settings[**at].is_planned);
-            let moved = moved.map(|at| Event::new(Kind::Affinity, at.to_string()));
+            let moved = moved.map(|at| Event::new(EventKind::Affinity, at.to_string()));
             (self.decisions).ended(Some(&report), moved, ms(RUN), ms(self.now));
             let left = self.left_alone();
             self.guarded = (0..self.settings.len())
@@ -368,7 +372,8 @@ mod tests {
     fn act() -> impl Strategy<Value = Act> {
         let queue = || 0..INTERFACES * QUEUES;
         prop_oneof![
-            (0..INTERFACES, any::<bool>()).prop_map(|(of, is_lost)| Act::Link(of, is_lost)),
+            (0..INTERFACES, any::<bool>())
+                .prop_map(|(interface, is_lost)| Act::Link(interface, is_lost)),
             (0..INTERFACES).prop_map(Act::Channels),
             Just(Act::Cpu),
             (0..15_000_u64).prop_map(Act::Irqbalance),

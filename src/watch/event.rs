@@ -5,7 +5,7 @@ use std::fmt;
 use nix::sys::signal::Signal;
 use thiserror::Error;
 
-use self::Kind::{
+use self::EventKind::{
     Added, Affinity, Bind, Channels, Cpu, Device, Exclusive, IrqCpus, Irqbalance, Link, Lost, Near,
     Periodic, Policy, Qdisc, Released, Request, Resume, Retry, Rss, Start,
 };
@@ -13,14 +13,14 @@ use self::Kind::{
 /// A reason to look at the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    pub kind: Kind,
+    pub kind: EventKind,
     /// The interface, CPU, device or IRQ; empty for the whole machine.
     pub about: String,
 }
 
 /// The kinds of events, with their words for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Kind {
+pub enum EventKind {
     #[error("start")]
     Start,
     /// An interface was opened, closed, changed or removed (rtnetlink, group `link`).
@@ -85,7 +85,7 @@ pub enum Kind {
 }
 
 impl Event {
-    pub fn new(kind: Kind, about: impl Into<String>) -> Self {
+    pub fn new(kind: EventKind, about: impl Into<String>) -> Self {
         let about = about.into();
         Self { kind, about }
     }
@@ -102,7 +102,7 @@ impl Event {
     }
 
     /// An event of the whole machine.
-    pub fn of(kind: Kind) -> Self {
+    pub fn of_machine(kind: EventKind) -> Self {
         Self::new(kind, "")
     }
 }
@@ -190,15 +190,15 @@ mod tests {
     fn the_first_of_each_kind_is_kept_and_how_cpus_are_exclusive_last() {
         let mut events = Events::default();
         for (kind, about) in [
-            (Kind::Exclusive, "none"),
-            (Kind::Link, "eth0"),
-            (Kind::Exclusive, "1"),
-            (Kind::Link, "eth1"),
+            (EventKind::Exclusive, "none"),
+            (EventKind::Link, "eth0"),
+            (EventKind::Exclusive, "1"),
+            (EventKind::Link, "eth1"),
         ] {
             events.extend(Event::new(kind, about));
         }
         assert_eq!(events.cause(), "exclusive CPUs 1");
-        assert_eq!(events.first[1], Event::new(Kind::Link, "eth0"));
+        assert_eq!(events.first[1], Event::new(EventKind::Link, "eth0"));
         assert_eq!((events.first.len(), events.count), (2, 4));
     }
 }

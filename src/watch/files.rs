@@ -12,8 +12,10 @@ use itertools::Itertools as _;
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 
-use self::Watched::{Cgroup, Directory, Partition, Vector};
-use crate::watch::event::Kind::{Affinity, Exclusive, IrqCpus, Irqbalance, Lost, Near, Policy};
+use self::WatchedFile::{Cgroup, Directory, Partition, Vector};
+use crate::watch::event::EventKind::{
+    Affinity, Exclusive, IrqCpus, Irqbalance, Lost, Near, Policy,
+};
 use crate::watch::event::{Event, Woken};
 use crate::watch::state::RELEASES;
 use nicpin::apply::STATE_DIR;
@@ -45,7 +47,7 @@ const CONTROLLERS: &str = "cgroup.subtree_control";
 const TRIES: usize = 4;
 
 #[derive(Clone, PartialEq)]
-enum Watched {
+enum WatchedFile {
     Directory(PathBuf),
     /// The affinity of a planned vector, by its IRQ.
     Vector(u32),
@@ -59,7 +61,7 @@ enum Watched {
 
 pub struct Files {
     inotify: Inotify,
-    watches: BTreeMap<WatchDescriptor, Watched>,
+    watches: BTreeMap<WatchDescriptor, WatchedFile>,
     policy: String,
     /// The links on the way to the policy file, and the file itself, by paths whose directories are no links.
     way_to_policy: BTreeSet<PathBuf>,
@@ -93,7 +95,7 @@ impl Files {
         files.watch(&root.outside(STATE_DIR))?;
         files.watch_irqbalance(root)?;
         let default = root.outside(DEFAULT_AFFINITY);
-        files.add(&default, AddWatchFlags::IN_MODIFY, Watched::Default)?;
+        files.add(&default, AddWatchFlags::IN_MODIFY, WatchedFile::Default)?;
         files.default = default_affinity(root);
         files.look_at_cgroups(root)?;
         Ok(files)
@@ -122,7 +124,12 @@ impl Files {
     }
 
     /// Adds a watch; `false` if there is nothing to watch.
-    fn add(&mut self, path: &Path, flags: AddWatchFlags, watched: Watched) -> nix::Result<bool> {
+    fn add(
+        &mut self,
+        path: &Path,
+        flags: AddWatchFlags,
+        watched: WatchedFile,
+    ) -> nix::Result<bool> {
         match self.inotify.add_watch(path, flags) {
             Ok(watch) => _ = self.watches.insert(watch, watched),
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES) => return Ok(false),
@@ -139,15 +146,16 @@ impl Files {
     /// Watches these files in place of all for which `is_old` is true.
     fn replace(
         &mut self,
-        is_old: impl Fn(&Watched) -> bool,
-        new: impl IntoIterator<Item = (PathBuf, AddWatchFlags, Watched)>,
+        is_old: impl Fn(&WatchedFile) -> bool,
+        new: impl IntoIterator<Item = (PathBuf, AddWatchFlags, WatchedFile)>,
     ) -> nix::Result<()> {
         let (old, others): (BTreeMap<_, _>, _) = take(&mut self.watches)
             .into_iter()
-            .partition(|(_, of)| is_old(of));
+            .partition(|(_, watched)| is_old(watched));
         self.watches = others;
         let mut new = new.into_iter();
-        let added = new.try_for_each(|(path, flags, of)| self.add(&path, flags, of).map(drop));
+        let added =
+            new.try_for_each(|(path, flags, watched)| self.add(&path, flags, watched).map(drop));
         for watch in old.into_keys() {
             if !self.watches.contains_key(&watch) {
                 // The file may be gone, and its watch with it.
@@ -195,16 +203,16 @@ impl Files {
             };
             for event in events {
                 if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
-                    woken.events.push(Event::of(Lost));
+                    woken.events.push(Event::of_machine(Lost));
                     (woken.state, cgroups) = (true, true);
                 }
                 match self.watches.get(&event.wd).cloned() {
                     Some(Vector(irq)) => _ = written.insert(irq),
-                    Some(Watched::Default) => {
+                    Some(WatchedFile::Default) => {
                         // The write may have changed nothing.
                         let before = replace(&mut self.default, default_affinity(root));
                         if self.default != before {
-                            woken.events.push(Event::of(IrqCpus));
+                            woken.events.push(Event::of_machine(IrqCpus));
                         }
                     }
                     Some(Cgroup) => cgroups = true,
@@ -290,11 +298,11 @@ impl Files {
             return Ok(());
         };
         if is_of_irqbalance && is_new && is_socket(name) {
-            woken.events.push(Event::of(Irqbalance));
+            woken.events.push(Event::of_machine(Irqbalance));
         }
         woken.state |= RELEASES.iter().any(|path| file == root.outside(path));
         if self.way_to_policy.contains(&file) {
-            woken.events.push(Event::of(Policy));
+            woken.events.push(Event::of_machine(Policy));
             // Without watches left, the check every five minutes remains.
             let _ = self.watch_policy();
         }
@@ -341,7 +349,7 @@ impl Files {
             .clone()
             .map(|path| (root.outside(path), NAMES, Cgroup))
             .collect_vec();
-        let mut files = |cgroup: &String, files: &[&str], watched: &Watched| {
+        let mut files = |cgroup: &String, files: &[&str], watched: &WatchedFile| {
             all.extend(files.iter().map(|file| {
                 (
                     root.outside(&format!("{cgroup}/{file}")),
@@ -385,7 +393,7 @@ fn moved_event(irq: u32) -> Event {
 fn irqbalance_has_started(root: &Root) -> Option<Event> {
     let names = root.list(IRQBALANCE).ok().flatten().unwrap_or_default();
     let mut names = names.iter().map(OsStr::new);
-    names.any(is_socket).then(|| Event::of(Irqbalance))
+    names.any(is_socket).then(|| Event::of_machine(Irqbalance))
 }
 
 fn is_socket(name: &OsStr) -> bool {

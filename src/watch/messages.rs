@@ -8,7 +8,7 @@ use netlink_bindings::rt_link::OpGetlinkDump;
 use nix::libc::ARPHRD_LOOPBACK;
 
 use crate::watch::event::Event;
-use crate::watch::event::Kind::{Added, Bind, Channels, Cpu, Device, Rss};
+use crate::watch::event::EventKind::{Added, Bind, Channels, Cpu, Device, Rss};
 use nicpin::read::netlink::{attribute, messages};
 
 /// `RTM_NEWLINK`, `RTM_DELLINK` (`include/uapi/linux/rtnetlink.h`).
@@ -77,7 +77,7 @@ pub fn channels(datagram: &[u8]) -> io::Result<Vec<Event>> {
         };
         if let Some(kind) = kind {
             let name = attribute(payload.get(GENLMSGHDR..).ok_or_else(torn)?, HEADER)
-                .and_then(|of| attribute(of, DEVICE_NAME));
+                .and_then(|header| attribute(header, DEVICE_NAME));
             let name = word(name.and_then(|name| CStr::from_bytes_until_nul(name).ok()))?;
             events.push(Event::new(kind, name));
         }
@@ -123,7 +123,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::watch::event::Kind;
+    use crate::watch::event::EventKind;
 
     fn attribute(kind: u16, payload: &[u8]) -> Vec<u8> {
         let length = u16::try_from(4 + payload.len()).unwrap();
@@ -192,12 +192,12 @@ mod tests {
             &[attribute(1, &[7, 0, 0, 0]), attribute(2, b"eth2\0")].concat(),
         );
         // Coalescing and pause settings free no IRQ.
-        let of = |kind| vec![Event::new(kind, "eth2")];
+        let about_eth2 = |kind| vec![Event::new(kind, "eth2")];
         for (command, expected) in [
-            (15, of(Channels)),
-            (17, of(Channels)),
-            (19, of(Channels)),
-            (50, of(Rss)),
+            (15, about_eth2(Channels)),
+            (17, about_eth2(Channels)),
+            (19, about_eth2(Channels)),
+            (50, about_eth2(Rss)),
             (21, vec![]),
             (23, vec![]),
             (2, vec![]),
@@ -236,19 +236,19 @@ mod tests {
         for (text, expected) in [
             (
                 format!("add@{nic}|ACTION=add|SUBSYSTEM=net|INTERFACE=eth2|"),
-                Some(Event::new(Kind::Added, "eth2")),
+                Some(Event::new(EventKind::Added, "eth2")),
             ),
             (
                 format!("add@{nic}/queues/rx-3|SUBSYSTEM=queues|"),
-                Some(Event::new(Kind::Device, "eth2")),
+                Some(Event::new(EventKind::Device, "eth2")),
             ),
             (
                 format!("move@{nic}|SUBSYSTEM=net|"),
-                Some(Event::new(Kind::Device, "eth2")),
+                Some(Event::new(EventKind::Device, "eth2")),
             ),
             (
                 format!("remove@{nic}/queues/rx-3|SUBSYSTEM=queues|"),
-                Some(Event::new(Kind::Device, "eth2")),
+                Some(Event::new(EventKind::Device, "eth2")),
             ),
             ("add@/devices/virtual/net/veth1|SUBSYSTEM=net|".into(), None),
             (
@@ -257,7 +257,7 @@ mod tests {
             ),
             (
                 "offline@/devices/system/cpu/cpu3|SUBSYSTEM=cpu|".into(),
-                Some(Event::new(Kind::Cpu, "3")),
+                Some(Event::new(EventKind::Cpu, "3")),
             ),
             (
                 "change@/devices/system/cpu/cpu3|SUBSYSTEM=cpu|".into(),
@@ -266,7 +266,7 @@ mod tests {
             (
                 "bind@/devices/pci0000:00/0000:00:03.0/virtio0|SUBSYSTEM=virtio|".into(),
                 Some(Event::new(
-                    Kind::Bind,
+                    EventKind::Bind,
                     "/devices/pci0000:00/0000:00:03.0/virtio0",
                 )),
             ),

@@ -15,5 +15,5 @@ pub mod state;
 
 pub use child::{Child, RestoredSetting, RunReport};
 pub use decisions::Decisions;
-pub use event::{Event, Kind};
+pub use event::{Event, EventKind};
 pub use sources::Sources;

@@ -4,7 +4,7 @@
 use std::mem::take;
 use std::time::Duration;
 
-use crate::watch::event::{Event, Events, Kind};
+use crate::watch::event::{Event, EventKind, Events};
 
 /// A run waits so long after the last event, and at most [`LONGEST`] after the first.
 const QUIET: Duration = Duration::from_millis(200);
@@ -82,11 +82,11 @@ impl Schedule {
         if self.came.take().is_none() {
             let is_retry = self.retry_at.is_some_and(|at| at <= now);
             let kind = if is_retry {
-                Kind::Retry
+                EventKind::Retry
             } else {
-                Kind::Periodic
+                EventKind::Periodic
             };
-            events = Event::of(kind).into();
+            events = Event::of_machine(kind).into();
         } else {
             // Earlier failures are another matter.
             self.retry = FIRST_RETRY;
@@ -132,7 +132,7 @@ mod tests {
                 .unwrap()
                 .max(free_at);
             match events.next_if(|&event| event <= due) {
-                Some(event) => schedule.add(Event::of(Kind::Link), ms(event)),
+                Some(event) => schedule.add(Event::of_machine(EventKind::Link), ms(event)),
                 None if due > end => return runs,
                 None => {
                     assert!(schedule.begin(ms(due)).is_some());
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_request_waits_for_nothing() {
         let mut schedule = Schedule::new(ms(0));
-        let link = Events::from(Event::of(Kind::Link));
+        let link = Events::from(Event::of_machine(EventKind::Link));
         schedule.add(link.clone(), ms(0));
         assert_eq!(schedule.begin(ms(3000)), Some(link.clone()));
         schedule.end(ms(7000), ms(4000), false);
@@ -199,17 +199,20 @@ mod tests {
             now = schedule.due();
         }
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
-        schedule.add(Event::of(Kind::Link), now);
+        schedule.add(Event::of_machine(EventKind::Link), now);
         schedule.begin(now).unwrap();
         schedule.end(now, ms(40), true);
         assert_eq!(schedule.due(), now + FIRST_RETRY, "an event begins anew");
         now = schedule.due();
-        assert_eq!(schedule.begin(now), Some(Event::of(Kind::Retry).into()));
+        assert_eq!(
+            schedule.begin(now),
+            Some(Event::of_machine(EventKind::Retry).into())
+        );
         schedule.end(now, ms(40), false);
         assert_eq!(schedule.due(), now + PERIOD);
         assert_eq!(
             schedule.begin(now + PERIOD),
-            Some(Event::of(Kind::Periodic).into())
+            Some(Event::of_machine(EventKind::Periodic).into())
         );
     }
 

@@ -19,8 +19,8 @@ use nix::sys::time::{TimeSpec, TimeValLike as _};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use crate::start::not_ignored;
-use crate::watch::event::Kind::{Bind, Link, Lost, Qdisc, Resume};
-use crate::watch::event::{Event, Kind, Woken};
+use crate::watch::event::EventKind::{Bind, Link, Lost, Qdisc, Resume};
+use crate::watch::event::{Event, EventKind, Woken};
 use crate::watch::files::Files;
 use crate::watch::messages;
 use nicpin::read::netlink::Client;
@@ -88,7 +88,7 @@ const GROUPS: [(&str, SockProtocol, Option<u32>, Read); 4] = [
     ),
 ];
 
-fn named(kind: Kind, names: impl IntoIterator<Item = String>) -> Vec<Event> {
+fn named(kind: EventKind, names: impl IntoIterator<Item = String>) -> Vec<Event> {
     names
         .into_iter()
         .map(|name| Event::new(kind, name))
@@ -170,7 +170,7 @@ impl Sources {
                 .extend(number.and_then(|number| Signal::try_from(number).ok()));
         }
         if self.clock.wait() != Err(Errno::EAGAIN) {
-            woken.events.push(Event::of(Resume));
+            woken.events.push(Event::of_machine(Resume));
             self.arm_clock()?;
         }
         self.files.read(root, &mut woken)?;
@@ -184,10 +184,10 @@ impl Sources {
                             .events
                             .extend(match bytes.map(|bytes| read(root, bytes)) {
                                 Some(Ok(events)) => events,
-                                _ => vec![Event::of(Lost)],
+                                _ => vec![Event::of_machine(Lost)],
                             });
                     }
-                    Err(Errno::ENOBUFS) => woken.events.push(Event::of(Lost)),
+                    Err(Errno::ENOBUFS) => woken.events.push(Event::of_machine(Lost)),
                     Err(Errno::EINTR) => {}
                     Err(Errno::EAGAIN) => break,
                     Err(errno) => return Err(errno.into()),

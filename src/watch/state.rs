@@ -37,9 +37,9 @@ const LOCK: &str = "/run/nicpin/watch.lock";
 const POLICY: &str = "/run/nicpin/watch-policy.toml";
 
 /// The lock of the only watcher. Held until dropped.
-pub struct Lock(#[expect(dead_code, reason = "the kernel releases it with the file")] File);
+pub struct WatcherLock(#[expect(dead_code, reason = "the kernel releases it with the file")] File);
 
-impl Lock {
+impl WatcherLock {
     pub fn take(root: &Root) -> Result<Self> {
         let mut file = root.open_state(LOCK).map_err(LockError::from)?;
         let unlockable = |error| LockError::from(root.io_error(LOCK, error));
