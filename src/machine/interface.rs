@@ -121,7 +121,7 @@ pub struct Device {
     pub irqs: Vec<u32>,
     /// Interrupts by the device tree, if sysfs lists no IRQs.
     pub tree: Vec<TreeInterrupt>,
-    /// The controller that interrupts for a USB, SDIO or VMBus device: its driver, and its IRQs as far as sysfs lists
+    /// The controller that interrupts for a USB, SDIO or `VMBus` device: its driver, and its IRQs as far as sysfs lists
     /// them.
     pub controller: Option<(String, Vec<u32>)>,
 }
@@ -482,7 +482,7 @@ pub struct NapiThread {
     pub affinity: MaskFile,
 }
 
-/// Speed and width of a PCIe link.
+/// Speed and width of a PCI Express link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PcieLink {
     /// MT/s of each lane.

@@ -126,7 +126,7 @@ pub enum NeighbourKind {
 
 impl NeighbourKind {
     /// Returns the kind of a PCI function by its `class` (`0x030200`) and `vendor` (`0x10de`) in sysfs.
-    pub fn of(class: &str, vendor: &str) -> Option<Self> {
+    pub fn from_class(class: &str, vendor: &str) -> Option<Self> {
         // ASPEED and Matrox make the displays of management controllers.
         const CONTROLLERS: [&str; 2] = ["0x1a03", "0x102b"];
         let class = class.trim().strip_prefix("0x")?;

@@ -80,7 +80,7 @@ pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>> {
         } else {
             String::new()
         };
-        found.extend(NeighbourKind::of(&class, &vendor).map(|kind| (kind, name, device)));
+        found.extend(NeighbourKind::from_class(&class, &vendor).map(|kind| (kind, name, device)));
     }
     for name in root.read_names(RDMA)? {
         // A software device has none.

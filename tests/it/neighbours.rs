@@ -154,7 +154,11 @@ fn kinds_by_class() {
         ("030000", "", None),
         ("", "", None),
     ] {
-        assert_eq!(NeighbourKind::of(class, vendor), kind, "{class} {vendor}");
+        assert_eq!(
+            NeighbourKind::from_class(class, vendor),
+            kind,
+            "{class} {vendor}"
+        );
     }
 }
 
