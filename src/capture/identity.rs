@@ -8,16 +8,16 @@ use std::sync::LazyLock;
 
 use regex_lite::Regex;
 
-use self::Kind::{Digits, Ip, Own};
+use self::AddressKind::{Digits, Ip, Own};
 
 /// The end of most addresses.
 const END: &str = r"(?:[^\da-z]|$)";
 const END_OF_IP: &str = r"(?-i:[^\da-z._]|$)";
-const IPV4: Kind = Ip("0.0.0.0");
+const IPV4: AddressKind = Ip("0.0.0.0");
 
 /// Patterns of addresses from the start of a word on: the only group is the address, and the second text ends it. The
 /// flag: whether digits without a letter are a number, unless known as an address.
-const PATTERNS: [(&str, &str, Kind, bool); 10] = [
+const PATTERNS: [(&str, &str, AddressKind, bool); 10] = [
     (
         r"([\da-f]{2}(?::[\da-f]{2}){5,}|[\da-f]{2}(?:-[\da-f]{2}){5,})",
         END,
@@ -76,7 +76,7 @@ const LONGEST: usize = 64;
 /// Digits of an address after a letter that suffice if the name is too short for all.
 const LEAST_DIGITS: usize = 8;
 
-static REGEXES: LazyLock<Vec<(Regex, Kind, bool)>> = LazyLock::new(|| {
+static REGEXES: LazyLock<Vec<(Regex, AddressKind, bool)>> = LazyLock::new(|| {
     let regex = |(pattern, end, kind, or_number)| {
         Some((
             Regex::new(&format!("^(?i:{pattern}{end})")).ok()?,
@@ -93,7 +93,7 @@ static REGEXES: LazyLock<Vec<(Regex, Kind, bool)>> = LazyLock::new(|| {
 pub struct StandIns(BTreeMap<String, String>);
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum AddressKind {
     /// Hex digits with separators, which get others of their own.
     Own,
     /// Hex digits, replaced by those of the known address, else by zeros.
@@ -104,7 +104,7 @@ enum Kind {
 
 impl StandIns {
     /// Collects the identities in the texts, and these hardware addresses.
-    pub fn of<'a>(
+    pub fn collect<'a>(
         texts: impl Iterator<Item = &'a str>,
         addresses: impl IntoIterator<Item = String>,
     ) -> Self {
@@ -181,7 +181,7 @@ fn is_mixed(digits: &str) -> bool {
 }
 
 /// Finds the addresses in a text, in order. `known`: whether digits are those of an address.
-fn find_all(text: &str, known: impl Fn(&str) -> bool) -> Vec<(Range<usize>, Kind)> {
+fn find_all(text: &str, known: impl Fn(&str) -> bool) -> Vec<(Range<usize>, AddressKind)> {
     let (mut all, mut at) = (Vec::new(), 0);
     while at < text.len() {
         let rest = &text[at..];
@@ -199,7 +199,11 @@ fn find_all(text: &str, known: impl Fn(&str) -> bool) -> Vec<(Range<usize>, Kind
 }
 
 /// Finds the address at the start of a text or within its first word, which has `word` bytes.
-fn find(text: &str, word: usize, known: &impl Fn(&str) -> bool) -> Option<(Range<usize>, Kind)> {
+fn find(
+    text: &str,
+    word: usize,
+    known: &impl Fn(&str) -> bool,
+) -> Option<(Range<usize>, AddressKind)> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b":.-_".contains(byte);
     let text = &text[..text.bytes().take(LONGEST).take_while(is_part).count()];
     // Most words of a machine are short numbers.
@@ -261,7 +265,7 @@ mod tests {
     use super::*;
 
     fn hidden(text: &str) -> String {
-        StandIns::of([text].into_iter(), ["00:0d:3a:6e:4d:4b".to_owned()]).hide(text, true)
+        StandIns::collect([text].into_iter(), ["00:0d:3a:6e:4d:4b".to_owned()]).hide(text, true)
     }
 
     #[test]
@@ -310,7 +314,7 @@ mod tests {
         ] {
             assert_eq!(hidden(text), expected, "{text}");
         }
-        let known = StandIns::of([].into_iter(), ["52:54:00:12:34:56".to_owned()]);
+        let known = StandIns::collect([].into_iter(), ["52:54:00:12:34:56".to_owned()]);
         assert_eq!(
             known.hide(
                 "enx525400123456 525400123456 525400123457 52.54.00.12.34.56 1020.3040.5060",
@@ -360,7 +364,7 @@ mod tests {
         /// A hidden text has nothing more to hide: the capture of a capture is the same.
         #[test]
         fn hidden_once_is_hidden(text in "(enx[0-9a-f]{6,12}|[0-9a-f]{12}|[0-9a-f:.-]{0,30}|[ \\-_,]|\\PC){0,8}") {
-            let hide = |text: &str| StandIns::of([text].into_iter(), []).hide(text, true);
+            let hide = |text: &str| StandIns::collect([text].into_iter(), []).hide(text, true);
             let once = hide(&text);
             proptest::prop_assert_eq!(hide(&once), once);
         }

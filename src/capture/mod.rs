@@ -81,7 +81,10 @@ impl Capture {
         // Before Linux 6.12 only the record of an apply tells unmovable vectors.
         if let (Ok(machine), Ok(record)) = (&mut machine, Record::load(&root)) {
             record.mark_unmovable(&root, machine);
-            let vectors = machine.interfaces.iter().flat_map(|of| &of.vectors);
+            let vectors = machine
+                .interfaces
+                .iter()
+                .flat_map(|interface| &interface.vectors);
             for vector in vectors.filter(|vector| !vector.movable) {
                 tree.make_read_only(&affinity_file(vector.irq));
             }

@@ -74,7 +74,7 @@ pub fn redact(
     machine: &Machine,
     names: bool,
 ) -> Result<(Tree, Vec<String>)> {
-    let names = Names::of(tree, root, machine, names)?;
+    let names = Names::collect(tree, root, machine, names)?;
     let mut changes = Vec::new();
     if names.cgroups.iter().any(|(name, other)| name != other) {
         let last = names.cgroups.len();
@@ -87,7 +87,7 @@ pub fn redact(
         Link(target) => [path, target],
         File(file) => [path, &file.text],
     });
-    let stand_ins = StandIns::of(
+    let stand_ins = StandIns::collect(
         texts,
         addresses(root)?.into_iter().map(|(_, address)| address),
     );
@@ -209,7 +209,7 @@ struct Names {
 
 impl Names {
     /// Collects the names of a machine; `all`: also of its interfaces and host.
-    fn of(tree: &Tree, root: &Root, machine: &Machine, all: bool) -> Result<Self> {
+    fn collect(tree: &Tree, root: &Root, machine: &Machine, all: bool) -> Result<Self> {
         let host = root.read_opt("/proc/sys/kernel/hostname")?;
         let host = host.as_deref().filter(|_| all).unwrap_or_default().trim();
         let short = host.split('.').next().unwrap_or_default();
