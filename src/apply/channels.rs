@@ -49,7 +49,7 @@ pub(crate) fn change_planned_channels(
         // The table is planned again for the new queues.
         let table = plan
             .interface(&change.interface)
-            .and_then(|of| of.rss.as_ref());
+            .and_then(|interface| interface.rss.as_ref());
         let change = ChangedChannels {
             channels: change.wanted,
             resets_rss: table.is_some_and(|rss| rss.queues.is_some()),

@@ -46,11 +46,16 @@ pub fn unknown(
     requested: bool,
 ) -> Vec<NoteAbout> {
     let mut unknown = NoteAbout::unknown(plan, requested);
-    let mut without = NoteAbout::of(plan, |of, note| {
-        !requested && of.link == "up" && matches!(note, Note::NoVectors { .. })
+    let mut without = NoteAbout::of(plan, |interface, note| {
+        !requested && interface.link == "up" && matches!(note, Note::NoVectors { .. })
     });
-    let differ = found.differs.iter().filter(|one| one.reason == Unknown);
-    let mut names: BTreeSet<&str> = differ.map(|one| &*one.write.interface).collect();
+    let differ = found
+        .differs
+        .iter()
+        .filter(|difference| difference.reason == Unknown);
+    let mut names: BTreeSet<&str> = differ
+        .map(|difference| &*difference.write.interface)
+        .collect();
     if without.is_empty() && names.is_empty() {
         return unknown;
     }
@@ -58,11 +63,11 @@ pub fn unknown(
         // They are up and have no vectors, although an earlier apply recorded some.
         Ok(record) => {
             let had = |interface| record.has_vectors_of(interface);
-            without.retain(|one| machine.interface(&one.interface).is_some_and(had));
+            without.retain(|note| machine.interface(&note.interface).is_some_and(had));
             unknown.extend(without);
         }
         Err(error) => {
-            names.extend(without.iter().map(|one| &*one.interface));
+            names.extend(without.iter().map(|note| &*note.interface));
             unknown.extend(names.into_iter().map(|name| NoteAbout {
                 interface: name.to_owned(),
                 note: Note::RecordUnreadable {
@@ -148,7 +153,7 @@ fn reason(
     let because = |reason, detail: String| (reason, Some(detail));
     let interface = machine.interface(&write.interface);
     // Queues in another namespace are out of reach.
-    if let Some(interface) = interface.filter(|of| !of.is_elsewhere()) {
+    if let Some(interface) = interface.filter(|interface| !interface.is_elsewhere()) {
         let now = (interface.rx_queues.len(), interface.tx_queues.len());
         let then = record.queues.get(&interface.port_id().to_string());
         if let Some((rx, tx)) = then.filter(|then| **then != now) {

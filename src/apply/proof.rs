@@ -29,7 +29,7 @@ impl Proof {
             .collect();
         let mut watched = Vec::new();
         for interface in &done.plan.interfaces {
-            for vector in interface.vectors.iter().filter(|of| of.is_active()) {
+            for vector in interface.vectors.iter().filter(|vector| vector.is_active()) {
                 let fallback = fallbacks.get(&*affinity_file(vector.irq));
                 let fallback = fallback.and_then(|mask| CpuSet::parse_kernel_mask(mask).ok());
                 let cpus = fallback.or_else(|| vector.cpus.clone());

@@ -156,12 +156,12 @@ impl Record {
     /// one original setting.
     fn rename(&mut self, root: &Root, machine: &Machine, plan: &Plan) {
         let planned = plan.interfaces.iter();
-        let planned = planned.filter_map(|of| machine.interface(&of.name));
+        let planned = planned.filter_map(|planned| machine.interface(&planned.name));
         for setting in planned.flat_map(Interface::settings) {
             let (id, irq) = (setting.id(), setting.irq().map(|irq| Irq::now(root, irq)));
             let mut before = self.last_set.iter();
-            let is_same = |of: &(&SettingId, &LastSet)| {
-                irq.is_some() && of.1.irq == irq && of.0.port == id.port
+            let is_same = |entry: &(&SettingId, &LastSet)| {
+                irq.is_some() && entry.1.irq == irq && entry.0.port == id.port
             };
             let other = before.find(is_same).map(|(other, _)| other.clone());
             if let Some(other) = other.filter(|other| *other != id) {
@@ -176,7 +176,7 @@ impl Record {
         let is_known = |row: &Taught| {
             let mut planned = plan.interfaces.iter();
             let mut taught = plan.drivers.iter();
-            planned.any(|of| of.driver.as_ref() == Some(&row.name))
+            planned.any(|interface| interface.driver.as_ref() == Some(&row.name))
                 || taught.any(|other| other.name == row.name)
         };
         self.drivers.retain(|row| !is_known(row));
@@ -205,9 +205,10 @@ impl Record {
             };
             let written = by_path.get(&*setting.path());
             set.fallback = written.and_then(|written| written.fallback.clone());
-            let refused = written.filter(|of| of.failed() || of.outcome == Outcome::Managed);
+            let refused =
+                written.filter(|result| result.failed() || result.outcome == Outcome::Managed);
             set.refused = refused.and_then(|written| written.detail.clone());
-            set.managed = written.is_some_and(|of| of.outcome == Outcome::Managed);
+            set.managed = written.is_some_and(|result| result.outcome == Outcome::Managed);
         }
     }
 
@@ -216,8 +217,9 @@ impl Record {
         for (id, set) in self.last_set.iter().filter(|(_, set)| set.managed) {
             let device = id.port.as_ref().map(|port| &port.device);
             let interfaces = machine.interfaces.iter_mut();
-            let interfaces = interfaces.filter(|of| device == Some(&of.device.address));
-            for vector in interfaces.flat_map(|of| &mut of.vectors) {
+            let interfaces =
+                interfaces.filter(|interface| device == Some(&interface.device.address));
+            for vector in interfaces.flat_map(|interface| &mut interface.vectors) {
                 let is_same =
                     |irq: Irq| irq.number == vector.irq && irq == Irq::now(root, irq.number);
                 vector.movable &= !set.irq.is_some_and(is_same);
@@ -278,7 +280,7 @@ impl Record {
 
 fn elsewhere(machine: &mut Machine) -> impl Iterator<Item = &mut Interface> {
     let interfaces = machine.interfaces.iter_mut();
-    interfaces.filter(|of| of.is_elsewhere())
+    interfaces.filter(|interface| interface.is_elsewhere())
 }
 
 /// Names the ports of interfaces in another network namespace, each by the only port of its device that has settings.

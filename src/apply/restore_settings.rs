@@ -72,7 +72,10 @@ fn restore_pinned(
         planned = RestorePlan::new(texts, &read_pinned(root, texts)?, why);
     }
     let mut outcome = planned.outcome;
-    let set = channels.iter().filter(|of| of.refused.is_none()).count();
+    let set = channels
+        .iter()
+        .filter(|change| change.refused.is_none())
+        .count();
     outcome.unchanged = outcome.unchanged.saturating_sub(set);
     // What still differs was refused.
     let refused = planned.channels.into_iter().map(|(id, _)| id);
@@ -96,11 +99,18 @@ pub(crate) fn settings_to_restore(
     why: &str,
 ) -> Result<ToRestore, ApplyError> {
     let planned = RestorePlan::new(texts, &read_settings(root, texts)?, why);
-    let channels = planned.channels.into_iter().map(|(_, of)| of.outcome);
-    let channels: BTreeMap<_, _> = channels.map(|of| (of.interface, of.wanted)).collect();
+    let channels = planned
+        .channels
+        .into_iter()
+        .map(|(_, change)| change.outcome);
+    let channels: BTreeMap<_, _> = channels
+        .map(|change| (change.interface, change.wanted))
+        .collect();
     let mut results = planned.outcome.results;
     // A table may fit the channels that are restored before it.
-    results.retain(|of| of.kind != WriteKind::Rss || !channels.contains_key(&of.interface));
+    results.retain(|result| {
+        result.kind != WriteKind::Rss || !channels.contains_key(&result.interface)
+    });
     Ok(ToRestore {
         channels,
         writes: planned.writes.into_iter().map(|(_, write)| write).collect(),

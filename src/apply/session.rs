@@ -121,7 +121,10 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     }
     let writes = if stop { &[] } else { planned.writes.as_slice() };
     // Never write to an interface that gets the name of another meanwhile.
-    let directories = planned.interfaces.iter().map(|of| queue_files(&of.name));
+    let directories = planned
+        .interfaces
+        .iter()
+        .map(|interface| queue_files(&interface.name));
     let directories = directories.chain([IRQ_FILES.to_owned()]);
     let results = root.with_pinned(directories, || {
         have_their_devices(root, &planned)?;
@@ -159,11 +162,11 @@ pub fn apply_when_safe<E: From<ApplyError>>(
 
 /// ESTALE if the name of an interface is that of another device now. Writes find out an interface that is gone.
 fn have_their_devices(root: &Root, plan: &Plan) -> Result<(), FileError> {
-    for of in &plan.interfaces {
-        let device = root.canonical(&format!("{NET}/{}/device", of.name))?;
-        let is_other = |path: String| path.split('/').all(|name| name != of.device);
+    for interface in &plan.interfaces {
+        let device = root.canonical(&format!("{NET}/{}/device", interface.name))?;
+        let is_other = |path: String| path.split('/').all(|name| name != interface.device);
         if device.is_some_and(is_other) {
-            return Err(root.io_error(&queue_files(&of.name), Errno::ESTALE));
+            return Err(root.io_error(&queue_files(&interface.name), Errno::ESTALE));
         }
     }
     Ok(())

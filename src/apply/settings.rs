@@ -27,7 +27,9 @@ pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     let mut texts = by_key(settings);
     for change in &plan.channels {
         let interface = machine.interface(&change.interface);
-        texts.extend(interface.map(|of| (of.setting_id(Channels), change.current.to_text())));
+        texts.extend(
+            interface.map(|interface| (interface.setting_id(Channels), change.current.to_text())),
+        );
     }
     texts
 }
@@ -48,7 +50,12 @@ fn wanted(plan: &Plan) -> BTreeMap<(&str, WriteKind, u32), Target<'_>> {
     plan.interfaces
         .iter()
         .flat_map(PlannedInterface::wanted)
-        .map(|one| ((one.interface, one.kind, one.number), one.target))
+        .map(|wanted| {
+            (
+                (wanted.interface, wanted.kind, wanted.number),
+                wanted.target,
+            )
+        })
         .collect()
 }
 
@@ -83,7 +90,7 @@ pub(crate) fn of_plan<'a>(machine: &'a Machine, plan: &Plan) -> impl Iterator<It
     machine
         .interfaces
         .iter()
-        .filter(|of| plan.interface(&of.name).is_some())
+        .filter(|interface| plan.interface(&interface.name).is_some())
         .flat_map(Interface::settings)
         .chain(machine.own_settings())
 }

@@ -407,15 +407,16 @@ fn fallback_cpus(
         cpus: mask, width, ..
     } = MaskFile::parse(&write.value).ok()?;
     let planned = mask.first().filter(|_| mask.len() == 1)?;
-    let of = |groups: &[CpuSet], cpu| groups.iter().find(|group| group.contains(cpu)).cloned();
+    let group_of =
+        |groups: &[CpuSet], cpu| groups.iter().find(|group| group.contains(cpu)).cloned();
     let node = topology.node_of(planned);
     let node = node.map_or(topology.online.clone(), |node| topology.cpus_near(node));
-    let l3 = of(&topology.l3_domains, planned).unwrap_or_default();
+    let l3 = group_of(&topology.l3_domains, planned).unwrap_or_default();
     let cpus = interface.candidates.intersection(&node);
     let mut cpus: Vec<u32> = cpus.difference(&mask).iter().collect();
     // First threads before siblings, then by number, starting after the planned CPU and wrapping around.
     cpus.sort_by_key(|&cpu| {
-        let sibling = of(&topology.cores, cpu).and_then(|core| core.first()) != Some(cpu);
+        let sibling = group_of(&topology.cores, cpu).and_then(|core| core.first()) != Some(cpu);
         (!l3.contains(cpu), sibling, cpu < planned, cpu)
     });
     let fallback = |cpu| {

@@ -73,8 +73,9 @@ impl IrqbalanceRecord {
 
     /// Removes IRQs that belong to another device by now, and returns the banned ones among them.
     fn remove_stale<'a>(&mut self, machine: &'a Machine) -> BTreeSet<u32> {
-        let vectors =
-            |of: &'a Interface| (of.vectors.iter()).map(|vector| (vector.irq, &*of.device.address));
+        let vectors = |interface: &'a Interface| {
+            (interface.vectors.iter()).map(|vector| (vector.irq, &*interface.device.address))
+        };
         let now: BTreeSet<(u32, &str)> = machine.interfaces.iter().flat_map(vectors).collect();
         self.planned
             .retain(|irq, was| now.contains(&(*irq, &was.device)));
@@ -87,7 +88,11 @@ impl IrqbalanceRecord {
     /// Adds the IRQs of a plan; keeps those of other interfaces.
     fn add_plan(&mut self, plan: &Plan) {
         for interface in &plan.interfaces {
-            for vector in interface.vectors.iter().filter(|of| of.cpus.is_some()) {
+            for vector in interface
+                .vectors
+                .iter()
+                .filter(|vector| vector.cpus.is_some())
+            {
                 let (device, action) = (interface.device.clone(), vector.action.clone());
                 self.planned
                     .insert(vector.irq, RecordedIrq { device, action });
@@ -131,7 +136,11 @@ fn not_held(held: usize, requested: usize) -> BanError {
 pub struct RunningError(String);
 
 pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
-    if let Some(running) = plan.irqbalance.as_ref().filter(|of| of.action == Refuse) {
+    if let Some(running) = plan
+        .irqbalance
+        .as_ref()
+        .filter(|balancer| balancer.action == Refuse)
+    {
         return Err(RunningError(format!(
             "irqbalance runs (process {}) and would change the affinities again; nothing was written: stop it, or use \
              --irqbalance ban or stop",
@@ -169,7 +178,7 @@ pub fn before_writes(
     let done = match balancer.action {
         Ban => {
             let time = if repeats { SHORT_TIMEOUT } else { TIMEOUT };
-            let daemon = Daemon::within(time, root, pid);
+            let daemon = Daemon::with_timeout(time, root, pid);
             let changed = match ban(root, machine, plan, balancer, &daemon) {
                 // irqbalance scans the machine, or is stopped. A later apply looks whether the bans still hold.
                 Err(BanError::Silent { .. }) if repeats && balancer.irqs.iter().all(is_banned) => {
@@ -206,7 +215,7 @@ pub fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     if recorded.is_empty() {
         return;
     }
-    let daemon = Daemon::within(SHORT_TIMEOUT, root, *pid);
+    let daemon = Daemon::with_timeout(SHORT_TIMEOUT, root, *pid);
     let now = daemon.banned().unwrap_or(recorded);
     for note in &mut plan.notes {
         if let Note::IrqbalanceRunning { left_alone, .. } = note {
@@ -329,7 +338,7 @@ fn undo(
             done = Started;
         }
         Some(pid) if record.is_of(root, pid) => {
-            let daemon = Daemon::within(TIMEOUT, root, pid);
+            let daemon = Daemon::with_timeout(TIMEOUT, root, pid);
             let now = daemon.banned()?;
             let list = &now - &(&record.banned - &before.banned);
             unbanned = now.len() - list.len();

@@ -137,7 +137,7 @@ pub(super) struct Daemon<'a> {
 }
 
 impl<'a> Daemon<'a> {
-    pub(super) fn within(time: Duration, root: &'a Root, pid: i32) -> Self {
+    pub(super) fn with_timeout(time: Duration, root: &'a Root, pid: i32) -> Self {
         Self {
             root,
             pid,
@@ -417,7 +417,7 @@ mod tests {
     fn a_tree_has_its_own_irqbalance_or_none() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
-        let daemon = Daemon::within(TIMEOUT, &root, 1);
+        let daemon = Daemon::with_timeout(TIMEOUT, &root, 1);
         assert!(matches!(
             daemon.setup(&set(&[])),
             Err(BanError::NotRequested(_))
