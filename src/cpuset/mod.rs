@@ -58,10 +58,10 @@ impl CpuSet {
         self.0[index] |= bits << (first % 64);
     }
 
-    fn combined(&self, other: &Self, of: impl Fn(u64, u64) -> u64) -> Self {
+    fn combined(&self, other: &Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         let mut words = SmallVec::from_slice(&self.0);
         for (word, other) in words.iter_mut().zip(other.0.iter().chain(repeat(&0))) {
-            *word = of(*word, *other);
+            *word = combine(*word, *other);
         }
         while words.last() == Some(&0) {
             words.pop();
@@ -304,12 +304,12 @@ mod tests {
         ) {
             let shifted = |cpus: &BTreeSet<u32>| -> BTreeSet<u32> { cpus.iter().map(|cpu| cpu + up).collect() };
             let (a, b) = (shifted(&a), shifted(&b));
-            let of = |cpus: &BTreeSet<u32>| cpus.iter().copied().collect::<CpuSet>();
-            let (x, y) = (of(&a), of(&b));
+            let set = |cpus: &BTreeSet<u32>| cpus.iter().copied().collect::<CpuSet>();
+            let (x, y) = (set(&a), set(&b));
             proptest::prop_assert_eq!(x.iter().collect::<BTreeSet<u32>>(), a.clone());
-            proptest::prop_assert_eq!(x.union(&y), of(&(&a | &b)));
-            proptest::prop_assert_eq!(x.intersection(&y), of(&(&a & &b)));
-            proptest::prop_assert_eq!(x.difference(&y), of(&(&a - &b)));
+            proptest::prop_assert_eq!(x.union(&y), set(&(&a | &b)));
+            proptest::prop_assert_eq!(x.intersection(&y), set(&(&a & &b)));
+            proptest::prop_assert_eq!(x.difference(&y), set(&(&a - &b)));
             proptest::prop_assert_eq!(x.is_subset(&y), a.is_subset(&b));
             proptest::prop_assert_eq!(x.intersects(&y), !a.is_disjoint(&b));
             proptest::prop_assert_eq!((x.first(), x.last()), (a.first().copied(), a.last().copied()));

@@ -309,7 +309,9 @@ impl<'a> Drawing<'a> {
         title += when(isolated, ", isolated or nohz_full");
         title += when(exclusive, ", in an exclusive cpuset partition");
         let by_card = marks.chunk_by(|a, b| a.card == b.card);
-        let cards = by_card.map(|of| (of[0].card, labels(of))).collect_vec();
+        let cards = by_card
+            .map(|marks| (marks[0].card, labels(marks)))
+            .collect_vec();
         for (card, queues) in &cards {
             let name = &picture.cards[*card].name;
             title += &format!("; {name} queues {}", queues.join(", "));

@@ -320,18 +320,18 @@ fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Res
             "the transformation {transform} of the hash's input is not known"
         ));
     }
-    let of = flow.kind().name();
+    let kind = flow.kind().name();
     let with_ports = match facts.fields.get(&flow.kind()) {
         None => {
             return unknown(format!(
-                "the driver does not report which fields it hashes of {of}"
+                "the driver does not report which fields it hashes of {kind}"
             ));
         }
         Some(&ADDRESSES) => false,
         Some(&ADDRESSES_AND_PORTS) => true,
         Some(fields) => {
             return unknown(format!(
-                "the fields that are hashed of {of} (RXH bits {fields:#x}) have no publicly defined order"
+                "the fields that are hashed of {kind} (RXH bits {fields:#x}) have no publicly defined order"
             ));
         }
     };
@@ -340,7 +340,7 @@ fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Res
     };
     toeplitz(key, &input(flow, with_ports, transform)).ok_or_else(|| {
         Missing::new(format!(
-            "the RSS key of {} bytes is too short for {of}",
+            "the RSS key of {} bytes is too short for {kind}",
             key.len()
         ))
     })
@@ -407,7 +407,7 @@ fn follow_queue(
     let thread = interface
         .threads
         .iter()
-        .find(|of| of.woken_by.is_some_and(|(irq, _)| irq == vector.irq));
+        .find(|thread| thread.woken_by.is_some_and(|(irq, _)| irq == vector.irq));
     // Threads of single queues do not show in the interface's switch.
     if interface.polling.threaded || thread.is_some() {
         let what = format!("the NAPI thread of receive queue {queue}");

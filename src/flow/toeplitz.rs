@@ -32,7 +32,7 @@ pub(super) const XOR: u8 = 1;
 pub(super) const OR_XOR: u8 = 2;
 
 fn pair(transform: u8, source: &[u8], destination: &[u8]) -> Vec<u8> {
-    let zip = |of: fn((&u8, &u8)) -> u8| source.iter().zip(destination).map(of);
+    let zip = |combine: fn((&u8, &u8)) -> u8| source.iter().zip(destination).map(combine);
     let xor = || zip(|(a, b)| a ^ b);
     match transform {
         XOR => xor().chain(xor()).collect(),

@@ -134,7 +134,7 @@ pub(crate) fn get_fields(interface: &str, flow_type: u32) -> Result<u32> {
 
 /// Returns the ntuple filters in the kernel's form, each with its RSS context.
 pub(crate) fn get_filters(interface: &str) -> Result<Vec<([u8; 168], u32)>> {
-    let with = |command, at: usize, number| {
+    let request = |command, at: usize, number| {
         let mut words = [0; RULES];
         words[at - 1] = number;
         ethtool(interface, command, words)
@@ -146,10 +146,10 @@ pub(crate) fn get_filters(interface: &str) -> Result<Vec<([u8; 168], u32)>> {
     if count == 0 {
         return Ok(Vec::new());
     }
-    let all = with(ETHTOOL_GRXCLSRLALL, RULES, count)?;
+    let all = request(ETHTOOL_GRXCLSRLALL, RULES, count)?;
     let listed = (all[RULES] as usize).min(MAX_FILTERS);
     let filter = |&location: &u32| {
-        let filter = with(ETHTOOL_GRXCLSRULE, LOCATION, location)?;
+        let filter = request(ETHTOOL_GRXCLSRULE, LOCATION, location)?;
         let (mut rule, mut parts) = ([0; 168], bytes(&filter[RULE..]));
         rule.fill_with(|| parts.next().unwrap_or_default());
         Ok((rule, filter[RULES]))
