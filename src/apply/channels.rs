@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno::{EACCES, EBUSY, EINVAL, EPERM};
 
-use crate::apply::lock::stopped;
+use crate::apply::lock::stop_reason;
 use crate::apply::settings;
-use crate::apply::write::{left_out, why_not_writable};
+use crate::apply::write::{not_performed, why_not_writable};
 use crate::cpuset::QueueSet;
 use crate::machine::setting::queue_files;
 use crate::machine::{Channels, Machine};
@@ -36,7 +36,7 @@ pub(crate) fn change_planned_channels(
     plan: &Plan,
 ) -> Vec<ChannelOutcome> {
     let is_changed = |name: &str| plan.channels.iter().any(|change| change.interface == name);
-    let planned = settings::planned(machine, plan).into_iter();
+    let planned = settings::planned_settings(machine, plan).into_iter();
     let mut changed = planned.filter(|(setting, _)| is_changed(setting.interface()));
     let obstacle = changed.find_map(|(setting, _)| {
         let path = setting.path();
@@ -60,7 +60,7 @@ pub(crate) fn change_planned_channels(
             },
         };
         let obstacle = obstacle.clone();
-        change.perform(root, obstacle.or_else(|| stopped().map(left_out)))
+        change.perform(root, obstacle.or_else(|| stop_reason().map(not_performed)))
     };
     plan.channels.iter().map(change).collect()
 }

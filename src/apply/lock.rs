@@ -78,7 +78,7 @@ impl Lock {
         let mut file = root.open_state(PATH)?;
         let start = Instant::now();
         while !try_lock(&file).map_err(|error| root.io_error(PATH, error))? {
-            if start.elapsed() < wait && stopped().is_none() {
+            if start.elapsed() < wait && stop_reason().is_none() {
                 sleep(Duration::from_millis(50));
                 continue;
             }
@@ -155,6 +155,6 @@ pub fn stop(why: String) {
 }
 
 /// Returns the reason that was given to [`stop`].
-pub fn stopped() -> Option<&'static str> {
+pub fn stop_reason() -> Option<&'static str> {
     REQUEST.get().map(String::as_str)
 }

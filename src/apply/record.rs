@@ -35,7 +35,7 @@ pub struct Record {
     /// Numbers of receive and transmit queues of each interface when last planned.
     #[serde(default)]
     pub(crate) queues: BTreeMap<String, (usize, usize)>,
-    /// What each interface's port can carry, in Mbit/s: unreadable while the interface is in another network namespace.
+    /// Mbit/s that each interface's port can carry: unreadable while the interface is in another network namespace.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub(crate) carries: BTreeMap<String, u32>,
     /// The CPUs of programs (`unit:NAME`) by which the last apply planned.
@@ -124,7 +124,7 @@ impl Record {
                 self.first_seen.entry(id).or_insert(text);
             }
         }
-        for (setting, value) in settings::planned(machine, plan) {
+        for (setting, value) in settings::planned_settings(machine, plan) {
             let set = self.last_set.entry(setting.id()).or_default();
             let irq = setting.irq().map(|irq| Irq::now(root, irq));
             // For the same plan as before, keep the outcome of the last write.
@@ -199,7 +199,7 @@ impl Record {
             .iter()
             .map(|written| (&*written.path, written))
             .collect();
-        for (setting, _) in settings::planned(machine, plan) {
+        for (setting, _) in settings::planned_settings(machine, plan) {
             let Some(set) = self.last_set.get_mut(&setting.id()) else {
                 continue;
             };

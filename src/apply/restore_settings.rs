@@ -8,10 +8,10 @@ use nix::errno::Errno;
 
 use crate::apply::channels::ChangedChannels;
 use crate::apply::error::ApplyError;
-use crate::apply::lock::stopped;
+use crate::apply::lock::stop_reason;
 use crate::apply::record::{Record, name_ports};
 use crate::apply::settings::Texts;
-use crate::apply::write::{left_out, means_same, write_one};
+use crate::apply::write::{means_same, not_performed, write_one};
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::setting::{NET, SettingId, SettingName, queue_files};
 use crate::machine::{Channels, Machine, Rss, Setting, SettingValue};
@@ -63,10 +63,10 @@ fn restore_pinned(
     may_stop: bool,
 ) -> Result<Restored, ApplyError> {
     let mut planned = RestorePlan::new(texts, machine, why);
-    let stopped = || stopped().filter(|_| may_stop).map(left_out);
+    let why_stop = || stop_reason().filter(|_| may_stop).map(not_performed);
     let changed = take(&mut planned.channels).into_iter();
     let channels = changed
-        .map(|(_, change)| change.perform(root, stopped()))
+        .map(|(_, change)| change.perform(root, why_stop()))
         .collect_vec();
     if !channels.is_empty() {
         planned = RestorePlan::new(texts, &read_pinned(root, texts)?, why);
@@ -77,11 +77,11 @@ fn restore_pinned(
         .filter(|change| change.refused.is_none())
         .count();
     outcome.unchanged = outcome.unchanged.saturating_sub(set);
-    // What still differs was refused.
+    // Settings that still differ were refused.
     let refused = planned.channels.into_iter().map(|(id, _)| id);
     outcome.refused_ids.extend(refused);
     for (id, write) in planned.writes {
-        let written = match stopped() {
+        let written = match why_stop() {
             Some(why) => WriteResult::not_done(&write, why),
             None => write_one(root, &write, None).0,
         };

@@ -229,7 +229,7 @@ impl<'a> Session<'a> {
         let earlier = Trial::load(self.root)?;
         if self.options.trial.is_none() {
             if let Some(earlier) = earlier {
-                let planned = settings::planned(machine, plan).into_iter();
+                let planned = settings::planned_settings(machine, plan).into_iter();
                 earlier.drop_settings(self.root, planned.map(|(setting, _)| setting.id()))?;
             }
             return Ok(());

@@ -14,7 +14,7 @@ pub(crate) type Texts = BTreeMap<SettingId, String>;
 /// told from original ones.
 pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     let paths = written_paths(plan);
-    let wanted = wanted(plan);
+    let wanted = targets(plan);
     let settings = of_plan(machine, plan).filter(|setting| match setting.kind {
         WriteKind::Sysctl => paths.contains(&*setting.path()),
         WriteKind::Rss | WriteKind::XpsRxqs | WriteKind::Ntuple => {
@@ -46,7 +46,7 @@ fn by_key<'a>(settings: impl Iterator<Item = Setting<'a>>) -> Texts {
         .collect()
 }
 
-fn wanted(plan: &Plan) -> BTreeMap<(&str, WriteKind, u32), Target<'_>> {
+fn targets(plan: &Plan) -> BTreeMap<(&str, WriteKind, u32), Target<'_>> {
     plan.interfaces
         .iter()
         .flat_map(PlannedInterface::wanted)
@@ -69,8 +69,8 @@ fn written_paths(plan: &Plan) -> BTreeSet<&str> {
 
 /// Returns the settings that a plan has an opinion about, with their planned texts; not those that differ and whose
 /// writes were taken out of the plan.
-pub fn planned<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'a>, String)> {
-    let wanted = wanted(plan);
+pub fn planned_settings<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'a>, String)> {
+    let wanted = targets(plan);
     let writes: BTreeMap<&str, &String> = (plan.writes.iter())
         .map(|write| (&*write.path, &write.value))
         .collect();

@@ -42,7 +42,7 @@ pub struct Trial {
     /// The settings that the apply may change; when the trial is over, those that could not be restored.
     before: Texts,
     pub(crate) record: Record,
-    /// What was done about irqbalance before.
+    /// The changes to irqbalance before the apply.
     irqbalance: IrqbalanceRecord,
     /// Whether irqbalance's bans could not be restored when the trial was over.
     #[serde(default)]
@@ -91,7 +91,7 @@ impl Trial {
     }
 
     /// Makes a trial that is over, to replace an unreadable one; `left` could not be restored.
-    pub(crate) fn ended(left: Texts, restored: &Restored) -> Self {
+    pub(crate) fn at_end(left: Texts, restored: &Restored) -> Self {
         let mut trial = Self {
             before: left,
             ..Self::default()

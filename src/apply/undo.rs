@@ -136,7 +136,7 @@ fn end(root: &Root, is_due: impl FnOnce(&Trial) -> bool) -> Result<Option<Restor
         Ok(_) => Ok(None),
         Err(_) => {
             let (left, restored) = restore_original(root, false)?;
-            Trial::ended(left, &restored).save_end(root, &restored)?;
+            Trial::at_end(left, &restored).save_end(root, &restored)?;
             Ok(Some(restored))
         }
     }

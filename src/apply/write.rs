@@ -10,7 +10,7 @@ use nix::errno::Errno::{
     EOPNOTSUPP, EOVERFLOW, EPERM, EROFS, ESRCH,
 };
 
-use crate::apply::lock::stopped;
+use crate::apply::lock::stop_reason;
 use crate::cpuset::{CpuSet, MaskFile};
 use crate::machine::setting::on_or_off;
 use crate::machine::wording::cpu_list;
@@ -40,7 +40,7 @@ pub(crate) fn write_plan(
 ) -> Vec<WriteResult> {
     let (mut all, mut is_first, mut end) = (Vec::new(), true, None);
     for write in writes {
-        if let Some(why) = end.clone().or_else(|| stopped().map(left_out)) {
+        if let Some(why) = end.clone().or_else(|| stop_reason().map(not_performed)) {
             all.push(WriteResult::not_done(write, why));
             continue;
         }
@@ -64,7 +64,7 @@ pub(crate) fn write_plan(
 }
 
 /// Says that a write was not performed because of [`stop`](super::lock::stop).
-pub(crate) fn left_out(why: &str) -> String {
+pub(crate) fn not_performed(why: &str) -> String {
     format!("not written: {why}; fix: run again")
 }
 
@@ -186,7 +186,7 @@ impl WriteResult {
             self.outcome = self.effective.as_ref().map_or(Changed, |_| Pending);
             return Ok(());
         }
-        let removed = removed(root, write.kind, &text, value).ok_or_else(|| {
+        let removed = removed_cpus(root, write.kind, &text, value).ok_or_else(|| {
             let held = text.trim();
             let why =
                 format!("the kernel accepted the write, but the file holds {held}; fix: run again");
@@ -200,7 +200,7 @@ impl WriteResult {
 
 /// Returns the CPUs that the kernel's rules removed from a written mask, and why; `None` if the file holds something
 /// else.
-fn removed(root: &Root, kind: WriteKind, held: &str, written: &str) -> Option<String> {
+fn removed_cpus(root: &Root, kind: WriteKind, held: &str, written: &str) -> Option<String> {
     let filter = match kind {
         Rps => rps_filter(root).ok()?,
         // Threads before Linux 6.3 (`cpuset_cpus_allowed`).
@@ -337,7 +337,7 @@ fn refusal(
             Refused,
             ": the interrupt controller does not accept this affinity",
         ),
-        (kind, errno) => (Refused, refused(kind, errno)),
+        (kind, errno) => (Refused, refusal_words(kind, errno)),
     };
     (outcome, errno_words(error) + why)
 }
@@ -347,7 +347,7 @@ fn is_online(root: &Root, mask: &str) -> bool {
     read_online(root).is_ok_and(|online| online.intersects(&cpus))
 }
 
-fn refused(kind: WriteKind, errno: Option<Errno>) -> &'static str {
+fn refusal_words(kind: WriteKind, errno: Option<Errno>) -> &'static str {
     match (kind, errno) {
         (Vector, Some(EACCES | EPERM)) => "; fix: run as root, outside any container",
         (NapiThread, Some(EACCES | EPERM)) => {
@@ -391,7 +391,7 @@ fn effective_elsewhere(
     Ok(effective.filter(|effective| !effective.is_subset(&planned)))
 }
 
-/// What decides where a vector goes when its CPU has no free interrupt vector; `None`: it stays.
+/// The facts by which a vector gets another CPU if its own has no free interrupt vector; `None`: it stays.
 type Fallbacks<'a> = Option<(&'a Topology, &'a Plan)>;
 
 /// Returns the CPUs to try for a vector that is planned on one CPU, each with what it shares with that and the text to

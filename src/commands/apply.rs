@@ -181,7 +181,7 @@ fn apply(
     let is_idle = confirm::restores_nothing(root);
     let written = Instant::now();
     guard.map_or(Ok(()), |watcher| watcher.go(root))?;
-    if let (Some(seconds), None, None) = (args.prove, &done.undone, apply::stopped()) {
+    if let (Some(seconds), None, None) = (args.prove, &done.undone, apply::stop_reason()) {
         match prove(root, &done, Duration::from_secs(seconds), args.trial) {
             Ok((proof, cut_short)) => {
                 (done.proof, done.proof_cut_short) = (Some(proof), cut_short);

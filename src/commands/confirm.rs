@@ -24,7 +24,7 @@ use crate::commands::journal::Priority::{Notice, Warning};
 use crate::commands::output::{print, say};
 use crate::screen;
 use crate::watch::state;
-use nicpin::apply::{Trial, TrialGuard, confirm, end_trial, end_watched_trial, stopped};
+use nicpin::apply::{Trial, TrialGuard, confirm, end_trial, end_watched_trial, stop_reason};
 use nicpin::report::exit::Exit;
 use nicpin::report::restored::TrialEnd;
 use nicpin::root::{Root, sys};
@@ -192,7 +192,7 @@ pub fn restores_nothing(root: &Root) -> bool {
 /// report, which may be JSON.
 pub fn ask(cli: &General, seconds: u64, wait: Duration, exit: Exit) -> Result<Exit> {
     let stdin = stdin();
-    if !stdin.is_terminal() || stopped().is_some() {
+    if !stdin.is_terminal() || stop_reason().is_some() {
         return Ok(exit);
     }
     let root = open_to_write(cli)?;

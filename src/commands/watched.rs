@@ -96,7 +96,7 @@ fn applied(cli: &General, target: &TargetArgs, leave: &[RestoredSetting]) -> Res
         ensure!(!PAUSE.exists(root), Paused);
         let (machine, mut plan) = planned(cli, target, root)?;
         if !leave.is_empty() {
-            let planned = apply::planned(&machine, &plan).into_iter();
+            let planned = apply::planned_settings(&machine, &plan).into_iter();
             let planned = planned.map(|(setting, value)| written(&setting, value));
             let left: BTreeSet<String> = planned
                 .filter(|planned| leave.iter().any(|left| left.is_same(planned)))
@@ -129,7 +129,7 @@ fn report(done: &Applied, unknown: &[NoteAbout]) -> RunReport {
         .map(|of| (of.path.as_str(), of))
         .collect();
     let (mut restored, mut vectors) = (Vec::new(), Vec::new());
-    for (setting, text) in apply::planned(&done.machine, &done.plan) {
+    for (setting, text) in apply::planned_settings(&done.machine, &done.plan) {
         let result = results.get(setting.path().as_str());
         let fallback = result.and_then(|of| of.fallback.as_ref());
         let held = fallback.unwrap_or(&text).trim().to_owned();

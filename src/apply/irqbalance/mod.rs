@@ -30,7 +30,7 @@ const FILE: StateFile = StateFile {
     not_done: "irqbalance was not asked to ban IRQs, because that could not be undone",
 };
 
-/// What was done about irqbalance, to undo it.
+/// The changes to irqbalance, to undo them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IrqbalanceRecord {
     /// The irqbalance that has the bans: process id and start time, since a restarted one has none.
@@ -68,7 +68,7 @@ impl IrqbalanceRecord {
 
     /// Whether this irqbalance has the bans.
     fn is_of(&self, root: &Root, pid: i32) -> bool {
-        self.process.is_some() && self.process == started(root, pid)
+        self.process.is_some() && self.process == process_and_start(root, pid)
     }
 
     /// Removes IRQs that belong to another device by now, and returns the banned ones among them.
@@ -102,11 +102,11 @@ impl IrqbalanceRecord {
 }
 
 /// Returns process id and start time, in the kernel's ticks since boot.
-fn started(root: &Root, pid: i32) -> Option<(i32, u64)> {
+fn process_and_start(root: &Root, pid: i32) -> Option<(i32, u64)> {
     Some((pid, tools::irqbalance::started(root, pid)?))
 }
 
-/// What was done, whether it changed anything, and for how many IRQs.
+/// The action, whether it changed anything, and the number of IRQs.
 type Done = (IrqbalanceAction, bool, usize);
 
 fn outcome(pid: Option<i32>, irqs: usize, done: Result<Done, BanError>) -> IrqbalanceOutcome {
@@ -216,7 +216,7 @@ pub fn note_earlier_bans(root: &Root, plan: &mut Plan) {
         return;
     }
     let daemon = Daemon::with_timeout(SHORT_TIMEOUT, root, *pid);
-    let now = daemon.banned().unwrap_or(recorded);
+    let now = daemon.banned_irqs().unwrap_or(recorded);
     for note in &mut plan.notes {
         if let Note::IrqbalanceRunning { left_alone, .. } = note {
             *left_alone = irqs.iter().filter(|irq| now.contains(irq)).count();
@@ -237,7 +237,7 @@ fn ban(
     if !record.is_of(root, balancer.pid) {
         record.banned.clear();
     }
-    record.process = started(root, balancer.pid);
+    record.process = process_and_start(root, balancer.pid);
     // IRQ numbers that belong to other vectors by now are not nicpin's to ban.
     let stale = record.remove_stale(machine);
     // A restarted irqbalance has also lost the bans of interfaces outside this plan.
@@ -255,7 +255,7 @@ fn ban(
             daemon.setup(&list)?;
         }
         daemon.ban(&list)?;
-        let held = (&list & &daemon.banned()?).len();
+        let held = (&list & &daemon.banned_irqs()?).len();
         if held < list.len() {
             return Err(not_held(held, list.len()));
         }
@@ -339,13 +339,13 @@ fn undo(
         }
         Some(pid) if record.is_of(root, pid) => {
             let daemon = Daemon::with_timeout(TIMEOUT, root, pid);
-            let now = daemon.banned()?;
+            let now = daemon.banned_irqs()?;
             let list = &now - &(&record.banned - &before.banned);
             unbanned = now.len() - list.len();
             if unbanned > 0 {
                 daemon.setup(&list)?;
                 daemon.ban(&list)?;
-                let held = daemon.banned()?;
+                let held = daemon.banned_irqs()?;
                 if held != list {
                     return Err(not_held((&held & &list).len(), list.len()));
                 }

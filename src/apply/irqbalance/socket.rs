@@ -146,7 +146,7 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    pub(super) fn banned(&self) -> Result<BTreeSet<u32>, BanError> {
+    pub(super) fn banned_irqs(&self) -> Result<BTreeSet<u32>, BanError> {
         Ok(self.setup(&BTreeSet::new())?.banned)
     }
 
@@ -163,7 +163,7 @@ impl<'a> Daemon<'a> {
             (recorded.ok_or_else(BanError::of_copy)?, false)
         };
         if self.root.is_real() && text.is_empty() {
-            return Err(self.closed());
+            return Err(self.closed_error());
         }
         let Some(setup) = Setup::parse(&text) else {
             let cut: String = text.trim().chars().take(60).collect();
@@ -200,7 +200,7 @@ impl<'a> Daemon<'a> {
                 let (pid, time) = (self.pid, self.time);
                 BanError::Silent { pid, time }
             }
-            BrokenPipe => self.closed(),
+            BrokenPipe => self.closed_error(),
             _ => self.no_answer(&errno_words(error)),
         }
     }
@@ -215,7 +215,7 @@ impl<'a> Daemon<'a> {
     }
 
     /// Makes the error of an irqbalance that ended, or closed the connection without an answer.
-    fn closed(&self) -> BanError {
+    fn closed_error(&self) -> BanError {
         let because = match (self.has_ended(), geteuid().is_root()) {
             (true, _) => "it has ended",
             (false, true) => "it closed the connection; fix: run again",
@@ -241,7 +241,7 @@ impl<'a> Daemon<'a> {
         ];
         let (mut failure, mut answer) = (None, io::Error::from(NotFound));
         for address in addresses.into_iter().flatten() {
-            match connected(&address, self.deadline) {
+            match connect_to(&address, self.deadline) {
                 Ok((stream, peer)) if peer.pid() == pid && peer.uid() == 0 => return Ok(stream),
                 // Any process can bind a name without a file.
                 Ok((_, peer)) => {
@@ -258,7 +258,7 @@ impl<'a> Daemon<'a> {
         }
         Err(match failure {
             Some(failure) => failure,
-            None if self.has_ended() => self.closed(),
+            None if self.has_ended() => self.closed_error(),
             None => self.failure(&format!(
                 "has no socket ({}): it may be built without one; fix: use `nicpin irqbalance-policy` as its policy \
                  script, or --irqbalance stop or ignore",
@@ -269,17 +269,17 @@ impl<'a> Daemon<'a> {
 }
 
 /// Connects, and gets the credentials of the listening process. Waits while the queue of connections is full.
-fn connected(address: &UnixAddr, deadline: Instant) -> io::Result<(UnixStream, UnixCredentials)> {
+fn connect_to(address: &UnixAddr, deadline: Instant) -> io::Result<(UnixStream, UnixCredentials)> {
     let (unix, kind) = (AddressFamily::Unix, SockType::Stream);
     let stream = UnixStream::from(socket(unix, kind, SockFlag::SOCK_CLOEXEC, None)?);
-    stream.set_write_timeout(Some(left(deadline)?))?;
+    stream.set_write_timeout(Some(time_left(deadline)?))?;
     connect(stream.as_raw_fd(), address)?;
     let peer = getsockopt(&stream, PeerCredentials)?;
     Ok((stream, peer))
 }
 
 /// Returns the time until a deadline; an error if it is over.
-fn left(deadline: Instant) -> io::Result<Duration> {
+fn time_left(deadline: Instant) -> io::Result<Duration> {
     match deadline.saturating_duration_since(Instant::now()) {
         Duration::ZERO => Err(TimedOut.into()),
         left => Ok(left),
@@ -300,18 +300,18 @@ fn ask(stream: &mut UnixStream, request: &str, deadline: Instant) -> io::Result<
     let credentials = UnixCredentials::new();
     let control = [ControlMessage::ScmCredentials(&credentials)];
     let bytes = [IoSlice::new(request.as_bytes())];
-    stream.set_write_timeout(Some(left(deadline)?))?;
+    stream.set_write_timeout(Some(time_left(deadline)?))?;
     let (socket, flags) = (stream.as_raw_fd(), MsgFlags::MSG_NOSIGNAL);
     if sendmsg::<()>(socket, &bytes, &control, flags, None)? < request.len() {
         return Err(WriteZero.into());
     }
     let (mut answer, mut part) = (Vec::new(), [0; 4096]);
     let unread = loop {
-        stream.set_read_timeout(Some(left(deadline)?))?;
+        stream.set_read_timeout(Some(time_left(deadline)?))?;
         match stream.read(&mut part) {
             Ok(0) => break false,
             Ok(length) => answer.extend_from_slice(part.get(..length).unwrap_or_default()),
-            // What was received before remains.
+            // Bytes received before remain.
             Err(error) if error.kind() == ConnectionReset => break true,
             Err(error) if error.kind() == Interrupted => {}
             Err(error) => return Err(error),
