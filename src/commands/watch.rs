@@ -192,7 +192,7 @@ impl Loop<'_> {
 
     fn work(mut self) -> Result<Exit> {
         self.happened(Event::of_machine(Start));
-        self.state.waits_for = state::blocked(self.root);
+        self.state.waits_for = state::why_blocked(self.root);
         self.show();
         loop {
             self.begin_if_due();
@@ -249,7 +249,7 @@ impl Loop<'_> {
     }
 
     fn happened(&mut self, event: Event) {
-        self.decisions.happened(event, self.start.elapsed());
+        self.decisions.take_event(event, self.start.elapsed());
     }
 
     /// Reads the policy file again. An invalid one is reported once.
@@ -292,7 +292,7 @@ impl Loop<'_> {
         if self.run.is_some() || now < due || now < self.look_again {
             return;
         }
-        if let Some(why) = state::blocked(self.root) {
+        if let Some(why) = state::why_blocked(self.root) {
             self.wait_for(why);
             self.look_again = now + LOOK_AGAIN;
             return;
@@ -308,7 +308,7 @@ impl Loop<'_> {
                 "cannot wait for changes of programs' CPUs: {error}"
             ));
         }
-        let leave = self.decisions.contended.left_alone(now);
+        let leave = self.decisions.contended.unrestored_settings(now);
         let leave = leave.flat_map(|(left, _)| ["--leave".to_owned(), left.as_argument()]);
         let started = self.child(leave);
         let shown = WatcherRun {
@@ -388,7 +388,7 @@ impl Loop<'_> {
     /// A trial or a pause may have begun or ended.
     fn look_at_state(&mut self) {
         self.look_again = Duration::ZERO;
-        match (state::blocked(self.root), self.state.waits_for) {
+        match (state::why_blocked(self.root), self.state.waits_for) {
             (Some(why), _) if self.run.is_none() => self.wait_for(why),
             (None, Some(_)) => {
                 self.state.waits_for = None;

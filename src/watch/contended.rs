@@ -64,7 +64,7 @@ impl ContendedSettings {
     pub fn irqbalance_answered(&mut self, process: i32, now: Duration) -> bool {
         self.may_answer_until = Duration::ZERO;
         let is_another = self.irqbalance.replace(process) != Some(process);
-        let had_left = is_another && self.left_alone(now).next().is_some();
+        let had_left = is_another && self.unrestored_settings(now).next().is_some();
         if is_another {
             self.begin_anew("");
         }
@@ -87,7 +87,7 @@ impl ContendedSettings {
         if !is_restore || now < self.may_answer_until {
             return None;
         }
-        history.restores = history.remembered(now).min(AT_ONCE + DOUBLINGS) + 1;
+        history.restores = history.remembered_restores(now).min(AT_ONCE + DOUBLINGS) + 1;
         let doublings = history.restores.checked_sub(AT_ONCE);
         let wait = doublings.map_or(Duration::ZERO, |times| FIRST_WAIT * (1 << times));
         history.until = now + wait.min(LONGEST_WAIT);
@@ -104,15 +104,18 @@ impl ContendedSettings {
     }
 
     /// Returns the settings to leave unchanged now, with the values that are not restored, and until when.
-    pub fn left_alone(&self, now: Duration) -> impl Iterator<Item = (&RestoredSetting, Duration)> {
+    pub fn unrestored_settings(
+        &self,
+        now: Duration,
+    ) -> impl Iterator<Item = (&RestoredSetting, Duration)> {
         let histories = self.settings.values();
         let current = histories.filter(move |history| now < history.until);
         current.map(|history| (&history.restored, history.until))
     }
 
     /// Returns the settings that are left unchanged, for people. `wall`: now, in seconds since 1970.
-    pub fn shown(&self, now: Duration, wall: u64) -> Vec<LeftAlone> {
-        self.left_alone(now)
+    pub fn for_status(&self, now: Duration, wall: u64) -> Vec<LeftAlone> {
+        self.unrestored_settings(now)
             .map(|(left, until)| LeftAlone {
                 setting: left.setting.clone(),
                 until: wall + until.saturating_sub(now).as_secs(),
@@ -125,7 +128,7 @@ impl ContendedSettings {
     pub fn forget(&mut self, now: Duration) {
         self.settings.retain(|_, history| {
             let is_said = history.said.is_some_and(|then| now < then + SAID);
-            is_said || history.remembered(now) > 0
+            is_said || history.remembered_restores(now) > 0
         });
     }
 }
@@ -136,7 +139,7 @@ impl History {
     }
 
     /// Number of restores that count now.
-    fn remembered(&self, now: Duration) -> u32 {
+    fn remembered_restores(&self, now: Duration) -> u32 {
         let held = now.saturating_sub(self.until).as_secs() / HELD.as_secs();
         let forgotten = u32::try_from(held).unwrap_or(u32::MAX);
         self.restores.saturating_sub(forgotten)
@@ -165,7 +168,7 @@ mod tests {
     fn write(contended: &mut ContendedSettings, queue: u32, now: Duration) -> bool {
         contended.written(&of_queue(queue), now);
         contended
-            .left_alone(now)
+            .unrestored_settings(now)
             .any(|(left, _)| *left == of_queue(queue))
     }
 
@@ -175,7 +178,7 @@ mod tests {
 
     fn waits(contended: &ContendedSettings, now: Duration) -> Option<Duration> {
         contended
-            .left_alone(now)
+            .unrestored_settings(now)
             .next()
             .map(|(_, until)| until.saturating_sub(now))
     }
@@ -191,7 +194,7 @@ mod tests {
         for minutes in [1, 2, 4, 8, 16, 32, 60, 60, 60] {
             let wait = secs(60 * minutes);
             assert_eq!(waits(&contended, now), Some(wait));
-            assert_eq!(contended.left_alone(now + wait).count(), 0);
+            assert_eq!(contended.unrestored_settings(now + wait).count(), 0);
             now += wait;
             contended.forget(now);
             assert_eq!(contended.written(&of_queue(0), now), None);
@@ -245,7 +248,10 @@ mod tests {
             contended.forget(secs(round.into()));
         }
         assert_eq!(
-            (contended.count, contended.left_alone(secs(0)).count()),
+            (
+                contended.count,
+                contended.unrestored_settings(secs(0)).count()
+            ),
             (0, 0)
         );
     }

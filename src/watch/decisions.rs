@@ -26,7 +26,7 @@ struct Running {
     during: Events,
 }
 
-pub struct Ended {
+pub struct RunEnd {
     /// Whether its writes were planned before, so that another program may have undone them.
     pub is_of_old_plan: bool,
     /// Settings to report as left unchanged, and for how long.
@@ -42,7 +42,7 @@ impl Decisions {
     }
 
     /// Takes an event; one during a run is decided on at its end.
-    pub fn happened(&mut self, event: Event, now: Duration) {
+    pub fn take_event(&mut self, event: Event, now: Duration) {
         if let Some(interface) = event.explains() {
             self.contended.begin_anew(interface);
         }
@@ -72,13 +72,13 @@ impl Decisions {
 
     /// Ends a run that took `cost` of CPU time. `report`: `None` if it failed as a whole. `moved`: a planned vector
     /// that another program has moved meanwhile.
-    pub fn ended(
+    pub fn end_run(
         &mut self,
         report: Option<&RunReport>,
         moved: Option<Event>,
         cost: Duration,
         now: Duration,
-    ) -> Ended {
+    ) -> RunEnd {
         let run = self.run.take().unwrap_or_default();
         let is_again = self.after(run.during, report, moved, run.follows_up, now);
         let has_failed = report.is_none_or(|report| report.failed > 0);
@@ -98,9 +98,13 @@ impl Decisions {
                 contended.extend(wait.map(|wait| (written.clone(), wait)));
             }
         }
-        let next = self.contended.left_alone(now).map(|(_, until)| until).min();
+        let next = self
+            .contended
+            .unrestored_settings(now)
+            .map(|(_, until)| until)
+            .min();
         self.schedule.look_at(next);
-        Ended {
+        RunEnd {
             is_of_old_plan,
             contended,
         }
@@ -212,7 +216,7 @@ mod tests {
         }
 
         fn event(&mut self, event: Event) {
-            self.decisions.happened(event, ms(self.now));
+            self.decisions.take_event(event, ms(self.now));
         }
 
         fn restored(&self, at: usize) -> RestoredSetting {
@@ -227,8 +231,8 @@ mod tests {
             }
         }
 
-        fn left_alone(&self) -> BTreeSet<usize> {
-            let left = self.decisions.contended.left_alone(ms(self.now));
+        fn unrestored_settings(&self) -> BTreeSet<usize> {
+            let left = self.decisions.contended.unrestored_settings(ms(self.now));
             let left: Vec<_> = left.map(|(left, _)| left.clone()).collect();
             let is_left = |at: &usize| left.iter().any(|left| left.is_same(&self.restored(*at)));
             (0..self.settings.len()).filter(is_left).collect()
@@ -298,7 +302,7 @@ mod tests {
                 self.end_run(wrong);
             }
             if self.run.is_none() && self.decisions.schedule.due() <= ms(self.now) {
-                let left = self.left_alone();
+                let left = self.unrestored_settings();
                 prop_assert!(self.decisions.begin(ms(self.now)).is_some());
                 let wrong = |at: &usize| !self.settings[*at].is_planned && !left.contains(at);
                 let wrong = (0..self.settings.len()).filter(wrong).collect();
@@ -329,7 +333,7 @@ mod tests {
                 self.settings
                     .iter_mut()
                     .for_each(|setting| setting.restores.clear());
-                let left = self.left_alone();
+                let left = self.unrestored_settings();
                 let others = (0..self.settings.len()).filter(|at| !left.contains(at));
                 wrong.extend(others.filter(|at| !self.settings[*at].is_planned));
             }
@@ -353,8 +357,8 @@ mod tests {
                 .iter()
                 .find(|at| !self.settings[**at].is_planned);
             let moved = moved.map(|at| Event::new(EventKind::Affinity, at.to_string()));
-            (self.decisions).ended(Some(&report), moved, ms(RUN), ms(self.now));
-            let left = self.left_alone();
+            (self.decisions).end_run(Some(&report), moved, ms(RUN), ms(self.now));
+            let left = self.unrestored_settings();
             self.guarded = (0..self.settings.len())
                 .filter(|at| !left.contains(at))
                 .collect();
@@ -413,7 +417,7 @@ mod tests {
             world.go_on(5000)?;
             world.act(&Act::Begin(0));
             for gap in others {
-                // Of another interface.
+                // An event of another interface.
                 world.go_on(gap)?;
                 world.act(&Act::Link(1, true));
             }
@@ -435,7 +439,7 @@ mod tests {
             world.act(&Act::Irqbalance(2000));
             world.go_on(5000).unwrap();
             assert!(world.settings.iter().all(|setting| setting.is_planned));
-            assert!(world.left_alone().is_empty());
+            assert!(world.unrestored_settings().is_empty());
         }
     }
 }

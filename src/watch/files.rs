@@ -259,7 +259,7 @@ impl Files {
 
     /// Returns an event for planned vectors with another affinity now. Events of writes do not tell a run's own from
     /// others'.
-    pub fn moved(&self, root: &Root) -> Option<Event> {
+    pub fn moved_vectors(&self, root: &Root) -> Option<Event> {
         self.planned
             .keys()
             .copied()

@@ -59,7 +59,7 @@ const GROUPS: [(&str, SockProtocol, Option<u32>, Read); 4] = [
         "changes of links (rtnetlink)",
         SockProtocol::NetlinkRoute,
         Some(RTNLGRP_LINK),
-        |_, bytes| Ok(named(Link, messages::links(bytes)?)),
+        |_, bytes| Ok(named_events(Link, messages::links(bytes)?)),
     ),
     (
         "devices and CPUs (uevents)",
@@ -83,12 +83,12 @@ const GROUPS: [(&str, SockProtocol, Option<u32>, Read); 4] = [
         |root, bytes| {
             let indexes = messages::qdiscs(bytes)?.into_iter();
             let names = indexes.filter_map(|index| with_device(root, index));
-            Ok(named(Qdisc, names))
+            Ok(named_events(Qdisc, names))
         },
     ),
 ];
 
-fn named(kind: EventKind, names: impl IntoIterator<Item = String>) -> Vec<Event> {
+fn named_events(kind: EventKind, names: impl IntoIterator<Item = String>) -> Vec<Event> {
     names
         .into_iter()
         .map(|name| Event::new(kind, name))

@@ -89,7 +89,7 @@ pub fn resume(root: &Root) -> Result<bool> {
 }
 
 /// Says why a watcher must not write now. A trial whose process has died does not count: the next apply ends it.
-pub fn blocked(root: &Root) -> Option<WaitsFor> {
+pub fn why_blocked(root: &Root) -> Option<WaitsFor> {
     if PAUSE.exists(root) {
         return Some(WaitsFor::Apply);
     }

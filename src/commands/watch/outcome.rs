@@ -25,8 +25,10 @@ impl Loop<'_> {
         let now = self.now();
         let spent = children_cpu().unwrap_or_default();
         let cost = spent.saturating_sub(replace(&mut self.spent, spent));
-        let moved = self.sources.files.moved(self.root);
-        let ended = self.decisions.ended(report.as_ref().ok(), moved, cost, now);
+        let moved = self.sources.files.moved_vectors(self.root);
+        let ended = self
+            .decisions
+            .end_run(report.as_ref().ok(), moved, cost, now);
         match report {
             Ok(report) if report.paused => return self.wait_for(WaitsFor::Apply),
             Ok(report) => {
@@ -40,7 +42,7 @@ impl Loop<'_> {
                     self.log_contended(setting, *wait);
                 }
                 let contended = &self.decisions.contended;
-                self.state.left_alone = contended.shown(now, seconds_since_1970());
+                self.state.left_alone = contended.for_status(now, seconds_since_1970());
                 self.state.contended = contended.count;
                 self.guard(&report, now);
             }
@@ -127,7 +129,7 @@ impl Loop<'_> {
         if !self.args.guard {
             return;
         }
-        let left = self.decisions.contended.left_alone(now);
+        let left = self.decisions.contended.unrestored_settings(now);
         let left: BTreeSet<&str> = left.map(|(left, _)| &*left.setting.path).collect();
         let mut vectors = report.vectors.clone();
         vectors.retain(|(irq, _)| !left.contains(affinity_file(*irq).as_str()));
