@@ -11,7 +11,7 @@ use crate::cpuset::CpuSet;
 use crate::drivers::{Pattern, Taught};
 use crate::policy::setting::{PolicyEntry, Value};
 use crate::policy::table::SETTINGS;
-use crate::policy::{CONDITIONS, Condition, Policy, Rule, Settings, named};
+use crate::policy::{CONDITIONS, Condition, Policy, Rule, Settings, find_entry};
 
 /// An error in a policy file, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -220,7 +220,7 @@ fn set(
     for_interfaces: bool,
 ) -> Result<(), Wrong> {
     let name = key.get_ref().as_ref();
-    let Some(entry) = named(name) else {
+    let Some(entry) = find_entry(name) else {
         let known: Vec<_> = SETTINGS
             .iter()
             .filter(|entry| entry.is_for_interfaces() == for_interfaces)
@@ -257,7 +257,12 @@ fn value(entry: &PolicyEntry, item: &Toml<'_>) -> Result<Value, Wrong> {
             entry.read(&integer(item).unwrap_or_default())
         }
         (DeValue::Table(_), _) if entry.takes_cpus() => Ok(Value::Cpus(cpus(item)?)),
-        _ => return Err(at(item, format!("expected a string: {}", entry.expected()))),
+        _ => {
+            return Err(at(
+                item,
+                format!("expected a string: {}", entry.expected_values()),
+            ));
+        }
     };
     value.map_err(|error| at(item, error.0))
 }

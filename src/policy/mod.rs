@@ -223,7 +223,7 @@ pub fn possible_cpus(option: &str, cpus: &CpuSet, possible: u32) -> Result<(), S
     Err(SettingError(wrong))
 }
 
-pub(crate) fn named(key: &str) -> Option<&'static PolicyEntry> {
+pub(crate) fn find_entry(key: &str) -> Option<&'static PolicyEntry> {
     SETTINGS.iter().find(|entry| entry.key == key)
 }
 
@@ -239,7 +239,7 @@ impl Settings {
         let mut settings = Self::default();
         for (key, text) in given {
             let unknown = || SettingError(format!("there is no setting `{key}`"));
-            let entry = named(key).ok_or_else(unknown)?;
+            let entry = find_entry(key).ok_or_else(unknown)?;
             let value = entry.read(text);
             let value = value.map_err(|error| SettingError(format!("{key}: {error}")))?;
             settings.set(entry, value);

@@ -29,7 +29,7 @@ pub enum Form {
     /// A number from 1 to `most`.
     Number {
         most: u32,
-        /// What it counts, in the plural.
+        /// The noun that it counts, in the plural.
         counted: &'static str,
         example: &'static str,
     },
@@ -178,7 +178,7 @@ impl Form {
     }
 
     /// Returns a description and an example.
-    fn described(self) -> (String, &'static str) {
+    fn description(self) -> (String, &'static str) {
         match self {
             Self::Number {
                 most,
@@ -230,16 +230,16 @@ impl PolicyEntry {
                 let one_of = if is_one { "" } else { "one of " };
                 SettingError(match of_list {
                     Some(error) => error.to_string(),
-                    None => format!("`{text}` is not {one_of}{}", self.expected()),
+                    None => format!("`{text}` is not {one_of}{}", self.expected_values()),
                 })
             })
     }
 
     /// Lists the values for an error: `auto, off, or a CPU list such as 0-3,8`.
-    pub(crate) fn expected(&self) -> String {
+    pub(crate) fn expected_values(&self) -> String {
         let words = self.shown_words().map(|(word, _)| word.to_owned());
         let forms = self.forms.iter().map(|form| {
-            let (what, example) = form.described();
+            let (what, example) = form.description();
             format!("{what} such as {example}")
         });
         let mut all: Vec<_> = words.chain(forms).collect();
@@ -264,7 +264,7 @@ impl PolicyEntry {
             None => (format!("\"{word}\""), means.to_owned()),
         });
         words
-            .chain(self.forms.iter().map(|form| match form.described() {
+            .chain(self.forms.iter().map(|form| match form.description() {
                 (what, example) if form.is_number() => (example.to_owned(), what),
                 (_, example) => (format!("\"{example}\""), form.in_help().1.to_owned()),
             }))
