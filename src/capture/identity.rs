@@ -110,14 +110,14 @@ impl StandIns {
     ) -> Self {
         let mut found: BTreeSet<String> = addresses
             .into_iter()
-            .map(|address| bare(&address))
+            .map(|address| hex_digits(&address))
             .filter(|digits| is_mixed(digits))
             .collect();
         for text in texts {
             let own = find_all(text, |_| false)
                 .into_iter()
                 .filter(|(_, kind)| *kind == Own);
-            found.extend(own.map(|(place, _)| bare(&text[place])));
+            found.extend(own.map(|(place, _)| hex_digits(&text[place])));
         }
         let mut digits = BTreeMap::new();
         let mut last: BTreeMap<usize, u32> = BTreeMap::new();
@@ -141,7 +141,8 @@ impl StandIns {
     /// numbers, too.
     pub fn hide(&self, text: &str, ips: bool) -> String {
         let (mut hidden, mut plain) = (String::with_capacity(text.len()), 0);
-        let found = find_all(text, |digits| self.known(&bare(digits)).is_some()).into_iter();
+        let found =
+            find_all(text, |digits| self.stand_in(&hex_digits(digits)).is_some()).into_iter();
         for (place, kind) in found.filter(|(_, kind)| ips || !matches!(kind, Ip(_))) {
             hidden.push_str(&text[plain..place.start]);
             plain = place.end;
@@ -151,7 +152,10 @@ impl StandIns {
                 continue;
             }
             // Zeros for an address that only a text has.
-            let mut others = self.known(&bare(address)).unwrap_or_default().chars();
+            let mut others = self
+                .stand_in(&hex_digits(address))
+                .unwrap_or_default()
+                .chars();
             hidden.extend(address.chars().map(|c| match c {
                 ':' | '-' | '.' | '_' => c,
                 _ => others.next().unwrap_or('0'),
@@ -161,14 +165,14 @@ impl StandIns {
     }
 
     /// Returns what replaces the known address that begins with these digits.
-    fn known(&self, digits: &str) -> Option<&str> {
+    fn stand_in(&self, digits: &str) -> Option<&str> {
         let (known, other) = self.0.range(digits.to_owned()..).next()?;
         known.starts_with(digits).then_some(other)
     }
 }
 
 /// Returns the hex digits in lower case.
-fn bare(text: &str) -> String {
+fn hex_digits(text: &str) -> String {
     text.chars()
         .filter(char::is_ascii_hexdigit)
         .collect::<String>()
@@ -301,7 +305,7 @@ mod tests {
                 "tap0a0000000002 veth0a00000000000001",
             ),
             ("0x98039ba1b2c9", "0x0a0000000002"),
-            // Of other devices, by the order of their digits.
+            // Other devices are numbered by the order of their digits.
             (
                 "ibx98039ba1b2c9-0 ibx98039ba1b2ca",
                 "ibx0a0000000002-0 ibx0a0000000003",

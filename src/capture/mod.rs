@@ -36,7 +36,7 @@ pub struct Capture {
     pub refused: Vec<String>,
     /// Why nicpin cannot read this machine; the capture holds all that was read before the error.
     pub unreadable: Option<String>,
-    /// What was changed so that the machine cannot be identified, a line each.
+    /// Changes that hide the identity of the machine, a line each.
     pub redacted: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl Capture {
         let root = Root::open_recording(path)?;
         // The policy, by which others will plan the capture, says what the names of IRQs mean.
         let policy = root.read_opt(redact::POLICY)?.unwrap_or_default();
-        let drivers = redact::taught(&policy);
+        let drivers = redact::taught_drivers(&policy);
         let wants = Wants {
             drivers: &drivers,
             ..Wants::EVERYTHING
@@ -225,7 +225,7 @@ fn walk(root: &Root, tree: &mut Tree, path: &str, follow: bool) -> Result<Option
             Some(entry @ Directory(_)) if is_new => add(tree, path, entry)?,
             Some(Link(target)) => {
                 if is_new {
-                    add(tree, path, Link(inside(path, &target)))?;
+                    add(tree, path, Link(link_inside(path, &target)))?;
                 }
                 return Ok((follow || !last).then_some(target));
             }
@@ -245,7 +245,7 @@ fn walk(root: &Root, tree: &mut Tree, path: &str, follow: bool) -> Result<Option
 }
 
 /// Returns a link's target that stays inside the tree wherever that is unpacked: relative, and not above the top.
-fn inside(path: &str, target: &str) -> String {
+fn link_inside(path: &str, target: &str) -> String {
     let depth = path.matches('/').count() - 1;
     let parts = target.split('/').filter(|part| !["", "."].contains(part));
     let above = parts.clone().take_while(|part| *part == "..").count();
@@ -273,7 +273,7 @@ mod tests {
             ("/x", "/sys", "sys"),
             ("/sys/x", "../../../etc/passwd", "../etc/passwd"),
         ] {
-            assert_eq!(inside(path, target), expected, "{path} {target}");
+            assert_eq!(link_inside(path, target), expected, "{path} {target}");
         }
     }
 }

@@ -61,7 +61,7 @@ const IDENTITY: [&str; 20] = [
 ];
 
 /// Returns the drivers that a policy teaches; none if it is not valid.
-pub fn taught(policy: &str) -> Vec<Taught> {
+pub fn taught_drivers(policy: &str) -> Vec<Taught> {
     Policy::parse(policy).unwrap_or_default().drivers
 }
 
@@ -346,7 +346,7 @@ fn interfaces(tree: &Tree, machine: &Machine) -> BTreeMap<String, String> {
         .and_then(|file| parse(&mut file.text.as_bytes()).ok())
         .unwrap_or_default();
     let handlers = handlers(machine, &listed);
-    let policy = tree.file(POLICY).map(|file| taught(&file.text));
+    let policy = tree.file(POLICY).map(|file| taught_drivers(&file.text));
     let drivers = policy.unwrap_or_default();
     let named = |(driver, handler): &(Option<&str>, &str)| {
         let named = classify(*driver, handler, &drivers)?;

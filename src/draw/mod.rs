@@ -97,7 +97,7 @@ impl Picture {
     pub fn new(machine: &Machine, plan: &Plan) -> Self {
         let topology = &machine.topology;
         let cards = plan.interfaces.iter().enumerate().map(card).collect_vec();
-        let [now, planned] = [now, planned].map(|cpus| marks(topology, plan, cpus));
+        let [now, planned] = [effective_cpus, planned_cpus].map(|cpus| marks(topology, plan, cpus));
         let scene = |title, score: &Score, marks| Scene {
             title,
             score: words(score),
@@ -232,14 +232,14 @@ fn active(interface: &PlannedInterface) -> impl Iterator<Item = &PlannedVector> 
 }
 
 /// The effective CPUs of a vector, if known.
-fn now(vector: &PlannedVector, online: &CpuSet) -> CpuSet {
+fn effective_cpus(vector: &PlannedVector, online: &CpuSet) -> CpuSet {
     let cpus = vector.known_cpus(online);
     cpus.map(Cow::into_owned).unwrap_or_default()
 }
 
 /// The planned CPUs of a vector; the effective ones if it is left unchanged.
-fn planned(vector: &PlannedVector, online: &CpuSet) -> CpuSet {
-    (vector.cpus.clone()).unwrap_or_else(|| now(vector, online))
+fn planned_cpus(vector: &PlannedVector, online: &CpuSet) -> CpuSet {
+    (vector.cpus.clone()).unwrap_or_else(|| effective_cpus(vector, online))
 }
 
 fn marks(

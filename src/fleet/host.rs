@@ -49,14 +49,14 @@ struct PlanOrCheck {
     class: String,
     host: HostSummary,
     interfaces: Vec<ShapeInterface>,
-    /// Of a plan.
+    /// Number of writes of a plan.
     #[serde(default, deserialize_with = "count")]
     writes: usize,
     #[serde(default, deserialize_with = "count")]
     channels: usize,
     #[serde(default)]
     not_judged: Vec<String>,
-    /// Of a check.
+    /// The verdict of a check.
     verdict: Option<CheckState>,
     state: Option<InterfaceState>,
     #[serde(default)]

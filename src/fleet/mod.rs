@@ -212,12 +212,12 @@ impl FleetTally {
             state,
             cause,
             count: hosts.len(),
-            hosts: sorted(hosts),
+            hosts: sort_hosts(hosts),
         });
         let not_judged = not_judged.into_iter().map(|(interfaces, hosts)| NotJudged {
             interfaces,
             count: hosts.len(),
-            hosts: sorted(hosts),
+            hosts: sort_hosts(hosts),
         });
         let repeated = self
             .names()
@@ -237,7 +237,7 @@ impl FleetTally {
                 .sorted_by_key(|group| Reverse(group.count))
                 .collect(),
             classes: self.classes(),
-            repeated: sorted(repeated.map(|(_, name)| name).collect()),
+            repeated: sort_hosts(repeated.map(|(_, name)| name).collect()),
             failed: self.failed.iter().cloned().sorted().collect(),
         }
     }
@@ -247,7 +247,7 @@ impl FleetTally {
         for (class, plans) in &self.plans.iter().chunk_by(|((class, _), _)| class) {
             let mut plans = plans
                 .map(|((_, hash), plan)| {
-                    let hosts = sorted(plan.hosts().collect());
+                    let hosts = sort_hosts(plan.hosts().collect());
                     let group = PlanGroup {
                         hash,
                         count: hosts.len(),
@@ -288,7 +288,7 @@ impl FleetTally {
 }
 
 /// Sorts `h2` before `h10`.
-fn sorted(mut names: Vec<&str>) -> Vec<&str> {
+fn sort_hosts(mut names: Vec<&str>) -> Vec<&str> {
     names.sort_unstable_by(|a, b| natural(a).cmp(&natural(b)).then(a.cmp(b)));
     names
 }
