@@ -58,7 +58,7 @@ impl CpuSet {
         self.0[index] |= bits << (first % 64);
     }
 
-    fn combined(&self, other: &Self, combine: impl Fn(u64, u64) -> u64) -> Self {
+    fn combine_words(&self, other: &Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         let mut words = SmallVec::from_slice(&self.0);
         for (word, other) in words.iter_mut().zip(other.0.iter().chain(repeat(&0))) {
             *word = combine(*word, *other);
@@ -135,13 +135,13 @@ impl CpuSet {
     /// The CPUs in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        self.combined(other, |a, b| a & b)
+        self.combine_words(other, |a, b| a & b)
     }
 
     /// The CPUs in this set that are not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        self.combined(other, |a, b| a & !b)
+        self.combine_words(other, |a, b| a & !b)
     }
 
     pub fn is_subset(&self, other: &Self) -> bool {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The same results as the sets of the standard library, for any CPU numbers.
+        /// Results equal those of the standard library's sets, for any CPU numbers.
         #[test]
         fn sets_are_sets(
             a in proptest::collection::btree_set(0_u32..300, 0..12),

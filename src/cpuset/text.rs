@@ -335,7 +335,7 @@ mod tests {
         }
     }
 
-    /// What people type may be shorter or longer than what kernels print.
+    /// People may type shorter or longer masks than kernels print.
     #[test]
     fn masks_of_kernels() {
         let widest = format!("80000000{}", ",00000000".repeat(255));

@@ -42,7 +42,7 @@ pub struct Arrival {
     pub node: Option<u32>,
     /// The CPUs that share the L3 cache of `cpu`; empty if not reported.
     pub l3: CpuSet,
-    /// What cannot be known, and why.
+    /// The unknown part, and why.
     pub missing: Option<Missing>,
 }
 

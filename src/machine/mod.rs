@@ -37,7 +37,7 @@ pub struct Machine {
     pub stacked: Vec<Stacked>,
     /// Altnames of interfaces (`ip link property`), by their names.
     pub altnames: BTreeMap<String, Vec<String>>,
-    /// What else a selector can name.
+    /// Other things that a selector can name.
     pub others: Others,
     /// `rps_sock_flow_entries`; `None` without RFS or inside a network namespace.
     pub flow_entries: Option<u32>,

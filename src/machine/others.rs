@@ -58,14 +58,14 @@ impl UnusedFunction {
 }
 
 impl Others {
-    pub(crate) fn named(&self, name: &str) -> Option<&Virtual> {
+    pub(crate) fn virtual_interface(&self, name: &str) -> Option<&Virtual> {
         self.virtuals.iter().find(|known| known.name == name)
     }
 
     /// Says what has this name, and why there is nothing to plan for it; `None` for an unknown name.
     #[doc(hidden)]
     pub fn explain(&self, name: &str) -> Option<String> {
-        let what = match self.named(name) {
+        let what = match self.virtual_interface(name) {
             Some(Virtual { kind, .. }) => format!("{kind}: it has no device and no vectors"),
             None => match &self.rdma.iter().find(|rdma| rdma.name == name)?.device {
                 Some(device) => {
@@ -157,7 +157,7 @@ impl NeighbourKind {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherTools {
     pub irqbalance: Option<Irqbalance>,
-    /// What this user may not read, so that irqbalance may or may not run: `/proc/812`.
+    /// The file that hides from this user whether irqbalance runs: `/proc/812`.
     pub irqbalance_hidden: Option<String>,
     /// Tools that write now or at a later event.
     pub others: Vec<OtherTool>,

@@ -267,7 +267,7 @@ impl Machine {
         let wraps = |name: &&str| {
             self.stacked(name)
                 .and_then(|stacked| stacked.kind.as_deref())
-                .or_else(|| self.others.named(name)?.devtype.as_deref())
+                .or_else(|| self.others.virtual_interface(name)?.devtype.as_deref())
                 .is_some_and(|kind| WRAPPING.contains(&kind))
         };
         self.and_below(name).find(wraps).map(str::to_owned)
@@ -276,7 +276,7 @@ impl Machine {
 
 /// Describes an interface without a device, to follow "it is"; `None` for any other name.
 pub fn without_device(machine: &Machine, name: &str) -> Option<String> {
-    if let Some(known) = machine.others.named(name) {
+    if let Some(known) = machine.others.virtual_interface(name) {
         return Some(known.kind.clone());
     }
     let stacked = machine.stacked(name)?;

@@ -266,6 +266,6 @@ pub struct Rate {
     pub threads: usize,
     /// Buffer size in bytes.
     pub buffer: u64,
-    /// Of all CPUs together.
+    /// Sum over all CPUs.
     pub bytes_per_second: u64,
 }

@@ -104,7 +104,7 @@ impl Tree {
             let rest = &path[end..];
             path = match found {
                 Link(_) if rest.matches('/').count() > MAX_NAMES => break,
-                Link(target) => (beside(&path[..end], target) + rest).into(),
+                Link(target) => (link_target_path(&path[..end], target) + rest).into(),
                 _ if rest.is_empty() => return Ok(found),
                 _ if rest
                     .split('/')
@@ -226,7 +226,7 @@ fn has_control(text: &str) -> bool {
 }
 
 /// Returns a link's target as a path from the top. The link's path has no other links.
-fn beside(link: &str, mut target: &str) -> String {
+fn link_target_path(link: &str, mut target: &str) -> String {
     if target.starts_with('/') {
         return target.to_owned();
     }
