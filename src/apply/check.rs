@@ -60,7 +60,7 @@ pub fn unknown(
         return unknown;
     }
     match Record::load(root) {
-        // They are up and have no vectors, although an earlier apply recorded some.
+        // Interfaces that are up without vectors, although an earlier apply recorded some.
         Ok(record) => {
             let had = |interface| record.has_vectors_of(interface);
             without.retain(|note| machine.interface(&note.interface).is_some_and(had));

@@ -17,7 +17,6 @@ pub enum ApplyError {
          restores the settings before the first apply"
     )]
     OnTrial { seconds: u64 },
-    /// irqbalance runs, and the policy refuses to write while it does.
     #[error(transparent)]
     Irqbalance(#[from] RunningError),
     #[error("{0}")]

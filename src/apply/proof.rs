@@ -111,7 +111,7 @@ impl VectorProof {
         self.verdict = match (planned > 0, others.is_empty()) {
             (false, true) => return Ok(()),
             (true, true) => Proven,
-            // It moved to the planned CPUs between the samples.
+            // The IRQ moved to the planned CPUs between the samples.
             (true, false) if self.is_effective_as_planned(root)? => Proven,
             (_, false) => Elsewhere,
         };

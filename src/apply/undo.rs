@@ -59,7 +59,7 @@ fn restore_original(root: &Root, ends_trial: bool) -> Result<(Texts, Restored), 
     }
     let mut left = first_seen.clone();
     left.retain(|id, _| restored.is_left(id));
-    // A refused one may be restored later; an absent one may come back.
+    // A refused setting may be restored later; an absent one may come back.
     if restored.failed() {
         record.reset_to(first_seen.keys(), &restored, &Record::default());
     } else {

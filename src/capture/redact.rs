@@ -199,7 +199,7 @@ fn without_units(policy: &str, changes: &mut Vec<String>) -> String {
 /// The names that a site gives, and what replaces them: the same name everywhere, in the same order, so that the
 /// capture of a capture is the same.
 struct Names {
-    /// Empty if these stay.
+    /// Empty if the names stay.
     interfaces: BTreeMap<String, String>,
     /// The host's name, and its part before the domain.
     host: BTreeSet<String>,

@@ -54,7 +54,7 @@ struct Panel {
     about: String,
     /// Other devices on the node.
     neighbours: String,
-    /// Cores, and whether they share an L3 cache or have none.
+    /// Groups of cores, and whether each group shares an L3 cache.
     groups: Vec<(bool, Vec<CpuSet>)>,
     /// Indices of interfaces.
     cards: Vec<usize>,

@@ -42,7 +42,7 @@ pub struct ShapeInterface {
     pub is_unknown: bool,
 }
 
-/// A note of another version of nicpin is none of those.
+/// Ignores notes of other versions of nicpin.
 fn has_unknown<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     let notes = Vec::<Value>::deserialize(from)?.into_iter();
     Ok(notes

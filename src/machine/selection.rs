@@ -31,7 +31,7 @@ pub enum SelectError {
         selector: String,
         reason: &'static str,
     },
-    /// It names something that has no vectors to plan.
+    /// The selector names something without vectors to plan.
     #[error("`{selector}` {what}")]
     NoDevice {
         selector: String,

@@ -30,7 +30,7 @@ pub struct FileAccess<'a> {
 pub enum InjectedAnswer {
     Done,
     Errno(i32),
-    /// It is not done, but reported as done.
+    /// Skip the access, and report it as done.
     Lost,
 }
 

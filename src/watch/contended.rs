@@ -200,7 +200,7 @@ mod tests {
             assert_eq!(contended.written(&of_queue(0), now), None);
         }
         assert_eq!(contended.count, 10);
-        // It is forgotten as slowly as it came, and then reported again.
+        // The contention is forgotten as slowly as it came, and then reported again.
         assert!(write(&mut contended, 0, now + LONGEST_WAIT + 6 * HELD));
         now += 2 * SAID;
         contended.forget(now);

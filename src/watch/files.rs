@@ -291,7 +291,7 @@ impl Files {
         let is_of_irqbalance = directory == irqbalance;
         if is_gone && is_of_irqbalance || is_new && file.as_ref() == Some(&irqbalance) {
             self.watch_irqbalance(root)?;
-            // It may have been made again, with its socket, before it was watched.
+            // The directory may have been made again, with its socket, before it was watched.
             woken.events.extend(irqbalance_has_started(root));
         }
         let Some((file, name)) = file.zip(event.name.as_deref()) else {

@@ -284,7 +284,7 @@ fn stop(root: &Root) -> Result<Done, BanError> {
 pub fn undo_since(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOutcome> {
     let mut pid = None;
     let undone = undo(root, before, &mut pid).transpose()?;
-    // It may have been started; its number is only shown.
+    // irqbalance may have been started; its number is only shown.
     let pid = pid.or_else(|| running(root).unwrap_or(None));
     Some(outcome(pid, 0, undone))
 }
@@ -351,7 +351,7 @@ fn undo(
                 }
             }
         }
-        // It was restarted or has ended, and its bans with it.
+        // irqbalance was restarted or has ended, and its bans with it.
         _ => {}
     }
     before.save(root)?;
