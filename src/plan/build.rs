@@ -8,7 +8,8 @@ use crate::cpuset::CpuSet;
 use crate::machine::{Machine, NodeSource, Role, Selection, Topology, Vector};
 use crate::plan::candidates::exclusive;
 use crate::plan::data::{
-    DecidedBy, HostSummary, NodeSummary, Plan, PlannedInterface, PlannedVector, SCHEMA, not_judged,
+    DecidedBy, HostSummary, NodeSummary, Placement, Plan, PlannedInterface, PlannedVector, SCHEMA,
+    not_judged,
 };
 use crate::plan::gain::{self, NOTHING_GAINED};
 use crate::plan::hash::{class, hash};
@@ -239,7 +240,7 @@ fn why(work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
         "kernel-managed; cannot be moved"
     } else if work.is_kept(vector) {
         "of another network namespace, and on its node"
-    } else if work.stays_put(vector) {
+    } else if work.placement(vector).is_some_and(Placement::stays_put) {
         NOTHING_GAINED
     } else if let Some(owner) = work.shared.get(&vector.irq) {
         return format!("the IRQ is shared with {owner} and planned there");

@@ -308,6 +308,13 @@ pub struct Placement {
     pub decided_by: Option<DecidedBy>,
 }
 
+impl Placement {
+    /// Whether it is as good where it is as anywhere, and the policy wants to change only what is not.
+    pub(crate) fn stays_put(&self) -> bool {
+        self.decided_by == Some(DecidedBy::Gain)
+    }
+}
+
 /// What decides on a queue's CPU in place of the number of queues on the candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -305,16 +305,17 @@ impl<'a> Spread<'a> {
         set: usize,
         most: usize,
         irqs: usize,
-        load: fn(&Core) -> (u64, usize),
+        load: impl Fn(&Core) -> (u64, usize),
     ) -> Option<usize> {
         let (set, is_apart) = (&self.sets[set], !self.apart.is_empty());
-        let all = set.cores.iter().copied().zip(&set.ranks);
-        let fits = all.filter(|&(core, _)| {
-            let core = &self.cores[core];
-            core.queues < most && core.takes(irqs, 0)
-        });
-        let best = fits.map(|(core, &(tier, rank))| {
-            let domain = self.cores[core].place.domain;
+        let (mut least, mut best) = ((u64::MAX, usize::MAX), None);
+        for (&core, &(tier, rank)) in set.cores.iter().zip(&set.ranks) {
+            let on = &self.cores[core];
+            let load = load(on);
+            if load > least || on.queues >= most || !on.takes(irqs, 0) {
+                continue;
+            }
+            let domain = on.place.domain;
             let queues = self.in_domain[domain];
             let density = if set.packs {
                 usize::MAX - queues
@@ -322,9 +323,11 @@ impl<'a> Spread<'a> {
                 queues * 4096 / self.locations.domain_sizes[domain].max(1)
             };
             let beside = if is_apart { self.beside(core) } else { 0 };
-            (load(&self.cores[core]), tier, beside, rank, density, core)
-        });
-        best.min().map(|(.., core)| core)
+            least = load;
+            let this = (load, tier, beside, rank, density, core);
+            best = Some(best.map_or(this, |other| this.min(other)));
+        }
+        best.map(|(.., core)| core)
     }
 
     /// Places one queue more, of no weight, on a core with the fewest, and returns its CPU.
@@ -348,8 +351,8 @@ impl<'a> Spread<'a> {
         Some(cpu)
     }
 
-    /// Places queues, and returns the CPU of each by its id; those for whose IRQs no candidate has room have none.
-    pub(crate) fn place(&mut self, mut queues: Vec<Queue>) -> BTreeMap<usize, u32> {
+    /// Places queues, and returns the id and the CPU of each, but of those for whose IRQs no candidate has room.
+    pub(crate) fn place(&mut self, mut queues: Vec<Queue>) -> Vec<(usize, u32)> {
         queues.retain(|queue| !self.sets[queue.set].cores.is_empty());
         // An interface of few queues has the choice of cores before one of many.
         let mut own = vec![0; self.own.len()];

@@ -154,10 +154,12 @@ impl<'a> Work<'a> {
         if self.stays(vector) || self.is_kept(vector) || self.shared.contains_key(&vector.irq) {
             return None;
         }
-        if self.stays_put(vector) {
+        let placement = self.placement(vector);
+        if placement.is_some_and(Placement::stays_put) {
             return Some(vector.affinity.cpus.clone());
         }
-        let cpu = self.chosen(vector)?;
+        let other = || self.others.get(&vector.irq).copied();
+        let cpu = placement.map(|placement| placement.cpu).or_else(other)?;
         let l3 = || self.locations.l3_of(cpu);
         let group = match &self.group {
             // The candidates are this group without offline and excluded CPUs.
@@ -178,17 +180,14 @@ impl<'a> Work<'a> {
     /// Whether a vector is well placed, and somebody else's. Others are placed as if it were where the plan would have it,
     /// so that they do not follow what its owner does.
     pub(crate) fn is_kept(&self, vector: &Vector) -> bool {
+        if self.kept.is_empty() {
+            return false;
+        }
         let now = vector.known_cpus(&self.machine.topology.online);
         // It moves to its affinity at the next interrupt.
         let moves = now.filter(|now| now.is_subset(&vector.affinity.cpus));
         let to = moves.as_deref().unwrap_or(&vector.affinity.cpus);
-        !self.kept.is_empty() && !to.is_empty() && to.is_subset(&self.kept)
-    }
-
-    /// Whether a vector is as good where it is as anywhere, and the policy wants to change only what is not.
-    pub(crate) fn stays_put(&self, vector: &Vector) -> bool {
-        let placement = self.placement(vector);
-        placement.is_some_and(|placement| placement.decided_by == Some(DecidedBy::Gain))
+        !to.is_empty() && to.is_subset(&self.kept)
     }
 
     /// The CPU that is chosen for a vector; that of an IRQ that is shared is the same for all that share it.
@@ -444,7 +443,10 @@ fn assign(
         stay_put(&mut spread, works, &units, &mut hows, keep);
     }
     let movable = movable(machine, &mut spread, works, &units, &hows);
-    let mut cpus = spread.place(movable);
+    let mut cpus = vec![None; units.len()];
+    for (id, cpu) in spread.place(movable) {
+        cpus[id] = Some(cpu);
+    }
     for (id, (turn, at, vectors)) in units.iter().enumerate() {
         let first = vectors[0];
         if *turn == Turn::RdmaThatStays {
@@ -463,13 +465,13 @@ fn assign(
                 (Some(cpu), None)
             }
             How::StaysPut(cpu) => (Some(cpu), Some(DecidedBy::Gain)),
-            How::Line(unit) => (cpus.get(&unit).copied(), Some(DecidedBy::Line)),
-            How::Among(_, by) if *turn == Turn::Active => (cpus.get(&id).copied(), by),
+            How::Line(unit) => (cpus[unit], Some(DecidedBy::Line)),
+            How::Among(_, by) if *turn == Turn::Active => (cpus[id], by),
             How::Among(set, by) => (spread.take(set, irqs(machine, vectors)), by),
         };
         let Some(cpu) = cpu else { continue };
         let work = &mut works[*at];
-        cpus.insert(id, cpu);
+        cpus[id] = Some(cpu);
         if *turn == Turn::Rdma {
             work.others.insert(first.irq, cpu);
         } else if let (Some(queue), Some(place)) = (first.queue_id(), locations.of(cpu)) {

@@ -142,13 +142,14 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
         }
     }
     let node = |cpu: u32| locations.of(cpu)?.node;
-    let nodes: NodeSet = completions.iter().filter_map(|&cpu| node(cpu)).collect();
+    let own = completions.iter().map(|&cpu| node(cpu)).collect_vec();
+    let nodes: NodeSet = own.iter().flatten().copied().collect();
     for (from, cpus) in far {
         let distance = |&to: &u32| Some(locations.topology.distance(from?, to));
         let nearest = nodes.iter().min_set_by_key(distance);
-        let is_near = |cpu: u32| node(cpu).is_none_or(|node| nearest.contains(&node));
-        let queues = shares.iter_mut().zip(completions);
-        let queues = queues.filter(|(_, cpu)| is_near(**cpu));
+        let is_near = |node: &u32| nearest.contains(node);
+        let queues = shares.iter_mut().zip(&own);
+        let queues = queues.filter(|(_, node)| node.as_ref().is_none_or(is_near));
         deal(&cpus, queues.map(|(share, _)| share).collect());
     }
     shares

@@ -1,6 +1,6 @@
 //! Which queues of which interface go to which core of an arrangement: those of each interface evenly, first queues apart.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::iter::once;
 use std::mem::replace;
 use std::ops::Range;
@@ -45,12 +45,11 @@ impl Spread<'_> {
     fn number(&mut self, places: Range<usize>) {
         let queues = &self.queues[places.clone()];
         let set = queues.first().map(|queue| &self.sets[queue.set]);
-        let ranks = set.map(|set| set.cores.iter().zip(&set.ranks));
-        let tiers: BTreeMap<usize, usize> = ranks
-            .into_iter()
-            .flatten()
-            .map(|(&core, &(tier, _))| (core, tier))
-            .collect();
+        let tier = |core: usize| {
+            let set = set?;
+            let place = set.cores.binary_search(&core).ok()?;
+            Some(set.ranks[place].0)
+        };
         let cores = queues.iter().filter_map(|queue| queue.core);
         let cores = cores.sorted_unstable().collect_vec();
         let ordered = cores
@@ -60,9 +59,8 @@ impl Spread<'_> {
                 let Core {
                     place, has_others, ..
                 } = &self.cores[core];
-                let tier = tiers.get(&core).copied();
                 let is_last = self.last == Some(core);
-                (round, tier, *has_others, is_last, place.class, core)
+                (round, tier(core), *has_others, is_last, place.class, core)
             });
         // Those for which there is no room are the last ones.
         let ordered = ordered.sorted_unstable().map(|(.., core)| Some(core));
