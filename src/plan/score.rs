@@ -35,7 +35,7 @@ type OwnQueues<'a> = BTreeMap<&'a str, (usize, usize)>;
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     pub(crate) score: Score,
-    /// Online CPUs that have no transmit queue of their own, or several.
+    /// Online CPUs that have no transmit queue of their own, or several, and those that share one while another has no CPU.
     pub(crate) shared_senders: usize,
     /// The most of its own queues on a core.
     pub(crate) own_per_core: usize,
@@ -226,7 +226,11 @@ impl<'a> State<'a> {
                     }
                     _ => {
                         let own = vector.candidates.as_ref().unwrap_or(&interface.candidates);
-                        score.outside += usize::from(!cpus.is_subset(own));
+                        // As for the node: of several CPUs of which some are candidates, the IRQ may be on these.
+                        let is_split = counted_for.is_none() && cpus.intersects(own);
+                        let may_be_inside = vector.reported().is_none() && is_split;
+                        let is_outside = !cpus.is_subset(own) && !may_be_inside;
+                        score.outside += usize::from(is_outside);
                         known += u32::from(is_local.is_some());
                         local += u32::from(is_local == Some(true));
                     }
@@ -307,8 +311,8 @@ impl<'a> State<'a> {
     }
 
     /// Online CPUs by the transmit queue that they send on: those whose queue completes on a farther node than another
-    /// would, and those that have no queue of their own, or several, of a traffic class. A class with one queue, on which
-    /// all send whatever its mask, does not count.
+    /// would, and those that have no queue of their own, or several, of a traffic class, or share one while another has no
+    /// CPU. A class with one queue, on which all send whatever its mask, does not count.
     fn senders(&self, planned: &PlannedInterface) -> Option<(usize, usize)> {
         let topology = &self.machine.topology;
         let read = self.machine.interface(&planned.name)?;
@@ -336,6 +340,7 @@ impl<'a> State<'a> {
             }
         }
         let [mut shared, mut far] = <[CpuSet; 2]>::default();
+        let mut crowded = 0;
         for queues in classes.values().filter(|queues| queues.len() > 1) {
             let mut given = CpuSet::new();
             for (_, cpus) in queues {
@@ -343,6 +348,9 @@ impl<'a> State<'a> {
                 given.add(cpus);
             }
             shared.add(&topology.online.difference(&given));
+            let on = queues.iter().map(|(_, cpus)| cpus.len());
+            let unused = on.clone().filter(|cpus| *cpus == 0).count();
+            crowded += unused.min(on.map(|cpus| cpus.saturating_sub(1)).sum());
             let nodes: Option<BTreeSet<u32>> = queues.iter().map(|(node, _)| *node).collect();
             let nodes = nodes.filter(|nodes| nodes.len() > 1).unwrap_or_default();
             for (&id, node) in &topology.nodes {
@@ -358,7 +366,7 @@ impl<'a> State<'a> {
                 }
             }
         }
-        Some((far.len(), shared.len()))
+        Some((far.len(), shared.len() + crowded))
     }
 }
 

@@ -3,8 +3,9 @@
 use nix::errno::Errno;
 use serde_json::Value;
 
-use crate::support::machine::MachineSpec;
+use crate::support::machine::{MachineSpec, Port};
 use crate::support::run::{Copy, Run, good};
+use crate::support::small::{Tree, card, two_nodes};
 use crate::support::tree::put;
 use nicpin::apply::{self, Options};
 use nicpin::root::Root;
@@ -393,6 +394,27 @@ fn the_cause_of_a_difference_is_a_measure_that_gets_better() {
     let check = machine.nicpin(&["check"]).stdout;
     let row = "untuned  1 XPS    CPUs without their own tx queue 9 -> 0";
     assert!(check.contains(row), "{check}");
+}
+
+/// Queues that are new have no CPUs, while all CPUs send through those that were there before.
+#[test]
+fn transmit_queues_without_cpus_are_a_difference() {
+    let names = ["eth0-TxRx-0", "eth0-TxRx-1", "eth0-TxRx-2", "eth0-TxRx-3"];
+    let four = card("ixgbe", Port::new("eth0", 10_000, 4, 4), 31, &names);
+    let tree = Tree::of(&two_nodes([four]));
+    assert_eq!(tree.run(&["apply"]).code, 0);
+    std::fs::remove_dir_all(tree.dir().join("run")).unwrap();
+    for (queue, cpus) in ["0f", "f0", "00", "00"].iter().enumerate() {
+        let file = format!("sys/class/net/eth0/queues/tx-{queue}/xps_cpus");
+        put(tree.dir(), &file, cpus);
+    }
+    let check = tree.run(&["check"]);
+    let gain = "CPUs without their own tx queue 2 -> 0";
+    assert!(
+        check.code == 2 && check.stdout.contains(gain),
+        "{}",
+        check.stdout
+    );
 }
 
 /// Differences do not depend on the record. Their reasons do, and a record that others may write gives none.
