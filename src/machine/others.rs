@@ -2,6 +2,7 @@
 //! devices, network cards without an interface), for messages; devices that share a node's memory and links; other
 //! tools that set IRQ affinity; programs of a policy; sockets and where their programs run.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -18,6 +19,8 @@ pub struct Others {
     pub rdma: Vec<Rdma>,
     /// PCI functions of the network class without an interface here and without IRQs.
     pub cards: Vec<UnusedFunction>,
+    /// The interface whose queues a PCI function without one of its own has the IRQs of, by the function's address.
+    pub seconds: BTreeMap<String, String>,
     /// CPUs of IRQs of network cards that programs and guests drive.
     pub card_cpus: CpuSet,
 }

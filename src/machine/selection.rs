@@ -107,7 +107,12 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
             .collect())
     };
     if let Some(address) = pci_address(selector) {
-        return those(&|i| i.device.address.eq_ignore_ascii_case(&address));
+        let address = address.to_ascii_lowercase();
+        let second = machine.others.seconds.get(&address);
+        return Ok(match second {
+            Some(name) => vec![(name.clone(), Some(address))],
+            None => those(&|i| i.device.address.eq_ignore_ascii_case(&address))?,
+        });
     }
     // Names may hold `*`, `?` and `[`, which the kernel allows.
     let named = by_name(machine, |name| name == selector);

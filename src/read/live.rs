@@ -81,16 +81,22 @@ fn interfaces_of(root: &Root, wants: Wants<'_>) -> Result<Machine> {
             }
         }
         // A function whose IRQs netlink reports for an interface is that one's second. A single one may be a shared line.
-        let irqs = interfaces.iter().flat_map(Interface::napis);
-        let irqs: BTreeSet<u32> = irqs.filter_map(|napi| napi.irq).collect();
-        let is_second = |of: &Interface| {
+        let named = interfaces
+            .iter()
+            .flat_map(|of| of.napis().map(|napi| (napi.irq, &of.name)));
+        let owners: BTreeMap<u32, &String> =
+            named.filter_map(|(irq, name)| Some((irq?, name))).collect();
+        let owner = |of: &Interface| {
             let own = &of.device.irqs;
-            of.is_elsewhere() && own.len() > 1 && own.iter().any(|irq| irqs.contains(irq))
+            let is_second = of.is_elsewhere() && own.len() > 1;
+            let mut owners = own.iter().filter_map(|irq| owners.get(irq));
+            let owner = owners.next().filter(|_| is_second);
+            Some((of.name.clone(), (*owner?).clone()))
         };
-        let seconds = interfaces.iter().filter(|of| is_second(of));
-        let seconds: BTreeSet<String> = seconds.map(|of| of.name.clone()).collect();
-        interfaces.retain(|of| !seconds.contains(&of.name));
-        cards.retain(|card| !seconds.contains(&card.address));
+        let seconds: BTreeMap<_, _> = interfaces.iter().filter_map(owner).collect();
+        interfaces.retain(|of| !seconds.contains_key(&of.name));
+        cards.retain(|card| !seconds.contains_key(&card.address));
+        machine.others.seconds = seconds;
         let handlers = Handlers::new(root);
         if wants.interrupts {
             handlers.listed()?;

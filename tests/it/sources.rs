@@ -243,6 +243,10 @@ fn an_interface_over_two_functions_uses_both_nodes() {
         ("0-7".to_owned(), Some(1.0))
     );
     assert_eq!(&*eth0.vectors[1].why, "node 1, where the IRQ's device is");
+    // The address of either function selects it.
+    for address in ["0000:82:00.0", "pci:0000:C1:00.0"] {
+        assert_eq!(of(&tree.plan(&[address]), "eth0").vectors.len(), 5);
+    }
     // All of them are on CPU 0 now, which is remote for those of the other device.
     let own = eth0.vectors[1].candidates.as_ref();
     assert_eq!(own.map(ToString::to_string).as_deref(), Some("4-7"));
