@@ -11,7 +11,7 @@ use crate::screen::{self, plan::PlanDetail};
 use nicpin::apply::irqbalance;
 use nicpin::plan::Plan;
 use nicpin::read::Wants;
-use nicpin::report::difference::{NoteAbout, changes, moves_without_gain};
+use nicpin::report::difference::{Change, NoteAbout, changes, moves_without_gain};
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -83,8 +83,11 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
             let told = (&*changes, moves_without_gain(&machine, &plan));
             screen::plan::plan(&plan, told, detail, args.masks, &cli.given).show(screen())
         }
-        Json if args.explain => screen::json(&screen::plan::Explained::new(&plan))?,
-        Json => screen::json(&plan)?,
+        Json => screen::json(&screen::plan::PlanDocument {
+            plan: &plan,
+            gains: changes(&machine, &plan).iter().any(Change::is_better),
+            explanation: args.explain.then(|| screen::plan::explanation(&plan)),
+        })?,
         Sh => screen::shell::script(&plan),
     };
     if args.workers || matches!(format, Sh) {

@@ -54,6 +54,7 @@ struct PlanOrCheck {
     writes: usize,
     #[serde(default, deserialize_with = "count")]
     channels: usize,
+    gains: Option<bool>,
     #[serde(default)]
     not_judged: Vec<String>,
     /// The verdict of a check.
@@ -168,11 +169,16 @@ impl PlanOrCheck {
     /// Returns the host and its name, with each text as [`one_line`].
     fn host(mut self) -> ReadHost {
         let is_unknown = self.interfaces.iter().any(|interface| interface.is_unknown);
-        let verdict = self.verdict.unwrap_or(match self.writes + self.channels {
+        let has_writes = self.writes + self.channels > 0;
+        let is_equivalent = self.gains == Some(false) && self.channels == 0;
+        let verdict = self.verdict.unwrap_or(match has_writes {
             _ if is_unknown => CouldNotBeDetermined,
-            0 => Same,
-            _ => Differs,
+            true if !is_equivalent => Differs,
+            _ => Same,
         });
+        if verdict == Same && has_writes && self.state.is_none() {
+            self.state = Some(InterfaceState::Equivalent);
+        }
         let causes = self.causes(verdict);
         for interface in &mut self.interfaces {
             let texts = [&mut interface.name, &mut interface.device].into_iter();

@@ -115,34 +115,36 @@ pub(super) fn gains_nothing(needless: usize) -> String {
     when(needless > 0, &text).to_owned()
 }
 
-/// A plan as JSON, with its explanation.
+/// A plan as JSON.
 #[derive(Serialize)]
-pub struct Explained<'a> {
+pub struct PlanDocument<'a> {
     #[serde(flatten)]
-    plan: &'a Plan,
-    /// The lines of each interface.
-    explanation: BTreeMap<&'a str, Vec<String>>,
+    pub plan: &'a Plan,
+    /// Whether its writes make a measure better.
+    pub gains: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation<'a>>,
 }
 
-impl<'a> Explained<'a> {
-    pub fn new(plan: &'a Plan) -> Self {
-        let explanation = plan
-            .interfaces
-            .iter()
-            .map(|one| {
-                let mut page = Page::default();
-                interface(&mut page, plan, one, Reasons);
-                let text = page.show(Screen::UNBROKEN);
-                (
-                    &*one.name,
-                    text.lines()
-                        .map(|line| line.split_whitespace().join(" "))
-                        .collect(),
-                )
-            })
-            .collect();
-        Self { plan, explanation }
-    }
+/// The lines of each interface.
+pub type Explanation<'a> = BTreeMap<&'a str, Vec<String>>;
+
+/// The reasons of a plan, as `--explain` prints them.
+pub fn explanation(plan: &Plan) -> Explanation<'_> {
+    plan.interfaces
+        .iter()
+        .map(|one| {
+            let mut page = Page::default();
+            interface(&mut page, plan, one, Reasons);
+            let text = page.show(Screen::UNBROKEN);
+            (
+                &*one.name,
+                text.lines()
+                    .map(|line| line.split_whitespace().join(" "))
+                    .collect(),
+            )
+        })
+        .collect()
 }
 
 fn interface(page: &mut Page, plan: &Plan, one: &PlannedInterface, detail: PlanDetail) {
