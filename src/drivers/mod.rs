@@ -229,6 +229,24 @@ impl<'a> DriverPatterns<'a> {
         }
     }
 
+    /// Whether the driver's row has this name, which is of queues and has nothing in it that another device might have.
+    pub(crate) fn gives(&self, action: &str) -> bool {
+        let has_names = self.driver.is_some_and(|row| !row.irqs.is_empty());
+        let is_whole = |row: &str| {
+            !["{if}", "{h}", "{pci}", "{x}"]
+                .iter()
+                .any(|of| row.contains(of))
+        };
+        let names = self
+            .ours
+            .iter()
+            .filter(|of| has_names && is_whole(of.row()));
+        let mut roles = names
+            .flat_map(|of| of.fits(action))
+            .map(|(_, role, _)| role);
+        roles.any(Role::is_queue)
+    }
+
     /// As [`classify`].
     pub(crate) fn classify(&self, action: &'a str) -> Option<ActionName<'a>> {
         let taught = best(self.taught.iter(), action).map(|found| (found, Teller::Policy));

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use self::Numbering::{Mlx4, Paired, Plain, Queue, Rank, Realtek, Shared, Tg3, TxThenRx};
+use self::Numbering::{
+    Mlx4, Paired, PairedRank, Plain, Queue, Rank, Realtek, Shared, Tg3, TxThenRx,
+};
 use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 
 /// A pattern of names and what it means, `eth{n}-rx = rx`, as in a row of the table and in the policy file.
@@ -34,9 +36,9 @@ pub struct Pattern {
 pub enum Numbering {
     /// The number is the queue.
     Queue,
-    /// The number only orders: the k-th smallest of this role on the device (of this interface, where the
-    /// name holds one) is queue k. tg3 counts from 1, hns3 by two, and bnxt's transmit vectors from where its
-    /// receive vectors end.
+    /// The number only orders: the k-th smallest of those on the device (of this interface, where the name holds one) that
+    /// have this role, or also this role, is queue k. tg3 counts from 1, hns3 by two, and bnxt's transmit vectors from where
+    /// its receive vectors end.
     Rank,
     /// gve: of n blocks the first n/2 are transmit queues 0.., the others receive queues 0... The role is
     /// `Combined` until the caller, who knows n, has determined it.
@@ -59,6 +61,8 @@ pub enum Numbering {
     Shared,
     /// As `Queue` of a vector that also sends, unless other vectors do that (ionic).
     Paired,
+    /// The same as `Rank` (fbnic, which numbers vectors and calls those `TxRx` that only receive).
+    PairedRank,
     /// No number: control, or data of a queue that is not known.
     None,
 }
@@ -85,10 +89,11 @@ const ROLES: [Ways; 6] = [
 ];
 
 /// How the number becomes a queue; those from the third on are of one driver.
-const NUMBERINGS: [(&str, Numbering); 9] = [
+const NUMBERINGS: [(&str, Numbering); 10] = [
     ("by order", Rank),
     ("if alone", Plain),
     ("or rx", Paired),
+    ("or rx by order", PairedRank),
     ("of gve", TxThenRx),
     ("of tg3", Tg3),
     ("of mlx4", Mlx4),
@@ -336,5 +341,5 @@ const CONTROL_WORDS: &[&str] = &[
     "admin", "adminq", "aeq", "async", "aux", "ceq", "config", "control", "ctrl", "err", "error",
     "event", "exn", "fdir", "FWeventq", "hwc", "link", "lpi", "lsc", "mac", "mailbox", "mbox",
     "mbx", "mgmnt", "mgmt", "misc", "notify", "other", "phy", "pps", "ptp", "qerr", "safety",
-    "wake", "wol",
+    "sfty", "ts", "wake", "wol",
 ];

@@ -56,6 +56,8 @@ pub enum Fact {
     /// It marks a hash of addresses and ports as such for the stack (`PKT_HASH_TYPE_L4`); otherwise the kernel computes
     /// its own.
     MarksL4,
+    /// The IRQs of all of its devices are those of one other device, an engine that moves the packets.
+    OneEngine,
     /// The ports of a function have equal parts of one pool of vectors.
     PortsSharePool,
     /// Queue N of each port of a function uses the vector of that number.

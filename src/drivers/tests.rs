@@ -75,6 +75,8 @@ fn names_in_a_device_tree() {
         ("tx-2", "tx rank 2 -"),
         ("pps", "control none - -"),
         ("eth_wake_irq", "control none - -"),
+        ("sfty", "control none - -"),
+        ("tx_ts1", "control none - -"),
         ("macirq", "unknown"),
         ("int0", "unknown"),
         ("fdma", "unknown"),
@@ -119,6 +121,7 @@ fn rows_are_well_formed() {
                     | Numbering::Tg3
                     | Numbering::Mlx4
                     | Numbering::Paired
+                    | Numbering::PairedRank
                     | Numbering::Realtek(_)
             );
             assert_eq!(count("{n}"), usize::from(numbered), "{text}");

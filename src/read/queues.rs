@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::drivers::Numbering::{
-    self, Mlx4, Paired, Plain, Queue, Rank, Realtek, Shared, Tg3, TxThenRx,
+    self, Mlx4, Paired, PairedRank, Plain, Queue, Rank, Realtek, Shared, Tg3, TxThenRx,
 };
 use crate::drivers::{ActionName, Driver, Told};
 use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
@@ -47,19 +47,20 @@ impl VectorUse<'_> {
 
 /// Determines the use of each vector of one interface with `rx` receive and `tx` transmit queues by its name. `found` is in
 /// the order of the MSI-X entries, which is that of the IRQs. `are_all`: no vector of the device is left that is not
-/// understood; otherwise none can be known by its rank among the others, nor by being the only one.
+/// understood; otherwise none can be known by its rank among the others, nor by being the only one. `is_alone`: the device has
+/// no other interface, whose vectors may be among these if their names have none.
 pub(crate) fn place<'v>(
     driver: Option<&'static Driver>,
     found: &mut [NamedVector<'v>],
     (rx, tx): (usize, usize),
-    are_all: bool,
+    (are_all, is_alone): (bool, bool),
 ) {
     let [receive, send] = [Rx, Tx].map(|role| found.iter().any(|of| of.named.role == role));
     for NamedVector { named, .. } in &mut *found {
         match named.numbering {
             // A name that was cut off within `TxRx` or `tx`.
             Rank if receive && named.role == Combined && named.number.is_none() => named.role = Tx,
-            Paired if send => named.role = Rx,
+            Paired | PairedRank if send => named.role = Rx,
             _ => {}
         }
     }
@@ -77,28 +78,26 @@ pub(crate) fn place<'v>(
         }
         return;
     }
-    // Vectors of one role whose numbers count the same thing: number and IRQ of each, ascending.
-    let mut groups: BTreeMap<_, Vec<(Option<u32>, u32)>> = BTreeMap::new();
-    for NamedVector { irq, named, .. } in &*found {
-        groups
-            .entry((named.role, named.numbering))
-            .or_default()
-            .push((named.number, *irq));
-    }
-    for peers in groups.values_mut() {
-        peers.sort_unstable();
-        // Where numbers are missing or occur twice, only the order of IRQs counts.
-        if peers.iter().any(|(number, _)| number.is_none())
-            || peers.windows(2).any(|pair| pair[0].0 == pair[1].0)
-        {
-            for (number, _) in peers.iter_mut() {
-                *number = None;
-            }
-            peers.sort_unstable();
-        }
-    }
+    let groups = grouped(found);
     let data = count(&|of| of.role.is_queue());
     let of_tg3 = count(&|of| of.numbering == Tg3);
+    let numbers = |role| {
+        groups
+            .get(&(role, Rank))
+            .into_iter()
+            .flatten()
+            .filter_map(|of| of.0)
+    };
+    // The vectors of both directions that come before one of a single direction, if they are numbered together.
+    let before = |role, number: Option<u32>| {
+        let is_apart = numbers(role).any(|own| numbers(Combined).any(|both| own == both));
+        let both = numbers(Combined).filter(|both| Some(*both) < number);
+        if is_apart || role == Combined {
+            0
+        } else {
+            both.count()
+        }
+    };
     let place = |NamedVector { irq, named, .. }: &NamedVector<'v>| {
         let (role, numbering) = (named.role, named.numbering);
         let peers = groups.get(&(role, numbering))?;
@@ -112,7 +111,7 @@ pub(crate) fn place<'v>(
         let serves = match numbering {
             Numbering::None => (role, None),
             // Nothing tells those of one role apart.
-            Shared if peers.len() > 1 => return None,
+            Shared if peers.len() > 1 => (Data, None),
             Shared => (role, Some(0)),
             Plain if data > plain => (Control, None),
             Plain if plain == 1 => (Combined, Some(0)),
@@ -124,7 +123,11 @@ pub(crate) fn place<'v>(
             Realtek(Some([_, second])) if number == second && tx > 1 => (Tx, Some(1)),
             Realtek(_) => (Control, None),
             Queue | Paired | Mlx4 => (role, Some(number)),
-            Rank => (role, Some(rank)),
+            Rank => (
+                role,
+                Some(rank + u32::try_from(before(role, named.number)).ok()?),
+            ),
+            PairedRank => (role, Some(rank)),
             // The first half of the blocks transmits, the second receives.
             TxThenRx => {
                 let last = peers.last()?.0;
@@ -144,8 +147,11 @@ pub(crate) fn place<'v>(
             },
         };
         let is_only = peers.len() == 1 || numbering == Tg3 && of_tg3 == 1;
-        let is_doubtful =
-            !are_all && serves.0.is_queue() && is_relative(numbering, source, is_only);
+        let is_relative = is_relative(numbering, source, is_only);
+        // Numbers that occur twice are of several ports, and so may be those that only order.
+        let is_of_ports = named.interface.is_none()
+            && (source == Order || !is_alone && matches!(numbering, Rank | PairedRank));
+        let is_doubtful = serves.0.is_queue() && (!are_all && is_relative || is_of_ports);
         Some(VectorUse {
             serves: if is_doubtful { (Data, None) } else { serves },
             source,
@@ -157,10 +163,36 @@ pub(crate) fn place<'v>(
     }
 }
 
+/// Vectors of one role whose numbers count the same thing: number and IRQ of each, ascending.
+type Group = Vec<(Option<u32>, u32)>;
+
+fn grouped(found: &[NamedVector]) -> BTreeMap<(Role, Numbering), Group> {
+    let mut groups: BTreeMap<_, Group> = BTreeMap::new();
+    for NamedVector { irq, named, .. } in found {
+        groups
+            .entry((named.role, named.numbering))
+            .or_default()
+            .push((named.number, *irq));
+    }
+    for peers in groups.values_mut() {
+        peers.sort_unstable();
+        // Where numbers are missing or occur twice, only the order of IRQs counts.
+        if peers.iter().any(|(number, _)| number.is_none())
+            || peers.windows(2).any(|pair| pair[0].0 == pair[1].0)
+        {
+            for (number, _) in peers.iter_mut() {
+                *number = None;
+            }
+            peers.sort_unstable();
+        }
+    }
+    groups
+}
+
 /// Whether the queue of a vector follows from the others: from its rank among them, or because there are none.
 fn is_relative(numbering: Numbering, source: Source, is_only: bool) -> bool {
     match numbering {
-        Shared | Rank | TxThenRx => true,
+        Shared | Rank | PairedRank | TxThenRx => true,
         Plain | Realtek(_) | Tg3 => is_only,
         Numbering::None | Queue | Paired | Mlx4 => source == Order,
     }
@@ -199,7 +231,7 @@ pub(crate) fn settle<'v>(
                 known.serves = placed.serves;
                 halves.push(other);
             }
-            if placed.serves != known.serves {
+            if placed.serves.0 != Data && placed.serves != known.serves {
                 let [netlink, by_name] = [known, placed].map(VectorUse::shown);
                 interface.contradictions.push(format!(
                     "IRQ {irq} ({name}) is {netlink} by netlink and {by_name} by its name"
@@ -338,7 +370,12 @@ mod tests {
                 placed.shown() + if is_by_order { " by order" } else { "" }
             }
         };
-        place(None, &mut found, (1, 1 + usize::from(several_tx)), true);
+        place(
+            None,
+            &mut found,
+            (1, 1 + usize::from(several_tx)),
+            (true, true),
+        );
         found.into_iter().map(|one| text(one.placed)).collect()
     }
 
@@ -375,7 +412,7 @@ mod tests {
                 .take(vectors)
                 .map(|irq| named(driver, irq, name).unwrap())
                 .collect();
-            place(Driver::of(Some(driver)), &mut found, (rx, tx), true);
+            place(Driver::of(Some(driver)), &mut found, (rx, tx), (true, true));
             let text: Vec<String> = found
                 .into_iter()
                 .filter_map(|one| one.placed)
@@ -519,7 +556,7 @@ mod tests {
             .zip(names)
             .filter_map(|(irq, name)| named(driver, irq, name))
             .collect();
-        place(None, &mut found, (1, 2), true);
+        place(None, &mut found, (1, 2), (true, true));
         let queues = |&(irq, rx, tx): &OfIrq| {
             let [rx, tx] = [rx, tx].map(|ids| ids.iter().copied().collect());
             (irq, IrqQueues { rx, tx })

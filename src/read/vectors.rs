@@ -34,7 +34,7 @@ struct Port<'a> {
     reported: Reported,
     /// The handlers' names of its queue vectors.
     queue_names: Vec<String>,
-    /// Whether no other device has its driver.
+    /// Whether no other device has its driver, or all have the same IRQs.
     is_only: bool,
     /// Whether names tell which queues its vectors serve.
     is_numbered: bool,
@@ -65,8 +65,10 @@ pub(crate) fn read(
     }
     let mut devices: BTreeMap<String, Vec<Port>> = BTreeMap::new();
     for (interface, patterns) in interfaces.iter_mut().zip(&patterns) {
+        let has_engine = Driver::has(interface.driver.as_deref(), Fact::OneEngine);
+        let driver = interface.driver.clone().filter(|_| has_engine);
         devices
-            .entry(interface.device.address.clone())
+            .entry(driver.unwrap_or_else(|| interface.device.address.clone()))
             .or_default()
             .push(Port {
                 patterns,
@@ -76,7 +78,7 @@ pub(crate) fn read(
                     .map(Netdev::by_irq)
                     .unwrap_or_default(),
                 queue_names: Vec::new(),
-                is_only: of_drivers[&interface.driver].len() == 1,
+                is_only: has_engine || of_drivers[&interface.driver].len() == 1,
                 is_numbered: !interface.without_netdev && !several.contains(&interface.name),
                 interface,
             });
@@ -270,13 +272,14 @@ fn read_device(
         Ok((!actions.is_empty()).then(|| actions.join(", ")))
     };
     let are_all = ports[0].interface.unknown_vectors.is_empty();
+    let is_alone = ports.len() == 1;
     for (port, mut named) in ports.iter_mut().zip(named) {
         let interface = &mut *port.interface;
         place(
             port.patterns.driver,
             &mut named,
             (interface.rx_queues.len(), interface.tx_queues.len()),
-            are_all,
+            (are_all, is_alone),
         );
         for (irq, action, placed) in settle(interface, &named, &port.reported, action)? {
             if placed.serves.0.is_queue() {
@@ -416,7 +419,7 @@ fn share(ports: &mut [Port]) {
         let mut vectors = vectors.collect_vec();
         let own = &mut *ports[at].interface;
         // Steering follows the CPUs of the queues' vectors, which are planned with the owner's.
-        vectors.retain(|vector| !own.is_idle(vector));
+        vectors.retain(|vector| vector.role != Role::Data && !own.is_idle(vector));
         if Driver::has(own.driver.as_deref(), Fact::PortsShareQueues) {
             own.vectors.extend(vectors);
         }
@@ -441,8 +444,11 @@ fn understand<'a>(
         .filter_map(|(action, port)| {
             let by_name = ports[port].patterns.classify(action);
             // Names of the interface or the device alone do not tell several IRQs apart.
+            let is_bare = |of: &ActionName<'_>| {
+                of.numbering == Plain || *action == ports[port].interface.device.address
+            };
             let mut named = by_name
-                .filter(|of| by_tree.is_none() || of.numbering != Plain)
+                .filter(|of| by_tree.is_none() || !is_bare(of))
                 .or(by_tree)?;
             let mut owner = owner(ports, port, &named, in_tree.is_some())?;
             if named.numbering == Mlx4 {
@@ -576,7 +582,7 @@ fn of_vmbus(handlers: &Handlers<'_>) -> Result<Option<(String, Vec<u32>)>> {
 /// The name of its handler.
 const VMBUS: &str = "Hyper-V VMbus";
 
-/// Whether a name contains that of an interface, of its device, or of a driver that no other device has.
+/// Whether a name contains that of an interface or of its device, or is one of a driver that no other device has.
 fn has_name_of(ports: &[Port], action: &str) -> bool {
     ports.iter().any(|port| {
         let Interface {
@@ -586,11 +592,15 @@ fn has_name_of(ports: &[Port], action: &str) -> bool {
             ..
         } = &*port.interface;
         let named = port.patterns.classify(action);
+        let is_of_driver = || {
+            port.patterns.gives(action)
+                || driver
+                    .as_ref()
+                    .is_some_and(|driver| begins_with(action, driver))
+        };
         named.and_then(|named| named.interface) == Some(name)
             || names_device(action, &device.address)
-            || driver
-                .as_ref()
-                .is_some_and(|driver| port.is_only && begins_with(action, driver))
+            || port.is_only && is_of_driver()
     })
 }
 
@@ -610,11 +620,12 @@ fn may_be_own(ports: &[Port], action: &str) -> bool {
 }
 
 /// Whether a name contains the device's name on its bus: `30be0000.ethernet` of a platform device, also with a suffix;
-/// `vif0-q1-rx` of Xen's `vif-0`; `ibmvnic-30000003-rx1` of POWER's `30000003`.
+/// `vif0-q1-rx` of Xen's `vif-0`, and `vif1.0-q1-rx` of the other end, `vif-1-0`; `ibmvnic-30000003-rx1` of POWER's
+/// `30000003`.
 fn names_device(action: &str, device: &str) -> bool {
     let starts = |with: &str| begins_with(action, with);
     match device.strip_prefix("vif-") {
-        Some(handle) => starts(&format!("vif{handle}")),
+        Some(handle) => starts(&format!("vif{}", handle.replace('-', "."))),
         None => !device.is_empty() && (starts(device) || starts(&format!("ibmvnic-{device}"))),
     }
 }

@@ -136,6 +136,129 @@ fn xen_queues_are_found_by_the_name_of_the_device() {
     );
 }
 
+/// The end that serves a guest names its IRQs by what the guest does: it receives what the guest sends.
+#[test]
+fn directions_at_the_other_end_of_xen() {
+    let tree = Tree::of(&two_nodes([]));
+    tree.add("sys/devices/vif-1-0", "xen-backend", "vif", "vif1.0", 2);
+    tree.add("sys/devices/vif-10-0", "xen-backend", "vif", "vif10.0", 1);
+    let names = [
+        "xen-netback-ctrl",
+        "vif1.0-q0-tx",
+        "vif1.0-q0-rx",
+        "vif1.0-q1-tx",
+        "vif1.0-q1-rx",
+        "vif10.0-q0",
+    ];
+    tree.interrupts(65, "  xen-dyn    -event    ", &names);
+    let host = tree.host();
+    let of = |name: &str| vectors(host.interfaces.iter().find(|i| i.name == name).unwrap());
+    assert_eq!(
+        of("vif1.0"),
+        [
+            "66=rx 0 name",
+            "67=tx 0 name",
+            "68=rx 1 name",
+            "69=tx 1 name"
+        ]
+    );
+    assert_eq!(of("vif10.0"), ["70=combined 0 name"]);
+}
+
+/// Neither does the name of an IRQ tell which port has it, nor is one of several with the device's name told apart.
+#[test]
+fn numbers_that_occur_twice_without_an_interface_are_of_several_ports() {
+    let tree = Tree::of(&two_nodes([]));
+    let device = "sys/devices/platform/icssg1-eth";
+    tree.add(device, "platform", "icssg-prueth", "eth0", 2);
+    let names = ["icssg1-eth-tx0", "icssg1-eth-tx1"];
+    tree.interrupts(66, "INTR", &names);
+    tree.interrupts(68, "INTR", &["icssg1-eth"; 2]);
+    let of_port = || vectors(&tree.host().interfaces[0]);
+    assert_eq!(
+        of_port(),
+        ["68=data", "69=data", "66=tx 0 name", "67=tx 1 name"]
+    );
+    let second = format!("{device}/net/eth1");
+    let target = format!("../../{}", second.trim_start_matches("sys/"));
+    link(tree.dir(), "sys/class/net/eth1", &target);
+    link(
+        tree.dir(),
+        &format!("{second}/device"),
+        "../../../icssg1-eth",
+    );
+    put(tree.dir(), &format!("{second}/operstate"), "up");
+    tree.interrupts(70, "INTR", &names);
+    let all = of_port();
+    assert_eq!(all.len(), 6, "{all:?}");
+    assert!(all.iter().all(|one| one.ends_with("=data")), "{all:?}");
+    assert!(vectors(&tree.host().interfaces[1]).is_empty());
+}
+
+/// The rings of its engine are counted over all ports.
+#[test]
+fn the_irqs_of_an_engine_are_data_of_all_devices_of_its_driver() {
+    let tree = Tree::of(&two_nodes([]));
+    tree.add(
+        "sys/devices/platform/3a001000.dp1",
+        "platform",
+        "nss-dp",
+        "eth0",
+        2,
+    );
+    let names = [
+        "edma_txcmpl_8",
+        "edma_txcmpl_9",
+        "edma_rxdesc_20",
+        "edma_misc",
+    ];
+    tree.interrupts(40, "GICv2", &names);
+    let of_port = |at: usize| vectors(&tree.host().interfaces[at]);
+    assert_eq!(of_port(0), ["42=rx 0 name", "40=tx 0 name", "41=tx 1 name"]);
+    tree.add(
+        "sys/devices/platform/3a001200.dp2",
+        "platform",
+        "nss-dp",
+        "eth1",
+        2,
+    );
+    assert_eq!(of_port(0), ["40=data", "41=data", "42=data"]);
+    assert!(of_port(1).is_empty());
+    let codes = codes(of(&tree.plan(&["eth1"]), "eth1"));
+    assert!(codes.contains(&"vectors-shared"), "{codes:?}");
+}
+
+/// The names of a driver's row are its IRQs, if it has but one device.
+#[test]
+fn names_that_only_the_row_of_the_driver_has() {
+    let tree = Tree::of(&two_nodes([]));
+    tree.add(
+        "sys/devices/platform/korina.0",
+        "platform",
+        "korina",
+        "eth0",
+        1,
+    );
+    let names = ["Korina ethernet Rx", "Korina ethernet Tx", "timer"];
+    tree.interrupts(40, "MIPS", &names);
+    let first = || vectors(&tree.host().interfaces[0]);
+    assert_eq!(first(), ["40=rx 0 name", "41=tx 0 name"]);
+    tree.add(
+        "sys/devices/platform/korina.1",
+        "platform",
+        "korina",
+        "eth1",
+        1,
+    );
+    assert!(first().is_empty());
+    // A number that counts something else may be another device's, as of a disk.
+    let tree = Tree::of(&two_nodes([]));
+    let device = "sys/devices/a003e00.virtio_mmio/virtio3";
+    tree.add(device, "virtio", "virtio_net", "eth0", 1);
+    tree.interrupts(40, "GICv2", &["virtio2", "virtio3"]);
+    assert_eq!(vectors(&tree.host().interfaces[0]), ["41=combined 0 name"]);
+}
+
 #[test]
 fn a_device_without_a_list_of_vectors_is_found_by_its_name() {
     let tree = Tree::of(&two_nodes([]));

@@ -302,6 +302,38 @@ fn every_driver_by_its_names() {
             ],
             vec!["99=Combined 0", "100=Combined 1", "98=Control"],
         ),
+        // Vectors of both directions and of one are numbered together.
+        (
+            "idpf",
+            1,
+            2,
+            vec!["idpf-Mailbox-0", "idpf-e0-TxRx-0", "idpf-e0-Tx-1"],
+            vec!["99=Combined 0", "100=Tx 1", "98=Control"],
+        ),
+        // Vectors of one direction, whose names say both.
+        (
+            "fbnic",
+            2,
+            2,
+            vec!["e0", "e0-Tx-0", "e0-Tx-1", "e0-TxRx-2", "e0-TxRx-3"],
+            vec!["101=Rx 0", "99=Tx 0", "102=Rx 1", "100=Tx 1", "98=Control"],
+        ),
+        // Without the vectors of its queues that of the MAC has all.
+        ("niu", 4, 4, vec!["e0:MAC"], vec!["98=Combined 0"]),
+        (
+            "niu",
+            1,
+            1,
+            vec!["e0:MAC", "e0-rx-0", "e0-tx-0"],
+            vec!["99=Rx 0", "100=Tx 0", "98=Control"],
+        ),
+        (
+            "bnx2x",
+            1,
+            1,
+            vec!["e0", "cnic", "e0-fp-0"],
+            vec!["100=Combined 0", "98=Control", "99=Control"],
+        ),
     ] {
         let mut machine = MachineSpec::new(&["0-3"]);
         machine.cards.push(card(driver, "e0", rx, tx, 98, &names));
@@ -512,6 +544,16 @@ fn ports_that_share_the_queues_of_a_function_are_steered() {
         assert!(of_first.cpus.as_ref().unwrap().intersects(&cpus), "{tx:?}");
     }
     assert!(second.vectors.iter().all(|vector| vector.cpus.is_none()));
+    // By MSI number a port may have vectors of its own.
+    let mut machine = MachineSpec::new(&["0-3"]);
+    let names = ["mana_msi1@pci:0000:82:00.0", "mana_msi2@pci:0000:82:00.0"];
+    let card = card("mana", "eth0", 2, 2, 30, &names);
+    machine
+        .cards
+        .push(card.port(Port::new("eth1", 10_000, 2, 2)));
+    let interfaces = read(&machine).interfaces;
+    assert_eq!(vectors(&interfaces[0]), ["30=Data", "31=Data"]);
+    assert!(interfaces[1].vectors.is_empty());
     let codes: Vec<_> = second.notes.iter().map(nicpin::Note::code).collect();
     assert_eq!(codes, ["vectors-shared"]);
 }

@@ -2,29 +2,21 @@
 
 use super::alike::{BARE, INTEL};
 use crate::drivers::row::Driver;
-use crate::drivers::row::Fact::{FixedChannels, PortsShareQueues};
+use crate::drivers::row::Fact::{FixedChannels, OneEngine, PortsShareQueues};
 
 pub(super) const DRIVERS: &[Driver] = &[
+    // All have the interface's name: one for each CPU, which has receive queue N (in another mode none, and one more has
+    // them all) and the transmit queues as that CPU uses them, then the link's (mvpp2_main.c:4735, 5866).
     Driver {
         irqs: BARE,
         examples: &["eth0 = combined"],
-        page: [
-            "queue or order",
-            "**sets its own**",
-            "the same",
-            "nicvf, mvpp2, fm10k set it",
-        ],
+        page: ["per-CPU: cannot be moved", "", "", "set by the driver"],
         ..Driver::named("mvpp2")
     },
     Driver {
         irqs: BARE,
         examples: &["eth0 = combined"],
-        page: [
-            "per-CPU interrupts: cannot be moved",
-            "",
-            "",
-            "set by the driver",
-        ],
+        page: ["per-CPU: cannot be moved", "", "", "set by the driver"],
         ..Driver::named("mvneta")
     },
     Driver {
@@ -46,7 +38,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "queue or order",
             "**sets its own**",
             "the same",
-            "nicvf, mvpp2, fm10k set it",
+            "nicvf, fm10k set it",
         ],
         ..Driver::named("amd-xgbe")
     },
@@ -63,7 +55,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "queue or order",
             "**sets its own**",
             "the same",
-            "nicvf, mvpp2, fm10k set it",
+            "nicvf, fm10k set it",
         ],
         ..Driver::named("dwc-eth-dwmac rk_gmac-dwmac stmmaceth intel-eth-pci")
     },
@@ -99,6 +91,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         ..Driver::named("ravb")
     },
+    // Both ports name theirs alike, and the last name is also of the time stamps (icssg_prueth.c:728, 753).
     Driver {
         irqs: &["{x}-eth-tx{n} = tx", "{x}-eth = rx"],
         examples: &["icssg1-eth-tx3 = tx 3", "icssg1-eth = rx"],
@@ -142,6 +135,64 @@ pub(super) const DRIVERS: &[Driver] = &[
         examples: &["Korina ethernet Rx = rx", "Korina ethernet Tx = tx"],
         ..Driver::named("korina")
     },
+    Driver {
+        irqs: &["etop_{way}"],
+        examples: &["etop_rx = rx", "etop_tx = tx"],
+        ..Driver::named("ltq_etop")
+    },
+    Driver {
+        irqs: &["xrx200_net_{way}"],
+        examples: &["xrx200_net_rx = rx", "xrx200_net_tx = tx"],
+        ..Driver::named("lantiq,xrx200-net")
+    },
+    // The data's are those of the DMA engine (ibm/emac/mal.c:667).
+    Driver {
+        irqs: &[
+            "MAL {way} EOB",
+            "MAL {x} DE = control",
+            "MAL SERR = control",
+            "EMAC = control",
+        ],
+        examples: &[
+            "MAL TX EOB = tx",
+            "MAL RX EOB = rx",
+            "MAL TX DE = control",
+            "MAL SERR = control",
+            "EMAC = control",
+        ],
+        facts: &[OneEngine],
+        ..Driver::named("emac")
+    },
+    Driver {
+        irqs: &["BMAC-{way}dma", "BMAC-misc = control"],
+        examples: &["BMAC-txdma = tx", "BMAC-rxdma = rx", "BMAC-misc = control"],
+        ..Driver::named("bmac")
+    },
+    // The first says what was sent; the handler of the second does nothing (apple/mace.c:655, 872).
+    Driver {
+        irqs: &["MACE = tx", "MACE-txdma = control", "MACE-rxdma = rx"],
+        examples: &["MACE = tx", "MACE-txdma = control", "MACE-rxdma = rx"],
+        ..Driver::named("mace")
+    },
+    Driver {
+        irqs: &["lance = combined", "lance error = control"],
+        examples: &["lance = combined", "lance error = control"],
+        ..Driver::named("declance")
+    },
+    // The second wakes the machine (davicom/dm9000.c:1517).
+    Driver {
+        irqs: &[
+            "{if} = combined if alone",
+            "dm9000.{h} = control",
+            "{h}.ethernet = control",
+        ],
+        examples: &[
+            "eth0 = combined",
+            "dm9000.0 = control",
+            "88000000.ethernet = control",
+        ],
+        ..Driver::named("dm9000")
+    },
     // Qualcomm's SDK for routers: rings are numbered over all ports, and one name is of older chips.
     Driver {
         irqs: &[
@@ -164,6 +215,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "edma_rxfill = control",
             "edma_misc = control",
         ],
+        facts: &[OneEngine],
         ..Driver::named("nss-dp")
     },
     Driver {
@@ -171,6 +223,12 @@ pub(super) const DRIVERS: &[Driver] = &[
         examples: &["dpio.7 = control", "dpni.1 = control"],
         facts: &[FixedChannels],
         ..Driver::named("fsl_dpaa2_eth")
+    },
+    // Its packets come by those, too (dpaa2-switch.c:1611).
+    Driver {
+        irqs: &["dpio.{h} = control", "dpsw.{h} = control"],
+        examples: &["dpio.7 = control", "dpsw.0 = control"],
+        ..Driver::named("fsl_dpaa2_switch")
     },
     // A portal belongs to a CPU and serves every interface there.
     Driver {

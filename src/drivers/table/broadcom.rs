@@ -47,9 +47,9 @@ pub(super) const DRIVERS: &[Driver] = &[
             "queue or order",
             "**sets its own**",
             "the same",
-            "nicvf, mvpp2, fm10k set it",
+            "nicvf, fm10k set it",
         ],
-        ..Driver::named("bnge")
+        ..Driver::named("bnge bng_en")
     },
     Driver {
         irqs: &[
@@ -72,14 +72,22 @@ pub(super) const DRIVERS: &[Driver] = &[
         ..Driver::named("tg3")
     },
     Driver {
-        irqs: &["{if} = combined if alone", "{if}-{n} = combined"],
-        examples: &["em1-3 = combined 3"],
+        irqs: &[
+            "{if} = combined if alone",
+            "{if}-{n} = combined",
+            "cnic = control",
+        ],
+        examples: &["em1-3 = combined 3", "cnic = control"],
         page: ["queue", "**lost**", "lost (?)", "unchanged"],
         ..Driver::named("bnx2")
     },
     Driver {
-        irqs: &["{if} = combined if alone", "{if}-fp-{n} = combined"],
-        examples: &["eth0-fp-0 = combined 0"],
+        irqs: &[
+            "{if} = combined if alone",
+            "{if}-fp-{n} = combined",
+            "cnic = control",
+        ],
+        examples: &["eth0-fp-0 = combined 0", "cnic = control"],
         page: ["queue", "kept", "lost (?)", "unchanged"],
         ..Driver::named("bnx2x")
     },

@@ -50,7 +50,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         ..Driver::named("gve gvnic")
     },
-    // By MSI index, of which 0 is that of mana_hwc (series of 2026).
+    // By MSI index, of which 0 is that of mana_hwc (series of 2026); several ports have then vectors of their own, or the same.
     Driver {
         irqs: &[
             "mana_q{n}@pci:{pci} = combined",
@@ -128,16 +128,25 @@ pub(super) const DRIVERS: &[Driver] = &[
         page: ["no IRQs: VMBus channels, unchanged", "", "", ""],
         ..Driver::named("hv_netvsc")
     },
+    // Of both ends; the one that serves a guest names them by what the guest does (xen-netback/interface.c:758).
     Driver {
         irqs: &[
             "{if} = combined if alone",
             "vif{h}-q{n}-{way}",
+            "vif{h}.{h}-q{n}-tx = rx",
+            "vif{h}.{h}-q{n}-rx = tx",
+            "xen-netback-ctrl = control",
             "{if}-q{n}-{way}",
+            "{if}-q{n} = combined",
             "{if}-{way}",
         ],
         examples: &[
             "vif0-q1-rx = rx 1",
             "vif0-q1-tx = tx 1",
+            "vif2.0-q1-tx = rx 1",
+            "vif2.0-q1-rx = tx 1",
+            "vif2.0-q1 = combined 1",
+            "xen-netback-ctrl = control",
             "eth0-q3-rx = rx 3",
             "eth0-q3-tx = tx 3",
             "eth0-rx = rx",
@@ -166,9 +175,18 @@ pub(super) const DRIVERS: &[Driver] = &[
             "queue or order",
             "**sets its own**",
             "the same",
-            "nicvf, mvpp2, fm10k set it",
+            "nicvf, fm10k set it",
         ],
         ..Driver::named("ionic")
+    },
+    // Its device has the same number of either queue (`eea_pci_request_irq`).
+    Driver {
+        irqs: &["eea-q{n}@{pci} = combined", "eea-ha@{pci} = control"],
+        examples: &[
+            "eea-q3@0000:00:05.0 = combined 3",
+            "eea-ha@0000:00:05.0 = control",
+        ],
+        ..Driver::named("alibaba_eea")
     },
     Driver {
         irqs: &["pds_core-{x} = control"],
@@ -189,11 +207,12 @@ pub(super) const DRIVERS: &[Driver] = &[
         examples: &["eth0-queue0 = combined 0", "eth0-aff = control"],
         ..Driver::named("ehea")
     },
+    // With vectors for one direction those that receive have the higher numbers, and the name of both (fbnic_txrx.c:971).
     Driver {
         irqs: &[
             "{if} = combined if alone",
-            "{if}-TxRx-{n} = combined",
-            "{if}-Tx-{n} = tx",
+            "{if}-TxRx-{n} = combined or rx by order",
+            "{if}-Tx-{n} = tx by order",
             "{pci} = control",
         ],
         examples: &[
@@ -219,7 +238,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "queue or order",
             "**sets its own**",
             "the same",
-            "nicvf, mvpp2, fm10k set it",
+            "nicvf, fm10k set it",
         ],
         ..Driver::named("funeth")
     },

@@ -159,7 +159,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "queue or order",
             "**sets its own**",
             "the same",
-            "nicvf, mvpp2, fm10k set it",
+            "nicvf, fm10k set it",
         ],
         ..Driver::named("fm10k")
     },

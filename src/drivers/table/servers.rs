@@ -58,6 +58,8 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if}-eorxq{h} = control",
             "{if}-iw_cxgb4{n} = rdma",
             "{if}-cxgb4i{h} = control",
+            "{if}-cxgbit{h} = control",
+            "{if}-ch{x} = control",
         ],
         examples: &[
             "eth0-Rx0 = rx 0",
@@ -66,6 +68,8 @@ pub(super) const DRIVERS: &[Driver] = &[
             "eth0-eorxq0 = control",
             "eth0-iw_cxgb40 = rdma 0",
             "eth0-cxgb4i3 = control",
+            "eth0-cxgbit0 = control",
+            "eth0-chcr0 = control",
         ],
         page: [
             "queue",
@@ -128,7 +132,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "queue or order",
             "**sets its own**",
             "the same",
-            "nicvf, mvpp2, fm10k set it",
+            "nicvf, fm10k set it",
         ],
         facts: &[AcceleratedRfs],
         ..Driver::named("sfc_ef100")
@@ -183,7 +187,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "queue or order",
             "**sets its own**",
             "the same",
-            "nicvf, mvpp2, fm10k set it",
+            "nicvf, fm10k set it",
         ],
         ..Driver::named("hinic hinic3")
     },
@@ -206,7 +210,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "queue or order",
             "**sets its own**",
             "the same",
-            "nicvf, mvpp2, fm10k set it",
+            "nicvf, fm10k set it",
         ],
         ..Driver::named("nicvf thunder-nicvf")
     },
@@ -225,7 +229,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "queue or order",
             "**sets its own**",
             "the same",
-            "nicvf, mvpp2, fm10k set it",
+            "nicvf, fm10k set it",
         ],
         ..Driver::named("rvu_nicpf rvu_nicvf")
     },
@@ -236,7 +240,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "queue or order",
             "**sets its own**",
             "the same",
-            "nicvf, mvpp2, fm10k set it",
+            "nicvf, fm10k set it",
         ],
         ..Driver::named("octeon_ep octeon_ep_vf")
     },
@@ -331,14 +335,14 @@ pub(super) const DRIVERS: &[Driver] = &[
         irqs: &[
             "{if} = combined if alone",
             "{if}-{way}-{n}",
-            "{if}:MAC = control",
+            "{if}:MAC = combined if alone",
             "{if}:MIF = control",
             "{if}:SYSERR = control",
         ],
         examples: &[
             "eth0-rx-0 = rx 0",
             "eth0-tx-0 = tx 0",
-            "eth0:MAC = control",
+            "eth0:MAC = combined",
             "eth0:MIF = control",
             "eth0:SYSERR = control",
         ],

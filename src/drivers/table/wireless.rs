@@ -17,10 +17,10 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         ..Driver::named("iwlwifi")
     },
-    // The words of others' control vectors are in its names.
+    // The words of others' control vectors are in its names (ath11k/ahb.c:46).
     Driver {
         irqs: &["ppdu-end-interrupts-mac{h} = data"],
         examples: &["ppdu-end-interrupts-mac1 = data"],
-        ..Driver::named("ath11k")
+        ..Driver::named("ath11k ath12k_ahb ath12k_wifi7_ahb")
     },
 ];
