@@ -17,8 +17,9 @@ use crate::commands::inputs::{
     Purpose, complete, from_top, open_to_write, read_and_plan, require_vectors,
 };
 use crate::commands::output;
-use crate::commands::plan::exit;
-use crate::screen::{self, plan::PlanDetail};
+use crate::commands::plan::{document, exit};
+use crate::screen;
+use crate::screen::plan::{PlanDetail, PlanDocument};
 use crate::start;
 use crate::watch::state;
 use nicpin::apply::{self, ApplyError, Options, Proof, apply_when_safe, irqbalance};
@@ -108,12 +109,12 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
                 let on = screen::machine_or(&interface);
                 output::say(&format!("differs from the plan: {on}: {text}"));
             }
-            let table = |plan: &Plan| {
-                let changes = difference::changes(&machine, plan);
-                let needless = difference::moves_without_gain(&machine, plan);
-                screen::plan::plan(plan, (&changes, needless), detail, false, &cli.given)
+            let table = |_: &PlanDocument<'_>| {
+                let changes = difference::changes(&machine, &plan);
+                let needless = difference::moves_without_gain(&machine, &plan);
+                screen::plan::plan(&plan, (&changes, needless), detail, false, &cli.given)
             };
-            *out += &output::report(args.report, &plan, table)?;
+            *out += &output::report(args.report, &document(&machine, &plan), table)?;
             return Ok(exit(
                 &root,
                 &plan,

@@ -7,8 +7,10 @@ use self::PlanFormat::{Json, Sh, Table};
 use crate::commands::args::{FormatArgs, General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan, usage};
 use crate::commands::output::{say, screen};
-use crate::screen::{self, plan::PlanDetail};
+use crate::screen;
+use crate::screen::plan::{PlanDetail, PlanDocument};
 use nicpin::apply::irqbalance;
+use nicpin::machine::Machine;
 use nicpin::plan::Plan;
 use nicpin::read::Wants;
 use nicpin::report::difference::{Change, NoteAbout, changes, moves_without_gain};
@@ -83,10 +85,9 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
             let told = (&*changes, moves_without_gain(&machine, &plan));
             screen::plan::plan(&plan, told, detail, args.masks, &cli.given).show(screen())
         }
-        Json => screen::json(&screen::plan::PlanDocument {
-            plan: &plan,
-            gains: changes(&machine, &plan).iter().any(Change::is_better),
+        Json => screen::json(&PlanDocument {
             explanation: args.explain.then(|| screen::plan::explanation(&plan)),
+            ..document(&machine, &plan)
         })?,
         Sh => screen::shell::script(&plan),
     };
@@ -99,6 +100,15 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
         target.is_given(),
         args.detailed_exitcode,
     ))
+}
+
+/// Returns a plan's JSON document, without the explanation.
+pub fn document<'a>(machine: &Machine, plan: &'a Plan) -> PlanDocument<'a> {
+    PlanDocument {
+        plan,
+        gains: changes(machine, plan).iter().any(Change::is_better),
+        explanation: None,
+    }
 }
 
 /// Says what is not planned, beside an output without notes.
