@@ -206,6 +206,11 @@ impl Interface {
         self.channels.map_or_else(queues, |now| now.receiving()) == channels
     }
 
+    /// Returns the number of settings with a mask of CPUs.
+    pub(crate) fn masks(&self) -> usize {
+        self.vectors.len() + self.rx_queues.len() + self.tx_queues.len()
+    }
+
     pub fn queue_vectors(&self) -> impl Iterator<Item = &Vector> {
         self.vectors.iter().filter(|vector| vector.role.is_queue())
     }

@@ -8,7 +8,7 @@ use std::mem::take;
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
-use crate::cpuset::{CpuSet, QueueSet};
+use crate::cpuset::{CpuSet, MAX_CPUS, QueueSet};
 use crate::machine::setting::{FLOW_ENTRIES, PortId};
 use crate::machine::{Interface, Machine, Vector, WriteKind};
 use crate::plan::build::summary;
@@ -72,6 +72,11 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
     if has_control_character(text) {
         return Err(no_plan(&"a text in it has a control character"));
     }
+    if text.split('"').map(bytes_of_list).sum::<usize>() > LONGEST {
+        return Err(StoredError(
+            "its sets of CPUs take more than 40 MiB; is it the right file?".to_owned(),
+        ));
+    }
     if schema != SCHEMA {
         return Err(StoredError(format!(
             "its schema is `{schema}`, and this nicpin applies `{SCHEMA}`"
@@ -114,6 +119,18 @@ fn has_control_character(json: &str) -> bool {
     };
     let is_raw = |c: char| c.is_control() && !c.is_ascii_whitespace();
     json.contains(is_raw) || escaped.any(is_control)
+}
+
+/// The bytes of the set in a list of CPUs, which may be a hundred times as long as `0-8191`; 0 for any other text.
+fn bytes_of_list(text: &str) -> usize {
+    let is_list = |byte: u8| byte.is_ascii_digit() || matches!(byte, b',' | b'-');
+    if !text.bytes().all(is_list) {
+        return 0;
+    }
+    let numbers = text.split([',', '-']).flat_map(str::parse::<u32>);
+    numbers
+        .max()
+        .map_or(0, |last| last.min(MAX_CPUS) as usize / 8)
 }
 
 /// Planned settings by interface, kind and file.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cpuset::CpuSet;
 use crate::drivers::Taught;
-use crate::machine::setting::{FLOW_ENTRIES, IRQ_FILES};
+use crate::machine::setting::{FLOW_ENTRIES, IRQ_FILES, NET};
 use crate::machine::{Interface, Machine};
 use crate::read::files::{line_of, number};
 use crate::read::interrupts::{Handlers, INTERRUPTS, IRQS};
@@ -15,6 +15,9 @@ use crate::read::{
 use crate::root::tree::ABOUT;
 use crate::root::{Result, Root};
 
+/// Maximum bits of a machine's masks, 8 MiB. A plan takes some twelve times as much.
+const MOST_BITS: usize = 8 << 23;
+
 /// Reads the machine below a root: what is always needed, and what else is wanted.
 pub fn machine(root: &Root, wants: Wants<'_>) -> Result<Machine> {
     let mut topology = topology::read(root)?;
@@ -24,6 +27,13 @@ pub fn machine(root: &Root, wants: Wants<'_>) -> Result<Machine> {
         topology.exclusive_cut = found.cut;
     }
     let mut machine = interfaces_of(root, wants)?;
+    let masks: usize = machine.interfaces.iter().map(Interface::masks).sum();
+    let most = MOST_BITS / (topology.possible as usize).max(1);
+    if masks > most {
+        let cpus = topology.possible;
+        let reason = format!("{masks} IRQs and queues, of at most {most} on {cpus} CPUs");
+        return Err(root.content_error(NET, reason));
+    }
     let links = netlink::links(root)?;
     interfaces::stack(&mut machine, links.lowers);
     Ok(Machine {

@@ -314,6 +314,51 @@ fn a_policy_or_an_answer_that_is_longer_than_any_is_refused() {
     assert!(error.contains("more than 65536 threads"), "{error}");
 }
 
+/// Each queue's masks are as wide as the machine, however short their text is.
+#[test]
+fn more_queues_than_fit_on_so_many_cpus_are_refused() {
+    let queues = format!("{DEVICE}/net/eth0/queues");
+    let cpus = ["cpu/online", "cpu/possible", "node/node0/cpulist"];
+    let cpus = cpus.map(|name| {
+        let file = format!("/sys/devices/system/{name}");
+        (file, "0-8191\n".to_owned())
+    });
+    let with = |many: u32| {
+        let queue = |number: u32| {
+            let file = format!("{queues}/rx-{number}/rps_cpus");
+            (file, ["88888888"; 256].join(",") + "\n")
+        };
+        let files = (0..many).map(queue).chain(cpus.clone());
+        machine(&files.collect::<Vec<_>>())
+    };
+    for args in [&["plan"][..], &["check"]] {
+        let error = refused(args, &with(8192));
+        let reason = "IRQs and queues, of at most 8192 on 8192 CPUs";
+        assert!(error.contains(reason), "{error}");
+        let output = run(args, &with(7000));
+        let code = output.status.code();
+        assert!(matches!(code, Some(0 | 2)), "{args:?}: {output:?}");
+        if !is_full() {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_stored_plan_whose_sets_are_larger_than_any_is_refused() {
+    let dir = temporary();
+    let file = dir.path().join("plan.json");
+    let sets = r#","0-8191""#.repeat(42_000);
+    let text = format!(r#"{{"schema":"nicpin.plan/1","x":["0"{sets}]}}"#);
+    std::fs::write(&file, text).unwrap();
+    let args = ["apply", "--dry-run", "--plan", file.to_str().unwrap()];
+    let error = refused(&args, &compressed(&tar(SMALL_MACHINE)));
+    assert!(
+        error.contains("its sets of CPUs take more than 40 MiB"),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_stored_plan_that_is_longer_than_any_is_refused() {
     let dir = temporary();
