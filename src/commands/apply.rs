@@ -56,7 +56,7 @@ pub struct ApplyArgs {
     #[arg(long, requires = "plan")]
     force: bool,
 
-    /// Fail if a vector of a queue cannot be moved
+    /// Fail if an IRQ of a queue cannot be moved
     #[arg(long)]
     strict: bool,
 

@@ -101,7 +101,7 @@ pub fn memory_binding() -> impl TypedValueParser<Value = MemoryBinding> {
 pub struct SelectArgs {
     /// Interfaces: a name, a pattern (`ens*`, `eth[02]`), a PCI address (`3b:00.0`), `driver:mlx5_core`, `node:1` or an
     /// RDMA device (`mlx5_0`); a bond, VLAN or bridge stands for the interfaces below it. Without: all physical
-    /// interfaces that are up or have queue vectors
+    /// interfaces that are up or have queue IRQs
     #[arg(value_name = "SELECTOR")]
     pub selectors: Vec<String>,
 

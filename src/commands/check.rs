@@ -46,7 +46,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "RANGE")]
     critical_not_judged: Option<Range>,
 
-    /// Count vectors that cannot be moved as differences
+    /// Count IRQs that cannot be moved as differences
     #[arg(long)]
     strict: bool,
 

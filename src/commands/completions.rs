@@ -211,7 +211,7 @@ fn names(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
             nodes if nodes.is_empty() => "no node".to_owned(),
             nodes => format!("node {nodes}"),
         };
-        let driver = interface.driver.as_deref().unwrap_or("no driver");
+        let driver = interface.driver.as_deref().unwrap_or("driver unknown");
         Some(format!("{driver}, {node}").into())
     };
     all.retain(|name| name.starts_with(&*typed) && is_plain(name));

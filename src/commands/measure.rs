@@ -53,7 +53,7 @@ pub struct MeasureArgs {
     #[arg(short, long, conflicts_with = "command")]
     watch: bool,
 
-    /// Also list vectors without interrupts and idle CPUs
+    /// Also list IRQs without interrupts and idle CPUs
     #[arg(short, long)]
     all: bool,
 

@@ -25,7 +25,7 @@ pub struct PlanArgs {
     #[command(flatten)]
     format: FormatArgs<PlanFormat>,
 
-    /// List each vector and queue; by default many that are alike share a line
+    /// List each IRQ and queue; by default many that are alike share a line
     #[arg(short, long)]
     all: bool,
 

@@ -27,7 +27,7 @@ pub struct StatusArgs {
     #[command(flatten)]
     report: ReportArgs,
 
-    /// List all vectors, also those that are as planned
+    /// List all IRQs, also those that are as planned
     #[arg(short, long)]
     all: bool,
 

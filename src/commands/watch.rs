@@ -41,7 +41,7 @@ pub struct WatchArgs {
     #[arg(long)]
     pub observe: bool,
 
-    /// Also run when another program writes the affinity of a planned vector
+    /// Also run when another program writes the affinity of a planned IRQ
     #[arg(long, conflicts_with = "observe")]
     guard: bool,
 

@@ -51,7 +51,7 @@ pub enum Scope {
 
 pub static SCOPE: PolicySetting<Scope> = PolicySetting::new(
     "scope",
-    "Whose CPUs take the vectors",
+    "Whose CPUs take the IRQs",
     &[
         ("local", Scope::Local, "the interface's own node"),
         ("all", Scope::All, "every node"),
@@ -82,7 +82,7 @@ pub enum Near {
 
 pub static NEAR: PolicySetting<Option<Near>> = PolicySetting::new(
     "near",
-    "A program whose L3 domains take the vectors, on other cores than its own while there are any",
+    "A program whose L3 domains take the IRQs, on other cores than its own while there are any",
     &[("", None, "none")],
 )
 .note("The scope is still the bound. Nothing changes where the program may run in all L3 domains.")
@@ -107,7 +107,7 @@ pub static EXCLUDE: PolicySetting<CpuSet> = PolicySetting::new(
 
 pub static IRQ_CORES: PolicySetting<Option<usize>> = PolicySetting::new(
     "irq-cores",
-    "How many cores of each node take queue vectors, spread over its L3 domains",
+    "How many cores of each node take queue IRQs, spread over its L3 domains",
     &[("all", None, "as many as there are queues")],
 )
 .note("The rest is left to applications.")
@@ -122,7 +122,7 @@ pub static IRQ_CORES: PolicySetting<Option<usize>> = PolicySetting::new(
 
 pub static ONE_PER_L3: PolicySetting<bool> = PolicySetting::new(
     "per",
-    "Which cores take queue vectors",
+    "Which cores take queue IRQs",
     &[
         ("core", false, "every one"),
         ("l3", true, "one of each L3 domain"),
@@ -131,7 +131,7 @@ pub static ONE_PER_L3: PolicySetting<bool> = PolicySetting::new(
 
 pub static PACK_L3: PolicySetting<bool> = PolicySetting::new(
     "l3",
-    "Which L3 domains take queue vectors, where that changes nothing else",
+    "Which L3 domains take queue IRQs, where that changes nothing else",
     &[
         ("spread", false, "all of them, evenly"),
         ("pack", true, "as few as possible"),
@@ -293,9 +293,9 @@ pub static RSS: PolicySetting<RssQueues> = PolicySetting::new(
 
 pub static KEEP_RDMA: PolicySetting<bool> = PolicySetting::new(
     "rdma",
-    "Vectors that signal RDMA completions",
+    "IRQs that signal RDMA completions",
     &[
-        ("spread", false, "as queue vectors, after all of them"),
+        ("spread", false, "as queue IRQs, after all of them"),
         ("keep", true, "leave unchanged"),
     ],
 );
@@ -351,9 +351,9 @@ pub enum Group {
 
 pub static GROUP: PolicySetting<Option<Group>> = PolicySetting::new(
     "group",
-    "Several CPUs for each vector in place of one",
+    "Several CPUs for each IRQ in place of one",
     &[
-        ("off", None, "one CPU for each vector"),
+        ("off", None, "one CPU for each IRQ"),
         (
             "l3",
             Some(Group::L3),
@@ -361,7 +361,7 @@ pub static GROUP: PolicySetting<Option<Group>> = PolicySetting::new(
         ),
     ],
 )
-.forms(&[Form::Cpus("these CPUs for every vector")], |value| {
+.forms(&[Form::Cpus("these CPUs for every IRQ")], |value| {
     value.cpus().map(|cpus| Some(Group::Cpus(cpus)))
 })
 .given(AllowedIn::InFile);
@@ -406,7 +406,7 @@ pub enum Balancer {
 
 pub static IRQBALANCE: PolicySetting<Balancer> = PolicySetting::new(
     "irqbalance",
-    "What apply does about irqbalance, which would move planned vectors",
+    "What apply does about irqbalance, which would move planned IRQs",
     &[
         ("ban", Balancer::Ban, "have it leave the planned IRQs alone"),
         (
@@ -414,7 +414,7 @@ pub static IRQBALANCE: PolicySetting<Balancer> = PolicySetting::new(
             Balancer::Stop,
             "stop its service; restore starts it again",
         ),
-        ("ignore", Balancer::Ignore, "let it move planned vectors"),
+        ("ignore", Balancer::Ignore, "let it move planned IRQs"),
         ("refuse", Balancer::Refuse, "write nothing while it runs"),
     ],
 )

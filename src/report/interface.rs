@@ -33,7 +33,7 @@ pub enum InterfaceState {
     /// As planned, and interrupts arrived where planned.
     Ok,
     /// Nobody can place anything of it: its vectors are managed by the kernel, or it has no queue vectors that are
-    /// understood. Left out of every count.
+    /// understood. Counted apart, by name.
     Unsupported,
     /// As planned; no interrupt was seen.
     Unproven,
