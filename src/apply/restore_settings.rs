@@ -111,14 +111,19 @@ pub(crate) fn settings_to_restore(
     results.retain(|result| {
         result.kind != WriteKind::Rss || !channels.contains_key(&result.interface)
     });
+    let all = planned.writes.len();
+    let writes = planned.writes.into_iter().map(|(_, write)| write);
+    // An IRQ that two interfaces share is written once.
+    let once = |write: &Write| (write.path.clone(), write.value.clone());
+    let writes = writes.unique_by(once).collect_vec();
     Ok(ToRestore {
         channels,
-        writes: planned.writes.into_iter().map(|(_, write)| write).collect(),
         refusals: Refusals {
             channels: planned.outcome.channels,
             results,
         },
-        unchanged: planned.outcome.unchanged,
+        unchanged: planned.outcome.unchanged + all - writes.len(),
+        writes,
         absent: planned.outcome.absent,
         ..ToRestore::default()
     })

@@ -285,7 +285,7 @@ fn words(score: &Score) -> String {
 }
 
 /// Labels the queues of an interface on one CPU: `3` for a queue, `3r` or `3t` for one of its vectors when the other is
-/// on another CPU, `i60` for data IRQ 60.
+/// on another CPU, `i60` for IRQ 60 of an unknown queue.
 fn labels(marks: &[&Mark]) -> Vec<String> {
     // In order: by queue.
     marks

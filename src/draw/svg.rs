@@ -147,10 +147,7 @@ impl Picture {
         legend.push((remote, "takes a queue of an interface on another node"));
         let mut queues = self.cards.iter().flat_map(|card| &card.queues);
         if queues.any(|queue| matches!(queue, QueueId::OfIrq(_))) {
-            legend.push((
-                String::new(),
-                "i60: data IRQ 60, of a queue that is not known",
-            ));
+            legend.push((String::new(), "i60: IRQ 60, of a queue that is not known"));
         }
         legend.push((
             bare("cpu isolated"),

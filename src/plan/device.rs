@@ -32,17 +32,16 @@ pub(crate) fn channels(work: &Work<'_>) -> Option<ChannelChange> {
         ChannelCount::Auto => {
             let cores = work.core_count();
             match u32::try_from(cores) {
-                Ok(count) if count <= most => (
-                    count,
-                    format!("a receive queue for each of {cores} candidate cores"),
-                ),
+                Ok(count) if count <= most => {
+                    (count, format!("a receive queue for each of {cores} cores"))
+                }
                 _ => (
                     most,
-                    format!("as many as the device can have, for {cores} candidate cores"),
+                    format!("as many as the device can have, for {cores} cores"),
                 ),
             }
         }
-        ChannelCount::Count(count) => (count, "as the policy requests".to_owned()),
+        ChannelCount::Count(count) => (count, "as requested".to_owned()),
     };
     // In the form that the device has now: combined, or separate ones with as many transmitting channels as it can have, up
     // to the same number.
@@ -126,9 +125,9 @@ pub(crate) fn rss(work: &Work<'_>) -> (Option<PlannedRss>, Option<Note>) {
             let queues: QueueSet = own.iter().copied().chain(others).collect();
             let why = if queues.len() < count as usize {
                 let most = queues.len();
-                format!("the policy requests {count} queues, and it can reach {most}")
+                format!("{count} queues requested, and it can reach {most}")
             } else {
-                "the first queues, as the policy requests".to_owned()
+                "the first queues, as requested".to_owned()
             };
             (Some(queues), why, None)
         }

@@ -249,17 +249,17 @@ pub enum Note {
     )]
     NoFlowTable,
     /// `--channels auto` changes nothing.
-    #[error("{}, for {}: --channels auto changes nothing", channels(Some(*.now)), count(*.cores, "candidate core"))]
+    #[error("{}, for {}: --channels auto changes nothing", channels(Some(*.now)), count(*.cores, "core"))]
     ChannelsFit { now: u32, cores: usize },
     /// Channels that the policy requests and that cannot be set.
-    #[error("the policy requests {}, but the driver {}: the number stays as it is", channels(*.requested), if *.fixed { "has a fixed number" } else { "has given no answer on channels" })]
+    #[error("{} requested, but the driver {}: the number stays as it is", channels(*.requested), if *.fixed { "has a fixed number" } else { "has given no answer on channels" })]
     ChannelsUnchanged {
         /// The requested number; `None`: one for each candidate core.
         requested: Option<u32>,
         fixed: bool,
     },
     /// The device can have fewer channels than the policy requests.
-    #[error("the policy requests {}, but the device has {most} at most", channels(Some(*.requested)))]
+    #[error("{} requested, but the device has {most} at most", channels(Some(*.requested)))]
     ChannelsAtMost { requested: u32, most: u32 },
     /// The channels differ from the plan, which has this number of receiving ones.
     #[error("the channels are to be changed to {wanted}: {why}")]
@@ -269,7 +269,7 @@ pub enum Note {
         why: String,
     },
     /// The RSS table that the policy requests cannot be set.
-    #[error("the policy requests an RSS table, but {because}")]
+    #[error("an RSS table is requested, but {because}")]
     RssUnchanged { because: RssUnchanged },
     /// The RSS table sends flows to queues whose vectors the plan cannot move to candidate CPUs.
     #[error("RSS sends flows to {} {queues}, whose IRQs cannot be moved off {}", if .queues.len() == 1 { "receive queue" } else { "receive queues" }, cpu_list(.cpus))]

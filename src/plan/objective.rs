@@ -72,12 +72,12 @@ impl Measure {
     /// What it counts, as in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Outside => "IRQs on the wrong CPUs",
+            Outside => "IRQs outside the allowed CPUs",
             BusiestQueues => "queues on the busiest core",
             BusiestLoad => "Mbit/s on the busiest core",
             Pairs => "pairs of queues that share a core",
             UnevenCores => "queues unevenly spread over an interface's cores",
-            FirstQueues => "first queues on one core",
+            FirstQueues => "queues 0 on one core",
             UnevenThreads => "queues unevenly spread over a core's threads",
             FarSenders => "CPUs that send through a farther node",
             Remote => "IRQs on another node",
@@ -85,9 +85,9 @@ impl Measure {
             BusiestShare => "the busiest core's share of what the ports can carry",
             RemoteRdma => "RDMA IRQs off the local node",
             BusiestRdma => "RDMA IRQs on the busiest core",
-            SharedSenders => "CPUs without their own tx queue",
-            OtherRps => "receive queues with other RPS",
-            Requested => "settings as requested",
+            SharedSenders => "CPUs not assigned to one tx queue",
+            OtherRps => "receive queues without the planned RPS",
+            Requested => "settings not as requested",
         }
     }
 }

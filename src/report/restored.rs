@@ -44,6 +44,12 @@ impl ToRestore {
         self.refusals.channels.len() + self.refusals.results.len()
     }
 
+    /// Whether nothing is recorded.
+    pub fn is_empty(&self) -> bool {
+        let all = self.channels.len() + self.writes.len() + self.unchanged + self.absent.len();
+        all + self.refused() == 0 && !self.irqbalance
+    }
+
     pub fn exit(&self) -> Exit {
         exit(self.refused() > 0)
     }

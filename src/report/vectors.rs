@@ -184,7 +184,7 @@ fn judge(
     let (state, why) = if vector.affinity != *wanted {
         let node = |cpus| node_of(topology, cpus);
         let why = match (effective, apart) {
-            (None, _) => "affinity differs; effective CPU not reported".to_owned(),
+            (None, _) => "effective CPU unknown".to_owned(),
             (Some(now), Some(what)) => format!("effective CPU {} is {what}", now.short()),
             (Some(now), None) => match (node(now), node(planned)) {
                 (Some(on), Some(then)) if on != then => format!("effective CPU is on node {on}"),

@@ -6,12 +6,16 @@ use std::slice::from_ref;
 
 use itertools::Itertools as _;
 
+use crate::screen::nodes::runs;
 use crate::screen::page::{LEFT, Page};
+use crate::screen::plan::moving;
+use crate::screen::status::MOST_INTERFACES;
 use crate::screen::{
     Given, QUOTED, count, cut, grouped, machine_or, moves, of_kind, or, ranges, role_word, some,
     sorted, unjudged, when, with, within, written,
 };
 use nicpin::machine::Role;
+use nicpin::machine::interface::natural;
 use nicpin::machine::setting::{SettingId, shown};
 use nicpin::machine::wording::word;
 use nicpin::plan::WriteKind::{NapiThread, Vector};
@@ -40,7 +44,11 @@ pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
         );
     } else {
         let rest = could_not(tally.failed(), "written") + &not_judged(Some(&applied.not_judged));
-        let pending = format!(" {} at the next interrupt.", moves(tally.pending));
+        let pending = match tally.changed {
+            0 => moving(&applied.plan),
+            _ if tally.pending == 0 => String::new(),
+            _ => format!(" {} at the next interrupt.", moves(tally.pending)),
+        };
         let settings = |many| count(many, "setting");
         let text = match tally.changed {
             0 if tally.failed() > 0 => format!("Nothing was written{rest}."),
@@ -50,7 +58,7 @@ pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
             ),
             changed => format!("{} written and read back{rest}.", settings(changed)),
         };
-        page.text(text + when(tally.pending > 0 && tally.changed > 0, &pending));
+        page.text(text + &pending);
     }
     for change in &applied.changes {
         let left_out = when(change.left_out && !applied.misfit, "; left out");
@@ -146,7 +154,7 @@ fn proof(page: &mut Page, vectors: &[VectorProof]) {
                 .into_iter()
                 .map(|(role, queues)| {
                     if role == Role::Data {
-                        return count(queues.len(), "data IRQ");
+                        return count(queues.len(), "IRQ") + " of unknown queues";
                     }
                     let s = when(role == Role::Combined && queues.len() > 1, "s");
                     format!(
@@ -215,16 +223,24 @@ pub fn restored(restored: &Restored, all: bool) -> Page {
         page.line("nicpin watch is paused until the next nicpin apply.");
     }
     page.line(if is_empty {
-        "nothing to restore: there is no record of an apply".to_owned() + &others
+        nothing_recorded(restored.not_judged.as_ref())
     } else {
         format!("restored: changed={changed} already={already} refused={refused} absent={absent}")
     });
     page
 }
 
+fn nothing_recorded(not_judged: Option<&Vec<String>>) -> String {
+    "nothing to restore: there is no record of an apply".to_owned() + &self::not_judged(not_judged)
+}
+
 /// `restore --dry-run` as text.
 pub fn to_restore(to_restore: &ToRestore) -> Page {
     let mut page = Page::default();
+    if to_restore.is_empty() {
+        page.line(nothing_recorded(to_restore.not_judged.as_ref()));
+        return page;
+    }
     let (channels, writes) = (to_restore.channels.iter(), to_restore.writes.iter());
     let all = channels.len() + writes.len() + usize::from(to_restore.irqbalance);
     page.text(format!(
@@ -361,16 +377,29 @@ fn settings(page: &mut Page, results: &[WriteResult], all: bool) {
         });
         return page.table(2, LEFT, rows);
     }
-    let changed = sorted(changed.map(|one| (&one.interface, one.kind))).into_iter();
+    let changed = grouped(changed.map(|one| (&one.interface, one.kind))).into_iter();
+    let changed = changed.sorted_by_key(|(name, _)| natural(name));
     let rows = changed.map(|(name, kinds)| {
         let mut kinds = kinds
             .into_iter()
             .sorted()
             .dedup_with_count()
             .map(|(many, kind)| of_kind(many, kind));
-        [machine_or(name), kinds.join(", ")]
+        (machine_or(name), kinds.join(", "))
     });
-    page.table(2, LEFT, rows);
+    let rows = rows.collect_vec();
+    if rows.len() <= MOST_INTERFACES {
+        return page.table(2, LEFT, rows.into_iter().map(|(name, kinds)| [name, kinds]));
+    }
+    // Most of many are alike.
+    let alike = grouped(rows.iter().map(|(name, kinds)| (kinds.clone(), &**name)));
+    page.table(
+        2,
+        LEFT,
+        alike
+            .into_iter()
+            .map(|(kinds, names)| [kinds, runs(&names)]),
+    );
 }
 
 /// Files in short: `IRQs 71-76; eth2 xps_cpus of tx 0-5`.

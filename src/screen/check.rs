@@ -3,7 +3,7 @@
 use itertools::Itertools as _;
 
 use crate::screen::page::{Cell, LEFT, Page, change, plain};
-use crate::screen::status::{moving, tone, why};
+use crate::screen::status::{MOST_INTERFACES, more_rows, moving, tone, why};
 use crate::screen::{
     Given, count, cpus, differ, is, machine_or, moves, of_kind, sorted, unbroken, when, with,
     with_not_judged, within,
@@ -36,7 +36,7 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
         page.columns(0, LEFT, ["INTERFACE", "SETTING", "NOW -> PLANNED"], rows);
         reasons(check, &mut page);
     } else if check.verdict != Same {
-        by_interface(check, &mut page);
+        by_interface(check, &mut page, given);
         reasons(check, &mut page);
         if !differs.is_empty() {
             let never = when(!check.applied, "Never applied since boot. ");
@@ -99,7 +99,10 @@ fn verdict(check: &Check, apply: &str) -> String {
         }
         Same if counted == 0 => named("No interface is as planned.".into()),
         Same => {
-            let but = format!(", or as good: {settings} {} (--exact)", differ(differs));
+            let but = format!(
+                ", or as good: {settings} {} (--exact counts them)",
+                differ(differs)
+            );
             let (are, but) = (is(counted), when(differs > 0, &but));
             let moving = check.interfaces.iter().map(moving).sum();
             let moves = format!(" {} at the next interrupt.", moves(moving));
@@ -148,8 +151,9 @@ fn rows(check: &Check) -> impl Iterator<Item = &InterfaceReport> {
 }
 
 /// A line for each interface that differs.
-fn by_interface(check: &Check, page: &mut Page) {
-    let rows = rows(check).map(|one| {
+fn by_interface(check: &Check, page: &mut Page, given: &Given) {
+    let (all, more) = (rows(check), rows(check).nth(MOST_INTERFACES));
+    let rows = all.take(MOST_INTERFACES).map(|one| {
         let channels = check
             .channels
             .iter()
@@ -173,6 +177,14 @@ fn by_interface(check: &Check, page: &mut Page) {
     let of_machine = (of_machine > 0).then(|| ["machine", "-", &settings, ""].map(Cell::from));
     let heads = ["INTERFACE", "STATE", "DIFFERS", "WHY"];
     page.columns(0, LEFT, heads, rows.chain(of_machine));
+    if let Some(next) = more {
+        more_rows(
+            page,
+            self::rows(check).count() - MOST_INTERFACES,
+            next.state,
+            given,
+        );
+    }
 }
 
 /// Why settings differ, with the interfaces and how many settings there are; nothing where none was ever applied.

@@ -80,7 +80,7 @@ pub fn measure(measure: &Measure, all: bool) -> Page {
     for (one, row) in learned {
         page.line("");
         page.text(format!(
-            "{}: the queues of its data IRQs, by packets that were counted when they fired. In the policy, /etc/nicpin.toml:",
+            "{}: the queues of its IRQs, by packets that were counted when they fired. In the policy, /etc/nicpin.toml:",
             one.subject.name
         ));
         for line in policy(row) {

@@ -323,8 +323,11 @@ pub(crate) fn sizes(sets: &[&CpuSet]) -> String {
     }
 }
 
-/// The queue of a vector: `3`, `rx 3`, `tx 3`, `rdma 3`; its role where it has none.
+/// The queue of a vector: `3`, `rx 3`, `tx 3`, `rdma 3`, `?` where it is not known; its role where it has none.
 pub(crate) fn queue(role: Role, queue: Option<u32>) -> String {
+    if role == Role::Data {
+        return "?".to_owned();
+    }
     joined(
         " ",
         [when(role != Combined, role_word(role)), &with("", queue)],
@@ -334,6 +337,7 @@ pub(crate) fn queue(role: Role, queue: Option<u32>) -> String {
 pub(crate) fn role_word(role: Role) -> &'static str {
     match role {
         Combined => "queue",
+        Role::Data => "queue ?",
         other => other.name(),
     }
 }
@@ -361,7 +365,7 @@ pub(crate) fn heading(
         .is_none_or(|one| candidates.is_subset(&one.cpus));
     let colon = if are_there { ":" } else { "; IRQs to" };
     let node = or(node, "unknown");
-    let driver = driver.unwrap_or("(no driver)");
+    let driver = driver.unwrap_or("(driver unknown)");
     let (cpus, cores) = (candidates.short(), count(cores, "core"));
     format!("{name}  {driver} {device}{speed}, node {node}{by}{colon} CPUs {cpus} ({cores})")
 }

@@ -57,12 +57,16 @@ pub fn nodes(nodes: &Nodes) -> Page {
         let cells = to().map(|to| or(from.distances.get(&to), "-"));
         (format!("from {}", from.node), cells.collect())
     });
-    matrix(
-        &mut page,
-        "DISTANCE",
-        to().map(|to| format!("TO {to}")),
-        distances,
-    );
+    match all.iter().all(|from| from.distances.is_empty()) {
+        _ if all.len() < 2 => {}
+        true => page.line("The distances between the nodes are unknown."),
+        false => matrix(
+            &mut page,
+            "DISTANCE",
+            to().map(|to| format!("TO {to}")),
+            distances,
+        ),
+    }
     if all.iter().any(|node| node.usage.pages.is_some()) {
         let rows = all.iter().map(|node| {
             let counts = node
@@ -85,13 +89,13 @@ fn devices(interfaces: &[NodeInterface], others: &[Neighbour]) -> String {
     let by_driver = grouped(interfaces.iter().map(|one| (&one.driver, &*one.name)));
     let interfaces = by_driver
         .into_iter()
-        .map(|(driver, names)| format!("{} ({})", runs(&names), or(driver, "no driver")))
+        .map(|(driver, names)| format!("{} ({})", runs(&names), or(driver, "driver unknown")))
         .join(", ");
     joined(", ", [&interfaces, &counts(others)])
 }
 
 /// Names, of which four or more whose last numbers follow each other are the first and the last of them.
-fn runs(names: &[&str]) -> String {
+pub(crate) fn runs(names: &[&str]) -> String {
     let is_next = |name: &&str, next: &&str| {
         let (name, mut next) = (natural(name), natural(next));
         if let Some((_, number)) = next.last_mut() {

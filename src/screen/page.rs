@@ -178,13 +178,13 @@ impl Page {
         };
         let speeds = [now, planned].map(|score| Some(score.at_speed?.busiest_kbps / 1000));
         let gain = told.iter().map(|one| match (one.measure, speeds) {
-            _ if !self.in_full => change(one, plain(one.measure)),
-            (Measure::BusiestLoad, [Some(now), Some(planned)]) if now != planned => {
+            (Measure::BusiestLoad, [Some(now), Some(planned)])
+                if self.in_full && now != planned =>
+            {
                 let speeds = format!(" ({now}\u{a0}->\u{a0}{planned}\u{a0}Mbit/s)");
                 change(one, plain(one.measure)) + &speeds
             }
-            (Measure::BusiestLoad, _) => change(one, plain(one.measure)),
-            _ => change(one, one.measure.name()),
+            _ => change(one, plain(one.measure)),
         });
         let gain = local.into_iter().chain(gain).join(", ");
         self.text(within("With the plan: ", [gain], "."));
@@ -220,6 +220,14 @@ impl Page {
         let notes = notes
             .into_iter()
             .flat_map(|(about, notes)| notes.iter().map(move |note| (about, note)))
+            .collect_vec();
+        let is_told = notes
+            .iter()
+            .any(|(_, note)| matches!(note, Note::VectorsUnreadable { .. }));
+        let notes = notes
+            .into_iter()
+            // Those of the interfaces say the same, and what to do.
+            .filter(|(_, note)| !is_told || !matches!(note, Note::NoProc | Note::NoProcIrq))
             .sorted_by_key(|(_, note)| !note.is_of_too_many_queues());
         let groups = grouped(notes.map(|(about, note)| {
             let text = self.text_of(note);
@@ -305,14 +313,10 @@ pub(crate) fn change(of: &Change, name: &str) -> String {
     }
 }
 
-/// What a measure counts, for a reader who does not know the objective.
+/// What a measure counts; of the load, only the change is shown.
 pub(crate) fn plain(measure: Measure) -> &'static str {
     match measure {
-        Measure::Outside => "IRQs outside their candidate CPUs",
         Measure::BusiestLoad => "load of the busiest core",
-        Measure::FirstQueues => "queues 0 on the same core",
-        Measure::OtherRps => "queues without the planned RPS",
-        Measure::Requested => "settings not as requested",
         measure => measure.name(),
     }
 }

@@ -53,12 +53,10 @@ pub fn plan(
     let mut page = Page::of(given, detail != Runs);
     let would_change = plan.writes.len() + plan.channels.len();
     let all = count(would_change + plan.unchanged, "setting");
-    let vectors = plan.interfaces.iter().flat_map(|one| &one.vectors);
-    let pending = vectors.map(Item::vector).filter(Item::is_pending).count();
-    let moves = format!(" {} at the next interrupt.", moves(pending));
+    let moves = moving(plan);
     page.text(match would_change {
         0 if plan.unchanged == 0 => "There is no setting to plan.".into(),
-        0 => format!("{all} as planned; none would change.") + when(pending > 0, &moves),
+        0 => format!("{all} as planned; none would change.") + &moves,
         _ => format!(
             "{would_change} of {all} would change{}. Apply: {}",
             gains_nothing(needless),
@@ -66,8 +64,10 @@ pub fn plan(
         ),
     });
     for ChannelChange { command, why, .. } in &plan.channels {
-        let text = format!("{command}: {why}; the rest is planned again for the new queues");
-        page.item("Channels: ", text);
+        page.item("Channels: ", format!("{command}: {why}"));
+    }
+    if !plan.channels.is_empty() {
+        page.line("The rest is planned again for the new queues.");
     }
     for one in &plan.interfaces {
         page.line("");
@@ -108,10 +108,18 @@ pub fn plan(
     page
 }
 
+/// How many IRQs that are set as planned the kernel has not moved yet; empty if there are none.
+pub(super) fn moving(plan: &Plan) -> String {
+    let vectors = plan.interfaces.iter().flat_map(|one| &one.vectors);
+    let pending = vectors.map(Item::vector).filter(Item::is_pending).count();
+    let moves = format!(" {} at the next interrupt.", moves(pending));
+    when(pending > 0, &moves).to_owned()
+}
+
 /// That some moves of IRQs gain nothing.
 pub(super) fn gains_nothing(needless: usize) -> String {
     let irqs = count(needless, "IRQ");
-    let text = format!("; moving {irqs} gains nothing: --gain");
+    let text = format!("; moving {irqs} gains nothing (see --gain)");
     when(needless > 0, &text).to_owned()
 }
 
@@ -235,7 +243,7 @@ impl<'a> Item<'a> {
         let row = vector.row.as_ref().map(|row| format!(", as {row}"));
         let placed = vector.placement.as_ref().map(|of| {
             let on_l3 = format!(" had {}", of.queues_on_l3);
-            let on_l3 = within(", cache of ", [of.l3.short()], &on_l3);
+            let on_l3 = within(", the cache of CPUs ", [of.l3.short()], &on_l3);
             let on_core = count(of.queues_on_core, "queue");
             format!("; core {} had {on_core}{on_l3}", of.core)
         });
@@ -435,7 +443,8 @@ impl Rows<'_> {
             let change = change(&group, sets);
             // `off; off: why` says twice that it is off.
             let why = group[0].why;
-            let why = why.strip_prefix(&format!("{change}: ")).unwrap_or(why);
+            let after = change.rsplit(" -> ").next().unwrap_or_default();
+            let why = why.strip_prefix(&format!("{after}: ")).unwrap_or(why);
             let numbers = ranges(group.iter().filter_map(|item| item.number));
             self.add(what, format!("{} {numbers}", group[0].label), &change, why);
         }

@@ -38,7 +38,7 @@ pub enum StatusDetail {
 }
 
 /// Interfaces and notes on one screen.
-const MOST_INTERFACES: usize = 24;
+pub(crate) const MOST_INTERFACES: usize = 24;
 const MOST_NOTES: usize = 6;
 
 /// `given`: what decides on the plan.
@@ -47,14 +47,17 @@ pub fn status(status: &Status, detail: StatusDetail, given: &Given) -> Page {
     let (mut page, apply) = (Page::of(given, !is_summary), unbroken(&given.apply()));
     let most = |most| if is_summary { most } else { usize::MAX };
     page.text(verdict(status, &apply));
-    table(&mut page, status, most(MOST_INTERFACES));
+    table(&mut page, status, most(MOST_INTERFACES), given);
     let changes = status.interfaces.iter().flat_map(|one| &one.changes);
     let is_told =
         status.differ > 0 && page.gain(&status.score_now, &status.score, &changes.collect_vec());
     if let Some(most) = status.shared_max_per_core().filter(|_| !is_told) {
         let queues = count(most, "queue");
+        let planned = status.interfaces.iter().map(|one| one.max_per_core_planned);
+        let planned = planned.max().filter(|planned| *planned != most);
+        let planned = with(", with the plan ", planned);
         page.text(format!(
-            "The busiest core takes {queues} of all interfaces."
+            "The busiest core takes {queues} of all interfaces{planned}."
         ));
     }
     page.line("");
@@ -129,7 +132,10 @@ fn verdict(status: &Status, apply: &str) -> String {
         },
         Equivalent => {
             let settings = count(status.differ, "setting");
-            format!("{every} as good as planned; {settings} may differ.")
+            format!(
+                "{every} as good as planned; {settings} {}.",
+                differ(status.differ)
+            )
         }
         Unsupported if not_judged.is_empty() => {
             "No interface has an IRQ that can be placed.".into()
@@ -171,7 +177,7 @@ fn having(one: &InterfaceReport, state: VectorState) -> impl Iterator<Item = &Ve
     one.vectors.iter().filter(move |row| row.state == state)
 }
 
-fn table(page: &mut Page, status: &Status, most: usize) {
+fn table(page: &mut Page, status: &Status, most: usize, given: &Given) {
     let is_shared = status.shared_max_per_core().is_some();
     let heads = [
         "INTERFACE",
@@ -192,6 +198,8 @@ fn table(page: &mut Page, status: &Status, most: usize) {
             (one.max_per_core, one.max_per_core_planned)
         };
         let planned = Some(planned).filter(|planned| *planned != now);
+        // Its queues are on some core, if it is not known on which.
+        let now = or(Some(now).filter(|now| *now > 0 || one.queues == 0), "?");
         let why = why(one, false);
         let why = when(!is_shared || one.state != Crowded, &why);
         let mut cells = [
@@ -214,12 +222,17 @@ fn table(page: &mut Page, status: &Status, most: usize) {
     });
     page.columns(0, 4..7, heads, rows);
     if let Some(next) = status.interfaces.get(most) {
-        page.line(format!(
-            "{} more, none worse than {}: nicpin status -v",
-            status.interfaces.len() - most,
-            next.state.name()
-        ));
+        more_rows(page, status.interfaces.len() - most, next.state, given);
     }
+}
+
+/// How many interfaces are not in a table, and the worst state of these.
+pub(crate) fn more_rows(page: &mut Page, more: usize, worst: State, given: &Given) {
+    let all = given.whole("nicpin status -v");
+    page.line(format!(
+        "{more} more, none worse than {}: {all}",
+        worst.name()
+    ));
 }
 
 pub(crate) fn tone(state: State) -> Tone {
@@ -246,13 +259,14 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
                 .iter()
                 .filter(|row| row.is_active() && row.local == Some(false));
             let queues = remote.clone().map(VectorStatus::queue_id).unique().count();
-            let node = match ranges(remote.filter_map(|row| row.node)) {
-                none if none.is_empty() => "any node".into(),
-                nodes if nodes.contains([',', '-']) => format!("nodes {nodes}"),
-                node => format!("node {node}"),
+            let on = match ranges(remote.filter_map(|row| row.node)) {
+                // On CPUs of several nodes, or of none that is known.
+                none if none.is_empty() => "elsewhere".into(),
+                nodes if nodes.contains([',', '-']) => format!("on nodes {nodes}"),
+                node => format!("on node {node}"),
             };
             let of_all = format!(" of {}", count(interface.queues, "queue"));
-            format!("{queues}{} on {node}", when(more, &of_all))
+            format!("{queues}{} {on}", when(more, &of_all))
         }
         Drifted => format!("{} changed", interface.drifted),
         Crowded if more => format!("{} on a core, {planned} planned", count(most, "queue")),

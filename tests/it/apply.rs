@@ -3,7 +3,9 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::support::machine::Port;
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
+use crate::support::small::{Tree, card, two_nodes};
 use crate::support::temporary;
 use nicpin::apply::Lock;
 use nicpin::root::Root;
@@ -71,12 +73,69 @@ fn restore_restores_every_setting_and_is_idempotent() {
                 |entry: &crate::support::tree::Entry| format!("{entry:?}").replace("\\n", "");
             assert_eq!(text(&entry), text(&before[&path]), "{name}{path}");
         }
-        let again = machine.nicpin(&["restore"]);
-        assert_eq!(
-            (again.code, again.stdout.as_str()),
-            (0, "nothing to restore: there is no record of an apply\n")
-        );
+        for args in [&["restore"][..], &["restore", "--dry-run"]] {
+            let again = machine.nicpin(args);
+            assert_eq!(
+                (again.code, again.stdout.as_str()),
+                (0, "nothing to restore: there is no record of an apply\n")
+            );
+        }
     }
+}
+
+/// The kernel moves IRQs at their next interrupt; until then the second apply says so, as `status` does.
+#[test]
+fn a_second_apply_says_which_irqs_have_yet_to_move() {
+    let machine = Copy::of("dl980");
+    let first = machine.nicpin(&["apply"]).stdout;
+    let moves = " 43 IRQs move at the next interrupt.\n";
+    assert!(first.contains(moves), "{first}");
+    let second = machine.nicpin(&["apply"]).stdout;
+    let nothing = format!("Nothing was written: 180 settings already as planned.{moves}");
+    assert!(second.starts_with(&nothing), "{second}");
+}
+
+/// Interfaces stand in the order of their numbers, and those of which the same was written share a line if there are many.
+#[test]
+fn many_interfaces_fit_one_screen() {
+    let name = |at: u32| format!("eth{at}");
+    let card = |at: u32| {
+        let rows: Vec<String> = (0..2).map(|n| format!("{}-TxRx-{n}", name(at))).collect();
+        let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+        let mut card = card("igb", Port::new(&name(at), 1000, 2, 2), 50 + 2 * at, &rows);
+        card.address = format!("0000:82:{at:02x}.0");
+        card
+    };
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let few = Tree::of(&two_nodes((9..12).map(card)));
+    let applied = lines(&few.run(&["apply"]).stdout);
+    let row = |at: u32| format!("  {:<5}  2 IRQs, 2 XPS", name(at));
+    assert_eq!(applied[1..4], [row(9), row(10), row(11)], "{applied:?}");
+    let many = Tree::of(&two_nodes((0..30).map(card)));
+    let check = lines(&many.run(&["check"]).stdout);
+    let more = "6 more, none worse than crowded: nicpin status -v";
+    assert!(
+        check.len() == 29 && check.contains(&more.to_owned()),
+        "{check:?}"
+    );
+    for command in ["apply", "restore"] {
+        let text = lines(&many.run(&[command]).stdout);
+        assert_eq!(text[1], "  2 IRQs, 2 XPS  eth0 to eth29", "{text:?}");
+    }
+}
+
+/// What two interfaces share is restored once, and is counted once beforehand.
+#[test]
+fn an_irq_of_two_interfaces_would_be_restored_once() {
+    let card = card("e1000", Port::new("eth0", 1000, 1, 1), 40, &["eth0, eth1"]);
+    let card = card.port(Port::new("eth1", 1000, 1, 1));
+    let tree = Tree::of(&two_nodes([card]));
+    let counts = |text: &str| text.split(' ').next().unwrap().to_owned();
+    let applied = tree.run(&["apply"]).stdout;
+    let before = tree.run(&["restore", "--dry-run"]).stdout;
+    let irq = before.matches("/proc/irq/40/smp_affinity").count();
+    assert_eq!((irq, counts(&before)), (1, counts(&applied)), "{before}");
+    assert_eq!(counts(&tree.run(&["restore"]).stdout), counts(&applied));
 }
 
 #[test]

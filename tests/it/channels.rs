@@ -73,7 +73,7 @@ fn auto_is_a_queue_per_candidate_core_and_restore_undoes_it() {
     let plan = machine.nicpin(&["plan", "--channels", "auto", "eth0"]);
     assert!(
         plan.stdout.contains(
-            "Channels: ethtool -L eth0 combined 8: a receive queue for each of 8 candidate cores; "
+            "Channels: ethtool -L eth0 combined 8: a receive queue for each of 8 cores\n"
         ),
         "{}",
         plan.stdout
@@ -263,7 +263,7 @@ fn channels_that_the_device_does_not_support_are_reported() {
             .stdout
     };
     // A wish that cannot be met; of others that it can be met for, the first is reported.
-    let most = "the policy requests 64 channels, but the device has 63 at most";
+    let most = "64 channels requested, but the device has 63 at most";
     for command in ["plan", "apply", "check", "status"] {
         machine.fails(
             &[command, "eth0", "--channels", "64"],
@@ -285,11 +285,11 @@ fn channels_that_the_device_does_not_support_are_reported() {
     machine.remove("/etc/nicpin.toml");
     assert!(
         run(&["8", "--explain"])
-            .contains("\nChannels: ethtool -L eth0 combined 8: as the policy requests; ")
+            .contains("\nChannels: ethtool -L eth0 combined 8: as requested\nThe rest is planned again for the new queues.\n")
     );
     // A driver that answers without channels.
     machine.write(ETH0, "null\n");
-    let fixed = "the policy requests 8 channels, but the driver has a fixed number";
+    let fixed = "8 channels requested, but the driver has a fixed number";
     for format in ["table", "json", "sh"] {
         let args = ["plan", "eth0", "--channels", "8", "--format", format];
         let asked = machine.nicpin(&args);
@@ -301,7 +301,7 @@ fn channels_that_the_device_does_not_support_are_reported() {
     machine.fails(&["apply", "eth0", "--channels", "8"], 64, &[fixed]);
     // It has so many receive queues.
     assert!(
-        !run(&["16"]).contains("the policy requests"),
+        !run(&["16"]).contains(" requested, but"),
         "{}",
         run(&["16"])
     );
@@ -313,7 +313,7 @@ fn channels_that_the_device_does_not_support_are_reported() {
     assert!(!run(&["keep"]).contains("Advice: "), "{}", run(&["keep"]));
     // A driver without a recorded answer may have one on the machine itself: nothing is known, and the interface stays.
     machine.remove(ETH0);
-    let none = "the policy requests 8 channels, but the driver has given no answer on channels";
+    let none = "8 channels requested, but the driver has given no answer on channels";
     for format in ["table", "json", "sh"] {
         let args = ["plan", "eth0", "--channels", "8", "--format", format];
         let asked = machine.nicpin(&args);
@@ -360,8 +360,7 @@ fn transmit_channels_alone_are_not_a_reason_to_change_channels() {
     assert!(!run.stdout.contains("ethtool -L"), "{}", run.stdout);
     machine.write(ETH0, &channels([4, 4, 0, 0], [2, 1, 0, 0]).to_text());
     let run = machine.nicpin(&["plan", "--channels", "auto", "eth0"]);
-    let expected =
-        "ethtool -L eth0 rx 4 tx 4: as many as the device can have, for 8 candidate cores";
+    let expected = "ethtool -L eth0 rx 4 tx 4: as many as the device can have, for 8 cores";
     assert!(run.stdout.contains(expected), "{}", run.stdout);
 }
 

@@ -326,7 +326,7 @@ fn an_equivalent_arrangement_is_no_difference() {
     assert_eq!(run.code, 0, "{}", run.stdout);
     assert!(
         run.stdout
-            .contains("as planned, or as good: 2 settings differ (--exact)."),
+            .contains("as planned, or as good: 2 settings differ (--exact counts them)."),
         "{}",
         run.stdout
     );
@@ -392,7 +392,7 @@ fn the_cause_of_a_difference_is_a_measure_that_gets_better() {
     machine.remove("/run");
     machine.write("/sys/class/net/eth0/queues/tx-0/xps_cpus", "fff\n");
     let check = machine.nicpin(&["check"]).stdout;
-    let row = "untuned  1 XPS    CPUs without their own tx queue 9 -> 0";
+    let row = "untuned  1 XPS    CPUs not assigned to one tx queue 9 -> 0";
     assert!(check.contains(row), "{check}");
 }
 
@@ -409,7 +409,7 @@ fn transmit_queues_without_cpus_are_a_difference() {
         put(tree.dir(), &file, cpus);
     }
     let check = tree.run(&["check"]);
-    let gain = "CPUs without their own tx queue 2 -> 0";
+    let gain = "CPUs not assigned to one tx queue 2 -> 0";
     assert!(
         check.code == 2 && check.stdout.contains(gain),
         "{}",

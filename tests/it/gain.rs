@@ -39,7 +39,7 @@ fn first_line(machine: &Copy, args: &[&str]) -> String {
 #[test]
 fn moves_that_gain_nothing_are_said_to_be_needless() {
     let machine = in_another_order();
-    let needless = "; moving 8 IRQs gains nothing: --gain";
+    let needless = "; moving 8 IRQs gains nothing (see --gain)";
     assert_eq!(
         first_line(&machine, &["plan"]),
         format!("8 of 32 settings would change{needless}. Apply: nicpin apply")

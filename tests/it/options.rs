@@ -494,7 +494,7 @@ fn the_explanation_is_in_the_json_too() {
         "{lines:#?}"
     );
     let queue = "queue 0 IRQ 148 any CPU (on 1) -> CPU 56 local (node 7), eth4-fp-0 by its name, as {if}-fp-{n} = combined; core 56,120 had 0 queues, \
-                 cache of 56-63,120-127 had 0";
+                 the cache of CPUs 56-63,120-127 had 0";
     assert!(lines.contains(&queue), "{lines:#?}");
     // What was stored is applied as any other plan.
     let stored = tempfile::NamedTempFile::new().unwrap();

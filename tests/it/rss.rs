@@ -78,9 +78,7 @@ fn the_first_queues_take_all_flows_and_restore_undoes_it() {
             .nicpin(&["plan", "eth0", "--rss", "4", "--format", "sh"])
             .stdout;
         assert!(
-            script.contains(
-                "\nethtool -X eth0 equal 4  # eth0: the first queues, as the policy requests"
-            ),
+            script.contains("\nethtool -X eth0 equal 4  # eth0: the first queues, as requested"),
             "{script}"
         );
         assert_eq!(run("check").code, 2);
@@ -198,9 +196,7 @@ fn what_cannot_be_set_is_left_alone_with_a_note() {
     // More than there are.
     let plan = ok(&machine.nicpin(&["plan", "eth0", "--rss", "99"]));
     assert!(
-        plan.contains(
-            "RSS rx 0-15 to 0-1 -> 0-15; the policy requests 99 queues, and it can reach 16"
-        ),
+        plan.contains("RSS rx 0-15 to 0-1 -> 0-15; 99 queues requested, and it can reach 16"),
         "{plan}"
     );
     machine.write(ETH0, &recorded(1, "queues 16, entries 0, table 0"));
@@ -386,7 +382,7 @@ fn a_table_that_can_only_be_read_is_not_advised() {
         let plan = host::plan_with(&machine, &[("rss", "2")], &[]);
         let eth0 = host::of(&plan, "eth0");
         let is_planned = eth0.rss.as_ref().unwrap().queues.is_some();
-        let because = "the policy requests an RSS table, but the driver cannot set one";
+        let because = "an RSS table is requested, but the driver cannot set one";
         let has_note = eth0.notes.iter().any(|note| note.to_string() == because);
         assert_eq!((is_planned, has_note), (is_advised, !is_advised));
     }

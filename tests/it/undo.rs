@@ -475,7 +475,7 @@ fn a_dry_run_of_restore_names_what_restore_writes() {
         report[key].as_array().unwrap().iter().map(path).collect()
     };
     let untouched = machine.texts();
-    let nothing = "0 settings would be restored; 0 already as recorded.";
+    let nothing = "nothing to restore: there is no record of an apply";
     assert_eq!(good(&machine, &["restore", "--dry-run"]), nothing);
     assert_eq!(machine.texts(), untouched);
     good(&machine, &["apply"]);

@@ -206,7 +206,7 @@ pub(super) fn irqbalance(
 }
 
 pub(super) fn channels(requested: Option<u32>) -> String {
-    requested.map_or("one channel per candidate core".to_owned(), |requested| {
+    requested.map_or("one channel per core".to_owned(), |requested| {
         count(requested as usize, "channel")
     })
 }
