@@ -43,7 +43,7 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let best = plan_keeping(machine, policy, selection, None);
     if policy.get(&ONLY_GAIN) {
         let keeping = |keep| plan_keeping(machine, policy, selection, Some(keep));
-        gain::least(best, keeping)
+        gain::least(machine, best, keeping)
     } else {
         best
     }

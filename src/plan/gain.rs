@@ -1,7 +1,7 @@
 //! A plan that changes only what makes a measure better (`only-gain` of the policy): IRQs and steering that are as good as
 //! planned stay as they are. Unlike any other plan it depends on what is set now.
 
-use itertools::{chain, izip};
+use itertools::{Itertools as _, chain, izip};
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Interface, Machine, WriteKind};
@@ -16,7 +16,7 @@ pub(crate) const NOTHING_GAINED: &str = "unchanged: a change would gain nothing"
 
 /// The plan with the fewest writes that is as good as the `best` one. `keeping`: the one around IRQs that stay where they
 /// are.
-pub(crate) fn least(best: Plan, keeping: impl Fn(Keep) -> Plan) -> Plan {
+pub(crate) fn least(machine: &Machine, best: Plan, keeping: impl Fn(Keep) -> Plan) -> Plan {
     let Score {
         max_vectors_per_core,
         max_load_kbps,
@@ -41,7 +41,19 @@ pub(crate) fn least(best: Plan, keeping: impl Fn(Keep) -> Plan) -> Plan {
         ];
         chain(Measure::OBJECTIVE, others)
     };
-    let is_as_good = |plan: &Plan| measures().all(|of| plan.score.of(of) <= best.score.of(of));
+    // Steering depends on where the IRQs are.
+    let steering = |plan: &Plan| {
+        let standings = standings(machine, &plan.interfaces, &|_, _, _| true);
+        let interfaces = plan.interfaces.iter().zip(standings);
+        let figures = interfaces.map(|(of, now)| (now.shared_senders, of.rps_targets(machine)));
+        figures.collect_vec()
+    };
+    let best_steering = steering(&best);
+    let is_as_good = |plan: &Plan| {
+        let mut pairs = izip!(steering(plan), &best_steering);
+        measures().all(|of| plan.score.of(of) <= best.score.of(of))
+            && pairs.all(|(own, best)| own.0 <= best.0 && own.1 == best.1)
+    };
     let kept = kept.filter(is_as_good).min_by_key(|plan| plan.writes.len());
     match kept {
         Some(kept) if kept.writes.len() < best.writes.len() => kept,
@@ -63,8 +75,7 @@ pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterfac
                 queue.why = NOTHING_GAINED.into();
             }
         }
-        let read = machine.interface(&interface.name);
-        let as_good: Vec<u32> = interface.rps_as_good(read).collect();
+        let as_good: Vec<u32> = interface.rps_as_good(machine).collect();
         for queue in &mut interface.rx_queues {
             if as_good.contains(&queue.queue) {
                 queue.rps_cpus = None;
@@ -75,10 +86,33 @@ pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterfac
 }
 
 impl PlannedInterface {
-    /// Receive queues with other RPS than planned that is as good: as many of the CPUs to which the plan sends packets.
-    pub(crate) fn rps_as_good(&self, read: Option<&Interface>) -> impl Iterator<Item = u32> {
+    /// The number of CPUs to which its receive queues send packets.
+    fn rps_targets(&self, machine: &Machine) -> usize {
+        let read = machine.interface(&self.name);
+        let now = |queue: u32| {
+            let mut queues = read?.rx_queues.iter();
+            let now = queues.find(|now| now.index == queue)?;
+            Some(&now.rps_cpus.as_ref()?.cpus)
+        };
+        let queues = self.rx_queues.iter();
+        let targets = queues.filter_map(|rx| rx.rps_cpus.as_ref().or_else(|| now(rx.queue)));
+        targets.map(CpuSet::len).sum()
+    }
+
+    /// Receive queues with other RPS than planned that is as good: as many of the CPUs to which the plan sends packets, or
+    /// of those whose cores serve no interface now.
+    pub(crate) fn rps_as_good(&self, machine: &Machine) -> impl Iterator<Item = u32> {
+        let topology = &machine.topology;
+        let active = machine
+            .interfaces
+            .iter()
+            .flat_map(Interface::active_vectors);
+        let on = active.map(|vector| vector.effective_cpus(&topology.online));
+        let busy = on.fold(machine.not_understood_cpus(), |all, cpus| all.union(&cpus));
+        let idle = self.candidates.difference(&topology.whole_cores(&busy));
         let wanted = self.rx_queues.iter().filter_map(|rx| rx.rps_cpus.as_ref());
-        let all = CpuSet::union_of(wanted);
+        let all = CpuSet::union_of(wanted.chain([&idle]));
+        let read = machine.interface(&self.name);
         let is_as_good = move |rx: &&PlannedRxQueue| {
             let mut queues = read?.rx_queues.iter();
             let now = queues.find(|now| now.index == rx.queue)?;

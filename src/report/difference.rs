@@ -377,11 +377,10 @@ fn requested<'a>(
     interface: &PlannedInterface,
     differs: impl Iterator<Item = &'a Write>,
 ) -> [(Measure, u64); 2] {
-    let read = machine.interface(&interface.name);
     let tx = interface.tx_queues.iter();
     let mut xps = tx.filter_map(|tx| tx.xps_cpus.as_ref());
     let xps_is_off = xps.all(CpuSet::is_empty);
-    let as_good = interface.rps_as_good(read).count() as u64;
+    let as_good = interface.rps_as_good(machine).count() as u64;
     let vectors = interface.vectors.iter().filter(|vector| {
         let placement = vector.placement.as_ref();
         placement.is_some_and(|placement| placement.decided_by == Some(DecidedBy::Hint))

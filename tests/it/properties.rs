@@ -185,7 +185,7 @@ proptest! {
         let empty = temporary();
         let root = nicpin::root::Root::open(empty.path()).unwrap();
         let check = nicpin::apply::check(&root, &host, &plan(&host), false);
-        prop_assert_eq!(check.verdict, CheckState::Same);
+        prop_assert_eq!(check.verdict, CheckState::Same, "{:?}", check.interfaces);
     }
 
     /// On x86; what does not fit stays where it is.

@@ -118,14 +118,20 @@ impl Spread<'_> {
         }
         // What was moved may leave room on a core that is better placed.
         for queue in queues.filter(|_| has_moved) {
-            let Queue { set, core, .. } = self.queues[queue];
-            let order = core.map_or(0, |core| self.order(core));
-            let better = self.sets[set].cores.iter().copied();
-            let mut better = better.filter(|&to| self.order(to) < order);
-            if let Some(to) = better.find(|&to| self.fits(queue, to, None, limit)) {
+            let better = self.better_cores(queue, limit).next();
+            if let Some(to) = better {
                 self.move_to(queue, Some(to));
             }
         }
+    }
+
+    /// Cores that are better placed than that of a queue, and can take it.
+    fn better_cores(&self, queue: usize, limit: u64) -> impl Iterator<Item = usize> {
+        let Queue { set, core, .. } = self.queues[queue];
+        let order = core.map_or(0, |core| self.order(core));
+        let better = self.sets[set].cores.iter().copied();
+        let better = better.filter(move |&to| self.order(to) < order);
+        better.filter(move |&to| self.fits(queue, to, None, limit))
     }
 
     /// How a queue can go to another core: in exchange for one there, or for none.
@@ -280,6 +286,17 @@ impl Spread<'_> {
                     break;
                 };
                 self.change_places(queue, to, back);
+                firsts[from] -= 1;
+                firsts[to] += 1;
+            }
+        }
+        let most = firsts.iter().copied().max().unwrap_or(0);
+        for queue in own {
+            let to = self
+                .better_cores(queue, limit)
+                .find(|&to| firsts[to] < most);
+            if let (Some(from), Some(to)) = (self.queues[queue].core, to) {
+                self.move_to(queue, Some(to));
                 firsts[from] -= 1;
                 firsts[to] += 1;
             }
