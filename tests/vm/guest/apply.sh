@@ -90,4 +90,13 @@ expect 0 nicpin restore
 contains "a second restore" "nothing to restore" "$OUT"
 snapshot /tmp/now; same_file "the machine after a second restore" /tmp/before /tmp/now
 expect 2 nicpin check --exact
+
+# --- on other nodes: what apply sets is what check finds, whichever nodes have neither CPUs nor memory
+if [ "$TOPOLOGY" = irregular ] || [ "$TOPOLOGY" = four-node ]; then
+  nicpin apply --scope remote > /tmp/remote 2>&1; code=$?
+  nicpin check --scope remote --exact > /tmp/remote.check 2>&1
+  equal "exit code of check after apply, both with --scope remote" "$code" $?
+  expect 0 nicpin restore
+  snapshot /tmp/now; same_file "the machine after another restore" /tmp/before /tmp/now
+fi
 finish
