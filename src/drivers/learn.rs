@@ -1,4 +1,4 @@
-//! A row of a driver that nobody knows, made from what its traffic has shown: which queues' packets came with which IRQ.
+//! Makes rows for an unknown driver from its traffic: which queues' packets came with which IRQ.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry::{Occupied, Vacant};
@@ -8,31 +8,30 @@ use itertools::Itertools as _;
 use super::pattern::Pattern;
 use crate::machine::Role::{self, Combined, Rx, Tx};
 
-/// An IRQ of a device and the only receive and transmit queue that it was seen to serve.
+/// An IRQ of a device, and the only receive and transmit queue that it was seen to serve.
 #[derive(Debug, Clone)]
 pub struct Seen<'a> {
     pub irq: u32,
-    /// The handler's name.
     pub action: &'a str,
     pub rx: Option<u32>,
     pub tx: Option<u32>,
 }
 
-/// The rows for the names of an interface's IRQs, of its device at this address, that fit other cards of the driver, too.
-/// Names that differ in one number have one row; there is none where fewer than two of several were seen, or the queues do
-/// not follow from numbers or order.
+/// Returns rows for the names of an interface's IRQs that fit other cards of the driver, too; `device` is the device's
+/// address. Names that differ in one number get one row; no row if fewer than two of several were seen, or the queues
+/// do not follow from numbers or order.
 pub fn rows(driver: &str, interface: &str, device: &str, seen: &[Seen<'_>]) -> Vec<String> {
     let mut alike: BTreeMap<String, Vec<(Numbers, &Seen)>> = BTreeMap::new();
-    for one in seen {
-        let (text, numbers) = parts(interface, device, one.action);
+    for seen_irq in seen {
+        let (text, numbers) = parts(interface, device, seen_irq.action);
         match alike.entry(text) {
-            Occupied(mut entry) => entry.get_mut().push((numbers, one)),
-            Vacant(entry) => drop(entry.insert(vec![(numbers, one)])),
+            Occupied(mut entry) => entry.get_mut().push((numbers, seen_irq)),
+            Vacant(entry) => drop(entry.insert(vec![(numbers, seen_irq)])),
         }
     }
-    let rows = alike.into_iter().filter_map(|(text, of)| {
-        let names = of.iter().map(|(_, one)| one.action).collect_vec();
-        let row = row(driver, &text, of)?;
+    let rows = alike.into_iter().filter_map(|(text, irqs)| {
+        let names = irqs.iter().map(|(_, irq)| irq.action).collect_vec();
+        let row = row(driver, &text, irqs)?;
         let pattern = Pattern::taught(&row).ok()?;
         let fits = |name: &&str| pattern.fits(name).next().is_some();
         names.iter().all(fits).then_some(row)
@@ -40,21 +39,21 @@ pub fn rows(driver: &str, interface: &str, device: &str, seen: &[Seen<'_>]) -> V
     rows.collect()
 }
 
-/// The numbers in a name, each as it is written.
+/// The numbers in a name, with their text.
 type Numbers = Vec<(u32, String)>;
 
-/// What stands for a number in a text.
+/// Stands for a number in a text.
 const NUMBER: char = '\0';
 
-/// A name with placeholders for interface and address and with [`NUMBER`]s, and these.
+/// The name with placeholders for interface and address and [`NUMBER`]s, and the numbers.
 fn parts(interface: &str, device: &str, action: &str) -> (String, Numbers) {
     let mut text = action.to_owned();
     // `82300000.ethernet`
-    let of_platform = device.split_once('.').filter(|(address, _)| {
+    let platform_name = device.split_once('.').filter(|(address, _)| {
         address.len() > 4 && address.bytes().all(|byte| byte.is_ascii_hexdigit())
     });
-    let of_platform = of_platform.map(|(_, name)| format!("{{h}}.{name}"));
-    let address = of_platform.as_deref().unwrap_or("{pci}");
+    let platform_name = platform_name.map(|(_, name)| format!("{{h}}.{name}"));
+    let address = platform_name.as_deref().unwrap_or("{pci}");
     for (name, placeholder) in [(device, address), (interface, "{if}")] {
         let whole = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric());
         let found = text.match_indices(name).next();
@@ -77,47 +76,55 @@ fn parts(interface: &str, device: &str, action: &str) -> (String, Numbers) {
     (shape, numbers)
 }
 
-/// The row of names with the same text and other numbers.
-fn row(driver: &str, text: &str, mut of: Vec<(Numbers, &Seen<'_>)>) -> Option<String> {
-    of.sort_by_key(|(numbers, one)| (numbers.clone(), one.irq));
-    let places = 0..of[0].0.len();
-    let counts = |place: &usize| !of.iter().map(|(numbers, _)| numbers[*place].0).all_equal();
+/// The row for names with the same text and other numbers.
+fn row(driver: &str, text: &str, mut irqs: Vec<(Numbers, &Seen<'_>)>) -> Option<String> {
+    irqs.sort_by_key(|(numbers, seen)| (numbers.clone(), seen.irq));
+    let places = 0..irqs[0].0.len();
+    let counts = |place: &usize| {
+        !irqs
+            .iter()
+            .map(|(numbers, _)| numbers[*place].0)
+            .all_equal()
+    };
     let counting = places.clone().filter(counts).collect_vec();
-    let known = of.iter().zip(0_u32..).filter_map(|((numbers, one), rank)| {
-        let queue = one.rx.or(one.tx)?;
-        let number = counting.first().map(|place| numbers[*place].0);
-        Some((queue, number, rank))
-    });
-    let known = known.collect_vec();
-    let is_one = of.len() == 1;
-    let agree = of
+    let known = irqs
         .iter()
-        .all(|(_, one)| one.rx.zip(one.tx).is_none_or(|(rx, tx)| rx == tx));
-    if counting.len() > 1 || known.len() < 2 && !is_one || known.is_empty() || !agree {
+        .zip(0_u32..)
+        .filter_map(|((numbers, seen), rank)| {
+            let queue = seen.rx.or(seen.tx)?;
+            let number = counting.first().map(|place| numbers[*place].0);
+            Some((queue, number, rank))
+        });
+    let known = known.collect_vec();
+    let is_single = irqs.len() == 1;
+    let agree = irqs
+        .iter()
+        .all(|(_, seen)| seen.rx.zip(seen.tx).is_none_or(|(rx, tx)| rx == tx));
+    if counting.len() > 1 || known.len() < 2 && !is_single || known.is_empty() || !agree {
         return None;
     }
-    let role = role(of.iter().map(|(_, one)| *one))?;
-    let by = if is_one && known[0].0 == 0
+    let role = role(irqs.iter().map(|(_, seen)| *seen))?;
+    let by = if is_single && known[0].0 == 0
         || known
             .iter()
             .all(|(queue, number, _)| Some(*queue) == *number)
     {
         ""
-    } else if !is_one && known.iter().all(|(queue, _, rank)| queue == rank) {
+    } else if !is_single && known.iter().all(|(queue, _, rank)| queue == rank) {
         " by order"
     } else {
         return None;
     };
     let texts = text.split(NUMBER);
     let numbers = places.zip(texts.clone()).map(|(place, before)| {
-        let number = &of[0].0[place].1;
-        let word = before.rsplit(|of: char| !of.is_ascii_alphabetic()).next();
+        let number = &irqs[0].0[place].1;
+        let word = before.rsplit(|c: char| !c.is_ascii_alphabetic()).next();
         if counting.contains(&place) {
             "{n}".to_owned()
         } else if word.is_some_and(|word| driver.contains(&format!("{word}{number}"))) {
             number.clone()
         } else {
-            // It counts devices: the driver's other cards have other numbers.
+            // The number counts devices: the driver's other cards have other numbers.
             "{h}".to_owned()
         }
     });
@@ -126,11 +133,11 @@ fn row(driver: &str, text: &str, mut of: Vec<(Numbers, &Seen<'_>)>) -> Option<St
     Some(format!("{name} = {}{by}", role.name()))
 }
 
-/// What IRQs do that were seen to receive, to send, or both.
-fn role<'a>(mut of: impl Iterator<Item = &'a Seen<'a>> + Clone) -> Option<Role> {
+/// The role of IRQs by the directions that were seen.
+fn role<'a>(mut seen: impl Iterator<Item = &'a Seen<'a>> + Clone) -> Option<Role> {
     let (rx, tx) = (
-        of.clone().any(|one| one.rx.is_some()),
-        of.any(|one| one.tx.is_some()),
+        seen.clone().any(|irq| irq.rx.is_some()),
+        seen.any(|irq| irq.tx.is_some()),
     );
     match (rx, tx) {
         (true, true) => Some(Combined),
@@ -157,7 +164,7 @@ mod tests {
         };
         let (no, is) = (None, Some);
         for (seen, expected) in [
-            // Both directions, from 1; one of them was not seen.
+            // Both directions, from 1; one direction of the first was not seen.
             (
                 &[
                     ("acme-1@0000:82:00.0", is(0), no),
@@ -194,7 +201,7 @@ mod tests {
                 "{if} = rx by order",
             ),
             (&[("acme01-rx", is(0), no)], "acme{h}-rx = rx"),
-            // One of several leaves it open what numbers count; contradictions; two numbers.
+            // One name of several leaves open what the numbers count; contradictions; two numbers.
             (&[("a0", is(0), no), ("a1", no, no)], ""),
             (&[("a0", is(1), no), ("a1", is(0), no)], ""),
             (&[("a0", is(0), is(1)), ("a1", is(1), is(0))], ""),

@@ -1,10 +1,10 @@
-//! All that is known of drivers, one row each ([`Driver`]): how they name and order their IRQs, and what they do that no
-//! file of the kernel reports. `[[driver]]` of the policy file teaches the names of another one in the same form
+//! The known facts of drivers, one row each ([`Driver`]): how they name and order their IRQs, and behaviour that no
+//! file of the kernel reports. `[[driver]]` of the policy file teaches the names of another driver in the same form
 //! ([`Taught`]).
 //!
-//! Names are one of three sources of an IRQ's queue; netlink and the order of a device's vectors are the others. A name does
-//! not show which interface the vector belongs to: the caller knows that it belongs to the device, compares the interface
-//! in the name, and sees all vectors of the device. This module considers one name alone.
+//! Names are one of three sources of an IRQ's queue; netlink and the order of a device's vectors are the others. A name
+//! does not show which interface the vector belongs to: the caller knows that it belongs to the device, compares the
+//! interface in the name, and sees all vectors of the device. This module considers one name alone.
 
 pub mod learn;
 mod pattern;
@@ -19,38 +19,37 @@ use serde::{Deserialize, Serialize};
 
 use self::pattern::Fit;
 pub use self::pattern::{Numbering, PLACEHOLDERS, Pattern};
-pub use self::row::{Driver, Fact, Run};
+pub use self::row::{Driver, Fact, OrderPart};
 use crate::machine::Role;
 
 impl Driver {
-    /// All rows.
     pub fn all() -> &'static [Self] {
         &table::DRIVERS
     }
 
-    /// The row of a driver; `None` where no row names it.
+    /// The row of a driver; `None` if no row names it.
     pub fn of(name: Option<&str>) -> Option<&'static Self> {
         Self::all().iter().find(|row| row.has_name(name))
     }
 
     fn has_name(&self, name: Option<&str>) -> bool {
         let mut names = self.names.split(' ').chain(self.on_bus);
-        name.is_some_and(|name| !name.is_empty() && names.any(|of| of == name))
+        name.is_some_and(|name| !name.is_empty() && names.any(|known| known == name))
     }
 
-    /// Whether this is known of a driver.
     pub fn has(name: Option<&str>, fact: Fact) -> bool {
         Self::of(name).is_some_and(|row| row.facts.contains(&fact))
     }
 
-    /// The name of the driver of a device's interfaces by that of the device's driver.
+    /// The name of the driver of a device's interfaces, given that of the device's driver.
     pub fn on_bus(name: String) -> String {
         let mut rows = Self::all().iter();
         let row = rows.find(|row| row.on_bus == Some(&name));
         row.map_or(name, |row| row.names.to_owned())
     }
 
-    /// Role and queue of each of so many vectors of one name by their order; none where their number leaves a doubt.
+    /// Returns role and queue of each of `vectors` vectors that have the same name; `None` if their number fits several
+    /// orders or none.
     pub fn in_order(
         &self,
         vectors: usize,
@@ -63,45 +62,43 @@ impl Driver {
             _ => Some(rx),
         };
         let mut left = vectors;
-        for run in self.order {
-            left = match *run {
-                Run::Queues(role) => left.checked_sub(queues(role)?)?,
-                Run::Others(..) => left,
+        for part in self.order {
+            left = match *part {
+                OrderPart::Queues(role) => left.checked_sub(queues(role)?)?,
+                OrderPart::Others(..) => left,
             };
         }
-        let runs = self.order.iter().map(|run| match *run {
-            Run::Queues(role) => {
+        let parts = self.order.iter().map(|part| match *part {
+            OrderPart::Queues(role) => {
                 let numbers = (0..).take(queues(role)?);
                 Some(numbers.map(|queue| (role, Some(queue))).collect_vec())
             }
-            Run::Others(least, most) => {
+            OrderPart::Others(least, most) => {
                 let fits = (least..=most).contains(&left);
                 fits.then(|| vec![(Role::Control, None); left])
             }
         });
-        let runs: Vec<Vec<_>> = runs.collect::<Option<_>>()?;
-        (!runs.is_empty()).then(|| runs.concat())
+        let parts: Vec<Vec<_>> = parts.collect::<Option<_>>()?;
+        (!parts.is_empty()).then(|| parts.concat())
     }
 }
 
-/// The meaning of one action name.
+/// The meaning of a handler's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActionName<'a> {
-    /// The vector's role.
     pub role: Role,
-    /// What [`number`](Self::number) means.
+    /// The meaning of [`number`](Self::number).
     pub numbering: Numbering,
-    /// The number in the name. `None` where the numbering has none, and where the driver cut its own name off
-    /// before it (tg3 keeps 15 characters, older bnxt 17). A cut inside the number cannot be seen in one
-    /// name: two vectors of one role then have the same number.
+    /// The number in the name. `None` if the numbering has none, or the driver truncated its name before the number
+    /// (tg3 keeps 15 characters, older bnxt 17). A truncated number cannot be seen in one name: two vectors of one role
+    /// then have the same number.
     pub number: Option<u32>,
-    /// The interface name inside the action as written; most drivers keep the old one after a rename.
+    /// The interface in the name, as written; most drivers keep the old one after a rename.
     pub interface: Option<&'a str>,
-    /// What told it.
     pub told: Told<'a>,
 }
 
-/// Which row told the meaning of a name.
+/// The row that told the meaning of a name, and where the row stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Told<'a> {
     row: &'a str,
@@ -117,27 +114,27 @@ enum Teller {
 
 impl fmt::Display for Told<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = match self.by {
+        let place = match self.by {
             Teller::Table => "",
             Teller::Policy => " (policy)",
             Teller::DeviceTree => " (device tree)",
         };
-        write!(f, "{}{of}", self.row)
+        write!(f, "{}{place}", self.row)
     }
 }
 
-/// A driver as the policy file teaches it.
+/// A driver that the policy file teaches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taught {
     pub name: String,
     pub irqs: Vec<Pattern>,
 }
 
-/// The meaning of `action` for `driver`, the name of the bus driver as in sysfs (`mlx4_core`, `virtio_net`, `ixgbe`;
-/// `None` if unknown).
+/// The meaning of `action` for `driver`, the bus driver's name in sysfs (`mlx4_core`, `virtio_net`, `ixgbe`; `None` if
+/// unknown); `None` if no pattern matches.
 ///
-/// A driver that is not in the table is expected to follow the common patterns. Names that contain their driver
-/// (`mlx5_comp3@pci:...`) are read by that driver's patterns. `None` is a name that matches no pattern.
+/// A driver without a row is expected to follow the common patterns. Names that contain their driver
+/// (`mlx5_comp3@pci:...`) are read by that driver's patterns.
 pub fn classify<'a>(
     driver: Option<&str>,
     action: &'a str,
@@ -151,12 +148,12 @@ pub fn classify<'a>(
 /// The patterns of each row of the table, parsed once.
 static PATTERNS: LazyLock<Vec<Vec<Pattern>>> = LazyLock::new(|| {
     let rows = Driver::all().iter();
-    let of_row = |row: &Driver| parsed(row.irqs.iter().chain(row.rdma));
-    rows.map(of_row).collect()
+    let row_patterns = |row: &Driver| parse_rows(row.irqs.iter().chain(row.rdma));
+    rows.map(row_patterns).collect()
 });
 
-fn parsed<'r>(rows: impl Iterator<Item = &'r &'static str>) -> Vec<Pattern> {
-    // A test parses each.
+fn parse_rows<'r>(rows: impl Iterator<Item = &'r &'static str>) -> Vec<Pattern> {
+    // A test parses each row.
     rows.filter_map(|row| Pattern::parse(*row).ok()).collect()
 }
 
@@ -170,10 +167,10 @@ static IN_DEVICE_TREE: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
         "{way}{sep}{n} = by order",
         "{control} = control",
     ];
-    parsed(rows.iter())
+    parse_rows(rows.iter())
 });
 
-/// The meaning of a name of a device tree; `None` for one that does not tell what it is for (`macirq`, `int0`).
+/// The meaning of a device tree's name; `None` for one that does not tell its purpose (`macirq`, `int0`).
 pub(crate) fn in_device_tree(name: &str) -> Option<ActionName<'static>> {
     let (pattern, role, found) = best(IN_DEVICE_TREE.iter(), name)?;
     Some(ActionName {
@@ -188,38 +185,42 @@ pub(crate) fn in_device_tree(name: &str) -> Option<ActionName<'static>> {
     })
 }
 
-/// Whether some driver truncates names that begin with the interface's at the length of this one.
+/// Whether some driver truncates names that begin with the interface's at this length.
 pub fn may_be_cut(action: &str) -> bool {
     let mut patterns = PATTERNS.iter().flatten();
-    patterns.any(|of| of.cut == action.len() && of.row().starts_with("{if}"))
+    patterns.any(|pattern| pattern.cut == action.len() && pattern.row().starts_with("{if}"))
 }
 
-/// How one driver names its vectors: the patterns to look through for each of its names.
+/// The patterns by which one driver's names are read.
 #[derive(Debug)]
 pub(crate) struct DriverPatterns<'a> {
-    /// Its row of the table.
+    /// The driver's row of the table.
     pub(crate) driver: Option<&'static Driver>,
-    /// What the policy teaches, which comes first.
+    /// The policy's patterns, which come first.
     taught: &'a [Pattern],
     ours: Vec<&'static Pattern>,
 }
 
 impl<'a> DriverPatterns<'a> {
-    /// That of a driver, as [`classify`] takes it.
+    /// The patterns of a driver, named as in [`classify`].
     pub(crate) fn of(driver: Option<&str>, taught: Option<&'a Taught>) -> Self {
         let mut rows = Driver::all().iter().zip(&*PATTERNS);
         let own = rows.find(|(row, _)| row.has_name(driver));
         let ours = match own {
             Some((_, own)) if !own.is_empty() => own.iter().collect(),
-            // Names may begin with their driver's name. Sub-functions share their parents' names.
+            // Names may begin with their driver's name. Sub-functions share the names of their parents.
             _ => {
                 let rows = Driver::all().iter().zip(&*PATTERNS);
                 let rows = rows.filter(|(row, _)| row.names != "mlx5_core.sf");
-                let telling = |row: &Driver, of: &&Pattern| {
-                    row.names.is_empty() || !of.row().starts_with('{')
+                let is_telling = |row: &Driver, pattern: &&Pattern| {
+                    row.names.is_empty() || !pattern.row().starts_with('{')
                 };
-                rows.flat_map(|(row, of)| of.iter().filter(move |of| telling(row, of)))
-                    .collect()
+                rows.flat_map(|(row, patterns)| {
+                    patterns
+                        .iter()
+                        .filter(move |pattern| is_telling(row, pattern))
+                })
+                .collect()
             }
         };
         Self {
@@ -229,25 +230,24 @@ impl<'a> DriverPatterns<'a> {
         }
     }
 
-    /// Whether the driver's row has this name, which is of queues and has nothing in it that another device might have.
-    pub(crate) fn gives(&self, action: &str) -> bool {
+    /// Whether `action` is a queue name of the driver's row, without a part that another device could have, too.
+    pub(crate) fn has_queue_name(&self, action: &str) -> bool {
         let has_names = self.driver.is_some_and(|row| !row.irqs.is_empty());
         let is_whole = |row: &str| {
             !["{if}", "{h}", "{pci}", "{x}"]
                 .iter()
-                .any(|of| row.contains(of))
+                .any(|placeholder| row.contains(placeholder))
         };
         let names = self
             .ours
             .iter()
-            .filter(|of| has_names && is_whole(of.row()));
+            .filter(|pattern| has_names && is_whole(pattern.row()));
         let mut roles = names
-            .flat_map(|of| of.fits(action))
+            .flat_map(|pattern| pattern.fits(action))
             .map(|(_, role, _)| role);
         roles.any(Role::is_queue)
     }
 
-    /// As [`classify`].
     pub(crate) fn classify(&self, action: &'a str) -> Option<ActionName<'a>> {
         let taught = best(self.taught.iter(), action).map(|found| (found, Teller::Policy));
         let ours = || best(self.ours.iter().copied(), action).map(|found| (found, Teller::Table));
@@ -265,14 +265,14 @@ impl<'a> DriverPatterns<'a> {
     }
 }
 
-/// The pattern that fits best, the role by it, and the match. A pattern of RDMA or control wins over one of a queue, then
-/// the one with more literal text.
+/// The pattern that fits best, its role and the match. A pattern of RDMA or control wins over one of a queue, then the
+/// one with more literal text.
 fn best<'p, 'a>(
     patterns: impl DoubleEndedIterator<Item = &'p Pattern>,
     action: &'a str,
 ) -> Option<(&'p Pattern, Role, Fit<'a>)> {
     let fits = patterns.flat_map(|pattern| pattern.fits(action));
-    // The first of those that fit equally well.
+    // Reversed, because `max_by_key` returns the last of several: the first pattern wins.
     fits.rev()
         .max_by_key(|(_, role, found)| (!role.is_queue(), found.literals))
 }

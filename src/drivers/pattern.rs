@@ -1,4 +1,4 @@
-//! Patterns of names: what they are made of, what they mean, and how a name fits one.
+//! Patterns of names: their parts, their meaning, and how a name fits one.
 
 use std::borrow::Cow;
 
@@ -9,21 +9,21 @@ use self::Numbering::{
 };
 use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 
-/// A pattern of names and what it means, `eth{n}-rx = rx`, as in a row of the table and in the policy file.
+/// A pattern of names and its meaning, `eth{n}-rx = rx`, as in a row of the table and in the policy file.
 ///
 /// In a pattern `{if}` is an interface name, `{n}` the number, `{way}` one of `WAYS`, which is the role, `{pci}` a PCI
-/// address (gve cuts its end off from block 100 on), `{h}` a decimal or hex number that counts something else, `{x}` any
-/// text or none, `{sep}` a hyphen or the like, `{ctl}` text with one of `CONTROL_WORDS` behind the name of an interface,
-/// driver or device, `{control}` with one anywhere. All else is literal, in either case. The order of patterns does not
-/// matter.
+/// address (gve truncates it from block 100 on), `{h}` a decimal or hex number that counts something else, `{x}` any
+/// text or none, `{sep}` a hyphen or the like, `{ctl}` text with one of `CONTROL_WORDS` behind the name of an
+/// interface, driver or device, `{control}` with one anywhere. All else is literal, ignoring case. The order of
+/// patterns does not matter.
 ///
-/// It means a role, and how the number becomes a queue: as it is, or one of `NUMBERINGS`; without a number all queues of
-/// the role. `, cut 15` at the end: the driver truncates the name at that length.
+/// The meaning is a role, and how the number becomes a queue: as it is, or one of `NUMBERINGS`; without a number all
+/// queues of the role. `, cut 15` at the end: the driver truncates the name at that length.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
     row: Cow<'static, str>,
-    /// The length of the pattern in it.
+    /// The length of the pattern in `row`.
     length: usize,
     ways: Ways,
     pub(super) numbering: Numbering,
@@ -36,38 +36,39 @@ pub struct Pattern {
 pub enum Numbering {
     /// The number is the queue.
     Queue,
-    /// The number only orders: the k-th smallest of those on the device (of this interface, where the name holds one) that
-    /// have this role, or also this role, is queue k. tg3 counts from 1, hns3 by two, and bnxt's transmit vectors from where
-    /// its receive vectors end.
+    /// The number only orders: the k-th smallest of those on the device (of this interface, if the name holds one) with
+    /// this role, or also this role, is queue k. tg3 counts from 1, hns3 by two, and bnxt's transmit vectors from the
+    /// end of its receive vectors.
     Rank,
-    /// gve: of n blocks the first n/2 are transmit queues 0.., the others receive queues 0... The role is
-    /// `Combined` until the caller, who knows n, has determined it.
+    /// gve: of n blocks the first n/2 are transmit queues 0.., the others receive queues 0... The role is `Combined`
+    /// until the caller, who knows n, has determined it.
     TxThenRx,
-    /// A name without a number, usually the bare interface name: the data vector if the device has no other
-    /// data vector, else control. Drivers that name every vector alike (atlantic, lan743x, mvpp2, and with long
-    /// interface names e1000e and igbvf) are out of reach here: the caller sees several of these on one device and
-    /// does not guess.
+    /// A name without a number, usually the bare interface name: the data vector if the device has no other, else
+    /// control. Drivers that give all vectors the same name (atlantic, lan743x, mvpp2, and with long interface names
+    /// e1000e and igbvf) are not decided here: the caller sees several such names on one device and does not guess.
     Plain,
     /// tg3's `eth0-2`: vector 0 is link and transmit, vectors 1.. are the receive (or combined) queues 0...
     Tg3,
     /// mlx4's `mlx4-3@...`: the number of a completion event queue, from 1. Each port of the function has an equal
-    /// part of them; the caller, who knows the ports, has found the port and the number in its part.
+    /// share; the caller, who knows the ports, has found the port and the number in its share.
     Mlx4,
-    /// Realtek's own drivers, by the hardware: vectors below the number of receive queues receive, and these two send. The
-    /// others (21 or 29: link) do neither. Second version of its interrupts (RTL8125B): 16 and 18; sixth (RTL8127): 8 and 9
-    /// (`rtl8125_tx_interrupt_with_vector`). `None`: the second version or the third (RTL8126), in which receive vectors send.
+    /// Realtek's own drivers, by the hardware: vectors below the number of receive queues receive, and these two send.
+    /// The others (21 or 29: link) do neither. Second version of its interrupts (RTL8125B): 16 and 18; sixth (RTL8127):
+    /// 8 and 9 (`rtl8125_tx_interrupt_with_vector`). `None`: the second or third version (RTL8126), in which receive
+    /// vectors send.
     Realtek(Option<[u32; 2]>),
     /// One vector serves all queues of the role.
     Shared,
-    /// As `Queue` of a vector that also sends, unless other vectors do that (ionic).
+    /// Like `Queue`, for a vector that also sends unless other vectors do (ionic).
     Paired,
-    /// The same as `Rank` (fbnic, which numbers vectors and calls those `TxRx` that only receive).
+    /// Like `Rank`, for a vector that also sends unless other vectors do (fbnic, which numbers vectors and calls
+    /// receiving ones `TxRx`).
     PairedRank,
-    /// No number: control, or data of a queue that is not known.
+    /// No number: control, or data of an unknown queue.
     None,
 }
 
-/// The roles of vectors with such names, each with what stands for it in place of `{way}`.
+/// The roles of vectors with such names, each with the word that stands for `{way}`.
 type Ways = &'static [(&'static str, Role)];
 
 const WAYS: Ways = &[
@@ -78,7 +79,7 @@ const WAYS: Ways = &[
     ("Tx-Rx", Combined),
 ];
 
-/// The roles without such a word.
+/// The roles of patterns without `{way}`.
 const ROLES: [Ways; 6] = [
     &[("", Combined)],
     &[("", Rx)],
@@ -88,7 +89,7 @@ const ROLES: [Ways; 6] = [
     &[("", Control)],
 ];
 
-/// How the number becomes a queue; those from the third on are of one driver.
+/// How the number becomes a queue; each from `of gve` on belongs to one driver.
 const NUMBERINGS: [(&str, Numbering); 10] = [
     ("by order", Rank),
     ("if alone", Plain),
@@ -102,7 +103,7 @@ const NUMBERINGS: [(&str, Numbering); 10] = [
     ("of r8127", Realtek(Some([8, 9]))),
 ];
 
-/// What may stand in a pattern of the policy file, with its meaning.
+/// The placeholders in a pattern of the policy file, with their meaning.
 pub const PLACEHOLDERS: [(&str, &str); 6] = [
     ("n", "the number of the queue"),
     ("if", "the name of the interface"),
@@ -113,7 +114,7 @@ pub const PLACEHOLDERS: [(&str, &str); 6] = [
 ];
 
 impl Pattern {
-    /// Parses a row; the error is what is wrong with it.
+    /// Parses a row; the error says what is wrong.
     pub fn parse(row: impl Into<Cow<'static, str>>) -> Result<Self, String> {
         let row = row.into();
         let (text, meaning) = row.rsplit_once('=').unwrap_or((&row, ""));
@@ -161,7 +162,7 @@ impl Pattern {
         })
     }
 
-    /// Parses a row of the policy file, in which the meanings of single drivers have no place.
+    /// Parses a row of the policy file, in which numberings of single drivers are not allowed.
     pub fn taught(row: &str) -> Result<Self, String> {
         let found = Self::parse(row.to_owned())?;
         let text = found.text();
@@ -191,7 +192,6 @@ impl Pattern {
         Ok(found)
     }
 
-    /// The row as it was written.
     pub fn row(&self) -> &str {
         &self.row
     }
@@ -200,7 +200,7 @@ impl Pattern {
         &self.row[..self.length]
     }
 
-    /// How a name fits, by each role that it may have.
+    /// Returns how a name fits, once for each role that it may have.
     pub(super) fn fits<'p, 'a>(
         &'p self,
         action: &'a str,
@@ -227,7 +227,7 @@ impl From<Pattern> for String {
     }
 }
 
-/// Fits a pattern to `rest`, a name or its end; with `cut` it may end before literal text or number.
+/// Fits a pattern to `rest`, a name or its end; with `cut`, it may end before literal text or a number.
 fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Option<Fit<'a>> {
     if pattern.is_empty() {
         return rest.is_empty().then(Fit::default);
@@ -260,8 +260,8 @@ fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Option<Fit<'a>
         return Some(Fit::default());
     }
     let (least, most) = span(part, rest);
-    // The longest text first: an interface may hold all that its pattern has behind it (`a-rx-0-rx-1`). In a
-    // name that was cut off the shortest, and never all: what follows in the pattern makes the difference.
+    // The longest text first: an interface may contain all that follows it in the pattern (`a-rx-0-rx-1`). In a
+    // truncated name the shortest first, and never all of it: the following text makes the difference.
     (least..=most)
         .map(|len| if cut { len } else { least + most - len })
         .find_map(|len| {
@@ -284,11 +284,11 @@ fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Option<Fit<'a>
         })
 }
 
-/// How many bytes of `rest` a placeholder may take, at least and at most; an empty range for none.
+/// The minimum and maximum number of bytes of `rest` that a placeholder may take; an empty range if none.
 fn span(placeholder: &str, rest: &str) -> (usize, usize) {
-    let run = |of: fn(&u8) -> bool| rest.bytes().take_while(of).count();
+    let run = |is_part: fn(&u8) -> bool| rest.bytes().take_while(is_part).count();
     match placeholder {
-        // What the kernel takes for a name; alias names of old kernels hold a colon.
+        // The kernel's rule for names; alias names of old kernels contain a colon.
         "if" => (
             1,
             run(|byte| !byte.is_ascii_whitespace() && *byte != b'/').min(15),
@@ -310,7 +310,6 @@ fn span(placeholder: &str, rest: &str) -> (usize, usize) {
     }
 }
 
-/// The match of a pattern.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Fit<'a> {
     pub(super) literals: usize,
@@ -318,14 +317,14 @@ pub(super) struct Fit<'a> {
     pub(super) interface: Option<&'a str>,
 }
 
-/// How many words of a name are its interface's or driver's, or of a platform device (`90900000.mac`).
+/// Counts the words of a name that are its interface's or driver's, or a platform device's (`90900000.mac`).
 fn words_of_owner(name: &str) -> usize {
     let address = name.split_once('.').map_or("", |(address, _)| address);
     let is_device = address.len() > 4 && address.bytes().all(|byte| byte.is_ascii_hexdigit());
     1 + usize::from(is_device)
 }
 
-/// Whether a control word stands behind so many words of a name.
+/// Whether a control word follows the first `behind` words of a name.
 fn says_control(name: &str, behind: usize) -> bool {
     name.split(['-', ':', '@', '_', '.', ' '])
         .skip(behind)

@@ -1,10 +1,10 @@
-//! One name for every row of the table, the traps among them, and odd text.
+//! A name for every row of the table, the traps among them, and odd text.
 
 use std::fmt::Write as _;
 
 use super::*;
 
-/// Each example of the table: driver, action, and what is to be read from it.
+/// Each example of the table: driver, action, and the expected meaning.
 fn examples() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     Driver::all().iter().flat_map(|row| {
         let driver = row.names.split(' ').next().unwrap();
@@ -89,10 +89,10 @@ fn names_in_a_device_tree() {
 fn every_pattern_has_an_example() {
     for (row, patterns) in Driver::all().iter().zip(&*PATTERNS) {
         for pattern in patterns {
-            // A pattern of two roles and more has one of each that its drivers have.
+            // A pattern with several roles has an example for each role that its drivers have.
             let is_hit = |(driver, action, _): (&str, &str, &str)| {
-                let of_row = DriverPatterns::of(Some(driver), None);
-                let (best, ..) = best(of_row.ours.iter().copied(), action).unwrap();
+                let row_patterns = DriverPatterns::of(Some(driver), None);
+                let (best, ..) = best(row_patterns.ours.iter().copied(), action).unwrap();
                 best.row() == pattern.row()
             };
             assert!(examples().any(is_hit), "{}: {}", row.names, pattern.row());
@@ -168,7 +168,7 @@ fn a_taught_row_comes_before_ours() {
         let found = classify(Some(driver), action, &rows);
         words(found)
             + &found
-                .map(|of| format!(" by {}", of.told))
+                .map(|name| format!(" by {}", name.told))
                 .unwrap_or_default()
     };
     for (driver, action, expected) in [

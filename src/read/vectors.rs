@@ -593,7 +593,7 @@ fn has_name_of(ports: &[Port], action: &str) -> bool {
         } = &*port.interface;
         let named = port.patterns.classify(action);
         let is_of_driver = || {
-            port.patterns.gives(action)
+            port.patterns.has_queue_name(action)
                 || driver
                     .as_ref()
                     .is_some_and(|driver| begins_with(action, driver))

@@ -1,9 +1,10 @@
 //! Names that several drivers give.
 
-/// The bare interface name, always or with but one vector.
+/// The bare interface name, always or if there is one vector.
 pub(super) const BARE: &[&str] = &["{if} = combined if alone"];
 
-/// igb and its kin number queues, ixgbe and its kin vectors; the two differ where a vector has several.
+/// igb and related drivers number queues, ixgbe and related ones vectors; the two differ if a vector has several
+/// queues.
 pub(super) const INTEL: &[&str] = &[
     "{if} = combined if alone",
     "{if}-{way}-{n}",

@@ -1,12 +1,13 @@
-//! Those of systems on a chip: boards, routers, switches.
+//! Drivers of systems on a chip: boards, routers, switches.
 
 use super::alike::{BARE, INTEL};
 use crate::drivers::row::Driver;
 use crate::drivers::row::Fact::{FixedChannels, OneEngine, PortsShareQueues};
 
 pub(super) const DRIVERS: &[Driver] = &[
-    // All have the interface's name: one for each CPU, which has receive queue N (in another mode none, and one more has
-    // them all) and the transmit queues as that CPU uses them, then the link's (mvpp2_main.c:4735, 5866).
+    // All vectors have the interface's name: one for each CPU, which has receive queue N (in another mode none, and one
+    // more vector has them all) and the transmit queues as that CPU uses them, then the link's (mvpp2_main.c:4735,
+    // 5866).
     Driver {
         irqs: BARE,
         examples: &["eth0 = combined"],
@@ -48,7 +49,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         facts: &[FixedChannels],
         ..Driver::named("dwc-xlgmac")
     },
-    // stmmac, with a driver name a board.
+    // stmmac, which has a driver name for each board.
     Driver {
         examples: &["eth0:rx-0 = rx 0", "eth0:mac = control", "eth0:tx-3 = tx 3"],
         page: [
@@ -91,13 +92,13 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         ..Driver::named("ravb")
     },
-    // Both ports name theirs alike, and the last name is also of the time stamps (icssg_prueth.c:728, 753).
+    // Both ports use the same names, and the last name is also that of the time stamps (icssg_prueth.c:728, 753).
     Driver {
         irqs: &["{x}-eth-tx{n} = tx", "{x}-eth = rx"],
         examples: &["icssg1-eth-tx3 = tx 3", "icssg1-eth = rx"],
         ..Driver::named("icssg-prueth icssg-prueth-sr1")
     },
-    // With one receive flow it has the device's bare name.
+    // With one receive flow the vector has the device's bare name.
     Driver {
         irqs: &["{x}-{way}{n}", "{h}.ethernet = rx"],
         examples: &[
@@ -107,7 +108,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         ..Driver::named("am65-cpsw-nuss")
     },
-    // By DMA or, without it, by registers.
+    // With DMA, or with registers.
     Driver {
         irqs: &[
             "fdma irq = combined",
@@ -145,7 +146,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         examples: &["xrx200_net_rx = rx", "xrx200_net_tx = tx"],
         ..Driver::named("lantiq,xrx200-net")
     },
-    // The data's are those of the DMA engine (ibm/emac/mal.c:667).
+    // Data vectors are those of the DMA engine (ibm/emac/mal.c:667).
     Driver {
         irqs: &[
             "MAL {way} EOB",
@@ -168,7 +169,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         examples: &["BMAC-txdma = tx", "BMAC-rxdma = rx", "BMAC-misc = control"],
         ..Driver::named("bmac")
     },
-    // The first says what was sent; the handler of the second does nothing (apple/mace.c:655, 872).
+    // The first vector reports sent packets; the handler of the second does nothing (apple/mace.c:655, 872).
     Driver {
         irqs: &["MACE = tx", "MACE-txdma = control", "MACE-rxdma = rx"],
         examples: &["MACE = tx", "MACE-txdma = control", "MACE-rxdma = rx"],
@@ -179,7 +180,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         examples: &["lance = combined", "lance error = control"],
         ..Driver::named("declance")
     },
-    // The second wakes the machine (davicom/dm9000.c:1517).
+    // The second vector wakes the machine (davicom/dm9000.c:1517).
     Driver {
         irqs: &[
             "{if} = combined if alone",
@@ -193,7 +194,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         ..Driver::named("dm9000")
     },
-    // Qualcomm's SDK for routers: rings are numbered over all ports, and one name is of older chips.
+    // Qualcomm's SDK for routers: rings are numbered over all ports; one name is of older chips.
     Driver {
         irqs: &[
             "edma_rxdesc_{n} = rx by order",
@@ -224,7 +225,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         facts: &[FixedChannels],
         ..Driver::named("fsl_dpaa2_eth")
     },
-    // Its packets come by those, too (dpaa2-switch.c:1611).
+    // Packets come by the control vectors, too (dpaa2-switch.c:1611).
     Driver {
         irqs: &["dpio.{h} = control", "dpsw.{h} = control"],
         examples: &["dpio.7 = control", "dpsw.0 = control"],

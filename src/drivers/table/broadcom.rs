@@ -1,4 +1,4 @@
-//! Broadcom's, and those of its kin by name: qlogic, netxen, brocade.
+//! Drivers of Broadcom and related ones: qlogic, netxen, brocade.
 
 use crate::drivers::row::Driver;
 use crate::drivers::row::Fact::AcceleratedRfs;

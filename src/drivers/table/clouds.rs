@@ -1,4 +1,4 @@
-//! Those of virtual machines: paravirtual ones, and functions that clouds and big machines lend.
+//! Drivers of virtual machines: paravirtual ones, and functions that clouds and big machines lend.
 
 use crate::drivers::row::Driver;
 use crate::drivers::row::Fact::{FixedChannels, HintsAnywhere, MarksL4, PortsShareQueues};
@@ -22,7 +22,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "unchanged",
         ],
         facts: &[HintsAnywhere],
-        // They begin with another value and the other end of the key.
+        // Its devices begin with another value and the other end of the key.
         doubt: Some((
             None,
             "devices of ena compute Toeplitz otherwise than it is defined",
@@ -50,7 +50,8 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         ..Driver::named("gve gvnic")
     },
-    // By MSI index, of which 0 is that of mana_hwc (series of 2026); several ports have then vectors of their own, or the same.
+    // Numbered by MSI index, of which 0 is that of mana_hwc (series of 2026); several ports then have vectors of their
+    // own, or share them.
     Driver {
         irqs: &[
             "mana_q{n}@pci:{pci} = combined",
@@ -98,8 +99,8 @@ pub(super) const DRIVERS: &[Driver] = &[
             "rewritten with the affinities",
         ],
         facts: &[MarksL4],
-        // It sends its key one byte late from 6.15 to 6.18, and in some releases of 6.12, too: the structure that it
-        // sends has a byte of padding before it.
+        // virtio_net sends its key one byte late from 6.15 to 6.18 and in some releases of 6.12: the structure has a
+        // byte of padding before the key.
         doubt: Some((
             Some((6, 19)),
             "before Linux 6.19, virtio_net may give the device another RSS key than it reports",
@@ -128,7 +129,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         page: ["no IRQs: VMBus channels, unchanged", "", "", ""],
         ..Driver::named("hv_netvsc")
     },
-    // Of both ends; the one that serves a guest names them by what the guest does (xen-netback/interface.c:758).
+    // Both ends; the end that serves a guest names its vectors by what the guest does (xen-netback/interface.c:758).
     Driver {
         irqs: &[
             "{if} = combined if alone",
@@ -179,7 +180,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         ..Driver::named("ionic")
     },
-    // Its device has the same number of either queue (`eea_pci_request_irq`).
+    // The device has equal numbers of receive and transmit queues (`eea_pci_request_irq`).
     Driver {
         irqs: &["eea-q{n}@{pci} = combined", "eea-ha@{pci} = control"],
         examples: &[
@@ -207,7 +208,8 @@ pub(super) const DRIVERS: &[Driver] = &[
         examples: &["eth0-queue0 = combined 0", "eth0-aff = control"],
         ..Driver::named("ehea")
     },
-    // With vectors for one direction those that receive have the higher numbers, and the name of both (fbnic_txrx.c:971).
+    // With vectors for one direction, receiving vectors have the higher numbers, and both have the same name
+    // (fbnic_txrx.c:971).
     Driver {
         irqs: &[
             "{if} = combined if alone",

@@ -1,8 +1,8 @@
-//! Those of small hosts.
+//! Drivers of small hosts.
 
 use super::alike::{BARE, INTEL};
 use crate::drivers::row::Driver;
-use crate::drivers::row::Run::{Others, Queues};
+use crate::drivers::row::OrderPart::{Others, Queues};
 use crate::machine::Role::{Combined, Rx, Tx};
 
 pub(super) const DRIVERS: &[Driver] = &[
@@ -19,7 +19,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         ..Driver::named("atlantic")
     },
-    // The first for all else.
+    // The first vector serves all else.
     Driver {
         irqs: &["lan743x = combined if alone"],
         examples: &["lan743x = combined"],
@@ -32,14 +32,14 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         ..Driver::named("lan743x")
     },
-    // The vendor's driver, from RTL8125B on; it names even a single vector so.
+    // The vendor's driver, from RTL8125B on; even a single vector has such a name.
     Driver {
         irqs: &["{if} = combined if alone", "{if}-{n} = combined of r8125"],
         examples: &["eth0-16 = combined 16"],
         page: ["receive: queue; 16, 18 transmit", "(?)", "(?)", "unchanged"],
         ..Driver::named("r8125")
     },
-    // The vendor's others: what transmits depends on the revision of RTL8126.
+    // The vendor's other drivers: which vectors transmit depends on the revision of RTL8126.
     Driver {
         irqs: &["{if} = combined if alone", "{if}-{n} = combined of r8126"],
         examples: &["enp3s0-0 = combined 0"],

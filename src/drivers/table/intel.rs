@@ -1,15 +1,15 @@
-//! Intel's.
+//! Drivers of Intel.
 
 use super::alike::{INTEL, IRDMA};
 use crate::drivers::row::Driver;
 use crate::drivers::row::Fact::{
     AcceleratedRfs, FixedRss, HintsAnywhere, MarksL4, SteersTcp, SystemKey,
 };
-use crate::drivers::row::Run::{Others, Queues};
+use crate::drivers::row::OrderPart::{Others, Queues};
 use crate::machine::Role::{Rx, Tx};
 
 pub(super) const DRIVERS: &[Driver] = &[
-    // After the address: misc, and the vectors of the flow director, which look like queues.
+    // After the address: misc, and the vectors of the flow director, whose names look like those of queues.
     Driver {
         irqs: &["i40e-{if}-{way}-{n}", "i40e-{pci}:{x} = control"],
         rdma: IRDMA,
@@ -47,7 +47,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         facts: &[HintsAnywhere],
         ..Driver::named("iavf")
     },
-    // With two numbers a vector has two queues; the first counts.
+    // With two numbers, a vector has two queues; the first counts.
     Driver {
         irqs: &[
             "ice-{if}-TxRx-{n}-{h} = combined",

@@ -1,4 +1,4 @@
-//! NVIDIA's (Mellanox's).
+//! Drivers of NVIDIA (Mellanox).
 
 use crate::drivers::row::Driver;
 use crate::drivers::row::Fact::{
@@ -6,7 +6,7 @@ use crate::drivers::row::Fact::{
 };
 
 pub(super) const DRIVERS: &[Driver] = &[
-    // The vectors that a function lends to its sub-functions (or has itself, as seen from there) carry queues, but none of
+    // Vectors that a function lends to its sub-functions (or has itself, as seen from there) carry queues, but none of
     // this interface.
     Driver {
         irqs: &[
@@ -36,14 +36,14 @@ pub(super) const DRIVERS: &[Driver] = &[
             ChannelsAlternate,
             MarksL4,
         ],
-        // It has always had its devices make the hash symmetric, and reports that since 6.15.
+        // mlx5_core has always made the hash symmetric, and reports it since 6.15.
         doubt: Some((
             Some((6, 15)),
             "before Linux 6.15, mlx5_core does not report how the device changes the hash's input",
         )),
         ..Driver::named("mlx5_core")
     },
-    // The last of its names has a port, and a number of the port.
+    // The last name has a port, and a number within the port.
     Driver {
         irqs: &[
             "mlx4-{n}@{pci} = combined of mlx4",
@@ -88,7 +88,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         ..Driver::named("mlx5_core.sf")
     },
-    // The handler of the last one does nothing.
+    // The handler of the last vector does nothing.
     Driver {
         irqs: &[
             "mlxbf_gige_rx = rx",

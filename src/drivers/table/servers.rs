@@ -1,4 +1,4 @@
-//! Other cards of servers.
+//! Drivers of other server cards.
 
 use crate::drivers::row::Driver;
 use crate::drivers::row::Fact::{AcceleratedRfs, FixedChannels, SteersTcp};
@@ -367,7 +367,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         ..Driver::named("S2IO")
     },
-    // The vector of the MAC also has queue 0.
+    // The MAC's vector also has queue 0.
     Driver {
         irqs: &["{if}-txrx-{n} = combined", "{if}-mac = combined"],
         examples: &["eth0-txrx-1 = combined 1", "eth0-mac = combined"],

@@ -1,9 +1,9 @@
-//! Wi-Fi. Most has a single IRQ, or names that the row of drivers without a row reads.
+//! Drivers of Wi-Fi. Most have a single IRQ, or names that the row for drivers without one reads.
 
 use crate::drivers::row::Driver;
 
 pub(super) const DRIVERS: &[Driver] = &[
-    // Queues of Wi-Fi are none of the stack's.
+    // Queues of Wi-Fi are not queues of the network stack.
     Driver {
         irqs: &[
             "iwlwifi = combined if alone",
@@ -17,7 +17,7 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         ..Driver::named("iwlwifi")
     },
-    // The words of others' control vectors are in its names (ath11k/ahb.c:46).
+    // Its names contain words that mark control vectors of other drivers (ath11k/ahb.c:46).
     Driver {
         irqs: &["ppdu-end-interrupts-mac{h} = data"],
         examples: &["ppdu-end-interrupts-mac1 = data"],
