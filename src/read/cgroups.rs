@@ -1,14 +1,13 @@
-//! CPUs by cgroups and by processes: those that cgroup v2 gives to partitions alone
+//! CPUs of cgroups and processes: those that cgroup v2 gives to partitions alone
 //! (`Documentation/admin-guide/cgroup-v2.rst`, Cpuset), and those that programs may use.
 //!
 //! A cgroup whose `cpuset.cpus.partition` is `root` or `isolated` has CPUs on which no process outside of it runs. Its
-//! `cpuset.cpus.exclusive.effective` (6.7 and later) has all of them; `cpuset.cpus.effective`, which is what earlier
-//! kernels have, lacks those that it has given on to partitions below it. A partition is below another one, below the
-//! root cgroup, or (6.7 and later) below cgroups that all have CPUs in `cpuset.cpus.exclusive.effective`: no other cgroup
-//! is looked into.
+//! `cpuset.cpus.exclusive.effective` (6.7 and later) has all of them; `cpuset.cpus.effective`, which earlier kernels
+//! have, lacks those given on to partitions below it. A partition is below another one, below the root cgroup, or (6.7
+//! and later) below cgroups that all have CPUs in `cpuset.cpus.exclusive.effective`: other cgroups are not searched.
 //!
-//! The CPUs of a program are those of each of its threads (`Cpus_allowed_list` in `/proc/PID/status`), which is what
-//! `AllowedCPUs=` and `CPUAffinity=` of systemd, taskset(1) and numactl(8) lead to.
+//! The CPUs of a program are those of its threads (`Cpus_allowed_list` in `/proc/PID/status`), which result from
+//! `AllowedCPUs=` and `CPUAffinity=` of systemd, taskset(1) and numactl(8).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
@@ -21,33 +20,30 @@ use crate::read::files::line_of;
 use crate::read::interrupts::numbers;
 use crate::root::{FileError, Result, Root};
 
-/// The root cgroup.
 pub const CGROUPS: &str = "/sys/fs/cgroup";
 pub const PARTITION: &str = "cpuset.cpus.partition";
 const EXCLUSIVE: &str = "cpuset.cpus.exclusive.effective";
 const EFFECTIVE: &str = "cpuset.cpus.effective";
 /// The hierarchies in which systemd makes cgroups: version 2, and its own one beside version 1.
 const HIERARCHIES: [&str; 2] = [CGROUPS, "/sys/fs/cgroup/systemd"];
-/// Names that are looked at, files of cgroups among them; and cgroups below a unit. A cgroup has about 60 files, and the
-/// machine's root a few children.
+/// Maximum number of names read while partitions are searched (files of cgroups among them), and of cgroups below a
+/// unit. A cgroup has about 60 files, and the machine's root a few children.
 const MOST: usize = 8192;
-/// How deep partitions are looked for.
+/// Maximum depth of the search for partitions.
 const MAX_DEPTH: usize = 32;
 
-/// The cpuset partitions of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Partitions {
     /// The CPUs of exclusive partitions.
     pub cpus: CpuSet,
-    /// The cgroups whose children can be partitions, the root cgroup first; none without cgroup v2.
+    /// Cgroups whose children can be partitions, the root cgroup first; none without cgroup v2.
     pub parents: Vec<String>,
-    /// Their children with a cpuset, which are partitions or can become ones.
+    /// Children of `parents` with a cpuset: they are partitions or can become ones.
     pub cgroups: Vec<String>,
-    /// Whether there are too many cgroups to look at all of them.
+    /// Whether there are too many cgroups to read all of them.
     pub cut: bool,
 }
 
-/// The partitions below a root.
 pub fn partitions(root: &Root) -> Result<Partitions> {
     let mut found = Partitions::default();
     let (mut names_left, mut level) = (MOST, vec![CGROUPS.to_owned()]);
@@ -63,7 +59,7 @@ pub fn partitions(root: &Root) -> Result<Partitions> {
                 let is_partition = cgroup.read_as(PARTITION, |text| {
                     is_valid(text).ok_or("is not the state of a partition")
                 })?;
-                // Absent below a file, and where the cgroup above does not give cpusets to its children.
+                // Absent below a file, and if the parent does not give cpusets to its children.
                 let Some(is_partition) = is_partition else {
                     continue;
                 };
@@ -84,7 +80,7 @@ pub fn partitions(root: &Root) -> Result<Partitions> {
     Ok(found)
 }
 
-/// Whether the state is that of a valid partition: not `member`, nor `root invalid (Cpu list in cpuset.cpus not
+/// Whether `state` is that of a valid partition: neither `member` nor `root invalid (Cpu list in cpuset.cpus not
 /// exclusive)`.
 fn is_valid(state: &str) -> Option<bool> {
     let state = state.trim();
@@ -98,7 +94,7 @@ fn is_valid(state: &str) -> Option<bool> {
     }
 }
 
-/// Where these programs may run. One that does not run is absent.
+/// Reads where programs may run. A program that does not run is absent.
 pub fn programs(root: &Root, wanted: &BTreeSet<Program>) -> Result<BTreeMap<Program, ProgramCpus>> {
     let mut found = BTreeMap::new();
     for program in wanted {
@@ -119,7 +115,7 @@ fn cpus(root: &Root, program: &Program) -> Result<CpuSet> {
     let mut cpus = CpuSet::new();
     for pid in processes {
         let tasks = format!("/proc/{pid}/task");
-        // Processes and threads may end meanwhile, and 0 stands for one of another namespace.
+        // Processes and threads may end meanwhile; 0 stands for a process of another namespace.
         for thread in root.read_names(&tasks)? {
             let own = root.read_as(&format!("{tasks}/{thread}/status"), |status| {
                 line_of(status, "Cpus_allowed_list:")
@@ -133,16 +129,16 @@ fn cpus(root: &Root, program: &Program) -> Result<CpuSet> {
     Ok(cpus)
 }
 
-/// Where the cgroup of a unit is, or would be.
+/// The place of a unit's cgroup, also if the unit does not run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnitPlace {
-    /// The cgroups of slices that were looked into.
+    /// The cgroups of slices that were read.
     pub slices: Vec<String>,
-    /// The cgroup; `None` where the unit does not run.
+    /// The cgroup; `None` if the unit does not run.
     pub cgroup: Option<String>,
 }
 
-/// Looks for the cgroup of a unit of the system.
+/// Looks for the cgroup of a system unit.
 pub fn place(root: &Root, unit: &str) -> Result<UnitPlace> {
     let mut place = UnitPlace::default();
     for hierarchy in HIERARCHIES {
@@ -168,7 +164,7 @@ pub fn place(root: &Root, unit: &str) -> Result<UnitPlace> {
     Ok(place)
 }
 
-/// The processes in a cgroup and below it.
+/// Reads the processes in a cgroup and below it.
 fn processes(root: &Root, cgroup: Option<String>) -> Result<Vec<u32>> {
     let (mut all, mut looked_at) = (Vec::new(), 0);
     let mut level = Vec::from_iter(cgroup);
@@ -181,7 +177,7 @@ fn processes(root: &Root, cgroup: Option<String>) -> Result<Vec<u32>> {
             Ok(Some(pids)) => all.extend(pids),
             // A file, or a cgroup that has gone.
             Ok(None) => continue,
-            // A threaded cgroup; those of its processes are listed above it.
+            // A threaded cgroup; its processes are listed in the cgroup above.
             Err(FileError::Io { answer, .. }) if answer.raw_os_error() == threaded => {}
             Err(error) => return Err(error),
         }

@@ -1,8 +1,8 @@
-//! The interrupts of a device by the device tree, for devices of the platform bus, of which sysfs lists no IRQs.
+//! The interrupts of a device by the device tree, for devices of the platform bus, whose IRQs sysfs does not list.
 //!
-//! `interrupts` has a few cells for each, by the interrupt controller's binding, `interrupt-names` a text for each in the
-//! same order (`Documentation/devicetree/bindings/interrupt-controller`). Only the binding of Arm's GIC is read: a type
-//! (0: shared, SPI; 1: of a CPU, PPI), a number and flags, and for some a cell more.
+//! `interrupts` has a few cells for each interrupt, by the interrupt controller's binding, `interrupt-names` a text for
+//! each in the same order (`Documentation/devicetree/bindings/interrupt-controller`). Only the binding of Arm's GIC is
+//! read: a type (0: shared, SPI; 1: of a CPU, PPI), a number and flags, and for some GICs one more cell.
 
 use crate::machine::interface::TreeInterrupt;
 use crate::read::files::Dir;
@@ -12,7 +12,7 @@ use crate::root::Result;
 const BEFORE_SPI: u32 = 32;
 const BEFORE_PPI: u32 = 16;
 
-/// The interrupts of a device; none where its node has none, or they are not those of a GIC.
+/// Reads the interrupts of a device; empty if its node has none, or they do not belong to a GIC.
 pub(super) fn read(device: &Dir) -> Result<Vec<TreeInterrupt>> {
     let at = format!("/nicpin/device-tree/{}", device.name());
     let bytes = |name: &str| {
@@ -46,10 +46,10 @@ fn parse(interrupts: &[u8], names: &[u8]) -> Vec<TreeInterrupt> {
         .collect()
 }
 
-/// The numbers of interrupts with so many cells each; `None` if they are not those of a GIC.
+/// Parses interrupts of `width` cells each; `None` if they do not belong to a GIC.
 fn gic(cells: &[u32], width: usize) -> Option<Vec<u32>> {
     let number = |cells: &[u32]| match cells {
-        // Edge or level, which a GIC distinguishes by one bit of four; a PPI has its CPUs above them.
+        // A GIC distinguishes edge and level by one bit of four; a PPI has its CPUs in the bits above.
         [0, number @ 0..=987, 1 | 2 | 4 | 8, ..] => Some(number + BEFORE_SPI),
         [1, number @ 0..=15, _, ..] => Some(number + BEFORE_PPI),
         _ => None,
@@ -67,17 +67,19 @@ mod tests {
         let parsed = |cells: &[u32], names: &str| {
             let bytes: Vec<u8> = cells.iter().flat_map(|cell| cell.to_be_bytes()).collect();
             let found = parse(&bytes, names.as_bytes()).into_iter();
-            let text = |of: TreeInterrupt| format!("{}{}", of.hwirq, of.name.unwrap_or_default());
+            let text = |interrupt: TreeInterrupt| {
+                format!("{}{}", interrupt.hwirq, interrupt.name.unwrap_or_default())
+            };
             found.map(text).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(parsed(&[0, 32, 4, 0, 33, 1], "rx\0tx\0"), "64rx 65tx");
-        // Four cells, as of a GICv3 with partitions; one without a name; a PPI.
+        // Four cells, as of a GICv3 with partitions; one interrupt without a name; a PPI.
         assert_eq!(
             parsed(&[0, 12, 4, 0, 0, 200, 4, 0], "macirq\0"),
             "44macirq 232"
         );
         assert_eq!(parsed(&[1, 8, 0xf04], ""), "24");
-        // A PLIC's, and an Arm intc's of two cells.
+        // The interrupts of a PLIC, and of an Arm intc with two cells.
         assert_eq!(parsed(&[53, 54, 55], ""), "");
         assert_eq!(parsed(&[4, 7], ""), "");
         assert_eq!(parsed(&[], "rx\0"), "");

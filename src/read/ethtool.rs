@@ -1,8 +1,8 @@
-//! What ethtool reports of an interface: its channels and their maximums, its link modes, its RSS indirection table, its
+//! Facts that ethtool reports of an interface: its channels and their maximums, link modes, RSS indirection table,
 //! driver, and what decides on the receive queue of a flow.
 //!
-//! On a live machine through an ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`), in a tree from the answers that are
-//! recorded below `/nicpin/ethtool/INTERFACE`. None of the questions needs a privilege.
+//! On a live machine read through an ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`), in a tree from the answers
+//! recorded below `/nicpin/ethtool/INTERFACE`. No question needs a privilege.
 //!
 //! An ioctl is about the interface of a name in the network namespace of this process, and so is netlink; `/sys` shows
 //! the interfaces of the namespace in which it was mounted. `is_same` tells them apart.
@@ -28,21 +28,20 @@ const RELEASE: &str = "/proc/sys/kernel/osrelease";
 /// The feature of ntuple filters, by the kernel's name (`netdev_features_strings`); ethtool calls it `ntuple`.
 const NTUPLE: &str = "rx-ntuple-filter";
 
-/// The feature by which the device's hash is given to the stack; `receive-hashing` of ethtool.
+/// The feature that passes the device's hash to the stack; ethtool calls it `receive-hashing`.
 const RX_HASH: &str = "rx-hashing";
 
 /// The recorded form of an RSS indirection table.
 #[derive(Serialize, Deserialize)]
 struct RecordedRss {
-    /// `ETH_RSS_HASH_*`; 0 where the driver does not report it.
+    /// `ETH_RSS_HASH_*`; 0 if the driver does not report it.
     function: u8,
-    /// As a setting has it.
+    /// The table in the form of a setting.
     table: String,
 }
 
-/// A driver as ethtool reports it.
 #[derive(Serialize, Deserialize)]
-struct Driver {
+struct DriverInfo {
     /// Empty in older captures.
     #[serde(default)]
     name: String,
@@ -50,21 +49,20 @@ struct Driver {
     firmware: String,
 }
 
-/// The link modes of an interface.
 #[derive(Serialize, Deserialize)]
 struct LinkModes {
-    /// Those that the driver supports, by the kernel's names.
+    /// The modes that the driver supports, by the kernel's names.
     supported: Vec<String>,
 }
 
-/// Features of an interface: whether they are on, `None` where they cannot be turned on and off.
+/// Features of an interface: whether they are on; `None` if they cannot be switched.
 #[derive(Serialize, Deserialize)]
 struct Features {
     ntuple: Option<bool>,
 }
 
-/// An answer to an ioctl; `None` if the driver has none, or is not ready to give it, as of some interfaces that are down.
-fn reported<T>(answer: nix::Result<T>) -> io::Result<Option<T>> {
+/// An ioctl's answer; `None` if the driver has none or is not ready, like some interfaces that are down.
+fn optional_answer<T>(answer: nix::Result<T>) -> io::Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(EBUSY | EAGAIN | ENETDOWN) => Ok(None),
@@ -73,18 +71,18 @@ fn reported<T>(answer: nix::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// The same; in a tree, the one that was recorded.
-fn asked<T: Serialize + DeserializeOwned>(
+/// Asks by an ioctl and returns the answer as [`optional_answer`] does; in a tree, returns the recorded answer.
+fn ask_or_recorded<T: Serialize + DeserializeOwned>(
     root: &Root,
     interface: &str,
-    of: &str,
+    question: &str,
     ask: impl FnOnce() -> nix::Result<T>,
 ) -> Result<Option<T>> {
-    root.answer(&file(interface, of), || reported(ask()))
+    root.answer(&file(interface, question), || optional_answer(ask()))
 }
 
 /// Whether ioctls and netlink are about the interface that `/sys` has under this name: it has the same index, and the
-/// same bus address or hardware address. A tree has recorded answers, and a file if there were none for this reason.
+/// same bus address or hardware address. A tree has recorded answers, or a file if the interfaces differed.
 pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool> {
     let path = file(interface, "other-namespace");
     if !root.is_real() {
@@ -94,10 +92,10 @@ pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool> {
     let shown =
         |file: &str| -> Result<String> { Ok(net.read_text(file)?.trim().to_ascii_lowercase()) };
     let unread = |error| root.io_error(&path, error);
-    let same = match reported(ioctls::get_identity(interface)).map_err(unread)? {
+    let same = match optional_answer(ioctls::get_identity(interface)).map_err(unread)? {
         Some((index, address)) if shown("ifindex")? == index.to_string() => {
             let device = bus_device(&net)?;
-            reported(ioctls::get_driver(interface))
+            optional_answer(ioctls::get_driver(interface))
                 .map_err(unread)?
                 .is_some_and(|[_, _, _, bus]| device.is_some_and(|device| device.name() == bus))
                 || shown("address")? == address.map(|byte| format!("{byte:02x}")).join(":")
@@ -110,10 +108,10 @@ pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool> {
     Ok(same)
 }
 
-fn driver(root: &Root, interface: &str) -> Result<Option<Driver>> {
-    asked(root, interface, "driver", || {
+fn driver(root: &Root, interface: &str) -> Result<Option<DriverInfo>> {
+    ask_or_recorded(root, interface, "driver", || {
         let [name, version, firmware, _] = ioctls::get_driver(interface)?;
-        Ok(Driver {
+        Ok(DriverInfo {
             name,
             version,
             firmware,
@@ -121,18 +119,17 @@ fn driver(root: &Root, interface: &str) -> Result<Option<Driver>> {
     })
 }
 
-/// The name of an interface's driver.
 pub(crate) fn driver_name(root: &Root, interface: &str) -> Result<Option<String>> {
     Ok(driver(root, interface)?.map(|driver| driver.name))
 }
 
-/// The driver's own counters (`ethtool -S`); none where it has none.
+/// Reads the driver's own counters (`ethtool -S`).
 pub(crate) fn statistics(root: &Root, interface: &str) -> Result<Vec<(String, u64)>> {
     let counters = || ioctls::get_statistics(interface);
-    Ok(asked(root, interface, "statistics", counters)?.unwrap_or_default())
+    Ok(ask_or_recorded(root, interface, "statistics", counters)?.unwrap_or_default())
 }
 
-/// The versions of an interface's driver and firmware, where the driver reports them.
+/// Reads the versions of an interface's driver and firmware, if the driver reports them.
 pub(crate) fn versions(root: &Root, interface: &str) -> Result<(Option<String>, Option<String>)> {
     let driver = driver(root, interface)?;
     let shown = |text: &str| {
@@ -144,15 +141,15 @@ pub(crate) fn versions(root: &Root, interface: &str) -> Result<(Option<String>, 
     }))
 }
 
-/// The fastest link mode that the driver of an interface supports, in Mbit/s. `None` if it lists none, as drivers of
-/// virtual machines, or if the kernel has no names for them (before Linux 5.6).
+/// Reads the fastest link mode that the driver supports, in Mbit/s. `None` if it lists none, like drivers of virtual
+/// machines, or the kernel has no names for them (before Linux 5.6).
 pub(crate) fn fastest_mode(root: &Root, interface: &str) -> Result<Option<u32>> {
-    let modes = asked(root, interface, "link-modes", || {
+    let modes = ask_or_recorded(root, interface, "link-modes", || {
         Ok(LinkModes {
             supported: ioctls::get_link_modes(interface)?,
         })
     })?;
-    // What else has a bit among them, such as `Autoneg` and `FIBRE`, has no speed.
+    // Other bits, such as `Autoneg` and `FIBRE`, have no speed.
     Ok(modes
         .into_iter()
         .flat_map(|modes| modes.supported)
@@ -160,10 +157,10 @@ pub(crate) fn fastest_mode(root: &Root, interface: &str) -> Result<Option<u32>> 
         .max())
 }
 
-/// The channels of an interface, and whether the driver was asked; a tree made by hand has no answer.
+/// Reads the channels of an interface, and whether the driver was asked; a tree made by hand has no answer.
 pub(crate) fn channels(root: &Root, interface: &str) -> Result<(Option<Channels>, bool)> {
-    // A driver that is not ready may have channels.
-    let answer = asked(root, interface, "channels", || {
+    // A driver that is not ready may have channels, so its refusal is not "none".
+    let answer = ask_or_recorded(root, interface, "channels", || {
         match ioctls::get_channels(interface) {
             Err(errno) if is_absent(&errno.into()) => Ok(None),
             numbers => Ok(Some(Channels::from_numbers(numbers?))),
@@ -183,17 +180,17 @@ pub(crate) fn set_channels(root: &Root, interface: &str, channels: &Channels) ->
     )
 }
 
-/// Changes an interface by `set`; in a tree the recorded answer changes, and nothing else. Refuses to change an interface
-/// of another network namespace than that of `/sys`.
+/// Changes an interface by `set`; in a tree, changes the recorded answer only. Refuses if the interface is in another
+/// network namespace than that of `/sys`.
 fn change<T: Serialize>(
     root: &Root,
     interface: &str,
-    of: &str,
+    question: &str,
     set: impl FnOnce() -> nix::Result<()>,
     recorded: impl FnOnce() -> Result<T>,
 ) -> io::Result<()> {
     if !root.is_real() {
-        return root.write_answer(&file(interface, of), &recorded()?);
+        return root.write_answer(&file(interface, question), &recorded()?);
     }
     if is_same(root, interface)? {
         return Ok(set()?);
@@ -204,9 +201,8 @@ fn change<T: Serialize>(
     ))
 }
 
-/// The RSS indirection table of an interface.
 pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>> {
-    let answer = asked(root, interface, "rss", || {
+    let answer = ask_or_recorded(root, interface, "rss", || {
         let (table, queues, function) = ioctls::get_rss(interface)?;
         let table = Rss {
             table,
@@ -214,7 +210,7 @@ pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>> {
             function,
         }
         .to_setting();
-        // One that nicpin could not write again stays as it is.
+        // A table that nicpin could not write again is not changed.
         Rss::parse(&table).ok_or(EOPNOTSUPP)?;
         Ok(RecordedRss { function, table })
     })?;
@@ -230,8 +226,8 @@ pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>> {
     Ok(Some(Rss { function, ..rss }))
 }
 
-/// Sets the RSS indirection table of an interface; one that is the kernel's default becomes that again, which follows
-/// later changes of channels. Hash function and key stay as they are. Needs `CAP_NET_ADMIN`.
+/// Sets the RSS indirection table of an interface. A table that is the kernel's default is set as such, and follows
+/// later changes of channels. Hash function and key stay the same. Needs `CAP_NET_ADMIN`.
 pub(crate) fn set_rss(root: &Root, interface: &str, rss: &Rss) -> io::Result<()> {
     change(
         root,
@@ -248,9 +244,9 @@ pub(crate) fn set_rss(root: &Root, interface: &str, rss: &Rss) -> io::Result<()>
     )
 }
 
-/// Whether ntuple filters are on; `None` where they cannot be turned on and off.
+/// Whether ntuple filters are on; `None` if they cannot be switched.
 pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>> {
-    let features = asked(root, interface, "features", || {
+    let features = ask_or_recorded(root, interface, "features", || {
         let (on, changeable) = ioctls::get_feature(interface, NTUPLE)?;
         Ok(Features {
             ntuple: changeable.then_some(on),
@@ -259,7 +255,7 @@ pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>> {
     Ok(features.and_then(|features| features.ntuple))
 }
 
-/// Turns ntuple filters on or off. Needs `CAP_NET_ADMIN`.
+/// Switches ntuple filters. Needs `CAP_NET_ADMIN`.
 pub(crate) fn set_ntuple(root: &Root, interface: &str, on: bool) -> io::Result<()> {
     change(
         root,
@@ -270,7 +266,7 @@ pub(crate) fn set_ntuple(root: &Root, interface: &str, on: bool) -> io::Result<(
     )
 }
 
-/// What decides on the receive queue of a flow; `None` in a tree without a recorded answer.
+/// Reads what decides on the receive queue of a flow; `None` in a tree without a recorded answer.
 pub(crate) fn rx_hash(root: &Root, interface: &str) -> Result<Option<RxHash>> {
     let mut found = RxHash::default();
     if root.is_real() {
@@ -286,7 +282,7 @@ pub(crate) fn rx_hash(root: &Root, interface: &str) -> Result<Option<RxHash>> {
     })
 }
 
-/// Major and minor number of a release such as `6.12.95-amd64`.
+/// Parses major and minor number of a release such as `6.12.95-amd64`.
 fn release(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

@@ -1,5 +1,5 @@
-//! Directories and their files that hold one value: a number, a name, CPUs. `None` where a file is absent. And reading
-//! again what was torn: the kernel prints some files without the lock under which it changes their content.
+//! Directories and files of one value each: a number, a name, CPUs; `None` if a file is absent. Torn files are read
+//! again: the kernel prints some without the lock under which it changes them.
 
 use std::fmt::Display;
 use std::io;
@@ -10,14 +10,14 @@ use crate::machine::setting::IRQ_FILES;
 use crate::root::tree::TreeFile;
 use crate::root::{FileError, Result, Root};
 
-/// Ids of NUMA nodes from here on are ignored: the largest `MAX_NUMNODES` of any architecture.
+/// The largest `MAX_NUMNODES` of any architecture; nodes with this id or a higher one are ignored.
 pub(crate) const MAX_NODES: u32 = 1 << 10;
-/// How much of a text is kept where it is a name, in characters.
+/// Maximum length of names, in characters.
 const MAX_NAME: usize = 200;
-/// How often a file is read at most.
+/// Maximum number of reads of a torn file.
 const TRIES: usize = 5;
 
-/// A directory, whose files are known by their names.
+/// A directory, whose files are addressed by name.
 #[derive(Debug, Clone)]
 pub(crate) struct Dir<'a> {
     pub(crate) root: &'a Root,
@@ -44,28 +44,24 @@ impl Root {
 }
 
 impl Dir<'_> {
-    /// The path of a file in it.
     pub(crate) fn file(&self, name: &str) -> String {
         format!("{}/{name}", self.path)
     }
 
-    /// A directory in it.
     pub(crate) fn dir(&self, name: &str) -> Self {
         self.root.dir(self.file(name))
     }
 
-    /// The directory that it is in.
     pub(crate) fn above(&self) -> Self {
         let above = self.path.rsplit_once('/');
         self.root.dir(above.map_or("", |(above, _)| above))
     }
 
-    /// Its own name.
     pub(crate) fn name(&self) -> &str {
         name_of(&self.path)
     }
 
-    /// As [`Root::read_as`].
+    /// See [`Root::read_as`].
     pub(crate) fn read_as<T, E: Display>(
         &self,
         name: &str,
@@ -74,12 +70,12 @@ impl Dir<'_> {
         self.root.read_as(&self.file(name), parse)
     }
 
-    /// As [`Root::read_text`].
+    /// See [`Root::read_text`].
     pub(crate) fn read_text(&self, name: &str) -> Result<String> {
         self.root.read_text(&self.file(name))
     }
 
-    /// The CPUs in a file that has two forms, a list and on all kernels a mask; `None` if both are absent.
+    /// Reads CPUs from a file in two forms, a list and on all kernels a mask; `None` if both are absent.
     pub(crate) fn read_cpus(&self, [list, mask]: [&str; 2]) -> Result<Option<CpuSet>> {
         match self.read_as(list, CpuSet::parse_list)? {
             None => self.read_as(mask, CpuSet::parse_kernel_mask),
@@ -87,39 +83,38 @@ impl Dir<'_> {
         }
     }
 
-    /// The CPUs or nodes in a file with a list; none if it is absent.
+    /// Reads the CPUs or nodes in a file with a list; none if it is absent.
     pub(crate) fn read_list(&self, name: &str) -> Result<CpuSet> {
         Ok(self.read_as(name, CpuSet::parse_list)?.unwrap_or_default())
     }
 
-    /// As [`Root::is_there`].
+    /// See [`Root::is_there`].
     pub(crate) fn is_there(&self, name: &str) -> Result<bool> {
         self.root.is_there(&self.file(name))
     }
 
-    /// As [`Root::link_name`].
+    /// See [`Root::link_name`].
     pub(crate) fn link_name(&self, name: &str) -> Result<Option<String>> {
         self.root.link_name(&self.file(name))
     }
 
-    /// Where a link leads.
     pub(crate) fn canonical(&self, name: &str) -> Result<Option<Self>> {
         let path = self.root.canonical(&self.file(name))?;
         Ok(path.map(|path| self.root.dir(path)))
     }
 }
 
-/// The node in a file such as `numa_node`; `None` for -1 (`NUMA_NO_NODE`), which is never node 0.
+/// Parses the node in a file such as `numa_node`; `None` for -1 (`NUMA_NO_NODE`), which is never node 0.
 pub(crate) fn node(text: &str) -> Result<Option<u32>, String> {
     match text.trim() {
         "-1" => Ok(None),
-        text => numbered(text, "", MAX_NODES)
+        text => number_after(text, "", MAX_NODES)
             .map(Some)
             .ok_or_else(|| format!("`{}` is not a node", shown(text))),
     }
 }
 
-/// A number alone. An error if it is larger than the kernel's type for it.
+/// Parses a single number. An error if it exceeds the kernel's type.
 pub(crate) fn number<T: FromStr>(text: &str) -> Result<T, String> {
     let text = text.trim();
     let expected = "is not a number that the kernel has there";
@@ -127,7 +122,7 @@ pub(crate) fn number<T: FromStr>(text: &str) -> Result<T, String> {
         .map_err(|_| format!("`{}` {expected}", shown(text)))
 }
 
-/// The effective CPUs of an IRQ; `None` if the kernel does not report them.
+/// Reads the effective CPUs of an IRQ; `None` if the kernel does not report them.
 pub(crate) fn read_effective(root: &Root, irq: u32) -> Result<Option<CpuSet>> {
     let effective = root
         .dir(format!("{IRQ_FILES}/{irq}"))
@@ -136,47 +131,47 @@ pub(crate) fn read_effective(root: &Root, irq: u32) -> Result<Option<CpuSet>> {
     Ok(effective.filter(|cpus| !cpus.is_empty()))
 }
 
-/// An `smp_affinity`; `None` where there is none.
+/// Reads an `smp_affinity`; `None` if it is absent.
 ///
-/// An affinity is never empty, but the file reads as all zeros while the kernel performs a pending move. It
-/// prints the mask of that move without a lock, and clears it when the move is done (`show_irq_affinity`,
-/// `irq_move_masked_irq` in `kernel/irq`).
+/// An affinity is never empty, but the file reads as all zeros while the kernel performs a pending move: it prints the
+/// mask of the move without a lock, and clears it when the move is done (`show_irq_affinity`, `irq_move_masked_irq` in
+/// `kernel/irq`).
 pub(crate) fn read_affinity(root: &Root, path: &str) -> Result<Option<TreeFile>> {
     let nowhere = |read: &Result<Option<TreeFile>>| {
         let Ok(Some(file)) = read else { return false };
         CpuSet::parse_kernel_mask(&file.text).is_ok_and(|cpus| cpus.is_empty())
     };
-    again_while(nowhere, || root.read_opt_file(path))
+    read_again_while(nowhere, || root.read_opt_file(path))
 }
 
-/// A file of somebody else's: a configuration, which decides what a note says and nothing more, or a process of another
-/// user's, whose node is unknown then. One that this user may not read is as good as none.
+/// Reads a file on which only a note or an optional fact depends: a configuration, or a process of another user. A file
+/// that this user may not read counts as absent.
 pub(crate) fn read_best_effort(root: &Root, path: &str) -> Option<String> {
     root.read_opt(path).ok().flatten()
 }
 
-/// Reads again while the result is not plausible. The last result is returned.
-pub(crate) fn again_while<T>(torn: impl Fn(&T) -> bool, read: impl Fn() -> T) -> T {
+/// Reads again while the result is torn, a few times at most; returns the last result.
+pub(crate) fn read_again_while<T>(torn: impl Fn(&T) -> bool, read: impl Fn() -> T) -> T {
     let mut tries = (1..TRIES).map(|_| read());
     tries.find(|value| !torn(value)).unwrap_or_else(&read)
 }
 
-/// N of a directory's name such as `rx-N`, as the kernel writes it, if it is below a limit.
-pub(crate) fn numbered(name: &str, prefix: &str, limit: u32) -> Option<u32> {
+/// Parses the N of a directory such as `rx-N`, as the kernel writes it; `None` from `limit` on.
+pub(crate) fn number_after(name: &str, prefix: &str, limit: u32) -> Option<u32> {
     let digits = name.strip_prefix(prefix)?;
     let number = digits.parse().ok()?;
     let is_odd = digits.starts_with('+') || (digits.starts_with('0') && digits != "0");
     (number < limit && !is_odd).then_some(number)
 }
 
-/// A name in a file: one line of limited length.
+/// The name in a file: one line of limited length.
 pub(crate) fn name_in(text: &str) -> &str {
     let line = text.trim().lines().next().unwrap_or_default();
     let end = line.char_indices().nth(MAX_NAME);
     end.map_or(line, |(end, _)| &line[..end])
 }
 
-/// What follows a name at the start of a line, such as `Uid:` in `/proc/PID/status`.
+/// The text after `name` at the start of a line, such as `Uid:` in `/proc/PID/status`.
 pub(crate) fn line_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines()
         .find_map(|line| line.strip_prefix(name))
@@ -188,7 +183,7 @@ pub(crate) fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// Where the kernel is asked, a file beside the question cannot be read either.
+/// For questions to the kernel that also need a file.
 impl From<FileError> for io::Error {
     fn from(error: FileError) -> Self {
         Self::other(error)
@@ -203,10 +198,10 @@ mod tests {
 
     #[test]
     fn a_number_in_a_name_is_written_as_the_kernel_writes_it() {
-        assert_eq!(numbered("rx-0", "rx-", 4), Some(0));
-        assert_eq!(numbered("rx-3", "rx-", 4), Some(3));
+        assert_eq!(number_after("rx-0", "rx-", 4), Some(0));
+        assert_eq!(number_after("rx-3", "rx-", 4), Some(3));
         for name in ["rx-4", "rx-01", "rx-00", "rx-+1", "rx--1", "rx-", "tx-1"] {
-            assert_eq!(numbered(name, "rx-", 4), None, "{name}");
+            assert_eq!(number_after(name, "rx-", 4), None, "{name}");
         }
     }
 
@@ -222,7 +217,7 @@ mod tests {
                 }
             };
             assert_eq!(
-                (again_while(|mask| *mask == 0, read), asked.get()),
+                (read_again_while(|mask| *mask == 0, read), asked.get()),
                 (expected, reads)
             );
         }

@@ -1,8 +1,8 @@
 //! Network interfaces: the bus device behind each, its queues and their steering masks.
 //!
-//! Only interfaces with a device behind them are interfaces here; bonds, VLANs and bridges are kept as
-//! what they stand on. Read from `/sys/class/net` (`Documentation/ABI/testing/sysfs-class-net`,
-//! `sysfs-class-net-queues`, `Documentation/networking/napi.rst`).
+//! Only interfaces with a device behind them are interfaces here; bonds, VLANs and bridges are recorded as layers on
+//! them. Read from `/sys/class/net` (`Documentation/ABI/testing/sysfs-class-net`, `sysfs-class-net-queues`,
+//! `Documentation/networking/napi.rst`).
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -20,23 +20,23 @@ use crate::machine::{
     Device, Interface, Machine, MaskFile, PcieLink, Polling, RxQueue, Stacked, TxQueue,
     VmbusChannel,
 };
-use crate::read::files::{Dir, name_in, node, number, numbered};
+use crate::read::files::{Dir, name_in, node, number, number_after};
 use crate::read::interrupts::numbers;
 use crate::read::netlink::Lower;
 use crate::read::others::{self, PCI, bus_device_above};
 use crate::read::{Queues, Wants, device_tree, ethtool};
 use crate::root::{Result, Root};
 
-/// The limit of interfaces with a device: sixteen times the 256 functions of a PCI bus.
+/// Maximum number of interfaces with a device: sixteen times the 256 functions of a PCI bus.
 const MAX_INTERFACES: usize = 4096;
 
-/// What `/sys/class/net` lists of a machine, each kind by name.
+/// Reads all interfaces that `/sys/class/net` lists, each kind sorted by name.
 pub(crate) fn read(root: &Root, wants: Wants<'_>) -> Result<Machine> {
     let mut listed = Machine::default();
     let names = root
         .read_names(NET)?
         .into_iter()
-        // A file beside the interfaces.
+        // bonding_masters is a file beside the interfaces.
         .filter(|name| name != "bonding_masters")
         // The kernel allows no white space (`dev_valid_name`): in a tree it could end up in a script.
         .map(|name| name.replace(char::is_whitespace, "\u{fffd}"))
@@ -44,7 +44,7 @@ pub(crate) fn read(root: &Root, wants: Wants<'_>) -> Result<Machine> {
     for name in names {
         let net = root.dir(format!("{NET}/{name}"));
         let Some(entries) = root.list(&net.path)? else {
-            // Else it has been removed meanwhile.
+            // Without the character, the interface has been removed meanwhile.
             if name.contains(char::REPLACEMENT_CHARACTER) {
                 listed.interfaces.push(Interface {
                     name,
@@ -97,23 +97,25 @@ pub(crate) fn read(root: &Root, wants: Wants<'_>) -> Result<Machine> {
     Ok(listed)
 }
 
-/// Puts interfaces without a device on those that the kernel says they are on, where `/sys` has not told that.
+/// Adds interfaces without a device to those below them that netlink reports and `/sys` does not.
 pub(crate) fn stack(machine: &mut Machine, mut lowers: BTreeMap<String, Lower>) {
     let virtuals = take(&mut machine.others.virtuals);
-    for one in virtuals {
-        match lowers.remove(&one.name) {
+    for interface in virtuals {
+        match lowers.remove(&interface.name) {
             Some(Lower { on, kind }) => machine.stacked.push(Stacked {
-                kind: one.devtype.or(Some(kind)),
-                name: one.name,
+                kind: interface.devtype.or(Some(kind)),
+                name: interface.name,
                 lowers: vec![on],
             }),
-            None => machine.others.virtuals.push(one),
+            None => machine.others.virtuals.push(interface),
         }
     }
-    machine.stacked.sort_by_key(|one| natural(&one.name));
+    machine
+        .stacked
+        .sort_by_key(|interface| natural(&interface.name));
 }
 
-/// Of interfaces without `DEVTYPE` that stand on others, a VRF has `IFF_NOARP`, and a team has not.
+/// A VRF has `IFF_NOARP`, a team has not; neither has a `DEVTYPE`.
 fn vrf(net: &Dir) -> Result<Option<String>> {
     const IFF_NOARP: u32 = 0x80;
     let flags = net.read_as("flags", hex)?;
@@ -121,16 +123,22 @@ fn vrf(net: &Dir) -> Result<Option<String>> {
     Ok(is_vrf.then(|| "vrf".to_owned()))
 }
 
-/// Names interfaces without a port's name of which an older one has port and device in common.
+/// Names an interface without a port name after the older interface with the same port and device.
 fn name_ports(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
     let mut unnamed = BTreeMap::<_, Vec<_>>::new();
-    for interface in interfaces.iter_mut().filter(|of| of.port_name.is_none()) {
+    for interface in interfaces
+        .iter_mut()
+        .filter(|interface| interface.port_name.is_none())
+    {
         let port = (interface.device.address.clone(), interface.port);
         unnamed.entry(port).or_default().push(interface);
     }
-    for of_port in unnamed.into_values().filter(|of| of.len() > 1) {
+    for same_port in unnamed
+        .into_values()
+        .filter(|interfaces| interfaces.len() > 1)
+    {
         let mut by_age = Vec::new();
-        for interface in of_port {
+        for interface in same_port {
             let index = format!("{NET}/{}/ifindex", interface.name);
             by_age.push((root.read_as(&index, number::<u32>)?, interface));
         }
@@ -142,7 +150,7 @@ fn name_ports(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
     Ok(())
 }
 
-/// One interface; `None` if it was removed while it was read. ESTALE if its queues are pinned and no longer those of its
+/// Reads an interface; `None` if it was removed meanwhile. ESTALE if its queues are pinned and no longer those of its
 /// device.
 fn read_interface(
     net: &Dir,
@@ -152,7 +160,7 @@ fn read_interface(
 ) -> Result<Option<Interface>> {
     let root = net.root;
     let bus = link.link_name("subsystem")?;
-    // A space ends it in the record.
+    // The record separates words by spaces.
     let port_name = net.read_text("phys_port_name")?.trim().replace(' ', "_");
     let driver = read_driver(link)?;
     let mut interface = Interface {
@@ -188,7 +196,7 @@ fn read_interface(
     if !wants.settings_only {
         read_for_planning(net, &mut interface)?;
     }
-    // Of two interfaces that exchange their names, one may have the queues and the other the device.
+    // If two interfaces exchange their names, one name may have the queues and the other the device.
     let queues = net.file("queues");
     if root.is_real() && !root.is_at(&queues, &link.file(&format!("net/{name}/queues"))) {
         return Err(root.io_error(&queues, Errno::ESTALE));
@@ -196,15 +204,14 @@ fn read_interface(
     Ok(root.is_there(&net.path)?.then_some(interface))
 }
 
-/// Reads what only planning needs to know.
 fn read_for_planning(net: &Dir, interface: &mut Interface) -> Result<()> {
     interface.mtu = net.read_as("mtu", number)?;
     let flags = net.read_as("flags", hex)?;
-    // IFF_UP is bit 0.
+    // `IFF_UP` is bit 0.
     interface.is_down = flags.is_some_and(|flags| flags % 2 == 0);
     interface.link = read_link_state(net, flags.is_some() && !interface.is_down)?;
     interface.speed_mbps = read_speed(net)?;
-    // Each is absent on kernels older than the setting.
+    // Kernels older than the setting have no file.
     let (timeout, polls) = ("gro_flush_timeout", "napi_defer_hard_irqs");
     interface.polling.gro_flush_timeout = net.read_as(timeout, number)?.unwrap_or_default();
     interface.polling.napi_defer_hard_irqs = net.read_as(polls, number)?.unwrap_or_default();
@@ -216,13 +223,17 @@ fn read_for_planning(net: &Dir, interface: &mut Interface) -> Result<()> {
     Ok(())
 }
 
-/// A PCI function without an interface here: what its device tells of it. `None` for InfiniBand.
+/// Reads a PCI function without an interface here, as far as its device tells; `None` for InfiniBand.
 ///
-/// The kernel makes a directory `net` below a device for its interfaces, and shows in it those of the reader's namespace
-/// alone (`class_dir_create_and_add` in `drivers/base/core.c`).
-pub(crate) fn elsewhere(root: &Root, address: &str, wants: Wants<'_>) -> Result<Option<Interface>> {
+/// The kernel makes a directory `net` below a device for its interfaces, and shows in it those of the reader's
+/// namespace alone (`class_dir_create_and_add` in `drivers/base/core.c`).
+pub(crate) fn read_function(
+    root: &Root,
+    address: &str,
+    wants: Wants<'_>,
+) -> Result<Option<Interface>> {
     let link = format!("{PCI}/{address}");
-    // The IRQs of an InfiniBand function without an interface are those of RDMA.
+    // The IRQs of an InfiniBand function without an interface belong to RDMA.
     if others::class(root, &link)?.starts_with("0x0207") {
         return Ok(None);
     }
@@ -230,7 +241,7 @@ pub(crate) fn elsewhere(root: &Root, address: &str, wants: Wants<'_>) -> Result<
     let driver = read_driver(&link)?;
     let mut has_netdev = link.is_there("net")?;
     if driver.as_deref() == Some("virtio_net") {
-        // The device of its interface is below it.
+        // The device of the interface is below the function.
         let children = root.read_names(&link.path)?;
         for name in children.iter().filter(|name| name.starts_with("virtio")) {
             has_netdev |= link.dir(name).is_there("net")?;
@@ -248,8 +259,8 @@ pub(crate) fn elsewhere(root: &Root, address: &str, wants: Wants<'_>) -> Result<
     }))
 }
 
-/// The speed in Mbit/s. Drivers report 0 or -1 (also as an unsigned number) for an unknown one, or an error, of which a
-/// copied tree has an empty file.
+/// Reads the speed in Mbit/s. Drivers report an unknown one as 0 or -1 (also as an unsigned number), or as an error,
+/// which a copied tree has as an empty file.
 fn read_speed(net: &Dir) -> Result<Option<u32>> {
     Ok(net
         .read_as("speed", |text| match text.trim() {
@@ -260,7 +271,8 @@ fn read_speed(net: &Dir) -> Result<Option<u32>> {
         .filter(|&mbps| mbps != 0 && mbps != u32::MAX))
 }
 
-/// The kernel's word for the state of a link; one that a driver does not report is up while the interface is.
+/// Reads the kernel's word for the state of a link; if the driver does not report it, the link is up while the
+/// interface is.
 fn read_link_state(net: &Dir, is_up: bool) -> Result<String> {
     let state = net.read_text("operstate")?;
     let state = match name_in(&state).split_whitespace().next() {
@@ -271,7 +283,7 @@ fn read_link_state(net: &Dir, is_up: bool) -> Result<String> {
     Ok(state.to_owned())
 }
 
-/// The interface's driver, which the bus driver may have by another name.
+/// Reads the interface's driver, whose name may differ from the bus driver's.
 fn read_driver(link: &Dir) -> Result<Option<String>> {
     if let Some(driver) = link.link_name("driver")? {
         return Ok(Some(Driver::on_bus(driver)));
@@ -345,12 +357,12 @@ fn read_device(link: &Dir, bus: Option<&str>, wants: Wants<'_>) -> Result<Device
     })
 }
 
-/// The controller of a device on USB or SDIO, which the path of the device leads through.
+/// Finds the controller of a device on USB or SDIO, which is on the path of the device.
 fn controller(link: &Dir, bus: Option<&str>) -> Result<Option<(String, Vec<u32>)>> {
     let is_hub = |name: &str| match bus {
         Some("usb") => name
             .strip_prefix("usb")
-            .is_some_and(|of| of.parse::<u32>().is_ok()),
+            .is_some_and(|number| number.parse::<u32>().is_ok()),
         Some("sdio") => name == "mmc_host",
         _ => false,
     };
@@ -369,7 +381,7 @@ fn controller(link: &Dir, bus: Option<&str>) -> Result<Option<(String, Vec<u32>)
     Ok(Some(Default::default()))
 }
 
-/// A number such as `0x15b3`.
+/// Parses a number such as `0x15b3`.
 pub(super) fn hex(text: &str) -> Result<u32, String> {
     let text = text.trim();
     text.strip_prefix("0x")
@@ -377,7 +389,7 @@ pub(super) fn hex(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("`{}` is not a number such as 0x1003", shown(text)))
 }
 
-/// The `max` or `current` link of a device; `None` if it is unknown.
+/// Reads the `max` or `current` link of a device; `None` if unknown.
 fn read_link(device: &Dir, which: &str) -> Result<Option<PcieLink>> {
     // "8.0 GT/s PCIe", on older kernels "8 GT/s"; "Unknown" and "Unknown speed".
     let parse = |text: &str| {
@@ -398,7 +410,7 @@ fn read_link(device: &Dir, which: &str) -> Result<Option<PcieLink>> {
     Ok((mtps > 0 && ![0, 255].contains(&lanes)).then_some(PcieLink { mtps, lanes }))
 }
 
-/// The current link of a device, and what it and the port above it can do.
+/// The current link of a device, and the best link of which it and the port above are capable.
 fn read_links(device: &Dir, most: PcieLink) -> Result<Option<(PcieLink, PcieLink)>> {
     let above = device.above();
     if !is_pci_address(above.name()) {
@@ -410,7 +422,6 @@ fn read_links(device: &Dir, most: PcieLink) -> Result<Option<(PcieLink, PcieLink
     Ok(read_link(&above, "max")?.map(|port| (now, most.least(port))))
 }
 
-/// The IRQs of a PCI function.
 pub(crate) fn irqs_of(root: &Root, address: &str) -> Result<Vec<u32>> {
     read_irqs(&root.dir(format!("{PCI}/{address}")))
 }
@@ -425,15 +436,15 @@ fn read_irqs(device: &Dir) -> Result<Vec<u32>> {
     })?;
     irqs.sort_unstable();
     if irqs.is_empty() {
-        // Without MSI, the legacy line that the device may share; 0 is none.
+        // Without MSI, the legacy line, which the device may share; 0 is none.
         let line = device.read_as("irq", number::<u32>)?;
         irqs.extend(line.filter(|&line| line != 0));
     }
     Ok(irqs)
 }
 
-/// Reads an interface's queues, all of the same one if it is renamed meanwhile; its RSS table, and whether ntuple filters
-/// are on.
+/// Reads an interface's queues, all of the same interface if it is renamed meanwhile; its RSS table, and whether ntuple
+/// filters are on.
 pub(crate) fn read_queues(root: &Root, interface: &mut Interface, wanted: Queues) -> Result<()> {
     let name = &interface.name;
     let queues = root.dir(queue_files(name));
@@ -458,7 +469,7 @@ fn read_pinned_queues(queues: &Dir, wanted: Queues) -> Result<(Vec<RxQueue>, Vec
             Queues::Numbers => Ok(None),
             _ => read_mask(&queue, setting, may_be_empty),
         };
-        if let Some(index) = numbered(&name, "rx-", MAX_QUEUES) {
+        if let Some(index) = number_after(&name, "rx-", MAX_QUEUES) {
             rx.push(RxQueue {
                 index,
                 rps_cpus: mask("rps_cpus", false)?,
@@ -467,7 +478,7 @@ fn read_pinned_queues(queues: &Dir, wanted: Queues) -> Result<(Vec<RxQueue>, Vec
                     _ => None,
                 },
             });
-        } else if let Some(index) = numbered(&name, "tx-", MAX_QUEUES) {
+        } else if let Some(index) = number_after(&name, "tx-", MAX_QUEUES) {
             tx.push(TxQueue {
                 index,
                 class: String::new(),
@@ -476,7 +487,7 @@ fn read_pinned_queues(queues: &Dir, wanted: Queues) -> Result<(Vec<RxQueue>, Vec
             });
         }
     }
-    // It shows whether the device has one queue by nature, which decides on its RPS.
+    // The map shows whether the device has one queue by nature, which decides on its RPS.
     if let (Queues::Numbers, [only]) = (wanted, &mut tx[..]) {
         let queue = queues.dir(&format!("tx-{}", only.index));
         only.xps_cpus = read_mask(&queue, "xps_cpus", true)?;
@@ -487,17 +498,17 @@ fn read_pinned_queues(queues: &Dir, wanted: Queues) -> Result<(Vec<RxQueue>, Vec
     Ok((rx, tx))
 }
 
-/// Reads the traffic classes of transmit queues. Each is a range of queues (`netdev_set_tc_queue`): where the first and
+/// Reads the traffic classes of transmit queues. Each is a range of queues (`netdev_set_tc_queue`): if the first and
 /// the last queue are of class 0, all are. Kernels before 4.10 have no such file, and one XPS map for all classes.
 fn read_classes(queues: &Dir, tx: &mut [TxQueue]) -> Result<()> {
-    let class = |of: &TxQueue| queues.read_text(&format!("tx-{}/traffic_class", of.index));
+    let class = |queue: &TxQueue| queues.read_text(&format!("tx-{}/traffic_class", queue.index));
     let tx = tx.iter_mut().filter(|tx| tx.xps_cpus.is_some());
     let mut tx = tx.collect_vec();
     if let [first, .., last] = &tx[..] {
         let ends = [class(first)?, class(last)?];
         if ends.iter().any(|class| !["", "0"].contains(&class.trim())) {
-            for of in &mut tx {
-                class(of)?.trim().clone_into(&mut of.class);
+            for queue in &mut tx {
+                class(queue)?.trim().clone_into(&mut queue.class);
             }
         }
     }

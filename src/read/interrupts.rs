@@ -1,11 +1,11 @@
-//! The handlers of each IRQ, and how often it fired on each CPU.
+//! The handlers of each IRQ, and its counts on each CPU.
 //!
-//! `/sys/kernel/irq/N` has both for one IRQ and needs no interpretation. Kernels before 4.9 have only `/proc/interrupts`,
-//! with a count for every CPU and every IRQ of the machine.
+//! `/sys/kernel/irq/N` has both for one IRQ and needs no interpretation. Kernels before 4.9 have only
+//! `/proc/interrupts`, with a count for every CPU and every IRQ of the machine.
 //!
-//! The format of the latter is the kernel's (`show_interrupts` in `kernel/irq/proc.c`): a header of the online CPUs by
-//! id, then a row an IRQ: its number, a count for each of those CPUs, and text in which chip names and action names may
-//! both hold blanks.
+//! The format of `/proc/interrupts` is the kernel's (`show_interrupts` in `kernel/irq/proc.c`): a header of the online
+//! CPUs by id, then a row for each IRQ: its number, a count for each of those CPUs, and text in which chip names and
+//! action names may contain blanks.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use bstr::io::BufReadExt as _;
 
 use crate::cpuset::{CpuSet, MAX_CPUS};
 use crate::machine::{CountRow, Counts};
-use crate::read::files::{again_while, name_in, numbered};
+use crate::read::files::{name_in, number_after, read_again_while};
 use crate::root::{FileError, Result, Root};
 
 /// The counts and handlers of all IRQs.
@@ -27,10 +27,10 @@ pub(super) const IRQS: &str = "/sys/kernel/irq";
 /// The CPUs in `per_cpu_count`.
 pub(crate) const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 
-/// The names of the handlers of each IRQ with a number, as the drivers gave them; an IRQ without a handler has none.
+/// The handlers' names of each numbered IRQ, as the drivers gave them; an IRQ without a handler has none.
 pub type Interrupts = BTreeMap<u32, Vec<String>>;
 
-/// The handlers of a machine's IRQs, read when they are asked for.
+/// The handlers of a machine's IRQs, read on demand.
 #[derive(Debug)]
 pub struct Handlers<'a> {
     root: &'a Root,
@@ -53,12 +53,12 @@ impl<'a> Handlers<'a> {
         }
     }
 
-    /// All IRQs, by `/proc/interrupts`.
+    /// Returns all IRQs of `/proc/interrupts`.
     pub(crate) fn listed(&self) -> Result<&Interrupts> {
         if let Some(listed) = self.listed.get() {
             return Ok(listed);
         }
-        let listed = untorn(self.root, parse)?;
+        let listed = read_untorn(self.root, parse)?;
         Ok(self.listed.get_or_init(|| listed))
     }
 
@@ -66,17 +66,17 @@ impl<'a> Handlers<'a> {
     pub(crate) fn has_row(&self, label: &str) -> Result<bool> {
         let text = self.root.read_opt(INTERRUPTS)?.unwrap_or_default();
         let mut labels = text.lines().filter_map(|line| line.split_once(':'));
-        Ok(labels.any(|(of, _)| of.trim_start() == label))
+        Ok(labels.any(|(row_label, _)| row_label.trim_start() == label))
     }
 
-    /// Whether an IRQ of a device takes a vector of a CPU of x86: by its chip's name.
+    /// Whether an IRQ takes a vector of an x86 CPU, by the name of its chip.
     pub(crate) fn is_of_x86(&self, irq: u32) -> Result<bool> {
         const CHIPS: [&str; 3] = ["PCI-MSI", "IO-APIC", "Hyper-V PCIe MSI"];
         let mut chip = self.root.read_opt(&format!("{IRQS}/{irq}/chip_name"))?;
         if chip.is_none() {
-            chip = untorn(self.root, |source| {
+            chip = read_untorn(self.root, |source| {
                 let mut chip = None;
-                read_rows(source, &|of| of == irq, |_, _, tail| {
+                read_rows(source, &|row| row == irq, |_, _, tail| {
                     chip = Some(tail.trim_start().to_owned());
                     Ok(())
                 })?;
@@ -84,14 +84,15 @@ impl<'a> Handlers<'a> {
             })?;
         }
         let chip = chip.unwrap_or_default();
-        // With interrupt remapping the names begin so.
+        // With interrupt remapping the name has this prefix.
         let chip = chip.strip_prefix("IR-").unwrap_or(&chip);
         Ok(CHIPS.iter().any(|known| chip.starts_with(known)))
     }
 
-    /// The IRQs that may be those of any device: not those that each CPU has of its own, as Xen's and the first of a GIC.
+    /// The IRQs that may belong to a device: without those that each CPU has of its own, such as Xen's and the first of
+    /// a GIC.
     pub(crate) fn of_devices(&self) -> Result<BTreeSet<u32>> {
-        let per_cpu = untorn(self.root, |source| {
+        let per_cpu = read_untorn(self.root, |source| {
             let mut irqs = BTreeSet::new();
             read_rows(source, &|_| true, |irq, _, tail| {
                 let mut words = tail.split_ascii_whitespace();
@@ -103,14 +104,17 @@ impl<'a> Handlers<'a> {
             })?;
             Ok(irqs)
         })?;
-        let named = self.listed()?.iter().filter(|(_, of)| !of.is_empty());
+        let named = self
+            .listed()?
+            .iter()
+            .filter(|(_, actions)| !actions.is_empty());
         let named = named.map(|(irq, _)| *irq);
         Ok(named.filter(|irq| !per_cpu.contains(irq)).collect())
     }
 
-    /// The IRQs of Arm's GIC, by their numbers there, which `/proc/interrupts` has behind the chip's name.
+    /// The IRQs of Arm's GIC by their numbers there, which `/proc/interrupts` has behind the chip's name.
     pub(crate) fn of_gic(&self) -> Result<BTreeMap<u32, u32>> {
-        untorn(self.root, |source| {
+        read_untorn(self.root, |source| {
             let mut irqs = BTreeMap::new();
             read_rows(source, &|_| true, |irq, _, tail| {
                 let mut words = tail.split_ascii_whitespace();
@@ -125,13 +129,13 @@ impl<'a> Handlers<'a> {
     }
 }
 
-/// The counts of these IRQs since boot.
+/// Reads the counts of these IRQs since boot.
 pub fn counts(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
-    untorn(root, |source| read_counts(source, irqs))
+    read_untorn(root, |source| read_counts(source, irqs))
 }
 
-/// The counts of these IRQs since boot by possible CPU, from `/sys/kernel/irq/N/per_cpu_count` where the kernel has these
-/// files: `/proc/interrupts` has all IRQs of the machine.
+/// Reads the counts of these IRQs since boot by possible CPU, from `/sys/kernel/irq/N/per_cpu_count` if the kernel has
+/// these files: `/proc/interrupts` has all IRQs of the machine.
 pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
     let mut found = Counts::default();
     for &irq in irqs {
@@ -142,7 +146,7 @@ pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
         };
         let of_irq: Vec<u32> = match files.read_as("per_cpu_count", parse)? {
             None => continue,
-            // The kernel prints a page at most, which may end within a count: with 373 CPUs or more.
+            // The kernel prints a page at most, which may end within a count, with 373 CPUs or more.
             Some(None) => return counts(root, irqs),
             Some(Some(of_irq)) => of_irq,
         };
@@ -175,16 +179,16 @@ pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
     Ok(found)
 }
 
-/// Reads `/proc/interrupts`, again if it was torn: the kernel prints it without holding CPU hotplug off. A copy can not
-/// get better.
-fn untorn<T>(root: &Root, read: impl Fn(&mut dyn Read) -> io::Result<T>) -> Result<T> {
-    again_while(
+/// Reads `/proc/interrupts`, again if it was torn: the kernel prints it without holding CPU hotplug off. A copy is read
+/// once.
+fn read_untorn<T>(root: &Root, read: impl Fn(&mut dyn Read) -> io::Result<T>) -> Result<T> {
+    read_again_while(
         |read| root.is_real() && matches!(read, Err(FileError::Content { .. })),
         || root.read_in_parts(INTERRUPTS, &read),
     )
 }
 
-/// Reads the handlers of all IRQs. A text that the kernel does not print is invalid data.
+/// Parses the handlers of all IRQs. A text that the kernel does not print is invalid data.
 pub fn parse(source: &mut dyn Read) -> io::Result<Interrupts> {
     let mut interrupts = Interrupts::new();
     read_rows(source, &|_| true, |irq, _, tail| {
@@ -196,8 +200,8 @@ pub fn parse(source: &mut dyn Read) -> io::Result<Interrupts> {
     Ok(interrupts)
 }
 
-/// Reads the counts of these IRQs and skips all other rows: on large machines the text has tens of MB, and an interface
-/// has a few rows of it.
+/// Reads the counts of these IRQs and skips all other rows: on large machines the text has tens of MB, of which an
+/// interface has a few rows.
 pub fn read_counts(source: &mut dyn Read, irqs: &BTreeSet<u32>) -> io::Result<Counts> {
     let mut rows = BTreeMap::new();
     let cpus = read_rows(source, &|irq| irqs.contains(&irq), |irq, counts, tail| {
@@ -215,8 +219,8 @@ pub fn read_counts(source: &mut dyn Read, irqs: &BTreeSet<u32>) -> io::Result<Co
     Ok(Counts { cpus, rows })
 }
 
-/// Reads the rows of the IRQs that are wanted, while the text comes: the number of each, its counts, and what is behind
-/// them. Returns the CPU of each column.
+/// Reads the rows of the wanted IRQs as a stream; `each` gets an IRQ's number, its counts, and the text behind them.
+/// Returns the CPU of each column.
 fn read_rows(
     source: &mut dyn Read,
     wanted: &dyn Fn(u32) -> bool,
@@ -273,28 +277,27 @@ fn read_rows(
     )))
 }
 
-/// The CPU of each column, by the header.
+/// The CPU of each column of a header.
 pub fn columns(text: &str) -> impl Iterator<Item = u32> + '_ {
     text.lines()
         .next()
         .unwrap_or_default()
         .split_ascii_whitespace()
-        .map_while(|word| numbered(word, "CPU", MAX_CPUS))
+        .map_while(|word| number_after(word, "CPU", MAX_CPUS))
 }
 
-/// Numbers that the kernel keeps in this type.
 pub(super) fn numbers<'a, T: FromStr>(words: impl Iterator<Item = &'a str>) -> Option<Vec<T>> {
     words.map(|word| word.parse().ok()).collect()
 }
 
-/// Characters of a count as the kernel prints it (` %10u`), unless it is larger.
+/// Width of a count as the kernel prints it (` %10u`), unless it is larger.
 const COLUMN: usize = 11;
 
-/// Steps over at most `cpus` numbers: how many there were, and where they end.
+/// Skips at most `cpus` numbers; returns how many there were, and where they end.
 fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
     let is_end = |at: usize| matches!(bytes.get(at), None | Some(b' ' | b'\n'));
-    // The text of a large machine has millions of counts: no character is looked at that need not be. Columns that begin
-    // with a blank one after another are counts, if the last is one: a row with one too few has a chip's name there.
+    // A large machine's text has millions of counts, so few characters are read. Consecutive columns that begin with a
+    // blank are counts, if the last one is: a row with one column too few has the chip's name there.
     let columns = bytes.get(..cpus * COLUMN).unwrap_or_default();
     let last = columns.rchunks(COLUMN).next().unwrap_or_default();
     let last = last.trim_ascii_start();
@@ -326,8 +329,8 @@ fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
     (cpus, at)
 }
 
-/// The text with every count 0, in the same columns: it parses to the same rows, and is the same text as long as
-/// the machine is.
+/// Replaces every count by 0, in the same columns: the text parses to the same rows, and does not change unless the
+/// machine does.
 pub fn without_counts(text: &str) -> String {
     let cpus = columns(text).count();
     let row = |line: &str| {
@@ -335,7 +338,7 @@ pub fn without_counts(text: &str) -> String {
             return line.to_owned();
         };
         let (counts, tail) = rest.split_at(skip_counts(rest.as_bytes(), cpus).1);
-        // The last digit of each stays as a zero.
+        // The last digit of each count stays as a zero.
         let zeros =
             counts
                 .chars()
@@ -357,7 +360,7 @@ fn names(text: &str, separator: &str) -> Vec<String> {
         .collect()
 }
 
-/// The handlers' names: what follows the last two blanks of a row. A row that ends in blanks has none.
+/// The handlers' names: the text behind the last two blanks of a row. A row that ends in blanks has none.
 fn names_in(tail: &str) -> &str {
     let names = tail
         .rsplit_once("  ")
@@ -370,8 +373,8 @@ fn names_in(tail: &str) -> &str {
     }
 }
 
-/// `524288-edge`, `IO-APIC-fasteoi`: the last column before the names, which ends a row without any in
-/// texts that have lost their trailing blanks.
+/// Whether `text` is the last column before the names, `524288-edge` or `IO-APIC-fasteoi`. It ends a row without names
+/// in texts that have lost their trailing blanks.
 fn is_trigger(text: &str) -> bool {
     let Some((chip, "edge" | "fasteoi" | "level")) = text.rsplit_once('-') else {
         return false;
@@ -386,7 +389,7 @@ fn is_trigger(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn one(row: &str) -> Vec<String> {
+    fn handler_names(row: &str) -> Vec<String> {
         let text = format!("           CPU0       CPU2       \n{row}\n");
         parsed(&text).unwrap().into_values().next().unwrap()
     }
@@ -462,7 +465,7 @@ mod tests {
             ("  3:          0          0   IO-APIC   3-fasteoi", vec![]),
             ("  3:          0          0   IO-APIC-edge", vec![]),
         ] {
-            assert_eq!(one(row), expected, "{row:?}");
+            assert_eq!(handler_names(row), expected, "{row:?}");
         }
     }
 
@@ -531,7 +534,7 @@ mod tests {
     fn counts_of_the_rows_that_were_asked_for() {
         let text = "           CPU0       CPU2       CPU7\n  9:         17 4294967295          3  PCI-MSI 0-edge      eth0\n\
                     10:  1  2\n 11:          0          5 10000000000  chip  a, b\nNMI:  1  2  3  Non\nERR:  4\n";
-        // More than 32 bits are no count of any kernel.
+        // No kernel's counts have more than 32 bits.
         let irqs = [9, 11, 12];
         assert_eq!(
             counted(text, &irqs),

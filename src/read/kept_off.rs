@@ -1,8 +1,9 @@
-//! The CPUs that the administrator keeps interrupts off, beside isolated ones.
+//! The CPUs that the administrator keeps interrupts off, besides isolated ones.
 //!
-//! `/proc/irq/default_smp_affinity` (`irqaffinity=`, `TuneD`, CRI-O) is the list of CPUs for IRQs where it is narrower than
-//! all (`Documentation/core-api/irq/irq-affinity.rst`). `isolcpus=managed_irq` without `domain` shows in the kernel's command
-//! line alone (`Documentation/admin-guide/kernel-parameters.txt`), and irqbalance's banned CPUs in the file of its service.
+//! `/proc/irq/default_smp_affinity` (`irqaffinity=`, `TuneD`, CRI-O) is the list of CPUs for IRQs if it is narrower
+//! than all (`Documentation/core-api/irq/irq-affinity.rst`). `isolcpus=managed_irq` without `domain` shows in the
+//! kernel's command line alone (`Documentation/admin-guide/kernel-parameters.txt`), and irqbalance's banned CPUs in the
+//! file of its service.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,14 +14,14 @@ use crate::root::{Result, Root};
 
 pub const DEFAULT_AFFINITY: &str = "/proc/irq/default_smp_affinity";
 const COMMAND_LINE: &str = "/proc/cmdline";
-/// The environment of irqbalance's service: of Debian, and of Fedora and its kin.
+/// The environment of irqbalance's service: on Debian, and on Fedora and its derivatives.
 const IRQBALANCE: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"];
 
-/// What other texts than the kernel's list say: who says it, and the CPUs. A capture has no more of these texts.
+/// Lists from other files than the kernel's: source and CPUs. A capture has only these parts of the files.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct OtherLists(Vec<(String, String)>);
 
-/// The online CPUs that are to get no interrupts, by who says so.
+/// Reads the online CPUs that are to get no interrupts, by source.
 pub(super) fn read(root: &Root, online: &CpuSet) -> Result<Vec<KeptOff>> {
     let default = root.read_as(DEFAULT_AFFINITY, CpuSet::parse_kernel_mask)?;
     let outside = default.map(|default| (DEFAULT_AFFINITY.to_owned(), online.difference(&default)));
@@ -40,19 +41,19 @@ pub(super) fn read(root: &Root, online: &CpuSet) -> Result<Vec<KeptOff>> {
 fn others(root: &Root) -> OtherLists {
     let mut found = Vec::new();
     let line = read_best_effort(root, COMMAND_LINE).unwrap_or_default();
-    if let Some(cpus) = managed(&line) {
+    if let Some(cpus) = managed_cpus(&line) {
         found.push(("isolcpus=managed_irq in /proc/cmdline".to_owned(), cpus));
     }
     for file in IRQBALANCE {
         let text = read_best_effort(root, file).unwrap_or_default();
-        found.extend(banned(&text).map(|cpus| (file.to_owned(), cpus)));
+        found.extend(banned_cpus(&text).map(|cpus| (file.to_owned(), cpus)));
     }
     let lists = found.into_iter();
     OtherLists(lists.map(|(by, cpus)| (by, cpus.to_string())).collect())
 }
 
-/// The CPUs of `isolcpus=` with the flag `managed_irq`.
-fn managed(line: &str) -> Option<CpuSet> {
+/// Parses the CPUs of `isolcpus=` with the flag `managed_irq`.
+fn managed_cpus(line: &str) -> Option<CpuSet> {
     let isolated = line
         .split_ascii_whitespace()
         .filter_map(|word| word.strip_prefix("isolcpus="));
@@ -67,8 +68,8 @@ fn managed(line: &str) -> Option<CpuSet> {
     lists.reduce(|all, list| all.union(&list))
 }
 
-/// The CPUs that a file of shell variables bans from irqbalance; the last setting counts.
-fn banned(text: &str) -> Option<CpuSet> {
+/// Parses the CPUs that a file of shell variables bans from irqbalance; the last setting counts.
+fn banned_cpus(text: &str) -> Option<CpuSet> {
     let value = |name: &str| {
         let mut settings = text.lines().filter_map(|line| {
             let line = line.trim_start();
@@ -103,7 +104,7 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(
-                managed(line).map(|set| set.to_string()).as_deref(),
+                managed_cpus(line).map(|set| set.to_string()).as_deref(),
                 cpus,
                 "{line}"
             );
@@ -123,7 +124,7 @@ mod tests {
             ("IRQBALANCE_BANNED_CPULIST=-\n", None),
         ] {
             assert_eq!(
-                banned(text).map(|set| set.to_string()).as_deref(),
+                banned_cpus(text).map(|set| set.to_string()).as_deref(),
                 cpus,
                 "{text}"
             );

@@ -1,4 +1,4 @@
-//! A machine, read once.
+//! Reads a machine once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::root::{Result, Root};
 /// Maximum bits of a machine's masks, 8 MiB. A plan takes some twelve times as much.
 const MOST_BITS: usize = 8 << 23;
 
-/// Reads the machine below a root: what is always needed, and what else is wanted.
+/// Reads the machine below a root, with the optional facts that are requested.
 pub fn machine(root: &Root, wants: Wants<'_>) -> Result<Machine> {
     let mut topology = topology::read(root)?;
     if wants.exclusive {
@@ -52,7 +52,7 @@ fn if_wanted<T: Default>(wanted: bool, read: impl FnOnce() -> Result<T>) -> Resu
     if wanted { read() } else { Ok(T::default()) }
 }
 
-/// Reads the settings of a machine, and nothing that only planning needs: a restore must not fail because of it.
+/// Reads the settings of a machine, without facts that only planning needs: a restore must not fail because of them.
 pub(crate) fn settings(root: &Root, drivers: &[Taught]) -> Result<Machine> {
     let wants = Wants {
         settings_only: true,
@@ -62,7 +62,7 @@ pub(crate) fn settings(root: &Root, drivers: &[Taught]) -> Result<Machine> {
     interfaces_of(root, wants)
 }
 
-/// Reads the interfaces with their settings, and nothing else of the machine.
+/// Reads only the interfaces with their settings.
 fn interfaces_of(root: &Root, wants: Wants<'_>) -> Result<Machine> {
     let mut machine = interfaces::read(root, wants)?;
     let interfaces = &mut machine.interfaces;
@@ -73,14 +73,17 @@ fn interfaces_of(root: &Root, wants: Wants<'_>) -> Result<Machine> {
     let mut irqs_of_cards = Vec::new();
     for card in &cards {
         if card.may_be_elsewhere() {
-            interfaces.extend(interfaces::elsewhere(root, &card.address, wants)?);
+            interfaces.extend(interfaces::read_function(root, &card.address, wants)?);
         } else if card.driver.is_some() {
             irqs_of_cards.extend(interfaces::irqs_of(root, &card.address)?);
         }
     }
     if !interfaces.is_empty() && !machine.without_proc {
         let mut client = netlink::open(root)?;
-        for interface in interfaces.iter_mut().filter(|of| !of.in_other_namespace) {
+        for interface in interfaces
+            .iter_mut()
+            .filter(|interface| !interface.in_other_namespace)
+        {
             let (name, polling) = (&interface.name, &mut interface.polling);
             if wants.flows {
                 interface.rx_hash = ethtool::rx_hash(root, name)?;
@@ -90,21 +93,22 @@ fn interfaces_of(root: &Root, wants: Wants<'_>) -> Result<Machine> {
                 polling.add(napi);
             }
         }
-        // A function whose IRQs netlink reports for an interface is that one's second. A single one may be a shared line.
+        // A function whose IRQs netlink reports for an interface is its second function. A single IRQ may be a shared
+        // line.
         let named = interfaces
             .iter()
-            .flat_map(|of| of.napis().map(|napi| (napi.irq, &of.name)));
+            .flat_map(|interface| interface.napis().map(|napi| (napi.irq, &interface.name)));
         let owners: BTreeMap<u32, &String> =
             named.filter_map(|(irq, name)| Some((irq?, name))).collect();
-        let owner = |of: &Interface| {
-            let own = &of.device.irqs;
-            let is_second = of.is_elsewhere() && own.len() > 1;
+        let owner = |interface: &Interface| {
+            let own = &interface.device.irqs;
+            let is_second = interface.is_elsewhere() && own.len() > 1;
             let mut owners = own.iter().filter_map(|irq| owners.get(irq));
             let owner = owners.next().filter(|_| is_second);
-            Some((of.name.clone(), (*owner?).clone()))
+            Some((interface.name.clone(), (*owner?).clone()))
         };
         let seconds: BTreeMap<_, _> = interfaces.iter().filter_map(owner).collect();
-        interfaces.retain(|of| !seconds.contains_key(&of.name));
+        interfaces.retain(|interface| !seconds.contains_key(&interface.name));
         cards.retain(|card| !seconds.contains_key(&card.address));
         machine.others.seconds = seconds;
         let handlers = Handlers::new(root);
@@ -116,22 +120,28 @@ fn interfaces_of(root: &Root, wants: Wants<'_>) -> Result<Machine> {
             vectors::read(root, &handlers, interfaces, &rdma, drivers, cards)
         })?;
         if !wants.settings_only {
-            machine.vectors_held = vector_space::held(root, &handlers, interfaces)?;
+            machine.vectors_held = vector_space::held_vectors(root, &handlers, interfaces)?;
         }
         threads::read(root, interfaces)?;
     }
-    // Nobody has set up the interface of such a function, or its driver has failed.
-    interfaces.retain(|of| {
-        !of.is_elsewhere() || !of.vectors.is_empty() || !of.unknown_vectors.is_empty()
+    // Nobody has set up such an interface, or its driver has failed.
+    interfaces.retain(|interface| {
+        !interface.is_elsewhere()
+            || !interface.vectors.is_empty()
+            || !interface.unknown_vectors.is_empty()
     });
-    cards.retain(|card| interfaces.iter().all(|of| of.name != card.address));
+    cards.retain(|card| {
+        interfaces
+            .iter()
+            .all(|interface| interface.name != card.address)
+    });
     machine.without_irqs = !machine.without_proc && without_irqs(root, interfaces)?;
     machine.flow_entries = root.read_as(FLOW_ENTRIES, number)?;
     (machine.others.rdma, machine.others.cards) = (rdma, cards);
     Ok(machine)
 }
 
-/// Reads how the queues of some interfaces are steered, where only their numbers were read before
+/// Reads the steering settings of some interfaces' queues of which only the numbers were read before
 /// ([`Queues::Numbers`](crate::read::Queues::Numbers)).
 pub fn read_queue_settings(
     root: &Root,
@@ -140,11 +150,11 @@ pub fn read_queue_settings(
 ) -> Result<()> {
     let interfaces = machine.interfaces.iter_mut();
     interfaces
-        .filter(|of| names.contains(&of.name) && !of.is_elsewhere())
-        .try_for_each(|of| interfaces::read_queues(root, of, Queues::Steering))
+        .filter(|interface| names.contains(&interface.name) && !interface.is_elsewhere())
+        .try_for_each(|interface| interfaces::read_queues(root, interface, Queues::Steering))
 }
 
-/// The host name; `None` where the machine reports none, as in a capture that does not identify it.
+/// Reads the host name; `None` if the machine reports none, like a capture that does not identify it.
 pub fn host_name(root: &Root) -> Result<Option<String>> {
     let name = match line_of(&root.read_text(ABOUT)?, "host ") {
         Some(captured) => captured.to_owned(),
@@ -164,14 +174,17 @@ fn sockets_poll(root: &Root) -> Result<bool> {
     Ok(is_set("busy_read")? || is_set("busy_poll")?)
 }
 
-/// Whether the directories of IRQs are absent or masked by an empty directory, as in a container.
+/// Whether the directories of IRQs are absent, or masked by an empty directory, as in a container.
 fn without_irqs(root: &Root, interfaces: &[Interface]) -> Result<bool> {
-    if interfaces.iter().any(|of| !of.vectors.is_empty()) {
+    if interfaces
+        .iter()
+        .any(|interface| !interface.vectors.is_empty())
+    {
         return Ok(false);
     }
     let names = root.read_names(IRQ_FILES)?;
     let is_irq = |name: &&String| name.bytes().all(|byte| byte.is_ascii_digit());
-    // It is looked up, as a capture has only what was.
+    // Looked up by name, because a capture has only files that were read.
     let first = names.iter().find(is_irq);
     let has_irqs = first.is_some_and(|irq| root.exists(&format!("{IRQ_FILES}/{irq}")));
     Ok(!has_irqs && (root.is_there(INTERRUPTS)? || root.is_there(IRQS)?))

@@ -1,4 +1,4 @@
-//! Reads machine files and kernel answers into facts. Every file is read through the [`Root`](crate::root::Root).
+//! Reads machine files and kernel answers into facts. All access goes through the [`Root`](crate::root::Root).
 
 pub mod cgroups;
 mod device_tree;
@@ -25,10 +25,10 @@ pub(crate) use live::settings;
 pub use live::{host_name, machine, read_queue_settings};
 pub use sockets::connected_sockets;
 
-/// What is read only on request, or left out on request.
+/// The optional facts to read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wants<'a> {
-    /// The drivers' hints.
+    /// The drivers' affinity hints.
     pub hints: bool,
     /// `/proc/interrupts`, also if `/sys/kernel/irq` has the handlers.
     pub interrupts: bool,
@@ -36,33 +36,33 @@ pub struct Wants<'a> {
     pub memory: bool,
     /// The CPUs of exclusive cpuset partitions.
     pub exclusive: bool,
-    /// What else is on the nodes: GPUs, accelerators, disks, RDMA devices.
+    /// Other devices on the nodes: GPUs, accelerators, disks, RDMA devices.
     pub neighbours: bool,
-    /// What decides on the receive queue of a flow: hash, key, ntuple filters.
+    /// The facts that decide on the receive queue of a flow: hash, key, ntuple filters.
     pub flows: bool,
-    /// How much of the interfaces' queues.
+    /// How much of the interfaces' queues to read.
     pub queues: Queues,
-    /// Not what only planning needs to know of an interface: its link, speed and MTU, what its slot can carry, how it polls,
-    /// and its versions. A restore must not fail because of them.
+    /// Leaves out facts of an interface that only planning needs: link, speed, MTU, capability of the slot, polling,
+    /// and versions. A restore must not fail because of them.
     pub settings_only: bool,
     /// Drivers that the policy teaches.
     pub drivers: &'a [Taught],
 }
 
-/// What is read of queues.
+/// How much of the queues is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Queues {
-    /// Also their steering settings.
+    /// Numbers and steering settings.
     #[default]
     Steering,
-    /// The same without `rps_flow_cnt`, which only RFS needs: one of seven files for each queue.
+    /// As `Steering`, without `rps_flow_cnt`, which only RFS needs: one of seven files for each queue.
     WithoutFlowCounts,
-    /// Their numbers only; [`read_queue_settings`] reads the rest.
+    /// Numbers only; [`read_queue_settings`] reads the rest.
     Numbers,
 }
 
 impl Wants<'static> {
-    /// Everything that a command or a policy may need.
+    /// All facts that a command or a policy may need.
     pub const EVERYTHING: Self = Self {
         hints: true,
         interrupts: true,

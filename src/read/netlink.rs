@@ -1,11 +1,11 @@
-//! Requests to netlink, as bytes: which queue has which IRQ (the generic family `netdev`), and what interfaces are also
-//! called, and what they are on. One socket, one request at a time; the kernel answers within the request.
+//! Requests to netlink, as bytes: which queue has which IRQ (the generic family `netdev`), and other names and lower
+//! interfaces of interfaces. One socket, one request at a time; the kernel answers within the request.
 //!
-//! Messages and attributes are those of `netlink_bindings`, made from the kernel's own description of the family.
-//! The socket is here because it has a timeout, and because no answer, whatever is in it, may end the program.
+//! Messages and attributes are those of `netlink_bindings`, made from the kernel's own description of the family. The
+//! socket is here because it needs a timeout, and because no answer, whatever its content, may end the program.
 //!
 //! Incomplete answers are common: the family or a command is missing, the driver reports no IRQ, an interface that is
-//! down has none. This is absence, and no error; a request that fails for another reason is one. A tree has answers in
+//! down has none. They count as absence; a request that fails for another reason is an error. A tree has answers in
 //! `/nicpin/netlink/INTERFACE`, `/nicpin/altnames` and `/nicpin/lowers`.
 
 use std::collections::BTreeMap;
@@ -35,46 +35,45 @@ use crate::machine::setting::NET;
 use crate::read::files::number;
 use crate::root::{Result, Root, is_absent};
 
-/// Where a tree keeps answers of the family `netdev`.
+/// Directory of answers of the family `netdev` in a tree.
 const RECORDED: &str = "/nicpin/netlink";
-/// Where a tree keeps other names of interfaces.
+/// Other names of interfaces in a tree.
 pub const ALTNAMES: &str = "/nicpin/altnames";
-/// Where a tree keeps what interfaces are on.
+/// Lower interfaces in a tree.
 pub const LOWERS: &str = "/nicpin/lowers";
 /// `RTEXT_FILTER_SKIP_STATS` (`include/uapi/linux/rtnetlink.h`).
 const WITHOUT_COUNTERS: u32 = 1 << 3;
-/// Bytes of the longest datagram that the kernel makes for a dump (`netlink_recvmsg`, `net/netlink/af_netlink.c`).
+/// Size of the longest datagram that the kernel makes for a dump, in bytes (`netlink_recvmsg`,
+/// `net/netlink/af_netlink.c`).
 const LONGEST: usize = 32 << 10;
 /// `NLM_F_REQUEST` and `NLM_F_ACK` (`include/uapi/linux/netlink.h`), without which a single answer has no end.
 const REQUEST: u16 = 1 | 4;
 
-/// What the kernel reports of all interfaces.
+/// Facts that the kernel reports of all interfaces.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     /// The other names of each interface that has any (`ip link property`, Linux 5.5 and later).
     pub(crate) altnames: BTreeMap<String, Vec<String>>,
-    /// What interfaces are on: `/sys` has no `lower_*` for tunnels with `dev`, nor for a vxlan before Linux 5.4.
+    /// Lower interfaces: `/sys` has no `lower_*` for tunnels with `dev`, nor for a vxlan before Linux 5.4.
     pub(crate) lowers: BTreeMap<String, Lower>,
 }
 
-/// The interface that another one is on.
+/// The interface that another, upper one is on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lower {
     pub(crate) on: String,
-    /// The kernel's word for the kind of the upper one (`IFLA_INFO_KIND`).
+    /// The kernel's word for the kind of the upper interface (`IFLA_INFO_KIND`).
     pub(crate) kind: String,
 }
 
-/// One interface of the kernel's list.
 struct Link {
     index: u32,
     name: String,
     altnames: Vec<String>,
-    /// The index of the interface that it is on, and its own kind.
+    /// The index of the lower interface, and the kind of this one.
     lower: Option<(u32, String)>,
 }
 
-/// Reads what the kernel reports of all interfaces, in one request.
 pub(crate) fn links(root: &Root) -> Result<Links> {
     let mut asked = None;
     let altnames = root.answer(ALTNAMES, || {
@@ -106,7 +105,7 @@ fn lowers(links: &[Link]) -> BTreeMap<String, Lower> {
     links.iter().filter_map(on).collect()
 }
 
-/// Kinds of interfaces whose link is their other end, and not below them.
+/// Kinds of interfaces whose link is their peer, not a lower interface.
 const PAIRS: [&CStr; 3] = [c"veth", c"vxcan", c"netkit"];
 /// `IFLA_INFO_DATA`, and in it `IFLA_VXLAN_LINK` (`include/uapi/linux/if_link.h`).
 const INFO_DATA: u16 = 2;
@@ -117,7 +116,7 @@ fn all_links() -> io::Result<Vec<Link>> {
     request.encode().push_ext_mask(WITHOUT_COUNTERS);
     Client::connect(SockProtocol::NetlinkRoute)?.request(&request, |(head, link)| {
         let text = |name: &CStr| name.to_string_lossy().into_owned();
-        // An attribute that is absent is an error.
+        // The getter fails if the attribute is absent.
         let altnames = link
             .get_prop_list()
             .map(|list| list.get_alt_ifname().map(text).collect());
@@ -131,7 +130,7 @@ fn all_links() -> io::Result<Vec<Link>> {
     })
 }
 
-/// The index of the interface that one is on, in this network namespace, and its own kind.
+/// The index of the lower interface in this network namespace, and the kind of the upper one.
 fn lower(link: &IterableLinkAttrs<'_>) -> Option<(u32, String)> {
     let info = link.get_linkinfo().ok()?;
     let kind = info.get_kind().ok().filter(|kind| !PAIRS.contains(kind))?;
@@ -142,17 +141,16 @@ fn lower(link: &IterableLinkAttrs<'_>) -> Option<(u32, String)> {
     };
     let is_elsewhere = link.get_link_netnsid().is_ok();
     let index = of_vxlan().or_else(|| link.get_link().ok().filter(|_| !is_elsewhere))?;
-    // 0 is none.
+    // Index 0 stands for none.
     (index != 0).then(|| (index, kind.to_string_lossy().into_owned()))
 }
 
-/// What an attribute of a message holds.
 pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     let mut all = IterableChunks::new(bytes);
     all.find_map(|(header, value)| (header.r#type == kind).then_some(value))
 }
 
-/// The kernel's netlink on a live machine; `None` in a tree, and on a kernel without the family.
+/// Opens the kernel's netlink on a live machine; `None` in a tree, and on a kernel without the family.
 pub(crate) fn open(root: &Root) -> Result<Option<Client>> {
     match root.is_real().then(Client::open).transpose() {
         Err(error) if is_absent(&error) => Ok(None),
@@ -160,7 +158,7 @@ pub(crate) fn open(root: &Root) -> Result<Option<Client>> {
     }
 }
 
-/// The answer about an interface; `None` if there is none. `threaded`: whether `/sys` reports that its NAPI is.
+/// The answer about an interface; `None` if there is none. `threaded`: `/sys` reports threaded NAPI.
 pub(crate) fn netdev(
     root: &Root,
     client: Option<&mut Client>,
@@ -183,7 +181,7 @@ pub(crate) fn netdev(
     Ok(answer.filter(|answer| !answer.is_empty()))
 }
 
-/// A socket to the kernel, and where it has the `netdev` family.
+/// A socket to the kernel, and the number of its `netdev` family.
 #[derive(Debug)]
 pub struct Client {
     socket: OwnedFd,
@@ -192,7 +190,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Fails where there is no generic netlink, and before Linux 6.3, which has no such family.
+    /// Fails without generic netlink, and before Linux 6.3, which has no such family.
     pub fn open() -> io::Result<Self> {
         let (mut client, family) =
             Self::of_family(netdev::PROTONAME_CSTR, |reply| reply.get_family_id().ok())?;
@@ -200,7 +198,7 @@ impl Client {
         Ok(client)
     }
 
-    /// The number of a multicast group of a family of generic netlink; it differs from boot to boot.
+    /// The number of a multicast group of a generic netlink family; it differs from boot to boot.
     pub fn group(family: &CStr, name: &CStr) -> io::Result<u32> {
         let (_, group) = Self::of_family(family, |reply| {
             reply
@@ -211,20 +209,20 @@ impl Client {
         Ok(group)
     }
 
-    /// A socket of generic netlink, and what is read of a family.
+    /// Opens a generic netlink socket, and reads the attributes of a family.
     fn of_family<T>(
         name: &CStr,
         read: impl Fn(IterableCtrlAttrs<'_>) -> Option<T>,
     ) -> io::Result<(Self, T)> {
         let mut client = Self::connect(SockProtocol::NetlinkGeneric)?;
-        // The family of families has a fixed number, which `request` takes from 0.
+        // The family of families has a fixed number, not that of this socket.
         let mut request = nlctrl::Request::new().op_getfamily_do();
         request.encode().push_family_name(name);
         let found = client.request(&request, read)?.into_iter().next();
         Ok((client, found.ok_or(Errno::ENOENT)?))
     }
 
-    /// A socket of another protocol than generic netlink has no families.
+    /// Opens a socket of a protocol without families.
     pub(crate) fn connect(protocol: SockProtocol) -> io::Result<Self> {
         let socket = socket(
             AddressFamily::Netlink,
@@ -232,7 +230,7 @@ impl Client {
             SockFlag::SOCK_CLOEXEC,
             protocol,
         )?;
-        // To the kernel: what other processes send is refused.
+        // To the kernel: messages of other processes are refused.
         connect(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
         // The kernel answers at once; anything else must not make nicpin wait.
         setsockopt(&socket, ReceiveTimeout, &TimeVal::seconds(2))?;
@@ -243,37 +241,37 @@ impl Client {
         })
     }
 
-    /// The answer about an interface by its index; incomplete if the kernel has only one of the commands.
-    /// `threaded`: whether `/sys` reports that its NAPI is.
+    /// Asks about an interface by its index; the answer is incomplete if the kernel has only one of the commands.
+    /// `threaded`: `/sys` reports threaded NAPI.
     pub fn ask(&mut self, ifindex: u32, threaded: bool) -> io::Result<Netdev> {
         let mut queues = netdev::Request::new().op_queue_get_dump();
         queues.encode().push_ifindex(ifindex);
         let mut napis = netdev::Request::new().op_napi_get_dump();
         napis.encode().push_ifindex(ifindex);
         Ok(Netdev {
-            queues: or_none(self.request(&queues, |reply| queue(&reply, ifindex)))?,
-            napis: or_none(self.request(&napis, |reply| napi(&reply, ifindex, threaded)))?,
+            queues: empty_if_absent(self.request(&queues, |reply| queue(&reply, ifindex)))?,
+            napis: empty_if_absent(self.request(&napis, |reply| napi(&reply, ifindex, threaded)))?,
         })
     }
 
-    /// The packets of each queue of an interface; none where the driver does not count them so (Linux 6.10).
+    /// Reads the packets of each queue of an interface (Linux 6.10); empty if the driver does not report them.
     pub(crate) fn packets(&mut self, ifindex: u32) -> io::Result<Vec<(Direction, u32, u64)>> {
         let mut request = netdev::Request::new().op_qstats_get_dump();
         let encoder = request.encode();
         encoder
             .push_ifindex(ifindex)
             .push_scope(QstatsScope::Queue as u32);
-        or_none(self.request(&request, |reply| {
+        empty_if_absent(self.request(&request, |reply| {
             let id = reply.get_queue_id().ok()?;
-            let of = match QueueType::from_value(reply.get_queue_type().ok()?.into())? {
+            let packets = match QueueType::from_value(reply.get_queue_type().ok()?.into())? {
                 QueueType::Rx => (Direction::Rx, id, reply.get_rx_packets().ok()?.into()),
                 QueueType::Tx => (Direction::Tx, id, reply.get_tx_packets().ok()?.into()),
             };
-            (reply.get_ifindex().ok()? == ifindex).then_some(of)
+            (reply.get_ifindex().ok()? == ifindex).then_some(packets)
         }))
     }
 
-    /// Asks; what is read from each message of the answer.
+    /// Sends a request and returns the facts that `read` takes from the messages of the answer.
     pub(crate) fn request<R: NetlinkRequest, T>(
         &mut self,
         request: &R,
@@ -303,15 +301,14 @@ impl Client {
     }
 }
 
-/// What the kernel answers; nothing if it has no such command or interface.
-fn or_none<T>(answer: io::Result<Vec<T>>) -> io::Result<Vec<T>> {
+/// Turns the error for a missing command or interface into an empty answer.
+fn empty_if_absent<T>(answer: io::Result<Vec<T>>) -> io::Result<Vec<T>> {
     match answer {
         Err(error) if is_absent(&error) => Ok(Vec::new()),
         answer => answer,
     }
 }
 
-/// A message of netlink (`struct nlmsghdr` and what follows), as it is sent.
 fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
     let header = Nlmsghdr {
         len: u32::try_from(Nlmsghdr::len() + payload.len()).unwrap_or(u32::MAX),
@@ -323,7 +320,7 @@ fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
     [header.as_slice(), payload].concat()
 }
 
-/// Passes on the messages of a datagram that answer the request; returns whether the answer ends with it.
+/// Passes the messages of a datagram that answer the request to `each`; returns whether the answer ends with it.
 fn take(bytes: &[u8], sequence: u32, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
     for message in messages(bytes) {
         let (header, payload) = message?;
@@ -343,7 +340,7 @@ fn take(bytes: &[u8], sequence: u32, mut each: impl FnMut(&[u8])) -> io::Result<
     Ok(false)
 }
 
-/// The messages of a datagram, each with its header; an error after the last one that is whole.
+/// Splits a datagram into messages with their headers; an error after the last complete one.
 pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = io::Result<(Nlmsghdr, &[u8])>> {
     std::iter::from_fn(move || {
         let rest = std::mem::take(&mut bytes);
@@ -387,8 +384,8 @@ fn queue(reply: &netdev::IterableQueue, ifindex: u32) -> Option<NetdevQueue> {
 }
 
 fn napi(reply: &netdev::IterableNapi, ifindex: u32, threaded: bool) -> Option<Napi> {
-    // Linux 6.8 to 6.16 keep the thread, and report it, when NAPI is no longer threaded; later ones report for each
-    // instance whether it is.
+    // Linux 6.8 to 6.16 keep the thread, and report it, when NAPI is no longer threaded; later kernels report for each
+    // instance whether it is threaded.
     let own = reply.get_threaded().ok();
     (reply.get_ifindex().ok()? == ifindex).then_some(Napi {
         id: reply.get_id().ok()?,
@@ -410,7 +407,7 @@ mod tests {
 
     use super::*;
 
-    /// A message whose attributes are 32-bit numbers, after the `struct genlmsghdr` that all have.
+    /// A message of 32-bit attributes after the common `struct genlmsghdr`.
     fn reply(sequence: u32, attributes: &[(u16, u32)]) -> Vec<u8> {
         let mut payload = vec![10, 1, 0, 0];
         for (kind, value) in attributes {
@@ -472,7 +469,7 @@ mod tests {
             reply(5, &[(2, 7), (3, 0)]),
             reply(5, &[]),
             message(0x14, 0, 5, &[]),
-            // NLMSG_NOOP.
+            // `NLMSG_NOOP`.
             message(1, 0, 5, &[]),
         ];
         assert_eq!(queues(&strange.concat()).unwrap(), (vec![], false));
@@ -488,7 +485,7 @@ mod tests {
             bytes
         };
         let number = |kind: u16, value: u32| attribute(kind, &value.to_ne_bytes());
-        // IFLA_LINKINFO with IFLA_INFO_KIND and IFLA_INFO_DATA.
+        // `IFLA_LINKINFO` with `IFLA_INFO_KIND` and `IFLA_INFO_DATA`.
         let info = |kind: &str, data: &[u8]| {
             let kind = attribute(1, format!("{kind}\0").as_bytes());
             attribute(18, &[kind, attribute(2, data)].concat())
@@ -498,7 +495,7 @@ mod tests {
             let (_, link) = netlink_bindings::rt_link::OpGetlinkDump::decode_request(&bytes);
             lower(&link)
         };
-        // IFLA_LINK, IFLA_LINK_NETNSID, IFLA_VXLAN_LINK.
+        // `IFLA_LINK`, `IFLA_LINK_NETNSID`, `IFLA_VXLAN_LINK`.
         let (link, netnsid, vxlan) = (5, 37, 3);
         assert_eq!(
             read(&[number(link, 4), info("ip6gre", &[])]),
@@ -545,7 +542,7 @@ mod tests {
         for end in 1..whole.len() {
             assert!(queues(&whole[..end]).is_err(), "{end} bytes");
         }
-        // Shorter than their own header, and ends without a code.
+        // Messages shorter than their own header, and ends without a code.
         for length in 0..16_u32 {
             assert!(
                 queues(&[&length.to_ne_bytes(), &whole[4..]].concat()).is_err(),
@@ -555,7 +552,7 @@ mod tests {
         assert!(queues(&message(3, 0, 5, &[0; 3])).is_err());
     }
 
-    /// Interface 7, NAPI 2, process 612; whether it is threaded (attribute 8), where the kernel reports that.
+    /// Interface 7, NAPI 2, process 612; attribute 8 reports whether NAPI is threaded, on kernels that have it.
     #[test]
     fn a_thread_that_polls_no_more_is_none() {
         for (of_instance, of_interface, pid) in [

@@ -1,6 +1,6 @@
-//! What a selector can name beside interfaces with a device: virtual interfaces, RDMA devices, and network cards
-//! without an interface; and what else is on a node: GPUs, accelerators and disks on PCI. nicpin plans none of them; they
-//! are read so that messages can explain them, and for `nicpin nodes`.
+//! Devices that a selector can name besides interfaces with a device (virtual interfaces, RDMA devices, and network
+//! cards without an interface), and the other devices of a node (GPUs, accelerators and disks on PCI). nicpin plans
+//! none of them; messages explain them, and `nicpin nodes` lists them.
 
 use crate::machine::Interface;
 use crate::machine::interface::is_pci_address;
@@ -10,18 +10,21 @@ use crate::root::{Result, Root};
 
 pub(crate) const PCI: &str = "/sys/bus/pci/devices";
 pub(crate) const RDMA: &str = "/sys/class/infiniband";
-/// More PCI functions than any machine has.
+/// Above the number of PCI functions of any machine.
 const MAX_FUNCTIONS: usize = 65_536;
 /// The only line of `uevent` that is read.
 const DEVTYPE: &str = "DEVTYPE=";
 
-/// The bus device behind a network interface or RDMA device; `None` without a device. Its `device` leads to the PCI
-/// function itself, or to a child of it (virtio, an auxiliary device) that has neither `msi_irqs` nor `numa_node`.
-pub(crate) fn bus_device<'a>(of: &Dir<'a>) -> Result<Option<Dir<'a>>> {
-    of.canonical("device")?.map(bus_device_above).transpose()
+/// Finds the bus device behind a network interface or RDMA device; `None` without a device. Its `device` leads to the
+/// PCI function itself, or to a child of it (virtio, an auxiliary device) that has neither `msi_irqs` nor `numa_node`.
+pub(crate) fn bus_device<'a>(device: &Dir<'a>) -> Result<Option<Dir<'a>>> {
+    device
+        .canonical("device")?
+        .map(bus_device_above)
+        .transpose()
 }
 
-/// The same, for where `device` leads.
+/// Finds the bus device at or above the target of a `device` link.
 pub(crate) fn bus_device_above(link: Dir<'_>) -> Result<Dir<'_>> {
     let mut above = link.clone();
     while above.path.len() > "/sys/devices".len() {
@@ -33,7 +36,6 @@ pub(crate) fn bus_device_above(link: Dir<'_>) -> Result<Dir<'_>> {
     Ok(link)
 }
 
-/// The machine's RDMA devices.
 pub(crate) fn rdma(root: &Root) -> Result<Vec<Rdma>> {
     let mut rdma = Vec::new();
     for name in root.read_names(RDMA)? {
@@ -46,18 +48,20 @@ pub(crate) fn rdma(root: &Root) -> Result<Vec<Rdma>> {
     Ok(rdma)
 }
 
-/// What a device is by its PCI class, in hex; empty off PCI. `0x02` begins the classes of network controllers, InfiniBand
+/// Reads a device's PCI class, in hex; empty off PCI. `0x02` begins the classes of network controllers, InfiniBand
 /// (`0x0207`) among them.
 pub fn class(root: &Root, device: &str) -> Result<String> {
     root.dir(device).read_text("class")
 }
 
-/// PCI functions of the network class without an interface here.
+/// Reads the PCI functions of the network class without an interface here.
 pub(crate) fn cards(root: &Root, interfaces: &[Interface]) -> Result<Vec<UnusedFunction>> {
     let mut cards = Vec::new();
     for address in root.read_names(PCI)? {
         let path = format!("{PCI}/{address}");
-        let is_used = interfaces.iter().any(|of| of.device.address == address);
+        let is_used = interfaces
+            .iter()
+            .any(|interface| interface.device.address == address);
         if !is_used && class(root, &path)?.starts_with("0x02") {
             cards.push(UnusedFunction {
                 address,
@@ -68,13 +72,13 @@ pub(crate) fn cards(root: &Root, interfaces: &[Interface]) -> Result<Vec<UnusedF
     Ok(cards)
 }
 
-/// The neighbours, by kind and name. Virtual functions do not count: they are their physical function's.
+/// Reads the neighbours, sorted by kind and name. Virtual functions belong to their physical function and do not count.
 pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>> {
     let mut found = Vec::new();
     for name in root.read_names(PCI)?.into_iter().take(MAX_FUNCTIONS) {
         let device = root.dir(format!("{PCI}/{name}"));
         let class = device.read_text("class")?;
-        // The vendor decides only on displays.
+        // The vendor matters only for displays.
         let vendor = if class.starts_with("0x03") {
             device.read_text("vendor")?
         } else {
@@ -83,7 +87,7 @@ pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>> {
         found.extend(NeighbourKind::from_class(&class, &vendor).map(|kind| (kind, name, device)));
     }
     for name in root.read_names(RDMA)? {
-        // A software device has none.
+        // A software device has no bus device.
         let device = bus_device(&root.dir(format!("{RDMA}/{name}")))?;
         found.extend(device.map(|device| (NeighbourKind::Rdma, name, device)));
     }
@@ -102,9 +106,9 @@ pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>> {
     Ok(neighbours)
 }
 
-/// What an interface without a device is, by its files.
+/// Determines the kind of an interface without a device by its files.
 pub(crate) fn kind(net: &Dir, devtype: Option<&str>) -> Result<String> {
-    // ARPHRD_LOOPBACK.
+    // `ARPHRD_LOOPBACK`.
     if net.read_text("type")?.trim() == "772" {
         return Ok("the loopback interface".to_owned());
     }
@@ -128,12 +132,12 @@ pub(crate) fn kind(net: &Dir, devtype: Option<&str>) -> Result<String> {
     Ok(kind.to_owned())
 }
 
-/// The kernel's word for the kind of an interface; absent for some.
+/// Reads the kernel's word for the kind of an interface; absent for some kinds.
 pub(crate) fn devtype(net: &Dir) -> Result<Option<String>> {
     Ok(line_of(&net.read_text("uevent")?, DEVTYPE).map(|kind| name_in(kind).to_owned()))
 }
 
-/// The line of a `uevent` file that is read, which is what a capture keeps of it. `None` for any other file.
+/// The only line of a `uevent` file that is read, for a capture. `None` for any other file.
 pub fn bare(path: &str, text: &str) -> Option<String> {
     path.ends_with("/uevent").then(|| {
         text.split_inclusive('\n')

@@ -1,5 +1,5 @@
 //! The packets of each queue, as drivers count them: by netlink (`qstats`, Linux 6.10) and by `ethtool -S`, where each
-//! driver has names of its own.
+//! driver has its own names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::read::files::number;
 use crate::read::{ethtool, netlink};
 use crate::root::{Result, Root};
 
-/// Those of some interfaces, as far as their drivers count any.
+/// Reads the packets of the queues of `interfaces`, as far as their drivers count any.
 pub(super) fn read(root: &Root, interfaces: &BTreeSet<String>) -> Result<BTreeMap<QueueOf, u64>> {
     let mut packets = BTreeMap::new();
     if interfaces.is_empty() {
@@ -41,16 +41,17 @@ pub(super) fn read(root: &Root, interfaces: &BTreeSet<String>) -> Result<BTreeMa
     Ok(packets)
 }
 
-/// What else stands in the name of a counter of a queue's packets.
+/// Words that may occur in the name of a counter of a queue's packets.
 const WORDS: [&str; 17] = [
     "rx", "tx", "rxq", "txq", "queue", "q", "ring", "ch", "rvec", "ucast", "mcast", "bcast", "n",
     "packets", "pkts", "pkt", "frames",
 ];
 
-/// The queue whose packets a counter of this name counts: `rx_queue_0_packets`, `rx-0.packets`, `[0]: rx_ucast_packets`.
+/// The queue whose packets a counter of this name counts: `rx_queue_0_packets`, `rx-0.packets`, `[0]:
+/// rx_ucast_packets`.
 fn queue_of(name: &str) -> Option<(Direction, u32)> {
     let name = name.to_ascii_lowercase();
-    // Those of ena and of atlantic.
+    // Names of ena and of atlantic.
     let name = name.replace("_cnt", "_packets");
     let name = name
         .replace("inpackets", "rx packets")
@@ -65,7 +66,7 @@ fn queue_of(name: &str) -> Option<(Direction, u32)> {
             words.extend(parts.filter(|word| !word.is_empty()).map(str::to_owned));
         }
     }
-    let has = |one: &str| words.iter().any(|word| word.starts_with(one));
+    let has = |start: &str| words.iter().any(|word| word.starts_with(start));
     let counts = ["packets", "pkts", "pkt", "frames"].into_iter().any(has);
     let known = words.iter().all(|word| WORDS.contains(&word.as_str()));
     let direction = match (has("rx"), has("tx")) {

@@ -1,7 +1,7 @@
-//! Which queue each vector of an interface serves, by netlink and by the names of the vectors. Nothing is read here.
+//! Which queue each vector of an interface serves, by netlink and by the names of the vectors. Reads no file.
 //!
-//! Drivers number queues, vectors, or both, and some truncate the name before the end of its number; then only the order
-//! of the vectors is left. Netlink takes precedence; names fill in what it does not report.
+//! Drivers number queues, vectors, or both, and some truncate the name before the end of its number; then only the
+//! order of the vectors is left. Netlink takes precedence; names fill in what it does not report.
 
 use std::collections::BTreeMap;
 
@@ -19,76 +19,74 @@ use crate::root::Result;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NamedVector<'a> {
     pub(crate) irq: u32,
-    /// The handler's name.
     pub(crate) action: &'a str,
-    /// What it means.
+    /// The meaning of `action`.
     pub(crate) named: ActionName<'a>,
-    /// Its use by that; `None` if the name does not distinguish it from others.
+    /// The use of the vector by its name; `None` if the name does not distinguish it from others.
     pub(crate) placed: Option<VectorUse<'a>>,
 }
 
-/// What a vector serves, and how that was determined.
+/// The role and queue of a vector, and how they were determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VectorUse<'a> {
-    /// Role and queue, as in [`Vector`](crate::machine::Vector).
     pub(crate) serves: (Role, Option<u32>),
     pub(crate) source: Source,
-    /// The row that told the meaning of its name.
+    /// The row that told the meaning of the name.
     pub(crate) told: Option<Told<'a>>,
 }
 
 impl VectorUse<'_> {
-    /// `rx 3`, `control`.
+    /// In words: `rx 3`, `control`.
     fn shown(self) -> String {
         let (role, queue) = self.serves;
         role.with_queue(queue)
     }
 }
 
-/// Determines the use of each vector of one interface with `rx` receive and `tx` transmit queues by its name. `found` is in
-/// the order of the MSI-X entries, which is that of the IRQs. `are_all`: no vector of the device is left that is not
-/// understood; otherwise none can be known by its rank among the others, nor by being the only one. `is_alone`: the device has
-/// no other interface, whose vectors may be among these if their names have none.
+/// Determines by name the use of each vector of one interface with `rx` receive and `tx` transmit queues. `found` is in
+/// the order of the MSI-X entries, which is that of the IRQs. `are_all`: all vectors of the device are understood;
+/// otherwise no vector can be known by its rank among the others, nor by being the only one. `is_alone`: the device has
+/// no other interface, whose vectors may be among these if their names contain none.
 pub(crate) fn place<'v>(
     driver: Option<&'static Driver>,
     found: &mut [NamedVector<'v>],
     (rx, tx): (usize, usize),
     (are_all, is_alone): (bool, bool),
 ) {
-    let [receive, send] = [Rx, Tx].map(|role| found.iter().any(|of| of.named.role == role));
+    let [receive, send] = [Rx, Tx].map(|role| found.iter().any(|vector| vector.named.role == role));
     for NamedVector { named, .. } in &mut *found {
         match named.numbering {
-            // A name that was cut off within `TxRx` or `tx`.
+            // The driver truncated the name within `TxRx` or `tx`.
             Rank if receive && named.role == Combined && named.number.is_none() => named.role = Tx,
             Paired | PairedRank if send => named.role = Rx,
             _ => {}
         }
     }
-    let count = |is: &dyn Fn(&ActionName) -> bool| found.iter().filter(|of| is(&of.named)).count();
-    let plain = count(&|of| of.numbering == Plain);
+    let count = |is: &dyn Fn(&ActionName) -> bool| found.iter().filter(|v| is(&v.named)).count();
+    let plain = count(&|name| name.numbering == Plain);
     if plain > 1 && plain == found.len() {
         let driver = driver.filter(|_| are_all);
         let by_order = driver.and_then(|driver| driver.in_order(plain, rx, tx));
-        for (one, serves) in found.iter_mut().zip(by_order.unwrap_or_default()) {
-            one.placed = Some(VectorUse {
+        for (vector, serves) in found.iter_mut().zip(by_order.unwrap_or_default()) {
+            vector.placed = Some(VectorUse {
                 serves,
                 source: Order,
-                told: Some(one.named.told),
+                told: Some(vector.named.told),
             });
         }
         return;
     }
-    let groups = grouped(found);
-    let data = count(&|of| of.role.is_queue());
-    let of_tg3 = count(&|of| of.numbering == Tg3);
+    let groups = group_by_role(found);
+    let data = count(&|name| name.role.is_queue());
+    let tg3_vectors = count(&|name| name.numbering == Tg3);
     let numbers = |role| {
         groups
             .get(&(role, Rank))
             .into_iter()
             .flatten()
-            .filter_map(|of| of.0)
+            .filter_map(|peer| peer.0)
     };
-    // The vectors of both directions that come before one of a single direction, if they are numbered together.
+    // Counts the vectors of both directions that come before one of a single direction, if they are numbered together.
     let before = |role, number: Option<u32>| {
         let is_apart = numbers(role).any(|own| numbers(Combined).any(|both| own == both));
         let both = numbers(Combined).filter(|both| Some(*both) < number);
@@ -110,7 +108,7 @@ pub(crate) fn place<'v>(
         let number = number.unwrap_or(rank);
         let serves = match numbering {
             Numbering::None => (role, None),
-            // Nothing tells those of one role apart.
+            // Several vectors of one role cannot be told apart.
             Shared if peers.len() > 1 => (Data, None),
             Shared => (role, Some(0)),
             Plain if data > plain => (Control, None),
@@ -139,16 +137,16 @@ pub(crate) fn place<'v>(
             }
             Tg3 => match number.checked_sub(1) {
                 // Vector 0 takes link events, and transmits while there is one transmit queue.
-                None if data > of_tg3 => (Control, None),
-                None if of_tg3 == 1 => (Combined, Some(0)),
+                None if data > tg3_vectors => (Control, None),
+                None if tg3_vectors == 1 => (Combined, Some(0)),
                 None if tx > 1 => (Control, None),
                 None => (Tx, Some(0)),
                 queue => (if tx > 1 { Combined } else { Rx }, queue),
             },
         };
-        let is_only = peers.len() == 1 || numbering == Tg3 && of_tg3 == 1;
+        let is_only = peers.len() == 1 || numbering == Tg3 && tg3_vectors == 1;
         let is_relative = is_relative(numbering, source, is_only);
-        // Numbers that occur twice are of several ports, and so may be those that only order.
+        // Numbers that occur twice belong to several ports, and so may numbers that only order.
         let is_of_ports = named.interface.is_none()
             && (source == Order || !is_alone && matches!(numbering, Rank | PairedRank));
         let is_doubtful = serves.0.is_queue() && (!are_all && is_relative || is_of_ports);
@@ -158,15 +156,15 @@ pub(crate) fn place<'v>(
             told: Some(named.told),
         })
     };
-    for one in found {
-        one.placed = place(one);
+    for vector in found {
+        vector.placed = place(vector);
     }
 }
 
 /// Vectors of one role whose numbers count the same thing: number and IRQ of each, ascending.
 type Group = Vec<(Option<u32>, u32)>;
 
-fn grouped(found: &[NamedVector]) -> BTreeMap<(Role, Numbering), Group> {
+fn group_by_role(found: &[NamedVector]) -> BTreeMap<(Role, Numbering), Group> {
     let mut groups: BTreeMap<_, Group> = BTreeMap::new();
     for NamedVector { irq, named, .. } in found {
         groups
@@ -176,7 +174,7 @@ fn grouped(found: &[NamedVector]) -> BTreeMap<(Role, Numbering), Group> {
     }
     for peers in groups.values_mut() {
         peers.sort_unstable();
-        // Where numbers are missing or occur twice, only the order of IRQs counts.
+        // If numbers are missing or occur twice, only the order of IRQs counts.
         if peers.iter().any(|(number, _)| number.is_none())
             || peers.windows(2).any(|pair| pair[0].0 == pair[1].0)
         {
@@ -189,7 +187,7 @@ fn grouped(found: &[NamedVector]) -> BTreeMap<(Role, Numbering), Group> {
     groups
 }
 
-/// Whether the queue of a vector follows from the others: from its rank among them, or because there are none.
+/// Whether a vector's queue follows from other vectors: from its rank among them, or from their absence.
 fn is_relative(numbering: Numbering, source: Source, is_only: bool) -> bool {
     match numbering {
         Shared | Rank | PairedRank | TxThenRx => true,
@@ -198,21 +196,22 @@ fn is_relative(numbering: Numbering, source: Source, is_only: bool) -> bool {
     }
 }
 
-/// The queues of each IRQ by netlink.
+/// The queues of each IRQ as netlink reports them.
 pub(crate) type Reported = BTreeMap<u32, IrqQueues>;
 /// IRQ, handler's name and use of a vector.
 pub(crate) type KnownVector<'a> = (u32, String, VectorUse<'a>);
 
-/// Determines the vectors of one interface: returns the known ones, and gives it those without a known use, and where
-/// netlink and a name disagree: both answers, in words. `named` are placed by name; `action` gives the handlers' names of
-/// an IRQ that has any.
+/// Determines the vectors of one interface. Returns those with a known use; records in `interface` those without, and
+/// in words where netlink and a name disagree. `named` are placed by name; `action` returns the handlers' names of an
+/// IRQ, if it has any.
 pub(crate) fn settle<'v>(
     interface: &mut Interface,
     named: &[NamedVector<'v>],
     reported: &Reported,
     action: impl Fn(u32) -> Result<Option<String>>,
 ) -> Result<Vec<KnownVector<'v>>> {
-    let mut named: BTreeMap<u32, NamedVector> = named.iter().map(|one| (one.irq, *one)).collect();
+    let mut named: BTreeMap<u32, NamedVector> =
+        named.iter().map(|vector| (vector.irq, *vector)).collect();
     let (mut vectors, mut halves) = (Vec::new(), Vec::new());
     for (&irq, queues) in reported {
         let by_name = named.remove(&irq);
@@ -248,16 +247,16 @@ pub(crate) fn settle<'v>(
                 .push(UnknownVector { irq, action });
             continue;
         };
-        // Vectors that netlink does not report: control, idle, XDP.
-        // The transmit queue of a channel's number may be another channel's, of a traffic class.
+        // Netlink does not report vectors for control, idle queues and XDP. The transmit queue with a channel's number
+        // may be that of another channel's traffic class.
         let serves = match placed.serves {
             (Combined, queue) if interface.channel_vectors => (Rx, queue),
             serves => serves,
         };
         let other = owner(serves, reported);
         if let Some(other) = other.filter(|_| !halves.contains(&irq)) {
-            // Whether the name alone shows that this is a data vector of the interface, and its queue. Others are a
-            // function's, of which another interface or RDMA may have some.
+            // Whether the name alone shows that this is a data vector of the interface, and its queue. Other names
+            // belong to a function, of which another interface or RDMA may have some vectors.
             let stays = named.interface.is_some()
                 && matches!(named.numbering, Queue | Rank)
                 && placed.source == Name;
@@ -276,15 +275,15 @@ pub(crate) fn settle<'v>(
         }
         vectors.push((irq, action, placed));
     }
-    // Of a second function's vectors: names count those of one function, netlink the queues of the interface.
+    // With vectors of a second function, names count those of one function, netlink the queues of the interface.
     if reported.keys().any(|&irq| !interface.device.may_have(irq)) {
         interface.contradictions.clear();
     }
     Ok(vectors)
 }
 
-/// Of a vector that has both directions of a queue by netlink, and one by its name: the IRQ that has the other by its name
-/// and is not reported.
+/// For a vector with both directions of a queue by netlink and one by its name, returns the unreported IRQ that has the
+/// other direction by its name.
 fn other_half(
     placed: VectorUse,
     known: VectorUse,
@@ -297,15 +296,16 @@ fn other_half(
         Tx => Rx,
         _ => return None,
     };
-    let is_other = |(irq, of): &(&u32, &NamedVector)| {
-        of.placed.map(|placed| placed.serves) == Some((other, queue)) && !reported.contains_key(irq)
+    let is_other = |(irq, vector): &(&u32, &NamedVector)| {
+        vector.placed.map(|placed| placed.serves) == Some((other, queue))
+            && !reported.contains_key(irq)
     };
     let (&irq, _) = named.iter().find(is_other)?;
     (known.serves == (Combined, queue)).then_some(irq)
 }
 
-/// A vector's use by the queues on its IRQ: the lowest stands for those that share it. A driver that reports
-/// one direction only is taken at its vector's name for the other.
+/// A vector's use by the queues on its IRQ; the lowest stands for all that share it. If a driver reports one direction
+/// only, the vector's name decides on the other.
 fn by_netlink<'v>(
     queues: &IrqQueues,
     named: Option<VectorUse>,
@@ -331,8 +331,12 @@ fn by_netlink<'v>(
 /// The IRQ that has a queue by netlink, in a direction of this role.
 fn owner((role, queue): (Role, Option<u32>), reported: &Reported) -> Option<u32> {
     let queue = queue?;
-    let rx = reported.iter().find(|(_, of)| of.rx.contains(&queue));
-    let tx = reported.iter().find(|(_, of)| of.tx.contains(&queue));
+    let rx = reported
+        .iter()
+        .find(|(_, queues)| queues.rx.contains(&queue));
+    let tx = reported
+        .iter()
+        .find(|(_, queues)| queues.tx.contains(&queue));
     let owner = match role {
         Rx => rx,
         Tx => tx,
@@ -357,7 +361,7 @@ mod tests {
         })
     }
 
-    /// The uses of vectors with these names on consecutive IRQs.
+    /// Places vectors with these names on consecutive IRQs and returns their uses.
     fn placed(driver: &str, several_tx: bool, names: &[&'static str]) -> Vec<String> {
         let mut found: Vec<NamedVector> = (98..)
             .zip(names)
@@ -376,7 +380,10 @@ mod tests {
             (1, 1 + usize::from(several_tx)),
             (true, true),
         );
-        found.into_iter().map(|one| text(one.placed)).collect()
+        found
+            .into_iter()
+            .map(|vector| text(vector.placed))
+            .collect()
     }
 
     #[test]
@@ -415,7 +422,7 @@ mod tests {
             place(Driver::of(Some(driver)), &mut found, (rx, tx), (true, true));
             let text: Vec<String> = found
                 .into_iter()
-                .filter_map(|one| one.placed)
+                .filter_map(|vector| vector.placed)
                 .map(|placed| {
                     assert_eq!(placed.source, Source::Order);
                     placed.shown()
@@ -622,7 +629,7 @@ mod tests {
             settled("e1000e", &["e0-rx-0", "e0-tx-0", "e0"], reported),
             ["100 control Name", "98 rx 0 Netlink", "99 tx 0 Name",]
         );
-        // Beyond the queues in use; the flow director's, which looks like a queue's.
+        // Vectors beyond the queues in use; the flow director's, whose name looks like a queue's.
         assert_eq!(
             settled(
                 "ice",
@@ -639,7 +646,7 @@ mod tests {
                 "99 combined 1 Name"
             ]
         );
-        // A function's vectors without a queue of this interface are RDMA's, or another interface's.
+        // Vectors of a function without a queue of this interface belong to RDMA, or to another interface.
         assert_eq!(
             settled(
                 "mlx5_core",

@@ -1,4 +1,4 @@
-//! Taking a sample of the kernel's counters.
+//! Reads a sample of the kernel's counters.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -7,12 +7,11 @@ use crate::cpuset::MAX_CPUS;
 use crate::machine::Counts;
 use crate::machine::sample::{CounterSelection, Counters, CpuCounts, InterfaceCounts, Sample};
 use crate::machine::setting::NET;
-use crate::read::files::{number, numbered};
+use crate::read::files::{number, number_after};
 use crate::read::interrupts::{columns, counts, numbers};
 use crate::read::{queue_counts, threads};
 use crate::root::{Result, Root};
 
-/// Takes a sample.
 pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<Sample> {
     let queues = queue_counts::read(root, &wanted.queues)?;
     let interrupts = if wanted.irqs.is_empty() {
@@ -29,12 +28,12 @@ pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<
     for name in &wanted.interfaces {
         sample
             .interfaces
-            .extend(read_interface(root, name)?.map(|of| (name.clone(), of)));
+            .extend(read_interface(root, name)?.map(|counters| (name.clone(), counters)));
     }
     for &pid in &wanted.threads {
         sample
             .threads
-            .extend(threads::counts(root, pid)?.map(|of| (pid, of)));
+            .extend(threads::counts(root, pid)?.map(|counts| (pid, counts)));
     }
     if wanted.cpus {
         sample.times = counters(root, "/proc/stat", times)?;
@@ -46,11 +45,11 @@ pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<
     Ok(sample)
 }
 
-/// An interface's counters; `None` if it is absent.
+/// Reads an interface's counters; `None` if it is absent.
 fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>> {
     let net = root.dir(format!("{NET}/{name}"));
     let statistics = net.dir("statistics");
-    // They may be absent in a tree.
+    // A tree may lack them.
     let count = |name| -> Result<u64> { Ok(statistics.read_as(name, number)?.unwrap_or_default()) };
     let index = net.read_as("ifindex", number)?.unwrap_or_default();
     let values = InterfaceCounts {
@@ -66,10 +65,10 @@ fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>> {
         .then_some(Counters { index, values }))
 }
 
-/// The counters of each CPU; `None` where a line that is needed is not as the kernel prints it.
+/// The counters of each CPU; `None` if a needed line has not the kernel's format.
 type ByCpu = Option<BTreeMap<u32, CpuCounts>>;
 
-/// The counters in a file; none if it is absent.
+/// Reads the counters in a file; none if it is absent.
 fn counters(
     root: &Root,
     path: &str,
@@ -90,7 +89,7 @@ fn times(stat: &str) -> ByCpu {
             return None;
         };
         Some((
-            numbered(cpu, "", MAX_CPUS)?,
+            number_after(cpu, "", MAX_CPUS)?,
             CpuCounts {
                 busy: [user, nice, system, irq, softirq]
                     .into_iter()
@@ -101,7 +100,7 @@ fn times(stat: &str) -> ByCpu {
             },
         ))
     };
-    // `cpu` alone is the sum of all.
+    // `cpu` without a number is the sum of all CPUs.
     stat.lines()
         .filter_map(|line| line.strip_prefix("cpu"))
         .filter(|line| !line.starts_with(' '))

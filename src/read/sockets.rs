@@ -21,14 +21,18 @@ use crate::read::netlink::Client;
 use crate::root::{Result, Root, is_absent};
 
 const RECORDED: &str = "/nicpin/sockets";
-/// `TCP_ESTABLISHED` (`include/net/tcp_states.h`), which is the state of a connected UDP socket, too.
+/// `TCP_ESTABLISHED` (`include/net/tcp_states.h`), also the state of a connected UDP socket.
 const ESTABLISHED: u32 = 1;
 
-/// All connected sockets; `None` where the kernel does not list them.
+/// Lists all connected sockets; `None` if the kernel does not list them.
 pub fn connected_sockets(root: &Root, topology: &Topology) -> Result<Option<Vec<ConnectedSocket>>> {
     root.answer(RECORDED, || {
         let (mut listed, names, addresses) = (list()?, names(root)?, addresses()?);
-        let nodes = nodes(root, topology, &listed.iter().map(|of| of.inode).collect())?;
+        let nodes = nodes(
+            root,
+            topology,
+            &listed.iter().map(|socket| socket.inode).collect(),
+        )?;
         for Listed {
             socket,
             bound,
@@ -39,16 +43,17 @@ pub fn connected_sockets(root: &Root, topology: &Topology) -> Result<Option<Vec<
             socket.interface = names.get(bound).or_else(by_address).cloned();
             socket.node = nodes.get(inode).copied().flatten();
         }
-        Ok(Some(listed.into_iter().map(|of| of.socket).collect()))
+        Ok(Some(
+            listed.into_iter().map(|socket| socket.socket).collect(),
+        ))
     })
 }
 
-/// A socket as it is listed.
 #[derive(Debug, PartialEq)]
 struct Listed {
     /// Without interface and node.
     socket: ConnectedSocket,
-    /// The interface to which it is bound, or 0.
+    /// The index of the interface to which the socket is bound, or 0.
     bound: u32,
     inode: u32,
 }
@@ -100,13 +105,13 @@ fn listed(message: &Msg, udp: bool) -> Option<Listed> {
     })
 }
 
-/// The interface of each local address, by index.
+/// The interface index of each local address.
 fn addresses() -> io::Result<BTreeMap<IpAddr, u32>> {
     Ok(Client::connect(SockProtocol::NetlinkRoute)?
         .request(
             &rt_addr::Request::new().op_getaddr_dump(&Ifaddrmsg::new()),
             |(header, address)| {
-                // On a point-to-point link the address is the peer's.
+                // On a point-to-point link the address attribute is the peer's.
                 Some((
                     address
                         .get_local()
@@ -120,7 +125,6 @@ fn addresses() -> io::Result<BTreeMap<IpAddr, u32>> {
         .collect())
 }
 
-/// The names of interfaces by index.
 fn names(root: &Root) -> Result<BTreeMap<u32, String>> {
     let mut names = BTreeMap::new();
     for name in root.read_names(NET)? {
@@ -130,7 +134,7 @@ fn names(root: &Root) -> Result<BTreeMap<u32, String>> {
     Ok(names)
 }
 
-/// The node of the processes that have each of these sockets open; `None` for one with processes on several.
+/// The node of the processes that have each of these sockets open; `None` if they are on several.
 fn nodes(
     root: &Root,
     topology: &Topology,
@@ -142,7 +146,7 @@ fn nodes(
             continue;
         }
         let path = format!("/proc/{process}/fd");
-        // Another user's process, or one that has ended.
+        // Another user's process, or an ended one.
         let Ok(Some(files)) = root.list(&path) else {
             continue;
         };
@@ -160,7 +164,7 @@ fn nodes(
     Ok(nodes)
 }
 
-/// The inode in what `/proc/PID/fd` says of a socket.
+/// The inode in a socket's link in `/proc/PID/fd`.
 fn inode(link: &str) -> Option<u32> {
     link.strip_prefix("socket:[")?
         .strip_suffix(']')?
@@ -168,7 +172,6 @@ fn inode(link: &str) -> Option<u32> {
         .ok()
 }
 
-/// The node of a process.
 fn node(root: &Root, topology: &Topology, process: &str) -> Option<u32> {
     let read = |file: &str| read_best_effort(root, &format!("/proc/{process}/{file}"));
     let allowed: CpuSet = line_of(&read("status")?, "Cpus_allowed_list:")?

@@ -1,10 +1,10 @@
-//! The kernel threads that poll an interface's queues where NAPI is threaded (`/sys/class/net/INTERFACE/threaded`,
-//! `Documentation/networking/napi.rst`): which there are, the vector that wakes each, and where each may run. Where NAPI
-//! is not threaded, nothing is read.
+//! The kernel threads that poll an interface's queues if NAPI is threaded (`/sys/class/net/INTERFACE/threaded`,
+//! `Documentation/networking/napi.rst`): which exist, the vector that wakes each, and where each may run. Nothing is
+//! read if NAPI is not threaded.
 //!
-//! Since Linux 6.8 netlink reports the thread of a NAPI instance and, with some drivers, its IRQ and queues. Without
-//! these, threads are found by their names, `napi/INTERFACE-ID`, among the children of `kthreadd`: their number does not
-//! grow with that of processes. A tree has them in `/nicpin/threads/INTERFACE`.
+//! Since Linux 6.8 netlink reports the thread of a NAPI instance and, with some drivers, its IRQ and queues. Otherwise
+//! threads are found by their names, `napi/INTERFACE-ID`, among the children of `kthreadd`: their number does not grow
+//! with that of processes. A tree has them in `/nicpin/threads/INTERFACE`.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -25,20 +25,22 @@ use crate::root::{Result, Root, sys};
 /// The process ids of `kthreadd`'s children; absent on kernels without `CONFIG_PROC_CHILDREN`.
 const KERNEL_THREADS: &str = "/proc/2/task/2/children";
 
-/// A thread as it is found.
+/// A thread and its CPU mask.
 #[derive(Serialize, Deserialize)]
 struct ThreadMask {
     pid: u32,
-    /// The number of its NAPI instance, or 0.
+    /// The number of the thread's NAPI instance, or 0.
     napi: u32,
-    /// A CPU mask.
     affinity: String,
 }
 
 /// Adds the threads of interfaces whose NAPI is threaded.
 pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
     let (mut named, mut left) = (None, MAX_QUEUES as usize);
-    for interface in interfaces.iter_mut().filter(|of| !of.in_other_namespace) {
+    for interface in interfaces
+        .iter_mut()
+        .filter(|interface| !interface.in_other_namespace)
+    {
         let mut pids: Vec<(u32, u32)> = interface
             .napis()
             .filter_map(|napi| Some((napi.pid?, napi.id)))
@@ -48,7 +50,7 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
         }
         let file = recorded_file(&interface.name);
         let found = root.answer(&file, || {
-            // Else netlink reports the thread of each queue vector, and there is none to find by its name.
+            // Otherwise netlink reports the thread of each queue vector, and none is to be found by name.
             if !wake_all(interface, &pids) {
                 if named.is_none() {
                     named = Some(all_named(root)?);
@@ -100,7 +102,7 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
     Ok(())
 }
 
-/// Whether these threads are those of all queue vectors, as netlink reports.
+/// Whether netlink reports that these are the threads of all queue vectors.
 fn wake_all(interface: &Interface, threads: &[(u32, u32)]) -> bool {
     let woken: Vec<u32> = threads
         .iter()
@@ -111,10 +113,10 @@ fn wake_all(interface: &Interface, threads: &[(u32, u32)]) -> bool {
         .all(|vector| woken.contains(&vector.irq))
 }
 
-/// All NAPI threads by their names: the interface when the thread was created, process id, and NAPI instance.
+/// Lists all NAPI threads by their names: the interface when the thread was created, process id, and NAPI instance.
 fn all_named(root: &Root) -> Result<Vec<(String, u32, u32)>> {
     let mut all = Vec::new();
-    // In a container, process 2 is another one, or none.
+    // In a container, process 2 is absent, or another process.
     if !stat_of(root, 2)?.is_some_and(|stat| is_kernel_thread(&stat) && stat.comm == "kthreadd") {
         return Ok(all);
     }
@@ -134,23 +136,22 @@ fn is_kernel_thread(stat: &Stat) -> bool {
     stat.flags & StatFlags::PF_KTHREAD.bits() != 0
 }
 
-/// Whether this is a NAPI thread: process ids are reused, and anybody may give a process any name.
+/// Whether this is a NAPI thread: process ids are reused, and any process may have any name.
 fn is_napi_thread(stat: &Stat) -> bool {
     is_kernel_thread(stat) && stat.comm.starts_with("napi/")
 }
 
-/// What a NAPI thread did so far.
 pub(crate) fn counts(root: &Root, pid: u32) -> Result<Option<ThreadCounts>> {
     let path = format!("/proc/{pid}/status");
     let (status, stat) = (root.read_opt(&path)?, stat_of(root, pid)?);
     let Some((status, stat)) = status.zip(stat.filter(is_napi_thread)) else {
         return Ok(None);
     };
-    let of = |name: &str| line_of(&status, name)?.parse::<u64>().ok();
+    let count = |name: &str| line_of(&status, name)?.parse::<u64>().ok();
     let counts = || {
         Some(ThreadCounts {
-            switches: of("voluntary_ctxt_switches:")?
-                .saturating_add(of("nonvoluntary_ctxt_switches:")?),
+            switches: count("voluntary_ctxt_switches:")?
+                .saturating_add(count("nonvoluntary_ctxt_switches:")?),
             cpu: u32::try_from(stat.processor?).ok()?,
         })
     };
@@ -159,7 +160,7 @@ pub(crate) fn counts(root: &Root, pid: u32) -> Result<Option<ThreadCounts>> {
     })?))
 }
 
-/// The CPUs of a NAPI thread. `sched_getaffinity(2)` leaves out those that are offline, which a restore could then not
+/// Reads the CPUs of a NAPI thread. `sched_getaffinity(2)` leaves out offline CPUs, which a restore then could not
 /// restore.
 fn live_affinity(root: &Root, pid: u32) -> Result<Option<String>> {
     let status = root.read_text(&format!("/proc/{pid}/status"))?;
@@ -169,9 +170,9 @@ fn live_affinity(root: &Root, pid: u32) -> Result<Option<String>> {
         .map(str::to_owned))
 }
 
-/// Determines the vector that wakes each thread: as netlink reports it, or by order. Drivers add a NAPI instance for
-/// each receiving vector, in the order of queues, and the kernel numbers them upwards; that is used if there is one
-/// instance with a number for each receiving vector, and netlink links none.
+/// Determines the vector that wakes each thread, as netlink reports it, or by order: drivers add a NAPI instance for
+/// each receiving vector, in the order of queues, and the kernel numbers them upwards. The order is used if there is
+/// one numbered instance for each receiving vector and netlink links none.
 fn link(interface: &Interface, threads: &mut [NapiThread]) {
     for thread in &mut *threads {
         let irq = thread.napi.and_then(|napi| reported_irq(interface, napi));
@@ -193,7 +194,11 @@ fn link(interface: &Interface, threads: &mut [NapiThread]) {
 /// The IRQ of the queue vector that wakes a NAPI instance, as netlink reports it: by its IRQ, or by its queues.
 fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
     let answer = interface.netdev.as_ref()?;
-    let own = answer.napis.iter().find(|one| one.id == napi)?.irq;
+    let own = answer
+        .napis
+        .iter()
+        .find(|instance| instance.id == napi)?
+        .irq;
     if interface
         .queue_vectors()
         .any(|vector| own == Some(vector.irq))
@@ -207,7 +212,7 @@ fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
         };
         interface
             .queue_vectors()
-            .find(|of| of.queue == Some(queue.id) && of.role != other)
+            .find(|vector| vector.queue == Some(queue.id) && vector.role != other)
     };
     // Receive queues come first.
     Some(
@@ -220,33 +225,32 @@ fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
     )
 }
 
-/// The mask of a thread; `None` if it has ended.
+/// Reads the mask of a thread; `None` if it has ended.
 pub(crate) fn affinity(root: &Root, interface: &str, pid: u32) -> Result<Option<String>> {
     if root.is_real() {
         return live_affinity(root, pid);
     }
-    let thread = recorded(root, interface)?
+    let thread = recorded_threads(root, interface)?
         .into_iter()
         .find(|thread| thread.pid == pid);
     Ok(thread.map(|thread| thread.affinity))
 }
 
-/// Sets the CPUs of a thread (`sched_setaffinity(2)`). In a tree the recorded mask changes.
+/// Sets the CPUs of a thread (`sched_setaffinity(2)`); in a tree, the recorded mask.
 pub(crate) fn set_affinity(root: &Root, interface: &str, pid: u32, mask: &str) -> io::Result<()> {
     if !root.is_real() {
-        let mut threads = recorded(root, interface)?;
+        let mut threads = recorded_threads(root, interface)?;
         let thread = threads.iter_mut().find(|thread| thread.pid == pid);
         mask.clone_into(&mut thread.ok_or(ENOENT)?.affinity);
         return root.write_answer(&recorded_file(interface), &threads);
     }
     let cpus = CpuSet::parse_kernel_mask(mask).map_err(io::Error::other)?;
-    // Its id may be that of another process by now.
+    // The id may be another process's by now.
     stat_of(root, pid)?.filter(is_napi_thread).ok_or(ESRCH)?;
     sys::set_affinity_of(pid, &cpus)
 }
 
-/// The threads of a tree.
-fn recorded(root: &Root, interface: &str) -> Result<Vec<ThreadMask>> {
+fn recorded_threads(root: &Root, interface: &str) -> Result<Vec<ThreadMask>> {
     Ok(root
         .answer(&recorded_file(interface), || Ok(None))?
         .unwrap_or_default())
@@ -262,7 +266,7 @@ mod tests {
 
     use super::*;
 
-    /// A process id that is reused is that of another program, perhaps with such a name.
+    /// A reused process id belongs to another program, perhaps with such a name.
     #[test]
     fn no_other_process_is_moved() {
         let root = Root::open(Path::new("/")).unwrap();

@@ -1,6 +1,7 @@
-//! Other tools that write affinities on this machine: irqbalance, from which IRQs can be banned while it runs; and those
-//! that write at certain moments, have no list of banned IRQs and can only be reported: tuned when it applies its profile,
-//! systemd-udevd by a `.link` file when a device appears, a cloud's script at boot. Each is found by its files.
+//! Other tools that write affinities on this machine: irqbalance, from which IRQs can be banned while it runs; and
+//! tools that write at certain moments, have no list of banned IRQs and can only be reported: tuned when it applies its
+//! profile, systemd-udevd by a `.link` file when a device appears, a cloud's script at boot. Each is found by its
+//! files.
 
 pub mod irqbalance;
 mod process;
@@ -15,10 +16,10 @@ use crate::machine::others::OtherTool::{self, CloudScript, LinkFile, Tuned};
 use crate::read::files::{name_in, read_best_effort};
 use crate::root::Root;
 
-/// Where a capture has what was found, and none of the files.
+/// Path of the result in a capture, which has none of the files.
 pub const RECORDED: &str = "/nicpin/other-tools";
 
-/// Scripts that cloud images run at boot, and what they write.
+/// Scripts that cloud images run at boot, with the settings that they write.
 const SCRIPTS: [(&str, &str); 2] = [
     (
         "google_set_multiqueue",
@@ -27,7 +28,7 @@ const SCRIPTS: [(&str, &str); 2] = [
     ("ecs_mq_rps_rfs", "RPS, RFS and XPS of virtio interfaces"),
 ];
 
-/// Where systemd-udevd looks for `.link` files; a name in an earlier one hides it in the later ones.
+/// Directories in which systemd-udevd looks for `.link` files; a name in an earlier one hides it in the later ones.
 const LINK_DIRECTORIES: [&str; 4] = [
     "/etc/systemd/network",
     "/run/systemd/network",
@@ -35,7 +36,7 @@ const LINK_DIRECTORIES: [&str; 4] = [
     "/usr/lib/systemd/network",
 ];
 
-/// Where tuned looks for its profiles: its own since 2.24, and before.
+/// Directories in which tuned looks for its profiles: since 2.24, and before.
 const PROFILES: [&str; 4] = [
     "/etc/tuned/profiles",
     "/etc/tuned",
@@ -45,7 +46,7 @@ const PROFILES: [&str; 4] = [
 const TUNED_PID_FILE: &str = "/run/tuned/tuned.pid";
 const ACTIVE_PROFILE: &str = "/etc/tuned/active_profile";
 
-/// Finds them. Nothing of this ends a command: what cannot be read could not be determined.
+/// Finds the tools. No error ends a command: an unreadable tool counts as undetermined.
 pub(crate) fn find(root: &Root) -> OtherTools {
     let (irqbalance, irqbalance_hidden) = match irqbalance::find(root) {
         Ok(pid) => (pid.map(|pid| irqbalance::read(root, pid)), None),
@@ -72,7 +73,7 @@ pub(crate) fn find(root: &Root) -> OtherTools {
     }
 }
 
-/// tuned, if it runs and its active profile moves interrupts.
+/// Finds tuned, if it runs and its active profile moves interrupts.
 fn tuned(root: &Root) -> Option<OtherTool> {
     let active = read_best_effort(root, ACTIVE_PROFILE)?;
     if !matches!(
@@ -117,14 +118,14 @@ fn tuned(root: &Root) -> Option<OtherTool> {
     None
 }
 
-/// The values that the lines of an INI file give a name.
+/// The values that the lines of an INI file assign to `name`.
 fn values<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines()
         .filter_map(|line| line.split_once('='))
         .filter_map(move |(key, value)| (key.trim() == name).then_some(value.trim()))
 }
 
-/// The `.link` files and drop-ins with which systemd-udevd sets vectors.
+/// Finds the `.link` files and drop-ins with which systemd-udevd sets vectors.
 fn links(root: &Root) -> Vec<OtherTool> {
     let names = |directory: &str| root.list(directory).ok().flatten().unwrap_or_default();
     let (mut links, mut seen) = (Vec::new(), BTreeSet::new());
@@ -146,7 +147,7 @@ fn links(root: &Root) -> Vec<OtherTool> {
                 let path = format!("{directory}/{file}");
                 let text = read_best_effort(root, &path).unwrap_or_default();
                 let value = values(&text, "IRQAffinityPolicy").last();
-                // A word; what follows it is somebody's comment.
+                // The value is one word; a comment may follow.
                 let policy = value.and_then(|value| value.split_ascii_whitespace().next());
                 links.extend(policy.map(|policy| LinkFile {
                     path,

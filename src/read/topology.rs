@@ -1,9 +1,9 @@
-//! The machine's CPUs: which are online, which are kept free of interrupts, how they share cores, L3
-//! caches and NUMA nodes; and the memory of each node.
+//! The machine's CPUs: which are online, which are kept free of interrupts, how they share cores, L3 caches and NUMA
+//! nodes; and the memory of each node.
 //!
 //! Read from `/sys/devices/system/{cpu,node}` (`Documentation/admin-guide/cputopology.rst`,
 //! `Documentation/ABI/stable/sysfs-devices-node`, `Documentation/admin-guide/numastat.rst`). Never from `nproc` or a
-//! process's own affinity, which show what this process may use, not what the machine has.
+//! process's own affinity, which show the CPUs that this process may use, not those of the machine.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use crate::cpuset::{CpuSet, MAX_CPUS, shown};
 use crate::machine::topology::{NodeUsage, Pages};
 use crate::machine::{Node, Topology};
-use crate::read::files::{Dir, MAX_NODES, number, numbered};
+use crate::read::files::{Dir, MAX_NODES, number, number_after};
 use crate::read::interrupts::{INTERRUPTS, columns};
 use crate::read::kept_off;
 use crate::root::{Result, Root};
@@ -19,7 +19,6 @@ use crate::root::{Result, Root};
 const CPU: &str = "/sys/devices/system/cpu";
 const NODE: &str = "/sys/devices/system/node";
 
-/// Reads the topology.
 pub fn read(root: &Root) -> Result<Topology> {
     let online = read_online(root)?;
     let all = root.dir(CPU);
@@ -64,7 +63,7 @@ pub(crate) fn rps_filter(root: &Root) -> Result<CpuSet> {
     Ok(all.read_list("isolated")?.union(&nohz_full))
 }
 
-/// The online CPUs, from the file or, on kernels and trees without it, from the CPUs' own directories.
+/// Reads the online CPUs, from the file or, on kernels and trees without it, from the CPUs' own directories.
 pub(crate) fn read_online(root: &Root) -> Result<CpuSet> {
     let all = root.dir(CPU);
     if let Some(online) = all.read_as("online", CpuSet::parse_list)? {
@@ -78,7 +77,7 @@ pub(crate) fn read_online(root: &Root) -> Result<CpuSet> {
     }
     let mut online = CpuSet::new();
     for name in root.read_names(CPU)? {
-        if let Some(cpu) = numbered(&name, "cpu", MAX_CPUS) {
+        if let Some(cpu) = number_after(&name, "cpu", MAX_CPUS) {
             if all.dir(&name).read_as("online", number)? != Some(0_u8) {
                 online.insert(cpu);
             }
@@ -96,7 +95,7 @@ pub(crate) fn read_online(root: &Root) -> Result<CpuSet> {
         .collect();
     }
     if online.is_empty() {
-        // The error of reading the file itself names the path and the fix.
+        // The error of reading the file names the path and the fix.
         root.read(&all.file("online"))?;
     }
     Ok(online)
@@ -106,8 +105,8 @@ fn cpu_dir<'a>(root: &'a Root, cpu: u32, name: &str) -> Dir<'a> {
     root.dir(format!("{CPU}/cpu{cpu}/{name}"))
 }
 
-/// The CPUs that share something with this one, by the first of two files that there is: kernels before 5.3 have only the
-/// first name, which still exists in 6.18.
+/// Reads the CPUs that share something with this one, from the first of two files that exists: kernels before 5.3 have
+/// only the first name, which still exists in 6.18.
 fn shared(root: &Root, cpu: u32, names: [&str; 2]) -> Result<Option<CpuSet>> {
     let topology = cpu_dir(root, cpu, "topology");
     for name in names {
@@ -130,8 +129,8 @@ fn packages(root: &Root, online: &CpuSet) -> Result<Vec<CpuSet>> {
     }
 }
 
-/// Kinds of cores by the PMUs of hybrid x86, which has one or two kinds of slow ones, or by `cpu_capacity` (arm64, and
-/// newer hybrid x86), which is 1024 for the fastest.
+/// Determines kinds of cores by the PMUs of hybrid x86, which has one or two kinds of slow cores, or by `cpu_capacity`
+/// (arm64, and newer hybrid x86), which is 1024 for the fastest.
 fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<CpuSet>> {
     let (mut classes, mut rest) = (BTreeMap::new(), online.clone());
     for (speed, pmu) in (0..).zip(["cpu_lowpower", "cpu_atom"]) {
@@ -159,10 +158,10 @@ fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<C
     Ok(classes.into_values().collect())
 }
 
-/// A CPU's cache of a level, whatever its index.
+/// Finds a CPU's cache of level `wanted`, whatever its index.
 fn cache(root: &Root, cpu: u32, wanted: u8) -> Result<Option<Dir<'_>>> {
     let cache = cpu_dir(root, cpu, "cache");
-    // That of level 3 is the last one on nearly every machine.
+    // Level 3 is the last on nearly every machine.
     let names = root.read_names(&cache.path)?;
     for name in names.iter().rev().filter(|name| name.starts_with("index")) {
         let index = cache.dir(name);
@@ -189,7 +188,7 @@ fn cache_domains(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<C
     Ok(Vec::new())
 }
 
-/// The size of a CPU's cache of level 3 in bytes, if reported (`size`: `32768K`).
+/// Reads the size of a CPU's cache of level 3 in bytes, if reported (`size`: `32768K`).
 pub fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>> {
     let Some(cache) = cache(root, cpu, 3)? else {
         return Ok(None);
@@ -202,8 +201,8 @@ pub fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>> {
     })
 }
 
-/// Divides the CPUs into groups, reading once for each group. A CPU that is in two groups stays in the first, and every
-/// CPU asked for is in its own group; one whose group is empty is in none.
+/// Divides the CPUs into groups, reading once for each group. A CPU in two groups stays in the first, and every CPU is
+/// in its own group; a CPU whose group is empty is in none.
 fn groups(cpus: &CpuSet, group_of: impl Fn(u32) -> Result<CpuSet>) -> Result<Vec<CpuSet>> {
     let (mut left, mut groups) = (cpus.clone(), Vec::new());
     while let Some(cpu) = left.first() {
@@ -217,10 +216,10 @@ fn groups(cpus: &CpuSet, group_of: impl Fn(u32) -> Result<CpuSet>) -> Result<Vec
 
 fn read_nodes(all: &Dir, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
     let mut nodes = BTreeMap::new();
-    // Kernels before 2.6.24 do not report it.
+    // Kernels before 2.6.24 do not report nodes with memory.
     let with_memory = all.read_list("has_memory")?;
     for name in all.root.read_names(&all.path)? {
-        let Some(id) = numbered(&name, "node", MAX_NODES) else {
+        let Some(id) = number_after(&name, "node", MAX_NODES) else {
             continue;
         };
         // Kernels before 2.6.25 print only the mask.
@@ -246,7 +245,7 @@ fn read_nodes(all: &Dir, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
             },
         )]));
     }
-    // Column k of a distance file is the k-th online node, not node k; in some dumps it is the k-th possible one.
+    // Column k of a distance file is the k-th online node, not node k; in some dumps it is the k-th possible node.
     let possible = all.read_list("possible")?.iter().collect();
     let mut online: Vec<u32> = all.read_list("online")?.iter().collect();
     if online.is_empty() {
@@ -254,7 +253,7 @@ fn read_nodes(all: &Dir, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
     }
     for (id, node) in &mut nodes {
         let file = format!("node{id}/distance");
-        // The kernel keeps a distance in a byte.
+        // The kernel stores a distance in a byte.
         let distance = |word: &str| {
             let expected = "expected numbers up to 255 such as `10 21`";
             word.parse::<u8>()
@@ -287,7 +286,7 @@ fn read_nodes(all: &Dir, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
     Ok(nodes)
 }
 
-/// The memory of each node in KiB, 0 for a node without memory; nodes without `meminfo` are absent.
+/// Reads the memory of each node in KiB, 0 for a node without memory; nodes without `meminfo` are absent.
 pub(crate) fn memory(root: &Root, topology: &Topology) -> Result<BTreeMap<u32, u64>> {
     let mut totals = BTreeMap::new();
     for &node in topology.nodes.keys() {
@@ -296,8 +295,8 @@ pub(crate) fn memory(root: &Root, topology: &Topology) -> Result<BTreeMap<u32, u
     Ok(totals)
 }
 
-/// Reads the usage of a node's memory, which is another at every look and so no part of a
-/// [`Machine`](crate::machine::Machine); empty for a node without memory, and in a capture.
+/// Reads the usage of a node's memory; empty for a node without memory, and in a capture. It changes at any time and so
+/// is not part of a [`Machine`](crate::machine::Machine).
 pub fn memory_usage(root: &Root, node: u32) -> Result<NodeUsage> {
     Ok(NodeUsage {
         pages: root.read_as(&format!("{NODE}/node{node}/numastat"), |text| {
@@ -307,7 +306,7 @@ pub fn memory_usage(root: &Root, node: u32) -> Result<NodeUsage> {
     })
 }
 
-/// A node's memory in KiB, and how much of it is free where that is reported.
+/// Reads a node's memory in KiB, and its free memory if reported.
 fn meminfo(root: &Root, node: u32) -> Result<Option<(u64, Option<u64>)>> {
     root.read_as(&format!("{NODE}/node{node}/meminfo"), |text| {
         parse_meminfo(text).ok_or("has no line such as `Node 0 MemTotal: 16384 kB`")
@@ -338,8 +337,7 @@ fn is_line(line: &str, name: &str) -> bool {
     named.and_then(|named| named.rsplit(' ').next()) == Some(name)
 }
 
-/// The lines of a `meminfo` that do not change while the machine is the same, which is what a capture keeps of it. `None`
-/// for any other file.
+/// The lines of a `meminfo` that do not change while the machine is the same, for a capture. `None` for any other file.
 pub fn bare(path: &str, text: &str) -> Option<String> {
     let node = path.strip_prefix(NODE)?;
     (node.starts_with("/node") && node.ends_with("/meminfo")).then(|| {

@@ -1,7 +1,7 @@
-//! The interrupt vectors of x86's CPUs, of which each has a limited number.
+//! The interrupt vectors of x86's CPUs, whose number is limited.
 //!
-//! A CPU of x86 has 256 vectors. The 32 of exceptions and those of the kernel's own interrupts leave some 200 for devices
-//! (`arch/x86/include/asm/irq_vectors.h`, `kernel/irq/matrix.c`); an IRQ that is on a CPU holds one of them.
+//! An x86 CPU has 256 vectors. The 32 of exceptions and those of the kernel's own interrupts leave some 200 for devices
+//! (`arch/x86/include/asm/irq_vectors.h`, `kernel/irq/matrix.c`); an IRQ on a CPU holds one of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +12,14 @@ use crate::read::files::read_effective;
 use crate::read::interrupts::Handlers;
 use crate::root::{Result, Root};
 
-/// How many vectors of each CPU IRQs hold that are none of the interfaces'; `None` where a CPU can hold all IRQs of the
+/// Counts, by CPU, the vectors that IRQs of others than the interfaces hold; `None` if a CPU can hold all IRQs of the
 /// machine.
-pub(super) fn held(
+pub(super) fn held_vectors(
     root: &Root,
     handlers: &Handlers<'_>,
     interfaces: &[Interface],
 ) -> Result<Option<BTreeMap<u32, usize>>> {
-    // A capture has the files of the interfaces' IRQs only.
+    // A capture has only the files of the interfaces' IRQs.
     let mut read = Ok(None);
     let held = root.gist("/nicpin/vectors-held", || {
         read = count(root, handlers, interfaces);

@@ -1,10 +1,10 @@
 //! Which IRQ serves which queue of which interface.
 //!
-//! Membership comes first: a vector is a device's because the kernel lists it in the device's `msi_irqs`
-//! (or as its `INTx` line) or reports it over netlink, never because a name looks similar. Its role and queue come from
-//! netlink if the driver supports it ([`netlink`](super::netlink)), else from its name ([`drivers`](crate::drivers)), else,
-//! for a few drivers, from the order of the vectors. Where none of these tells a queue of the device, its vectors carry
-//! packets of queues that are not known; beside vectors whose queues are known one that is not understood is listed and left
+//! Membership comes first: a vector belongs to a device because the kernel lists it in the device's `msi_irqs` (or as
+//! its `INTx` line) or reports it over netlink, never because a name looks similar. Its role and queue come from
+//! netlink if the driver supports it ([`netlink`](super::netlink)), else from its name ([`drivers`](crate::drivers)),
+//! else, for a few drivers, from the order of the vectors. If none of these tells a queue of the device, its vectors
+//! carry packets of unknown queues; if some queues are known, vectors that are not understood are listed and left
 //! unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,22 +27,22 @@ use crate::read::queues::{NamedVector, Reported, VectorUse, place, settle};
 use crate::root::tree::TreeFile;
 use crate::root::{Result, Root};
 
-/// One of a device's interfaces, and what is known of its vectors.
+/// One of a device's interfaces, with the known facts of its vectors.
 struct Port<'a> {
     interface: &'a mut Interface,
     patterns: &'a DriverPatterns<'a>,
     reported: Reported,
-    /// The handlers' names of its queue vectors.
+    /// The handlers' names of the port's queue vectors.
     queue_names: Vec<String>,
-    /// Whether no other device has its driver, or all have the same IRQs.
+    /// Whether no other device has this driver, or all its devices have the same IRQs.
     is_only: bool,
-    /// Whether names tell which queues its vectors serve.
+    /// Whether names tell which queues the vectors serve.
     is_numbered: bool,
 }
 
-/// Reads the vectors of all interfaces, device by device. `rdma`: the machine's RDMA devices; `taught`: drivers that the
-/// policy teaches. `cards`: the IRQs of functions without an interface that are not read here; returns the CPUs on which they
-/// interrupt.
+/// Reads the vectors of all interfaces, device by device. `rdma`: the machine's RDMA devices; `taught`: drivers that
+/// the policy teaches. `cards`: IRQs of functions without an interface, which are not read otherwise; returns the CPUs
+/// on which they interrupt.
 pub(crate) fn read(
     root: &Root,
     handlers: &Handlers<'_>,
@@ -51,16 +51,16 @@ pub(crate) fn read(
     taught: &[Taught],
     cards: &[u32],
 ) -> Result<CpuSet> {
-    let patterns = interfaces.iter().map(|of| {
+    let patterns = interfaces.iter().map(|interface| {
         let mut taught = taught.iter();
-        let taught = taught.find(|row| of.has_driver(&row.name));
-        DriverPatterns::of(of.driver.as_deref(), taught)
+        let taught = taught.find(|row| interface.has_driver(&row.name));
+        DriverPatterns::of(interface.driver.as_deref(), taught)
     });
     let patterns = patterns.collect_vec();
-    let several = over_several(interfaces);
-    let mut of_drivers: BTreeMap<Option<String>, BTreeSet<String>> = BTreeMap::new();
+    let several = interfaces_over_functions(interfaces);
+    let mut driver_devices: BTreeMap<Option<String>, BTreeSet<String>> = BTreeMap::new();
     for Interface { driver, device, .. } in &*interfaces {
-        let devices = of_drivers.entry(driver.clone()).or_default();
+        let devices = driver_devices.entry(driver.clone()).or_default();
         devices.insert(device.address.clone());
     }
     let mut devices: BTreeMap<String, Vec<Port>> = BTreeMap::new();
@@ -78,7 +78,7 @@ pub(crate) fn read(
                     .map(Netdev::by_irq)
                     .unwrap_or_default(),
                 queue_names: Vec::new(),
-                is_only: has_engine || of_drivers[&interface.driver].len() == 1,
+                is_only: has_engine || driver_devices[&interface.driver].len() == 1,
                 is_numbered: !interface.without_netdev && !several.contains(&interface.name),
                 interface,
             });
@@ -90,24 +90,24 @@ pub(crate) fn read(
     }
     let interfaces = devices.values_mut().flatten();
     let interfaces = interfaces.map(|port| &mut *port.interface).collect_vec();
-    let unclaimed = unclaimed(root, handlers, &interfaces, cards)?;
-    count(root, interfaces, cards, &unclaimed)
+    let unclaimed = unclaimed_irqs(root, handlers, &interfaces, cards)?;
+    count_interrupts(root, interfaces, cards, &unclaimed)
 }
 
-/// The IRQs that no device is known to have, if there is an interface of which none is known.
-fn unclaimed(
+/// The IRQs that no known device has; empty unless some interface has no known IRQ.
+fn unclaimed_irqs(
     root: &Root,
     handlers: &Handlers<'_>,
     interfaces: &[&mut Interface],
     cards: &[u32],
 ) -> Result<BTreeSet<u32>> {
-    if !interfaces.iter().any(|of| of.may_have_any()) {
+    if !interfaces.iter().any(|interface| interface.may_have_any()) {
         return Ok(BTreeSet::new());
     }
     let mut irqs = handlers.of_devices()?;
-    let known = interfaces.iter().flat_map(|of| {
-        let vectors = of.vectors.iter().map(|vector| vector.irq);
-        vectors.chain(of.unknown_vectors.iter().map(|vector| vector.irq))
+    let known = interfaces.iter().flat_map(|interface| {
+        let vectors = interface.vectors.iter().map(|vector| vector.irq);
+        vectors.chain(interface.unknown_vectors.iter().map(|vector| vector.irq))
     });
     for irq in known.chain(cards.iter().copied()) {
         irqs.remove(&irq);
@@ -121,83 +121,90 @@ fn unclaimed(
     Ok(irqs)
 }
 
-/// The interfaces that may have queues on another function, too, as that of a card in two slots (Socket Direct): where a
-/// function of the same kind in another slot has no interface, and netlink does not tell the queues.
-fn over_several(interfaces: &[Interface]) -> BTreeSet<String> {
-    let slot = |of: &Interface| {
-        of.device
+/// The interfaces that may have queues on another function, too, like a card in two slots (Socket Direct): a function
+/// of the same kind in another slot has no interface, and netlink does not report the queues.
+fn interfaces_over_functions(interfaces: &[Interface]) -> BTreeSet<String> {
+    let slot = |interface: &Interface| {
+        interface
+            .device
             .address
             .rsplit_once(':')
             .map(|(bus, _)| bus.to_owned())
     };
-    let may_be_over = |of: &Interface, other: &Interface| {
+    let may_be_over = |interface: &Interface, other: &Interface| {
         other.without_netdev
-            && other.driver == of.driver
-            && other.device.pci_id == of.device.pci_id
-            && slot(other) != slot(of)
+            && other.driver == interface.driver
+            && other.device.pci_id == interface.device.pci_id
+            && slot(other) != slot(interface)
     };
-    let whole = |of: &&Interface| of.device.parent.is_none();
+    let whole = |interface: &&Interface| interface.device.parent.is_none();
     interfaces
         .iter()
         .filter(whole)
-        .filter(|of| Driver::has(of.driver.as_deref(), Fact::ChannelsAlternate))
-        .filter(|of| of.napis().all(|napi| napi.irq.is_none()))
-        .filter(|of| {
+        .filter(|interface| Driver::has(interface.driver.as_deref(), Fact::ChannelsAlternate))
+        .filter(|interface| interface.napis().all(|napi| napi.irq.is_none()))
+        .filter(|interface| {
             interfaces
                 .iter()
                 .filter(whole)
-                .any(|other| may_be_over(of, other))
+                .any(|other| may_be_over(interface, other))
         })
-        .map(|of| of.name.clone())
+        .map(|interface| interface.name.clone())
         .collect()
 }
 
-/// Where interrupts were counted, for those of which the kernel does not report where they are (powerpc, s390, x86 before
-/// Linux 4.14) and whose affinity does not tell it. The same of IRQs that are not understood, of those that are `unclaimed`,
-/// and of `cards`, for which it returns the CPUs.
-fn count(
+/// Finds out from counts where interrupts arrive that the kernel does not report (powerpc, s390, x86 before Linux 4.14)
+/// and whose affinity has several CPUs: those of vectors, of IRQs that are not understood or `unclaimed`, and of
+/// `cards`. Returns the CPUs of `cards`.
+fn count_interrupts(
     root: &Root,
     mut interfaces: Vec<&mut Interface>,
     cards: &[u32],
     unclaimed: &BTreeSet<u32>,
 ) -> Result<CpuSet> {
     let mut others = BTreeMap::new();
-    let unknown = interfaces.iter().flat_map(|of| &of.unknown_vectors);
+    let unknown = interfaces
+        .iter()
+        .flat_map(|interface| &interface.unknown_vectors);
     let beside = cards.iter().chain(unclaimed).copied();
-    let controllers = interfaces.iter().flat_map(|of| of.device.by_controller());
+    let controllers = interfaces
+        .iter()
+        .flat_map(|interface| interface.device.by_controller());
     let beside = beside.chain(controllers.copied());
-    for irq in unknown.map(|of| of.irq).chain(beside) {
-        others.insert(irq, told(root, irq)?);
+    for irq in unknown.map(|vector| vector.irq).chain(beside) {
+        others.insert(irq, told_cpus(root, irq)?);
     }
     let untold =
         |vector: &&mut Vector| vector.effective.is_none() && vector.affinity.cpus.len() > 1;
-    let vectors = interfaces.iter_mut().flat_map(|of| &mut of.vectors);
+    let vectors = interfaces
+        .iter_mut()
+        .flat_map(|interface| &mut interface.vectors);
     let vectors = vectors.filter(untold).collect_vec();
     let untold = others.iter().filter(|(_, told)| told.is_none());
     let irqs = vectors.iter().map(|vector| vector.irq);
     let irqs: BTreeSet<u32> = irqs.chain(untold.map(|(irq, _)| *irq)).collect();
-    let seen = counted(root, &irqs)?;
+    let seen = counted_cpus(root, &irqs)?;
     for vector in vectors {
         let seen = seen.get(&vector.irq).cloned().unwrap_or_default();
         let seen = seen.intersection(&vector.affinity.cpus);
         vector.counted = Some(seen).filter(|seen| !seen.is_empty());
     }
-    let on = |irq: u32| {
+    let cpus_of = |irq: u32| {
         let told = others.get(&irq).cloned().flatten();
         told.or_else(|| seen.get(&irq).cloned()).unwrap_or_default()
     };
     for interface in interfaces {
         let unknown = interface.unknown_vectors.iter();
         let unclaimed = unclaimed.iter().filter(|_| interface.may_have_any());
-        let irqs = unknown.map(|of| of.irq).chain(unclaimed.copied());
+        let irqs = unknown.map(|vector| vector.irq).chain(unclaimed.copied());
         let irqs = irqs.chain(interface.device.by_controller().iter().copied());
-        interface.unknown_vector_cpus = CpuSet::union_of(irqs.map(on));
+        interface.unknown_vector_cpus = CpuSet::union_of(irqs.map(cpus_of));
     }
-    Ok(CpuSet::union_of(cards.iter().map(|irq| on(*irq))))
+    Ok(CpuSet::union_of(cards.iter().map(|irq| cpus_of(*irq))))
 }
 
-/// The CPUs on which an IRQ interrupts, where the kernel reports it or its affinity has one.
-fn told(root: &Root, irq: u32) -> Result<Option<CpuSet>> {
+/// The CPUs on which an IRQ interrupts, if the kernel reports them or its affinity has one CPU.
+fn told_cpus(root: &Root, irq: u32) -> Result<Option<CpuSet>> {
     let effective = read_effective(root, irq)?;
     if effective.is_some() {
         return Ok(effective);
@@ -207,14 +214,14 @@ fn told(root: &Root, irq: u32) -> Result<Option<CpuSet>> {
     Ok(affinity.filter(|cpus| cpus.len() == 1))
 }
 
-/// The CPUs on which interrupts of these IRQs were counted since boot.
-fn counted(root: &Root, irqs: &BTreeSet<u32>) -> Result<BTreeMap<u32, CpuSet>> {
+/// The CPUs on which these IRQs were counted since boot.
+fn counted_cpus(root: &Root, irqs: &BTreeSet<u32>) -> Result<BTreeMap<u32, CpuSet>> {
     if irqs.is_empty() || !root.exists(INTERRUPTS) {
         return Ok(BTreeMap::new());
     }
     // A capture keeps no counts.
     root.gist("/nicpin/counted", || {
-        // What cannot be read is not known.
+        // Unreadable counts count as unknown.
         let counts = counts(root, irqs).unwrap_or_default();
         let seen = counts.rows.iter().map(|(&irq, row)| {
             let on = counts.cpus.iter().zip(&row.counts);
@@ -234,12 +241,12 @@ fn read_device(
     let pools = Pools::read(root, ports, has_rdma)?;
     let first = &ports[0].interface;
     let found = match &first.device.controller {
-        Some(known) => Some(the_controller(
+        Some(known) => Some(find_controller(
             handlers,
             &first.device.address,
             known.clone(),
         )?),
-        None if first.vmbus.is_some() => of_vmbus(handlers)?,
+        None if first.vmbus.is_some() => vmbus_interrupt(handlers)?,
         None => None,
     };
     if let Some(found) = found {
@@ -252,7 +259,7 @@ fn read_device(
     for (irq, actions) in &members.requested {
         let is_reported = |port: &Port| port.reported.contains_key(irq);
         match understand(ports, pools, &members, *irq, actions) {
-            // By names without an interface all vectors belong to the first port; netlink is more exact.
+            // If names contain no interface, all vectors belong to the first port by name; netlink is more exact.
             Some((owner, vector))
                 if is_reported(&ports[owner]) || !ports.iter().any(is_reported) =>
             {
@@ -305,14 +312,14 @@ fn read_device(
     share(ports);
     for Port { interface, .. } in ports {
         let mut vectors = take(&mut interface.vectors);
-        // Both drivers use a vector for a queue and for RDMA; RDMA alone uses those beyond the queues.
+        // Both drivers use a vector for a queue and for RDMA; vectors beyond the queues serve RDMA alone.
         if has_rdma && Driver::has(interface.driver.as_deref(), Fact::QueuesAndRdma) {
             for vector in vectors
                 .iter_mut()
                 .filter(|vector| interface.is_idle(vector))
             {
                 vector.role = Role::Rdma;
-                // Of mlx4, counted over all ports.
+                // mlx4 counts them over all ports.
                 vector.queue = vector
                     .queue
                     .map(|queue| queue + pools.each.unwrap_or(0) * interface.port);
@@ -332,16 +339,16 @@ fn read_device(
     Ok(())
 }
 
-/// Where no queue's vector could be told, those that are not control vectors carry the packets: the only one those of all
-/// queues, if `are_all`, the device's IRQs are known, or there is one queue.
+/// If no vector has a known queue, takes those that are not control vectors as carrying the packets. A single one
+/// serves all queues if `are_all` (the device's IRQs are known) or there is one queue.
 fn understand_data(root: &Root, ports: &mut [Port], are_all: bool) -> Result<()> {
-    // One that a row calls data tells no queue.
-    let tells = |port: &Port| {
+    // A vector that a row calls `data` tells no queue.
+    let tells_queue = |port: &Port| {
         let vectors = port.interface.vectors.iter();
         let data = vectors.filter(|vector| vector.role == Role::Data).count();
         port.queue_names.len() > data
     };
-    if ports.iter().any(tells) {
+    if ports.iter().any(tells_queue) {
         return Ok(());
     }
     let is_single = ports.len() == 1;
@@ -364,20 +371,26 @@ fn understand_data(root: &Root, ports: &mut [Port], are_all: bool) -> Result<()>
             source: Source::Order,
             told: None,
         };
-        for of in unknown {
-            match read_vector(root, interface, of.irq, &of.action, placed)? {
+        for unknown_vector in unknown {
+            match read_vector(
+                root,
+                interface,
+                unknown_vector.irq,
+                &unknown_vector.action,
+                placed,
+            )? {
                 Some(vector) => {
-                    queue_names.push(of.action);
+                    queue_names.push(unknown_vector.action);
                     interface.vectors.push(vector);
                 }
-                None => interface.vanished_vectors.push(of),
+                None => interface.vanished_vectors.push(unknown_vector),
             }
         }
     }
     Ok(())
 }
 
-/// Marks ports without queue vectors as sharing of another port's vectors, where names hold no interface.
+/// Marks ports without queue vectors as sharing those of another port, if names contain no interface.
 fn share(ports: &mut [Port]) {
     for at in 0..ports.len() {
         let own = &ports[at];
@@ -385,24 +398,24 @@ fn share(ports: &mut [Port]) {
             continue;
         }
         let has_interface = |name: &String| {
-            let mut named = ports.iter().filter_map(|of| of.patterns.classify(name));
+            let mut named = ports.iter().filter_map(|port| port.patterns.classify(name));
             named.any(|named| named.interface.is_some())
         };
-        let has_anonymous = |of: &usize| {
-            ports[*of]
+        let has_anonymous = |port: &usize| {
+            ports[*port]
                 .queue_names
                 .iter()
                 .any(|name| !has_interface(name))
         };
         let mut owners = (0..ports.len()).filter(has_anonymous);
-        // The driver names its vectors the same way; sub-functions without vectors share their parent's.
+        // The owner's driver uses the same names; sub-functions without vectors share those of their parent.
         let is_own = |name: &String| {
             let named = own.patterns.classify(name);
             named.is_some_and(|named| named.role.is_queue())
         };
         let alike = owners
             .clone()
-            .find(|&of| ports[of].queue_names.iter().any(is_own));
+            .find(|&port| ports[port].queue_names.iter().any(is_own));
         let Some(owner) =
             alike.or_else(|| owners.next().filter(|_| own.interface.vectors.is_empty()))
         else {
@@ -418,7 +431,7 @@ fn share(ports: &mut [Port]) {
         let (name, vectors) = (owner.name.clone(), owner.queue_vectors().cloned());
         let mut vectors = vectors.collect_vec();
         let own = &mut *ports[at].interface;
-        // Steering follows the CPUs of the queues' vectors, which are planned with the owner's.
+        // Steering follows the CPUs of the queues' vectors, which are planned as the owner's.
         vectors.retain(|vector| vector.role != Role::Data && !own.is_idle(vector));
         if Driver::has(own.driver.as_deref(), Fact::PortsShareQueues) {
             own.vectors.extend(vectors);
@@ -427,8 +440,8 @@ fn share(ports: &mut [Port]) {
     }
 }
 
-/// The role and port of a vector by its names. If an IRQ is shared or ports have several drivers, a queue vector takes
-/// precedence over a control vector.
+/// Determines role and port of a vector by its names. If an IRQ is shared or ports have several drivers, a queue vector
+/// takes precedence over a control vector.
 fn understand<'a>(
     ports: &[Port<'a>],
     pools: Pools,
@@ -443,12 +456,12 @@ fn understand<'a>(
         .cartesian_product(0..ports.len())
         .filter_map(|(action, port)| {
             let by_name = ports[port].patterns.classify(action);
-            // Names of the interface or the device alone do not tell several IRQs apart.
-            let is_bare = |of: &ActionName<'_>| {
-                of.numbering == Plain || *action == ports[port].interface.device.address
+            // Names that are only the interface or the device do not distinguish several IRQs.
+            let is_bare = |name: &ActionName<'_>| {
+                name.numbering == Plain || *action == ports[port].interface.device.address
             };
             let mut named = by_name
-                .filter(|of| by_tree.is_none() || !is_bare(of))
+                .filter(|name| by_tree.is_none() || !is_bare(name))
                 .or(by_tree)?;
             let mut owner = owner(ports, port, &named, in_tree.is_some())?;
             if named.numbering == Mlx4 {
@@ -467,13 +480,12 @@ fn understand<'a>(
         .min_by_key(|(_, vector)| !vector.named.role.is_queue())
 }
 
-/// The IRQs of a device.
 struct Members {
-    /// Those that have a handler, and the handlers' names.
+    /// IRQs with a handler, and the handlers' names.
     requested: Vec<(u32, Vec<String>)>,
-    /// Those that the device tree has, and what they are for.
+    /// IRQs of the device tree, with their purpose.
     in_tree: BTreeMap<u32, Option<String>>,
-    /// Whether these are all that it has.
+    /// Whether the device has no other IRQs.
     are_all: bool,
 }
 
@@ -483,11 +495,11 @@ impl Members {
         let (mut requested, mut in_tree) = (Vec::new(), BTreeMap::new());
         if device.irqs.is_empty() {
             if !device.tree.is_empty() {
-                let of_gic = handlers.of_gic()?;
+                let gic_irqs = handlers.of_gic()?;
                 let listed = device.tree.iter();
-                in_tree.extend(
-                    listed.filter_map(|of| Some((*of_gic.get(&of.hwirq)?, of.name.clone()))),
-                );
+                in_tree.extend(listed.filter_map(|interrupt| {
+                    Some((*gic_irqs.get(&interrupt.hwirq)?, interrupt.name.clone()))
+                }));
             }
             // Xen, platform and other devices without a list: only names that contain the interface's, the device's or the
             // driver's name.
@@ -504,9 +516,13 @@ impl Members {
             named.any(|named| matches!(named.role, Role::Rx | Role::Tx))
         };
         if let [irq] = device.irqs[..] {
-            // A line for each direction, of which sysfs has one (pasemi_mac).
+            // The device has an IRQ for each direction, of which sysfs has one (pasemi_mac).
             if handlers.of(irq)?.iter().any(is_half) {
-                for (&other, actions) in handlers.listed()?.iter().filter(|of| *of.0 != irq) {
+                for (&other, actions) in handlers
+                    .listed()?
+                    .iter()
+                    .filter(|(other, _)| **other != irq)
+                {
                     let is_own = |action: &&String| has_name_of(ports, action) && is_half(action);
                     requested.push((other, actions.iter().filter(is_own).cloned().collect()));
                 }
@@ -529,12 +545,12 @@ impl Members {
     }
 }
 
-/// The names of IRQs of USB's controllers.
+/// Prefixes of the names of IRQs of USB controllers.
 const USB: [&str; 6] = ["xhci", "ehci", "ohci", "uhci", "dwc2", "dwc3"];
 
-/// The controller of a device with its IRQs, where its path does not tell these: by the handlers' names, else the only one
-/// of USB.
-fn the_controller(
+/// Completes the IRQs of a device's controller, if the device's path does not tell them: by the handlers' names, else
+/// by the only USB controller.
+fn find_controller(
     handlers: &Handlers<'_>,
     device: &str,
     known: (String, Vec<u32>),
@@ -542,7 +558,8 @@ fn the_controller(
     if !known.1.is_empty() {
         return Ok(known);
     }
-    // Handlers have the number of the bus (`xhci-hcd:usb1`) or of the host (`mmc1`), with which the device's name begins.
+    // Handlers have the number of the bus (`xhci-hcd:usb1`) or of the host (`mmc1`), with which the device's name
+    // begins.
     let host = device.split(['-', ':']).next().unwrap_or_default();
     let is_bus = host.bytes().all(|byte| byte.is_ascii_digit());
     let of_bus = format!(":usb{host}");
@@ -567,22 +584,23 @@ fn the_controller(
     Ok(named.exactly_one().unwrap_or(known))
 }
 
-/// The interrupt of the `hv_vmbus` driver, which each CPU has: a row without a number on x86, and a per-CPU IRQ elsewhere
-/// (`vmbus_drv.c`).
-fn of_vmbus(handlers: &Handlers<'_>) -> Result<Option<(String, Vec<u32>)>> {
+/// Finds the interrupt of the `hv_vmbus` driver, which every CPU has: a row without a number on x86, and a per-CPU IRQ
+/// elsewhere (`vmbus_drv.c`).
+fn vmbus_interrupt(handlers: &Handlers<'_>) -> Result<Option<(String, Vec<u32>)>> {
     let mut listed = handlers.listed()?.iter();
-    let is_its = |(_, actions): &(&u32, &Vec<String>)| actions.iter().any(|of| of == VMBUS);
-    if let Some((&irq, _)) = listed.find(is_its) {
+    let is_vmbus =
+        |(_, actions): &(&u32, &Vec<String>)| actions.iter().any(|action| action == VMBUS);
+    if let Some((&irq, _)) = listed.find(is_vmbus) {
         return Ok(Some((VMBUS.to_owned(), vec![irq])));
     }
     let has_row = handlers.has_row("HYP")?;
     Ok(has_row.then(|| ("HYP".to_owned(), Vec::new())))
 }
 
-/// The name of its handler.
 const VMBUS: &str = "Hyper-V VMbus";
 
-/// Whether a name contains that of an interface or of its device, or is one of a driver that no other device has.
+/// Whether a name contains the name of an interface or of its device, or is a name of a driver that no other device
+/// has.
 fn has_name_of(ports: &[Port], action: &str) -> bool {
     ports.iter().any(|port| {
         let Interface {
@@ -604,18 +622,18 @@ fn has_name_of(ports: &[Port], action: &str) -> bool {
     })
 }
 
-/// Whether the interfaces are down, so that most drivers have freed their IRQ, which may be a line that others share.
+/// Whether the interfaces are down: most drivers have then freed their IRQ, which may be a line shared with others.
 fn ports_are_down(ports: &[Port]) -> bool {
     ports.iter().all(|port| port.interface.is_down)
 }
 
-/// Whether a driver may name its vectors so, and the name is not of another interface or function.
+/// Whether a driver may give this name, and the name is not of another interface or function.
 fn may_be_own(ports: &[Port], action: &str) -> bool {
     ports.iter().any(|port| {
         let Interface { name, device, .. } = &*port.interface;
         let named = port.patterns.classify(action);
         (!action.contains("pci:") || action.contains(&device.address))
-            && named.is_some_and(|named| named.interface.is_none_or(|of| of == name))
+            && named.is_some_and(|named| named.interface.is_none_or(|interface| interface == name))
     })
 }
 
@@ -630,19 +648,19 @@ fn names_device(action: &str, device: &str) -> bool {
     }
 }
 
-/// Whether a name is another one, or that with a suffix.
+/// Whether `action` is `name`, or `name` with a suffix.
 fn begins_with(action: &str, name: &str) -> bool {
     let rest = action.strip_prefix(name);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':', '@', '_', ' ']))
 }
 
-/// The port that a vector belongs to. A name without an interface belongs to the port whose driver it was read with;
-/// one from before a rename belongs to the only port.
+/// The port to which a vector belongs. A name without an interface belongs to the port by whose driver it was read; a
+/// name from before a rename belongs to the only port.
 fn owner(ports: &[Port], port: usize, named: &ActionName<'_>, is_in_tree: bool) -> Option<usize> {
     let Some(name) = named.interface else {
         return Some(port);
     };
-    // A name that is only a word is not enough: drivers that use the bare interface name follow renames.
+    // A single word is not enough: drivers that use the bare interface name follow renames.
     let renamed = ports.len() == 1
         && (is_in_tree || !ports[port].interface.device.irqs.is_empty())
         && named.numbering != Plain;
@@ -670,7 +688,7 @@ fn read_vector(
     let file = affinity_file(irq);
     let TreeFile { mode, text } = match read_affinity(root, &file)? {
         Some(read) => read,
-        // A kernel for one CPU has no such files (`CONFIG_SMP`).
+        // Kernels without `CONFIG_SMP` have no such files.
         None if root.exists(&path)
             && root.read_as(POSSIBLE, CpuSet::parse_list)? == Some(CpuSet::single(0)) =>
         {
@@ -698,27 +716,27 @@ fn read_vector(
     }))
 }
 
-/// With fewer completion event queues a port, the ports of an mlx4 function share them (`MIN_MSIX_P_PORT`).
+/// Minimum completion event queues for each port; with fewer, the ports of an mlx4 function share them
+/// (`MIN_MSIX_P_PORT`).
 const LEAST: usize = 5;
 
-/// Which completion event queues of an mlx4 function belong to which port. A function has one pool of them for all of
-/// its ports; `mlx4_enable_msi_x` in `drivers/net/ethernet/mellanox/mlx4/main.c` parts it.
+/// The completion event queues of each port of an mlx4 function. All ports have one pool, which `mlx4_enable_msi_x` in
+/// `drivers/net/ethernet/mellanox/mlx4/main.c` divides.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pools {
-    /// How many each port has; `None` where the ports share all of them, or there is one port.
+    /// Number of queues of each port; `None` if the ports share all of them, or there is one port.
     each: Option<u32>,
-    /// Whether the function has an RDMA device, which uses them, too.
+    /// Whether the function has an RDMA device, which uses the queues, too.
     rdma: bool,
 }
 
 impl Pools {
-    /// Those of the function of these interfaces.
     fn read(root: &Root, ports: &[Port], rdma: bool) -> Result<Self> {
         let first = &*ports[0].interface;
         if !Driver::has(first.driver.as_deref(), Fact::PortsSharePool) {
             return Ok(Self::default());
         }
-        // The type of a port, whether it is Ethernet or InfiniBand.
+        // The type of a port: Ethernet or InfiniBand.
         let ports = ports
             .iter()
             .map(|port| port.interface.port as usize)
@@ -737,8 +755,8 @@ impl Pools {
         Ok(Self { each, rdma })
     }
 
-    /// Makes the number of a vector's completion event queue, which counts from 1 over all ports, that of its port's
-    /// queue. Returns the port that it belongs to; `None` where all ports use it, or there is no such interface.
+    /// Replaces the number of a vector's completion event queue, which counts from 1 over all ports, by the number
+    /// within its port. Returns the port; `None` if all ports use it, or no interface has it.
     fn find(self, vector: &mut ActionName<'_>, ports: &[Port]) -> Option<usize> {
         let index = vector.number?.checked_sub(1)?;
         vector.number = Some(index);

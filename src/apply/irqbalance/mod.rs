@@ -103,7 +103,7 @@ impl IrqbalanceRecord {
 
 /// Returns process id and start time, in the kernel's ticks since boot.
 fn process_and_start(root: &Root, pid: i32) -> Option<(i32, u64)> {
-    Some((pid, tools::irqbalance::started(root, pid)?))
+    Some((pid, tools::irqbalance::process_start(root, pid)?))
 }
 
 /// The action, whether it changed anything, and the number of IRQs.

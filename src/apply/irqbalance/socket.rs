@@ -225,7 +225,7 @@ impl<'a> Daemon<'a> {
     }
 
     fn has_ended(&self) -> bool {
-        tools::irqbalance::started(self.root, self.pid).is_none()
+        tools::irqbalance::process_start(self.root, self.pid).is_none()
     }
 
     /// Connects to root's process `pid`.

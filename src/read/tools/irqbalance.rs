@@ -1,5 +1,5 @@
-//! irqbalance: a daemon that moves every vector that is not banned, every ten seconds by default. Facts only;
-//! `apply::irqbalance` sends requests to it.
+//! irqbalance: a daemon that moves every vector that is not banned, every ten seconds by default. Only reads;
+//! `apply::irqbalance` sends requests.
 
 use std::io;
 
@@ -13,32 +13,29 @@ use crate::read::netlink::Client;
 use crate::read::tools::process::{self, FoundProcess};
 use crate::root::{Result, Root};
 
-/// The policy script with which irqbalance asks nicpin, as in `dist/` and as packages install it.
+/// The policy script with which irqbalance asks nicpin, in `dist/` and in packages.
 const SCRIPT: &str = "nicpin-irqbalance-policy";
 
-/// The files, each with the variable that it has where it names none: Debian and Ubuntu; Fedora, RHEL and SUSE;
+/// Environment files of the service, each with its variable for arguments: Debian and Ubuntu; Fedora, RHEL and SUSE;
 /// Gentoo.
 const FILES: [(&str, &str); 3] = [
     ("/etc/default/irqbalance", "IRQBALANCE_ARGS"),
     ("/etc/sysconfig/irqbalance", "IRQBALANCE_ARGS"),
     ("/etc/conf.d/irqbalance", "IRQBALANCE_OPTS"),
 ];
-/// Every variable that one of them has had. `OPTIONS` is that of older Debian and Ubuntu releases, whose newer
-/// services do not look at it.
+/// Every variable that such a file has had. Newer services of Debian and Ubuntu ignore `OPTIONS`.
 const VARIABLES: [&str; 3] = ["IRQBALANCE_ARGS", "IRQBALANCE_OPTS", "OPTIONS"];
 
-/// Where distributions install it.
 const PROGRAMS: [&str; 2] = ["/usr/sbin/irqbalance", "/usr/bin/irqbalance"];
 const LONGEST_VERSION: usize = 32;
 
-/// The name of its process and of its service.
 const NAME: &str = "irqbalance";
-/// Where it makes its socket: `irqbalance812.sock` with its process id, by version 1.6 and later, and 1.5.
+/// Directories of irqbalance's socket: `irqbalance812.sock` with its process id, of version 1.6 and later, and of 1.5.
 const DIRECTORIES: [&str; 2] = ["/run/irqbalance", "/run"];
 const PID_FILE: &str = "/run/irqbalance.pid";
-/// The names of all Unix sockets, each at the end of a line; `@` for each NUL in those without a file.
+/// The names of all Unix sockets, each at the end of a line, with `@` for each NUL in a name without a file.
 const UNIX_SOCKETS: &str = "/proc/net/unix";
-/// `TCP_LISTEN` (`include/net/tcp_states.h`), which is the state of a listening Unix socket, too.
+/// `TCP_LISTEN` (`include/net/tcp_states.h`), also the state of a listening Unix socket.
 const LISTEN: u32 = 10;
 
 /// Finds root's irqbalance: by its service, a process id file, or its socket in a directory of root's or without a file.
@@ -59,7 +56,7 @@ pub(crate) fn find(root: &Root) -> FoundProcess {
             let mut names = names.iter().flatten();
             let pids = names.clone().filter_map(|name| pid_of_socket(name));
             traces.pids.extend(pids);
-            // Nothing else leads from such a socket to its process.
+            // Only a walk leads from a name without a process id to the process.
             if names.any(|name| is_empty(name)) {
                 let found = traces.read("/proc", process::walk(root, NAME));
                 traces.pids.extend(found);
@@ -69,8 +66,8 @@ pub(crate) fn find(root: &Root) -> FoundProcess {
     })
 }
 
-/// The names of root's listening sockets without a file that may be irqbalance's. [`UNIX_SOCKETS`] lists every socket of
-/// every process and knows no owner: it is read where the kernel has no answer to a request for those that listen.
+/// The names of root's listening sockets without a file that may be irqbalance's. Reads [`UNIX_SOCKETS`], which lists
+/// every socket of every process without its owner, only if the kernel does not answer a request for listening ones.
 fn sockets(root: &Root) -> Result<Option<Vec<String>>> {
     let listed = || {
         let text = root.read_opt(UNIX_SOCKETS)?;
@@ -89,14 +86,14 @@ fn listening() -> io::Result<Vec<String>> {
     request.udiag_show = ShowFlags::Name as u32 | ShowFlags::Uid as u32;
     let request = Request::new().op_unix_diag_dump(&request);
     Client::connect(SockProtocol::NetlinkSockDiag)?.request(&request, |(_, reply)| {
-        // The owner is known since Linux 5.3.
+        // Linux 5.3 and later report the owner.
         (reply.get_uid().unwrap_or_default() == 0).then(|| {
             socket_in(&String::from_utf8_lossy(reply.get_name().ok()?).replace('\0', "@"))
         })?
     })
 }
 
-/// The version of the installed irqbalance, which its program holds as a text; `None` where that cannot be read.
+/// Reads the version of the installed irqbalance, a text in its program; `None` if it cannot be read.
 pub(crate) fn version(root: &Root) -> Option<String> {
     PROGRAMS.iter().find_map(|path| {
         let program = read_best_effort(root, path)?;
@@ -111,11 +108,11 @@ pub(crate) fn version(root: &Root) -> Option<String> {
 }
 
 /// The start of root's irqbalance with this process id, in the kernel's ticks since boot.
-pub(crate) fn started(root: &Root, pid: i32) -> Option<u64> {
-    process::started(root, pid, NAME).ok().flatten()
+pub(crate) fn process_start(root: &Root, pid: i32) -> Option<u64> {
+    process::process_start(root, pid, NAME).ok().flatten()
 }
 
-/// The process id in the name of a socket. That of one without a file begins with NUL, for which the kernel prints `@`.
+/// The process id in the name of a socket. A name without a file begins with NUL, which the kernel prints as `@`.
 fn pid_of_socket(name: &str) -> Option<i32> {
     name.trim_matches('@')
         .strip_prefix(NAME)?
@@ -124,7 +121,7 @@ fn pid_of_socket(name: &str) -> Option<i32> {
         .ok()
 }
 
-/// Whether a name is all NUL, as irqbalance's since 1.5 where it cannot make a file.
+/// Whether a name is all NUL, like that of irqbalance 1.5 and later if it cannot make a file.
 fn is_empty(name: &str) -> bool {
     name.len() > 100 && name.bytes().all(|byte| byte == b'@')
 }
@@ -156,12 +153,12 @@ pub(super) fn read(root: &Root, pid: i32) -> Irqbalance {
     }
 }
 
-/// The variable for arguments in a file: one that is set, else one in a comment.
+/// The variable for arguments in a file: an assigned one, else one in a comment.
 fn variable(text: &str) -> Option<&'static str> {
     let set_in = |line: &str| {
         VARIABLES
             .into_iter()
-            .find(|name| assigned(line, name).is_some())
+            .find(|name| assigned_value(line, name).is_some())
     };
     text.lines().find_map(set_in).or_else(|| {
         text.lines()
@@ -169,8 +166,7 @@ fn variable(text: &str) -> Option<&'static str> {
     })
 }
 
-/// The value that a line gives a variable.
-fn assigned<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+fn assigned_value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let line = line.trim_start();
     line.strip_prefix("export ")
         .unwrap_or(line)
@@ -179,10 +175,9 @@ fn assigned<'a>(line: &'a str, name: &str) -> Option<&'a str> {
         .strip_prefix('=')
 }
 
-/// The policy script in the arguments of a line.
 fn policy_script(line: &str, variable: &str) -> Option<String> {
     let mut words =
-        assigned(line, variable)?.split(|c: char| c.is_whitespace() || c == '"' || c == '\'');
+        assigned_value(line, variable)?.split(|c: char| c.is_whitespace() || c == '"' || c == '\'');
     let mut script = None;
     while let Some(word) = words.next() {
         script = match word

@@ -1,5 +1,5 @@
-//! Processes of other tools: root's, found through what root's services leave behind and not by a walk over `/proc`,
-//! which takes the longer the more processes there are.
+//! Processes of other tools. Root's are found through files of its services, not by a walk over `/proc`, which takes
+//! longer the more processes there are.
 
 use std::fmt;
 
@@ -10,19 +10,19 @@ use crate::read::files::line_of;
 use crate::root::tree::ABOUT;
 use crate::root::{Result, Root};
 
-/// Where systemd keeps the control groups of services: cgroup v2, v1, and both mounted.
+/// Control groups of services that systemd makes: cgroup v2, v1, and both mounted.
 const SLICES: [&str; 3] = [
     "/sys/fs/cgroup/system.slice",
     "/sys/fs/cgroup/systemd/system.slice",
     "/sys/fs/cgroup/unified/system.slice",
 ];
 
-/// The process of a tool, if it runs. The error: what this user may not read, so that it could not be determined.
+/// The process of a tool, if it runs. The error names what this user may not read.
 pub(crate) type FoundProcess = Result<Option<i32>, String>;
 
-/// The start of a process that has this name and is root's by its four user ids: anybody may give a process any name. A
-/// tree need not have the file with these.
-pub(super) fn started(root: &Root, pid: i32, name: &str) -> Result<Option<u64>> {
+/// The start of a process that has this name and belongs to root by its four user ids: any process may have any name. A
+/// tree may lack the file with the ids.
+pub(super) fn process_start(root: &Root, pid: i32, name: &str) -> Result<Option<u64>> {
     let Some(stat) = stat_of(root, pid)?.filter(|stat| stat.comm == name) else {
         return Ok(None);
     };
@@ -34,23 +34,23 @@ pub(super) fn started(root: &Root, pid: i32, name: &str) -> Result<Option<u64>> 
     Ok(is_roots.then_some(stat.starttime))
 }
 
-/// What the kernel says of a process; `None` if it has ended.
+/// Reads the state of a process; `None` if it has ended.
 pub(in crate::read) fn stat_of(root: &Root, pid: impl fmt::Display) -> Result<Option<Stat>> {
     root.read_as(&format!("/proc/{pid}/stat"), |text| {
         Stat::from_read(text.as_bytes())
     })
 }
 
-/// What leads to the processes that may be a tool's.
+/// Process ids that may belong to a tool.
 #[derive(Debug, Default)]
 pub(super) struct Traces {
     pub(super) pids: Vec<i32>,
-    /// What could not be read, so that there may be others.
+    /// A path that could not be read, so that there may be others.
     unread: Option<String>,
 }
 
 impl Traces {
-    /// What was read of a path; `None` if it is absent, or could not be read.
+    /// Returns what was read of a path; `None` if it is absent, or could not be read.
     pub(super) fn read<T>(&mut self, path: &str, read: Result<Option<T>>) -> Option<T> {
         read.unwrap_or_else(|_| {
             self.unread.get_or_insert_with(|| path.to_owned());
@@ -58,7 +58,7 @@ impl Traces {
         })
     }
 
-    /// Adds the process ids in a file, one a line.
+    /// Adds the process ids in a file, one per line.
     pub(super) fn in_file(&mut self, root: &Root, path: &str) {
         let text = self.read(path, root.read_opt(path)).unwrap_or_default();
         self.pids.extend(
@@ -70,14 +70,14 @@ impl Traces {
 
 /// Finds a tool by its name: among the processes of its service, else among those that `others` adds.
 pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) -> FoundProcess {
-    // With `hidepid=` other users' processes cannot be read or seem absent. The first one never ends.
+    // With `hidepid=`, other users' processes are unreadable or seem absent. Process 1 never ends.
     let visible = || matches!(root.read_opt("/proc/1/stat"), Ok(Some(_)));
-    // The first that is the tool, and the first at which this user may not look.
+    // Returns the first process that is the tool, and the first that this user may not read.
     let among = |pids: &[i32]| {
         let mut hidden = None;
         for &pid in pids {
-            // It may end at any time, which is no error.
-            match started(root, pid, name) {
+            // The process may end at any time, which is no error.
+            match process_start(root, pid, name) {
                 Ok(Some(_)) => return (Some(pid), hidden),
                 Ok(None) if visible() => {}
                 Ok(None) | Err(_) => hidden = hidden.or(Some(pid)),
@@ -97,7 +97,7 @@ pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) ->
     traces.pids.clear();
     others(&mut traces);
     let (mut running, hidden) = among(&traces.pids);
-    // A capture has few processes; those of nicpin 0.1 have nothing else by which to find them.
+    // A capture has few processes; captures of nicpin 0.1 have no other trace.
     if running.is_none() && !root.is_real() && root.exists(ABOUT) {
         running = traces.read("/proc", walk(root, name));
     }
@@ -107,13 +107,13 @@ pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) ->
     }
 }
 
-/// The oldest process of root with this name among all of `/proc`.
+/// Finds the oldest process of root with this name in all of `/proc`.
 pub(super) fn walk(root: &Root, tool: &str) -> Result<Option<i32>> {
     let mut found = Vec::new();
-    // Others are files that are no process's.
+    // Other names are not of processes.
     let names = root.read_names("/proc")?.into_iter();
     for pid in names.filter_map(|name| name.parse().ok()) {
-        found.extend(started(root, pid, tool)?.map(|started| (started, pid)));
+        found.extend(process_start(root, pid, tool)?.map(|started| (started, pid)));
     }
     Ok(found.into_iter().min().map(|(_, pid)| pid))
 }
