@@ -18,7 +18,7 @@ pub enum NodeChoice {
     /// The interface's node.
     #[default]
     Near,
-    /// The node with the greatest distance from it; of several, the one with the lowest id.
+    /// The node with the greatest distance from the interface's; of several, the one with the lowest id.
     Far,
     /// The node with this id.
     Node(u32),
@@ -62,7 +62,7 @@ pub struct Binding {
     pub notes: Vec<String>,
 }
 
-/// This machine cannot give what is requested.
+/// The machine cannot provide the request.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BindingError(pub(crate) String);
@@ -81,10 +81,10 @@ impl Binding {
         let interfaces = plan
             .interfaces
             .iter()
-            .filter(|one| names.contains(&one.name))
+            .filter(|interface| names.contains(&interface.name))
             .collect_vec();
         let (near_nodes, near_cpus) = match request.place {
-            NodeChoice::Node(node) => named(topology, node),
+            NodeChoice::Node(node) => cpus_of_node(topology, node),
             NodeChoice::Near => near(machine, selector, &interfaces),
             NodeChoice::Far => far(machine, selector, &interfaces),
         }?;
@@ -122,10 +122,10 @@ impl Binding {
     }
 }
 
-/// Nodes and their CPUs, or why there are none.
+/// Nodes and their CPUs, or the reason for none.
 type NodeCpus = Result<(NodeSet, CpuSet), BindingError>;
 
-fn named(topology: &Topology, node: u32) -> NodeCpus {
+fn cpus_of_node(topology: &Topology, node: u32) -> NodeCpus {
     let what = match topology.nodes.get(&node) {
         Some(found) if !found.cpus.is_empty() => {
             return Ok((NodeSet::single(node), found.cpus.clone()));
@@ -139,19 +139,23 @@ fn named(topology: &Topology, node: u32) -> NodeCpus {
     )))
 }
 
-/// The node of all of these interfaces, or the CPUs in `local_cpulist`.
+/// The node of all these interfaces, or the CPUs in `local_cpulist`.
 fn near(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> NodeCpus {
     let topology = &machine.topology;
     let device = |planned: &PlannedInterface| Some(&machine.interface(&planned.name)?.device);
-    if let Ok(Some(node)) = interfaces.iter().map(|one| one.node).all_equal_value() {
-        // Several nodes may be equally near to that of the device.
+    if let Ok(Some(node)) = interfaces
+        .iter()
+        .map(|interface| interface.node)
+        .all_equal_value()
+    {
+        // Several nodes may be equally near to the device's.
         let home = interfaces[0]
             .unused_node
             .and_then(|_| device(interfaces[0]))
             .map(|device| topology.home(device, &topology.online));
         return match home.filter(|home| home.nodes.len() > 1) {
             Some(home) => Ok((home.nodes, home.cpus)),
-            None => named(topology, node),
+            None => cpus_of_node(topology, node),
         };
     }
     let [interface] = interfaces else {
@@ -166,7 +170,7 @@ fn near(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> 
             "`{selector}` stands for interfaces on different nodes ({found}); fix: name one of them, or a node with --node"
         )));
     };
-    // When the node is unknown, `local_cpulist` holds all CPUs.
+    // If the node is unknown, `local_cpulist` holds all CPUs.
     let cpus = device(interface)
         .and_then(|device| device.local_cpus.as_ref())
         .map(|local| local.intersection(&topology.online))
@@ -185,7 +189,7 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
     let topology = &machine.topology;
     let (mut near, _) = near(machine, selector, interfaces)?;
     // A second function of an interface may be on another node.
-    let vectors = interfaces.iter().flat_map(|one| &one.vectors);
+    let vectors = interfaces.iter().flat_map(|interface| &interface.vectors);
     near.extend(vectors.filter_map(|vector| vector.node));
     // The device's node, even if it has no CPU.
     let from = interfaces
@@ -197,11 +201,11 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
     let farthest = nodes_with(topology, &topology.online)
         .difference(&near)
         .iter()
-        // Its own node is not near where all its CPUs are isolated.
+        // If all CPUs of the device's own node are isolated, it is not among the near ones; it is not far either.
         .filter(|&node| node != from)
         .max_by_key(|&node| (topology.distance(from, node), Reverse(node)));
     if let Some(node) = farthest {
-        return named(topology, node);
+        return cpus_of_node(topology, node);
     }
     let near = match near.only() {
         Some(node) => format!("node {node} is"),
@@ -222,11 +226,11 @@ fn nodes_with(topology: &Topology, cpus: &CpuSet) -> NodeSet {
         .collect()
 }
 
-/// The CPUs for a program, from local ones: cores on which nothing of the network lands if they are at least half of
-/// them, else CPUs without interrupts if these are, else all.
-/// Isolated and `nohz_full` CPUs, and exclusive ones that the policy leaves out, only when there are no others.
+/// Chooses CPUs for a program from local ones: cores without queues, RDMA vectors, polling threads and RPS work if they
+/// are at least half of all, else CPUs without interrupts if they are, else all. Isolated and `nohz_full` CPUs, and
+/// exclusive ones that the policy leaves out, only if there are no others.
 fn workers(machine: &Machine, plan: &Plan, near: &CpuSet) -> (CpuSet, String) {
-    let exclusive = CpuSet::union_of(plan.interfaces.iter().map(|one| &one.exclusive));
+    let exclusive = CpuSet::union_of(plan.interfaces.iter().map(|interface| &interface.exclusive));
     let without = near.difference(&machine.topology.isolated_or_nohz());
     let usable = [&without, near]
         .map(|cpus| cpus.difference(&exclusive))

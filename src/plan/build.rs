@@ -15,25 +15,25 @@ use crate::plan::gain::{self, NOTHING_GAINED};
 use crate::plan::hash::{class, hash};
 use crate::plan::objective::weights;
 use crate::plan::place::Locations;
+use crate::plan::ports::{PlacedPort, placed_ports};
 use crate::plan::rps::{self, Rps};
 use crate::plan::spread::Keep;
 use crate::plan::threads::Threads;
-use crate::plan::work::{Work, works};
 use crate::plan::write::writes;
 use crate::plan::{device, notes, score, xps};
 use crate::policy::{
     Group, IRQBALANCE, KEEP_RDMA, ONLY_GAIN, Policy, RFS, Rfs, SCOPE, SKIP, Scope, XPS,
 };
 
-/// What the plan of one interface takes from all that take part, chosen or not.
+/// Values that the plan of one interface takes from all interfaces that take part, selected or not.
 struct Context<'a> {
     selection: &'a Selection,
     threads: Threads,
-    /// By the order of interfaces.
+    /// By the index of the interface.
     rps: BTreeMap<usize, Rps>,
-    /// The CPUs of cores on which something of the network lands: a queue, RDMA vector, polling thread or RPS work.
+    /// The CPUs of cores that take a queue, RDMA vector, polling thread or RPS work.
     network_cpus: CpuSet,
-    /// Receive queues over which a flow table is sized.
+    /// The receive queues over which a flow table is divided.
     flow_queues: usize,
 }
 
@@ -49,7 +49,7 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     }
 }
 
-/// Plans around the IRQs that may stay where they are.
+/// Plans around IRQs that may stay on their CPUs.
 fn plan_keeping(
     machine: &Machine,
     policy: &Policy,
@@ -58,22 +58,24 @@ fn plan_keeping(
 ) -> Plan {
     let locations = &Locations::new(&machine.topology);
     let weights = &weights(machine);
-    let works = works(machine, locations, weights, policy, (selection, keep));
-    let rdma = CpuSet::union_of(works.iter().filter_map(Work::rdma_cpus));
-    let polling = works.iter().flat_map(Work::polling_cpus).collect();
+    let ports = placed_ports(machine, locations, weights, policy, (selection, keep));
+    let rdma = CpuSet::union_of(ports.iter().filter_map(PlacedPort::rdma_cpus));
+    let polling = ports.iter().flat_map(PlacedPort::polling_cpus).collect();
     let others = rdma.union(&polling).union(&machine.not_understood_cpus());
-    let loaded = CpuSet::union_of(works.iter().map(|work| &work.irq_cpus)).union(&others);
-    // The queues of an interface that is down carry nothing.
-    let up = works.iter().filter(|work| !work.interface.is_down);
-    let busy = CpuSet::union_of(up.map(|work| &work.irq_cpus)).union(&others);
+    let loaded = CpuSet::union_of(ports.iter().map(|port| &port.irq_cpus)).union(&others);
+    // Queues of an interface that is down carry nothing.
+    let up = ports.iter().filter(|port| !port.interface.is_down);
+    let busy = CpuSet::union_of(up.map(|port| &port.irq_cpus)).union(&others);
     let (threads, rps) = (
-        Threads::new(&works, &loaded),
-        rps::rps(locations, &works, &busy),
+        Threads::new(&ports, &loaded),
+        rps::rps(locations, &ports, &busy),
     );
-    let taken = works.iter().map(|work| rps[&work.order].work_of(work));
+    let taken = ports
+        .iter()
+        .map(|port| rps[&port.order].steering_cpus(port));
     let taken = CpuSet::union_of(taken).union(&loaded).union(&threads.cpus);
     let topology = &machine.topology;
-    let queues = rps::with_flows(&works).map(|work| work.interface.rx_queues.len());
+    let queues = rps::with_flows(&ports).map(|port| port.interface.rx_queues.len());
     let context = Context {
         selection,
         threads,
@@ -81,18 +83,18 @@ fn plan_keeping(
         network_cpus: topology.whole_cores(&taken),
         flow_queues: queues.sum(),
     };
-    let chosen = |work: &&Work<'_>| selection.names.contains(&work.interface.name);
-    let chosen = works.iter().filter(chosen);
+    let chosen = |port: &&PlacedPort<'_>| selection.names.contains(&port.interface.name);
+    let chosen = ports.iter().filter(chosen);
     let mut interfaces = chosen
         .clone()
-        .map(|work| context.interface(work))
+        .map(|port| context.interface(port))
         .collect_vec();
     if keep.is_some() {
-        let xps = chosen.clone().map(|work| work.choice.get(&XPS));
+        let xps = chosen.clone().map(|port| port.choice.get(&XPS));
         gain::keep_steering(machine, &mut interfaces, &xps.collect_vec());
     }
-    let is_on = |work: &Work<'_>| work.choice.get(&RFS) != Rfs::Keep;
-    let entries = rps::flow_table(&works)
+    let is_on = |port: &PlacedPort<'_>| port.choice.get(&RFS) != Rfs::Keep;
+    let entries = rps::flow_table(&ports)
         .filter(|_| chosen.clone().any(is_on))
         .map(|entries| (entries, "one flow table for all interfaces"));
     let wanted = interfaces.iter().flat_map(PlannedInterface::wanted);
@@ -113,14 +115,14 @@ fn plan_keeping(
         unchanged,
         network_cpus: context.network_cpus,
         irqbalance: None,
-        notes: notes::of_machine(machine, policy, selection),
+        notes: notes::machine_notes(machine, policy, selection),
         drivers: policy.drivers.clone(),
     };
     notes::add_irqbalance(machine, policy.get(&IRQBALANCE), &mut plan);
     plan
 }
 
-/// CPUs and nodes of the machine.
+/// Summarizes CPUs and nodes of the machine.
 pub(crate) fn summary(topology: &Topology) -> HostSummary {
     HostSummary {
         name: None,
@@ -142,20 +144,20 @@ pub(crate) fn summary(topology: &Topology) -> HostSummary {
 }
 
 impl Context<'_> {
-    fn interface(&self, work: &Work<'_>) -> PlannedInterface {
-        let (interface, topology) = (work.interface, &work.machine.topology);
-        let candidates = &work.candidates;
-        let (rx_queues, about_rps) = self.rps[&work.order].plan(work, self.flow_queues);
-        let (rss, rss_note) = device::rss(work);
-        let (threads, threads_note) = self.threads.of(work);
+    fn interface(&self, port: &PlacedPort<'_>) -> PlannedInterface {
+        let (interface, topology) = (port.interface, &port.machine.topology);
+        let candidates = &port.candidates;
+        let (rx_queues, about_rps) = self.rps[&port.order].plan(port, self.flow_queues);
+        let (rss, rss_note) = device::rss(port);
+        let (threads, threads_note) = self.threads.of(port);
         let mut notes = candidates.notes.clone();
-        notes.extend(notes::of_interface(work, self.selection, rss.as_ref()));
+        notes.extend(notes::interface_notes(port, self.selection, rss.as_ref()));
         notes.extend(about_rps.into_iter().chain(rss_note).chain(threads_note));
-        if device::channels(work).is_some() {
+        if device::channels(port).is_some() {
             notes.retain(|note| !note.advises_channels());
         }
-        // The kernel runs nobody else's programs on exclusive CPUs.
-        let exclusive = exclusive(topology, &work.choice);
+        // The kernel runs no other cgroup's programs on exclusive CPUs.
+        let exclusive = exclusive(topology, &port.choice);
         let free = candidates
             .near
             .difference(&self.network_cpus)
@@ -172,40 +174,40 @@ impl Context<'_> {
             via: via.cloned().unwrap_or_default(),
             node: candidates.node,
             node_source: candidates.source,
-            unused_node: unused_node(work),
+            unused_node: unused_node(port),
             candidates: candidates.cpus.clone(),
             candidate_cores: topology.cores_with(&candidates.cpus).count(),
             near: candidates.near_to.clone(),
             left_out: candidates.left_out.clone(),
             exclusive,
-            irq_cpus: work.irq_cpus.clone(),
+            irq_cpus: port.irq_cpus.clone(),
             worker_cpus: if plain.is_empty() { free } else { plain },
             speed_mbps: interface.speed_mbps,
             link: interface.link.clone(),
             channels: interface.channels,
-            rules: work.choice.rules.clone(),
-            vectors: interface.vectors.iter().map(|v| vector(work, v)).collect(),
+            rules: port.choice.rules.clone(),
+            vectors: interface.vectors.iter().map(|v| vector(port, v)).collect(),
             rx_queues,
-            tx_queues: xps::plan(work),
+            tx_queues: xps::plan(port),
             rss,
-            ntuple: rps::ntuple(work),
+            ntuple: rps::ntuple(port),
             threads,
             notes,
         }
     }
 }
 
-fn unused_node(work: &Work<'_>) -> Option<u32> {
-    let (topology, candidates) = (&work.machine.topology, &work.candidates);
+fn unused_node(port: &PlacedPort<'_>) -> Option<u32> {
+    let (topology, candidates) = (&port.machine.topology, &port.candidates);
     let has_cpus = |own| !topology.cpus_of([own]).is_empty();
-    work.interface.device.node.filter(|&own| {
+    port.interface.device.node.filter(|&own| {
         candidates.source == NodeSource::Nearest && (candidates.tied || has_cpus(own))
     })
 }
 
-fn vector(work: &Work<'_>, vector: &Vector) -> PlannedVector {
-    let cpus = work.target(vector);
-    let placement = work.placement(vector).filter(|_| cpus.is_some());
+fn vector(port: &PlacedPort<'_>, vector: &Vector) -> PlannedVector {
+    let cpus = port.target(vector);
+    let placement = port.placement(vector).filter(|_| cpus.is_some());
     PlannedVector {
         irq: vector.irq,
         action: vector.action.clone(),
@@ -214,35 +216,35 @@ fn vector(work: &Work<'_>, vector: &Vector) -> PlannedVector {
         source: vector.source,
         row: vector.row.clone(),
         node: vector.node,
-        idle: work.interface.is_idle(vector),
-        why: why(work, vector, cpus.as_ref()).into(),
+        idle: port.interface.is_idle(vector),
+        why: why(port, vector, cpus.as_ref()).into(),
         cpus,
         affinity: vector.affinity.cpus.clone(),
         effective: vector.effective.clone(),
         counted: vector.counted.clone(),
         movable: vector.movable,
-        candidates: work.own_candidates(vector),
+        candidates: port.own_candidates(vector),
         placement: placement.cloned(),
     }
 }
 
-/// The reason for a vector's target, in a few words.
-fn why(work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
-    let online = &work.machine.topology.online;
-    let isolated = work.machine.topology.isolated_or_nohz();
-    let fixed = if work.choice.get(&SKIP) {
+/// Says why a vector has its target.
+fn why(port: &PlacedPort<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
+    let online = &port.machine.topology.online;
+    let isolated = port.machine.topology.isolated_or_nohz();
+    let fixed = if port.choice.get(&SKIP) {
         "skipped by the policy"
-    } else if work.skip {
+    } else if port.skip {
         "skipped: the policy cannot be met"
-    } else if !vector.movable && work.machine.topology.possible == 1 {
+    } else if !vector.movable && port.machine.topology.possible == 1 {
         "the machine has one CPU"
     } else if !vector.movable {
         "kernel-managed; cannot be moved"
-    } else if work.is_kept(vector) {
+    } else if port.is_kept(vector) {
         "of another network namespace, and on its node"
-    } else if work.placement(vector).is_some_and(Placement::stays_put) {
+    } else if port.placement(vector).is_some_and(Placement::stays_put) {
         NOTHING_GAINED
-    } else if let Some(owner) = work.shared.get(&vector.irq) {
+    } else if let Some(owner) = port.shared.get(&vector.irq) {
         return format!("the IRQ is shared with {owner} and planned there");
     } else {
         match (vector.role, cpus) {
@@ -253,40 +255,40 @@ fn why(work: &Work<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
             (Role::Control, Some(_))
                 if vector
                     .effective_cpus(online)
-                    .is_subset(&exclusive(&work.machine.topology, &work.choice)) =>
+                    .is_subset(&exclusive(&port.machine.topology, &port.choice)) =>
             {
                 "control IRQ; moved off a CPU of an exclusive cpuset partition"
             }
             (Role::Control, Some(_)) => {
                 "control IRQ; moved off a CPU that the administrator keeps free of IRQs"
             }
-            (Role::Rdma, None) if work.choice.get(&KEEP_RDMA) => "kept by the policy",
-            (_, None) if work.machine.vectors_held.is_some() => {
+            (Role::Rdma, None) if port.choice.get(&KEEP_RDMA) => "kept by the policy",
+            (_, None) if port.machine.vectors_held.is_some() => {
                 "its candidate CPUs have no interrupt vector left"
             }
             (_, None) => "no usable CPU",
-            (_, Some(cpus)) => return placed(work, vector, cpus),
+            (_, Some(cpus)) => return why_placed(port, vector, cpus),
         }
     };
     fixed.to_owned()
 }
 
-/// The reason for the CPUs of a queue or RDMA vector.
-fn placed(work: &Work<'_>, vector: &Vector, cpus: &CpuSet) -> String {
-    let (machine, candidates) = (work.machine, &work.candidates);
+/// Says why a queue or RDMA vector has its CPUs.
+fn why_placed(port: &PlacedPort<'_>, vector: &Vector, cpus: &CpuSet) -> String {
+    let (machine, candidates) = (port.machine, &port.candidates);
     let topology = &machine.topology;
-    let placement = work.placement(vector);
+    let placement = port.placement(vector);
     let on_node = || {
         let node = cpus.first().and_then(|cpu| topology.node_of(cpu));
         format!("node {}", node.unwrap_or_default())
     };
     let is_hinted = placement.is_some_and(|taken| taken.decided_by == Some(DecidedBy::Hint));
     let is_away = !candidates.tiers.is_empty() && !cpus.is_subset(&candidates.near);
-    let (scope, own, source) = (work.choice.get(&SCOPE), candidates.node, candidates.source);
+    let (scope, own, source) = (port.choice.get(&SCOPE), candidates.node, candidates.source);
     // An L3 domain may be unknown, or have no other candidate.
     let is_group = |group: &Group| *group != Group::L3 || cpus.len() > 1;
     let node = match (scope, vector.node, own, source) {
-        _ if work.group.as_ref().is_some_and(is_group) => {
+        _ if port.group.as_ref().is_some_and(is_group) => {
             "a group of CPUs, by the policy".to_owned()
         }
         _ if is_hinted => {
@@ -321,7 +323,7 @@ fn placed(work: &Work<'_>, vector: &Vector, cpus: &CpuSet) -> String {
     };
     let idle = match vector.role {
         Role::Rdma => "; for RDMA",
-        _ if work.interface.is_idle(vector) => "; idle, not counted",
+        _ if port.interface.is_idle(vector) => "; idle, not counted",
         _ => "",
     };
     match placement.map_or(0, |placement| placement.queues_on_core) {

@@ -16,42 +16,40 @@ use crate::policy::{
 
 /// An interface's node and candidate CPUs.
 pub(crate) struct Candidates {
-    /// The local node.
     pub(crate) node: Option<u32>,
-    /// How the node was determined.
     pub(crate) source: NodeSource,
     /// Whether other nodes are as near as `node`, and share its work.
     pub(crate) tied: bool,
     /// The candidate CPUs; never empty on a machine with an online CPU.
     pub(crate) cpus: CpuSet,
-    /// The same by increasing distance, where the policy widens; else empty.
+    /// `cpus` in tiers of increasing distance, if the policy widens; else empty.
     pub(crate) tiers: Vec<CpuSet>,
     /// Whether the policy names these CPUs.
     pub(crate) named: bool,
-    /// The local online CPUs, whatever the policy: those of its node, those in `local_cpulist`, or all.
+    /// The local online CPUs, whatever the policy: those of the node, those in `local_cpulist`, or all.
     pub(crate) near: CpuSet,
-    /// What the policy wants them to be near.
+    /// The program or CPUs to which the policy wants interrupts to be near.
     pub(crate) near_to: Option<PlannedNear>,
     /// Local CPUs that are not candidates, with the reason.
     pub(crate) left_out: Vec<LeftOut>,
     pub(crate) notes: Vec<Note>,
 }
 
-/// The candidate CPUs of an interface under a policy.
+/// Determines the candidate CPUs of an interface under a policy.
 pub(crate) fn candidates(machine: &Machine, interface: &Interface, choice: &Choice) -> Candidates {
     let topology = &machine.topology;
     let mut notes = Vec::new();
-    let usable = usable(topology, choice, &mut notes);
+    let usable = usable_cpus(topology, choice, &mut notes);
     let mut home = topology.home(&interface.device, &usable);
-    of_home(topology, interface, &home, &mut notes);
+    add_node_notes(topology, interface, &home, &mut notes);
     let mut source = home.source;
     let (mut tiers, mut near_to) = (Vec::new(), None);
-    let named = explicit(topology, interface, choice, &mut notes);
+    let named = named_cpus(topology, interface, choice, &mut notes);
     let is_named = named.is_some();
     let cpus = if let Some(cpus) = named {
         cpus
     } else {
-        tiers = scoped(topology, choice, &home, &usable, interface, &mut notes);
+        tiers = candidates_in_scope(topology, choice, &home, &usable, interface, &mut notes);
         let mut cpus = CpuSet::union_of(&tiers);
         if let Some(wanted) = choice.get(&NEAR) {
             (cpus, near_to) = near_program(machine, wanted, cpus, &mut notes);
@@ -61,12 +59,12 @@ pub(crate) fn candidates(machine: &Machine, interface: &Interface, choice: &Choi
             _ => first_cores(topology, &cpus, choice),
         }
     };
-    // Who names the CPUs, or their node, knows the node of the interface.
+    // A policy that names the CPUs or their node makes the interface's node known.
     let is_known = is_named || matches!(choice.get(&SCOPE), Scope::Nodes(_));
     let on = topology
         .nodes
         .iter()
-        .find(|(_, of)| is_known && home.nodes.is_empty() && cpus.is_subset(&of.cpus));
+        .find(|(_, node)| is_known && home.nodes.is_empty() && cpus.is_subset(&node.cpus));
     if let Some((&node, _)) = on {
         (home.nodes, source) = (NodeSet::single(node), NodeSource::Policy);
         notes.retain(|note| !matches!(note, Note::NodeUnknown { .. }));
@@ -75,7 +73,7 @@ pub(crate) fn candidates(machine: &Machine, interface: &Interface, choice: &Choi
         tiers.clear();
     }
     if !is_named {
-        notes.extend(kept_off(topology, choice, &cpus));
+        notes.extend(kept_off_note(topology, choice, &cpus));
     }
     for tier in &mut tiers {
         *tier = tier.intersection(&cpus);
@@ -88,7 +86,7 @@ pub(crate) fn candidates(machine: &Machine, interface: &Interface, choice: &Choi
         _ => topology.cpus_of(home.nodes.iter()),
     };
     Candidates {
-        left_out: left_out(topology, choice, &near, near_to.is_some(), &cpus),
+        left_out: cpus_left_out(topology, choice, &near, near_to.is_some(), &cpus),
         node: home.nodes.first(),
         source,
         tied: home.nodes.len() > 1,
@@ -101,8 +99,8 @@ pub(crate) fn candidates(machine: &Machine, interface: &Interface, choice: &Choi
     }
 }
 
-/// Those of `cpus` in the L3 domains of a program, less its own cores while others are left, and the program's CPUs; all
-/// of them where none is there, or where the program's CPUs are not known.
+/// Restricts `cpus` to the L3 domains of a program, without the program's own cores if others are left; also returns
+/// the program's CPUs. Returns all of `cpus` if none is in those domains, or the program's CPUs are unknown.
 fn near_program(
     machine: &Machine,
     wanted: Near,
@@ -152,9 +150,9 @@ fn near_program(
     (taken.unwrap_or(cpus), Some(near_to))
 }
 
-/// The usable ones of the CPUs that the policy names, of those of a scope the local ones where there are any; `None` without
-/// any.
-fn explicit(
+/// The usable CPUs of those that the policy names; within a scope, the local ones if there are any. `None` if none is
+/// usable.
+fn named_cpus(
     topology: &Topology,
     interface: &Interface,
     choice: &Choice,
@@ -168,7 +166,7 @@ fn explicit(
     let cpus = wanted
         .intersection(&topology.online)
         .difference(&choice.get(&EXCLUDE));
-    notes.extend(not_all(&wanted, &cpus, UsedFor::Interrupts));
+    notes.extend(note_of_unusable(&wanted, &cpus, UsedFor::Interrupts));
     let home = topology.home(&interface.device, &topology.online);
     let local = topology.cpus_of(home.nodes.iter()).intersection(&cpus);
     let is_scope = choice.get(&GROUP).is_none();
@@ -178,8 +176,12 @@ fn explicit(
         .find(|cpus| !cpus.is_empty())
 }
 
-/// A note that some of the CPUs that the policy names cannot be used.
-pub(crate) fn not_all(wanted: &CpuSet, usable: &CpuSet, used_for: UsedFor) -> Option<Note> {
+/// A note if some of the CPUs that the policy names cannot be used.
+pub(crate) fn note_of_unusable(
+    wanted: &CpuSet,
+    usable: &CpuSet,
+    used_for: UsedFor,
+) -> Option<Note> {
     let missing = wanted.difference(usable);
     (!missing.is_empty()).then(|| Note::CpusUnusable {
         wanted: wanted.clone(),
@@ -193,8 +195,8 @@ pub(crate) fn unmet_rps(machine: &Machine, interface: &Interface, choice: &Choic
     let RpsMode::Cpus(wanted) = choice.get(&RPS) else {
         return None;
     };
-    let cpus = for_rps(machine, choice, &wanted);
-    let kept = kept_by_the_kernel(&machine.topology, interface);
+    let cpus = usable_rps_cpus(machine, choice, &wanted);
+    let kept = cpus_kept_by_kernel(&machine.topology, interface);
     let mut queues = interface.rx_queues.iter();
     let is_unmet = queues.any(|queue| kept(queue, &cpus).is_empty());
     is_unmet.then(|| Note::CpusUnusable {
@@ -204,8 +206,8 @@ pub(crate) fn unmet_rps(machine: &Machine, interface: &Interface, choice: &Choic
     })
 }
 
-/// A note if the policy requests a number of channels that the device is not known to be able to have. A function whose
-/// interface is out of reach is not asked.
+/// A note if the policy requests a number of channels that the device is not known to support. Functions whose
+/// interface is elsewhere cannot be asked.
 pub(crate) fn unmet_channels(interface: &Interface, choice: &Choice) -> Option<Note> {
     let ChannelCount::Count(requested) = choice.get(&CHANNELS) else {
         return None;
@@ -221,15 +223,16 @@ pub(crate) fn unmet_channels(interface: &Interface, choice: &Choice) -> Option<N
 }
 
 /// The CPUs named for RPS that are online and not excluded.
-pub(crate) fn for_rps(machine: &Machine, choice: &Choice, wanted: &CpuSet) -> CpuSet {
+pub(crate) fn usable_rps_cpus(machine: &Machine, choice: &Choice, wanted: &CpuSet) -> CpuSet {
     wanted
         .intersection(&machine.topology.online)
         .difference(&choice.get(&EXCLUDE))
 }
 
-/// Of wanted RPS CPUs of a queue, those that the kernel keeps. Whether it removes the boot CPU shows only in the file, and
-/// before Linux 5.9 it removes none: then some queue may have one that it would remove.
-pub(crate) fn kept_by_the_kernel(
+/// A function that restricts a queue's RPS CPUs to those that the kernel keeps. Whether the kernel removes the boot CPU
+/// shows only in the file, and before Linux 5.9 it removes none: then some queue may already have a CPU that would be
+/// removed.
+pub(crate) fn cpus_kept_by_kernel(
     topology: &Topology,
     interface: &Interface,
 ) -> impl Fn(&RxQueue, &CpuSet) -> CpuSet {
@@ -250,8 +253,8 @@ pub(crate) fn kept_by_the_kernel(
     }
 }
 
-/// The candidates in the policy's scope, by increasing distance.
-fn scoped(
+/// The candidates in the policy's scope, in tiers of increasing distance.
+fn candidates_in_scope(
     topology: &Topology,
     choice: &Choice,
     home: &Home,
@@ -281,7 +284,7 @@ fn scoped(
             }
         }
         Scope::Local | Scope::Hint | Scope::Cpus(_) => {
-            return widened(topology, choice, home, usable, interface, notes);
+            return widened_tiers(topology, choice, home, usable, interface, notes);
         }
     };
     if cpus.is_empty() {
@@ -291,9 +294,10 @@ fn scoped(
     vec![cpus]
 }
 
-/// The node's CPUs and, where the policy widens and while there are fewer cores than queues, those of the other nodes of
-/// its package by increasing distance. Nodes of equal distance are one tier, so that none is preferred by its number.
-fn widened(
+/// The node's CPUs and, if the policy widens and while there are fewer cores than queues, those of the other nodes of
+/// its package in tiers of increasing distance. Nodes of equal distance are one tier, so that none is preferred by its
+/// number.
+fn widened_tiers(
     topology: &Topology,
     choice: &Choice,
     home: &Home,
@@ -335,7 +339,7 @@ fn widened(
 }
 
 /// The local CPUs that are not candidates, with the reason.
-fn left_out(
+fn cpus_left_out(
     topology: &Topology,
     choice: &Choice,
     near: &CpuSet,
@@ -374,7 +378,7 @@ fn left_out(
     left_out
 }
 
-/// The CPUs of exclusive cpuset partitions, if the policy leaves them out; else none.
+/// The CPUs of exclusive cpuset partitions, if the policy leaves them out.
 pub(crate) fn exclusive(topology: &Topology, choice: &Choice) -> CpuSet {
     if choice.get(&AVOID_EXCLUSIVE) {
         topology.exclusive.clone()
@@ -383,16 +387,16 @@ pub(crate) fn exclusive(topology: &Topology, choice: &Choice) -> CpuSet {
     }
 }
 
-/// The CPUs that get no interrupts unless the policy names them or there are no others: isolated and `nohz_full` ones, and
-/// those of exclusive cpuset partitions.
+/// The CPUs that get no interrupts unless the policy names them or there are no others: isolated and `nohz_full` ones,
+/// and those of exclusive cpuset partitions.
 pub(crate) fn isolated_or_exclusive(topology: &Topology, choice: &Choice) -> CpuSet {
     topology
         .isolated_or_nohz()
         .union(&exclusive(topology, choice))
 }
 
-/// Online CPUs that are neither kept free nor excluded; nor those that the administrator keeps interrupts off, while there
-/// are others.
+/// The online CPUs that are not isolated, exclusive or excluded; also without those that the administrator keeps
+/// interrupts off, while others are left.
 pub(crate) fn unreserved(topology: &Topology, choice: &Choice) -> CpuSet {
     let unreserved = topology
         .online
@@ -407,8 +411,8 @@ pub(crate) fn unreserved(topology: &Topology, choice: &Choice) -> CpuSet {
     }
 }
 
-/// A note where the administrator's lists leave out CPUs that nothing else does, and the candidates follow them.
-fn kept_off(topology: &Topology, choice: &Choice, candidates: &CpuSet) -> Option<Note> {
+/// A note if the candidates lack CPUs only because of the administrator's lists.
+fn kept_off_note(topology: &Topology, choice: &Choice, candidates: &CpuSet) -> Option<Note> {
     let others = isolated_or_exclusive(topology, choice);
     let bind = |kept: &&KeptOff| {
         !kept.cpus.is_subset(&others) && !kept.cpus.difference(&others).intersects(candidates)
@@ -421,8 +425,8 @@ fn kept_off(topology: &Topology, choice: &Choice, candidates: &CpuSet) -> Option
     })
 }
 
-/// Those CPUs; those that are not excluded if all are kept free.
-fn usable(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> CpuSet {
+/// The unreserved CPUs; if every CPU is isolated or exclusive, all that are not excluded.
+fn usable_cpus(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> CpuSet {
     let usable = unreserved(topology, choice);
     if !usable.is_empty() {
         return usable;
@@ -442,7 +446,7 @@ fn usable(topology: &Topology, choice: &Choice, notes: &mut Vec<Note>) -> CpuSet
     online
 }
 
-/// The number of cores in a set; of CPUs, where siblings count as cores.
+/// Counts the cores in a set; if siblings count as cores, the CPUs.
 pub(crate) fn core_count(topology: &Topology, choice: &Choice, cpus: &CpuSet) -> usize {
     if choice.get(&SIBLINGS) {
         cpus.len()
@@ -451,8 +455,7 @@ pub(crate) fn core_count(topology: &Topology, choice: &Choice, cpus: &CpuSet) ->
     }
 }
 
-/// Notes about the node of an interface.
-fn of_home(topology: &Topology, interface: &Interface, home: &Home, notes: &mut Vec<Note>) {
+fn add_node_notes(topology: &Topology, interface: &Interface, home: &Home, notes: &mut Vec<Note>) {
     let own = interface.device.node;
     match (own, home.source) {
         (_, NodeSource::NumaNode) | (None, _) => {}
@@ -472,21 +475,25 @@ fn of_home(topology: &Topology, interface: &Interface, home: &Home, notes: &mut 
     }
 }
 
-/// At most `most` cores of each node, and of the CPUs that are in none, distributed over the node's L3 domains or of as few
-/// as possible, or one core of each; fast cores first, the core of CPU 0 last.
+/// Returns at most `most` cores of each node, and of the CPUs without a node, distributed over the node's L3 domains or
+/// in as few as possible, or one core of each; fast cores first, the core of CPU 0 last.
 fn first_cores(topology: &Topology, cpus: &CpuSet, choice: &Choice) -> CpuSet {
     let (avoid_cpu0, packs) = (choice.get(&AVOID_CPU0), choice.get(&PACK_L3));
     let one_per_l3 = choice.get(&ONE_PER_L3);
     let most = choice.get(&IRQ_CORES).unwrap_or(usize::MAX);
     let mut chosen = CpuSet::new();
-    // By CPU: to look for each core in each set would take seconds on a machine with 1,024 nodes.
+    // By CPU: a search for each core in each set would take seconds on a machine with 1,024 nodes.
     let nodes = numbers(topology.nodes.values().map(|node| &node.cpus), cpus);
     let classes = numbers(&topology.speed_classes, cpus);
     let domains = numbers(&topology.l3_domains, cpus);
     let mut by_node: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for core in topology.cores_with(cpus) {
         let core = core.intersection(cpus);
-        let place = |of: &BTreeMap<_, _>| core.iter().filter_map(|cpu| of.get(&cpu).copied()).min();
+        let place = |indices: &BTreeMap<_, _>| {
+            core.iter()
+                .filter_map(|cpu| indices.get(&cpu).copied())
+                .min()
+        };
         let class: usize = place(&classes).unwrap_or(0);
         let rank = (avoid_cpu0 && core.contains(0), class);
         let on = by_node.entry(place(&nodes)).or_default();
@@ -494,7 +501,7 @@ fn first_cores(topology: &Topology, cpus: &CpuSet, choice: &Choice) -> CpuSet {
     }
     for ranked in by_node.into_values() {
         let mut in_domain: BTreeMap<_, usize> = BTreeMap::new();
-        // The k-th core of every domain comes before the k+1-th of any.
+        // The k-th core of every domain precedes the k+1-th of any.
         let ordered = ranked
             .into_iter()
             .sorted_by_key(|(rank, domain, core)| (*rank, *domain, core.first()))
@@ -512,7 +519,7 @@ fn first_cores(topology: &Topology, cpus: &CpuSet, choice: &Choice) -> CpuSet {
     chosen
 }
 
-/// By CPU, the first of these sets that has it.
+/// Maps each CPU to the index of the first set that has it.
 fn numbers<'a>(sets: impl IntoIterator<Item = &'a CpuSet>, cpus: &CpuSet) -> BTreeMap<u32, usize> {
     let mut numbers = BTreeMap::new();
     for (number, set) in sets.into_iter().enumerate() {

@@ -18,7 +18,7 @@ use crate::policy::Balancer;
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.plan/1";
 
-/// Everything that `apply` would do, with reasons.
+/// All that `apply` would do, with reasons.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// [`SCHEMA`].
@@ -26,27 +26,28 @@ pub struct Plan {
     /// Equal for equal plans on machines of one class: IRQ numbers and current settings do not count.
     pub hash: String,
     /// The hardware class: equal for machines with the same CPUs, nodes, mask width and interfaces, whatever the names,
-    /// slots and IRQ numbers of these. Empty in plans of earlier versions.
+    /// slots and IRQ numbers of the interfaces. Empty in plans of earlier versions.
     #[serde(default)]
     pub class: String,
     pub host: HostSummary,
-    /// The selected interfaces, by name.
+    /// The selected interfaces, sorted by name.
     pub interfaces: Vec<PlannedInterface>,
-    /// Those that are up and cannot be judged, without those whose state is unknown. None in plans of earlier versions.
+    /// Interfaces that are up and cannot be judged, without those whose state is unknown. Empty in plans of earlier
+    /// versions.
     #[serde(default)]
     pub not_judged: Vec<String>,
-    /// Changes of channels, which are done first. The queues then change, and everything is planned again: the rest of
-    /// this plan is for the current queues.
+    /// Changes of channels, which are performed first. They change the queues, and everything is planned again: the
+    /// rest of this plan is for the current queues.
     pub channels: Vec<ChannelChange>,
-    /// Settings that differ from the plan, in the order in which they are written.
+    /// Writes for settings that differ from the plan, in the order of execution.
     pub writes: Vec<Write>,
-    /// The number of settings that are as planned.
+    /// The number of settings that hold their planned value.
     pub unchanged: usize,
-    /// The CPUs of cores on which something of the network lands, of the planned interfaces and of all others: a queue, an
-    /// RDMA vector, a polling thread or RPS work. Not stored: a plan that is read back has none.
+    /// The CPUs of cores that take a queue, an RDMA vector, a polling thread or RPS work, of all interfaces, planned or
+    /// not. Not stored: empty in a plan that is read back.
     #[serde(skip)]
     pub network_cpus: CpuSet,
-    /// What apply does about irqbalance; `None` when it is not running.
+    /// What apply does about irqbalance; `None` if it is not running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub irqbalance: Option<IrqbalancePlan>,
     /// The score of the planned state.
@@ -55,18 +56,19 @@ pub struct Plan {
     pub score_now: Score,
     /// Notes about the whole machine.
     pub notes: Vec<Note>,
-    /// What the policy teaches of drivers: by that the vectors are known.
+    /// The policy's drivers, by which the vectors were recognized.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub drivers: Vec<Taught>,
 }
 
 impl Plan {
-    /// The plan for the interface of a name.
     pub(crate) fn interface(&self, name: &str) -> Option<&PlannedInterface> {
-        self.interfaces.iter().find(|one| one.name == name)
+        self.interfaces
+            .iter()
+            .find(|interface| interface.name == name)
     }
 
-    /// Those of `cpus` that take no interrupts of the planned interfaces.
+    /// Removes the CPUs that take interrupts of the planned interfaces.
     pub fn without_interrupts(&self, cpus: &CpuSet) -> CpuSet {
         let taken = self.interfaces.iter().map(|interface| &interface.irq_cpus);
         cpus.difference(&CpuSet::union_of(taken))
@@ -75,9 +77,9 @@ impl Plan {
 
 /// The interfaces that are up and cannot be judged, without those whose state is unknown.
 pub(crate) fn not_judged(interfaces: &[PlannedInterface]) -> Vec<String> {
-    let up = interfaces.iter().filter(|one| one.link == "up");
-    up.filter(|one| !one.is_judged() && !one.notes.iter().any(Note::is_unknown))
-        .map(|one| one.name.clone())
+    let up = interfaces.iter().filter(|interface| interface.link == "up");
+    up.filter(|interface| !interface.is_judged() && !interface.notes.iter().any(Note::is_unknown))
+        .map(|interface| interface.name.clone())
         .collect()
 }
 
@@ -88,7 +90,7 @@ pub struct IrqbalancePlan {
     pub action: Balancer,
     /// The IRQs with planned CPUs, which irqbalance would move.
     pub irqs: Vec<u32>,
-    /// Whether it also leaves them alone after a restart, because its policy script asks nicpin.
+    /// Whether irqbalance also leaves the IRQs unchanged after a restart, because its policy script asks nicpin.
     pub lasts: bool,
 }
 
@@ -106,7 +108,7 @@ pub struct ChannelChange {
 /// CPUs and nodes of the machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostSummary {
-    /// The host name, where the machine reports one; captures and copies of `/sys` do not. The planner leaves it `None`.
+    /// The host name, if the machine reports one; captures and copies of `/sys` do not. The planner leaves it `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub online: CpuSet,
@@ -129,7 +131,7 @@ pub struct NodeSummary {
     pub node: u32,
     /// Online CPUs.
     pub cpus: CpuSet,
-    /// Whether the kernel reports that it has no memory.
+    /// Whether the kernel reports that the node has no memory.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub without_memory: bool,
 }
@@ -139,30 +141,30 @@ pub struct NodeSummary {
 pub struct PlannedInterface {
     pub name: String,
     pub driver: Option<String>,
-    /// Address of the bus device behind it, for PCI as `0000:3b:00.0`.
+    /// Address of the interface's bus device, for PCI as `0000:3b:00.0`.
     pub device: String,
-    /// Which port of the device it is: its name (`phys_port_name`), else its number (`dev_port`).
+    /// The interface's port of the device: its name (`phys_port_name`), else its number (`dev_port`).
     pub port: String,
     /// PCI vendor and device in hex (`15b3:1017`); `None` off PCI.
     pub pci_id: Option<String>,
-    /// The physical function, for a virtual one.
+    /// The physical function of a virtual one.
     pub parent: Option<String>,
-    /// The selectors that matched it other than its name: a bond above it, an RDMA device.
+    /// Selectors other than its name that matched the interface: a bond above it, an RDMA device.
     pub via: Vec<String>,
-    /// The local node; `None` when unknown.
+    /// The local node; `None` if unknown.
     pub node: Option<u32>,
     /// How the node was determined.
     pub node_source: NodeSource,
-    /// The device's node, when it has CPUs but none of them can be used, or when it has none and several nodes are as
-    /// near; `node` is then another.
+    /// The device's node, if it has CPUs but none is usable, or if it has none and several nodes are equally near;
+    /// `node` then differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unused_node: Option<u32>,
-    /// The candidate CPUs of its vectors.
+    /// The candidate CPUs of the interface's vectors.
     pub candidates: CpuSet,
-    /// Cores that have one of them.
+    /// The number of cores that have a candidate CPU.
     #[serde(default)]
     pub candidate_cores: usize,
-    /// The program that its vectors are to be near; absent without one, and where its CPUs are not known.
+    /// The program to which the vectors are to be near; absent without one, and if its CPUs are unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub near: Option<PlannedNear>,
     /// Local CPUs that are not candidates.
@@ -170,16 +172,16 @@ pub struct PlannedInterface {
     /// The CPUs of exclusive cpuset partitions that the policy leaves out, of all nodes.
     #[serde(skip_serializing_if = "CpuSet::is_empty", default)]
     pub exclusive: CpuSet,
-    /// CPUs that take its interrupts under the plan.
+    /// CPUs that take the interface's interrupts under the plan.
     pub irq_cpus: CpuSet,
-    /// Local cores on which no queue, RDMA vector, polling thread or RPS work of any interface lands: for programs that use
+    /// Local cores that take no queue, RDMA vector, polling thread or RPS work of any interface, for programs that use
     /// this one.
     pub worker_cpus: CpuSet,
     /// Link speed in Mbit/s.
     pub speed_mbps: Option<u32>,
     /// Operational state (`operstate`).
     pub link: String,
-    /// Current and maximum channels; `None` when the driver does not report them.
+    /// Current and maximum channels; `None` if the driver does not report them.
     pub channels: Option<Channels>,
     /// Rules of the policy file that matched, counted from 1.
     pub rules: Vec<usize>,
@@ -187,21 +189,21 @@ pub struct PlannedInterface {
     pub vectors: Vec<PlannedVector>,
     pub rx_queues: Vec<PlannedRxQueue>,
     pub tx_queues: Vec<PlannedTxQueue>,
-    /// The plan for the RSS indirection table; absent where the device has none.
+    /// The plan for the RSS indirection table; absent if the device has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rss: Option<PlannedRss>,
-    /// Whether ntuple filters are to be on, for accelerated RFS; absent: left unchanged.
+    /// Whether ntuple filters are to be on, for accelerated RFS; absent: unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ntuple: Option<bool>,
-    /// The threads that poll its queues; empty unless NAPI is threaded.
+    /// The threads that poll the interface's queues; empty unless NAPI is threaded.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub threads: Vec<PlannedThread>,
     pub notes: Vec<Note>,
 }
 
 impl PlannedInterface {
-    /// Whether it can be judged: the IRQ of some queue is known and can be moved, and no receive queue, and not all that is
-    /// sent, is served by IRQs that are not understood, or of which nothing tells their queues.
+    /// Whether the interface can be judged: the IRQ of some queue is known and movable, and no receive queue, and not
+    /// every transmit queue, is served by IRQs that are not understood or whose queues are unknown.
     pub fn is_judged(&self) -> bool {
         let is_placeable =
             |vector: &PlannedVector| vector.cpus.is_some() || vector.movable && vector.is_active();
@@ -209,12 +211,12 @@ impl PlannedInterface {
             let mut own = self
                 .vectors
                 .iter()
-                .filter(|of| of.queue == Some(queue.queue));
+                .filter(|vector| vector.queue == Some(queue.queue));
             own.any(|vector| matches!(vector.role, Role::Combined | Role::Rx))
         };
         let is_sender = |vector: &PlannedVector| matches!(vector.role, Role::Combined | Role::Tx);
         let sends = self.tx_queues.is_empty() || self.vectors.iter().any(is_sender);
-        // Off PCI nothing lists the IRQs: of several that receive, the names of some may not be known.
+        // Off PCI no list of IRQs exists: of several receiving IRQs, some names may be unknown.
         let is_receiver =
             |vector: &&PlannedVector| matches!(vector.role, Role::Combined | Role::Rx);
         let receivers = self.vectors.iter().filter(is_receiver).count();
@@ -225,20 +227,20 @@ impl PlannedInterface {
                 || sends && self.rx_queues.iter().all(is_known))
     }
 
-    /// Whether it has IRQs that are not understood, which the plan leaves as they are.
+    /// Whether the interface has IRQs that are not understood, which the plan does not change.
     pub(crate) fn has_unknown(&self) -> bool {
         let mut notes = self.notes.iter();
         notes.any(|note| matches!(note, Note::UnknownVectors { .. }))
     }
 }
 
-/// The program that vectors are to be near.
+/// The program or CPUs to which vectors are to be near.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedNear {
-    /// As in the policy, `pid:N` or `unit:NAME`; absent where the policy names CPUs.
+    /// As in the policy, `pid:N` or `unit:NAME`; absent if the policy names CPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// The CPUs that it may use.
+    /// The CPUs that the program may use.
     pub cpus: CpuSet,
 }
 
@@ -246,7 +248,6 @@ pub struct PlannedNear {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     pub cpus: CpuSet,
-    /// The reason.
     pub why: String,
 }
 
@@ -254,68 +255,67 @@ pub struct LeftOut {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedVector {
     pub irq: u32,
-    /// The name of its handler, as in `/proc/irq/N/`.
+    /// The name of the IRQ's handler, as in `/proc/irq/N/`.
     pub action: String,
     pub role: Role,
     /// The number of the queue, or of the RDMA completion vector; `None` for a control vector.
     pub queue: Option<u32>,
     /// How role and queue were determined.
     pub source: Source,
-    /// The row of a driver that told the meaning of its name; `None` if netlink or nothing but the order told it.
+    /// The driver's row that told the meaning of the name; `None` if netlink or only the order told it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub row: Option<String>,
-    /// The node of the vector's device, when that is not the interface's device.
+    /// The node of the vector's device, if that is not the interface's device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<u32>,
     /// Whether the queue is not in use.
     pub idle: bool,
-    /// The planned affinity; `None`: left unchanged.
+    /// The planned affinity; `None`: unchanged.
     pub cpus: Option<CpuSet>,
     /// The current affinity (`smp_affinity`).
     pub affinity: CpuSet,
-    /// The current `effective_affinity`; `None` when the kernel does not report it.
+    /// The current `effective_affinity`; `None` if the kernel does not report it.
     pub effective: Option<CpuSet>,
-    /// The CPUs on which its interrupts were counted since boot, where the kernel does not report that.
+    /// The CPUs on which interrupts were counted since boot, if the kernel does not report the effective ones.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub counted: Option<CpuSet>,
-    /// Whether the kernel allows a change of its affinity.
+    /// Whether the kernel allows a change of the affinity.
     pub movable: bool,
-    /// Its candidate CPUs, where they are not the interface's: those that the driver hints at, or those of another device.
+    /// The vector's candidate CPUs if they differ from the interface's: the driver's hint, or those of another device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidates: Option<CpuSet>,
-    /// The placement of its queue; `None` for a vector that the plan does not place.
+    /// The placement of the vector's queue; `None` for a vector that the plan does not place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
-    /// The reason.
     pub why: Arc<str>,
 }
 
 /// The CPU of a queue, with the state in which it was chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// The CPU; with a group of CPUs, the one that the queue counts for.
+    /// The CPU; with a group of CPUs, the one on which the queue is counted.
     pub cpu: u32,
-    /// All CPUs of its core.
+    /// All CPUs of the core.
     pub core: CpuSet,
-    /// Queues on its core before this one.
+    /// Queues on the core before this one.
     pub queues_on_core: usize,
-    /// All CPUs of its L3 domain; empty when the kernel reports none.
+    /// All CPUs of the L3 domain; empty if the kernel reports none.
     pub l3: CpuSet,
-    /// Queues on its L3 domain (or on its node, without L3 domains) before this one.
+    /// Queues on the L3 domain (or on the node, without L3 domains) before this one.
     pub queues_on_l3: usize,
-    /// What decided, if not the number of queues on the candidates.
+    /// The deciding fact, if other than the number of queues on the candidates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<DecidedBy>,
 }
 
 impl Placement {
-    /// Whether it is as good where it is as anywhere, and the policy wants to change only what is not.
+    /// Whether the queue keeps its CPU because the policy changes only what gains something.
     pub(crate) fn stays_put(&self) -> bool {
         self.decided_by == Some(DecidedBy::Gain)
     }
 }
 
-/// What decides on a queue's CPU in place of the number of queues on the candidates.
+/// A fact that decides on a queue's CPU in place of the number of queues on the candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecidedBy {
@@ -325,7 +325,7 @@ pub enum DecidedBy {
     Vector,
     /// Another queue on the same IRQ.
     Line,
-    /// It is as good where it is, and the policy wants to change only what is not.
+    /// The queue's present CPU is as good, and the policy changes only what gains something.
     Gain,
 }
 
@@ -334,11 +334,10 @@ pub enum DecidedBy {
 pub struct PlannedRxQueue {
     /// N of `rx-N`.
     pub queue: u32,
-    /// `rps_cpus`; empty: RPS off, `None`: left unchanged.
+    /// `rps_cpus`; empty: RPS off, `None`: unchanged.
     pub rps_cpus: Option<CpuSet>,
-    /// `rps_flow_cnt`, its share of the flow table; 0: RFS off, `None`: left unchanged.
+    /// `rps_flow_cnt`, the queue's share of the flow table; 0: RFS off, `None`: unchanged.
     pub rps_flow_cnt: Option<u32>,
-    /// The reason.
     pub why: Arc<str>,
 }
 
@@ -347,53 +346,49 @@ pub struct PlannedRxQueue {
 pub struct PlannedTxQueue {
     /// N of `tx-N`.
     pub queue: u32,
-    /// `xps_cpus`; `None`: left unchanged.
+    /// `xps_cpus`; `None`: unchanged.
     pub xps_cpus: Option<CpuSet>,
-    /// `xps_rxqs`, the receive queues for whose flows it sends; absent: left unchanged.
+    /// `xps_rxqs`, the receive queues for whose flows this queue sends; absent: unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xps_rxqs: Option<CpuSet>,
-    /// The reason.
     pub why: Arc<str>,
 }
 
 /// The plan for an RSS indirection table. Queues are lists such as `0-3`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedRss {
-    /// The number of its entries.
     pub entries: usize,
-    /// The receive queues that it can send flows to.
+    /// The receive queues to which the table can send flows.
     pub possible: QueueSet,
-    /// Those that it sends flows to now.
+    /// The receive queues to which the table sends flows now.
     pub now: QueueSet,
-    /// Those that it is to send flows to, evenly; `None`: left unchanged.
+    /// The receive queues to which the table is to send flows evenly; `None`: unchanged.
     pub queues: Option<QueueSet>,
-    /// The reason.
     pub why: Arc<str>,
 }
 
 /// The plan for a thread that polls queues of an interface.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedThread {
-    /// Its process id, which changes whenever the kernel creates it again.
+    /// The process id, which changes whenever the kernel creates the thread again.
     pub pid: u32,
-    /// The IRQ that wakes it; this and the next three are `None` if that could not be determined.
+    /// The IRQ that wakes the thread; `None` if it could not be determined, as are `role`, `queue` and `source` then.
     pub irq: Option<u32>,
-    /// The role of that vector.
+    /// The role of the IRQ's vector.
     pub role: Option<Role>,
-    /// The queue of that vector.
+    /// The queue of the IRQ's vector.
     pub queue: Option<u32>,
     /// How the vector was determined: by netlink, or by the order of NAPI instances.
     pub source: Option<Source>,
-    /// Where it is to run; `None`: left unchanged.
+    /// The planned CPUs; `None`: unchanged.
     pub cpus: Option<CpuSet>,
-    /// Where it may run now.
+    /// The CPUs on which the thread may run now.
     pub affinity: CpuSet,
-    /// The reason.
     pub why: Arc<str>,
 }
 
 impl PlannedInterface {
-    /// The settings that the plan has an opinion about.
+    /// The settings for which the plan has a value.
     #[doc(hidden)]
     pub fn wanted<'a>(&'a self) -> impl Iterator<Item = Planned<'a>> {
         use WriteKind::{NapiThread, Ntuple, Rps, RpsFlow, Rss, Vector, Xps, XpsRxqs};
@@ -408,30 +403,29 @@ impl PlannedInterface {
             }));
         };
         let cpus = |cpus: &'a Option<CpuSet>| cpus.as_ref().map(Target::Cpus);
-        for of in &self.vectors {
-            add(Vector, of.irq, cpus(&of.cpus), &of.why);
+        for vector in &self.vectors {
+            add(Vector, vector.irq, cpus(&vector.cpus), &vector.why);
         }
-        if let Some(of) = &self.rss {
-            add(Rss, 0, of.queues.as_ref().map(Target::Spread), &of.why);
+        if let Some(rss) = &self.rss {
+            add(Rss, 0, rss.queues.as_ref().map(Target::Spread), &rss.why);
         }
-        for of in &self.threads {
-            add(NapiThread, of.pid, cpus(&of.cpus), &of.why);
+        for thread in &self.threads {
+            add(NapiThread, thread.pid, cpus(&thread.cpus), &thread.why);
         }
-        for of in &self.rx_queues {
-            let flows = of.rps_flow_cnt.map(Target::Count);
-            add(Rps, of.queue, cpus(&of.rps_cpus), &of.why);
-            add(RpsFlow, of.queue, flows, "its share of the flow table");
+        for queue in &self.rx_queues {
+            let flows = queue.rps_flow_cnt.map(Target::Count);
+            add(Rps, queue.queue, cpus(&queue.rps_cpus), &queue.why);
+            add(RpsFlow, queue.queue, flows, "its share of the flow table");
         }
-        for of in &self.tx_queues {
-            let rxqs = cpus(&of.xps_rxqs);
-            add(Xps, of.queue, cpus(&of.xps_cpus), &of.why);
-            add(XpsRxqs, of.queue, rxqs, "flows of this receive queue");
+        for queue in &self.tx_queues {
+            let rxqs = cpus(&queue.xps_rxqs);
+            add(Xps, queue.queue, cpus(&queue.xps_cpus), &queue.why);
+            add(XpsRxqs, queue.queue, rxqs, "flows of this receive queue");
         }
         add(Ntuple, 0, self.ntuple.map(Target::On), "accelerated RFS");
         all.into_iter()
     }
 
-    /// The planned CPUs of vectors, threads and queues.
     pub(crate) fn cpus_mut(&mut self) -> impl Iterator<Item = &mut Option<CpuSet>> {
         let vectors = self.vectors.iter_mut().map(|vector| &mut vector.cpus);
         let threads = self.threads.iter_mut().map(|thread| &mut thread.cpus);
@@ -440,37 +434,37 @@ impl PlannedInterface {
         vectors.chain(threads).chain(rx).chain(tx)
     }
 
-    /// The node on which vectors count as local: the device's node, or the nearest one with CPUs.
+    /// The node on which vectors count as local: the device's, or the nearest one with CPUs.
     pub fn local_node(&self) -> Option<u32> {
         self.unused_node.or(self.node)
     }
 }
 
 impl PlannedVector {
-    /// What it serves; `None` if that is no queue.
+    /// The queue that the vector serves, if any.
     #[doc(hidden)]
     pub fn queue_id(&self) -> Option<QueueId> {
         self.role.queue_id(self.queue, self.irq)
     }
 
-    /// Whether it is of a queue in use.
+    /// Whether the vector serves a queue in use.
     #[doc(hidden)]
     pub fn is_active(&self) -> bool {
         self.role.is_queue() && !self.idle
     }
 
-    /// The effective CPUs; those of the affinity that are online when the kernel does not report them.
+    /// The effective CPUs; if the kernel does not report them, the online CPUs of the affinity.
     pub(crate) fn effective_cpus(&self, online: &CpuSet) -> Cow<'_, CpuSet> {
         effective(self.reported(), &self.affinity, online)
     }
 
-    /// The same, if it is known which of them the IRQ is on.
+    /// The effective CPUs if they are known: reported, counted, or the only CPU of the affinity.
     #[doc(hidden)]
     pub fn known_cpus(&self, online: &CpuSet) -> Option<Cow<'_, CpuSet>> {
         known(self.reported(), &self.affinity, online)
     }
 
-    /// What the kernel reports of where it is, or has counted.
+    /// The effective CPUs, or the counted ones; `None` if the kernel gives neither.
     pub(crate) fn reported(&self) -> Option<&CpuSet> {
         self.effective.as_ref().or(self.counted.as_ref())
     }

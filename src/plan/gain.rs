@@ -1,5 +1,5 @@
-//! A plan that changes only what makes a measure better (`only-gain` of the policy): IRQs and steering that are as good as
-//! planned stay as they are. Unlike any other plan it depends on what is set now.
+//! A plan with only those changes that make a measure better (`only-gain` of the policy): IRQs and steering that are as
+//! good as planned stay the same. Unlike other plans it depends on the current settings.
 
 use itertools::{Itertools as _, chain, izip};
 
@@ -11,11 +11,11 @@ use crate::plan::score::{Standing, standings};
 use crate::plan::spread::Keep;
 use crate::policy::Xps;
 
-/// Why a setting stays as it is.
+/// The reason for an unchanged setting.
 pub(crate) const NOTHING_GAINED: &str = "unchanged: a change would gain nothing";
 
-/// The plan with the fewest writes that is as good as the `best` one. `keeping`: the one around IRQs that stay where they
-/// are.
+/// The plan with the fewest writes that is as good as the `best` one. `keeping` plans around IRQs that stay on their
+/// CPUs.
 pub(crate) fn least(machine: &Machine, best: Plan, keeping: impl Fn(Keep) -> Plan) -> Plan {
     let Score {
         max_vectors_per_core,
@@ -23,7 +23,7 @@ pub(crate) fn least(machine: &Machine, best: Plan, keeping: impl Fn(Keep) -> Pla
         max_first_queues_per_core,
         ..
     } = best.score;
-    // Fewer on a core, where so many leave the rest no room.
+    // Fewer kept queues per core, if so many leave the others no room.
     let kept = (0..=max_vectors_per_core).rev().map(|queues| {
         keeping(Keep {
             queues,
@@ -61,14 +61,15 @@ pub(crate) fn least(machine: &Machine, best: Plan, keeping: impl Fn(Keep) -> Pla
     }
 }
 
-/// Leaves steering as it is where that is as good as planned. `xps`: what the policy wants of each interface.
+/// Keeps steering that is as good as planned. `xps`: the policy's value for each interface.
 pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterface], xps: &[Xps]) {
     let is_xps = |kind| kind == WriteKind::Xps;
     let now = standings(machine, interfaces, &|kind, _, _| !is_xps(kind));
     let planned = standings(machine, interfaces, &|_, _, _| true);
     for (interface, now, planned, xps) in izip!(interfaces, now, planned, xps) {
-        let is_better = |of: fn(&Standing) -> usize| of(&planned) < of(&now);
-        let is_gain = is_better(|of| of.score.far_senders) || is_better(|of| of.shared_senders);
+        let is_better = |figure: fn(&Standing) -> usize| figure(&planned) < figure(&now);
+        let is_gain = is_better(|standing| standing.score.far_senders)
+            || is_better(|standing| standing.shared_senders);
         if *xps == Xps::Auto && !is_gain {
             for queue in &mut interface.tx_queues {
                 queue.xps_cpus = None;
@@ -86,7 +87,7 @@ pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterfac
 }
 
 impl PlannedInterface {
-    /// The number of CPUs to which its receive queues send packets.
+    /// The number of CPUs to which the receive queues send packets.
     fn rps_targets(&self, machine: &Machine) -> usize {
         let read = machine.interface(&self.name);
         let now = |queue: u32| {
@@ -99,8 +100,8 @@ impl PlannedInterface {
         targets.map(CpuSet::len).sum()
     }
 
-    /// Receive queues with other RPS than planned that is as good: as many of the CPUs to which the plan sends packets, or
-    /// of those whose cores serve no interface now.
+    /// The receive queues whose RPS differs from the plan and is as good: it has as many of the CPUs to which the plan
+    /// sends packets, or of those whose cores serve no interface now.
     pub(crate) fn rps_as_good(&self, machine: &Machine) -> impl Iterator<Item = u32> {
         let topology = &machine.topology;
         let active = machine

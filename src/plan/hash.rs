@@ -8,7 +8,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role};
 use crate::plan::data::{ChannelChange, HostSummary, PlannedInterface};
 
-/// The hash of the planned targets, without what differs between boots: IRQ numbers, current settings, link states and
+/// Hashes the planned targets, without facts that differ between boots: IRQ numbers, current settings, link states and
 /// speeds.
 pub(crate) fn hash(
     machine: &HostSummary,
@@ -68,12 +68,15 @@ pub(crate) fn hash(
     hash.finish()
 }
 
-/// The hardware class of a machine: CPUs, cores, caches, nodes, the width of its masks, and of each interface PCI id,
-/// driver, node, and role and number of queues. Names, addresses, slots, IRQ numbers, current settings and the policy do
-/// not count, nor do SR-IOV virtual functions of this machine, which come and go.
+/// The hardware class of a machine: CPUs, cores, caches, nodes, the width of its masks, and for each interface PCI id,
+/// driver, node, and role and number of queues. Names, addresses, slots, IRQ numbers, current settings and the policy
+/// do not count, nor do SR-IOV virtual functions, which come and go.
 pub(crate) fn class(machine: &Machine) -> String {
     let topology = &machine.topology;
-    let vectors = machine.interfaces.iter().flat_map(|one| &one.vectors);
+    let vectors = machine
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.vectors);
     let mut hash = PlanHasher::default();
     hash.numbers([topology.possible])
         .numbers(vectors.map(|vector| vector.affinity.width.digits()).max());
@@ -94,7 +97,7 @@ pub(crate) fn class(machine: &Machine) -> String {
     }
     let interfaces = machine.interfaces.iter();
     let physical = interfaces.filter(|interface| interface.device.parent.is_none());
-    // Of an interface: texts, nodes, and the numbers of its queues and of its vectors of each role.
+    // For each interface: texts, nodes, and the numbers of its queues and of its vectors of each role.
     let keys = physical.map(|interface| {
         let vectors = |role| interface.vectors.iter().filter(|v| v.role == role).count();
         let mut counts = vec![
@@ -122,7 +125,7 @@ pub(crate) fn class(machine: &Machine) -> String {
     hash.finish()
 }
 
-/// Hashes values one after another so that different sequences have different bytes, independent of byte order.
+/// Hashes a sequence of values so that different sequences have different bytes, independent of byte order.
 #[derive(Default)]
 struct PlanHasher(Vec<u8>);
 

@@ -1,5 +1,5 @@
-//! The planner: a pure function from a machine and a policy to a plan. No I/O, no clock, no environment; the same machine
-//! gives the same plan, whatever its IRQ numbers and link states.
+//! The planner: a pure function from a machine and a policy to a plan. No I/O, no clock, no environment; the same
+//! machine gives the same plan, whatever its IRQ numbers and link states.
 
 pub mod binding;
 mod build;
@@ -12,12 +12,12 @@ pub mod note;
 mod notes;
 mod objective;
 mod place;
+mod ports;
 mod rps;
 mod score;
 mod spread;
 pub mod stored;
 mod threads;
-mod work;
 mod write;
 mod xps;
 

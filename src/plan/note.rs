@@ -1,5 +1,5 @@
-//! Notes of plans and reports: what a person should know, as data. Decisions match on the variant; the text is for
-//! people.
+//! Notes of plans and reports: facts that a person should know, as data. Decisions match on the variant; the text is
+//! for people.
 
 mod text;
 
@@ -14,14 +14,14 @@ use crate::machine::others::{Arguments, OtherTool, UnusedFunction};
 use crate::machine::wording::{count, cpu_list};
 use crate::machine::{Channels, PcieLink, UnknownVector, VmbusChannel};
 use crate::plan::note::text::{
-    FLAP, channels, cpus_unusable, data_vectors, irqbalance, near, not_planned, of_controller,
+    FLAP, by_controller, channels, cpus_unusable, data_vectors, irqbalance, near, not_planned,
     processes, queues_exceed_cores, sources_disagree, unknown_vectors, vectors_unreadable,
     vectors_vanished, vmbus,
 };
 use crate::policy::Balancer;
 
-/// A note. Its alternate form (`{:#}`) has whole lists where the other has a few names. In JSON an object with `code` (the
-/// variant's name), the variant's data, `text`, and `fix` where there is advice.
+/// A note. Its alternate form (`{:#}`) prints lists in full where the other names a few elements. In JSON an object
+/// with `code` (the variant's name), the variant's data, `text`, and `fix` if there is advice.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(remote = "Self", tag = "code", rename_all = "kebab-case")]
 pub enum Note {
@@ -63,14 +63,14 @@ pub enum Note {
         nearest: NodeSet,
         distance: u32,
     },
-    /// What the policy wants an interface's interrupts to be near.
+    /// The program or CPUs to which the policy wants an interface's interrupts to be near.
     #[error("{}", near(.program.as_deref(), .cpus, .now.as_deref(), *.found))]
     Near {
-        /// As in the policy, `pid:N` or `unit:NAME`; `None` where it names CPUs.
+        /// As in the policy, `pid:N` or `unit:NAME`; `None` if the policy names CPUs.
         program: Option<String>,
-        /// The CPUs that are planned by; empty where they are not known.
+        /// The CPUs used for the plan; empty if they are unknown.
         cpus: CpuSet,
-        /// The CPUs that the program may use now; `None` where it does not run.
+        /// The CPUs that the program may use now; `None` if it does not run.
         now: Option<Box<CpuSet>>,
         found: Found,
     },
@@ -90,7 +90,7 @@ pub enum Note {
     #[error("{}", cpus_unusable(.wanted, .missing, *.used_for == UsedFor::Rps))]
     CpusUnusable {
         wanted: CpuSet,
-        /// Those that are absent, offline or excluded; or all.
+        /// The named CPUs that are absent, offline or excluded; all if none is usable.
         missing: CpuSet,
         used_for: UsedFor,
     },
@@ -106,7 +106,7 @@ pub enum Note {
     #[error("IRQs stay on {}, by {}", cpu_list(.cpus), .by.join(" and "))]
     KeptOff {
         cpus: CpuSet,
-        /// The files that say so.
+        /// The files with the administrator's lists.
         by: Vec<String>,
     },
     /// Isolated CPUs take interrupts, because the policy names them or there are no others.
@@ -126,27 +126,27 @@ pub enum Note {
     /// The vectors of an interface cannot be read.
     #[error(fmt = vectors_unreadable)]
     VectorsUnreadable {
-        /// The directory that is missing; `None` where only the files of `vectors` are.
+        /// The missing directory; `None` if only the files of `vectors` are missing.
         missing: Option<String>,
         vectors: Vec<UnknownVector>,
     },
-    /// There are data vectors.
+    /// There are vectors that carry packets of unknown queues.
     #[error(fmt = data_vectors)]
     DataVectors { vectors: Vec<UnknownVector> },
     /// The names of some vectors are not recognized.
     #[error(fmt = unknown_vectors)]
     UnknownVectors { vectors: Vec<UnknownVector> },
-    /// The record of the last apply cannot be read, so that nothing is known of why its settings differ.
+    /// The record of the last apply cannot be read, so that the reasons for differing settings are unknown.
     #[error("the record of the last apply cannot be read: {error}")]
     RecordUnreadable { error: String },
     /// Some vectors vanished while they were read.
     #[error(fmt = vectors_vanished)]
     VectorsVanished { vectors: Vec<UnknownVector> },
     /// There are no queue vectors.
-    #[error("{because}{}", of_controller(.controller.as_deref()))]
+    #[error("{because}{}", by_controller(.controller.as_deref()))]
     NoVectors {
         because: NoVectors,
-        /// The controller by which its packets arrive, and its IRQs.
+        /// The controller by which the packets arrive, and its IRQs.
         controller: Option<String>,
     },
     /// The vectors are listed under another interface of the same device.
@@ -172,10 +172,10 @@ pub enum Note {
     #[error("{}", vmbus(.controller.as_deref(), .channels, .interfaces))]
     VmbusChannels {
         device: String,
-        /// The interrupt by which they all signal, one for each CPU, as `/proc/interrupts` names it.
+        /// The interrupt that all channels use, one for each CPU, as `/proc/interrupts` names it.
         controller: Option<String>,
         channels: Vec<VmbusChannel>,
-        /// Its virtual function, on which packets arrive while it is there.
+        /// The virtual function, on which packets arrive while it exists.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         interfaces: Vec<String>,
     },
@@ -196,16 +196,16 @@ pub enum Note {
         interface: String,
         queues: usize,
         cores: usize,
-        /// The node that holds all candidates.
+        /// The node of all candidates.
         node: Option<u32>,
-        /// Receiving channels with which it takes its share of the cores; `None` where there is no advice on them.
+        /// Receiving channels with which the interface takes its share of the cores; `None` if there is no advice.
         advised: Option<u32>,
-        /// Whether it is not known how many the driver can have.
+        /// Whether the maximum of the driver is unknown.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         unsure: bool,
         /// Whether the driver does not allow another number.
         fixed: bool,
-        /// The number of cores that the policy sets, where the RSS table can leave the other queues out.
+        /// The number of cores that the policy sets, if the RSS table can leave the other queues out.
         #[serde(skip_serializing_if = "Option::is_none")]
         irq_cores: Option<usize>,
     },
@@ -213,14 +213,14 @@ pub enum Note {
     #[error("some of its IRQs are unchanged, because {} {} no interrupt vectors left: a CPU of x86 has some 200{}", cpu_list(.cpus), if .cpus.len() == 1 { "has" } else { "have" }, if .advised.is_some() { format!("; {FLAP}") } else { String::new() })]
     VectorsExhausted {
         interface: String,
-        /// Those that are unchanged.
+        /// The number of IRQs that are unchanged.
         irqs: usize,
-        /// The candidates.
+        /// The candidate CPUs.
         cpus: CpuSet,
-        /// Receiving channels with which all can be placed, where the driver can have another number.
+        /// Receiving channels with which all can be placed, if the driver allows another number.
         advised: Option<u32>,
     },
-    /// More queues than cores of a node, of whose package other nodes have some (sub-NUMA clusters).
+    /// There are more queues than cores of a node, and other nodes of its package have some (sub-NUMA clusters).
     #[error("node {node} has {} for {queues} queues, and its package has {package}: other nodes of it can take some", count(*.cores, "core"))]
     PackageHasMore {
         interface: String,
@@ -237,7 +237,7 @@ pub enum Note {
         queues: usize,
         cores: usize,
         channels: Channels,
-        /// Receiving channels with which it takes its share of the cores.
+        /// Receiving channels with which the interface takes its share of the cores.
         advised: u32,
     },
     /// CPUs that the policy names for RPS, and that the kernel removes from `rps_cpus`.
@@ -275,9 +275,9 @@ pub enum Note {
     #[error("RSS sends flows to {} {queues}, whose IRQs cannot be moved off {}", if .queues.len() == 1 { "receive queue" } else { "receive queues" }, cpu_list(.cpus))]
     RssBeyondCandidates {
         interface: String,
-        /// Such queues.
+        /// The queues whose vectors are not on candidates.
         queues: QueueSet,
-        /// Where their vectors are.
+        /// The CPUs of the queues' vectors.
         cpus: CpuSet,
         /// Whether a table without them can be planned.
         avoidable: bool,
@@ -290,11 +290,11 @@ pub enum Note {
     /// A selector that matches nothing.
     #[error("no interface matches `{selector}`")]
     NotPresent { selector: String },
-    /// A selector that names something without vectors.
+    /// A selector names something without vectors.
     #[error("`{selector}` {what}")]
     NoDevice {
         selector: String,
-        /// What it is, such as "is the loopback interface".
+        /// The kind of the selected thing, such as "is the loopback interface".
         what: String,
     },
     /// No interface is up or has vectors.
@@ -303,9 +303,9 @@ pub enum Note {
     /// A rule of the policy that matches no interface.
     #[error("rule {rule} of the policy ({conditions}) matches no interface")]
     RuleUnmatched {
-        /// Counted from 1 in the file's order.
+        /// The rule's number in the file, counted from 1.
         rule: usize,
-        /// As in the file: `name = "ens*", node = 1`.
+        /// The rule's conditions as in the file: `name = "ens*", node = 1`.
         conditions: String,
     },
     /// A driver of the policy that no interface has.
@@ -321,7 +321,7 @@ pub enum Note {
         down: Vec<String>,
         functions: Vec<UnusedFunction>,
     },
-    /// There are so many cgroups that some were not looked at for exclusive cpuset partitions.
+    /// There are too many cgroups to check all of them for exclusive cpuset partitions.
     #[error(
         "more than 8192 cgroups: some were not checked, so CPUs of an exclusive cpuset partition may receive interrupts"
     )]
@@ -342,9 +342,9 @@ pub enum Note {
         action: Balancer,
         /// The number of planned IRQs.
         irqs: usize,
-        /// The number of them that it leaves alone since an earlier apply, where it is ignored now.
+        /// The number of IRQs that irqbalance leaves unchanged since an earlier apply, although it is ignored now.
         left_alone: usize,
-        /// Whether its policy script asks nicpin.
+        /// Whether irqbalance's policy script asks nicpin.
         lasts: bool,
         policy_script: Option<String>,
         arguments: Option<Arguments>,
@@ -354,7 +354,7 @@ pub enum Note {
         "cannot tell whether irqbalance is running (no permission to read {hidden}); if it is, it moves IRQs"
     )]
     IrqbalanceUnknown {
-        /// What this user may not read.
+        /// The path that this user may not read.
         hidden: String,
         action: Balancer,
     },
@@ -387,7 +387,7 @@ pub enum Note {
     ThreadedNapi {
         interface: String,
         pids: Vec<u32>,
-        /// Whether the plan places them; they could not be found, or are kept by the policy.
+        /// Whether the plan places the threads; they could not be found, or are kept by the policy.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         placed: bool,
     },
@@ -403,7 +403,7 @@ pub enum Note {
     /// Threads poll queues all the time.
     #[error("kernel threads{} poll all the time: each uses its CPU up, and its queue gets no interrupts", processes(.pids))]
     BusyPolling { pids: Vec<u32> },
-    /// Receive queues whose packets somebody takes in place of the kernel's stack.
+    /// Receive queues whose packets bypass the kernel's stack.
     #[error("packets of receive queues {} go to {} in place of the kernel's stack: no interrupt is expected of them", .queues, .user)]
     QueuesTaken { user: QueueUser, queues: QueueSet },
     /// The plan was made with options that apply needs, too.
@@ -434,7 +434,7 @@ pub enum Note {
     /// The sides of a comparison have different numbers of CPUs.
     #[error("unequal CPU counts: {near} on the near node, {far} on the far node")]
     CpusUnlike { near: usize, far: usize },
-    /// Runs of a comparison, from 1, whose time or throughput is far from that of the others.
+    /// Runs of a comparison, counted from 1, whose time or throughput is far from that of the others.
     #[error("{side}: {} {} {} in {what}; {}", if .runs.len() == 1 { "run" } else { "runs" }, .runs.iter().map(ToString::to_string).join(", "), if .runs.len() == 1 { "is an outlier" } else { "are outliers" }, if *.runs == [1] { "use --warmup to leave out first runs" } else { "other load may have interfered: use an idle machine and more --runs" })]
     Outliers {
         side: String,
@@ -453,7 +453,7 @@ pub enum UsedFor {
     Rps,
 }
 
-/// Why an RSS table is not changed although the policy requests one.
+/// Why an RSS table is not changed although the policy requests a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RssUnchanged {
@@ -475,16 +475,16 @@ pub enum RssUnchanged {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoVectors {
-    /// Its device has no vectors of its own.
+    /// The device has no vectors of its own.
     #[error("the device has no IRQs of its own")]
     OfDevice,
-    /// None is known to be its device's: sysfs lists IRQs of PCI devices alone.
+    /// No IRQ is known to belong to the device: sysfs lists IRQs of PCI devices alone.
     #[error("no IRQ is known to be its device's: sysfs lists those of PCI devices only")]
     Unlisted,
-    /// The driver has requested none.
+    /// The driver has requested no IRQ.
     #[error("the driver has requested no queue IRQ; there is nothing to place")]
     Requested,
-    /// The driver has requested none while the interface is down.
+    /// The driver has requested no IRQ while the interface is down.
     #[error(
         "the driver requests no queue IRQ while the interface is down; there is nothing to place yet"
     )]
@@ -509,8 +509,8 @@ impl Note {
         self.is_unknown() || matches!(self, Self::NoVectors { .. })
     }
 
-    /// Whether nothing can be said about the interface, whoever asks: its vectors cannot be read, or what the policy
-    /// wants of it cannot be met now.
+    /// Whether the interface's state is unknown with any policy: its vectors cannot be read, or the policy cannot be
+    /// met now.
     pub fn is_unknown(&self) -> bool {
         match self {
             Self::NameUnreadable
@@ -520,7 +520,7 @@ impl Note {
         }
     }
 
-    /// Whether something that the policy requests is not in the plan, or not as it was requested.
+    /// Whether a request of the policy is not in the plan, or not as requested.
     pub fn is_refusal(&self) -> bool {
         self.is_unmet()
             || matches!(
@@ -534,14 +534,14 @@ impl Note {
             )
     }
 
-    /// Whether this machine cannot meet what the policy wants of an interface, which stays as it is.
+    /// Whether the machine cannot meet the policy for an interface, which stays unchanged.
     pub fn is_unmet(&self) -> bool {
         match self {
             Self::NoCpuLeft { .. }
             | Self::NoRemoteNode
             | Self::ScopeUnusable { .. }
             | Self::ChannelsAtMost { .. } => true,
-            // One for each core is as many as there can be.
+            // `None` requests one for each core, or as many as possible.
             Self::ChannelsUnchanged { requested, .. } => requested.is_some(),
             Self::Near { found, .. } => *found == Found::NoProcess,
             Self::CpusUnusable {

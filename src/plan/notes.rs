@@ -1,4 +1,4 @@
-//! The notes of a plan, and what to do about each.
+//! The notes of a plan, and the advice of each.
 
 use itertools::{Itertools as _, chain};
 
@@ -12,29 +12,28 @@ use crate::plan::candidates::{core_count, exclusive, unreserved};
 use crate::plan::data::{IrqbalancePlan, Plan, PlannedRss};
 use crate::plan::device::{self, advised_channels};
 use crate::plan::note::{NoVectors, Note};
-use crate::plan::work::Work;
+use crate::plan::ports::PlacedPort;
 use crate::policy::{
     Balancer, CHANNELS, ChannelCount, IRQ_CORES, Policy, SCOPE, SKIP, Scope, WIDEN, XPS, Xps,
 };
 
-/// Notes about one interface.
-pub(crate) fn of_interface(
-    work: &Work<'_>,
+pub(crate) fn interface_notes(
+    port: &PlacedPort<'_>,
     selection: &Selection,
     rss: Option<&PlannedRss>,
 ) -> Vec<Note> {
-    let (interface, topology) = (work.interface, &work.machine.topology);
-    if work.choice.get(&SKIP) {
+    let (interface, topology) = (port.interface, &port.machine.topology);
+    if port.choice.get(&SKIP) {
         return vec![Note::Skipped];
     }
     let apart = interface.in_other_namespace && !interface.is_elsewhere();
-    if work.skip {
+    if port.skip {
         return Vec::from_iter(apart.then_some(Note::OtherNamespace));
     }
     if interface.unreadable_name {
         return vec![Note::NameUnreadable];
     }
-    let mut notes = of_vectors(work, selection);
+    let mut notes = vector_notes(port, selection);
     if interface.without_netdev {
         notes.extend((!interface.is_for_rdma()).then_some(Note::NoInterface));
     } else if interface.is_elsewhere() {
@@ -47,13 +46,13 @@ pub(crate) fn of_interface(
             contradictions: interface.contradictions.clone(),
         });
     }
-    let lines = work.shared.iter();
+    let lines = port.shared.iter();
     for (&irq, &owner) in lines.filter(|_| interface.shares_vectors_of.is_none()) {
         let owner = owner.to_owned();
         notes.push(Note::LineShared { irq, owner });
     }
     let vectors = interface.queue_vectors().filter(|v| !v.movable).count();
-    // With one CPU nobody manages them.
+    // With one CPU no IRQ is managed.
     if vectors > 0 && topology.possible > 1 {
         notes.push(Note::KernelManaged { vectors });
     }
@@ -61,31 +60,31 @@ pub(crate) fn of_interface(
     if let Some((now, possible)) = link.filter(|(now, possible)| now.is_below(*possible)) {
         notes.push(Note::LinkBelow { now, possible });
     }
-    let exceeding = too_many_queues(work, rss);
-    let more = package_has_more(work, exceeding.as_ref());
-    let exhausted = vectors_exhausted(work);
-    // Both advise the same.
+    let exceeding = too_many_queues(port, rss);
+    let more = package_has_more(port, exceeding.as_ref());
+    let exhausted = vectors_exhausted(port);
+    // Both give the same advice.
     let exceeding = exceeding.filter(|_| exhausted.is_none());
     notes.extend(chain!(exhausted, exceeding, more));
-    notes.extend(other_channels(work));
+    notes.extend(other_channels(port));
     let queues = interface
         .tx_queues
         .iter()
         .filter(|tx| tx.xps_rxqs.iter().any(|rxqs| !rxqs.cpus.is_empty()))
         .map(|tx| tx.index)
         .collect_vec();
-    if matches!(work.choice.get(&XPS), Xps::Auto | Xps::Off) && !queues.is_empty() {
+    if matches!(port.choice.get(&XPS), Xps::Auto | Xps::Off) && !queues.is_empty() {
         let interface = interface.name.clone();
         notes.push(Note::XpsRxqsSet { interface, queues });
     }
-    notes.extend(hint(work));
-    if work.has_placed_queues() {
-        let candidates = &work.candidates.cpus;
+    notes.extend(hint_notes(port));
+    if port.has_placed_queues() {
+        let candidates = &port.candidates.cpus;
         let cpus = topology.isolated_or_nohz().intersection(candidates);
         if !cpus.is_empty() {
             notes.push(Note::IsolatedCpusUsed { cpus });
         }
-        let cpus = exclusive(topology, &work.choice).intersection(candidates);
+        let cpus = exclusive(topology, &port.choice).intersection(candidates);
         if !cpus.is_empty() {
             notes.push(Note::ExclusiveCpusUsed { cpus });
         }
@@ -93,10 +92,10 @@ pub(crate) fn of_interface(
     notes
 }
 
-/// Notes about vectors that are missing, not recognized or shared.
-fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
-    let (interface, missing) = (work.interface, work.machine.missing());
-    let has_queues = work.has_placed_queues();
+/// Returns notes about vectors that are missing, not recognized or shared.
+fn vector_notes(port: &PlacedPort<'_>, selection: &Selection) -> Vec<Note> {
+    let (interface, missing) = (port.interface, port.machine.missing());
+    let has_queues = port.has_placed_queues();
     let unreadable = |missing: Option<&str>, vectors: &[_]| Note::VectorsUnreadable {
         missing: missing.map(str::to_owned),
         vectors: vectors.to_vec(),
@@ -105,9 +104,9 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
     let vectors = interface.unknown_vectors.clone();
     let data = interface.vectors.iter().filter(|of| of.role == Role::Data);
     let data = data
-        .map(|of| UnknownVector {
-            irq: of.irq,
-            action: of.action.clone(),
+        .map(|vector| UnknownVector {
+            irq: vector.irq,
+            action: vector.action.clone(),
         })
         .collect_vec();
     let controller = interface.device.controller.as_ref();
@@ -136,20 +135,20 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
     } else if has_queues || interface.is_for_rdma() {
         None
     } else if let Some(channels) = interface.vmbus.clone() {
-        let mut stacked = work.machine.stacked.iter();
-        let below = stacked.find(|one| one.name == interface.name);
+        let mut stacked = port.machine.stacked.iter();
+        let below = stacked.find(|stacked| stacked.name == interface.name);
         Some(Note::VmbusChannels {
             device: interface.device.address.clone(),
             controller,
             channels,
-            interfaces: below.map_or(Vec::new(), |one| one.lowers.clone()),
+            interfaces: below.map_or(Vec::new(), |stacked| stacked.lowers.clone()),
         })
     } else {
         let device = &interface.device;
-        // Only PCI devices list theirs.
+        // sysfs lists IRQs of PCI devices only.
         let without = device.irqs.is_empty() && interface.vectors.is_empty();
         let because = match (without, interface.link == "up") {
-            // Some drivers allocate them only while the interface is up.
+            // Some drivers allocate vectors only while the interface is up.
             (true, false) if is_pci_address(&device.address) => NoVectors::WhileDown,
             (true, _) if device.controller.is_some() || is_pci_address(&device.address) => {
                 NoVectors::OfDevice
@@ -179,26 +178,26 @@ fn of_vectors(work: &Work<'_>, selection: &Selection) -> Vec<Note> {
     notes
 }
 
-fn hint(work: &Work<'_>) -> Vec<Note> {
+fn hint_notes(port: &PlacedPort<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
-    if work.choice.get(&SCOPE) != Scope::Hint || work.candidates.named {
+    if port.choice.get(&SCOPE) != Scope::Hint || port.candidates.named {
         return notes;
     }
-    let (hinted, without): (Vec<_>, Vec<_>) = work
+    let (hinted, without): (Vec<_>, Vec<_>) = port
         .interface
         .queue_vectors()
-        .partition(|vector| work.machine.hints.contains_key(&vector.irq));
+        .partition(|vector| port.machine.hints.contains_key(&vector.irq));
     if !without.is_empty() {
         let vectors = without.len();
         notes.push(Note::NoHint { vectors });
     }
-    let decided_by = |vector| work.placement(vector)?.decided_by;
+    let decided_by = |vector| port.placement(vector)?.decided_by;
     let unused = hinted.iter().filter(|vector| decided_by(vector).is_none());
     let vectors = unused.count();
     if vectors > 0 {
         notes.push(Note::HintUnusable { vectors });
     }
-    let driver = work.interface.driver.as_deref().unwrap_or_default();
+    let driver = port.interface.driver.as_deref().unwrap_or_default();
     if without.is_empty() && Driver::has(Some(driver), Fact::HintsAnywhere) {
         let driver = driver.to_owned();
         notes.push(Note::HintIgnoresLocality { driver });
@@ -206,23 +205,23 @@ fn hint(work: &Work<'_>) -> Vec<Note> {
     notes
 }
 
-fn too_many_queues(work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
-    let (interface, candidates) = (work.interface, &work.candidates.cpus);
+fn too_many_queues(port: &PlacedPort<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
+    let (interface, candidates) = (port.interface, &port.candidates.cpus);
     let planned = rss.and_then(|rss| Some(rss.queues.as_ref()?.len()));
     let queues = interface.active_queues().min(planned.unwrap_or(usize::MAX));
-    let cores = work.core_count();
+    let cores = port.core_count();
     let holds_all = |node: &u32| {
-        let node = work.machine.topology.nodes.get(node);
+        let node = port.machine.topology.nodes.get(node);
         node.is_some_and(|node| candidates.is_subset(&node.cpus))
     };
-    // Those that the kernel spreads by itself are where it puts them.
+    // Kernel-managed IRQs cannot be moved, so advice about them is useless.
     let is_placed = interface.active_vectors().any(|vector| vector.movable);
     (queues > cores && cores > 0 && is_placed).then(|| Note::QueuesExceedCores {
         interface: interface.name.clone(),
         queues,
         cores,
-        node: work.candidates.node.filter(holds_all),
-        advised: advised_channels(work)
+        node: port.candidates.node.filter(holds_all),
+        advised: advised_channels(port)
             .filter(|&advised| (advised as usize) < queues)
             .filter(|&advised| {
                 interface
@@ -231,29 +230,29 @@ fn too_many_queues(work: &Work<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
             }),
         unsure: interface.channels.is_none(),
         fixed: interface.channels_fixed,
-        irq_cores: (work.choice.get(&IRQ_CORES)).filter(|_| device::has_settable_rss(interface)),
+        irq_cores: (port.choice.get(&IRQ_CORES)).filter(|_| device::has_settable_rss(interface)),
     })
 }
 
-/// A note where the candidates have no vectors for some of its IRQs, which the plan leaves where they are.
-fn vectors_exhausted(work: &Work<'_>) -> Option<Note> {
-    work.machine.vectors_held.as_ref()?;
-    let data = work.interface.vectors.iter();
+/// A note if the candidates have no interrupt vectors for some IRQs, which the plan does not move.
+fn vectors_exhausted(port: &PlacedPort<'_>) -> Option<Note> {
+    port.machine.vectors_held.as_ref()?;
+    let data = port.interface.vectors.iter();
     let data = data.filter(|vector| vector.movable && vector.role != Role::Control);
-    let data = data.filter(|vector| !work.shared.contains_key(&vector.irq));
-    let data = data.filter(|vector| !work.is_kept(vector));
-    let irqs = data.filter(|vector| work.target(vector).is_none()).count();
+    let data = data.filter(|vector| !port.shared.contains_key(&vector.irq));
+    let data = data.filter(|vector| !port.is_kept(vector));
+    let irqs = data.filter(|vector| port.target(vector).is_none()).count();
     (irqs > 0).then(|| Note::VectorsExhausted {
-        interface: work.interface.name.clone(),
+        interface: port.interface.name.clone(),
         irqs,
-        cpus: work.candidates.cpus.clone(),
-        advised: advised_channels(work)
-            .filter(|&advised| (advised as usize) < work.interface.active_queues()),
+        cpus: port.candidates.cpus.clone(),
+        advised: advised_channels(port)
+            .filter(|&advised| (advised as usize) < port.interface.active_queues()),
     })
 }
 
-/// A note where the other nodes of a package could take the queues that exceed the cores of one.
-fn package_has_more(work: &Work<'_>, exceeding: Option<&Note>) -> Option<Note> {
+/// A note if other nodes of the package could take the queues that exceed the cores of one node.
+fn package_has_more(port: &PlacedPort<'_>, exceeding: Option<&Note>) -> Option<Note> {
     let Some(&Note::QueuesExceedCores {
         queues,
         cores,
@@ -263,18 +262,18 @@ fn package_has_more(work: &Work<'_>, exceeding: Option<&Note>) -> Option<Note> {
     else {
         return None;
     };
-    let topology = &work.machine.topology;
-    let candidates = &work.candidates.cpus;
+    let topology = &port.machine.topology;
+    let candidates = &port.candidates.cpus;
     let mut packages = topology.packages.iter();
     let package = packages.find(|package| candidates.is_subset(package))?;
     let package = core_count(
         topology,
-        &work.choice,
-        &package.intersection(&unreserved(topology, &work.choice)),
+        &port.choice,
+        &package.intersection(&unreserved(topology, &port.choice)),
     );
-    let is_local = work.choice.get(&SCOPE) == Scope::Local && !work.choice.get(&WIDEN);
-    (is_local && !work.candidates.named && package > cores).then(|| Note::PackageHasMore {
-        interface: work.interface.name.clone(),
+    let is_local = port.choice.get(&SCOPE) == Scope::Local && !port.choice.get(&WIDEN);
+    (is_local && !port.candidates.named && package > cores).then(|| Note::PackageHasMore {
+        interface: port.interface.name.clone(),
         queues,
         node,
         cores,
@@ -282,29 +281,32 @@ fn package_has_more(work: &Work<'_>, exceeding: Option<&Note>) -> Option<Note> {
     })
 }
 
-/// A note when the channels that the policy requests cannot be set.
-fn other_channels(work: &Work<'_>) -> Option<Note> {
-    let requested = match work.choice.get(&CHANNELS) {
+/// A note if the channels that the policy requests cannot be set.
+fn other_channels(port: &PlacedPort<'_>) -> Option<Note> {
+    let requested = match port.choice.get(&CHANNELS) {
         ChannelCount::Keep => return None,
         ChannelCount::Auto => None,
         ChannelCount::Count(requested) => Some(requested),
     };
-    let fixed = work.interface.channels_fixed;
-    if requested.is_some_and(|requested| work.interface.receives_by(requested)) {
+    let fixed = port.interface.channels_fixed;
+    if requested.is_some_and(|requested| port.interface.receives_by(requested)) {
         return None;
     }
-    let Some(now) = work.interface.channels.filter(|_| !fixed) else {
+    let Some(now) = port.interface.channels.filter(|_| !fixed) else {
         return Some(Note::ChannelsUnchanged { requested, fixed });
     };
-    let stays = requested.is_none() && device::channels(work).is_none();
+    let stays = requested.is_none() && device::channels(port).is_none();
     stays.then(|| Note::ChannelsFit {
         now: now.receiving(),
-        cores: work.core_count(),
+        cores: port.core_count(),
     })
 }
 
-/// Notes about the machine.
-pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selection) -> Vec<Note> {
+pub(crate) fn machine_notes(
+    machine: &Machine,
+    policy: &Policy,
+    selection: &Selection,
+) -> Vec<Note> {
     let interfaces = &machine.interfaces;
     let mut notes = selection
         .missing
@@ -319,33 +321,45 @@ pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selecti
         notes.push(Note::NothingToDo);
     }
     let names = machine.names();
-    for (rule, of) in (1..).zip(&policy.rules) {
+    for (number, rule) in (1..).zip(&policy.rules) {
         let mut matched = interfaces
             .iter()
-            .map(|i| of.matches(machine, |name| names.contains(name), i));
+            .map(|i| rule.matches(machine, |name| names.contains(name), i));
         if !interfaces.is_empty() && !matched.contains(&true) {
-            let conditions = of.text.clone();
-            notes.push(Note::RuleUnmatched { rule, conditions });
+            let conditions = rule.text.clone();
+            notes.push(Note::RuleUnmatched {
+                rule: number,
+                conditions,
+            });
         }
     }
-    let drivers = interfaces.iter().filter_map(|of| of.driver.clone());
+    let drivers = interfaces
+        .iter()
+        .filter_map(|interface| interface.driver.clone());
     let here = drivers.sorted().dedup().collect_vec();
     for row in policy.drivers.iter().filter(|_| !interfaces.is_empty()) {
-        if !interfaces.iter().any(|of| of.has_driver(&row.name)) {
+        if !interfaces
+            .iter()
+            .any(|interface| interface.has_driver(&row.name))
+        {
             let (driver, here) = (row.name.clone(), here.clone());
             notes.push(Note::DriverUnmatched { driver, here });
         }
     }
-    // Interfaces and network functions that are not planned, where no selectors were given.
+    // Lists interfaces and network functions that are not planned, if no selectors were given.
     if !selection.explicit && machine.missing().is_none() {
         let left = interfaces.iter();
-        let left = left.filter(|of| !selection.names.contains(&of.name));
-        // A function has no interface here that could be down.
-        let (functions, down): (Vec<_>, Vec<_>) = left.partition(|of| of.is_elsewhere());
-        let down = down.iter().map(|of| of.name.clone()).collect_vec();
-        let functions = functions.iter().map(|of| UnusedFunction {
-            address: of.name.clone(),
-            driver: of.driver.clone(),
+        let left = left.filter(|interface| !selection.names.contains(&interface.name));
+        // A function without an interface here has none that could be down.
+        let (functions, down): (Vec<_>, Vec<_>) =
+            left.partition(|interface| interface.is_elsewhere());
+        let down = down
+            .iter()
+            .map(|interface| interface.name.clone())
+            .collect_vec();
+        let functions = functions.iter().map(|interface| UnusedFunction {
+            address: interface.name.clone(),
+            driver: interface.driver.clone(),
         });
         let functions = chain(machine.others.cards.clone(), functions).collect_vec();
         if !down.is_empty() || !functions.is_empty() {
@@ -369,9 +383,9 @@ pub(crate) fn of_machine(machine: &Machine, policy: &Policy, selection: &Selecti
     notes
 }
 
-/// Adds what apply does about irqbalance, and for how long, to the plan of a machine on which it runs.
+/// Adds to the plan of a machine with irqbalance running what apply does about it, and for how long.
 pub(crate) fn add_irqbalance(machine: &Machine, action: Balancer, plan: &mut Plan) {
-    // A stored plan may hold an irqbalance that has ended since.
+    // irqbalance may have ended since the plan was stored.
     plan.irqbalance = None;
     plan.notes.retain(|note| {
         !matches!(
@@ -385,9 +399,12 @@ pub(crate) fn add_irqbalance(machine: &Machine, action: Balancer, plan: &mut Pla
     let Some(running) = machine.other_tools.irqbalance.clone() else {
         return;
     };
-    let vectors = plan.interfaces.iter().flat_map(|one| &one.vectors);
+    let vectors = plan
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.vectors);
     let planned = vectors.filter(|vector| vector.cpus.is_some());
-    // An IRQ that two interfaces share is listed with both.
+    // Two interfaces that share an IRQ both list it.
     let irqs = planned
         .map(|vector| vector.irq)
         .sorted()
@@ -411,16 +428,15 @@ pub(crate) fn add_irqbalance(machine: &Machine, action: Balancer, plan: &mut Pla
     });
 }
 
-/// What follows from a note: a command, or a sentence where no command does it.
+/// The advice of a note: a command, or a sentence if no command does it.
 #[derive(Debug)]
 pub struct Advice {
     pub text: String,
-    /// Whether it is only what one may also do, and repairs nothing.
+    /// Whether the advice is optional and repairs nothing.
     pub optional: bool,
 }
 
 impl Note {
-    /// What to do about it.
     pub fn advice(&self) -> Option<Advice> {
         let command = self.command();
         let optional = match self {
@@ -435,12 +451,12 @@ impl Note {
         Some(Advice { text, optional })
     }
 
-    /// Whether it says that one queue for each core is enough, before which no other advice counts.
+    /// Whether the note says that one queue for each core is enough, which precedes other advice.
     pub fn is_of_too_many_queues(&self) -> bool {
         matches!(self, Self::QueuesExceedCores { .. })
     }
 
-    /// Whether it advises another number of channels.
+    /// Whether the note advises another number of channels.
     pub(crate) fn advises_channels(&self) -> bool {
         matches!(
             self,
@@ -452,8 +468,8 @@ impl Note {
         )
     }
 
-    /// The `nicpin` command that follows, without its last argument, and that argument: an interface. Interfaces with
-    /// the same command can be given together.
+    /// The advised `nicpin` command without its last argument, and that argument: an interface. Interfaces with the
+    /// same command can be given together.
     pub fn command(&self) -> Option<(String, &str)> {
         let (options, interface) = match self {
             Self::QueuesExceedCores {
@@ -491,10 +507,10 @@ impl Note {
         Some((format!("nicpin apply {options}"), interface))
     }
 
-    /// A command to run that names no interface of the note's.
+    /// An advised command that has no interface as its argument.
     pub fn shell(&self) -> Option<String> {
         Some(match self {
-            // Moving them does nothing while packets arrive elsewhere.
+            // The channels' interrupts do not matter while packets arrive on the virtual function.
             Self::VmbusChannels { interfaces, .. } if !interfaces.is_empty() => return None,
             Self::VmbusChannels { device, .. } => {
                 let file = format!("/sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu");
@@ -523,7 +539,7 @@ impl Note {
         })
     }
 
-    /// What to do where no command does it.
+    /// The advice in words if no command does it.
     fn instruction(&self) -> Option<String> {
         Some(match self {
             Self::VectorsUnreadable {

@@ -1,4 +1,4 @@
-//! What makes a plan good: measures, in the order in which they count. The placement minimises them, and `status` and
+//! The objective: measures of a plan, in the order in which they count. The placement minimises them, and `status` and
 //! `plan` show them, now and planned.
 
 use std::collections::BTreeMap;
@@ -8,34 +8,34 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::machine::{Interface, Machine};
 
-/// What a measure counts. Less is better.
+/// A measure of a state of the machine. Less is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Measure {
-    // Those of the objective, the first one first.
+    // The measures of the objective, in its order.
     /// Queue IRQs outside their candidate CPUs.
     Outside,
     /// Queues on the busiest core.
     BusiestQueues,
-    /// Mbit/s on the busiest core, by what ports can carry.
+    /// Mbit/s on the busiest core, by the capacity of ports.
     BusiestLoad,
     /// Pairs of queues that share a core.
     Pairs,
-    /// For each interface by itself, its queues on the core that takes most of them above an even share: not all are busy
-    /// at once.
+    /// For each interface, its queues on the core that takes most of them above an even share: not all interfaces are
+    /// busy at once.
     UnevenCores,
     /// Interfaces whose queue 0 is on one core.
     FirstQueues,
     /// Queues above an even share on a thread of a core.
     UnevenThreads,
-    /// CPUs that send through a queue on a farther node than need be.
+    /// CPUs that send through a queue on a farther node than necessary.
     FarSenders,
 
-    // What is only shown.
-    /// IRQs on another node than their device's, those of RDMA included.
+    // Measures that are only shown.
+    /// IRQs on another node than their device's, RDMA included.
     Remote,
     /// IRQs on isolated CPUs.
     Isolated,
-    /// The load of the busiest core in percent of that of all, by the speeds of ports.
+    /// The load of the busiest core in percent of the total, by the speeds of ports.
     BusiestShare,
     /// RDMA IRQs that are not on their device's node.
     RemoteRdma,
@@ -45,7 +45,7 @@ pub enum Measure {
     SharedSenders,
     /// Receive queues whose RPS is not as good as planned.
     OtherRps,
-    /// Settings that somebody has asked for, and that are not so.
+    /// Requested settings that do not hold the requested value.
     Requested,
 }
 
@@ -56,7 +56,7 @@ use Measure::{
 };
 
 impl Measure {
-    /// The measures of the objective, the first one first: a later one decides only between plans that all before it find
+    /// The measures of the objective, in its order: a measure decides only between plans for which all earlier ones are
     /// equal.
     pub const OBJECTIVE: [Self; 8] = [
         Outside,
@@ -69,7 +69,7 @@ impl Measure {
         FarSenders,
     ];
 
-    /// What it counts, as in JSON.
+    /// Returns what is counted, as in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Outside => "IRQs outside the allowed CPUs",
@@ -98,65 +98,65 @@ impl Serialize for Measure {
     }
 }
 
-/// How good a plan, or the current state, is: the measures, and what is only shown.
+/// The quality of a plan, or of the current state: the objective's measures, and others that are only shown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Score {
-    /// Share of active queue vectors on the local node, 0 to 1; `None` when no node is known.
+    /// Share of active queue vectors on the local node, 0 to 1; `None` if no node is known.
     pub local: Option<f64>,
-    /// Active queue vectors outside their candidate CPUs, which are neither offline nor, while there are others, isolated.
+    /// Active queue vectors outside their candidate CPUs, without offline CPUs and, while there are others, isolated
+    /// ones.
     pub outside: usize,
     /// Most active queues on one core. A queue's receive and transmit vectors on one CPU count once.
     pub max_vectors_per_core: usize,
-    /// The largest load of a core, in what its queues' ports can carry.
+    /// The largest load of a core, by the capacity of its queues' ports.
     pub max_load_kbps: u64,
     /// Pairs of active queues that share a core.
     pub pairs_on_cores: u64,
-    /// Of each interface, the active queues on the core that takes most of them above an even share of its candidate cores.
+    /// For each interface, the active queues on the core that takes most of them above an even share of its candidate
+    /// cores.
     #[serde(default)]
     pub above_even_cores: usize,
     /// Most interfaces whose queue 0 is on one core.
     pub max_first_queues_per_core: usize,
-    /// Queues that a CPU has beyond an even share of those of its core.
+    /// Queues of a CPU beyond an even share of its core's.
     pub above_even_threads: usize,
-    /// Online CPUs whose transmit queue completes on a farther node than need be, of each interface.
+    /// For each interface, online CPUs whose transmit queue completes on a farther node than necessary.
     pub far_senders: usize,
-    /// Vectors on another node than their device's, those of RDMA included; where it is not known, they do not count.
+    /// Vectors on another node than their device's, RDMA included; vectors with an unknown node do not count.
     #[serde(default)]
     pub remote: usize,
-    /// The load at the speeds of ports; `None` where that of one in use is not known.
+    /// The load at the speeds of ports; `None` if the speed of a port in use is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_speed: Option<LoadAtSpeed>,
-    /// Vectors on isolated or `nohz_full` CPUs, or on exclusive ones that the policy leaves out; idle ones do not count.
+    /// Vectors on isolated or `nohz_full` CPUs, or on exclusive ones that the policy leaves out, without idle ones.
     pub on_isolated: usize,
-    /// The RDMA vectors, which count in no other figure but `on_isolated`; absent when there are none.
+    /// RDMA vectors, which otherwise count in `remote` and `on_isolated` alone; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rdma: Option<RdmaScore>,
 }
 
-/// A load at the speeds that ports report, or can have where they report none. The plan does not depend on it: a speed
-/// comes late, and goes with the carrier.
+/// A load at the speeds that ports report, or can have if they report none. The plan does not depend on it: a speed
+/// appears late, and vanishes with the carrier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadAtSpeed {
-    /// That of the busiest core.
     pub busiest_kbps: u64,
-    /// What all ports that are in use carry.
+    /// The total capacity of all ports in use.
     pub all_kbps: u64,
 }
 
-/// How well RDMA vectors are placed.
+/// The placement of RDMA vectors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RdmaScore {
-    /// All of them.
     pub vectors: usize,
-    /// Those on the local node.
+    /// The number on the local node.
     pub local: usize,
-    /// Most of them on one core.
+    /// The largest number on one core.
     pub max_per_core: usize,
 }
 
 impl Score {
-    /// How much there is of a measure of the objective, and of what is only shown of a machine; 0 of what only interfaces
-    /// have, or where it is not known.
+    /// The value of a measure of the objective, or of one that is only shown for the machine; 0 for measures of single
+    /// interfaces, and if the value is unknown.
     pub fn of(&self, measure: Measure) -> u64 {
         let rdma = self.rdma.clone().unwrap_or_default();
         let count = match measure {
@@ -182,19 +182,19 @@ impl Score {
     }
 }
 
-/// The pairs of queues on a core that has so many.
+/// Counts the pairs of queues on a core that has `queues`.
 pub(crate) fn pairs(queues: usize) -> u64 {
     (queues * queues.saturating_sub(1) / 2) as u64
 }
 
-/// The weight of a queue of an interface, in kbit/s: what its port can carry, divided by the queues in use of all functions
-/// of that port.
+/// The weight of a queue of an interface, in kbit/s: the capacity of its port, divided by the queues in use of all
+/// functions of the port.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Weight {
-    /// That by which the plan is made. The speed of a link counts only where neither link modes nor the width of the bus
-    /// are known, as in some virtual machines; without any of these a queue weighs next to nothing.
+    /// The weight by which the plan is made. The speed of a link counts only if neither link modes nor the width of the
+    /// bus are known, as in some virtual machines; without any of these a queue weighs next to nothing.
     pub(crate) planned: u64,
-    /// That at the port's speed, or at its fastest link mode where it reports none.
+    /// The weight at the port's speed, or at its fastest link mode if it reports none.
     pub(crate) at_speed: Option<u64>,
 }
 

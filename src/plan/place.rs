@@ -1,4 +1,4 @@
-//! Where CPUs are: core, L3 domain and node of each.
+//! The locations of CPUs: core, L3 domain and node of each.
 
 use crate::cpuset::CpuSet;
 use crate::machine::Topology;
@@ -9,26 +9,25 @@ pub(crate) struct Locations<'a> {
     pub(crate) topology: &'a Topology,
     /// By CPU id; `None` for CPUs that are not online.
     pub(crate) by_cpu: Vec<Option<CpuLocation>>,
-    /// The number of cores; 1 where none is known, for all CPUs.
+    /// The number of cores; 1 for all CPUs if none is known.
     pub(crate) cores: usize,
     /// The CPUs of each L3 domain.
     pub(crate) domain_sizes: Vec<usize>,
 }
 
-/// Core, L3 domain and node of a CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CpuLocation {
     /// Index into the topology's cores.
     pub(crate) core: usize,
-    /// Index of the L3 domain; without L3 domains, the node is one.
+    /// Index of the L3 domain; without L3 domains, of the node.
     pub(crate) domain: usize,
     pub(crate) node: Option<u32>,
-    /// Index of its speed class; 0 is the fastest.
+    /// Index of the speed class; 0 is the fastest.
     pub(crate) class: usize,
 }
 
 impl CpuLocation {
-    /// How far another CPU is: 0 on the same core, 1 in the same L3 domain, 2 on the same node, 3 on another.
+    /// The distance to another CPU: 0 on the same core, 1 in the same L3 domain, 2 on the same node, 3 on another.
     pub(crate) fn steps(self, to: Self) -> usize {
         if self.core == to.core {
             0
@@ -41,7 +40,7 @@ impl CpuLocation {
         }
     }
 
-    /// Its node, its L3 domain there and its core there, each with the steps to what else is in it.
+    /// Returns keys for the node, its L3 domain and the core, each with the steps to CPUs of the same key.
     pub(crate) fn around(self) -> [(usize, Option<u32>, usize); 3] {
         [
             (2, self.node, 0),
@@ -91,12 +90,12 @@ impl<'a> Locations<'a> {
         }
     }
 
-    /// The location of a CPU; `None` when it is not online.
+    /// The location of a CPU; `None` if it is offline.
     pub(crate) fn of(&self, cpu: u32) -> Option<CpuLocation> {
         *self.by_cpu.get(cpu as usize)?
     }
 
-    /// The CPUs of a CPU's core; `None` when it is not online.
+    /// The CPUs of a CPU's core; `None` if it is offline.
     pub(crate) fn core_of(&self, cpu: u32) -> Option<&'a CpuSet> {
         self.topology.cores.get(self.of(cpu)?.core)
     }

@@ -8,97 +8,96 @@ use itertools::{Itertools as _, chain};
 use crate::cpuset::CpuSet;
 use crate::machine::wording::count;
 use crate::machine::{Role, RxQueue, Topology};
-use crate::plan::candidates::{for_rps, kept_by_the_kernel, not_all};
+use crate::plan::candidates::{cpus_kept_by_kernel, note_of_unusable, usable_rps_cpus};
 use crate::plan::data::PlannedRxQueue;
 use crate::plan::device;
 use crate::plan::note::{Note, UsedFor};
 use crate::plan::place::Locations;
-use crate::plan::work::Work;
+use crate::plan::ports::PlacedPort;
 use crate::policy::{self, AVOID_CPU0, RFS, RPS, Rfs};
 
-/// On machines with at most this many CPUs RPS stays off: to hand a packet to another CPU costs both CPUs more than is
+/// Maximum number of CPUs of a machine on which RPS stays off: handing a packet over costs both CPUs more than is
 /// gained.
 const TINY: usize = 2;
 
-/// The most CPUs of a set that are shared with queues of other interfaces.
+/// Maximum number of CPUs of an RPS set that are shared with queues of other interfaces.
 const MOST_SHARED: usize = 4;
 
-/// The most CPUs of a receive queue's RPS set: more cost more in messages between CPUs than they take off one.
+/// Maximum number of CPUs of an RPS set: more cost more in messages between CPUs than they relieve one.
 const MOST: usize = 8;
 
-/// RPS of an interface.
 #[derive(Default)]
 pub(crate) struct Rps {
-    /// Of each receive queue; `None`: left unchanged.
-    sets: Option<Vec<Set>>,
+    /// The CPUs of each receive queue; `None`: unchanged.
+    sets: Option<Vec<RpsSet>>,
     why: String,
     note: Option<Note>,
-    /// What the kernel removes from the sets.
+    /// CPUs that the kernel removes from the sets.
     removed: CpuSet,
 }
 
 /// The CPUs to which a receive queue sends packets.
 #[derive(Debug, Clone, Default)]
-struct Set {
+struct RpsSet {
     cpus: CpuSet,
-    /// Those that it can be given, one for each core; of several, as many as `most`.
+    /// The CPUs that the queue can get, one for each core; if there are several, as many as `most`.
     scope: Vec<u32>,
     most: usize,
 }
 
-/// RPS of all interfaces that take part, by their order. Interfaces and queues get different CPUs before any is shared.
-/// `loaded`: CPUs that take a queue, an RDMA vector or a thread that polls all the time.
+/// Decides on RPS of all interfaces that take part, by index. Interfaces and queues get different CPUs before any is
+/// shared. `loaded`: CPUs that take a queue, an RDMA vector or a busy-polling thread.
 pub(crate) fn rps(
     locations: &Locations<'_>,
-    works: &[Work<'_>],
+    ports: &[PlacedPort<'_>],
     loaded: &CpuSet,
 ) -> BTreeMap<usize, Rps> {
-    let has_rdma = works.iter().any(|work| work.rdma_cpus().is_some());
-    // How many queues are on each core, without those of interfaces that are down.
+    let has_rdma = ports.iter().any(|port| port.rdma_cpus().is_some());
+    // The number of queues on each core, without those of interfaces that are down.
     let mut crowd = vec![0; locations.cores];
-    for place in works
+    for place in ports
         .iter()
-        .filter(|work| !work.interface.is_down)
-        .flat_map(Work::queue_cpus)
+        .filter(|port| !port.interface.is_down)
+        .flat_map(PlacedPort::queue_cpus)
         .filter_map(|cpu| locations.of(cpu))
     {
         crowd[place.core] += 1;
     }
-    let in_order = works.iter().sorted_by_key(|work| work.rank());
+    let in_order = ports.iter().sorted_by_key(|port| port.rank());
     let mut all = in_order
-        .map(|work| (work, Rps::new(work, loaded, &crowd, has_rdma)))
+        .map(|port| (port, Rps::new(port, loaded, &crowd, has_rdma)))
         .collect_vec();
     let sets = all.iter_mut().flat_map(|(_, rps)| &mut rps.sets).flatten();
     deal(locations, &mut sets.collect_vec());
     all.into_iter()
-        .map(|(work, rps)| (work.order, rps.without_removed(work)))
+        .map(|(port, rps)| (port.order, rps.without_removed(port)))
         .collect()
 }
 
 impl Rps {
-    fn new(work: &Work<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) -> Self {
-        let queues = work.interface.rx_queues.len();
+    fn new(port: &PlacedPort<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) -> Self {
+        let queues = port.interface.rx_queues.len();
         let everywhere = |cpus| {
-            let set = Set {
+            let set = RpsSet {
                 cpus,
-                ..Set::default()
+                ..RpsSet::default()
             };
             Some(vec![set; queues])
         };
-        let (sets, why, note) = match work.choice.get(&RPS) {
-            _ if work.skip => (None, "unchanged", None),
+        let (sets, why, note) = match port.choice.get(&RPS) {
+            _ if port.skip => (None, "unchanged", None),
             policy::RpsMode::Off => (everywhere(CpuSet::new()), "off by the policy", None),
             policy::RpsMode::Cpus(wanted) => {
-                let cpus = for_rps(work.machine, &work.choice, &wanted);
+                let cpus = usable_rps_cpus(port.machine, &port.choice, &wanted);
                 // The queues of a function in another namespace are out of reach.
-                let note = not_all(&wanted, &cpus, UsedFor::Rps).filter(|_| queues > 0);
+                let note = note_of_unusable(&wanted, &cpus, UsedFor::Rps).filter(|_| queues > 0);
                 (everywhere(cpus), "given by the policy", note)
             }
-            // The device may have IRQs that are not known, or only while it is up.
-            policy::RpsMode::Auto if !work.has_placed_queues() && !work.interface.has_no_irqs() => {
+            // The device may have IRQs that are unknown, or that exist only while it is up.
+            policy::RpsMode::Auto if !port.has_placed_queues() && !port.interface.has_no_irqs() => {
                 (None, "unchanged: no queue IRQ is placed", None)
             }
-            policy::RpsMode::Auto => return automatic(work, loaded, crowd, has_rdma),
+            policy::RpsMode::Auto => return automatic_rps(port, loaded, crowd, has_rdma),
         };
         Self {
             sets,
@@ -108,15 +107,15 @@ impl Rps {
         }
     }
 
-    /// Without the CPUs that the kernel removes.
-    fn without_removed(mut self, work: &Work<'_>) -> Self {
-        let topology = &work.machine.topology;
+    /// Removes the CPUs that the kernel would remove.
+    fn without_removed(mut self, port: &PlacedPort<'_>) -> Self {
+        let topology = &port.machine.topology;
         if topology.rps_filter.is_empty() {
             return self;
         }
-        let kept = kept_by_the_kernel(topology, work.interface);
+        let kept = cpus_kept_by_kernel(topology, port.interface);
         let sets = self.sets.iter_mut().flatten();
-        for (set, queue) in sets.zip(&work.interface.rx_queues) {
+        for (set, queue) in sets.zip(&port.interface.rx_queues) {
             let kept = kept(queue, &set.cpus);
             self.removed.add(&set.cpus.difference(&kept));
             set.cpus = kept;
@@ -127,30 +126,29 @@ impl Rps {
         self
     }
 
-    /// All CPUs to which packets are sent.
     pub(crate) fn cpus(&self) -> CpuSet {
         CpuSet::union_of(self.sets.iter().flatten().map(|set| &set.cpus))
     }
 
-    /// The CPUs to which an interface's packets are sent, as planned or as they are where that is left unchanged.
-    pub(crate) fn work_of(&self, work: &Work<'_>) -> CpuSet {
+    /// The CPUs to which an interface's packets are sent: planned ones, or the current ones if they do not change.
+    pub(crate) fn steering_cpus(&self, port: &PlacedPort<'_>) -> CpuSet {
         if self.sets.is_some() {
             return self.cpus();
         }
-        let queues = work.interface.rx_queues.iter();
+        let queues = port.interface.rx_queues.iter();
         let now = queues.flat_map(|queue| &queue.rps_cpus);
         CpuSet::union_of(now.map(|file| &file.cpus))
     }
 
-    /// The plan for the receive queues, and notes about RPS. `flow_queues`: receive queues over which a flow table is
-    /// sized.
+    /// Plans the receive queues, with notes about RPS. `flow_queues`: receive queues over which a flow table is
+    /// divided.
     pub(crate) fn plan(
         &self,
-        work: &Work<'_>,
+        port: &PlacedPort<'_>,
         flow_queues: usize,
     ) -> (Vec<PlannedRxQueue>, Vec<Note>) {
-        // RFS, like RPS, is left unchanged on interfaces without queue vectors.
-        let entries = flow_entries(work.choice.get(&RFS)).filter(|_| work.has_placed_queues());
+        // RFS, like RPS, is unchanged on interfaces without queue vectors.
+        let entries = flow_entries(port.choice.get(&RFS)).filter(|_| port.has_placed_queues());
         let share = entries.map(|entries| flow_share(entries, flow_queues));
         let is_on = !self.cpus().is_empty();
         let plan = |(at, queue): (usize, &RxQueue)| {
@@ -168,35 +166,35 @@ impl Rps {
                 why: why.into(),
             }
         };
-        let queues = work.interface.rx_queues.iter().enumerate();
+        let queues = port.interface.rx_queues.iter().enumerate();
         let plans = queues.map(plan).collect();
         let cpus = self.removed.clone();
         let removed = (!cpus.is_empty()).then_some(Note::RpsFiltered { cpus });
-        let has_no_table = entries > Some(0) && work.machine.flow_entries.is_none();
+        let has_no_table = entries > Some(0) && port.machine.flow_entries.is_none();
         let no_table = has_no_table.then_some(Note::NoFlowTable);
         let notes = chain(self.note.clone(), removed).chain(no_table);
         (plans, notes.collect())
     }
 }
 
-/// RPS in place of receive queues that the device cannot have: the candidate cores on which no queue of any interface
-/// lands, for a single queue also others; else why it is off.
-fn automatic(work: &Work<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) -> Rps {
-    let (interface, locations) = (work.interface, work.locations);
-    let topology = &work.machine.topology;
+/// Uses RPS in place of receive queues that the device cannot have, on candidate cores without a queue of any
+/// interface, for a single queue also on others; otherwise says why RPS is off.
+fn automatic_rps(port: &PlacedPort<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) -> Rps {
+    let (interface, locations) = (port.interface, port.locations);
+    let topology = &port.machine.topology;
     let (name, queues) = (interface.name.clone(), interface.rx_queues.len());
     let off = |why: &str, note| Rps {
-        sets: Some(vec![Set::default(); queues]),
+        sets: Some(vec![RpsSet::default(); queues]),
         why: format!("off: {why}"),
         note,
         ..Rps::default()
     };
-    // RPS stays on the local node where the vectors were widened to others.
-    let candidates = work
+    // RPS stays on the local node if the vectors were widened to others.
+    let candidates = port
         .candidates
         .tiers
         .first()
-        .unwrap_or(&work.candidates.cpus);
+        .unwrap_or(&port.candidates.cpus);
     let mut free = candidates.difference(&topology.whole_cores(loaded));
     if free.is_empty() && queues > 1 {
         let rdma = if has_rdma { " or an RDMA IRQ" } else { "" };
@@ -210,19 +208,19 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) 
     }
     match interface.channels {
         Some(channels) if channels.max_receiving() > channels.receiving() => {
-            // Only if its share of the cores takes more.
+            // Only if the interface's share of the cores takes more queues.
             let advised =
-                device::advised_channels(work).filter(|&advised| advised > channels.receiving());
+                device::advised_channels(port).filter(|&advised| advised > channels.receiving());
             let note = advised.map(|advised| Note::MoreQueuesPossible {
                 interface: name,
                 queues,
-                cores: work.core_count(),
+                cores: port.core_count(),
                 channels,
                 advised,
             });
             return off("the device can have more queues", note);
         }
-        None if !has_one_queue(work) => {
+        None if !has_one_queue(port) => {
             return off(
                 "the number of queues that the device can have is unknown",
                 None,
@@ -230,50 +228,50 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) 
         }
         _ => {}
     }
-    // A queue's packets go to two cores or more, and all of them to no fewer than they come from.
+    // A queue's packets go to at least two cores, and all packets to at least as many as they come from.
     let needed = queues.max(2);
     let cores_in = |cpus: &CpuSet| topology.cores_with(cpus).count();
     let mut why = "to idle cores: the device has no more queues";
     let others = free.difference(&topology.whole_cores(&CpuSet::single(0)));
     let has_choice = others != free && cores_in(&others) >= needed;
-    if work.choice.get(&AVOID_CPU0) && has_choice {
+    if port.choice.get(&AVOID_CPU0) && has_choice {
         free = others;
         why = "to idle cores (not CPU 0's): the device has no more queues";
     }
-    let fast = fastest(topology, &free, needed);
+    let fast = fastest_cores(topology, &free, needed);
     if fast != free {
         free = fast;
         why = "to idle fast cores: the device has no more queues";
     }
-    // A queue that nothing is known of may be served by any IRQ of which that is not known.
+    // A queue without a known IRQ may be served by any IRQ without a known queue.
     let data = interface.active_vectors();
     let data = data.filter(|vector| vector.role == Role::Data);
-    let data = data.map(|vector| work.cpus_of(vector));
+    let data = data.map(|vector| port.cpus_of(vector));
     let unknown = CpuSet::union_of(data).union(&interface.unknown_vector_cpus);
     let set = |queue: &RxQueue| {
-        let known = work.vector_of(Role::Rx, queue.index);
+        let known = port.vector_of(Role::Rx, queue.index);
         known
-            .and_then(|vector| work.target(vector))
-            .or_else(|| Some(CpuSet::single(work.cpu_of(Role::Rx, queue.index)?)))
+            .and_then(|vector| port.target(vector))
+            .or_else(|| Some(CpuSet::single(port.cpu_of(Role::Rx, queue.index)?)))
             .unwrap_or_else(|| unknown.clone())
     };
     let interrupted = interface.rx_queues.iter().map(set);
     let cores = cores_in(&free);
-    let sets: Vec<Set> = if cores >= needed {
-        let free = by_core(topology, &free);
+    let sets: Vec<RpsSet> = if cores >= needed {
+        let free = cpu_of_each_core(topology, &free);
         let is_slow = interface.supported_mbps.is_some_and(|mbps| mbps <= 1000);
         let most = if is_slow { MOST / 2 } else { MOST };
-        let near = |on| Set::near(locations, &free, &on, most);
+        let near = |on| RpsSet::near(locations, &free, &on, most);
         interrupted.map(near).collect()
     } else if queues == 1 && !interface.is_down {
         why = "to the cores that carry least: the device has no more queues";
-        let shared = |on| Set::shared(work, candidates, &on, crowd);
+        let shared = |on| RpsSet::shared(port, candidates, &on, crowd);
         interrupted.map(shared).collect()
     } else {
         let queues = count(queues, "queue");
         return off(&format!("too few idle cores: {cores} for {queues}"), None);
     };
-    if sets.iter().all(Set::is_empty) {
+    if sets.iter().all(RpsSet::is_empty) {
         return off("there are too few other cores", None);
     }
     Rps {
@@ -283,8 +281,8 @@ fn automatic(work: &Work<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) 
     }
 }
 
-/// Those of the fastest kinds of cores that have enough cores; all where none has.
-fn fastest(topology: &Topology, cpus: &CpuSet, needed: usize) -> CpuSet {
+/// The CPUs of the fastest kinds of cores that have enough cores; all if none has.
+fn fastest_cores(topology: &Topology, cpus: &CpuSet, needed: usize) -> CpuSet {
     let mut taken = CpuSet::new();
     for class in &topology.speed_classes {
         taken.add(&class.intersection(cpus));
@@ -295,8 +293,8 @@ fn fastest(topology: &Topology, cpus: &CpuSet, needed: usize) -> CpuSet {
     cpus.clone()
 }
 
-/// A CPU of each core that has any of these.
-fn by_core(topology: &Topology, cpus: &CpuSet) -> Vec<u32> {
+/// One CPU of each core.
+fn cpu_of_each_core(topology: &Topology, cpus: &CpuSet) -> Vec<u32> {
     let cores = topology.cores.iter();
     cores
         .filter_map(|core| core.intersection(cpus).first())
@@ -305,33 +303,38 @@ fn by_core(topology: &Topology, cpus: &CpuSet) -> Vec<u32> {
 
 /// Whether the device has one queue by nature: its driver supports no other number (the kernel then refuses to read
 /// `xps_cpus`, `netif_is_multiqueue`), or it has one interrupt, as with `INTx`.
-fn has_one_queue(work: &Work<'_>) -> bool {
-    let interface = work.interface;
+fn has_one_queue(port: &PlacedPort<'_>) -> bool {
+    let interface = port.interface;
     let is_single = || interface.device.irqs.len() <= 1;
     interface.rx_queues.len() == 1
         && matches!(&interface.tx_queues[..], [tx] if tx.xps_cpus.is_none() || is_single())
 }
 
-impl Set {
+impl RpsSet {
     fn is_empty(&self) -> bool {
         self.cpus.is_empty() && self.scope.is_empty()
     }
 
-    /// Of the candidates the cores that carry least, but the one that is interrupted; none where there is one other.
-    fn shared(work: &Work<'_>, candidates: &CpuSet, interrupted: &CpuSet, crowd: &[usize]) -> Self {
-        let topology = &work.machine.topology;
+    /// Takes the least loaded candidate cores without the interrupted one; none if there is only one other.
+    fn shared(
+        port: &PlacedPort<'_>,
+        candidates: &CpuSet,
+        interrupted: &CpuSet,
+        crowd: &[usize],
+    ) -> Self {
+        let topology = &port.machine.topology;
         let others = candidates.difference(&topology.whole_cores(interrupted));
-        let avoids_cpu0 = work.choice.get(&AVOID_CPU0);
+        let avoids_cpu0 = port.choice.get(&AVOID_CPU0);
         let carries = |&cpu: &u32| {
-            let place = work.locations.of(cpu).unwrap_or_default();
+            let place = port.locations.of(cpu).unwrap_or_default();
             let is_avoided = avoids_cpu0
-                && work
+                && port
                     .locations
                     .core_of(cpu)
                     .is_some_and(|core| core.contains(0));
             (place.class, crowd[place.core], is_avoided, cpu)
         };
-        let cores = by_core(topology, &others).into_iter();
+        let cores = cpu_of_each_core(topology, &others).into_iter();
         let cores = cores.sorted_by_key(carries).take(MOST_SHARED);
         let cpus: CpuSet = cores.collect();
         let cpus = if cpus.len() < 2 { CpuSet::new() } else { cpus };
@@ -341,8 +344,8 @@ impl Set {
         }
     }
 
-    /// To be given those of some free cores, each by a CPU, that are in an L3 domain of interrupted CPUs if there are two
-    /// of them, else those on their nodes.
+    /// Sets the scope to the free cores, a CPU of each, that are in an L3 domain of interrupted CPUs if there are at
+    /// least two, else to those on the CPUs' nodes.
     fn near(locations: &Locations<'_>, free: &[u32], interrupted: &CpuSet, most: usize) -> Self {
         let own = interrupted
             .iter()
@@ -366,9 +369,9 @@ impl Set {
     }
 }
 
-/// Deals cores to receive queues: to each in turn the first of those that the fewest have, two to each, and then what no
-/// queue has.
-fn deal(locations: &Locations<'_>, sets: &mut [&mut Set]) {
+/// Deals cores to receive queues: in turn to each the first core that the fewest queues have, two to each queue, and
+/// then the cores that no queue has.
+fn deal(locations: &Locations<'_>, sets: &mut [&mut RpsSet]) {
     let mut taken = vec![0_usize; locations.cores];
     let core = |cpu: u32| locations.of(cpu).map_or(0, |place| place.core);
     for size in 0..MOST {
@@ -387,29 +390,30 @@ fn deal(locations: &Locations<'_>, sets: &mut [&mut Set]) {
     }
 }
 
-/// Whether ntuple filters are to be on: with RFS, where the driver steers its flows in hardware. `None`: left unchanged.
-pub(crate) fn ntuple(work: &Work<'_>) -> Option<bool> {
-    let has_rfs = matches!(work.choice.get(&RFS), Rfs::Entries(_)) && work.has_placed_queues();
-    work.interface.ntuple.and(has_rfs.then_some(true))
+/// Returns whether ntuple filters are to be on: with RFS, if the driver steers its flows in hardware. `None`:
+/// unchanged.
+pub(crate) fn ntuple(port: &PlacedPort<'_>) -> Option<bool> {
+    let has_rfs = matches!(port.choice.get(&RFS), Rfs::Entries(_)) && port.has_placed_queues();
+    port.interface.ntuple.and(has_rfs.then_some(true))
 }
 
-/// The interfaces that share the flow table: those with queue vectors, whichever are selected.
+/// The interfaces that share the flow table: those with queue vectors, selected or not.
 pub(crate) fn with_flows<'w, 'a>(
-    works: &'w [Work<'a>],
-) -> impl Iterator<Item = &'w Work<'a>> + Clone {
-    let has_queues = |work: &&Work<'_>| work.interface.queue_vectors().next().is_some();
-    works.iter().filter(has_queues)
+    ports: &'w [PlacedPort<'a>],
+) -> impl Iterator<Item = &'w PlacedPort<'a>> + Clone {
+    let has_queues = |port: &&PlacedPort<'_>| port.interface.queue_vectors().next().is_some();
+    ports.iter().filter(has_queues)
 }
 
-/// The number of entries in the flow table, from the settings of all interfaces: the largest number; 0 when all are off.
-/// `None`: left unchanged.
-pub(crate) fn flow_table(works: &[Work<'_>]) -> Option<u32> {
-    let wanted = with_flows(works).map(|work| flow_entries(work.choice.get(&RFS)));
+/// The number of entries in the flow table, the largest in the settings of all interfaces; 0 if all are off. `None`:
+/// unchanged.
+pub(crate) fn flow_table(ports: &[PlacedPort<'_>]) -> Option<u32> {
+    let wanted = with_flows(ports).map(|port| flow_entries(port.choice.get(&RFS)));
     let is_kept = wanted.clone().contains(&None);
     wanted.max()?.filter(|&entries| entries > 0 || !is_kept)
 }
 
-/// The number of entries as the kernel rounds it: up to a power of two. `None`: left unchanged.
+/// The number of entries as the kernel rounds it: up to a power of two. `None`: unchanged.
 fn flow_entries(rfs: Rfs) -> Option<u32> {
     match rfs {
         Rfs::Entries(entries) => Some(entries.next_power_of_two()),
@@ -441,8 +445,8 @@ mod tests {
         let rps = |free: &str, interrupted: &[&str]| {
             let first = |core: &CpuSet| core.intersection(&set(free)).first();
             let free: Vec<u32> = topology.cores.iter().filter_map(first).collect();
-            let wish = |cpus: &&str| Set::near(&locations, &free, &set(cpus), MOST);
-            let mut sets: Vec<Set> = interrupted.iter().map(wish).collect();
+            let wish = |cpus: &&str| RpsSet::near(&locations, &free, &set(cpus), MOST);
+            let mut sets: Vec<RpsSet> = interrupted.iter().map(wish).collect();
             deal(&locations, &mut sets.iter_mut().collect_vec());
             sets.iter().map(|set| set.cpus.to_string()).collect_vec()
         };
@@ -452,7 +456,7 @@ mod tests {
         assert_eq!(rps("2-3,10-11", &["0", "1"]), ["2-3", "2-3"]);
         assert_eq!(rps("5-7", &["4", "12"]), ["5,7", "5-6"]);
         assert_eq!(rps("3,11", &["2"]), [""]);
-        // Nothing is known of the queue.
+        // The queue has no known IRQ.
         assert_eq!(rps("1,4-5", &[""]), ["1,4-5"]);
     }
 

@@ -1,4 +1,4 @@
-//! Takes the measures of the planned and of other states, of the whole machine and of each interface.
+//! Computes the measures of the planned and of other states, of the whole machine and of each interface.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,32 +12,34 @@ use crate::machine::{Machine, NapiThread, QueueId, Role};
 use crate::plan::data::{Placement, PlannedInterface, PlannedThread, PlannedVector};
 use crate::plan::objective::{LoadAtSpeed, Score, Weight, pairs, weights};
 use crate::plan::place::Locations;
-use crate::plan::work::sharing;
+use crate::plan::ports::sharing;
 
-/// Whether a setting of an interface, of this kind and number, counts as it is planned, and not as it is.
+/// Whether a setting of an interface, of this kind and number, counts with its planned value instead of the current
+/// one.
 type IsPlanned<'a> = &'a dyn Fn(WriteKind, &str, u32) -> bool;
 
 /// A queue of an interface on a CPU.
 struct Spot<'a> {
     interface: &'a str,
-    /// Whether it is queue 0.
+    /// Whether it is the interface's queue 0.
     is_first: bool,
     cpu: u32,
     weight: Weight,
 }
 
-/// What is on each core, by its number.
+/// The queues on each core, by its index.
 type Spots<'a> = Vec<Vec<Spot<'a>>>;
-/// Of each interface, its queues and the most of them on one core.
+/// The number of queues of each interface, and the most of them on one core.
 type OwnQueues<'a> = BTreeMap<&'a str, (usize, usize)>;
 
-/// The measures of an interface over its own queues and the cores that they are on.
+/// The measures of an interface over its own queues and their cores.
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     pub(crate) score: Score,
-    /// Online CPUs that have no transmit queue of their own, or several, and those that share one while another has no CPU.
+    /// Online CPUs that have no transmit queue of their own, or several, and those that share one while another has no
+    /// CPU.
     pub(crate) shared_senders: usize,
-    /// The most of its own queues on a core.
+    /// The most of the interface's queues on a core.
     pub(crate) own_per_core: usize,
 }
 
@@ -57,8 +59,8 @@ pub(crate) fn score(
         .score
 }
 
-/// The standing of each interface of a plan. Settings for which `is_planned` holds count as planned, others as they are;
-/// so do interfaces of the machine that are not in the plan.
+/// The standing of each interface of a plan. Settings for which `is_planned` holds count with their planned value,
+/// others with the current one; so do interfaces of the machine that are not in the plan.
 pub(crate) fn standings(
     machine: &Machine,
     interfaces: &[PlannedInterface],
@@ -81,7 +83,7 @@ struct State<'a> {
     locations: &'a Locations<'a>,
     weights: &'a [Weight],
     interfaces: &'a [PlannedInterface],
-    /// What is planned for each IRQ.
+    /// The planned CPUs and placement of each IRQ.
     planned: BTreeMap<u32, (&'a CpuSet, Option<&'a Placement>)>,
     is_planned: IsPlanned<'a>,
 }
@@ -95,8 +97,12 @@ impl<'a> State<'a> {
         is_planned: IsPlanned<'a>,
     ) -> Self {
         let vectors = interfaces.iter().flat_map(|interface| &interface.vectors);
-        let target =
-            |of: &'a PlannedVector| Some((of.irq, (of.cpus.as_ref()?, of.placement.as_ref())));
+        let target = |vector: &'a PlannedVector| {
+            Some((
+                vector.irq,
+                (vector.cpus.as_ref()?, vector.placement.as_ref()),
+            ))
+        };
         Self {
             machine,
             locations,
@@ -107,18 +113,18 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The CPUs of a vector, and the CPU for which its queue counts.
+    /// The CPUs of a vector, and the CPU on which its queue counts.
     fn place<'v>(&self, vector: &'v PlannedVector) -> (Cow<'v, CpuSet>, Option<u32>)
     where
         'a: 'v,
     {
-        // An IRQ that interfaces share is planned for one of them.
+        // An IRQ shared by interfaces is planned for one of them.
         let is_planned = (self.is_planned)(WriteKind::Vector, "", vector.irq);
         let planned = is_planned.then(|| self.planned.get(&vector.irq));
         let Some(&(cpus, placement)) = planned.flatten() else {
             let online = &self.machine.topology.online;
             let now = vector.effective_cpus(online);
-            // Of several CPUs of an affinity nobody knows which one it is.
+            // With several CPUs in an affinity, the actual CPU is unknown.
             let on = vector.effective.as_ref().map_or(now.only(), CpuSet::first);
             return (now, on);
         };
@@ -129,13 +135,16 @@ impl<'a> State<'a> {
         (Cow::Borrowed(cpus), counted.or(cpus.first()))
     }
 
-    /// The queues in use of the plan's interfaces, and of others as they are, by core.
+    /// The queues in use of the plan's interfaces, and of others in their current state, by core.
     fn spots(&self) -> Spots<'a> {
         let online = &self.machine.topology.online;
         let mut spots = Spots::new();
         spots.resize_with(self.locations.cores, Vec::new);
         for (read, &weight) in self.machine.interfaces.iter().zip(self.weights) {
-            let planned = self.interfaces.iter().find(|one| one.name == read.name);
+            let planned = self
+                .interfaces
+                .iter()
+                .find(|interface| interface.name == read.name);
             let active = planned
                 .iter()
                 .flat_map(|planned| &planned.vectors)
@@ -144,20 +153,20 @@ impl<'a> State<'a> {
             let unplanned = (planned.is_none().then(|| read.active_vectors()))
                 .into_iter()
                 .flatten()
-                .map(|of| {
-                    let on = of.effective_cpus(online);
-                    let on = of.effective.as_ref().map_or(on.only(), CpuSet::first);
-                    (of.queue_id(), on)
+                .map(|vector| {
+                    let on = vector.effective_cpus(online);
+                    let on = vector.effective.as_ref().map_or(on.only(), CpuSet::first);
+                    (vector.queue_id(), on)
                 });
             // A queue's receive and transmit vectors on one CPU count once.
             let queues = active.chain(unplanned).sorted_unstable().dedup();
             let queues =
                 queues.filter_map(|(queue, cpu)| Some((queue? == QueueId::Number(0), cpu)));
-            // So does each thread that polls all the time and stays where it is.
-            let stays = |of: &&NapiThread| {
-                let is_moved = |to: &PlannedThread| to.pid == of.pid && to.cpus.is_some();
+            // Each busy-polling thread that keeps its CPU counts as a queue.
+            let stays = |thread: &&NapiThread| {
+                let is_moved = |to: &PlannedThread| to.pid == thread.pid && to.cpus.is_some();
                 let mut threads = planned.iter().flat_map(|planned| &planned.threads);
-                of.busy_polls && !threads.any(is_moved)
+                thread.busy_polls && !threads.any(is_moved)
             };
             let polling = read.threads.iter().filter(stays);
             let polling = polling.map(|thread| (false, thread.affinity.cpus.only()));
@@ -176,11 +185,11 @@ impl<'a> State<'a> {
         spots
     }
 
-    /// The standing of interfaces: of all, or of the `only` one.
+    /// The standing of all interfaces, or of the `only` one.
     fn standing(
         &self,
         (spots, own): (&Spots<'_>, &OwnQueues<'_>),
-        of: &[PlannedInterface],
+        interfaces: &[PlannedInterface],
         only: Option<&str>,
     ) -> Standing {
         let (mut score, mut shared_senders) = (Score::default(), 0);
@@ -188,7 +197,7 @@ impl<'a> State<'a> {
         let mut rdma_on = BTreeMap::<usize, usize>::new();
         let topology = &self.machine.topology;
         let near = |node: Option<u32>| node.map(|node| topology.cpus_near(node));
-        for interface in of {
+        for interface in interfaces {
             let (far, shared) = self.senders(interface).unwrap_or_default();
             score.far_senders += far;
             shared_senders += shared;
@@ -196,7 +205,8 @@ impl<'a> State<'a> {
             let near_interface = near(interface.local_node());
             for vector in interface.vectors.iter().filter(|vector| !vector.idle) {
                 let (cpus, counted_for) = self.place(vector);
-                // The affinity may hold all CPUs where it does not decide or the kernel does not report the effective CPU.
+                // The affinity may hold all CPUs if it does not decide, or the kernel does not report the effective
+                // CPU.
                 let is_vague = vector.role == Role::Control || vector.reported().is_none();
                 score.on_isolated += usize::from(if is_vague {
                     !cpus.is_empty() && cpus.is_subset(&isolated)
@@ -226,7 +236,7 @@ impl<'a> State<'a> {
                     }
                     _ => {
                         let own = vector.candidates.as_ref().unwrap_or(&interface.candidates);
-                        // As for the node: of several CPUs of which some are candidates, the IRQ may be on these.
+                        // As for the node: if only some of the CPUs are candidates, the IRQ may be on these.
                         let is_split = counted_for.is_none() && cpus.intersects(own);
                         let may_be_inside = vector.reported().is_none() && is_split;
                         let is_outside = !cpus.is_subset(own) && !may_be_inside;
@@ -239,7 +249,7 @@ impl<'a> State<'a> {
         }
         score.local = (known > 0).then(|| f64::from(local) / f64::from(known));
         let own_per_core = self.on_cores(spots, only, &mut score);
-        let above = of.iter().map(|interface| {
+        let above = interfaces.iter().map(|interface| {
             let (queues, most) = own.get(&*interface.name).copied().unwrap_or_default();
             most.saturating_sub(queues.div_ceil(interface.candidate_cores.max(1)))
         });
@@ -251,7 +261,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The measures of the cores; of those of one interface, if they are about its queues. Returns the most queues of these
+    /// Adds the measures of cores; with `only`, those over that interface's queues. Returns the most queues of these
     /// interfaces on a core.
     fn on_cores(&self, spots: &Spots<'_>, only: Option<&str>, score: &mut Score) -> usize {
         let mut most_own = 0;
@@ -286,7 +296,7 @@ impl<'a> State<'a> {
             if has_own_first {
                 score.max_first_queues_per_core = score.max_first_queues_per_core.max(firsts);
             }
-            // Above an even share of those of its CPUs that are candidates.
+            // Above an even share of the core's CPUs that are candidates.
             let core = self.machine.topology.cores.get(core);
             let threads = core.map_or(1, |core| core.intersection(&candidates).len());
             let share = spots.len().div_ceil(threads.max(1));
@@ -299,7 +309,8 @@ impl<'a> State<'a> {
         most_own
     }
 
-    /// What the ports in use carry at their speeds, in kbit/s; `None` where none is in use, or one's speed is not known.
+    /// The total load of the ports in use at their speeds, in kbit/s; `None` if no port is in use, or a speed is
+    /// unknown.
     fn all_at_speed(&self) -> Option<u64> {
         let interfaces = self.machine.interfaces.iter().zip(self.weights);
         let in_use =
@@ -310,9 +321,9 @@ impl<'a> State<'a> {
         (all > 0).then_some(all)
     }
 
-    /// Online CPUs by the transmit queue that they send on: those whose queue completes on a farther node than another
-    /// would, and those that have no queue of their own, or several, of a traffic class, or share one while another has no
-    /// CPU. A class with one queue, on which all send whatever its mask, does not count.
+    /// Counts online CPUs by the transmit queue on which they send: those whose queue completes on a farther node than
+    /// another would, and those that have no queue of their own, or several of a traffic class, or share one while
+    /// another has no CPU. A class with one queue does not count: all CPUs send on it, whatever its mask.
     fn senders(&self, planned: &PlannedInterface) -> Option<(usize, usize)> {
         let topology = &self.machine.topology;
         let read = self.machine.interface(&planned.name)?;
@@ -321,7 +332,7 @@ impl<'a> State<'a> {
             .iter()
             .filter(|vector| matches!(vector.role, Role::Combined | Role::Tx) && !vector.idle)
             .collect_vec();
-        // More queues than vectors share them.
+        // If there are more queues than vectors, queues share vectors.
         let node = |queue: u32| {
             let vector = senders
                 .iter()
@@ -359,7 +370,7 @@ impl<'a> State<'a> {
                 };
                 for &(to, cpus) in queues {
                     if to.is_some_and(|to| topology.distance(id, to) > nearest) {
-                        // A CPU without a queue sends on any.
+                        // A CPU without a queue sends on any queue.
                         let without = node.cpus.difference(&given);
                         far.add(&node.cpus.intersection(cpus).union(&without));
                     }
@@ -373,7 +384,7 @@ impl<'a> State<'a> {
 fn own_queues<'a>(spots: &Spots<'a>) -> OwnQueues<'a> {
     let mut own = OwnQueues::new();
     for spots in spots {
-        // Those of an interface follow each other.
+        // The queues of an interface are adjacent.
         for spots in spots.chunk_by(|a, b| a.interface == b.interface) {
             let (queues, most) = own.entry(spots[0].interface).or_default();
             *queues += spots.len();

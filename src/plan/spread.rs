@@ -1,9 +1,9 @@
-//! The arrangement of queues on cores that the objective finds best; the order of the cores decides where it finds several
-//! equal.
+//! Finds the arrangement of queues on cores that is best by the objective; the order of the cores decides between equal
+//! ones.
 //!
-//! Each queue goes to the least loaded core of its candidates that is not full; where all are, queues move on along a
-//! chain of cores, or every core may take one more. Exchanges between two cores then lower the load of the busiest one,
-//! and the pairs of queues that share a core.
+//! Each queue goes to the least loaded candidate core that is not full; if all are full, queues move on along a chain
+//! of cores, or every core may take one more. Exchanges between two cores then lower the load of the busiest core, and
+//! the pairs of queues that share a core.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,109 +21,110 @@ mod own;
 /// The room of a CPU that can take all IRQs of any machine.
 const UNLIMITED: usize = u32::MAX as usize;
 
-/// What a core may have of IRQs that stay where they are.
+/// Limits of a core for IRQs that keep their CPU.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Keep {
     pub(crate) queues: usize,
-    /// In what the ports can carry.
+    /// In kbit/s that the ports can carry.
     pub(crate) load: u64,
     pub(crate) first_queues: usize,
     pub(crate) rdma: usize,
 }
 
-/// Candidate CPUs that some queues have in common.
-struct Set {
+/// Candidate CPUs common to some queues.
+struct CandidateSet {
     cpus: CpuSet,
-    /// The same by increasing distance, where the policy widens; else empty.
+    /// The CPUs in tiers of increasing distance, if the policy widens; else empty.
     tiers: Vec<CpuSet>,
     avoid_cpu0: bool,
-    /// Whether it fills one L3 domain before it begins another.
+    /// Whether the set fills one L3 domain before it begins another.
     packs: bool,
     cores: Vec<usize>,
-    /// Of each core: near ones come first, then fast ones, those with IRQs that are not understood late, that of CPU 0 last.
+    /// The cores in order: near ones first, then fast ones; cores with IRQs that are not understood late, that of CPU 0
+    /// last.
     ranks: Vec<(usize, (usize, bool, bool))>,
 }
 
-/// A queue that can be moved.
+/// A movable queue.
 pub(crate) struct Queue {
-    /// The caller's number for it.
+    /// The caller's number for the queue.
     pub(crate) id: usize,
-    /// The place of its interface among those that take part.
-    pub(crate) work: usize,
+    /// The index of the queue's interface among those that take part.
+    pub(crate) port: usize,
     /// Whether it is the interface's queue 0.
     pub(crate) is_first: bool,
-    /// A number from [`Spread::set`].
+    /// An index from [`Spread::set`].
     pub(crate) set: usize,
     pub(crate) weight: u64,
-    /// The number of its IRQs.
+    /// The number of the queue's IRQs.
     pub(crate) irqs: usize,
-    /// Where it is.
+    /// The queue's present core.
     pub(crate) core: Option<usize>,
 }
 
 impl Queue {
-    /// Whether they can change places.
+    /// Whether the two queues can be exchanged without effect.
     fn is_alike(&self, other: &Self) -> bool {
         (self.weight, self.set, self.irqs) == (other.weight, other.set, other.irqs)
     }
 }
 
-/// What is on a core, or on a thread where each counts as a core.
+/// The load of a core, or of a thread that counts as a core.
 #[derive(Default)]
 struct Core {
     place: CpuLocation,
     cpus: Vec<u32>,
     queues: usize,
     load: u64,
-    /// IRQs of queues that can be moved, and how many it can take.
+    /// IRQs of movable queues, and the maximum.
     irqs: usize,
     room: usize,
-    /// Whether IRQs are on it that are not understood.
+    /// Whether the core has IRQs that are not understood.
     has_others: bool,
-    /// First queues of interfaces that stay on it.
+    /// First queues of interfaces that cannot leave the core.
     firsts: usize,
-    /// Those of the queues that can be moved.
+    /// The movable queues on the core.
     movable: Vec<usize>,
-    /// The sets that have it.
+    /// The sets that contain the core.
     sets: Vec<usize>,
 }
 
 impl Core {
-    /// Whether it can take so many IRQs, when it has lost so many.
+    /// Whether the core can take `gained` IRQs after it has lost `lost`.
     fn takes(&self, gained: usize, lost: usize) -> bool {
         self.irqs + gained <= self.room.saturating_add(lost)
     }
 }
 
-/// The queues on each core, and those that are arranged.
+/// The state of the arrangement: cores, sets and queues.
 pub(crate) struct Spread<'a> {
     locations: &'a Locations<'a>,
-    /// The CPUs each of which counts as a core.
+    /// CPUs each of which counts as a core.
     apart: CpuSet,
-    /// By the first CPU of each core; empty at other CPUs.
+    /// The cores, by their first CPU; empty at other CPUs.
     cores: Vec<Core>,
-    sets: Vec<Set>,
+    sets: Vec<CandidateSet>,
     queues: Vec<Queue>,
-    /// The most IRQs of one of them.
+    /// The largest number of IRQs of a queue.
     most_irqs: usize,
     in_domain: Vec<usize>,
-    /// The queues of each interface on each core, and how many of them a core may take.
+    /// The queues of each interface on each core, and the maximum of them for a core.
     own: Vec<Vec<usize>>,
     limits: Vec<usize>,
-    /// IRQs that each CPU can still take, by its number.
+    /// IRQs that each CPU can still take.
     pub(crate) room: Vec<usize>,
-    /// Queues on each CPU, by its number.
+    /// Queues on each CPU.
     pub(crate) on_cpu: Vec<usize>,
-    /// The core of CPU 0, where it is used last.
+    /// The core of CPU 0, if it is used last.
     last: Option<usize>,
 }
 
 impl<'a> Spread<'a> {
-    /// `works`: the number of interfaces. `apart`: the CPUs each of which counts as a core. `others`: those of IRQs that
+    /// `ports`: the number of interfaces. `apart`: CPUs each of which counts as a core. `others`: CPUs with IRQs that
     /// are not understood.
     pub(crate) fn new(
         locations: &'a Locations<'a>,
-        works: usize,
+        ports: usize,
         apart: CpuSet,
         others: &CpuSet,
     ) -> Self {
@@ -136,8 +137,8 @@ impl<'a> Spread<'a> {
             queues: Vec::new(),
             most_irqs: 0,
             in_domain: vec![0; locations.domain_sizes.len()],
-            own: vec![vec![0; end]; works],
-            limits: vec![0; works],
+            own: vec![vec![0; end]; ports],
+            limits: vec![0; ports],
             room: vec![UNLIMITED; end],
             on_cpu: vec![0; end],
             last: None,
@@ -162,7 +163,7 @@ impl<'a> Spread<'a> {
         Some(core.and_then(CpuSet::first).unwrap_or(cpu) as usize)
     }
 
-    /// The number of a set of candidates.
+    /// Returns the index of a set of candidates; adds it if it is new.
     pub(crate) fn set(&mut self, cpus: &CpuSet, tiers: &[CpuSet], choice: &Choice) -> usize {
         let (avoid_cpu0, packs) = (choice.get(&AVOID_CPU0), choice.get(&PACK_L3));
         if let Some(known) = self.sets.iter().position(|set| {
@@ -192,7 +193,7 @@ impl<'a> Spread<'a> {
         if avoid_cpu0 {
             self.last = self.core(0);
         }
-        self.sets.push(Set {
+        self.sets.push(CandidateSet {
             cpus: cpus.clone(),
             tiers: tiers.to_vec(),
             avoid_cpu0,
@@ -203,12 +204,12 @@ impl<'a> Spread<'a> {
         self.sets.len() - 1
     }
 
-    /// Whether a set has a CPU.
+    /// Whether a set contains a CPU.
     pub(crate) fn has(&self, set: usize, cpu: u32) -> bool {
         self.sets[set].cpus.contains(cpu)
     }
 
-    /// The sets whose CPUs have no room for all IRQs that must be there. `irqs`: those of a set alone.
+    /// The sets whose CPUs have no room for all IRQs that must be there. `irqs`: the number of those confined to a set.
     pub(crate) fn full(
         &self,
         room: &BTreeMap<u32, usize>,
@@ -220,27 +221,27 @@ impl<'a> Spread<'a> {
             let within = self
                 .sets
                 .iter()
-                .positions(|of| of.cpus.is_subset(&set.cpus));
+                .positions(|other| other.cpus.is_subset(&set.cpus));
             let within = within.collect_vec();
             let has: usize = set.cpus.iter().filter_map(|cpu| room.get(&cpu)).sum();
-            if within.iter().map(|&of| irqs[of]).sum::<usize>() > has {
+            if within.iter().map(|&other| irqs[other]).sum::<usize>() > has {
                 full.extend(within);
             }
         }
         full
     }
 
-    /// Counts a queue of an interface that stays on a CPU.
-    pub(crate) fn add(&mut self, cpu: u32, work: usize, weight: u64, is_first: bool) {
+    /// Counts a queue of an interface that keeps its CPU.
+    pub(crate) fn add(&mut self, cpu: u32, port: usize, weight: u64, is_first: bool) {
         if let Some(core) = self.core(cpu) {
             self.count(core, weight);
-            self.own[work][core] += 1;
+            self.own[port][core] += 1;
             self.on_cpu[cpu as usize] += 1;
             self.cores[core].firsts += usize::from(is_first);
         }
     }
 
-    /// Whether the core of a CPU may take one queue more of those that stay where they are.
+    /// Whether the core of a CPU may take one more of the queues that keep their CPU.
     pub(crate) fn takes_one_more(&self, cpu: u32, weight: u64, is_first: bool, most: Keep) -> bool {
         self.core(cpu).is_some_and(|core| {
             let core = &self.cores[core];
@@ -261,7 +262,7 @@ impl<'a> Spread<'a> {
 
     fn move_to(&mut self, queue: usize, to: Option<usize>) {
         let Queue {
-            work,
+            port,
             weight,
             irqs,
             core: from,
@@ -277,18 +278,18 @@ impl<'a> Spread<'a> {
             core.queues -= 1;
             core.load -= weight;
             core.irqs -= irqs;
-            self.own[work][from] -= 1;
+            self.own[port][from] -= 1;
             self.in_domain[core.place.domain] -= 1;
         }
         if let Some(to) = to {
             self.count(to, weight);
-            self.own[work][to] += 1;
+            self.own[port][to] += 1;
             self.cores[to].irqs += irqs;
             self.cores[to].movable.push(queue);
         }
     }
 
-    /// The queues on all threads of a core, where each counts as a core.
+    /// Counts the queues on all threads of a core, if each thread counts as a core.
     fn beside(&self, core: usize) -> usize {
         let topology = self.locations.topology;
         let threads = topology.cores.get(self.cores[core].place.core);
@@ -297,9 +298,9 @@ impl<'a> Spread<'a> {
         threads.map(|thread| thread.queues).sum()
     }
 
-    /// The least loaded core of a set of those with fewer than `most` queues and room for `irqs`; of equal ones, the
-    /// nearest, a thread of a free core before a sibling of a taken one, the first by rank, then one of an L3 domain that
-    /// has few queues for its size, or many of a set that packs them.
+    /// The least loaded core of a set with fewer than `most` queues and room for `irqs`. Of equal ones: the nearest, a
+    /// thread of a free core before a sibling of a taken one, the first by rank, then one of an L3 domain with few
+    /// queues for its size, or with many if the set packs them.
     fn first(
         &self,
         set: usize,
@@ -330,7 +331,7 @@ impl<'a> Spread<'a> {
         best.map(|(.., core)| core)
     }
 
-    /// Places one queue more, of no weight, on a core with the fewest, and returns its CPU.
+    /// Places one more queue, without weight, on a core with the fewest, and returns its CPU.
     pub(crate) fn take(&mut self, set: usize, irqs: usize) -> Option<u32> {
         let core = self.first(set, usize::MAX, irqs, |core| (0, core.queues))?;
         self.count(core, 0);
@@ -338,7 +339,7 @@ impl<'a> Spread<'a> {
         self.thread(set, core, irqs)
     }
 
-    /// The CPU of a core with the fewest queues of those with room for `irqs`, which counts one more.
+    /// Returns the CPU of a core with the fewest queues and room for `irqs`, and counts the queue there.
     fn thread(&mut self, set: usize, core: usize, irqs: usize) -> Option<u32> {
         let cpu = self.cores[core]
             .cpus
@@ -351,17 +352,17 @@ impl<'a> Spread<'a> {
         Some(cpu)
     }
 
-    /// Places queues, and returns the id and the CPU of each, but of those for whose IRQs no candidate has room.
+    /// Places queues; returns id and CPU of each for whose IRQs some candidate has room.
     pub(crate) fn place(&mut self, mut queues: Vec<Queue>) -> Vec<(usize, u32)> {
         queues.retain(|queue| !self.sets[queue.set].cores.is_empty());
-        // An interface of few queues has the choice of cores before one of many.
+        // An interface with few queues chooses cores before one with many.
         let mut own = vec![0; self.own.len()];
         for queue in &queues {
-            own[queue.work] += 1;
+            own[queue.port] += 1;
         }
         queues.sort_by_key(|queue| {
             let alike = (Reverse(queue.weight), queue.set, queue.irqs);
-            (alike, own[queue.work], queue.work)
+            (alike, own[queue.port], queue.port)
         });
         let candidates = CpuSet::union_of(self.sets.iter().map(|set| &set.cpus));
         for core in &mut self.cores {

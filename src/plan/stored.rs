@@ -1,5 +1,5 @@
-//! A plan that was stored in a file, and whether it fits the machine as it is now. The file is not trusted: no path in it
-//! is ever written to. Its vectors and queues are looked up on the machine, and the writes are made from those.
+//! A plan that was stored in a file, and whether it fits the machine now. The file is not trusted: no path in it is
+//! ever written to. Its vectors and queues are looked up on the machine, and the writes are made from the machine's.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -19,10 +19,10 @@ use crate::plan::hash::{class, hash};
 use crate::plan::notes::add_irqbalance;
 use crate::plan::write::{Target, Write, writes};
 
-/// The limit of a stored plan, in bytes: with RPS and XPS of 4,096 queues on as many CPUs it has 35 MB.
+/// Maximum size of a stored plan, in bytes: with RPS and XPS of 4,096 queues on as many CPUs it has 35 MB.
 pub const LONGEST: usize = 40 << 20;
 
-/// The name of a document's format, which says how the rest is read.
+/// The name of a document's format, which determines how to read the rest.
 #[derive(Deserialize)]
 pub(crate) struct Schema {
     pub(crate) schema: String,
@@ -33,28 +33,28 @@ pub(crate) struct Schema {
 #[error("{0}")]
 pub struct StoredError(String);
 
-/// Something that has changed since the plan was made.
+/// A change of the machine since the plan was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// A fixed identifier, for programs.
     pub code: &'static str,
     /// The interface; empty for the whole machine.
     pub interface: String,
-    /// What has changed, in words, without the name of the interface.
+    /// The change in words, without the name of the interface.
     pub text: String,
-    /// Whether a part of the plan cannot be applied because of it.
+    /// Whether it makes a part of the plan inapplicable.
     pub left_out: bool,
 }
 
-/// A stored plan on the machine as it is now.
+/// A stored plan adapted to the machine as it is now.
 #[derive(Debug)]
 pub struct Fitted {
-    /// The part that can be applied, with the writes that it takes now.
+    /// The applicable part, with the writes that it takes now.
     pub plan: Plan,
     pub changes: Vec<Change>,
 }
 
-/// Reads a stored plan, and refuses one that contradicts itself, or that has to be planned again after a change of
+/// Reads a stored plan. Refuses one that contradicts itself, or that would have to be planned again after a change of
 /// channels.
 pub fn parse(text: &str) -> Result<Plan, StoredError> {
     let no_plan = |why: &dyn Display| {
@@ -92,13 +92,16 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
     let mut writes = take(&mut plan.writes);
     let wanted = plan.interfaces.iter().flat_map(PlannedInterface::wanted);
     let targets = wanted
-        .map(|one| {
-            let path = one.kind.path(one.interface, one.number);
-            ((one.interface, one.kind, path), (one.target, one.number))
+        .map(|setting| {
+            let path = setting.kind.path(setting.interface, setting.number);
+            (
+                (setting.interface, setting.kind, path),
+                (setting.target, setting.number),
+            )
         })
         .collect();
     for write in &mut writes {
-        let number = number(&plan, &targets, write);
+        let number = setting_number(&plan, &targets, write);
         let wrong = |why| StoredError(format!("it writes {}: {why}", write.path));
         write.number = number.map_err(wrong)?;
     }
@@ -106,8 +109,8 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
     Ok(plan)
 }
 
-/// Whether a text in valid JSON has a control character, as it is or escaped. Values made of the JSON would take many times
-/// its memory.
+/// Whether a valid JSON text has a control character, literal or escaped. Parsed values would take many times its
+/// memory.
 fn has_control_character(json: &str) -> bool {
     let mut escaped = json.split(r"\\").flat_map(|part| part.split('\\').skip(1));
     let is_control = |rest: &str| match rest.as_bytes() {
@@ -137,7 +140,7 @@ fn bytes_of_list(text: &str) -> usize {
 type Targets<'a> = BTreeMap<(&'a str, WriteKind, String), (Target<'a>, u32)>;
 
 /// The number of a write's setting; an error says why it does not follow from the plan's vectors and queues.
-fn number(plan: &Plan, targets: &Targets<'_>, write: &Write) -> Result<u32, &'static str> {
+fn setting_number(plan: &Plan, targets: &Targets<'_>, write: &Write) -> Result<u32, &'static str> {
     let (path, value) = (&write.path, &write.value);
     if path.split('/').any(|name| name == ".." || name == ".") {
         Err("the path has a component `.` or `..`")
@@ -156,16 +159,16 @@ fn number(plan: &Plan, targets: &Targets<'_>, write: &Write) -> Result<u32, &'st
     }
 }
 
-/// Matches a stored plan with the machine.
+/// Adapts a stored plan to the machine.
 pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     let host = summary(&machine.topology);
     let mut changes = Changes::default();
-    changes.of_machine(&stored.host, &host);
+    changes.compare_hosts(&stored.host, &host);
     let mut interfaces = Vec::new();
     for planned in &stored.interfaces {
         changes.interface.clone_from(&planned.name);
-        match find(planned, machine) {
-            Ok(now) => interfaces.push(changes.of_interface(planned, now, &host.online)),
+        match find_interface(planned, machine) {
+            Ok(now) => interfaces.push(changes.fit_interface(planned, now, &host.online)),
             Err((code, text)) => changes.add(true, code, true, text),
         }
     }
@@ -194,8 +197,8 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     }
 }
 
-/// The planned interface on this machine; a change where it is absent or is another port or device.
-fn find<'a>(
+/// Finds the planned interface on this machine; the error is a change: it is absent, or is another port or device.
+fn find_interface<'a>(
     planned: &PlannedInterface,
     machine: &'a Machine,
 ) -> Result<&'a Interface, (&'static str, String)> {
@@ -222,7 +225,6 @@ fn find<'a>(
     })
 }
 
-/// Collects what has changed.
 #[derive(Default)]
 struct Changes {
     interface: String,
@@ -239,7 +241,7 @@ impl Changes {
         }));
     }
 
-    fn of_machine(&mut self, then: &HostSummary, now: &HostSummary) {
+    fn compare_hosts(&mut self, then: &HostSummary, now: &HostSummary) {
         let (were, are) = (then.possible, now.possible);
         let text = format!("there were {were} possible CPUs, now there are {are}");
         self.add(were != are, "possible-cpus-changed", false, text);
@@ -261,18 +263,20 @@ impl Changes {
             let text = format!("CPUs were {what}: {}, now {}", list(then), list(now));
             self.add(then != now, code, false, text);
         }
-        // Memory decides on no CPU.
+        // Memory does not decide on any CPU.
         let on = |host: &HostSummary| {
             let nodes = host.nodes.iter();
-            nodes.map(|of| (of.node, of.cpus.clone())).collect_vec()
+            nodes
+                .map(|node| (node.node, node.cpus.clone()))
+                .collect_vec()
         };
         let moved = on(then) != on(now) && then.online == now.online;
         let text = "some CPUs are on other nodes than before";
         self.add(moved, "nodes-changed", false, text);
     }
 
-    /// The plan of an interface, reduced to what the interface has now.
-    fn of_interface(
+    /// Reduces the plan of an interface to what the interface has now.
+    fn fit_interface(
         &mut self,
         planned: &PlannedInterface,
         now: &Interface,
@@ -321,7 +325,7 @@ impl Changes {
         let (all, mut fitted) = (&planned.vectors, Vec::<PlannedVector>::new());
         for (at, planned) in planned.vectors.iter().enumerate() {
             let name = planned.role.with_queue(planned.queue);
-            let Some(vector) = same(&all[..at], planned, &now.vectors) else {
+            let Some(vector) = same_vector(&all[..at], planned, &now.vectors) else {
                 gone.extend(planned.cpus.as_ref().map(|_| name));
                 continue;
             };
@@ -409,22 +413,26 @@ impl Changes {
     }
 }
 
-/// The vector that was planned: of the same queue, else of the same name (of several the one of this position among them),
-/// else of the same IRQ. `before`: those before it in the plan.
-fn same<'a>(
+/// The vector that was planned: of the same queue, else of the same name (of several, the one at the same position
+/// among them), else of the same IRQ. `before`: the preceding vectors of the plan.
+fn same_vector<'a>(
     before: &[PlannedVector],
     planned: &PlannedVector,
     now: &'a [Vector],
 ) -> Option<&'a Vector> {
-    let mut of_role = now.iter().filter(|vector| vector.role == planned.role);
+    let mut same_role = now.iter().filter(|vector| vector.role == planned.role);
     if planned.queue.is_some() {
-        return of_role.find(|vector| vector.queue == planned.queue);
+        return same_role.find(|vector| vector.queue == planned.queue);
     }
     let is_named = |role, action: &String| (role, action) == (planned.role, &planned.action);
-    let before = before.iter().filter(|of| is_named(of.role, &of.action));
-    let mut of_name = of_role.clone().filter(|of| is_named(of.role, &of.action));
-    let by_name = of_name.nth(before.count());
-    by_name.or_else(|| of_role.find(|vector| vector.irq == planned.irq))
+    let before = before
+        .iter()
+        .filter(|vector| is_named(vector.role, &vector.action));
+    let mut same_name = same_role
+        .clone()
+        .filter(|vector| is_named(vector.role, &vector.action));
+    let by_name = same_name.nth(before.count());
+    by_name.or_else(|| same_role.find(|vector| vector.irq == planned.irq))
 }
 
 fn list(set: &impl Display) -> String {

@@ -1,5 +1,5 @@
-//! The CPU of each thread that polls queues (threaded NAPI): beside the CPU that its queue interrupts. The two share
-//! caches there, and neither waits for the other.
+//! The CPU of each thread that polls queues (threaded NAPI): next to the CPU that the queue interrupts. There the two
+//! share caches, and neither waits for the other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,32 +11,31 @@ use crate::machine::{NapiThread, Vector};
 use crate::plan::candidates::exclusive;
 use crate::plan::data::PlannedThread;
 use crate::plan::note::Note;
-use crate::plan::work::Work;
+use crate::plan::ports::PlacedPort;
 use crate::policy::EXCLUDE;
 
 /// The planned CPUs of all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    /// By process id; with the reason.
+    /// The planned CPUs and the reason, by process id.
     planned: BTreeMap<u32, (CpuSet, Arc<str>)>,
-    /// All CPUs that take one.
+    /// All CPUs that take a thread.
     pub(crate) cpus: CpuSet,
 }
 
-/// The CPUs of the thread of a vector, with the reason: the first SMT sibling of the interrupted CPU that is not taken;
-/// else that CPU; the candidates if it is isolated or excluded. A queue that may interrupt several CPUs has its thread on
-/// all of them. A thread that polls all the time has the CPU of its queue, which interrupts it no more: so the two take
-/// one core.
-fn place(
-    work: &Work<'_>,
+/// The CPUs of a vector's thread, with the reason: the first SMT sibling of the interrupted CPU that is not taken; else
+/// that CPU; the candidates if it is isolated or excluded. A queue that may interrupt several CPUs has its thread on
+/// all of them. A busy-polling thread has the CPU of its queue, which no longer interrupts: so the two take one core.
+fn place_thread(
+    port: &PlacedPort<'_>,
     vector: &Vector,
     is_busy: bool,
     taken: &mut CpuSet,
 ) -> (CpuSet, &'static str) {
-    let candidates = work.candidates_of(vector);
+    let candidates = port.candidates_of(vector);
     let not_there = "candidate CPUs: its queue interrupts a CPU that is isolated or excluded";
-    let usable = usable(work, candidates);
-    let interrupted = work.cpus_of(vector);
+    let usable = thread_candidates(port, candidates);
+    let interrupted = port.cpus_of(vector);
     let Some(cpu) = interrupted.only() else {
         let cpus = interrupted.intersection(&usable);
         if cpus.is_empty() {
@@ -44,7 +43,7 @@ fn place(
         }
         return (cpus, "the CPUs that its queue interrupts");
     };
-    let core = work.locations.core_of(cpu);
+    let core = port.locations.core_of(cpu);
     let beside = core
         .map(|core| core.intersection(&usable).difference(taken))
         .unwrap_or_default();
@@ -68,82 +67,82 @@ fn place(
     }
 }
 
-/// The CPUs that may take threads of an interface. Where the policy names CPUs, it names all that packets may be processed
-/// on.
-fn usable(work: &Work<'_>, candidates: &CpuSet) -> CpuSet {
-    if work.candidates.named {
+/// The CPUs that may take threads of an interface. If the policy names CPUs, only those may process packets.
+fn thread_candidates(port: &PlacedPort<'_>, candidates: &CpuSet) -> CpuSet {
+    if port.candidates.named {
         return candidates.clone();
     }
-    let topology = &work.machine.topology;
+    let topology = &port.machine.topology;
     topology
         .online
         .difference(&topology.isolated_or_nohz())
         .union(candidates)
-        .difference(&work.choice.get(&EXCLUDE))
-        .difference(&exclusive(topology, &work.choice))
+        .difference(&port.choice.get(&EXCLUDE))
+        .difference(&exclusive(topology, &port.choice))
 }
 
 impl Threads {
     /// Plans the threads of all interfaces, so that no two get one CPU while another sibling is free.
-    pub(crate) fn new(works: &[Work<'_>], loaded: &CpuSet) -> Self {
+    pub(crate) fn new(ports: &[PlacedPort<'_>], loaded: &CpuSet) -> Self {
         let mut all = Self::default();
         let mut taken = loaded.clone();
-        let (kept, planned): (Vec<&Work<'_>>, Vec<_>) =
-            works.iter().partition(|work| work.keeps_threads());
-        let kept = kept.iter().flat_map(|work| &work.interface.threads);
+        let (kept, planned): (Vec<&PlacedPort<'_>>, Vec<_>) =
+            ports.iter().partition(|port| port.keeps_threads());
+        let kept = kept.iter().flat_map(|port| &port.interface.threads);
         all.cpus
             .extend(kept.filter_map(|thread| thread.affinity.cpus.only()));
         taken.add(&all.cpus);
-        for work in planned {
-            all.add(work, &mut taken);
+        for port in planned {
+            all.add(port, &mut taken);
         }
         all
     }
 
-    fn add(&mut self, work: &Work<'_>, taken: &mut CpuSet) {
-        let interface = work.interface;
+    fn add(&mut self, port: &PlacedPort<'_>, taken: &mut CpuSet) {
+        let interface = port.interface;
         let threads = interface.threads.iter();
-        // Those of queues in use choose first.
+        // Threads of queues in use choose first.
         let known = threads
             .clone()
-            .filter_map(|of| Some((of, interface.vector_of(of)?)))
+            .filter_map(|thread| Some((thread, interface.vector_of(thread)?)))
             .sorted_by_key(|(thread, vector)| {
                 let is_idle = interface.is_idle(vector);
                 (is_idle, vector.queue, vector.role, thread.pid)
             });
-        let mut of_interface = CpuSet::new();
+        let mut thread_cpus = CpuSet::new();
         for (thread, vector) in known {
-            let (cpus, why) = place(work, vector, thread.busy_polls, taken);
-            of_interface.add(&cpus);
+            let (cpus, why) = place_thread(port, vector, thread.busy_polls, taken);
+            thread_cpus.add(&cpus);
             self.planned.insert(thread.pid, (cpus, why.into()));
         }
-        let of_queues = (work.irq_cpus).intersection(&usable(work, &work.candidates.cpus));
-        let (cpus, whose) = if !of_interface.is_empty() {
-            (&of_interface, "the CPUs of the interface's other threads")
+        let of_queues =
+            (port.irq_cpus).intersection(&thread_candidates(port, &port.candidates.cpus));
+        let (cpus, whose) = if !thread_cpus.is_empty() {
+            (&thread_cpus, "the CPUs of the interface's other threads")
         } else if !of_queues.is_empty() {
             (&of_queues, "the CPUs that the interface's queues interrupt")
         } else {
-            (&work.candidates.cpus, "the interface's candidate CPUs")
+            (&port.candidates.cpus, "the interface's candidate CPUs")
         };
         let why: Arc<str> = format!("its queue could not be determined: {whose}").into();
-        for thread in threads.filter(|of| interface.vector_of(of).is_none()) {
+        for thread in threads.filter(|thread| interface.vector_of(thread).is_none()) {
             self.planned
                 .insert(thread.pid, (cpus.clone(), Arc::clone(&why)));
         }
-        self.cpus.add(&of_interface);
+        self.cpus.add(&thread_cpus);
     }
 
-    /// The plan for the threads of an interface, and a note that they are not placed: they could not be found, or are kept
-    /// by the policy.
-    pub(crate) fn of(&self, work: &Work<'_>) -> (Vec<PlannedThread>, Option<Note>) {
-        let (interface, threads) = (work.interface, work.interface.threads.iter());
-        let kept = if work.skip {
+    /// The plan for the threads of an interface, and a note if they are not placed: they could not be found, or are
+    /// kept by the policy.
+    pub(crate) fn of(&self, port: &PlacedPort<'_>) -> (Vec<PlannedThread>, Option<Note>) {
+        let (interface, threads) = (port.interface, port.interface.threads.iter());
+        let kept = if port.skip {
             "skipped by the policy"
         } else {
             "kept by the policy"
         };
         let planned = |thread: &NapiThread| {
-            let vector = work.interface.vector_of(thread);
+            let vector = port.interface.vector_of(thread);
             let (cpus, why) = self.planned.get(&thread.pid).cloned().unzip();
             PlannedThread {
                 pid: thread.pid,
@@ -158,8 +157,8 @@ impl Threads {
         };
         let planned = threads.clone().map(planned).collect_vec();
         let is_placed = planned.iter().any(|thread| thread.cpus.is_some());
-        let note = (interface.polling.threaded && !work.skip && !is_placed).then(|| {
-            // Those that are known, if only by netlink.
+        let note = (interface.polling.threaded && !port.skip && !is_placed).then(|| {
+            // Threads that are known, if only by netlink.
             let pids = interface.napis().filter_map(|napi| napi.pid);
             Note::ThreadedNapi {
                 interface: interface.name.clone(),

@@ -1,4 +1,4 @@
-//! What a plan wants of each setting, and the writes that this takes on the machine as it is.
+//! The planned value of each setting, and the writes that it takes on the machine now.
 
 use std::sync::Arc;
 
@@ -9,23 +9,21 @@ use crate::cpuset::{CpuSet, MaskWidth, QueueSet};
 use crate::machine::setting::on_or_off;
 use crate::machine::{Machine, Rss, Setting, SettingValue, WriteKind};
 
-/// One write to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
     pub kind: WriteKind,
     /// The absolute path, without the root; `/proc/PID` for a thread, whose affinity is no file.
     pub path: String,
-    /// The bytes to write, without a newline: a mask as wide as the current one, a number, a word, or an RSS table in the
-    /// form of [`Rss`].
+    /// The bytes to write, without a newline: a mask as wide as the current one, a number, a word, or an RSS table in
+    /// the form of [`Rss`].
     pub value: String,
-    /// What the file holds now.
+    /// The current content of the file.
     pub current: Arc<str>,
     /// The interface; empty for a setting of the whole machine.
     pub interface: Arc<str>,
     /// As in [`Setting`].
     #[serde(skip)]
     pub number: u32,
-    /// The reason.
     pub why: Arc<str>,
 }
 
@@ -38,11 +36,10 @@ pub struct Planned<'a> {
     /// As in [`Setting`](crate::machine::Setting).
     pub number: u32,
     pub target: Target<'a>,
-    /// The reason.
     pub(crate) why: &'a str,
 }
 
-/// What a setting is to hold.
+/// The planned value of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target<'a> {
     Cpus(&'a CpuSet),
@@ -53,7 +50,7 @@ pub enum Target<'a> {
 }
 
 impl Target<'_> {
-    /// Whether the text of a file is equal to this.
+    /// Whether the text of a file has this value.
     pub(crate) fn is(self, text: &str) -> bool {
         match self {
             Self::Cpus(cpus) => CpuSet::parse_kernel_mask(text).is_ok_and(|held| held == *cpus),
@@ -65,7 +62,7 @@ impl Target<'_> {
         }
     }
 
-    /// Whether a setting holds this.
+    /// Whether a setting has this value.
     pub(crate) fn is_held(self, now: SettingValue<'_>) -> bool {
         match (self, now) {
             (Self::Cpus(cpus), SettingValue::Mask(file)) => *cpus == file.cpus,
@@ -76,7 +73,7 @@ impl Target<'_> {
         }
     }
 
-    /// What has to be written where a setting holds `now`; `None` if it holds this, or cannot. `possible`: the
+    /// The text to write to a setting that holds `now`; `None` if it has this value already, or cannot. `possible`: the
     /// machine's `nr_cpu_ids`.
     fn to_write(self, now: SettingValue<'_>, possible: u32) -> Option<String> {
         match (self, now) {
@@ -98,8 +95,8 @@ impl Target<'_> {
     }
 }
 
-/// The writes that a plan takes, in the order in which they are performed, and the number of settings that need none.
-/// Settings that the machine does not have are left out. `flow_entries`: the size of its flow table, and the reason.
+/// The writes of a plan in the order of execution, and the number of settings that need none. Leaves out settings that
+/// the machine does not have. `flow_entries`: the size of the flow table, and the reason.
 pub(crate) fn writes<'a>(
     machine: &'a Machine,
     wanted: impl Iterator<Item = Planned<'a>>,
@@ -129,9 +126,9 @@ pub(crate) fn writes<'a>(
                 path: setting.path(),
                 value,
                 current: setting.text(),
-                interface: again(&mut owner, planned.interface),
+                interface: share_text(&mut owner, planned.interface),
                 number: planned.number,
-                why: again(&mut reason, planned.why),
+                why: share_text(&mut reason, planned.why),
             }),
         }
     }
@@ -139,8 +136,8 @@ pub(crate) fn writes<'a>(
     (writes, unchanged)
 }
 
-/// A text; the last one, where it is the same again.
-fn again(last: &mut Arc<str>, text: &str) -> Arc<str> {
+/// A text, shared with `last` if it is the same.
+fn share_text(last: &mut Arc<str>, text: &str) -> Arc<str> {
     if **last != *text {
         *last = text.into();
     }

@@ -1,4 +1,4 @@
-//! XPS of each transmit queue, by the policy: the online CPUs are divided among them by where completions arrive
+//! XPS of each transmit queue, by the policy: the online CPUs are divided among the queues by where completions arrive
 //! (`Documentation/networking/scaling.rst`).
 
 use std::collections::BTreeMap;
@@ -10,30 +10,30 @@ use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::{Role, TxQueue};
 use crate::plan::data::PlannedTxQueue;
 use crate::plan::place::{CpuLocation, Locations};
-use crate::plan::work::Work;
+use crate::plan::ports::PlacedPort;
 use crate::policy::{XPS, Xps};
 
-/// The plan for the transmit queues: the kernel keeps XPS for each traffic class by itself (`netif_set_xps_queue`).
-pub(crate) fn plan(work: &Work<'_>) -> Vec<PlannedTxQueue> {
+/// Plans the transmit queues: the kernel keeps XPS for each traffic class by itself (`netif_set_xps_queue`).
+pub(crate) fn plan(port: &PlacedPort<'_>) -> Vec<PlannedTxQueue> {
     let mut classes: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for tx in &work.interface.tx_queues {
+    for tx in &port.interface.tx_queues {
         let class = (&*tx.class, tx.xps_cpus.is_some());
         classes.entry(class).or_default().push(tx);
     }
-    let planned = classes.values().flat_map(|queues| plan_class(work, queues));
+    let planned = classes.values().flat_map(|queues| plan_class(port, queues));
     planned.sorted_by_key(|tx| tx.queue).collect()
 }
 
-/// The plan for the transmit queues of a traffic class, all with `xps_cpus` or all without.
-fn plan_class(work: &Work<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue> {
+/// Plans the transmit queues of a traffic class, all with `xps_cpus` or all without.
+fn plan_class(port: &PlacedPort<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue> {
     let exists = queues.iter().all(|tx| tx.xps_cpus.is_some());
-    let policy = work.choice.get(&XPS);
+    let policy = port.choice.get(&XPS);
     let (shares, why) = match policy {
-        // The kernel refuses to read xps_cpus then.
-        _ if !exists && work.interface.tx_queues.len() == 1 => {
+        // The kernel refuses to read `xps_cpus` of a single queue.
+        _ if !exists && port.interface.tx_queues.len() == 1 => {
             (None, "nothing to steer: it is the only transmit queue")
         }
-        _ if work
+        _ if port
             .interface
             .tx_queues
             .iter()
@@ -45,27 +45,27 @@ fn plan_class(work: &Work<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue> {
             None,
             "it has no readable xps_cpus: it may be in no traffic class",
         ),
-        _ if work.skip => (None, "unchanged"),
+        _ if port.skip => (None, "unchanged"),
         Xps::Keep => (None, "kept by the policy"),
         Xps::Off => (Some(vec![CpuSet::new(); queues.len()]), "off by the policy"),
-        _ if !work.has_placed_queues() => (None, "unchanged: no queue IRQ is placed"),
+        _ if !port.has_placed_queues() => (None, "unchanged: no queue IRQ is placed"),
         Xps::Auto | Xps::ReceiveQueues => {
-            let completions = queues.iter().map(|tx| work.cpu_of(Role::Tx, tx.index));
+            let completions = queues.iter().map(|tx| port.cpu_of(Role::Tx, tx.index));
             match completions.collect::<Option<Vec<u32>>>() {
                 Some(cpus) => (
-                    Some(shares(work.locations, &cpus)),
+                    Some(shares(port.locations, &cpus)),
                     "nearest to the queue's CPU",
                 ),
                 None => (None, "its completion vector is unknown"),
             }
         }
     };
-    let without_cpus = if queues.len() > work.machine.topology.online.len() {
+    let without_cpus = if queues.len() > port.machine.topology.online.len() {
         "more transmit queues than CPUs"
     } else {
         "every CPU has another transmit queue that is as near or nearer"
     };
-    let by_rxqs = policy == Xps::ReceiveQueues && !work.skip && exists;
+    let by_rxqs = policy == Xps::ReceiveQueues && !port.skip && exists;
     let plan = |(at, tx): (usize, &&TxQueue)| {
         let xps_cpus = shares.as_ref().map(|shares| shares[at].clone());
         let why = match &xps_cpus {
@@ -76,7 +76,7 @@ fn plan_class(work: &Work<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue> {
             _ => why,
         };
         let receives = || {
-            let numbers = work.interface.rx_queues.iter().map(|rx| rx.index);
+            let numbers = port.interface.rx_queues.iter().map(|rx| rx.index);
             let own = numbers.filter(|&rx| rx as usize % queues.len() == at);
             own.collect()
         };
@@ -91,12 +91,12 @@ fn plan_class(work: &Work<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue> {
 }
 
 /// Divides the online CPUs among transmit queues; queue k completes on CPU `completions[k]`. Each CPU is in exactly one
-/// set of the result. On nodes with completions, the CPUs of a core go to the nearest queue, of equally near ones to the
-/// one with the fewest CPUs; those of another node are divided evenly among the queues of the nearest one, each queue's
-/// share in one piece.
+/// set of the result. On nodes with completions, the CPUs of a core go to the nearest queue, of equally near ones to
+/// the one with the fewest CPUs; those of another node are divided evenly among the queues of the nearest one, each
+/// queue's share in one piece.
 fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
     let mut shares = vec![CpuSet::new(); completions.len()];
-    // Queues by the node, the L3 domain and the core where they complete.
+    // Queues by the node, the L3 domain and the core of their completions.
     let mut near: HashMap<_, Vec<usize>> = HashMap::default();
     for (queue, &cpu) in completions.iter().enumerate() {
         for place in locations.of(cpu).into_iter().flat_map(CpuLocation::around) {
@@ -155,7 +155,7 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
     shares
 }
 
-/// Divides CPUs in consecutive pieces so that the shares become as even as possible.
+/// Divides CPUs into consecutive pieces, as evenly as possible.
 fn deal(cpus: &[u32], shares: Vec<&mut CpuSet>) {
     let mut sizes = shares.iter().map(|share| share.len()).collect_vec();
     let mut left = cpus.len();

@@ -162,10 +162,10 @@ pub(crate) fn place<'v>(
 }
 
 /// Vectors of one role whose numbers count the same thing: number and IRQ of each, ascending.
-type Group = Vec<(Option<u32>, u32)>;
+type NumberedPeers = Vec<(Option<u32>, u32)>;
 
-fn group_by_role(found: &[NamedVector]) -> BTreeMap<(Role, Numbering), Group> {
-    let mut groups: BTreeMap<_, Group> = BTreeMap::new();
+fn group_by_role(found: &[NamedVector]) -> BTreeMap<(Role, Numbering), NumberedPeers> {
+    let mut groups: BTreeMap<_, NumberedPeers> = BTreeMap::new();
     for NamedVector { irq, named, .. } in found {
         groups
             .entry((named.role, named.numbering))

@@ -11,7 +11,7 @@ use crate::machine::wording::{count, cpu_list, few};
 use crate::machine::{UnknownVector, VmbusChannel};
 use crate::policy::Balancer;
 
-/// What a change of channels costs.
+/// The cost of a change of channels.
 pub(super) const FLAP: &str = "a change takes the link down for a moment";
 
 pub(super) fn cpus_unusable(wanted: &CpuSet, missing: &CpuSet, for_rps: bool) -> String {
@@ -23,19 +23,19 @@ pub(super) fn cpus_unusable(wanted: &CpuSet, missing: &CpuSet, for_rps: bool) ->
     format!("the policy names CPUs{rps} that are absent, offline or excluded: {missing} of {list}")
 }
 
-/// What became of the wish that interrupts are near a program.
+/// The result of a request for interrupts near a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Found {
-    /// The candidates are in its L3 domains.
+    /// The candidates are in the program's L3 domains.
     There,
-    /// It may run in all L3 domains of the candidates, and on all their cores.
+    /// The program may run in all L3 domains of the candidates, and on all their cores.
     Everywhere,
-    /// No candidate is in its L3 domains.
+    /// No candidate is in the program's L3 domains.
     Nowhere,
     /// The unit does not run, and no earlier apply has recorded its CPUs.
     NotRunning,
-    /// The same of a process, which does not come back: the interface stays as it is.
+    /// The process named by `pid:N` does not exist; the interface is unchanged.
     NoProcess,
 }
 
@@ -46,16 +46,18 @@ pub(super) fn near(
     found: Found,
 ) -> String {
     let list = cpu_list(cpus);
-    let (name, of) = match program {
+    let (name, program) = match program {
         Some(program) => (program, format!("{program}, which may use {list}")),
         None => ("a program", list),
     };
     let text = match found {
-        Found::There => format!("near {of}"),
+        Found::There => format!("near {program}"),
         Found::Everywhere => {
-            format!("near {of}: these leave out no candidate CPU, so the plan is the same without")
+            format!(
+                "near {program}: these leave out no candidate CPU, so the plan is the same without"
+            )
         }
-        Found::Nowhere => format!("not near {of}: no candidate CPU shares a cache with these"),
+        Found::Nowhere => format!("not near {program}: no candidate CPU shares a cache with these"),
         Found::NotRunning => {
             return format!(
                 "{name} does not run, or its processes are hidden from this user: planned without it"
@@ -85,29 +87,29 @@ pub(super) fn vectors_unreadable(
         );
     }
     let begin = "none of its queue IRQs can be read: their files in /proc/irq are absent, for ";
-    named(begin, vectors, out)
+    write_list(begin, vectors, out)
 }
 
 pub(super) fn data_vectors(vectors: &[UnknownVector], out: &mut Formatter<'_>) -> fmt::Result {
     let begin = "which queues its IRQs serve is not known; they are placed one to a core: ";
-    named(begin, vectors, out)
+    write_list(begin, vectors, out)
 }
 
 pub(super) fn unknown_vectors(vectors: &[UnknownVector], out: &mut Formatter<'_>) -> fmt::Result {
     let begin = "IRQs unchanged, because their names are not recognized: ";
-    named(begin, vectors, out)
+    write_list(begin, vectors, out)
 }
 
 pub(super) fn vectors_vanished(vectors: &[UnknownVector], out: &mut Formatter<'_>) -> fmt::Result {
     let begin = "IRQs vanished while they were read, or have no files in /proc/irq: ";
-    named(begin, vectors, out)
+    write_list(begin, vectors, out)
 }
 
-/// Text and a list, all of it in the alternate form.
-fn named(begin: &str, vectors: &[UnknownVector], out: &mut Formatter<'_>) -> fmt::Result {
+/// Writes `begin` and a list, in full in the alternate form.
+fn write_list(begin: &str, vectors: &[UnknownVector], out: &mut Formatter<'_>) -> fmt::Result {
     let names = vectors
         .iter()
-        .map(|of| format!("{} ({})", of.irq, of.action));
+        .map(|vector| format!("{} ({})", vector.irq, vector.action));
     write!(out, "{begin}{}", few(", ", names, out.alternate()))
 }
 
@@ -119,9 +121,11 @@ pub(super) fn sources_disagree(contradictions: &[String], out: &mut Formatter<'_
     )
 }
 
-/// By what the packets arrive, of a device that has no IRQs of its own.
-pub(super) fn of_controller(controller: Option<&str>) -> String {
-    controller.map_or(String::new(), |of| format!(": its packets arrive by {of}"))
+/// Names the source of the packets of a device without IRQs of its own.
+pub(super) fn by_controller(controller: Option<&str>) -> String {
+    controller.map_or(String::new(), |name| {
+        format!(": its packets arrive by {name}")
+    })
 }
 
 pub(super) fn queues_exceed_cores(
@@ -158,7 +162,7 @@ pub(super) fn not_planned(
     }
     let by_driver = functions
         .iter()
-        .map(|of| (&of.driver, &of.address))
+        .map(|function| (&function.driver, &function.address))
         .into_group_map();
     for (driver, addresses) in by_driver.into_iter().sorted() {
         let addresses = few(", ", addresses, out.alternate());
@@ -170,7 +174,7 @@ pub(super) fn not_planned(
     write!(out, "not planned: {}", parts.join(", "))
 }
 
-/// What irqbalance does to the planned IRQs, and what apply does about it.
+/// Says how irqbalance affects the planned IRQs, and what apply does about it.
 pub(super) fn irqbalance(
     action: Balancer,
     planned: usize,
@@ -216,12 +220,12 @@ pub(super) fn vmbus(
     channels: &[VmbusChannel],
     below: &[String],
 ) -> String {
-    let irqs = controller.map_or("have no IRQs".to_owned(), |of| {
-        format!("have no IRQs of their own but {of} of each CPU")
+    let irqs = controller.map_or("have no IRQs".to_owned(), |name| {
+        format!("have no IRQs of their own but {name} of each CPU")
     });
     let mut list = channels
         .iter()
-        .map(|one| format!("{} -> {}", one.id, one.cpu));
+        .map(|channel| format!("{} -> {}", channel.id, channel.cpu));
     let list = match channels {
         [] => "unknown".to_owned(),
         _ => list.join(", "),
@@ -241,7 +245,7 @@ pub(super) fn vmbus(
     )
 }
 
-/// ` (pids 12, 13)`, or nothing.
+/// Returns ` (pids 12, 13)`, or nothing.
 pub(super) fn processes(pids: &[u32]) -> String {
     match pids {
         [] => String::new(),

@@ -1,4 +1,4 @@
-//! The core of each queue: the first one by load and rank, then chains and exchanges that make the arrangement better.
+//! The core of each queue: the first one by load and rank, then chains and exchanges that improve the arrangement.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -10,11 +10,11 @@ use itertools::Itertools as _;
 use crate::plan::objective::pairs;
 use crate::plan::spread::{Core, Queue, Spread};
 
-/// The most queues of a core that are exchanged for some of another.
+/// Maximum number of queues of a core that are exchanged at once.
 const MOST_EXCHANGED: usize = 3;
 
 impl Spread<'_> {
-    /// Places all queues that there is room for, and moves them until no exchange makes the arrangement better.
+    /// Places all queues for which there is room, and moves them until no exchange improves the arrangement.
     pub(super) fn arrange(&mut self) {
         let mut most = self.least_most();
         for queue in 0..self.queues.len() {
@@ -53,7 +53,8 @@ impl Spread<'_> {
         limit.is_some_and(|limit| self.shift(&[busiest], most, limit).is_ok())
     }
 
-    /// A number of queues below which the busiest core cannot be: those that must be in a set, by its cores.
+    /// A lower bound for the queues on the busiest core: for each set, the queues that must be in it, divided by its
+    /// cores.
     fn least_most(&self) -> usize {
         self.sets
             .iter()
@@ -72,9 +73,9 @@ impl Spread<'_> {
             .max(1)
     }
 
-    /// Moves a queue from one of some cores to another, from there one to the next, and so on to a core with fewer than
-    /// `room` queues, by the shortest chain on which no core gets a load above `limit`. Without such a chain, returns the
-    /// cores that were looked at.
+    /// Moves a queue from one of the `from` cores to another, from there one to the next, and so on to a core with
+    /// fewer than `room` queues, by the shortest chain on which no core gets a load above `limit`. Without such a
+    /// chain, returns the cores that it could reach.
     fn shift(&mut self, from: &[usize], room: usize, limit: u64) -> Result<(), Vec<bool>> {
         let mut came: Vec<Option<usize>> = vec![None; self.cores.len()];
         let mut seen = vec![false; self.cores.len()];
@@ -134,8 +135,8 @@ impl Spread<'_> {
             .unwrap_or(0)
     }
 
-    /// Lowers the pairs of queues that share a core, then the queues on slow cores and on that of CPU 0, while the load of
-    /// the busiest core stays.
+    /// Lowers the pairs of queues that share a core, then the queues on slow cores and on that of CPU 0, while the load
+    /// of the busiest core stays.
     fn lower_pairs(&mut self, most: usize) {
         let limit = self.cores[self.busiest()].load;
         let mut changed = true;
@@ -148,7 +149,7 @@ impl Spread<'_> {
                 if room > 0 && !looked_at[from] {
                     match self.shift(&[from], room, limit) {
                         Ok(()) => changed = true,
-                        // From those there is no chain either.
+                        // No chain begins at the cores seen here either.
                         Err(seen) => {
                             for (looked_at, seen) in looked_at.iter_mut().zip(seen) {
                                 *looked_at |= seen;
@@ -161,7 +162,8 @@ impl Spread<'_> {
         }
     }
 
-    /// 0 for a core that is used as any other. No queue leaves a thread for a sibling of a taken one because of that.
+    /// The cost of a queue on this core by its order; 0 for an ordinary core. No queue leaves a thread for a sibling of
+    /// a taken one because of it.
     pub(super) fn order(&self, core: usize) -> u64 {
         let Core {
             cpus,
@@ -176,7 +178,7 @@ impl Spread<'_> {
         4 * place.class as u64 + 2 * u64::from(*has_others) + u64::from(is_last)
     }
 
-    /// Whether a queue of a core could be on one with fewer, or one that is as good with it and better placed.
+    /// Whether a queue of a core could be on one with fewer, or on one that is as good with it and better placed.
     fn may_gain(&self, from: usize) -> bool {
         let (queues, order) = (self.cores[from].queues, self.order(from));
         self.cores[from]
@@ -192,8 +194,8 @@ impl Spread<'_> {
             })
     }
 
-    /// Exchanges at most three queues of a core for at most three of another, where that lowers the cost of the two cores;
-    /// the exchange with the least. A load up to `limit` costs nothing.
+    /// Exchanges at most three queues of a core for at most three of another, if that lowers the cost of the two cores;
+    /// chooses the cheapest exchange. A load up to `limit` costs nothing.
     fn exchange(&mut self, from: usize, most: usize, limit: u64) -> bool {
         let mut best: Option<(_, Vec<usize>, usize, Vec<usize>)> = None;
         let mut known = BTreeSet::new();
@@ -210,7 +212,7 @@ impl Spread<'_> {
             let room = (core.room.saturating_sub(core.irqs)).min(MOST_EXCHANGED * self.most_irqs);
             let alike = (core.queues, core.load, room, &core.sets, kinds, order);
             let outs = outs.iter().filter(|out| self.fit(out, to)).collect_vec();
-            // One of them is to exchange nothing.
+            // One of them is the empty handful, which exchanges nothing.
             if outs.len() < 2 || !known.insert(alike) {
                 continue;
             }
@@ -246,8 +248,8 @@ impl Spread<'_> {
         true
     }
 
-    /// The load of the busier one of two cores after an exchange, if above `limit`, the pairs of queues on them, and the
-    /// queues on slow cores.
+    /// The load of the busier one of two cores after an exchange, if above `limit`, the pairs of queues on them, and
+    /// the queues on slow cores.
     fn cost(&self, limit: u64, cores: [(usize, &[usize], &[usize]); 2]) -> (u64, u64, u64) {
         let mut cost = (limit, 0, 0);
         for (core, lost, gained) in cores {
@@ -263,7 +265,7 @@ impl Spread<'_> {
         cost
     }
 
-    /// None to three of a core's queues, each mixture of kinds once.
+    /// The choices of up to three of a core's queues, each mixture of kinds once.
     fn handfuls(&self, core: usize) -> Vec<Vec<usize>> {
         let mut kinds: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for &queue in &self.cores[core].movable {

@@ -1,4 +1,4 @@
-//! Which queues of which interface go to which core of an arrangement: those of each interface evenly, first queues apart.
+//! Assigns the queues of each interface to the cores of an arrangement: evenly, and first queues apart.
 
 use std::collections::BTreeSet;
 use std::iter::once;
@@ -10,14 +10,14 @@ use itertools::Itertools as _;
 use crate::plan::spread::{Core, Queue, Spread};
 
 impl Spread<'_> {
-    /// Deals out the cores of an arrangement among the queues, where nothing that counts more gets worse.
+    /// Deals out the cores of an arrangement among the queues, unless a more important measure gets worse.
     pub(super) fn deal(&mut self) {
         let limit = self.cores[self.busiest()].load;
         for alike in self.runs(0..self.queues.len(), Queue::is_alike) {
             self.number(alike);
         }
         self.even_out(limit);
-        let own = |a: &Queue, b: &Queue| a.is_alike(b) && a.work == b.work;
+        let own = |a: &Queue, b: &Queue| a.is_alike(b) && a.port == b.port;
         let own = self.runs(0..self.queues.len(), own);
         for own in &own {
             self.number(own.clone());
@@ -30,18 +30,18 @@ impl Spread<'_> {
         self.move_firsts(limit);
     }
 
-    /// The places of queues that follow each other and are of one kind.
-    fn runs(&self, of: Range<usize>, is_same: fn(&Queue, &Queue) -> bool) -> Vec<Range<usize>> {
-        let mut end = of.start;
-        let runs = self.queues[of].chunk_by(is_same).map(|run| {
+    /// The ranges of consecutive queues of one kind.
+    fn runs(&self, places: Range<usize>, is_same: fn(&Queue, &Queue) -> bool) -> Vec<Range<usize>> {
+        let mut end = places.start;
+        let runs = self.queues[places].chunk_by(is_same).map(|run| {
             let next = end + run.len();
             replace(&mut end, next)..next
         });
         runs.collect()
     }
 
-    /// Numbers queues of one set by their cores: one on each core before the second on any; near ones first, the core of
-    /// CPU 0 last, fast ones first.
+    /// Numbers queues of one set by their cores: one on each core before the second on any; near ones first, the core
+    /// of CPU 0 last, fast ones first.
     fn number(&mut self, places: Range<usize>) {
         let queues = &self.queues[places.clone()];
         let set = queues.first().map(|queue| &self.sets[queue.set]);
@@ -62,21 +62,21 @@ impl Spread<'_> {
                 let is_last = self.last == Some(core);
                 (round, tier(core), *has_others, is_last, place.class, core)
             });
-        // Those for which there is no room are the last ones.
+        // Queues without room are the last ones.
         let ordered = ordered.sorted_unstable().map(|(.., core)| Some(core));
         for (queue, core) in places.zip(ordered.chain(once(None).cycle())) {
             self.move_to(queue, core);
         }
     }
 
-    /// Moves queues of an interface off cores that take more than an even share of them.
+    /// Moves queues of an interface off cores that have more than an even share of them.
     fn even_out(&mut self, limit: u64) {
         let queues = 0..self.queues.len();
         let mut sets = vec![BTreeSet::new(); self.own.len()];
         for queue in &self.queues {
-            sets[queue.work].insert(queue.set);
+            sets[queue.port].insert(queue.set);
         }
-        for (work, sets) in sets.iter().enumerate() {
+        for (port, sets) in sets.iter().enumerate() {
             let mut cores = sets.iter().map(|&set| &self.sets[set].cores);
             let cores = match (cores.next(), sets.len()) {
                 (Some(cores), 1) => cores.len(),
@@ -86,25 +86,25 @@ impl Spread<'_> {
                     .unique()
                     .count(),
             };
-            let all: usize = self.own[work].iter().sum();
-            self.limits[work] = all.div_ceil(cores.max(1));
+            let all: usize = self.own[port].iter().sum();
+            self.limits[port] = all.div_ceil(cores.max(1));
         }
         let mut has_moved = false;
         let mut changed = true;
         while replace(&mut changed, false) {
             for queue in queues.clone() {
-                let Queue { work, set, .. } = self.queues[queue];
+                let Queue { port, set, .. } = self.queues[queue];
                 let Some(from) = self.queues[queue].core else {
                     continue;
                 };
-                let own = &self.own[work];
-                if own[from] <= self.limits[work] {
+                let own = &self.own[port];
+                if own[from] <= self.limits[port] {
                     continue;
                 }
                 let fewer = self.sets[set].cores.iter().copied();
                 let fewer = fewer.filter(|&to| own[to] + 1 < own[from]);
                 let exchanges = fewer.flat_map(|to| self.exchanges(queue, to, limit));
-                let is_own = |back: usize| self.queues[back].work == work;
+                let is_own = |back: usize| self.queues[back].port == port;
                 let others = exchanges.filter(|&(_, back)| !back.is_some_and(is_own));
                 let best = others.min_by_key(|&(to, back)| (own[to], back.is_none(), to));
                 if let Some((to, back)) = best {
@@ -116,7 +116,7 @@ impl Spread<'_> {
         for (limit, own) in self.limits.iter_mut().zip(&self.own) {
             *limit = own.iter().copied().max().unwrap_or(0).max(*limit);
         }
-        // What was moved may leave room on a core that is better placed.
+        // The move may leave room on a core that is better placed.
         for queue in queues.filter(|_| has_moved) {
             let better = self.better_cores(queue, limit).next();
             if let Some(to) = better {
@@ -125,7 +125,7 @@ impl Spread<'_> {
         }
     }
 
-    /// Cores that are better placed than that of a queue, and can take it.
+    /// The cores that are better placed than a queue's, and can take the queue.
     fn better_cores(&self, queue: usize, limit: u64) -> impl Iterator<Item = usize> {
         let Queue { set, core, .. } = self.queues[queue];
         let order = core.map_or(0, |core| self.order(core));
@@ -134,7 +134,7 @@ impl Spread<'_> {
         better.filter(move |&to| self.fits(queue, to, None, limit))
     }
 
-    /// How a queue can go to another core: in exchange for one there, or for none.
+    /// Returns how a queue can go to another core: in exchange for one there, or for none.
     fn exchanges(
         &self,
         queue: usize,
@@ -151,18 +151,18 @@ impl Spread<'_> {
         let going = &self.queues[queue];
         let Some(from) = going.core else { return false };
         let coming = back.map(|back| &self.queues[back]);
-        let stays_even = |work: usize, from: usize, to: usize| {
-            self.own[work][to] < self.own[work][from].max(self.limits[work])
+        let stays_even = |port: usize, from: usize, to: usize| {
+            self.own[port][to] < self.own[port][from].max(self.limits[port])
         };
         let is_even = match coming {
             None => {
-                self.cores[to].queues < self.cores[from].queues && stays_even(going.work, from, to)
+                self.cores[to].queues < self.cores[from].queues && stays_even(going.port, from, to)
             }
             Some(coming) => {
-                let is_own = coming.work == going.work;
+                let is_own = coming.port == going.port;
                 self.cores[from].sets.contains(&coming.set)
                     && (is_own
-                        || stays_even(going.work, from, to) && stays_even(coming.work, to, from))
+                        || stays_even(going.port, from, to) && stays_even(coming.port, to, from))
             }
         };
         let (weight, irqs) = coming.map_or((0, 0), |coming| (coming.weight, coming.irqs));
@@ -182,8 +182,9 @@ impl Spread<'_> {
         }
     }
 
-    /// Puts the first queue of each interface on that of its cores which as few others take as can be; on that of CPU 0
-    /// only where others would be taken once more. `own`: the places of each interface's queues, the first one first.
+    /// Puts the first queue of each interface on the interface's core with the fewest other first queues; on the core
+    /// of CPU 0 only if another core would otherwise take one more. `own`: the indices of each interface's queues, the
+    /// first one first.
     fn part_firsts(&mut self, own: &[Range<usize>]) {
         let cores = |own: &Range<usize>| -> Vec<usize> {
             let queues = self.queues[own.clone()].iter();
@@ -260,7 +261,7 @@ impl Spread<'_> {
         for core in own.iter().filter_map(|&queue| self.queues[queue].core) {
             firsts[core] += 1;
         }
-        // That of CPU 0 takes one rather than that others take more.
+        // The core of CPU 0 takes one rather than that others take more.
         for leaves_last in [false, true] {
             let most = firsts.iter().copied().max().unwrap_or(0);
             loop {

@@ -23,40 +23,39 @@ use crate::policy::{
     Choice, GROUP, Group, KEEP_NAPI_THREADS, KEEP_RDMA, Policy, SCOPE, SIBLINGS, SKIP, Scope,
 };
 
-/// An interface while it is planned.
-pub(crate) struct Work<'a> {
+pub(crate) struct PlacedPort<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) locations: &'a Locations<'a>,
     pub(crate) interface: &'a Interface,
-    /// The vectors of each of its queues that has any.
+    /// The vectors of each queue that has any.
     queues: BTreeMap<QueueId, Vec<&'a Vector>>,
     /// Index in the machine's list.
     pub(crate) order: usize,
-    /// What each of its queues weighs.
+    /// The weight of each of the interface's queues.
     weight: u64,
     pub(crate) choice: Choice,
-    /// Whether it stays as it is: by the policy, or because the policy cannot be met.
+    /// Whether the interface is unchanged: by the policy, or because the policy cannot be met.
     pub(crate) skip: bool,
-    /// The CPUs on which its vectors stay where they are: of an interface in another network namespace, which somebody else
-    /// owns and nobody has selected.
+    /// The CPUs on which the vectors of an interface in another network namespace stay: somebody else owns it and
+    /// nobody has selected it.
     kept: CpuSet,
     pub(crate) group: Option<Group>,
     pub(crate) candidates: Candidates,
-    /// Candidate CPUs by the node of the vectors' device, if vectors belong to devices on several nodes (a network card
-    /// with a PCI function on each socket); else empty. `None` is the interface's own device. `candidates` then holds all
-    /// of them.
+    /// Candidate CPUs by the node of the vectors' device, if the interface's vectors belong to devices on several nodes
+    /// (a network card with a PCI function on each socket); else empty. `None` is the interface's own device.
+    /// `candidates` then holds the union.
     by_node: BTreeMap<Option<u32>, CpuSet>,
-    /// The CPU of each queue; idle queues included.
+    /// The CPU of each queue, idle ones included.
     cpus: BTreeMap<QueueId, Placement>,
-    /// The target CPU of RDMA vectors, and of control vectors that have to leave an isolated CPU, by IRQ.
+    /// The target CPU, by IRQ, of RDMA vectors and of control vectors that have to leave an isolated CPU.
     others: BTreeMap<u32, u32>,
-    /// The CPUs that take its active queues.
+    /// The CPUs that take the interface's active queues.
     pub(crate) irq_cpus: CpuSet,
-    /// IRQs that are shared with and planned for another interface, and its name.
+    /// IRQs that are shared with and planned for another interface, with its name.
     pub(crate) shared: BTreeMap<u32, &'a str>,
 }
 
-impl<'a> Work<'a> {
+impl<'a> PlacedPort<'a> {
     fn new(
         machine: &'a Machine,
         locations: &'a Locations<'a>,
@@ -88,7 +87,7 @@ impl<'a> Work<'a> {
         own.notes.extend(unmet_channels(interface, &choice));
         let skip = choice.get(&SKIP);
         own.notes.retain(|note| !skip || !note.is_unmet());
-        Work {
+        PlacedPort {
             machine,
             locations,
             interface,
@@ -108,7 +107,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Its rank among others, by properties of the hardware only, so that it is the same at every boot.
+    /// The rank among interfaces, by properties of the hardware only, so that it is the same at every boot.
     pub(crate) fn rank(&self) -> (&'a str, u32, usize) {
         let interface = self.interface;
         (&interface.device.address, interface.port, self.order)
@@ -119,37 +118,35 @@ impl<'a> Work<'a> {
         vectors.filter(|vector| vector.role == Role::Rdma)
     }
 
-    /// Its vectors that receive, or send.
     fn vectors_of(&self, role: Role) -> impl Iterator<Item = &'a Vector> {
         let vectors = self.interface.vectors.iter();
         vectors.filter(move |vector| vector.role == role || vector.role == Role::Combined)
     }
 
-    /// The vector of a receive or transmit queue.
     pub(crate) fn vector_of(&self, role: Role, queue: u32) -> Option<&'a Vector> {
         let vectors = self.queues.get(&QueueId::Number(queue))?;
         let mut vectors = vectors.iter().copied();
         vectors.find(|vector| vector.role == role || vector.role == Role::Combined)
     }
 
-    /// Whether it has a placed queue vector, without which steering is left unchanged.
+    /// Whether there is a placed queue vector, without which steering is unchanged.
     pub(crate) fn has_placed_queues(&self) -> bool {
         !self.skip && self.interface.queue_vectors().next().is_some()
     }
 
-    /// Whether its threads stay where they are: by the policy and, as RPS, without a placed queue.
+    /// Whether the threads keep their CPUs: by the policy or, like RPS, without a placed queue.
     pub(crate) fn keeps_threads(&self) -> bool {
         self.choice.get(&KEEP_NAPI_THREADS) || !self.has_placed_queues()
     }
 
-    /// The CPUs of those of its threads that poll all the time and stay there.
+    /// The CPUs of the busy-polling threads that keep their CPUs.
     pub(crate) fn polling_cpus(&self) -> impl Iterator<Item = u32> {
         let threads = self.interface.threads.iter();
         let polling = threads.filter(|thread| thread.busy_polls && self.keeps_threads());
         polling.filter_map(|thread| thread.affinity.cpus.only())
     }
 
-    /// The planned affinity of a vector; `None`: left unchanged.
+    /// The planned affinity of a vector; `None`: unchanged.
     pub(crate) fn target(&self, vector: &Vector) -> Option<CpuSet> {
         if self.stays(vector) || self.is_kept(vector) || self.shared.contains_key(&vector.irq) {
             return None;
@@ -167,7 +164,7 @@ impl<'a> Work<'a> {
             Some(Group::L3) => l3().map(|l3| l3.intersection(self.candidates_of(vector))),
             None => None,
         };
-        // The L3 domain of a CPU that is no candidate may have none.
+        // A CPU that is no candidate may have no L3 domain.
         let group = group.filter(|group| vector.role != Role::Control && !group.is_empty());
         Some(group.unwrap_or_else(|| CpuSet::single(cpu)))
     }
@@ -177,31 +174,30 @@ impl<'a> Work<'a> {
         self.skip || !vector.movable
     }
 
-    /// Whether a vector is well placed, and somebody else's. Others are placed as if it were where the plan would have it,
-    /// so that they do not follow what its owner does.
+    /// Whether a vector is well placed and belongs to somebody else. Others are placed as if it were on its planned
+    /// CPU, so that they do not follow its owner's changes.
     pub(crate) fn is_kept(&self, vector: &Vector) -> bool {
         if self.kept.is_empty() {
             return false;
         }
         let now = vector.known_cpus(&self.machine.topology.online);
-        // It moves to its affinity at the next interrupt.
+        // The vector moves to its affinity at the next interrupt.
         let moves = now.filter(|now| now.is_subset(&vector.affinity.cpus));
         let to = moves.as_deref().unwrap_or(&vector.affinity.cpus);
         !to.is_empty() && to.is_subset(&self.kept)
     }
 
-    /// The CPU that is chosen for a vector; that of an IRQ that is shared is the same for all that share it.
-    fn chosen(&self, vector: &Vector) -> Option<u32> {
+    /// The CPU chosen for a vector; interfaces that share an IRQ have the same.
+    fn chosen_cpu(&self, vector: &Vector) -> Option<u32> {
         let placement = self.placement(vector).map(|placement| placement.cpu);
         placement.or_else(|| self.others.get(&vector.irq).copied())
     }
 
-    /// The placement of a queue vector's queue.
     pub(crate) fn placement(&self, vector: &Vector) -> Option<&Placement> {
         self.cpus.get(&vector.queue_id()?)
     }
 
-    /// The CPU of each of its queues in use under the plan, as far as it is known.
+    /// The CPU of each queue in use under the plan, as far as known.
     pub(crate) fn queue_cpus(&self) -> impl Iterator<Item = u32> {
         let active = self.interface.active_vectors();
         let placed =
@@ -209,49 +205,47 @@ impl<'a> Work<'a> {
         placed.sorted_unstable().dedup().map(|(_, cpu)| cpu)
     }
 
-    /// The number of candidate cores; of CPUs, where siblings count as cores.
+    /// Counts the candidate cores; if siblings count as cores, the CPUs.
     pub(crate) fn core_count(&self) -> usize {
         core_count(&self.machine.topology, &self.choice, &self.candidates.cpus)
     }
 
-    /// The CPUs that take its RDMA vectors under the plan; `None` without such vectors.
+    /// The CPUs that take the RDMA vectors under the plan; `None` without such vectors.
     pub(crate) fn rdma_cpus(&self) -> Option<CpuSet> {
         let cpus = self.rdma_vectors().map(|vector| self.cpus_of(vector));
         cpus.reduce(|all, cpus| all.union(&cpus))
     }
 
-    /// The CPUs that take a vector under the plan.
     pub(crate) fn cpus_of(&self, vector: &Vector) -> CpuSet {
         let is_elsewhere = vector.movable && self.shared.contains_key(&vector.irq);
-        let shared = || self.chosen(vector).filter(|_| is_elsewhere);
+        let shared = || self.chosen_cpu(vector).filter(|_| is_elsewhere);
         self.target(vector).unwrap_or_else(|| {
             let cpu = shared().or_else(|| self.effective_cpu(vector));
             cpu.into_iter().collect()
         })
     }
 
-    /// The effective CPU of a vector, if it is known.
+    /// The effective CPU of a vector, if known.
     fn effective_cpu(&self, vector: &Vector) -> Option<u32> {
         vector.known_cpus(&self.machine.topology.online)?.first()
     }
 
-    /// The candidate CPUs of a vector.
     pub(crate) fn candidates_of(&self, vector: &Vector) -> &CpuSet {
         self.by_node
             .get(&vector.node)
             .unwrap_or(&self.candidates.cpus)
     }
 
-    /// The candidate CPUs of a vector where they are not the interface's: those that the driver hints at, and those of a
-    /// device on another node.
+    /// A vector's candidate CPUs if they are not the interface's: those of the driver's hint, or of a device on another
+    /// node.
     pub(crate) fn own_candidates(&self, vector: &Vector) -> Option<CpuSet> {
         let queue = vector.queue_id();
         let vectors = queue.and_then(|queue| self.queues.get(&queue));
-        self.hint(vectors.map_or(&[vector], Vec::as_slice))
+        self.hinted_cpus(vectors.map_or(&[vector], Vec::as_slice))
             .or_else(|| self.by_node.get(&vector.node).cloned())
     }
 
-    /// The vector of a receive or transmit queue, or the one that it shares when there are more queues than vectors.
+    /// The vector of a receive or transmit queue, or the shared one if there are more queues than vectors.
     pub(crate) fn serving(&self, role: Role, queue: u32) -> Option<&'a Vector> {
         let direction = if role == Role::Tx {
             Direction::Tx
@@ -262,7 +256,7 @@ impl<'a> Work<'a> {
         let own = self.vector_of(role, queue).filter(is_active);
         own.or_else(|| self.interface.reported_vector(direction, queue))
             .or_else(|| {
-                // One of those that are not understood may serve it.
+                // A vector that is not understood may serve the queue.
                 if !self.interface.unknown_vectors.is_empty() {
                     return None;
                 }
@@ -271,18 +265,17 @@ impl<'a> Work<'a> {
             })
     }
 
-    /// The planned CPU of a receive or transmit queue.
     pub(crate) fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {
         let vector = self.serving(role, queue)?;
         let placed = self.placement(vector).filter(|_| vector.movable);
-        // One that stays may be on another CPU than its queue's other vector.
+        // A vector that stays may be on another CPU than its queue's other vector.
         let cpu = placed.map(|placement| placement.cpu);
         cpu.or_else(|| self.effective_cpu(vector))
             .or_else(|| Some(self.placement(vector)?.cpu))
     }
 
     /// The usable CPUs in the driver's affinity hint for one of these vectors, if the policy's scope is `hint`.
-    fn hint(&self, vectors: &[&Vector]) -> Option<CpuSet> {
+    fn hinted_cpus(&self, vectors: &[&Vector]) -> Option<CpuSet> {
         if self.choice.get(&SCOPE) != Scope::Hint {
             return None;
         }
@@ -293,7 +286,8 @@ impl<'a> Work<'a> {
         Some(cpus).filter(|cpus| !cpus.is_empty())
     }
 
-    /// What has vectors that get one CPU together, and when: queues, and single RDMA vectors.
+    /// The units and their turn: vectors that get one CPU together, which are those of a queue, and single RDMA
+    /// vectors.
     fn units(&self) -> impl Iterator<Item = (Turn, Vec<&'a Vector>)> {
         let queues = self.queues.values().map(|vectors| {
             let is_idle = vectors.iter().all(|vector| self.interface.is_idle(vector));
@@ -318,8 +312,8 @@ impl<'a> Work<'a> {
     }
 }
 
-/// The order in which CPUs are chosen. What carries data of no interface comes after its queues. Idle queues are not
-/// counted; RDMA vectors are spread around all queues, and around those of them that stay.
+/// The order in which CPUs are chosen. Units without data of an interface come after its queues. Idle queues are not
+/// counted; RDMA vectors are spread around all queues, and around RDMA vectors that stay.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
     Active,
@@ -330,119 +324,119 @@ enum Turn {
 }
 
 /// The interfaces that take part, with their CPUs: those that are planned by default, and those that are selected.
-/// `weights`: of all interfaces of the machine. `keep`: what may stay where it is.
-pub(crate) fn works<'a>(
+/// `weights`: of all interfaces of the machine. `keep`: limits for queues that may keep their CPU.
+pub(crate) fn placed_ports<'a>(
     machine: &'a Machine,
     locations: &'a Locations<'a>,
     weights: &[Weight],
     policy: &Policy,
     (selection, keep): (&Selection, Option<Keep>),
-) -> Vec<Work<'a>> {
+) -> Vec<PlacedPort<'a>> {
     let takes_part = |interface: &Interface| {
         let mut roles = interface.vectors.iter().map(|vector| vector.role);
         selection.names.contains(&interface.name) || roles.any(|role| role != Role::Control)
     };
     let weighed = weights.iter().map(|weight| weight.planned).enumerate();
-    let mut works = weighed
+    let mut ports = weighed
         .filter(|(order, _)| takes_part(&machine.interfaces[*order]))
-        .map(|weighed| Work::new(machine, locations, policy, weighed))
+        .map(|weighed| PlacedPort::new(machine, locations, policy, weighed))
         .collect_vec();
-    works.sort_by_key(|work| {
-        let candidates = work.candidates.cpus.len();
-        (Reverse(work.weight), candidates, work.rank())
+    ports.sort_by_key(|port| {
+        let candidates = port.candidates.cpus.len();
+        (Reverse(port.weight), candidates, port.rank())
     });
-    for work in &mut works {
-        let is_selected = selection.explicit && selection.names.contains(&work.interface.name);
-        if work.interface.is_elsewhere() && !work.interface.without_netdev && !is_selected {
-            let apart = isolated_or_exclusive(&machine.topology, &work.choice);
-            work.kept = work.candidates.near.difference(&apart);
+    for port in &mut ports {
+        let is_selected = selection.explicit && selection.names.contains(&port.interface.name);
+        if port.interface.is_elsewhere() && !port.interface.without_netdev && !is_selected {
+            let apart = isolated_or_exclusive(&machine.topology, &port.choice);
+            port.kept = port.candidates.near.difference(&apart);
         }
     }
     let mut owners: BTreeMap<u32, &'a str> = BTreeMap::new();
-    let is_selected = |work: &Work<'_>| selection.names.contains(&work.interface.name);
-    let movable = works.iter_mut().filter(|work| !work.skip);
-    for work in movable.sorted_by_key(|work| {
+    let is_selected = |port: &PlacedPort<'_>| selection.names.contains(&port.interface.name);
+    let movable = ports.iter_mut().filter(|port| !port.skip);
+    for port in movable.sorted_by_key(|port| {
         (
-            !is_selected(work),
-            work.interface.shares_vectors_of.is_some(),
+            !is_selected(port),
+            port.interface.shares_vectors_of.is_some(),
         )
     }) {
-        let name = work.interface.name.as_str();
-        for vector in &work.interface.vectors {
+        let name = port.interface.name.as_str();
+        for vector in &port.interface.vectors {
             let owner = owners.entry(vector.irq).or_insert(name);
             if *owner != name {
-                work.shared.insert(vector.irq, owner);
+                port.shared.insert(vector.irq, owner);
             }
         }
     }
-    assign(machine, locations, &mut works, keep);
-    works.sort_by_key(|work| work.order);
-    works
+    assign(machine, locations, &mut ports, keep);
+    ports.sort_by_key(|port| port.order);
+    ports
 }
 
-/// How the CPU of a unit is found.
+/// How the CPU of a unit is determined.
 #[derive(Clone, Copy)]
 enum How {
-    /// One of its vectors is on this CPU, and stays there.
+    /// One of the unit's vectors stays on this CPU.
     Stays(u32),
-    /// Its vectors are on this CPU, one of its candidates, which cannot take all.
+    /// The unit's vectors are on this candidate; the candidates cannot take all IRQs.
     Keeps(u32),
-    /// Its vectors are on this CPU, where they are as good as anywhere.
+    /// The unit's vectors are on this CPU, which is as good as any.
     StaysPut(u32),
-    /// The unit of this number has the same IRQ.
+    /// The unit of this index has the same IRQ.
     Line(usize),
-    /// On one of a set of CPUs.
+    /// One CPU of the set of this index.
     Among(usize, Option<DecidedBy>),
 }
 
 fn assign(
     machine: &Machine,
     locations: &Locations<'_>,
-    works: &mut [Work<'_>],
+    ports: &mut [PlacedPort<'_>],
     keep: Option<Keep>,
 ) {
-    let apart = works.iter().filter(|work| work.choice.get(&SIBLINGS));
-    let apart = CpuSet::union_of(apart.map(|work| &work.candidates.cpus));
+    let apart = ports.iter().filter(|port| port.choice.get(&SIBLINGS));
+    let apart = CpuSet::union_of(apart.map(|port| &port.candidates.cpus));
     let not_understood = machine.not_understood_cpus();
-    let mut spread = Spread::new(locations, works.len(), apart, &not_understood);
-    // The queues on each core and L3 domain that come before one.
+    let mut spread = Spread::new(locations, ports.len(), apart, &not_understood);
+    // The preceding queues on each core and L3 domain.
     let mut on_core = vec![0_usize; locations.cores];
     let mut on_l3 = vec![0_usize; locations.domain_sizes.len()];
-    let units = works
+    let units = ports
         .iter()
         .enumerate()
-        .flat_map(|(at, work)| work.units().map(move |(turn, vectors)| (turn, at, vectors)))
+        .flat_map(|(at, port)| port.units().map(move |(turn, vectors)| (turn, at, vectors)))
         .sorted_by_key(|unit| unit.0)
         .collect_vec();
     // Vectors that cannot or must not be moved are counted first, so that others are placed around them.
     for (_, at, vectors) in units.iter().filter(|unit| unit.0 == Turn::Active) {
-        let work = &works[*at];
-        let active = vectors.iter().filter(|v| !work.interface.is_idle(v));
-        let Some(cpu) = cpu_that_stays(work, active) else {
+        let port = &ports[*at];
+        let active = vectors.iter().filter(|v| !port.interface.is_idle(v));
+        let Some(cpu) = cpu_that_stays(port, active) else {
             continue;
         };
-        spread.add(cpu, *at, work.weight, vectors[0].queue == Some(0));
+        spread.add(cpu, *at, port.weight, vectors[0].queue == Some(0));
         if let Some(place) = locations.of(cpu) {
             on_core[place.core] += 1;
             on_l3[place.domain] += 1;
         }
     }
-    // So are threads that poll all the time, and stay: each counts as a queue.
-    for (at, work) in works.iter().enumerate() {
-        for cpu in work.polling_cpus() {
-            spread.add(cpu, at, work.weight, false);
+    // Busy-polling threads that keep their CPU are counted first too, as one queue each.
+    for (at, port) in ports.iter().enumerate() {
+        for cpu in port.polling_cpus() {
+            spread.add(cpu, at, port.weight, false);
         }
     }
     let mut lines = BTreeMap::new();
     let all = units.iter().enumerate();
     let mut hows = all
-        .map(|(id, (_, at, vectors))| how(&mut spread, &mut lines, id, &works[*at], vectors))
+        .map(|(id, (_, at, vectors))| find_how(&mut spread, &mut lines, id, &ports[*at], vectors))
         .collect_vec();
-    limit(machine, &mut spread, works, &units, &mut hows);
+    limit_irqs(machine, &mut spread, ports, &units, &mut hows);
     if let Some(keep) = keep {
-        stay_put(&mut spread, works, &units, &mut hows, keep);
+        stay_put(&mut spread, ports, &units, &mut hows, keep);
     }
-    let movable = movable(machine, &mut spread, works, &units, &hows);
+    let movable = movable(machine, &mut spread, ports, &units, &hows);
     let mut cpus = vec![None; units.len()];
     for (id, cpu) in spread.place(movable) {
         cpus[id] = Some(cpu);
@@ -450,7 +444,7 @@ fn assign(
     for (id, (turn, at, vectors)) in units.iter().enumerate() {
         let first = vectors[0];
         if *turn == Turn::RdmaThatStays {
-            if let Some(cpu) = works[*at].effective_cpu(first) {
+            if let Some(cpu) = ports[*at].effective_cpu(first) {
                 spread.add(cpu, *at, 0, false);
             }
             continue;
@@ -467,15 +461,15 @@ fn assign(
             How::StaysPut(cpu) => (Some(cpu), Some(DecidedBy::Gain)),
             How::Line(unit) => (cpus[unit], Some(DecidedBy::Line)),
             How::Among(_, by) if *turn == Turn::Active => (cpus[id], by),
-            How::Among(set, by) => (spread.take(set, irqs(machine, vectors)), by),
+            How::Among(set, by) => (spread.take(set, irq_count(machine, vectors)), by),
         };
         let Some(cpu) = cpu else { continue };
-        let work = &mut works[*at];
+        let port = &mut ports[*at];
         cpus[id] = Some(cpu);
         if *turn == Turn::Rdma {
-            work.others.insert(first.irq, cpu);
+            port.others.insert(first.irq, cpu);
         } else if let (Some(queue), Some(place)) = (first.queue_id(), locations.of(cpu)) {
-            // One that stays was counted first.
+            // A unit that stays was counted first.
             let own = usize::from(matches!((*turn, found), (Turn::Active, How::Stays(_))));
             let core = locations.core_of(cpu).cloned();
             let placement = Placement {
@@ -486,41 +480,41 @@ fn assign(
                 queues_on_l3: on_l3[place.domain].saturating_sub(own),
                 decided_by,
             };
-            work.cpus.insert(queue, placement);
+            port.cpus.insert(queue, placement);
             if matches!(found, How::Among(..) | How::Keeps(_) | How::StaysPut(_)) {
                 on_core[place.core] += 1;
                 on_l3[place.domain] += 1;
             }
         }
     }
-    for work in works {
-        let active = work.interface.active_vectors();
-        work.irq_cpus = CpuSet::union_of(active.map(|vector| work.cpus_of(vector)));
-        move_control(work, &spread, keep.is_some());
+    for port in ports {
+        let active = port.interface.active_vectors();
+        port.irq_cpus = CpuSet::union_of(active.map(|vector| port.cpus_of(vector)));
+        move_control(port, &spread, keep.is_some());
     }
 }
 
-/// The queues in use that are to be arranged. Those that keep their CPU are counted.
+/// Returns the queues in use that are to be arranged; counts those that keep their CPU.
 fn movable(
     machine: &Machine,
     spread: &mut Spread<'_>,
-    works: &[Work<'_>],
+    ports: &[PlacedPort<'_>],
     units: &[(Turn, usize, Vec<&Vector>)],
     hows: &[How],
 ) -> Vec<Queue> {
     let mut movable = Vec::new();
     let active = units.iter().enumerate();
     for (id, (_, at, vectors)) in active.filter(|(_, unit)| unit.0 == Turn::Active) {
-        let (weight, is_first) = (works[*at].weight, vectors[0].queue == Some(0));
+        let (weight, is_first) = (ports[*at].weight, vectors[0].queue == Some(0));
         match hows[id] {
             How::Keeps(cpu) => spread.add(cpu, *at, weight, is_first),
             How::Among(set, _) => movable.push(Queue {
                 id,
-                work: *at,
+                port: *at,
                 is_first,
                 set,
                 weight,
-                irqs: irqs(machine, vectors),
+                irqs: irq_count(machine, vectors),
                 core: None,
             }),
             How::Stays(_) | How::StaysPut(_) | How::Line(_) => {}
@@ -529,15 +523,15 @@ fn movable(
     movable
 }
 
-/// The number of IRQs of a unit; 0 where CPUs can take all.
-fn irqs(machine: &Machine, vectors: &[&Vector]) -> usize {
+/// The number of IRQs of a unit; 0 if CPUs can take all.
+fn irq_count(machine: &Machine, vectors: &[&Vector]) -> usize {
     machine.vectors_held.as_ref().map_or(0, |_| vectors.len())
 }
 
-/// Has units stay where they are, as far as the cores take them.
+/// Lets units keep their CPU as far as the cores take them.
 fn stay_put(
     spread: &mut Spread<'_>,
-    works: &[Work<'_>],
+    ports: &[PlacedPort<'_>],
     units: &[(Turn, usize, Vec<&Vector>)],
     hows: &mut [How],
     keep: Keep,
@@ -545,26 +539,26 @@ fn stay_put(
     let mut rdma_on = BTreeMap::<Option<usize>, usize>::new();
     for ((turn, at, vectors), how) in units.iter().zip(hows) {
         let How::Among(set, _) = *how else { continue };
-        let work = &works[*at];
+        let port = &ports[*at];
         let is_there = |vector: &&Vector| {
             let mut cpus = vector.affinity.cpus.iter();
             (*turn != Turn::Rdma || vector.affinity.cpus.len() == 1)
                 && cpus.all(|cpu| spread.has(set, cpu))
         };
         let on = vectors.iter().map(|vector| {
-            let on = work.effective_cpu(vector).filter(|_| is_there(vector))?;
+            let on = port.effective_cpu(vector).filter(|_| is_there(vector))?;
             vector.affinity.cpus.contains(on).then_some(on)
         });
         let Some(cpu) = on.dedup().exactly_one().ok().flatten() else {
             continue;
         };
-        let core = work.locations.of(cpu).map(|place| place.core);
+        let core = port.locations.of(cpu).map(|place| place.core);
         let is_first = vectors[0].queue == Some(0);
         let stays = match turn {
             Turn::Idle | Turn::RdmaThatStays => true,
             Turn::Rdma => rdma_on.get(&core).is_none_or(|on| *on < keep.rdma),
             Turn::Active | Turn::WithoutNetdev => {
-                spread.takes_one_more(cpu, work.weight, is_first, keep)
+                spread.takes_one_more(cpu, port.weight, is_first, keep)
             }
         };
         if stays && spread.room[cpu as usize] >= vectors.len() {
@@ -574,18 +568,18 @@ fn stay_put(
                 Turn::Idle | Turn::RdmaThatStays => {}
                 Turn::Rdma => *rdma_on.entry(core).or_default() += 1,
                 Turn::WithoutNetdev => spread.add(cpu, *at, 0, false),
-                Turn::Active => spread.add(cpu, *at, work.weight, is_first),
+                Turn::Active => spread.add(cpu, *at, port.weight, is_first),
             }
         }
     }
 }
 
-/// Limits the IRQs of each CPU to those that it can take. Where candidates cannot take all IRQs, those that are there stay
-/// where they are: others would not find a vector before these have left.
-fn limit(
+/// Limits the IRQs of each CPU to its capacity. If the candidates cannot take all IRQs, those on them stay: others
+/// would not find a vector before these have left.
+fn limit_irqs(
     machine: &Machine,
     spread: &mut Spread<'_>,
-    works: &[Work<'_>],
+    ports: &[PlacedPort<'_>],
     units: &[(Turn, usize, Vec<&Vector>)],
     hows: &mut [How],
 ) {
@@ -602,7 +596,10 @@ fn limit(
     let moved: BTreeSet<u32> = moved
         .flat_map(|(unit, _)| unit.2.iter().map(|vector| vector.irq))
         .collect();
-    let vectors = machine.interfaces.iter().flat_map(|of| &of.vectors);
+    let vectors = machine
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.vectors);
     for vector in vectors.unique_by(|vector| vector.irq) {
         let cpu = vector.known_cpus(&machine.topology.online);
         if let Some(room) = cpu
@@ -614,14 +611,14 @@ fn limit(
     }
     let full = spread.full(&room, |set| {
         let in_set = units.iter().zip(&*hows);
-        let in_set = in_set.filter(|(_, how)| matches!(how, How::Among(of, _) if *of == set));
+        let in_set = in_set.filter(|(_, how)| matches!(how, How::Among(other, _) if *other == set));
         in_set.map(|(unit, _)| unit.2.len()).sum()
     });
     for ((_, at, vectors), how) in units.iter().zip(&mut *hows) {
         let How::Among(set, _) = *how else { continue };
         let on = vectors
             .iter()
-            .map(|vector| works[*at].effective_cpu(vector));
+            .map(|vector| ports[*at].effective_cpu(vector));
         let on = on.dedup().exactly_one().ok().flatten();
         let on = on.filter(|cpu| full.contains(&set) && spread.has(set, *cpu));
         let on = on.and_then(|cpu| Some((cpu, room.get_mut(&cpu)?)));
@@ -635,63 +632,63 @@ fn limit(
     }
 }
 
-/// How the CPU of a unit is found. `lines`: the unit that had each IRQ last.
-fn how(
+/// Determines how the CPU of a unit is found. `lines`: the unit that had each IRQ last.
+fn find_how(
     spread: &mut Spread<'_>,
     lines: &mut BTreeMap<u32, usize>,
     id: usize,
-    work: &Work<'_>,
+    port: &PlacedPort<'_>,
     vectors: &[&Vector],
 ) -> How {
     let line = vectors.iter().find_map(|v| lines.get(&v.irq).copied());
     lines.extend(vectors.iter().map(|v| (v.irq, id)));
-    let hint = work.hint(vectors);
+    let hint = port.hinted_cpus(vectors);
     let candidates = hint.as_ref();
-    let candidates = candidates.unwrap_or_else(|| work.candidates_of(vectors[0]));
-    // One of them that can be moved does not follow another out of its candidates.
+    let candidates = candidates.unwrap_or_else(|| port.candidates_of(vectors[0]));
+    // A movable vector does not follow another out of its candidates.
     let may_follow = |cpu: &u32| {
-        let is_movable = vectors.iter().any(|vector| !work.stays(vector));
+        let is_movable = vectors.iter().any(|vector| !port.stays(vector));
         !is_movable || candidates.contains(*cpu)
     };
-    if let Some(cpu) = cpu_that_stays(work, vectors).filter(may_follow) {
+    if let Some(cpu) = cpu_that_stays(port, vectors).filter(may_follow) {
         How::Stays(cpu)
     } else if let Some(unit) = line {
         How::Line(unit)
     } else if hint.is_some() {
-        let set = spread.set(candidates, &[], &work.choice);
+        let set = spread.set(candidates, &[], &port.choice);
         How::Among(set, Some(DecidedBy::Hint))
     } else {
-        let tiers = Some(work.candidates.tiers.as_slice()).filter(|_| work.by_node.is_empty());
+        let tiers = Some(port.candidates.tiers.as_slice()).filter(|_| port.by_node.is_empty());
         let tiers = tiers.unwrap_or_default();
-        How::Among(spread.set(candidates, tiers, &work.choice), None)
+        How::Among(spread.set(candidates, tiers, &port.choice), None)
     }
 }
 
 /// Moves control vectors off CPUs that should get no interrupts.
-fn move_control(work: &mut Work<'_>, spread: &Spread<'_>, only_gain: bool) {
-    let topology = &work.machine.topology;
-    let isolated_or_exclusive = isolated_or_exclusive(topology, &work.choice);
+fn move_control(port: &mut PlacedPort<'_>, spread: &Spread<'_>, only_gain: bool) {
+    let topology = &port.machine.topology;
+    let isolated_or_exclusive = isolated_or_exclusive(topology, &port.choice);
     let kept_off = CpuSet::union_of(topology.kept_off.iter().map(|kept| &kept.cpus));
-    let kept_off = kept_off.difference(&work.candidates.cpus);
-    // No measure counts these.
+    let kept_off = kept_off.difference(&port.candidates.cpus);
+    // No measure counts these vectors.
     let kept_off = Some(kept_off).filter(|_| !only_gain);
     let without = isolated_or_exclusive.union(&kept_off.unwrap_or_default());
-    for vector in &work.interface.vectors {
-        let on = vector.effective_cpus(&work.machine.topology.online);
+    for vector in &port.interface.vectors {
+        let on = vector.effective_cpus(&port.machine.topology.online);
         if vector.role == Role::Control && !on.is_empty() && on.is_subset(&without) {
-            let cpu = work
+            let cpu = port
                 .candidates
                 .cpus
                 .difference(&isolated_or_exclusive)
                 .iter()
                 .min_by_key(|&cpu| spread.on_cpu[cpu as usize]);
-            work.others.extend(cpu.map(|cpu| (vector.irq, cpu)));
+            port.others.extend(cpu.map(|cpu| (vector.irq, cpu)));
         }
     }
 }
 
-/// The vector of a queue that has none of its own; `vectors` are in the order of their queues, of which `number` is the
-/// lowest. Where these leave gaps, as of ice, the queues of a vector follow each other; else they are dealt out in turn.
+/// The vector of a queue without its own; `vectors` are in the order of their queues, of which `number` is the lowest.
+/// If the numbers have gaps, as of ice, the queues of a vector are consecutive; else they are dealt out in turn.
 pub(crate) fn sharing<V>(
     vectors: &[V],
     queue: u32,
@@ -706,13 +703,13 @@ pub(crate) fn sharing<V>(
     })
 }
 
-/// The CPU of the first of some vectors that cannot or must not be moved.
+/// The CPU of the first vector that cannot or must not be moved.
 fn cpu_that_stays<'a>(
-    work: &Work<'_>,
+    port: &PlacedPort<'_>,
     vectors: impl IntoIterator<Item = &'a &'a Vector>,
 ) -> Option<u32> {
     vectors
         .into_iter()
-        .filter(|vector| work.stays(vector))
-        .find_map(|vector| work.effective_cpu(vector))
+        .filter(|vector| port.stays(vector))
+        .find_map(|vector| port.effective_cpu(vector))
 }
