@@ -157,7 +157,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
             session.withdraw_trial().map_err(ApplyError::from)?;
         }
     }
-    Ok(done.counted())
+    Ok(done.with_counts())
 }
 
 /// ESTALE if the name of an interface is that of another device now. Writes find out an interface that is gone.

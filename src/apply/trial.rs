@@ -87,7 +87,7 @@ impl Trial {
             record.reset_to(&set, &restored, &self.record);
             record.save(root)?;
         }
-        Ok(restored.counted())
+        Ok(restored.with_counts())
     }
 
     /// Makes a trial that is over, to replace an unreadable one; `left` could not be restored.

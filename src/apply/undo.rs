@@ -75,7 +75,7 @@ fn restore_original(root: &Root, ends_trial: bool) -> Result<(Texts, Restored), 
         saved?;
     }
     // Otherwise the record on disk has more original settings than are left, which does no harm.
-    Ok((left, restored.counted()))
+    Ok((left, restored.with_counts()))
 }
 
 /// Keeps the settings of an apply with [`Options::trial`](crate::apply::Options).

@@ -25,7 +25,7 @@ use nicpin::policy::Policy;
 use nicpin::read::Wants;
 use nicpin::report::compare::{ComparedRun, Comparison, Side};
 use nicpin::report::exit::Exit;
-use nicpin::report::measure::{Measure, MeasuredInterface};
+use nicpin::report::measure::{MeasuredInterface, Measurement};
 use nicpin::root::Root;
 
 #[derive(Args)]
@@ -111,7 +111,7 @@ pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> 
             break;
         };
         if round >= args.warmup {
-            let measure = Measure::new(&machine.topology, &subjects, &whole);
+            let measure = Measurement::new(&machine.topology, &subjects, &whole);
             sides[side].runs.push(ComparedRun::new(&measure, wall, cpu));
             for note in measure.notes {
                 if !notes.contains(&note) {

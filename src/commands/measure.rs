@@ -22,7 +22,7 @@ use nicpin::policy::Policy;
 use nicpin::read::{self, Wants};
 use nicpin::report::exit::Exit;
 use nicpin::report::flow::Connections;
-use nicpin::report::measure::{Measure, MeasuredInterface};
+use nicpin::report::measure::{MeasuredInterface, Measurement};
 use nicpin::root::Root;
 
 /// As [`seconds`], without 0.
@@ -81,7 +81,7 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
     };
     let sampler = Sampler::begin(&root, MeasuredInterface::wanted(&subjects))?;
     let interrupts = Signals::catch()?;
-    let session = Measurement {
+    let session = MeasureSession {
         cli,
         args,
         root: &root,
@@ -132,7 +132,7 @@ fn measured(
     Ok((machine, subjects, plan.notes))
 }
 
-struct Measurement<'a> {
+struct MeasureSession<'a> {
     cli: &'a General,
     args: &'a MeasureArgs,
     root: &'a Root,
@@ -141,7 +141,7 @@ struct Measurement<'a> {
     notes: Vec<Note>,
 }
 
-impl Measurement<'_> {
+impl MeasureSession<'_> {
     /// Where the connections of this moment arrive.
     fn connections(&self) -> Result<Option<Connections>> {
         let sockets = read::connected_sockets(self.root, &self.machine.topology)?;
@@ -155,7 +155,7 @@ impl Measurement<'_> {
 
     /// The report on a delta; `whole`: on the whole run of a command.
     fn text(&self, delta: &Delta, connections: Option<Connections>, whole: bool) -> Result<String> {
-        let mut measure = Measure::new(&self.machine.topology, &self.subjects, delta);
+        let mut measure = Measurement::new(&self.machine.topology, &self.subjects, delta);
         measure.notes.extend_from_slice(&self.notes);
         (measure.connections, measure.whole) = (connections, whole);
         if self.args.report.is_json() {

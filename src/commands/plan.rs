@@ -13,7 +13,7 @@ use nicpin::apply::irqbalance;
 use nicpin::machine::Machine;
 use nicpin::plan::Plan;
 use nicpin::read::Wants;
-use nicpin::report::difference::{Change, NoteAbout, changes, moves_without_gain};
+use nicpin::report::difference::{MeasureChange, NoteAbout, changes, moves_without_gain};
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -106,7 +106,7 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
 pub fn document<'a>(machine: &Machine, plan: &'a Plan) -> PlanDocument<'a> {
     PlanDocument {
         plan,
-        gains: changes(machine, plan).iter().any(Change::is_better),
+        gains: changes(machine, plan).iter().any(MeasureChange::is_better),
         explanation: None,
     }
 }

@@ -51,7 +51,7 @@ pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> 
     let restored = Restored {
         watcher_paused,
         not_judged: not_judged(cli, &root),
-        ..undone?.unwrap_or_else(|| Restored::default().counted())
+        ..undone?.unwrap_or_else(|| Restored::default().with_counts())
     };
     let table = |restored: &Restored| screen::applied::restored(restored, cli.verbose);
     *out += &output::report(args.report, &restored, table)?;

@@ -16,28 +16,28 @@ use crate::report::restored::Restored;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.apply/1")]
 pub struct Applied {
-    /// The plan's hash.
     pub hash: String,
-    /// The settings; none is changed when all were restored.
+    /// The number of settings by outcome; none is changed if all were restored.
     #[serde(flatten)]
     pub tally: Tally,
     pub channels: Vec<ChannelOutcome>,
-    /// The request to irqbalance before the first write, which counts like a write; `None` when there was nothing to do.
+    /// The request to irqbalance before the first write, which counts like a write; `None` if there was nothing to
+    /// request.
     pub irqbalance: Option<IrqbalanceOutcome>,
-    /// Each write, in the plan's order; with `Options::atomic`, up to the first that failed.
+    /// The writes, in the plan's order; with `Options::atomic`, up to the first failure.
     pub results: Vec<WriteResult>,
-    /// What was restored because a write failed and the request was atomic.
+    /// The restored settings, if a write of an atomic request failed.
     pub undone: Option<Restored>,
-    /// The restore, done first, of an earlier trial that had not been confirmed.
+    /// The restore of an unconfirmed earlier trial, which came first.
     pub earlier: Option<Restored>,
     /// The duration of the trial in seconds; `None` without one.
     pub trial: Option<u64>,
-    /// The seconds of the trial that are left; not in JSON, because it differs at every run.
+    /// The seconds that are left of the trial; not in JSON, because they differ at every run.
     #[serde(skip)]
     pub left: Option<u64>,
     /// Where interrupts arrived; `None` without `--prove`.
     pub proof: Option<Vec<VectorProof>>,
-    /// Why interrupts could not be watched, although `--prove` asked for it.
+    /// Why interrupts could not be watched, although `--prove` was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof_error: Option<String>,
     /// Whether the proof ended early, with the trial.
@@ -53,12 +53,11 @@ pub struct Applied {
     pub unknown: Vec<NoteAbout>,
     /// Interfaces that are up and cannot be judged.
     pub not_judged: Vec<String>,
-    /// The plan's notes.
     pub notes: Vec<NoteAbout>,
-    /// What this means for a running `nicpin watch`; `None` if nothing changes for it.
+    /// The effect on a running `nicpin watch`; `None` if there is none.
     #[serde(rename = "watcher", skip_serializing_if = "Option::is_none")]
     pub watched: Option<Watched>,
-    /// The machine as it was before the writes, after channels changed.
+    /// The machine before the writes, after channels changed.
     #[serde(skip)]
     pub machine: Machine,
     /// The plan; after a change of channels, the one for the new queues.
@@ -66,18 +65,18 @@ pub struct Applied {
     pub plan: Plan,
 }
 
-/// What an apply means for a running `nicpin watch`.
+/// The effect of an apply on a running `nicpin watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Watched {
-    /// It writes nothing until the trial is confirmed or has ended.
+    /// The watcher writes nothing until the trial is confirmed or has ended.
     WaitsForTrial,
-    /// It was paused by a restore, and is not any more.
+    /// The watcher was paused by a restore, and no longer is.
     Resumed,
 }
 
 impl Applied {
-    /// The exit code. `detailed`: [`Exit::Differs`] when something was changed, by the end of an earlier trial, too.
+    /// The exit code. `detailed`: [`Exit::Differs`] if anything was changed, also by the end of an earlier trial.
     pub fn exit(&self, detailed: bool) -> Exit {
         let earlier = self.earlier.as_ref().map_or(0, |earlier| earlier.changed);
         if self.failed() {
@@ -89,8 +88,8 @@ impl Applied {
         }
     }
 
-    /// Counts what was done.
-    pub(crate) fn counted(mut self) -> Self {
+    /// Completes the counts.
+    pub(crate) fn with_counts(mut self) -> Self {
         let plan = &self.plan;
         self.hash.clone_from(&plan.hash);
         self.tally = self.count();
@@ -104,7 +103,10 @@ impl Applied {
         if is_undone {
             (self.tally.changed, self.tally.pending) = (0, 0);
         }
-        let of_interfaces = plan.interfaces.iter().map(|one| (&*one.name, &one.notes));
+        let of_interfaces = plan
+            .interfaces
+            .iter()
+            .map(|interface| (&*interface.name, &interface.notes));
         for (interface, notes) in of_interfaces.chain([("", &plan.notes)]) {
             self.notes.extend(notes.iter().map(|note| NoteAbout {
                 interface: interface.to_owned(),
@@ -114,7 +116,7 @@ impl Applied {
         self
     }
 
-    /// What was written, without what the plan left as it is.
+    /// Counts what was written, without settings that the plan leaves unchanged.
     pub(crate) fn count(&self) -> Tally {
         Tally::of(&self.channels, self.irqbalance.as_ref(), &self.results)
     }
@@ -145,28 +147,25 @@ pub struct VectorProof {
     pub role: Role,
     pub queue: Option<u32>,
     pub irq: u32,
-    /// The planned CPUs.
     pub cpus: CpuSet,
     pub verdict: Evidence,
-    /// Interrupts that arrived on the planned CPUs.
+    /// Number of interrupts on the planned CPUs.
     pub interrupts: u64,
-    /// Other CPUs on which interrupts arrived: before the first one on a planned CPU, while the move was pending, or, if
-    /// the vector is not proven, at any time.
+    /// Other CPUs on which interrupts arrived: before the first one on a planned CPU, while the move was pending; or,
+    /// if the vector is not proven, at any time.
     pub others: CpuSet,
 }
 
-/// The evidence for where a vector's interrupts arrive.
+/// Where a vector's interrupts were seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Evidence {
     /// Interrupts arrived on the planned CPUs.
     Proven,
-    /// No interrupt arrived.
     NoTraffic,
     /// Interrupts arrived on other CPUs.
     Elsewhere,
-    /// Its affinity was changed meanwhile.
+    /// The affinity was changed meanwhile.
     MovedAway,
-    /// The vector no longer exists.
     Gone,
 }

@@ -1,5 +1,5 @@
-//! The result of `check`: what differs from the plan, and why; and as a monitoring plugin returns it: Nagios, Icinga,
-//! Naemon and others (<https://www.monitoring-plugins.org/doc/guidelines.html>).
+//! The result of `check`: settings that differ from the plan, with reasons; and its form for monitoring plugins:
+//! Nagios, Icinga, Naemon and others (<https://www.monitoring-plugins.org/doc/guidelines.html>).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,6 @@ use crate::report::difference::{
 use crate::report::exit::Exit;
 use crate::report::interface::{InterfaceReport, InterfaceState, interfaces, not_judged};
 
-/// The name and version of the JSON form.
 pub const SCHEMA: &str = "nicpin.check/1";
 
 /// The result of `check`; its JSON form is `nicpin.check/1`.
@@ -27,22 +26,19 @@ pub struct Check {
     pub verdict: CheckState,
     /// The worst state of all interfaces; `None` without interfaces.
     pub state: Option<InterfaceState>,
-    /// Worst first; the JSON form has their summaries.
+    /// The interfaces, worst first; the JSON form has their summaries.
     #[serde(serialize_with = "summaries")]
     pub interfaces: Vec<InterfaceReport>,
     /// Interfaces that are up and cannot be judged.
     pub not_judged: Vec<String>,
     /// Whether there is a record of an apply since boot.
     pub applied: bool,
-    /// The plan's hash.
     pub hash: String,
-    /// The hardware class of the machine.
     pub class: String,
-    /// CPUs and nodes of the machine.
     pub host: HostSummary,
-    /// The number of settings that are as planned.
+    /// The number of settings that hold their planned value.
     pub same: usize,
-    /// Settings that are not as planned.
+    /// The settings that differ from the plan.
     pub differs: Vec<Difference>,
     /// Vectors that apply placed on another CPU because the planned one had no free interrupt vector; they count as
     /// planned.
@@ -53,13 +49,13 @@ pub struct Check {
     pub unknown: Vec<NoteAbout>,
     /// Kernel-managed vectors of queues, which cannot be moved.
     pub unmovable: Vec<UnmovableVector>,
-    /// Other tools on the machine that set affinity: `irqbalance`, unless it leaves the planned IRQs alone for good, with
-    /// its version if it may have moved something; `tuned`, `systemd-udevd` and scripts by their paths.
+    /// Other tools on the machine that set affinity: `irqbalance`, unless it permanently ignores the planned IRQs, with
+    /// its version if it may have moved a vector; `tuned`, `systemd-udevd` and scripts by their paths.
     pub other_tools: Vec<String>,
     /// Notes about selectors that match nothing, and about a machine without interfaces.
     pub notes: Vec<Note>,
-    /// Interfaces with vectors that are not understood; those without any other only if they are up and were not requested
-    /// by name.
+    /// Interfaces with vectors that are not understood. Interfaces with no other vectors are listed only if they are up
+    /// and were not requested by name.
     pub left_alone: Vec<NoteAbout>,
     /// Whether the machine differs by a stricter verdict.
     #[serde(skip)]
@@ -70,13 +66,14 @@ fn summaries<S: Serializer>(interfaces: &[InterfaceReport], to: S) -> Result<S::
     to.collect_seq(interfaces.iter().map(|interface| &interface.summary))
 }
 
-/// The verdicts of `check`. The state of its interfaces decides, not the number of settings: see [`InterfaceState`].
+/// The verdicts of `check`. They follow from the states of the interfaces, not from the number of settings: see
+/// [`InterfaceState`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckState {
-    /// Everything is as planned, or as good.
+    /// Every setting is as planned, or as good.
     Same,
-    /// Something would be better as planned.
+    /// Some setting would be better as planned.
     Differs,
     /// Not every requested interface can be planned.
     CouldNotBeDetermined,
@@ -103,8 +100,8 @@ impl Check {
         }
     }
 
-    /// The verdict on a plan, from the settings that differ, the interfaces whose state could not be determined, and the
-    /// states of the interfaces.
+    /// Judges a plan by the settings that differ, the interfaces whose state could not be determined, and the states of
+    /// the interfaces.
     #[doc(hidden)]
     pub fn new(
         machine: &Machine,
@@ -115,10 +112,10 @@ impl Check {
         let interfaces = interfaces(machine, plan, &found, &unknown, None);
         let not_judged = not_judged(plan, &interfaces);
         let Differences { differs, fallbacks } = found;
-        let of_machine = differs.iter().any(|one| one.is_of(""));
+        let of_machine = differs.iter().any(|difference| difference.is_of(""));
         let verdict = if !unknown.is_empty() {
             CouldNotBeDetermined
-        } else if of_machine || interfaces.iter().any(|one| one.state.differs()) {
+        } else if of_machine || interfaces.iter().any(|interface| interface.state.differs()) {
             Differs
         } else {
             Same
@@ -127,7 +124,7 @@ impl Check {
         Self {
             schema: SCHEMA,
             verdict,
-            state: InterfaceState::worst(interfaces.iter().map(|one| one.state)),
+            state: InterfaceState::worst(interfaces.iter().map(|interface| interface.state)),
             interfaces,
             applied: false,
             hash: plan.hash.clone(),
@@ -147,30 +144,33 @@ impl Check {
         }
     }
 
-    /// The number of settings that are not as planned, channels included.
+    /// The number of settings that differ from the plan, channels included.
     pub fn differ(&self) -> usize {
         self.differs.len() + self.channels.len()
     }
 
-    /// How many settings differ for each reason.
+    /// The number of differing settings by reason.
     pub fn reasons(&self) -> BTreeMap<Reason, usize> {
-        counts(self.differs.iter().map(|one| one.reason))
+        counts(self.differs.iter().map(|difference| difference.reason))
     }
 
-    /// The same of one interface, or of the whole machine where the name is empty.
+    /// The number of differing settings by reason, of one interface, or of the whole machine if the name is empty.
     pub fn reasons_of(&self, interface: &str) -> BTreeMap<Reason, usize> {
-        let own = self.differs.iter().filter(|one| one.is_of(interface));
-        counts(own.map(|one| one.reason))
+        let own = self
+            .differs
+            .iter()
+            .filter(|difference| difference.is_of(interface));
+        counts(own.map(|difference| difference.reason))
     }
 
-    /// The stricter verdict, by which vectors that cannot be moved are differences.
+    /// Applies the stricter verdict by which vectors that cannot be moved are differences.
     #[must_use]
     pub fn strict(mut self) -> Self {
         self.stricter_if(!self.unmovable.is_empty());
         self
     }
 
-    /// The stricter verdict, by which settings that are as good as planned are differences.
+    /// Applies the stricter verdict by which settings that are as good as planned are differences.
     #[must_use]
     pub fn exact(mut self) -> Self {
         self.stricter_if(self.differ() > 0);
@@ -185,7 +185,7 @@ impl Check {
     }
 }
 
-/// The status of a plugin, which is its exit code, in the order of these systems: the worst last.
+/// The status of a monitoring plugin, whose number is its exit code; the worst last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PluginStatus {
     Ok,
@@ -195,7 +195,7 @@ pub enum PluginStatus {
 }
 
 impl From<PluginStatus> for Exit {
-    /// The numbers of plugins are others than those of every other command.
+    /// Monitoring plugins have other exit codes than all other commands.
     fn from(status: PluginStatus) -> Self {
         match status {
             PluginStatus::Ok => Self::Planned,
@@ -206,7 +206,7 @@ impl From<PluginStatus> for Exit {
     }
 }
 
-/// A range of values, which alerts outside of it, or inside with `@`: `10`, `10:`, `~:10`, `10:20`, `@10:20`.
+/// A range that alerts for values outside of it, or inside with `@`: `10`, `10:`, `~:10`, `10:20`, `@10:20`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
     start: f64,
@@ -267,7 +267,7 @@ impl fmt::Display for Range {
     }
 }
 
-/// When a monitoring plugin warns, and when it is critical.
+/// The thresholds of a monitoring plugin for warning and critical.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Thresholds {
     /// For the local share of an interface, in percent.
@@ -278,12 +278,12 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// The status of a local share in percent.
+    /// The status for a local share in percent.
     pub fn judge_share(&self, share: Option<f64>) -> PluginStatus {
         status([self.warning, self.critical], share)
     }
 
-    /// The status of a machine.
+    /// The status for a machine.
     pub fn judge(&self, check: &Check) -> PluginStatus {
         let least = match check.verdict {
             Same => PluginStatus::Ok,
@@ -307,7 +307,7 @@ impl Thresholds {
     }
 }
 
-/// The status of a figure by the ranges for a warning and for a critical status.
+/// The status for a figure by the ranges for warning and critical.
 fn status([warning, critical]: [Option<Range>; 2], figure: Option<f64>) -> PluginStatus {
     let alerts = |range: Option<Range>| range.zip(figure).is_some_and(|(r, f)| r.alerts(f));
     if alerts(critical) {

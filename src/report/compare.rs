@@ -1,5 +1,5 @@
-//! One command, run near an interface and far from it: the figures of each run and their statistics. The JSON form is
-//! `nicpin.compare/1`.
+//! A command that runs near an interface and far from it: the figures of each run and their statistics. The JSON form
+//! is `nicpin.compare/1`.
 
 use std::time::Duration;
 
@@ -9,84 +9,79 @@ use serde::Serialize;
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::plan::Note;
 use crate::plan::binding::Binding;
-use crate::report::measure::Measure;
+use crate::report::measure::Measurement;
 
 /// The comparison of both sides.
 #[derive(Debug, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.compare/1")]
 pub struct Comparison {
     pub interface: String,
-    /// The program and its arguments.
     pub command: Vec<String>,
-    /// Runs on each side before those of `near` and `far`; they do not count.
+    /// Number of runs on each side before those of `near` and `far`; they do not count.
     pub warmup: u16,
-    /// On the local node.
+    /// The side on the local node.
     pub near: Side,
-    /// On a remote node.
+    /// The side on a remote node.
     pub far: Side,
     pub figures: Vec<Figure>,
     pub notes: Vec<Note>,
 }
 
-/// One place to run the command.
+/// A place where the command runs.
 #[derive(Debug, Serialize)]
 pub struct Side {
-    /// Usually one node; several when `local_cpulist` spans several.
+    /// Usually one node; several if `local_cpulist` spans several.
     pub nodes: NodeSet,
-    /// The CPUs that the command was bound to.
+    /// The CPUs to which the command was bound.
     pub cpus: CpuSet,
-    /// In the order in which they ran.
+    /// The runs, in their order.
     pub runs: Vec<ComparedRun>,
 }
 
-/// The figures of one run.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct ComparedRun {
     pub wall_seconds: f64,
-    /// CPU time of the command and of the children that it waited for.
+    /// CPU time of the command and of the children for which it waited.
     pub cpu_seconds: f64,
     /// Non-idle time of all CPUs.
     pub busy_cpu_seconds: f64,
     /// Time of all CPUs in interrupts and softirqs.
     pub softirq_cpu_seconds: f64,
-    /// Received and sent by the interface.
+    /// Traffic received and sent by the interface.
     pub gbit_per_second: f64,
-    /// Gbit for each busy CPU second; `None` when no CPU was busy.
+    /// Gbit for each busy CPU second; `None` if no CPU was busy.
     pub gbit_per_busy_cpu_second: Option<f64>,
     /// Interrupts on the interface's node.
     pub local_interrupts: u64,
     /// Interrupts on other nodes.
     pub remote_interrupts: u64,
-    /// Dropped packets.
     pub dropped: u64,
 }
 
-/// One figure, near and far.
+/// A figure near and far.
 #[derive(Debug, Serialize)]
 pub struct Figure {
-    /// The name of the field of [`ComparedRun`].
+    /// The name of the figure, a field of [`ComparedRun`].
     pub name: &'static str,
     pub near: Option<Stats>,
     pub far: Option<Stats>,
-    /// The mean of far divided by that of near; `None` when near is 0.
+    /// The mean of far divided by that of near; `None` if near is 0.
     pub far_to_near: Option<f64>,
-    /// The standard deviation of that ratio, from those of the means; `None` with fewer than two runs on a side.
+    /// The standard deviation of `far_to_near`, from those of the means; `None` with fewer than two runs on a side.
     pub far_to_near_stddev: Option<f64>,
 }
 
-/// A figure over several runs.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Stats {
     pub median: f64,
     pub mean: f64,
-    /// Of the sample, with n - 1 as the divisor; `None` for one value.
+    /// The standard deviation of the sample, with n - 1 as the divisor; `None` for one value.
     pub stddev: Option<f64>,
     pub min: f64,
     pub max: f64,
 }
 
 impl Side {
-    /// A side without runs.
     pub fn new(binding: &Binding) -> Self {
         Self {
             nodes: binding.nodes.clone(),
@@ -97,8 +92,8 @@ impl Side {
 }
 
 impl ComparedRun {
-    /// The figures of a run, from the measurement of the machine and the times of the process.
-    pub fn new(measure: &Measure, wall: Duration, cpu: Duration) -> Self {
+    /// Computes the figures of a run from the measurement of the machine and the times of the process.
+    pub fn new(measure: &Measurement, wall: Duration, cpu: Duration) -> Self {
         let machine = measure.machine;
         Self {
             wall_seconds: wall.as_secs_f64(),
@@ -115,7 +110,7 @@ impl ComparedRun {
 }
 
 impl Stats {
-    /// The spread of these values; `None` without any.
+    /// Computes the statistics of `values`; `None` without any.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values = sorted(values);
         let count = values.len() as f64;
@@ -136,15 +131,15 @@ fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     values.into_iter().sorted_by(f64::total_cmp).collect()
 }
 
-/// The median of sorted values, of which there is at least one.
+/// The median of sorted values; there is at least one.
 fn median(values: &[f64]) -> f64 {
     let (half, last) = (values.len() / 2, values.len() - 1);
     f64::midpoint(values[last - half], values[half])
 }
 
-/// The numbers, from 1, of the values that are far from the others: more than ten standard deviations, estimated from
-/// the median of the distances from the median, and more than a twentieth of the median. So far are none of normally
-/// distributed values; see B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers, 1993.
+/// The numbers, counted from 1, of the values that are far from the others: more than ten standard deviations,
+/// estimated from the median of the distances from the median, and more than a twentieth of the median. No normally
+/// distributed value is so far; see B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers, 1993.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     if values.len() < 3 {
         return Vec::new();
@@ -181,7 +176,7 @@ const FIGURES: [(&str, Value); 9] = [
 ];
 
 impl Comparison {
-    /// Puts both sides beside each other, and adds notes on runs that are far from the others in time or throughput.
+    /// Compares both sides, with notes on runs that are far from the others in time or throughput.
     pub fn new(
         interface: &str,
         command: Vec<String>,
@@ -190,8 +185,8 @@ impl Comparison {
         mut notes: Vec<Note>,
     ) -> Self {
         let figures = FIGURES.map(|(name, value)| {
-            let of = |side: &Side| Stats::of(side.runs.iter().filter_map(value));
-            Figure::new(name, of(&near), of(&far))
+            let stats = |side: &Side| Stats::of(side.runs.iter().filter_map(value));
+            Figure::new(name, stats(&near), stats(&far))
         });
         for (place, side) in [("near", &near), ("far", &far)] {
             for (what, value) in [("time", TIME), ("throughput", THROUGHPUT)] {

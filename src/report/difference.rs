@@ -1,4 +1,5 @@
-//! What differs from a plan and why, what the plan makes better or worse for each interface, and what has no plan.
+//! Differences from a plan with their reasons, the measures that a plan makes better or worse for each interface, and
+//! interfaces without a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +18,10 @@ use crate::plan::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// No apply has set it.
+    /// No apply has set the setting.
     NotApplied,
-    /// Changed since apply set it: by another program, the driver, or the kernel when a CPU went offline.
+    /// The setting has changed since apply set it: by another program, the driver, or the kernel when a CPU went
+    /// offline.
     MovedByOther,
     /// The number of the interface's queues has changed since the last apply.
     QueueCountChanged,
@@ -29,7 +31,7 @@ pub enum Reason {
     CpuOffline,
     /// The driver has freed the vector and allocated it again since the last apply.
     IrqRecreated,
-    /// It is as apply set it, but the plan has changed.
+    /// The setting is as apply set it, but the plan has changed.
     PlanChanged,
     /// The record of the last apply cannot be read.
     Unknown,
@@ -47,7 +49,6 @@ impl Reason {
         Self::Unknown,
     ];
 
-    /// The word in JSON.
     pub fn name(self) -> &'static str {
         [
             "not-applied",
@@ -61,7 +62,7 @@ impl Reason {
         ][self as usize]
     }
 
-    /// Whether apply has set it, and it has changed since.
+    /// Whether the setting has changed since apply set it.
     pub fn is_change_since_apply(self) -> bool {
         !matches!(
             self,
@@ -70,47 +71,44 @@ impl Reason {
     }
 }
 
-/// A setting that differs from the plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
     /// The write that fixes it.
     #[serde(flatten)]
     pub write: Write,
     pub reason: Reason,
-    /// More about the reason, in words.
+    /// Details of the reason, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 impl Difference {
-    /// Whether it is of an interface, or of the whole machine where the name is empty.
+    /// Whether the setting belongs to an interface, or to the whole machine if the name is empty.
     pub(super) fn is_of(&self, interface: &str) -> bool {
         *self.write.interface == *interface
     }
 }
 
-/// How often there is each.
+/// Counts equal elements.
 pub(super) fn counts<T: Ord>(all: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
     let mut counts = BTreeMap::new();
-    for one in all {
-        *counts.entry(one).or_default() += 1;
+    for element in all {
+        *counts.entry(element).or_default() += 1;
     }
     counts
 }
 
-/// What differs from a plan.
 #[derive(Debug, Default)]
 pub struct Differences {
     pub differs: Vec<Difference>,
-    /// Vectors on fallbacks, which count as planned.
+    /// Vectors on fallback CPUs, which count as planned.
     pub fallbacks: Vec<Fallback>,
 }
 
-/// A vector that apply placed on another CPU, because the planned one had no free interrupt vector.
+/// A vector that apply placed on another CPU because the planned one had no free interrupt vector.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fallback {
     pub path: String,
-    /// The planned mask.
     pub planned: String,
     /// The mask that the file holds.
     pub holds: String,
@@ -126,17 +124,22 @@ pub struct UnmovableVector {
 }
 
 impl UnmovableVector {
-    /// Those of a plan.
+    /// The kernel-managed vectors of a plan.
     #[doc(hidden)]
     pub fn of(plan: &Plan) -> Vec<Self> {
         plan.interfaces
             .iter()
-            .flat_map(|one| one.vectors.iter().map(move |vector| (one, vector)))
-            // With one CPU nobody manages them.
+            .flat_map(|interface| {
+                interface
+                    .vectors
+                    .iter()
+                    .map(move |vector| (interface, vector))
+            })
+            // With one CPU no IRQ is managed.
             .filter(|_| plan.host.possible > 1)
             .filter(|(_, vector)| !vector.movable && vector.role != Role::Control)
-            .map(|(one, vector)| Self {
-                interface: one.name.clone(),
+            .map(|(interface, vector)| Self {
+                interface: interface.name.clone(),
                 irq: vector.irq,
                 affinity: vector.affinity.clone(),
             })
@@ -144,7 +147,7 @@ impl UnmovableVector {
     }
 }
 
-/// A note and the name of its interface, which is empty for the whole machine.
+/// A note with the name of its interface, which is empty for the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoteAbout {
     pub interface: String,
@@ -154,7 +157,7 @@ pub struct NoteAbout {
 impl Serialize for NoteAbout {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut note = serde_json::to_value(&self.note).map_err(S::Error::custom)?;
-        // Some notes name it themselves.
+        // Some notes contain the interface themselves.
         if !self.interface.is_empty() {
             note["interface"] = self.interface.as_str().into();
         }
@@ -163,30 +166,30 @@ impl Serialize for NoteAbout {
 }
 
 impl NoteAbout {
-    /// The notes of a plan's interfaces that `matches`.
+    /// The notes of a plan's interfaces for which `matches` holds.
     #[doc(hidden)]
     pub fn of(plan: &Plan, matches: impl Fn(&PlannedInterface, &Note) -> bool) -> Vec<Self> {
         plan.interfaces
             .iter()
-            .flat_map(|one| one.notes.iter().map(move |note| (one, note)))
-            .filter(|(one, note)| matches(one, note))
-            .map(|(one, note)| Self {
-                interface: one.name.clone(),
+            .flat_map(|interface| interface.notes.iter().map(move |note| (interface, note)))
+            .filter(|(interface, note)| matches(interface, note))
+            .map(|(interface, note)| Self {
+                interface: interface.name.clone(),
                 note: note.clone(),
             })
             .collect()
     }
 
-    /// Interfaces whose state cannot be determined: those selected by name that cannot be planned, and without a selection
-    /// all those whose vectors cannot be read, or of which the policy wants what cannot be met.
+    /// Returns notes about interfaces whose state cannot be determined: with a selection by name, those that cannot be
+    /// planned; otherwise those whose vectors cannot be read, or for which the policy cannot be met.
     pub fn unknown(plan: &Plan, requested: bool) -> Vec<Self> {
-        Self::of(plan, |one, note| {
-            let is_steered = || one.wanted().next().is_some();
+        Self::of(plan, |interface, note| {
+            let is_steered = || interface.wanted().next().is_some();
             note.is_unknown() || requested && note.is_unplannable() && !is_steered()
         })
     }
 
-    /// Interfaces with vectors that are not understood.
+    /// Returns notes about interfaces with vectors that are not understood.
     pub fn left_alone(plan: &Plan) -> Vec<Self> {
         Self::of(plan, |_, note| matches!(note, Note::UnknownVectors { .. }))
     }
@@ -194,26 +197,26 @@ impl NoteAbout {
 
 /// A measure that the plan changes; less is better.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
-    /// What it counts; in JSON in words.
+pub struct MeasureChange {
+    /// The measure; in JSON in words.
     pub measure: Measure,
     pub now: u64,
     pub planned: u64,
 }
 
-impl Change {
+impl MeasureChange {
     pub fn is_better(&self) -> bool {
         self.planned < self.now
     }
 
-    /// Each measure that a plan changes for the machine. `interfaces`: what it changes for each of them.
+    /// Returns each measure of the machine that a plan changes. `interfaces`: the changes of its interfaces.
     pub fn of_machine(now: &Score, planned: &Score, interfaces: &[&Self]) -> Vec<Self> {
         let of_score =
             chain(PLAIN, OTHERS).map(|measure| (measure, now.of(measure), planned.of(measure)));
         let of_steering = OF_STEERING.into_iter().map(|measure| {
-            let changes = interfaces.iter().filter(|one| one.measure == measure);
-            let now = changes.clone().map(|one| one.now).sum();
-            (measure, now, changes.map(|one| one.planned).sum())
+            let changes = interfaces.iter().filter(|change| change.measure == measure);
+            let now = changes.clone().map(|change| change.now).sum();
+            (measure, now, changes.map(|change| change.planned).sum())
         });
         chain(of_score, of_steering)
             .filter(|(_, now, planned)| now != planned)
@@ -225,29 +228,36 @@ impl Change {
             .collect()
     }
 
-    /// Those of the machine's that say most: what gets worse, and of what gets better the first, three in all where that leaves
-    /// room for one. What needs the objective's own words is among these only where nothing else gets better.
+    /// Selects the most telling changes of the machine: those for the worse, and the first ones for the better, three
+    /// in all if the former leave room. Measures in the words of the objective are among them only if no other gets
+    /// better.
     pub fn most_telling(all: &[Self]) -> Vec<&Self> {
-        let has = |measure| all.iter().any(|one| one.measure == measure);
-        // Where no IRQ's CPU is known now, nothing can be said of cores.
+        let has = |measure| all.iter().any(|change| change.measure == measure);
+        // If no IRQ's CPU is known now, nothing can be said of cores.
         let are_cores_known = all
             .iter()
-            .all(|one| one.measure != Measure::BusiestQueues || one.now > 0);
-        let is_told = |one: &&Self| match one.measure {
+            .all(|change| change.measure != Measure::BusiestQueues || change.now > 0);
+        let is_told = |change: &&Self| match change.measure {
             // An IRQ on another node is outside its candidate CPUs, too.
-            Measure::Outside if has(Measure::Remote) || has(Measure::Isolated) => !one.is_better(),
-            Measure::RemoteRdma => !one.is_better(),
+            Measure::Outside if has(Measure::Remote) || has(Measure::Isolated) => {
+                !change.is_better()
+            }
+            Measure::RemoteRdma => !change.is_better(),
             Measure::BusiestLoad if has(Measure::BusiestShare) => false,
             measure => are_cores_known || !OF_CORES.contains(&measure),
         };
-        let (better, worse): (Vec<&Self>, Vec<&Self>) =
-            all.iter().filter(is_told).partition(|one| one.is_better());
-        let is_plain = |one: &&Self| PLAIN.contains(&one.measure);
+        let (better, worse): (Vec<&Self>, Vec<&Self>) = all
+            .iter()
+            .filter(is_told)
+            .partition(|change| change.is_better());
+        let is_plain = |change: &&Self| PLAIN.contains(&change.measure);
         let has_plain = better.iter().any(is_plain);
-        let better = better.iter().filter(|one| !has_plain || is_plain(one));
+        let better = better
+            .iter()
+            .filter(|change| !has_plain || is_plain(change));
         let better = better.take(MOST_TOLD.saturating_sub(worse.len()).max(1));
         let told = better.chain(&worse).copied();
-        told.sorted_by_key(|one| all.iter().position(|of| of == *one))
+        told.sorted_by_key(|change| all.iter().position(|other| other == *change))
             .collect()
     }
 }
@@ -261,7 +271,7 @@ const PLAIN: [Measure; 6] = [
     Measure::BusiestShare,
     Measure::FarSenders,
 ];
-/// Those that need it.
+/// The measures of a machine that need knowledge of the objective.
 const OTHERS: [Measure; 7] = [
     Measure::BusiestLoad,
     Measure::Pairs,
@@ -273,7 +283,7 @@ const OTHERS: [Measure; 7] = [
 ];
 /// The measures of steering: each interface has them, and no score.
 const OF_STEERING: [Measure; 2] = [Measure::SharedSenders, Measure::OtherRps];
-/// Those of cores.
+/// The measures of cores.
 const OF_CORES: [Measure; 7] = [
     Measure::BusiestQueues,
     Measure::BusiestLoad,
@@ -283,34 +293,33 @@ const OF_CORES: [Measure; 7] = [
     Measure::FirstQueues,
     Measure::UnevenThreads,
 ];
-/// How many a line has.
+/// Maximum changes in a line.
 const MOST_TOLD: usize = 3;
 
-/// What the plan changes for an interface.
+/// The changes that the plan makes for an interface.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Gain {
-    pub(super) changes: Vec<Change>,
-    /// The most queues on a core that takes one of its own, now and planned.
+    pub(super) changes: Vec<MeasureChange>,
+    /// The most queues on a core with one of the interface's, now and planned.
     pub(super) busiest: [usize; 2],
-    /// The most of its own queues on a core, as planned.
+    /// The most of the interface's queues on a core, as planned.
     pub(super) own_planned: usize,
 }
 
 impl Gain {
-    /// Whether a measure gets better.
     pub(super) fn is_better(&self) -> bool {
-        self.changes.iter().any(Change::is_better)
+        self.changes.iter().any(MeasureChange::is_better)
     }
 }
 
-/// What a plan changes for its interfaces.
-pub fn changes(machine: &Machine, plan: &Plan) -> Vec<Change> {
+/// The changes that a plan makes for its interfaces.
+pub fn changes(machine: &Machine, plan: &Plan) -> Vec<MeasureChange> {
     let gains = gains(machine, plan, &Vec::from_iter(&plan.writes));
     gains.into_iter().flat_map(|gain| gain.changes).collect()
 }
 
-/// The IRQs that a plan moves, if nothing gets better by that: each is on one CPU, and they only change places, or go to
-/// CPUs that are as good and as fast.
+/// Counts the IRQs that a plan moves without any gain: each is on one CPU, and they only change places, or move to CPUs
+/// that are as good and as fast.
 pub fn moves_without_gain(machine: &Machine, plan: &Plan) -> usize {
     let writes = plan.writes.iter();
     let writes = writes.filter(|write| write.kind == WriteKind::Vector);
@@ -319,8 +328,8 @@ pub fn moves_without_gain(machine: &Machine, plan: &Plan) -> usize {
         let mut classes = machine.topology.speed_classes.iter();
         classes.position(|class| class.contains(cpu))
     };
-    let vectors = plan.interfaces.iter().flat_map(|of| &of.vectors);
-    let moves = vectors.filter_map(|of| Some((&of.affinity, of.cpus.as_ref()?)));
+    let vectors = plan.interfaces.iter().flat_map(|vector| &vector.vectors);
+    let moves = vectors.filter_map(|vector| Some((&vector.affinity, vector.cpus.as_ref()?)));
     let moves = moves.filter(|(now, planned)| now != planned);
     let classes = moves.map(|(now, to)| Some((class(now.only()?), class(to.first()?))));
     let classes: Option<(Vec<_>, Vec<_>)> = classes
@@ -335,7 +344,8 @@ pub fn moves_without_gain(machine: &Machine, plan: &Plan) -> usize {
     }
 }
 
-/// The gain of each interface of a plan, if these settings are as they are and all others as planned.
+/// The gain of each interface over a state in which the settings in `differs` have their current value, and all others
+/// the planned one.
 pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<Gain> {
     let paths: BTreeSet<&str> = differs.iter().map(|write| &*write.path).collect();
     let now = standings(machine, &plan.interfaces, &|kind, interface, number| {
@@ -343,9 +353,11 @@ pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<G
     });
     let planned = standings(machine, &plan.interfaces, &|_, _, _| true);
     let gain = |(interface, now, planned): (&PlannedInterface, Standing, Standing)| {
-        let own = differs.iter().filter(|of| *of.interface == *interface.name);
-        let requested = requested(machine, interface, own.copied());
-        let change = |measure, now, planned| Change {
+        let own = differs
+            .iter()
+            .filter(|write| *write.interface == *interface.name);
+        let requested = settings_without_measure(machine, interface, own.copied());
+        let change = |measure, now, planned| MeasureChange {
             measure,
             now,
             planned,
@@ -354,25 +366,25 @@ pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<G
         let changes = izip!(measures(&now), measures(&planned))
             .map(|((measure, now), (_, planned))| change(measure, now, planned))
             .chain(requested.map(|(measure, now)| change(measure, now, 0)))
-            .filter(|one| one.now != one.planned);
+            .filter(|change| change.now != change.planned);
         Gain {
             changes: changes.collect(),
-            busiest: [now, planned].map(|of| of.score.max_vectors_per_core),
+            busiest: [now, planned].map(|standing| standing.score.max_vectors_per_core),
             own_planned,
         }
     };
     izip!(&plan.interfaces, now, planned).map(gain).collect()
 }
 
-fn measures(of: &Standing) -> impl Iterator<Item = (Measure, u64)> {
+fn measures(standing: &Standing) -> impl Iterator<Item = (Measure, u64)> {
     let only_shown = [Measure::Isolated, Measure::RemoteRdma, Measure::BusiestRdma];
     chain(Measure::OBJECTIVE, only_shown)
-        .map(|measure| (measure, of.score.of(measure)))
-        .chain([(Measure::SharedSenders, of.shared_senders as u64)])
+        .map(|measure| (measure, standing.score.of(measure)))
+        .chain([(Measure::SharedSenders, standing.shared_senders as u64)])
 }
 
-/// Receive queues whose RPS is not as good as planned, and settings that somebody has asked for: they have no measure.
-fn requested<'a>(
+/// Counts the receive queues whose RPS is not as good as planned, and the requested settings, which have no measure.
+fn settings_without_measure<'a>(
     machine: &Machine,
     interface: &PlannedInterface,
     differs: impl Iterator<Item = &'a Write>,

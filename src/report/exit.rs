@@ -5,15 +5,14 @@ use std::process::ExitCode;
 /// The exit codes. There are no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// In the planned state.
+    /// The machine is in the planned state.
     Planned = 0,
     /// The planned state could not be reached, or could not be determined.
     Failed = 1,
-    /// Differs from the plan, or was changed with `--detailed-exitcode`.
+    /// The machine differs from the plan, or was changed with `--detailed-exitcode`.
     Differs = 2,
-    /// Unknown, of `check --format nagios`, whose codes are those of monitoring plugins: 1 is a warning, 2 is critical.
+    /// UNKNOWN, of `check --format nagios`, whose codes are those of monitoring plugins: 1 is a warning, 2 is critical.
     PluginUnknown = 3,
-    /// The command line is not valid.
     Usage = 64,
 }
 

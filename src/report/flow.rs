@@ -1,6 +1,6 @@
-//! Where flows arrive, for `nicpin flow`: each of them, and how they spread over queues and CPUs; and for `measure` the
-//! established connections, counted by the CPU and node that they are predicted to arrive on, and by the node of the
-//! process that has them open.
+//! Where flows arrive, for `nicpin flow`: the arrival of each, and their spread over queues and CPUs; and for `measure`
+//! the established connections, counted by the CPU and node of their predicted arrival, and by the node of the process
+//! that has them open.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,22 +14,21 @@ use crate::machine::Machine;
 use crate::machine::others::ConnectedSocket;
 use crate::report::exit::Exit;
 
-/// Where flows arrive.
 #[derive(Debug, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.flow/1")]
 pub struct Flows {
     /// The interfaces: one, the ports of a bond, or those that a selector matches; none for a tunnel.
     pub interfaces: Vec<String>,
-    /// Whether they are ports of one bond or team, among which the sender or the switch chooses.
+    /// Whether the interfaces are ports of one bond or team, among which the sender or the switch chooses.
     #[serde(skip)]
     pub bonded: bool,
     /// Each flow on each interface.
     pub arrivals: Vec<Arrival>,
-    /// How many flows each queue and CPU takes, most first; those of which the CPU is unknown are left out.
+    /// The number of flows for each queue and CPU, most first, without flows whose CPU is unknown.
     pub spread: Vec<Share>,
-    /// Connections of this machine with itself, which pass no interface.
+    /// The number of connections of this machine with itself, which pass no interface.
     pub local: usize,
-    /// The source ports that arrive on the CPU that was asked for, on each interface in turn.
+    /// The source ports that arrive on the requested CPU, for each interface.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<Ports>,
 }
@@ -51,12 +50,12 @@ pub struct Ports {
     pub interface: String,
     pub cpu: u32,
     pub ports: Vec<u16>,
-    /// Why they are not known.
+    /// The reason if the ports are unknown.
     pub missing: Option<Missing>,
 }
 
 impl Flows {
-    /// Where these connections arrive; `None` for one within this machine.
+    /// Predicts where connections arrive; `None` stands for one within this machine.
     pub fn new(machine: &Machine, through: &Through<'_>, connections: &[Option<Flow>]) -> Self {
         let arrivals = connections
             .iter()
@@ -75,7 +74,7 @@ impl Flows {
         }
     }
 
-    /// The source ports with which a flow arrives on a CPU, at most so many on each interface.
+    /// Finds source ports with which a flow arrives on a CPU, up to a limit for each interface.
     pub fn to_cpu(
         machine: &Machine,
         through: &Through<'_>,
@@ -98,7 +97,7 @@ impl Flows {
         }
     }
 
-    /// Whether everything is known, and there is a port where one was looked for.
+    /// Returns success if all arrivals are known, and a requested port was found.
     pub fn exit(&self) -> Exit {
         let is_known = self
             .arrivals
@@ -114,9 +113,15 @@ impl Flows {
 }
 
 fn spread(arrivals: &[Arrival]) -> Vec<Share> {
-    let known = arrivals
-        .iter()
-        .filter_map(|of| Some((&of.interface, of.queue?, of.irq?, of.cpu?, of.node)));
+    let known = arrivals.iter().filter_map(|arrival| {
+        Some((
+            &arrival.interface,
+            arrival.queue?,
+            arrival.irq?,
+            arrival.cpu?,
+            arrival.node,
+        ))
+    });
     most_first(known)
         .map(|((interface, queue, irq, cpu, node), flows)| Share {
             interface: interface.clone(),
@@ -129,27 +134,27 @@ fn spread(arrivals: &[Arrival]) -> Vec<Share> {
         .collect()
 }
 
-/// What there is several times, with how often: most first.
+/// Counts equal elements, most frequent first.
 fn most_first<T: Hash + Ord + Clone>(
     all: impl Iterator<Item = T>,
 ) -> impl Iterator<Item = (T, usize)> {
     all.counts()
         .into_iter()
-        .sorted_by_key(|(one, many)| (Reverse(*many), one.clone()))
+        .sorted_by_key(|(element, count)| (Reverse(*count), element.clone()))
 }
 
-/// Where the connections of this machine arrive.
+/// Predicted arrivals of the machine's connections.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Connections {
-    /// Connections with other machines over the interfaces that are measured: TCP, and UDP that is connected.
+    /// Connections with other machines over the measured interfaces: TCP, and connected UDP.
     pub established: usize,
     /// Connections of this machine with itself.
     pub local: usize,
     /// Connections over other interfaces.
     pub elsewhere: usize,
-    /// Those whose CPU is known, most first.
+    /// Connections whose CPU is known, most first.
     pub arrivals: Vec<ArrivingConnections>,
-    /// The others, most first.
+    /// Connections whose CPU is unknown, most first.
     pub unknown: Vec<UnknownConnections>,
 }
 
@@ -159,7 +164,7 @@ pub struct ArrivingConnections {
     pub interface: String,
     pub cpu: u32,
     pub node: Option<u32>,
-    /// The node of the processes that have them open; `None` if it is unknown.
+    /// The node of the processes that have the connections open; `None` if unknown.
     pub process_node: Option<u32>,
     pub connections: usize,
 }
@@ -173,7 +178,7 @@ pub struct UnknownConnections {
 }
 
 impl Connections {
-    /// Of these sockets, those over the interfaces of these names.
+    /// Counts the connections of `sockets` over the measured interfaces.
     pub fn new(machine: &Machine, measured: &BTreeSet<&str>, sockets: &[ConnectedSocket]) -> Self {
         let mut counted = Self::default();
         let mut throughs: BTreeMap<&str, Through<'_>> = BTreeMap::new();
@@ -205,7 +210,7 @@ impl Connections {
                 continue;
             };
             counted.established += 1;
-            match one(arrivals(machine, through, &flow)) {
+            match common_arrival(arrivals(machine, through, &flow)) {
                 Ok(arrival) => {
                     let cpu = arrival.cpu.unwrap_or_default();
                     known.push((arrival.interface, cpu, arrival.node, socket.node));
@@ -236,7 +241,7 @@ impl Connections {
 }
 
 /// The arrival on the only port, or that on which all ports agree.
-fn one(mut arrivals: Vec<Arrival>) -> Result<Arrival, Missing> {
+fn common_arrival(mut arrivals: Vec<Arrival>) -> Result<Arrival, Missing> {
     if let Some(missing) = arrivals
         .iter_mut()
         .find_map(|arrival| arrival.missing.take())

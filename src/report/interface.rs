@@ -1,6 +1,6 @@
-//! What there is to say about an interface: whether its vectors are local, evenly spread and as planned, and what differs.
-//! It is made once, from the machine, its plan and, where interrupts were watched, their delta; `status`, `check`, metrics
-//! and monitoring plugins show parts of it.
+//! The report of an interface: whether its vectors are local, evenly spread and as planned, and its differences from
+//! the plan. It is made once, from the machine, its plan and, if interrupts were watched, their delta; `status`,
+//! `check`, metrics and monitoring plugins show parts of it.
 //!
 //! The planned affinity, the affinity and the effective affinity are three different things. None of them proves where
 //! packets are received: only interrupts that arrived do.
@@ -18,7 +18,9 @@ use crate::machine::sample::Delta;
 use crate::machine::wording::selector;
 use crate::machine::{Interface, Machine, Polling};
 use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, WriteKind, standings};
-use crate::report::difference::{Change, Differences, Gain, NoteAbout, Reason, counts, gains};
+use crate::report::difference::{
+    Differences, Gain, MeasureChange, NoteAbout, Reason, counts, gains,
+};
 use crate::report::interface::InterfaceState::{
     Crowded, Drifted, Equivalent, Isolated, Pending, Remote, Unknown, Unproven, Unsupported,
     Untuned,
@@ -26,39 +28,38 @@ use crate::report::interface::InterfaceState::{
 use crate::report::vectors::VectorState::{Differs, Elsewhere, Unmovable};
 use crate::report::vectors::{ThreadStatus, VectorState, VectorStatus};
 
-/// The state of an interface, best first. It says that something is wrong only where the plan makes something better.
+/// The state of an interface, best first. A state is bad only if the plan improves something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InterfaceState {
-    /// As planned, and interrupts arrived where planned.
+    /// As planned, and interrupts arrived on the planned CPUs.
     Ok,
-    /// Nobody can place anything of it: its vectors are managed by the kernel, or it has no queue vectors that are
-    /// understood. Counted apart, by name.
+    /// No vector can be placed: all are kernel-managed, or no queue vector is understood. Counted apart, by name.
     Unsupported,
     /// As planned; no interrupt was seen.
     Unproven,
-    /// Some settings differ from the plan, which makes nothing better.
+    /// Some settings differ from the plan, which improves nothing.
     Equivalent,
     /// Set as planned; the kernel moves some vectors at their next interrupt.
     Pending,
     /// Some settings differ, and the plan makes a measure of the objective or of steering better.
     Untuned,
-    /// The same, and the busiest core with one of its queues has at least twice as many as the busiest would have as
-    /// planned.
+    /// Like `Untuned`, and the busiest core with one of the interface's queues has at least twice as many as the
+    /// busiest would have as planned.
     Crowded,
-    /// Changed since apply set it, and a measure is worse for it.
+    /// Settings have changed since apply set them, and a measure is worse for it.
     Drifted,
     /// Queue vectors are on another node, and the plan moves them to the local one.
     Remote,
-    /// Vectors are on isolated CPUs, and the plan moves them off these.
+    /// Vectors are on isolated CPUs, and the plan moves them off.
     Isolated,
-    /// Something that it needs could not be read.
+    /// A needed file could not be read.
     Unknown,
 }
 
 impl InterfaceState {
-    /// The states, best first: the word in JSON, and the number in metrics. A number stays, since alerts compare it; a new
-    /// state has one between those of its neighbours.
+    /// The states, best first: the word in JSON, and the number in metrics. A number never changes, since alerts
+    /// compare it; a new state has one between those of its neighbours.
     pub const ROWS: [(Self, &'static str, f32); 11] = [
         (Self::Ok, "ok", 0.0),
         (Self::Unsupported, "unsupported", 1.0),
@@ -83,73 +84,71 @@ impl InterfaceState {
         Self::ROWS[self as usize].2
     }
 
-    /// Whether somebody should look at it now.
+    /// Whether the state needs attention now.
     pub fn is_alarming(self) -> bool {
         self >= Self::Drifted
     }
 
-    /// Whether it is not as planned, and would be better if it were.
+    /// Whether settings differ from the plan, and the plan is better.
     pub fn differs(self) -> bool {
         self >= Self::Untuned && self != Self::Unknown
     }
 
-    /// The worst of some states, without interfaces that are not supported where there are others.
+    /// The worst state, without unsupported interfaces if there are others.
     pub fn worst(states: impl Iterator<Item = Self>) -> Option<Self> {
         states.max_by_key(|&state| (state != Self::Unsupported, state))
     }
 }
 
-/// What an interface is, and its state: the part of a report that `check` prints.
+/// The facts about an interface and its state: the part of a report that `check` prints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InterfaceSummary {
     pub name: String,
     pub state: InterfaceState,
     pub driver: Option<String>,
-    /// Address of the bus device behind it.
+    /// Address of the interface's bus device.
     pub device: String,
     /// PCI vendor and device in hex (`15b3:1017`); `None` off PCI.
     pub pci_id: Option<String>,
-    /// The local node; `None` when unknown.
+    /// The local node; `None` if unknown.
     pub node: Option<u32>,
-    /// The candidate CPUs of its vectors.
+    /// The candidate CPUs of the interface's vectors.
     pub candidates: CpuSet,
-    /// Cores that have one of them.
+    /// The number of cores that have a candidate CPU.
     pub candidate_cores: usize,
     /// Receive and transmit queues in use.
     pub rx_queues: usize,
     pub tx_queues: usize,
     /// Vectors of queues in use.
     pub queue_vectors: usize,
-    /// Those with a local effective CPU; `None` when no node is known, or not where some of them are.
+    /// Queue vectors with a local effective CPU; `None` if no node, or not every vector's location, is known.
     pub local: Option<usize>,
     /// The measures that the plan changes, better or worse.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<Change>,
+    pub changes: Vec<MeasureChange>,
 }
 
 impl InterfaceSummary {
-    /// The share of its queue vectors that are local, 0 to 1; `None` without any, or when no node is known.
+    /// The share of queue vectors that are local, 0 to 1; `None` without any, or if no node is known.
     pub fn local_share(&self) -> Option<f64> {
         let local = self.local.filter(|_| self.queue_vectors > 0)?;
         Some(local as f64 / self.queue_vectors as f64)
     }
 
-    /// The same in percent.
+    /// `local_share` in percent.
     pub fn local_percent(&self) -> Option<f64> {
         self.local_share().map(|share| share * 100.0)
     }
 }
 
-/// The report of an interface.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InterfaceReport {
     #[serde(flatten)]
     pub summary: InterfaceSummary,
     /// The driver's version, as ethtool reports it.
     pub driver_version: Option<String>,
-    /// The firmware's version, as ethtool reports it.
     pub firmware: Option<String>,
-    /// The most bytes of a packet.
+    /// The MTU in bytes.
     pub mtu: Option<u32>,
     /// How the node was determined.
     pub node_source: NodeSource,
@@ -159,51 +158,50 @@ pub struct InterfaceReport {
     pub link: String,
     /// Receive queues in use, or transmit queues if there are more.
     pub queues: usize,
-    /// The most receiving channels that the device can have; `None` when the driver does not report it.
+    /// The maximum number of receiving channels; `None` if the driver does not report it.
     pub max_queues: Option<u32>,
-    /// The most of its queues on one CPU.
+    /// The most of the interface's queues on one CPU.
     pub max_per_cpu: usize,
-    /// The most queues, of all interfaces, on a core that takes one of its queues.
+    /// The most queues, of all interfaces, on a core with one of the interface's queues.
     pub max_per_core: usize,
-    /// The same when all is as planned.
+    /// `max_per_core` if all settings were as planned.
     pub max_per_core_planned: usize,
-    /// The most of its own queues on a core.
+    /// The most of the interface's queues on a core.
     pub own_per_core: usize,
-    /// The same when all is as planned.
+    /// `own_per_core` if all settings were as planned.
     pub own_per_core_planned: usize,
     /// Vectors with an isolated or `nohz_full` effective CPU, or with an exclusive one that the policy leaves out.
     pub on_isolated: usize,
-    /// Settings that are not as planned, a change of channels included.
+    /// Settings that differ from the plan, a change of channels included.
     pub differ: usize,
-    /// Those of them that have changed since apply set them.
+    /// Settings that differ because they have changed since apply set them.
     pub drifted: usize,
-    /// The same settings by kind and by reason, without channels.
+    /// Settings that differ, by kind and by reason, without channels.
     #[serde(skip)]
     pub kinds: BTreeMap<WriteKind, usize>,
     #[serde(skip)]
     pub reasons: BTreeMap<Reason, usize>,
     /// Kernel-managed vectors, which cannot be moved.
     pub unmovable: usize,
-    /// Interrupts of its vectors per second, if they were watched.
+    /// Interrupts of the vectors per second, if they were watched.
     pub per_second: Option<f64>,
-    /// Vectors of queues in use with interrupts, all of them where planned.
+    /// Vectors of queues in use with interrupts, all on planned CPUs.
     pub proven: Option<usize>,
     /// Queue vectors in the order of queues, then control vectors.
     pub vectors: Vec<VectorStatus>,
-    /// The threads that poll its queues; empty unless NAPI is threaded.
+    /// The threads that poll the interface's queues; empty unless NAPI is threaded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadStatus>,
     /// Receive packet steering, with the flow table.
     pub rps: Steering,
-    /// Transmit packet steering.
     pub xps: Steering,
-    /// The RSS indirection table; absent where the device has none.
+    /// The RSS indirection table; absent if the device has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rss: Option<PlannedRss>,
-    /// How its queues are polled.
+    /// How the interface's queues are polled.
     pub polling: Polling,
     pub notes: Vec<Note>,
-    /// The command that makes it as planned.
+    /// The command that sets the planned state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
@@ -221,24 +219,24 @@ impl Deref for InterfaceReport {
 pub struct Steering {
     /// Queues with a plan, including "off".
     pub planned: usize,
-    /// Queues on which steering is planned to be on.
+    /// Queues for which the plan turns steering on.
     pub on: usize,
-    /// Settings that are not as planned.
+    /// Settings that differ from the plan.
     pub differ: usize,
 }
 
-/// The names of a plan's interfaces that are up and cannot be judged, without those whose state is unknown, and those whose
-/// IRQs are all placed and would be better as planned.
+/// The names of a plan's interfaces that are up and cannot be judged, without those whose state is unknown, and those
+/// whose IRQs are all placed and would be better as planned.
 pub fn not_judged(plan: &Plan, interfaces: &[InterfaceReport]) -> Vec<String> {
     let mut names = plan.not_judged.clone();
     let is_left = |name: &str| {
         plan.interface(name)
             .is_some_and(PlannedInterface::has_unknown)
     };
-    let judged = interfaces
-        .iter()
-        .filter(|one| one.state == Unknown || one.state.differs() && !is_left(&one.name));
-    let judged = judged.map(|one| &*one.name).collect_vec();
+    let judged = interfaces.iter().filter(|report| {
+        report.state == Unknown || report.state.differs() && !is_left(&report.name)
+    });
+    let judged = judged.map(|report| &*report.name).collect_vec();
     names.retain(|name| !judged.contains(&&**name));
     names
 }
@@ -254,9 +252,13 @@ pub fn interfaces(
     let differs = found.differs.iter();
     let drifted = differs
         .clone()
-        .filter(|one| one.reason.is_change_since_apply());
-    let drifted = drifted.map(|one| &one.write).collect_vec();
-    let gain = gains(machine, plan, &differs.map(|one| &one.write).collect_vec());
+        .filter(|difference| difference.reason.is_change_since_apply());
+    let drifted = drifted.map(|difference| &difference.write).collect_vec();
+    let gain = gains(
+        machine,
+        plan,
+        &differs.map(|difference| &difference.write).collect_vec(),
+    );
     let lost = match drifted[..] {
         [] => vec![Gain::default(); plan.interfaces.len()],
         _ => gains(machine, plan, &drifted),
@@ -266,7 +268,7 @@ pub fn interfaces(
         let per_core = [as_is.score.max_vectors_per_core, as_is.own_per_core];
         let standing = (gain, lost.is_better(), per_core);
         let mut report = report(machine, plan, planned, found, standing, watched);
-        if unknown.iter().any(|one| one.interface == report.name) {
+        if unknown.iter().any(|note| note.interface == report.name) {
             report.summary.state = Unknown;
         }
         report
@@ -297,17 +299,20 @@ fn report(
     let thread = |thread| ThreadStatus::new(machine, planned, thread, watched);
     let count =
         |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().filter(|row| holds(row)).count();
-    let own = found.differs.iter().filter(|one| one.is_of(&planned.name));
-    let kinds = counts(own.clone().map(|one| one.write.kind));
-    let reasons = counts(own.clone().map(|one| one.reason));
+    let own = found
+        .differs
+        .iter()
+        .filter(|difference| difference.is_of(&planned.name));
+    let kinds = counts(own.clone().map(|difference| difference.write.kind));
+    let reasons = counts(own.clone().map(|difference| difference.reason));
     let drifted = own
         .clone()
-        .filter(|one| one.reason.is_change_since_apply())
+        .filter(|difference| difference.reason.is_change_since_apply())
         .count();
-    let steering = |planned: Vec<&CpuSet>, of: [WriteKind; 2]| Steering {
+    let steering = |planned: Vec<&CpuSet>, settings: [WriteKind; 2]| Steering {
         planned: planned.len(),
         on: planned.iter().filter(|cpus| !cpus.is_empty()).count(),
-        differ: of.iter().filter_map(|kind| kinds.get(kind)).sum(),
+        differ: settings.iter().filter_map(|kind| kinds.get(kind)).sum(),
     };
     let (rx, tx) = (planned.rx_queues.iter(), planned.tx_queues.iter());
     let rps = rx.filter_map(|rx| rx.rps_cpus.as_ref()).collect();
@@ -315,7 +320,7 @@ fn report(
     let mut channels = plan.channels.iter();
     let is_asked = channels.any(|change| change.interface == planned.name);
     let differ = own.count() + usize::from(is_asked);
-    // What others lost on its cores is in their rows.
+    // Losses that other interfaces' settings cause are in the reports of those.
     let asked = (has_lost && drifted > 0, is_asked);
     let local = count(&|row| row.is_active() && row.local == Some(true));
     let is_located = count(&|row| row.local.is_some()) > 0
@@ -373,8 +378,8 @@ fn report(
     }
 }
 
-/// The notes of the plan, and those about channels and about settings by which packets are not received on the vector's
-/// CPU, or not at its interrupt.
+/// The notes of the plan, and those about channels and about settings because of which packets are not received on the
+/// vector's CPU, or not at its interrupt.
 fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<Note> {
     let name = || planned.name.clone();
     let mut notes = planned.notes.clone();
@@ -389,7 +394,10 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<
                 why: change.why.clone(),
             }),
     );
-    let placed = planned.threads.iter().filter(|of| of.cpus.is_some());
+    let placed = planned
+        .threads
+        .iter()
+        .filter(|thread| thread.cpus.is_some());
     let pids = placed.map(|thread| thread.pid).collect_vec();
     if !pids.is_empty() {
         notes.push(Note::ThreadedNapi {
@@ -423,8 +431,8 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<
     notes
 }
 
-/// `differ`: the settings that are not as planned. `has_lost`: whether a measure is worse since something changed what
-/// apply had set. `is_asked`: whether other channels are requested.
+/// Determines the state. `differ`: the number of settings that differ from the plan. `has_lost`: whether a measure is
+/// worse since settings of apply were changed. `is_asked`: whether other channels are requested.
 fn state(
     machine: &Machine,
     interface: &Interface,
@@ -446,9 +454,9 @@ fn state(
     let netdev = interface.netdev.as_ref();
     let may_be_silent = |queue| netdev.is_some_and(|netdev| netdev.may_be_silent(queue));
     let [now, as_planned] = gain.busiest;
-    // What the settings of others change on its cores is in their rows.
+    // Effects of other interfaces' settings are in the reports of those.
     let is_worse = differ > 0 && gain.is_better();
-    // Of several CPUs in an affinity, nobody knows which one an IRQ is on where the kernel does not report it.
+    // With several CPUs in an affinity, the IRQ's CPU is unknown unless the kernel reports it.
     let is_measured = !any(&|row| row.is_active() && !row.is_known && row.now.len() > 1);
     if any(&|row| row.state == Differs && leaves_isolated(row)) {
         Isolated

@@ -15,21 +15,20 @@ use crate::machine::{Role, Topology};
 use crate::plan::{Note, PlannedInterface};
 use crate::report::flow::Connections;
 
-/// In fewer steps with packets, a queue may have moved with an IRQ by chance.
+/// Minimum number of steps with packets: in fewer, a queue may have moved with an IRQ by chance.
 const LEAST_STEPS: u64 = 3;
 
-/// In less time than this, ticks are too coarse for shares of CPU time.
+/// Minimum time for shares of CPU time: ticks are too coarse for less.
 const SHORT: Duration = Duration::from_millis(100);
 
-/// An interface to be measured.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct MeasuredInterface {
     pub name: String,
     pub driver: Option<String>,
-    /// The kind of an interface without a device, such as `bond`; it has no node and no vectors.
+    /// The kind of an interface without a device, such as `bond`; such an interface has no node and no vectors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// `None` when it has none or it is unknown.
+    /// The node; `None` if there is none or it is unknown.
     pub node: Option<u32>,
     #[serde(skip)]
     pub vectors: Vec<MeasuredVector>,
@@ -38,23 +37,21 @@ pub struct MeasuredInterface {
     pub device: String,
 }
 
-/// A vector to be measured.
 #[derive(Debug, Clone, Serialize)]
 pub struct MeasuredVector {
     pub irq: u32,
     pub role: Role,
     /// `None` for a control vector.
     pub queue: Option<u32>,
-    /// The node on which it is local; `None` when unknown.
+    /// The node on which the vector is local; `None` if unknown.
     #[serde(skip)]
     pub node: Option<u32>,
-    /// The handler's name.
     #[serde(skip)]
     pub action: String,
 }
 
 impl MeasuredInterface {
-    /// An interface with a device.
+    /// Describes an interface with a device.
     pub fn planned(interface: &PlannedInterface) -> Self {
         let node = interface.local_node();
         let vectors = interface.vectors.iter().map(|vector| MeasuredVector {
@@ -74,7 +71,7 @@ impl MeasuredInterface {
         }
     }
 
-    /// An interface without one.
+    /// Describes an interface without a device.
     pub fn without_device(name: &str, kind: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -83,7 +80,7 @@ impl MeasuredInterface {
         }
     }
 
-    /// The counters of these interfaces and of the CPUs.
+    /// Selects the counters of these interfaces and of the CPUs.
     pub fn wanted(subjects: &[Self]) -> CounterSelection {
         let vectors = subjects.iter().flat_map(|subject| &subject.vectors);
         let names = subjects.iter().map(|subject| &*subject.name);
@@ -92,48 +89,51 @@ impl MeasuredInterface {
             interfaces: names.chain([LOOPBACK]).map(str::to_owned).collect(),
             threads: BTreeSet::new(),
             queues: (subjects.iter())
-                .filter(|of| of.vectors.iter().any(|vector| vector.role == Role::Data))
-                .map(|of| of.name.clone())
+                .filter(|subject| {
+                    subject
+                        .vectors
+                        .iter()
+                        .any(|vector| vector.role == Role::Data)
+                })
+                .map(|subject| subject.name.clone())
                 .collect(),
             cpus: true,
         }
     }
 }
 
-/// A measurement.
 #[derive(Debug, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.measure/1")]
-pub struct Measure {
+pub struct Measurement {
     pub seconds: f64,
     /// Whether it covers the whole run of a command.
     pub whole: bool,
     pub interfaces: Vec<InterfaceRates>,
-    /// By CPU number.
+    /// The rates of each CPU, by number.
     pub cpus: Vec<CpuRates>,
     pub machine: MachineRates,
-    /// Where established connections arrive; `None` where the kernel does not list them.
+    /// Where established connections arrive; `None` if the kernel does not list them.
     pub connections: Option<Connections>,
     pub notes: Vec<Note>,
 }
 
-/// The rates of an interface.
 #[derive(Debug, Serialize)]
 pub struct InterfaceRates {
     #[serde(flatten)]
     pub subject: MeasuredInterface,
-    /// `None` when it has no counters.
+    /// The traffic; `None` if the interface has no counters.
     pub traffic: Option<TrafficRates>,
-    /// Interrupts of its vectors per second.
+    /// Interrupts of the interface's vectors per second.
     pub interrupts_per_second: f64,
-    /// The share of interrupts on local CPUs, 0 to 1; `None` without interrupts, or when the node is unknown.
+    /// The share of interrupts on local CPUs, 0 to 1; `None` without interrupts, or if the node is unknown.
     pub local: Option<f64>,
     pub vectors: Vec<VectorRates>,
-    /// What the traffic tells of a driver that is not known, as in the policy; `None` where that is not plain.
+    /// Rows for an unknown driver, learned from the traffic, in the policy's form; `None` if the traffic is ambiguous.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learned: Option<Taught>,
 }
 
-/// The traffic of an interface by its own counters. Drivers differ in what they count as bytes; most do not count the
+/// The traffic of an interface by its own counters. Drivers differ in the bytes that they count; most do not count the
 /// frame check sequence.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct TrafficRates {
@@ -149,24 +149,20 @@ pub struct TrafficRates {
     pub tx_dropped: u64,
 }
 
-/// The rates of a vector.
 #[derive(Debug, Serialize)]
 pub struct VectorRates {
     #[serde(flatten)]
     pub vector: MeasuredVector,
-    /// Interrupts, total.
     pub interrupts: u64,
-    /// Those on local CPUs; `None` when its node is unknown.
+    /// Interrupts on local CPUs, total; `None` if the vector's node is unknown.
     #[serde(skip)]
     here: Option<u64>,
-    /// Interrupts per second.
     pub per_second: f64,
     /// The share on local CPUs, 0 to 1.
     pub local: Option<f64>,
-    /// Interrupts by CPU.
     pub cpus: Vec<OnCpu>,
-    /// Of a data vector: the queues whose packets were counted when it fired, and when no other data vector did. Each is a
-    /// receive or a transmit queue: `rx 3`.
+    /// For a data vector: the queues whose packets were counted when it fired, and when no other data vector did. Each
+    /// is a receive or a transmit queue: `rx 3`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub moved_with: Vec<String>,
 }
@@ -176,32 +172,26 @@ pub struct VectorRates {
 pub struct OnCpu {
     pub cpu: u32,
     pub node: Option<u32>,
-    /// Interrupts, total.
     pub interrupts: u64,
-    /// Interrupts per second.
     pub per_second: f64,
 }
 
-/// The rates of a CPU.
 #[derive(Debug, Serialize)]
 pub struct CpuRates {
     pub cpu: u32,
     pub node: Option<u32>,
     /// Interrupts of the measured vectors per second.
     pub interrupts_per_second: f64,
-    /// The non-idle share of its time, 0 to 1.
+    /// The non-idle share of the CPU's time, 0 to 1.
     pub busy: f64,
-    /// The share of its time in interrupts and softirqs, 0 to 1.
+    /// The share of the CPU's time in interrupts and softirqs, 0 to 1.
     pub softirq: f64,
-    /// `NET_RX` softirqs per second.
     pub net_rx_per_second: f64,
-    /// `NET_TX` softirqs per second.
     pub net_tx_per_second: f64,
     /// Packets processed per second (`/proc/net/softnet_stat`).
     pub packets_per_second: f64,
-    /// Wakeups by RPS per second.
     pub rps_per_second: f64,
-    /// Packets dropped because its backlog was full, total.
+    /// Packets dropped because the CPU's backlog was full, total.
     pub dropped: u64,
     /// Polls that ended with work left (`time_squeeze`), total.
     pub squeezed: u64,
@@ -210,15 +200,15 @@ pub struct CpuRates {
 /// Totals of all measured interfaces and all CPUs.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct MachineRates {
-    /// Received and sent.
+    /// Traffic received and sent.
     pub gbit_per_second: f64,
     /// Non-idle time of all CPUs.
     pub busy_cpu_seconds: f64,
     /// Time of all CPUs in interrupts and softirqs.
     pub softirq_cpu_seconds: f64,
-    /// `None` when CPUs were busy for less than 10 ms.
+    /// Gbit for each busy CPU second; `None` if CPUs were busy for less than 10 ms.
     pub gbit_per_busy_cpu_second: Option<f64>,
-    /// `None` when CPUs were in interrupts and softirqs for less than 10 ms.
+    /// Gbit for each CPU second in interrupts and softirqs; `None` if these took less than 10 ms.
     pub gbit_per_softirq_cpu_second: Option<f64>,
     /// Interrupts of the measured vectors on local CPUs.
     pub local_interrupts: u64,
@@ -232,34 +222,34 @@ pub struct MachineRates {
     pub loopback_packets_per_second: f64,
 }
 
-/// The loopback interface: the kernel counts its packets with those of all others on a CPU.
+/// The loopback interface, whose packets the kernel counts with those of all others on a CPU.
 const LOOPBACK: &str = "lo";
 
-/// The sum of counters, which a damaged file may make as large as it likes.
+/// Adds counters, which may be arbitrarily large in a damaged file.
 fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
 
-/// `None` of nothing.
+/// The share of `part` in `all`; `None` if `all` is 0.
 fn share(part: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| part as f64 / all as f64)
 }
 
-/// Interrupts of vectors on local CPUs, and all of those whose node is known.
-fn local<'a>(vectors: impl Iterator<Item = &'a VectorRates>) -> (u64, u64) {
+/// The interrupts of vectors on local CPUs, and all of vectors with a known node.
+fn local_interrupts<'a>(vectors: impl Iterator<Item = &'a VectorRates>) -> (u64, u64) {
     let known = vectors.filter_map(|vector| Some((vector.here?, vector.interrupts)));
     known.fold((0_u64, 0_u64), |(local, all), (here, count)| {
         (local.saturating_add(here), all.saturating_add(count))
     })
 }
 
-/// A delta as rates.
+/// A delta of counters, to be turned into rates.
 struct Rates<'a> {
     topology: &'a Topology,
     delta: &'a Delta,
 }
 
-impl Measure {
+impl Measurement {
     /// Computes rates from the delta of counters.
     pub fn new(topology: &Topology, subjects: &[MeasuredInterface], delta: &Delta) -> Self {
         let rates = Rates { topology, delta };
@@ -318,53 +308,63 @@ impl Rates<'_> {
         let vectors = subject
             .vectors
             .iter()
-            .filter_map(|one| self.vector(subject, one))
+            .filter_map(|vector| self.vector(subject, vector))
             .collect_vec();
-        let (local, known) = local(vectors.iter());
+        let (local, known) = local_interrupts(vectors.iter());
         let learned = self.learn(subject);
         InterfaceRates {
             learned,
             subject: subject.clone(),
             traffic,
-            interrupts_per_second: self.per_second(total(vectors.iter().map(|one| one.interrupts))),
+            interrupts_per_second: self
+                .per_second(total(vectors.iter().map(|vector| vector.interrupts))),
             local: share(local, known),
             vectors,
         }
     }
 
-    /// The queues that came with each data vector of an interface, where that is plain: in nearly each step in which packets
-    /// were counted it fired, and each other one in half of these at most.
-    fn moved<'s>(
+    /// The queues that came with each data vector of an interface, if that is unambiguous: it fired in nearly each step
+    /// in which their packets were counted, and each other vector in half of these at most.
+    fn queues_moved_with<'s>(
         &'s self,
         subject: &'s MeasuredInterface,
     ) -> impl Iterator<Item = (u32, Direction, u32)> + 's {
         let of_interface = self.delta.queues.iter();
         let of_interface = of_interface.filter(|((name, ..), _)| *name == subject.name);
         of_interface.filter_map(|((_, direction, queue), together)| {
-            let data = subject.vectors.iter().filter(|of| of.role == Role::Data);
-            let fired = |of: &MeasuredVector| together.fired.get(&of.irq).copied().unwrap_or(0);
-            let often = data.clone().filter(|of| fired(of) * 2 > together.steps);
+            let data = subject
+                .vectors
+                .iter()
+                .filter(|vector| vector.role == Role::Data);
+            let fired =
+                |vector: &MeasuredVector| together.fired.get(&vector.irq).copied().unwrap_or(0);
+            let often = data
+                .clone()
+                .filter(|vector| fired(vector) * 2 > together.steps);
             let only = often.exactly_one().ok()?;
             let is_plain = together.steps >= LEAST_STEPS && fired(only) * 5 >= together.steps * 4;
             is_plain.then_some((only.irq, *direction, *queue))
         })
     }
 
-    /// What the traffic of an interface tells of its driver.
+    /// Learns the rows of an interface's driver from its traffic.
     fn learn(&self, subject: &MeasuredInterface) -> Option<Taught> {
-        let moved = self.moved(subject).collect_vec();
-        let data = subject.vectors.iter().filter(|of| of.role == Role::Data);
-        let seen = data.map(|of| {
+        let moved = self.queues_moved_with(subject).collect_vec();
+        let data = subject
+            .vectors
+            .iter()
+            .filter(|vector| vector.role == Role::Data);
+        let seen = data.map(|vector| {
             let only = |way: Direction| {
                 let mut queues = moved
                     .iter()
-                    .filter(|(irq, to, _)| (*irq, *to) == (of.irq, way));
+                    .filter(|(irq, to, _)| (*irq, *to) == (vector.irq, way));
                 let first = queues.next().map(|(.., queue)| *queue);
                 first.filter(|_| queues.next().is_none())
             };
             Seen {
-                irq: of.irq,
-                action: &of.action,
+                irq: vector.irq,
+                action: &vector.action,
                 rx: only(Direction::Rx),
                 tx: only(Direction::Tx),
             }
@@ -378,7 +378,7 @@ impl Rates<'_> {
         (!irqs.is_empty()).then_some(Taught { name, irqs })
     }
 
-    /// `None` for one that was not counted all the time.
+    /// The rates of a vector; `None` if it was not counted all the time.
     fn vector(&self, subject: &MeasuredInterface, vector: &MeasuredVector) -> Option<VectorRates> {
         let on = self.delta.interrupts.get(&vector.irq)?;
         let interrupts = total(on.values().copied());
@@ -401,7 +401,7 @@ impl Rates<'_> {
             local: here.and_then(|here| share(here, interrupts)),
             cpus: cpus.collect(),
             moved_with: self
-                .moved(subject)
+                .queues_moved_with(subject)
                 .filter(|(irq, ..)| *irq == vector.irq)
                 .map(|(_, direction, queue)| format!("{} {queue}", direction.name()))
                 .collect(),
@@ -410,13 +410,16 @@ impl Rates<'_> {
 
     fn machine(&self, interfaces: &[InterfaceRates]) -> MachineRates {
         let of_cpus = |count: fn(&CpuCounts) -> u64| total(self.delta.cpus.values().map(count));
-        let traffic = interfaces.iter().filter_map(|one| one.traffic.as_ref());
+        let traffic = interfaces
+            .iter()
+            .filter_map(|interface| interface.traffic.as_ref());
         let of_traffic =
             |counts: fn(&TrafficRates) -> [u64; 2]| total(traffic.clone().flat_map(counts));
         let bytes = of_traffic(|traffic| [traffic.rx_bytes, traffic.tx_bytes]);
         let lost = of_traffic(|traffic| [traffic.rx_dropped, traffic.tx_dropped]);
-        let (local, known) = local(interfaces.iter().flat_map(|one| &one.vectors));
-        // Ticks of the kernel are of 1/100 s.
+        let (local, known) =
+            local_interrupts(interfaces.iter().flat_map(|interface| &interface.vectors));
+        // The kernel's ticks are 1/100 s.
         let busy = of_cpus(|cpu| cpu.busy) as f64 / 100.0;
         let softirq = of_cpus(|cpu| cpu.irq.saturating_add(cpu.softirq)) as f64 / 100.0;
         let gbit_per = |time: f64| (time > 0.0).then(|| bytes as f64 * 8.0 / 1e9 / time);

@@ -1,4 +1,4 @@
-//! What a command found out, as values: every verdict, count and exit code.
+//! The findings of commands as values: every verdict, count and exit code.
 
 pub mod applied;
 pub mod check;

@@ -1,4 +1,4 @@
-//! The machine by node, for `nicpin nodes`: CPUs, memory, distances and interfaces. It holds facts only, no decisions.
+//! The machine by node, for `nicpin nodes`: CPUs, memory, distances and interfaces. Only facts, no decisions.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,9 @@ use crate::machine::wording::count;
 use crate::machine::{Machine, Neighbour};
 use crate::plan::Plan;
 
-/// The nodes of a machine.
 #[derive(Debug, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.nodes/1")]
 pub struct Nodes {
-    /// Online CPUs.
     pub online: CpuSet,
     pub nodes: Vec<NodeReport>,
     /// Online CPUs whose node is unknown.
@@ -24,33 +22,30 @@ pub struct Nodes {
     pub unknown: Vec<NodeInterface>,
     /// Other devices whose node is unknown.
     pub unknown_neighbours: Vec<Neighbour>,
-    /// Memory bandwidth, where it was measured.
+    /// Memory bandwidth, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Vec<Rate>>,
 }
 
-/// A node.
 #[derive(Debug, Serialize)]
 pub struct NodeReport {
     pub node: u32,
-    /// Online CPUs.
     pub cpus: CpuSet,
     /// Online CPUs that are isolated or `nohz_full`.
     pub isolated: CpuSet,
     /// Online CPUs of exclusive cpuset partitions.
     pub exclusive: CpuSet,
-    /// `None` where the kernel does not report it.
+    /// Memory in KiB; `None` if the kernel does not report it.
     pub memory_kib: Option<u64>,
     #[serde(flatten)]
     pub usage: NodeUsage,
-    /// Distance to each node, itself included (10); empty where the kernel does not report it.
+    /// Distance to each node, itself included (10); empty if the kernel does not report it.
     pub distances: BTreeMap<u32, u32>,
     pub interfaces: Vec<NodeInterface>,
-    /// What else is on the node.
+    /// Other devices on the node.
     pub neighbours: Vec<Neighbour>,
 }
 
-/// An interface on a node.
 #[derive(Debug, Serialize)]
 pub struct NodeInterface {
     pub name: String,
@@ -58,8 +53,8 @@ pub struct NodeInterface {
 }
 
 impl Nodes {
-    /// The nodes of a machine. `plan` is of all its interfaces, and has the node of those without `numa_node`; `usage` is
-    /// by node.
+    /// Reports the nodes of a machine. `plan` contains all its interfaces, and has the node of those without
+    /// `numa_node`; `usage` is by node.
     pub fn new(machine: &Machine, plan: &Plan, mut usage: BTreeMap<u32, NodeUsage>) -> Self {
         let topology = &machine.topology;
         let on = |node: Option<u32>| {
@@ -96,19 +91,25 @@ impl Nodes {
     }
 }
 
-/// What else is on a node, or on no known one. Everything is on the only node.
+/// The other devices on a node, or on no known one. A single node has them all.
 pub fn neighbours(machine: &Machine, node: Option<u32>) -> Vec<Neighbour> {
     let nodes = &machine.topology.nodes;
     let only = nodes.keys().copied().exactly_one().ok();
     machine
         .neighbours
         .iter()
-        .filter(|one| one.node.filter(|node| nodes.contains_key(node)).or(only) == node)
+        .filter(|neighbour| {
+            neighbour
+                .node
+                .filter(|node| nodes.contains_key(node))
+                .or(only)
+                == node
+        })
         .cloned()
         .collect()
 }
 
-/// How many there are of each kind: `2 GPUs, 1 RDMA device`.
+/// Counts neighbours by kind: `2 GPUs, 1 RDMA device`.
 pub fn counts(neighbours: &[Neighbour]) -> String {
     neighbours
         .chunk_by(|a, b| a.kind == b.kind)
@@ -118,7 +119,9 @@ pub fn counts(neighbours: &[Neighbour]) -> String {
 
 /// The node of an interface: its device's node, even one without CPUs; else the node in its plan.
 pub fn home(machine: &Machine, plan: &Plan, name: &str) -> Option<u32> {
-    let device = machine.interface(name).and_then(|of| of.device.node);
+    let device = machine
+        .interface(name)
+        .and_then(|interface| interface.device.node);
     device
         .filter(|node| machine.topology.nodes.contains_key(node))
         .or_else(|| plan.interface(name)?.node)

@@ -9,42 +9,40 @@ use crate::plan::{Write, WriteKind};
 use crate::report::exit::Exit;
 use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, Tally, WriteResult};
 
-/// What `restore` would write; its JSON form is `nicpin.to-restore/1`.
+/// The writes that `restore` would perform; its JSON form is `nicpin.to-restore/1`.
 #[derive(Debug, Default, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.to-restore/1")]
 pub struct ToRestore {
-    /// Recorded channels that differ from the current ones, as `ethtool -L` takes them, by interface. They are restored
-    /// first.
+    /// Recorded channels that differ from the current ones, in the form of `ethtool -L`, by interface. They are
+    /// restored first.
     pub channels: BTreeMap<String, String>,
     /// Settings that differ from the recorded ones.
     pub writes: Vec<Write>,
-    /// The number of settings that are as recorded.
+    /// The number of settings that hold the recorded value.
     pub unchanged: usize,
     /// Recorded settings whose files are absent now.
     pub absent: BTreeSet<SettingId>,
-    /// Whether something that was done about irqbalance would be undone.
+    /// Whether a request to irqbalance would be undone.
     pub irqbalance: bool,
     pub refusals: Refusals,
-    /// Interfaces that are up and cannot be judged; `None` where that could not be determined.
+    /// Interfaces that are up and cannot be judged; `None` if that could not be determined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_judged: Option<Vec<String>>,
 }
 
-/// What is recorded and cannot be written, known before any write, with the reasons.
+/// Recorded settings that cannot be written, known before any write, with the reasons.
 #[derive(Debug, Default, Serialize)]
 pub struct Refusals {
     pub channels: Vec<ChannelOutcome>,
-    /// The other settings.
+    /// Settings other than channels.
     pub results: Vec<WriteResult>,
 }
 
 impl ToRestore {
-    /// The number of settings that cannot be restored.
     pub fn refused(&self) -> usize {
         self.refusals.channels.len() + self.refusals.results.len()
     }
 
-    /// Whether nothing is recorded.
     pub fn is_empty(&self) -> bool {
         let all = self.channels.len() + self.writes.len() + self.unchanged + self.absent.len();
         all + self.refused() == 0 && !self.irqbalance
@@ -59,17 +57,16 @@ fn exit(failed: bool) -> Exit {
     if failed { Exit::Failed } else { Exit::Planned }
 }
 
-/// The result of a restore; its JSON form is `nicpin.restore/1`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.restore/1")]
 pub struct Restored {
     /// Settings restored, channels and irqbalance included.
     pub changed: usize,
-    /// Settings that were as recorded before.
+    /// Settings that already held the recorded value.
     pub already: usize,
     /// Settings that exist and could not be restored.
     pub refused: usize,
-    /// Vectors whose affinity is restored and that the kernel does not move back by itself.
+    /// Vectors whose affinity is restored and which the kernel does not move back by itself.
     pub staying: usize,
     /// The number of settings that are not restored: refused or absent.
     pub not_restored: usize,
@@ -78,7 +75,7 @@ pub struct Restored {
     /// Recorded settings whose files are absent now.
     pub absent: BTreeSet<SettingId>,
     pub channels: Vec<ChannelOutcome>,
-    /// The request to irqbalance, which counts like a write; `None` when there was nothing to undo.
+    /// The request to irqbalance, which counts like a write; `None` if there was nothing to undo.
     pub irqbalance: Option<IrqbalanceOutcome>,
     /// Each write, in the order of execution.
     pub results: Vec<WriteResult>,
@@ -89,15 +86,15 @@ pub struct Restored {
     /// Whether `nicpin watch` runs and writes nothing until the next apply.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub watcher_paused: bool,
-    /// Interfaces that are up and cannot be judged; `None` where that could not be determined, and inside of an apply.
+    /// Interfaces that are up and cannot be judged; `None` if that could not be determined, and inside of an apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_judged: Option<Vec<String>>,
 }
 
 impl Restored {
-    /// Counts what was done.
+    /// Completes the counts.
     #[must_use]
-    pub fn counted(mut self) -> Self {
+    pub fn with_counts(mut self) -> Self {
         let tally = self.tally();
         self.changed = tally.changed;
         self.already = self.unchanged + tally.already;
@@ -119,7 +116,6 @@ impl Restored {
         exit(self.failed())
     }
 
-    /// Whether everything is restored.
     pub fn complete(&self) -> bool {
         self.absent.is_empty() && !self.failed()
     }
@@ -129,12 +125,10 @@ impl Restored {
         !self.refused_ids.is_empty()
     }
 
-    /// Whether a setting could not be restored.
     pub(crate) fn is_left(&self, id: &SettingId) -> bool {
         self.refused_ids.contains(id) || self.absent.contains(id)
     }
 
-    /// Whether there was nothing to restore.
     pub(crate) fn had_nothing_to_do(&self) -> bool {
         self.complete() && self.tally().changed == 0
     }
@@ -148,7 +142,7 @@ impl Restored {
 /// Why a trial ended with a restore.
 #[derive(Debug, Clone, Copy)]
 pub enum TrialEnd {
-    /// It was not confirmed in time.
+    /// The trial was not confirmed in time.
     InTime,
     /// The process that watched the trial was killed.
     Unwatched,

@@ -1,11 +1,10 @@
-//! What `nicpin watch` shows: its state and its last runs.
+//! The state of `nicpin watch` and its last runs.
 
 use serde::{Deserialize, Serialize};
 
-/// A setting that was changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedSetting {
-    /// Its name in the record, which outlives IRQ numbers: `0000:82:00.0 port 0 vector combined 3`.
+    /// The setting's name in the record, which outlives IRQ numbers: `0000:82:00.0 port 0 vector combined 3`.
     pub name: String,
     pub interface: String,
     pub path: String,
@@ -15,25 +14,26 @@ pub struct ChangedSetting {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watcher {
     pub pid: i32,
-    /// The start of its process in the kernel's ticks since boot, which tells it from a later process of this number.
+    /// The start of the process in the kernel's ticks since boot, which distinguishes it from a later process with this
+    /// id.
     pub started: u64,
-    /// When it started, in seconds since 1970.
+    /// The start, in seconds since 1970.
     pub since: u64,
-    /// Whether it only observes.
+    /// Whether the watcher only observes.
     pub observe: bool,
-    /// Whether it leaves out CPUs of exclusive cpuset partitions although the policy says nothing about them.
+    /// Whether the watcher leaves out CPUs of exclusive cpuset partitions although the policy says nothing about them.
     #[serde(default)]
     pub avoids_exclusive: bool,
-    /// Why it writes nothing at present; `None` if it does.
+    /// Why the watcher writes nothing at present; `None` if it does write.
     pub waits_for: Option<WaitsFor>,
-    /// Runs since it started, and those of them that have restored the planned state.
+    /// The number of runs since the start, and of those that have restored the planned state.
     pub count: u64,
     pub restores: u64,
     /// The last runs, latest first.
     pub runs: Vec<WatcherRun>,
-    /// Settings that it leaves alone, because another program writes them again and again.
+    /// Settings that are not written for a time, because another program writes them again and again.
     pub left_alone: Vec<LeftAlone>,
-    /// How often it has left a setting alone for a time.
+    /// How often a setting was not written for a time.
     pub contended: u64,
 }
 
@@ -41,27 +41,25 @@ pub struct Watcher {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitsFor {
-    /// `nicpin restore` has paused it until the next `nicpin apply`.
+    /// `nicpin restore` has paused the watcher until the next `nicpin apply`.
     Apply,
-    /// `nicpin apply --try` waits for its confirmation.
+    /// The watcher waits for the confirmation of `nicpin apply --try`.
     Trial,
 }
 
-/// A run of a watcher.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatcherRun {
-    /// When it started, in seconds since 1970.
+    /// The start, in seconds since 1970.
     pub at: u64,
-    /// The first event that caused it: `link eth2`.
+    /// The first event that caused the run: `link eth2`.
     pub event: String,
-    /// How many events there were.
+    /// The number of events.
     pub events: usize,
     pub milliseconds: u64,
     /// Settings that were changed; with `--observe`, that differ.
     pub changed: usize,
-    /// Settings that could not be changed.
     pub failed: usize,
-    /// Why the first of these could not be changed, without the fix.
+    /// The error of the first setting that could not be changed, without the fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// Why the run failed as a whole.
@@ -69,14 +67,14 @@ pub struct WatcherRun {
     pub error: Option<String>,
 }
 
-/// A setting that a watcher leaves alone.
+/// A setting that a watcher does not write for a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftAlone {
     #[serde(flatten)]
     pub setting: ChangedSetting,
-    /// Until when, in seconds since 1970, unless an event about its interface comes before.
+    /// The end of that time, in seconds since 1970; an event about the interface ends it earlier.
     pub until: u64,
-    /// The programs that may write it; empty where none is known.
+    /// The programs that may write the setting; empty if none is known.
     #[serde(default)]
     pub writers: Vec<String>,
 }

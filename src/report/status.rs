@@ -1,5 +1,5 @@
-//! The state of a machine: its interfaces, what applying the plan would gain, and whether other tools will change it. The
-//! JSON form is `nicpin.status/1`.
+//! The state of a machine: its interfaces, what applying the plan would gain, and whether other tools will change it.
+//! The JSON form is `nicpin.status/1`.
 
 use std::collections::BTreeSet;
 
@@ -16,91 +16,84 @@ use crate::report::interface::{InterfaceReport, InterfaceState, interfaces, not_
 use crate::report::run::Watcher;
 use crate::report::status::IrqbalanceState::{Absent, AsksNicpin, Banned, Moves, Unknown};
 
-/// The status of the machine.
 #[derive(Debug, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.status/1")]
 pub struct Status {
     /// The worst state of all interfaces; `None` without interfaces.
     pub state: Option<InterfaceState>,
-    /// The plan's hash.
     pub hash: String,
-    /// The number of settings that are as planned.
+    /// The number of settings that hold their planned value.
     pub same: usize,
-    /// The number of settings that are not.
+    /// The number of settings that differ from the plan.
     pub differ: usize,
-    /// The IRQs that are not where the plan has them, if nothing gets better by their move.
+    /// The number of IRQs that are not on their planned CPUs, if their move would gain nothing.
     #[serde(skip)]
     pub moves_without_gain: usize,
-    /// How long interrupts were watched; `None` when they were not.
+    /// How long interrupts were watched; `None` if they were not.
     pub seconds: Option<f64>,
     /// Whether there is a record of an apply since boot.
     pub applied: bool,
-    /// CPUs and nodes of the machine.
     pub host: HostSummary,
-    /// The score of the planned state.
     pub score: Score,
-    /// The score of the current state.
     pub score_now: Score,
-    /// Worst first.
+    /// The interfaces, worst first.
     pub interfaces: Vec<InterfaceReport>,
     /// Interfaces that are up and cannot be judged.
     pub not_judged: Vec<String>,
     pub irqbalance: IrqbalanceStatus,
-    /// Notes about the whole machine.
     pub notes: Vec<Note>,
     /// `nicpin watch`, while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watcher: Option<Watcher>,
 }
 
-/// What irqbalance does with the planned IRQs.
+/// The effect of irqbalance on the planned IRQs.
 #[derive(Debug, Serialize)]
 pub struct IrqbalanceStatus {
-    /// `None` when it is not running, or that could not be determined.
+    /// The process id; `None` if irqbalance is not running, or that could not be determined.
     pub pid: Option<i32>,
     #[serde(flatten)]
     pub state: IrqbalanceState,
-    /// The number of planned IRQs.
     pub irqs: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<Note>,
 }
 
-/// What irqbalance does with the planned IRQs.
+/// The effect of irqbalance on the planned IRQs.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum IrqbalanceState {
-    /// It is not running.
+    /// irqbalance is not running.
     Absent,
-    /// It could not be determined whether it runs.
+    /// It could not be determined whether irqbalance runs.
     Unknown,
-    /// Its policy script asks nicpin which IRQs to leave alone.
+    /// irqbalance's policy script asks nicpin which IRQs to ban.
     AsksNicpin,
-    /// It leaves them alone on request, until it restarts.
+    /// irqbalance has banned the IRQs on request, until it restarts.
     Banned,
-    /// It moves them.
+    /// irqbalance moves the IRQs.
     Moves {
-        /// Whether apply, by the policy, has it leave them alone.
+        /// Whether apply, by the policy, has irqbalance ban the IRQs.
         fixed_by_apply: bool,
     },
 }
 
 impl Status {
-    /// The queues on the busiest core where that is one figure for all interfaces, and not the own one of each.
+    /// The queues on the busiest core if that is one figure for all interfaces, and not one for each.
     pub fn shared_max_per_core(&self) -> Option<usize> {
         let rows = self.interfaces.iter();
         let most = rows
             .clone()
-            .map(|one| one.max_per_core)
+            .map(|interface| interface.max_per_core)
             .all_equal_value()
             .ok()?;
-        rows.map(|one| one.own_per_core)
+        rows.map(|interface| interface.own_per_core)
             .any(|own| own != most)
             .then_some(most)
     }
 
-    /// The status of a machine, from its plan, what differs from it, and the watched interrupts. `unknown`: interfaces
-    /// whose state could not be determined. `banned`: the IRQs that irqbalance leaves alone on request.
+    /// Makes the status from the machine, its plan, the differences, and the watched interrupts. `unknown`: interfaces
+    /// whose state could not be determined. `banned`: the IRQs that irqbalance bans on request.
     pub fn new(
         machine: &Machine,
         plan: &Plan,
@@ -127,7 +120,7 @@ impl Status {
             });
         }
         Self {
-            state: InterfaceState::worst(interfaces.iter().map(|one| one.state)),
+            state: InterfaceState::worst(interfaces.iter().map(|interface| interface.state)),
             hash: plan.hash.clone(),
             same: plan.unchanged + found.fallbacks.len(),
             differ: found.differs.len() + plan.channels.len(),
@@ -146,9 +139,9 @@ impl Status {
     }
 }
 
-/// What irqbalance does with the planned IRQs. `banned`: the IRQs that it leaves alone on request.
+/// Determines what irqbalance does with the planned IRQs. `banned`: the IRQs that it bans on request.
 fn irqbalance(plan: &Plan, banned: &BTreeSet<u32>, note: Option<Note>) -> IrqbalanceStatus {
-    // Where irqbalance is ignored, its note has what it answered.
+    // If irqbalance is ignored, the note has its answer.
     let is_banned = |running: &IrqbalancePlan| match &note {
         Some(IrqbalanceRunning {
             left_alone,

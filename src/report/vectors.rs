@@ -1,5 +1,5 @@
-//! The status of each vector and polling thread of an interface: planned affinity, affinity, effective affinity, and where
-//! interrupts arrived.
+//! The status of each vector and polling thread of an interface: planned affinity, affinity, effective affinity, and
+//! where interrupts arrived.
 
 use serde::Serialize;
 
@@ -13,52 +13,49 @@ use crate::report::vectors::VectorState::{
     AsPlanned, Differs, Elsewhere, LeftAlone, Pending, Unmovable,
 };
 
-/// The state of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VectorState {
     /// Affinity and, if reported, effective affinity are as planned.
     AsPlanned,
-    /// Nothing is planned for it.
+    /// The vector has no planned affinity.
     LeftAlone,
-    /// It is kernel-managed and cannot be moved.
+    /// The vector is kernel-managed and cannot be moved.
     Unmovable,
     /// The affinity is as planned; the kernel moves the vector at its next interrupt.
     Pending,
-    /// As planned, but interrupts arrived on other CPUs.
+    /// Affinities are as planned, but interrupts arrived on other CPUs.
     Elsewhere,
     /// The affinity is not as planned.
     Differs,
 }
 
-/// The status of a vector.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VectorStatus {
     pub irq: u32,
-    /// The name of its handler.
     pub action: String,
     pub role: Role,
     /// The number of the queue, or of the RDMA completion vector; `None` for a control vector.
     pub queue: Option<u32>,
     /// Whether the queue is not in use.
     pub idle: bool,
-    /// The planned affinity; `None`: left unchanged.
+    /// The planned affinity; `None`: unchanged.
     pub planned: Option<CpuSet>,
     /// `smp_affinity`.
     pub affinity: CpuSet,
-    /// `effective_affinity`; `None` when the kernel does not report it.
+    /// `effective_affinity`; `None` if the kernel does not report it.
     pub effective: Option<CpuSet>,
-    /// The same; those of the affinity that are online when the kernel does not report it.
+    /// The effective CPUs; if the kernel does not report them, the online CPUs of the affinity.
     #[serde(skip)]
     pub(super) now: CpuSet,
-    /// The node of the effective CPUs; `None` when they are not on one node.
+    /// The node of the effective CPUs; `None` if they are not on one node.
     pub node: Option<u32>,
-    /// Whether the effective CPUs are local; `None` when the interface's node is unknown.
+    /// Whether the effective CPUs are local; `None` if the interface's node is unknown.
     pub local: Option<bool>,
     /// Whether the planned CPUs are local.
     #[serde(skip)]
     pub(super) planned_local: bool,
-    /// Whether the kernel reports or has counted where it is.
+    /// Whether the kernel reports the vector's CPU, or counts showed it.
     #[serde(skip)]
     pub(super) is_known: bool,
     /// Whether an effective CPU is isolated or `nohz_full`, or in an exclusive cpuset partition and left out by the policy.
@@ -68,7 +65,7 @@ pub struct VectorStatus {
     /// The CPUs on which interrupts arrived.
     pub arrived: Option<CpuSet>,
     pub state: VectorState,
-    /// How it differs from the plan.
+    /// The difference from the plan, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -90,7 +87,7 @@ impl VectorStatus {
         let arrived = on.map(|on| on.keys().copied().collect::<CpuSet>());
         let path = affinity_file(vector.irq);
         let on_fallback = fallbacks.iter().any(|fallback| fallback.path == path);
-        // Where the kernel does not report it, one of the affinity's CPUs.
+        // If the kernel does not report it, the CPU is one of the affinity's.
         let is_known = vector.reported().is_some();
         let is_apart = |cpus: &CpuSet| match vector.reported() {
             Some(_) => effective.intersects(cpus),
@@ -133,7 +130,7 @@ impl VectorStatus {
         }
     }
 
-    /// Whether interrupts arrived, all of them where planned.
+    /// Whether interrupts arrived, all of them on planned CPUs.
     pub fn is_proven(&self) -> bool {
         self.state == AsPlanned && self.has_arrived()
     }
@@ -142,13 +139,12 @@ impl VectorStatus {
         self.arrived.as_ref().is_some_and(|cpus| !cpus.is_empty())
     }
 
-    /// What it serves; `None` if that is no queue.
+    /// The queue that the vector serves, if any.
     #[doc(hidden)]
     pub fn queue_id(&self) -> Option<QueueId> {
         self.role.queue_id(self.queue, self.irq)
     }
 
-    /// Whether it is of a queue in use.
     pub fn is_active(&self) -> bool {
         self.role.is_queue() && !self.idle
     }
@@ -161,8 +157,8 @@ fn node_of(topology: &Topology, cpus: &CpuSet) -> Option<u32> {
     cpus.is_subset(&node.cpus).then_some(first)
 }
 
-/// The state, and how the vector differs from the plan, in words. `apart`: what an effective CPU is that is isolated or
-/// exclusive.
+/// The state, and the difference from the plan in words. `apart`: whether an effective CPU is isolated or exclusive, in
+/// words.
 fn judge(
     topology: &Topology,
     vector: &PlannedVector,
@@ -209,22 +205,21 @@ fn judge(
     (state, Some(why))
 }
 
-/// The status of a thread that polls queues (threaded NAPI).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ThreadStatus {
     pub pid: u32,
-    /// The role and queue of the vector that wakes it; `None` if that could not be determined.
+    /// The role and queue of the vector that wakes the thread; `None` if that could not be determined.
     pub role: Option<Role>,
     pub queue: Option<u32>,
-    /// Where it is to run; `None`: left unchanged.
+    /// The planned CPUs; `None`: unchanged.
     pub planned: Option<CpuSet>,
-    /// Where it may run.
+    /// The CPUs on which the thread may run.
     pub affinity: CpuSet,
-    /// Whether these CPUs are local; `None` when the interface's node is unknown.
+    /// Whether the CPUs of `affinity` are local; `None` if the interface's node is unknown.
     pub local: Option<bool>,
-    /// How often it ran, if it was watched.
+    /// The number of runs, if they were watched.
     pub runs: Option<u64>,
-    /// The CPUs on which it was seen to have run.
+    /// The CPUs on which the thread was seen to run.
     pub ran_on: Option<CpuSet>,
     pub state: VectorState,
 }
@@ -266,7 +261,7 @@ impl ThreadStatus {
         }
     }
 
-    /// Whether it ran, and where planned: its affinity allows no other CPU.
+    /// Whether the thread ran on planned CPUs: its affinity allows no other.
     pub fn is_proven(&self) -> bool {
         self.state == AsPlanned && self.runs.is_some_and(|runs| runs > 0)
     }

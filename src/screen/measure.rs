@@ -7,13 +7,13 @@ use crate::screen::{count, or, queue, rate, some, with, within};
 use nicpin::drivers::Taught;
 use nicpin::report::compare::{Comparison, Figure, Stats};
 use nicpin::report::flow::{ArrivingConnections, Connections};
-use nicpin::report::measure::{CpuRates, InterfaceRates, MachineRates, Measure, TrafficRates};
+use nicpin::report::measure::{CpuRates, InterfaceRates, MachineRates, Measurement, TrafficRates};
 
 /// CPUs listed without `--all`.
 const MOST_CPUS: usize = 16;
 
 /// The tables. `all`: also vectors without interrupts and idle CPUs.
-pub fn measure(measure: &Measure, all: bool) -> Page {
+pub fn measure(measure: &Measurement, all: bool) -> Page {
     let mut page = Page::default();
     let most = if all { usize::MAX } else { MOST_CPUS };
     page.text(machine(&measure.machine, measure.seconds));

@@ -10,7 +10,7 @@ use self::Tone::{Alarm, Good, Plain, Warning};
 use crate::screen::{Given, grouped, joined, printable, unbroken, when, with, within};
 use nicpin::machine::wording::{few, selector};
 use nicpin::plan::{Measure, Note, Score};
-use nicpin::report::difference::Change;
+use nicpin::report::difference::MeasureChange;
 
 /// Where text is printed.
 #[derive(Clone, Copy)]
@@ -161,12 +161,17 @@ impl Page {
 
     /// A sentence on what the plan changes: in full each measure, those of the objective in its order. None if there is
     /// none. `interfaces`: what it changes for each of them. Returns whether it tells of the busiest core's queues.
-    pub(crate) fn gain(&mut self, now: &Score, planned: &Score, interfaces: &[&Change]) -> bool {
-        let all = Change::of_machine(now, planned, interfaces);
+    pub(crate) fn gain(
+        &mut self,
+        now: &Score,
+        planned: &Score,
+        interfaces: &[&MeasureChange],
+    ) -> bool {
+        let all = MeasureChange::of_machine(now, planned, interfaces);
         let told = if self.in_full {
             all.iter().collect()
         } else {
-            Change::most_telling(&all)
+            MeasureChange::most_telling(&all)
         };
         let share = |score: &Score| Some(format!("{:.0}%", (score.local? * 100.0).floor()));
         let local = match (share(now), share(planned)) {
@@ -291,8 +296,8 @@ impl Page {
 }
 
 /// A measure that a plan changes, now and planned, by its name.
-pub(crate) fn change(of: &Change, name: &str) -> String {
-    let Change {
+pub(crate) fn change(of: &MeasureChange, name: &str) -> String {
+    let MeasureChange {
         measure,
         now,
         planned,

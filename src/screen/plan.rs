@@ -22,7 +22,7 @@ use nicpin::plan::{
     ChannelChange, HostSummary, LeftOut, Plan, PlannedInterface, PlannedThread, PlannedVector,
     WriteKind,
 };
-use nicpin::report::difference::Change;
+use nicpin::report::difference::MeasureChange;
 
 /// How much is shown.
 #[derive(Clone, Copy, PartialEq)]
@@ -45,7 +45,7 @@ const SHORT: usize = 8;
 /// also each file with the mask to write and the current one. `given`: what decides on it.
 pub fn plan(
     plan: &Plan,
-    (changes, needless): (&[Change], usize),
+    (changes, needless): (&[MeasureChange], usize),
     detail: PlanDetail,
     masks: bool,
     given: &Given,

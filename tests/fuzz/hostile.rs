@@ -15,7 +15,7 @@ use crate::screen::page::Screen;
 use crate::{commands, screen};
 use nicpin::machine::sample::{CounterSelection, Delta};
 use nicpin::read::sample::sample;
-use nicpin::report::measure::{Measure, MeasuredInterface};
+use nicpin::report::measure::{MeasuredInterface, Measurement};
 use nicpin::root::Root;
 
 const NUMBERS: [&str; 18] = [
@@ -548,7 +548,7 @@ fn measure(file: &str) {
     for (from, to) in [(&from, &to), (&to, &from), (&to, &to)] {
         let mut delta = Delta::between(from, to);
         delta.add(&delta.clone());
-        screen::measure::measure(&Measure::new(&host.topology, &subjects, &delta), true)
+        screen::measure::measure(&Measurement::new(&host.topology, &subjects, &delta), true)
             .show(Screen::default());
     }
 }

@@ -23,11 +23,11 @@ use nicpin::machine::netdev::Direction;
 use nicpin::machine::sample::{
     CountRow, Counters, Counts, CpuCounts, Delta, InterfaceCounts, Sample,
 };
-use nicpin::report::measure::{Measure, MeasuredInterface, MeasuredVector};
+use nicpin::report::measure::{MeasuredInterface, MeasuredVector, Measurement};
 
 /// Two interfaces with two queues each on two nodes of two CPUs, IRQs 32, 33 on node 0 and 332, 333 on node 1; and a
 /// veth.
-fn measure(from: &Sample, to: &Sample) -> Measure {
+fn measure(from: &Sample, to: &Sample) -> Measurement {
     let mut host = machine(2, 2, 1, 2);
     add(&mut host, "eth0", Some(0), 2);
     add(&mut host, "eth1", Some(1), 2);
@@ -40,7 +40,7 @@ fn measure(from: &Sample, to: &Sample) -> Measure {
         "veth0",
         "a veth or a tunnel",
     ));
-    Measure::new(&host.topology, &subjects, &Delta::between(from, to))
+    Measurement::new(&host.topology, &subjects, &Delta::between(from, to))
 }
 
 /// Two data IRQs of a card that nobody knows, and its receive queues: `steps` tells which of both have packets in each step.
@@ -82,7 +82,7 @@ fn learned(steps: &[&[u32]]) -> Value {
         step.iter().for_each(|queue| counts[*queue as usize] += 5);
         delta.add(&Delta::between(&before, &at(counts)));
     }
-    let measure = Measure::new(&machine(1, 1, 1, 1).topology, &[subject], &delta);
+    let measure = Measurement::new(&machine(1, 1, 1, 1).topology, &[subject], &delta);
     serde_json::to_value(measure).unwrap()["interfaces"][0].clone()
 }
 
@@ -179,7 +179,7 @@ fn sample(seconds: u64, rows: &[[u32; 4]; 4], work: u32, bytes: u64) -> Sample {
     }
 }
 
-fn busy() -> Measure {
+fn busy() -> Measurement {
     let rows = [
         [100, 0, 0, 0],
         [0, 200, 0, 0],

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::sample::{Counters, CpuCounts, Delta, InterfaceCounts, Sample};
 use nicpin::machine::{Node, Role, Topology};
-use nicpin::report::measure::{Measure, MeasuredInterface, MeasuredVector};
+use nicpin::report::measure::{MeasuredInterface, MeasuredVector, Measurement};
 
 const ALL: [u32; 3] = [40, 41, 42];
 
@@ -280,7 +280,7 @@ fn counters_that_jump_are_measured() {
         nodes: [(0, node)].into(),
         ..Topology::default()
     };
-    let measure = Measure::new(&topology, &[subject.clone(), subject], &delta);
+    let measure = Measurement::new(&topology, &[subject.clone(), subject], &delta);
     assert_eq!(
         (measure.machine.dropped, measure.machine.local_interrupts),
         (most, most)
