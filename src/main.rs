@@ -27,7 +27,7 @@ fn program() -> ExitCode {
         output::say(&format!("signals: {}", errno_words(&error)));
         return Exit::Failed.into();
     }
-    match completions::answered(commands::defined) {
+    match completions::answer_shell(commands::defined) {
         Ok(true) => return Exit::Planned.into(),
         Ok(false) => {}
         // For the script of a shell, which shows no messages.

@@ -1,4 +1,4 @@
-//! `nicpin apply`: write the plan, read it back, report what changed.
+//! `nicpin apply`: write the plan, read it back, report the changes.
 
 use std::io::Read as _;
 use std::io::stdin;
@@ -106,7 +106,7 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
                 interface, text, ..
             } in changes
             {
-                let on = screen::machine_or(&interface);
+                let on = screen::interface_or_machine(&interface);
                 output::say(&format!("differs from the plan: {on}: {text}"));
             }
             let table = |_: &PlanDocument<'_>| {
@@ -145,7 +145,7 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
     }
 }
 
-/// The machine and its plan by the command line.
+/// Reads the machine and plans it by the command line.
 pub fn planned(cli: &General, target: &TargetArgs, root: &Root) -> Result<(Machine, Plan)> {
     with_readable_vectors(
         root,
@@ -172,7 +172,7 @@ fn apply(
             .map(|seconds| TrialProcess::start(cli, seconds))
             .transpose()?;
         start::stop_apply()?;
-        // What is on trial may yet be restored: then the pause is over when it is confirmed.
+        // A trial may yet be restored: the pause then ends with its confirmation.
         if args.trial.is_none() {
             watched = state::resume(root)?.then_some(Watched::Resumed);
         }
@@ -190,7 +190,7 @@ fn apply(
             Err(error) => done.proof_error = Some(format!("{error:#}")),
         }
     }
-    if done.trial.is_some() && state::running(root).is_ok_and(|of| of.is_some()) {
+    if done.trial.is_some() && state::running(root).is_ok_and(|watcher| watcher.is_some()) {
         watched = Some(Watched::WaitsForTrial);
     }
     let left = |seconds: u64| seconds.saturating_sub(written.elapsed().as_secs());
@@ -203,18 +203,21 @@ fn apply(
     })
 }
 
-/// The machine and its plan, or an error if vectors could not be read because a file is absent: without the vectors,
-/// RPS and XPS must not be written either.
+/// An error if vectors are unreadable because a file is absent: without the vectors, RPS and XPS must not be written
+/// either.
 fn with_readable_vectors(root: &Root, (machine, plan): (Machine, Plan)) -> Result<(Machine, Plan)> {
     let is_unreadable = |note: &Note| matches!(note, Note::VectorsUnreadable { .. });
-    let mut notes = plan.interfaces.iter().flat_map(|of| &of.notes);
+    let mut notes = plan
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.notes);
     if notes.any(is_unreadable) {
         require_vectors(root, &machine)?;
     }
     Ok((machine, plan))
 }
 
-/// Interval at which counters are read; short, so that the command ends soon after everything is proven.
+/// Interval at which counters are read; short, so that the command ends soon after all vectors are proven.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 fn prove(
@@ -224,7 +227,7 @@ fn prove(
     trial: Option<u64>,
 ) -> Result<(Vec<VectorProof>, bool)> {
     let start = Instant::now();
-    // Ends before the settings are restored: later interrupts arrive elsewhere.
+    // The proof ends before the settings are restored: later interrupts arrive elsewhere.
     let end_of_trial = trial.map_or(Duration::MAX, |seconds| {
         Duration::from_secs(seconds).saturating_sub(2 * POLL_INTERVAL)
     });
@@ -257,7 +260,7 @@ fn read_stored(path: &Path) -> Result<Plan> {
     stored::parse(&text).map_err(|error| anyhow!("{name}: {error}"))
 }
 
-/// A stored plan that does not fit the machine, by its hash.
+/// The error for a stored plan that does not fit the machine; holds the plan's hash.
 #[derive(Debug, Error)]
 #[error("plan {0} does not fit this machine")]
 struct PlanDoesNotFit(String);

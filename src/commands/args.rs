@@ -1,4 +1,4 @@
-//! The groups of options that commands have in common; those of the policy are made from the table of settings.
+//! The groups of options that commands have in common; the policy's are made from the table of settings.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use clap::{
 };
 use itertools::Itertools as _;
 
-use crate::screen::{Given, when, with};
+use crate::screen::{Given, text_if, with_prefix};
 use nicpin::plan::binding::MemoryBinding;
 use nicpin::policy::{AVOID_EXCLUSIVE, PolicyEntry, SETTINGS, Settings, Value};
 
@@ -38,11 +38,10 @@ pub struct General {
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: ColorChoice,
 
-    /// The name of the command.
     #[arg(skip)]
     pub command: String,
 
-    /// What of this command line decides on the plan.
+    /// The options and selectors that decide on the plan.
     #[arg(skip)]
     pub given: Given,
 }
@@ -110,7 +109,7 @@ pub struct SelectArgs {
     pub if_present: bool,
 }
 
-/// What is planned: the interfaces, and the options that override the policy file.
+/// The interfaces to plan, and the options that override the policy file.
 #[derive(Clone, Default, Args)]
 pub struct TargetArgs {
     #[command(flatten)]
@@ -121,12 +120,13 @@ pub struct TargetArgs {
 }
 
 impl TargetArgs {
-    /// Whether interfaces are asked for by name.
+    /// Whether interfaces are selected by name.
     pub fn is_given(&self) -> bool {
         !self.select.selectors.is_empty()
     }
 
-    /// The same for a run of a watcher, or a report beside one, which may leave out CPUs of exclusive cpuset partitions.
+    /// The arguments for a run of a watcher, or a report beside one, which may leave out CPUs of exclusive cpuset
+    /// partitions.
     #[must_use]
     pub fn as_watched(&self, avoids_exclusive: bool) -> Self {
         let mut target = self.clone();
@@ -219,7 +219,7 @@ fn options() -> impl Iterator<Item = &'static PolicyEntry> {
     SETTINGS.iter().filter(|entry| entry.is_option())
 }
 
-/// The options that come first in the help.
+/// The options at the beginning of the help.
 const COMMON: [&str; 7] = [
     "scope",
     "near",
@@ -249,7 +249,7 @@ fn option(entry: &'static PolicyEntry) -> Arg {
             .hide_possible_values(true)
             .help(help(entry));
     };
-    let no = when(word != "true", "no-");
+    let no = text_if(word != "true", "no-");
     let (first, rest) = means.split_at(1);
     let name = key.trim_start_matches("only-");
     arg.long(format!("{no}{name}"))
@@ -257,25 +257,25 @@ fn option(entry: &'static PolicyEntry) -> Arg {
         .help(first.to_uppercase() + rest)
 }
 
-/// The accepted forms, each with its meaning.
+/// The accepted forms with their meanings.
 fn forms(entry: &PolicyEntry) -> impl Iterator<Item = (&'static str, &'static str)> {
     entry
         .shown_words()
         .chain(entry.forms.iter().map(|form| form.in_help()))
 }
 
-/// The help of the setting, with its values where there are several.
+/// The help of a setting, with its values if there are several.
 fn help(entry: &PolicyEntry) -> String {
     let mut text = entry.help.to_owned();
     if forms(entry).count() > 1 {
         let default = entry.words.first().map(|(word, _)| *word);
         let mut values = forms(entry).map(|(form, means)| {
-            let default = when(default == Some(form), "; the default");
+            let default = text_if(default == Some(form), "; the default");
             format!("{form} ({means}{default})")
         });
         text = format!("{text}: {}", values.join(", "));
     }
-    text + &with(". ", [entry.note.trim_end_matches('.')])
+    text + &with_prefix(". ", [entry.note.trim_end_matches('.')])
 }
 
 /// Parses the values of a setting; shells complete the words among them.

@@ -1,8 +1,8 @@
-//! How fast the CPUs of one node read the memory of another: measured, for `nicpin nodes --bandwidth`.
+//! Measures how fast the CPUs of one node read the memory of another, for `nicpin nodes --bandwidth`.
 //!
-//! One thread on each core of a node reads its share of one buffer that lies on a node, over and over, in order. That
-//! is the rate that a well-made program could see, and on most machines the limit of the link between the nodes; it is
-//! no latency, and other work on the machine lowers it.
+//! One thread on each core of a node reads its share of one buffer on a node, repeatedly and in order. That is the rate
+//! of a well-made program, and on most machines the limit of the link between the nodes; it is no latency, and other
+//! work on the machine lowers it.
 
 use std::hint::black_box;
 use std::panic::resume_unwind;
@@ -24,18 +24,18 @@ const MOST: u64 = 1 << 30;
 /// The minimum size of a buffer in bytes, unless the node has less memory.
 const LEAST: u64 = 64 << 20;
 
-/// What is to be measured.
+/// The nodes to measure.
 pub struct BandwidthTest {
-    /// Nodes whose memory is read, and the size of the buffer on each in bytes.
+    /// Nodes whose memory is read, and the size of the buffer on each, in bytes.
     pub memory: Vec<(u32, u64)>,
     /// Nodes whose CPUs read, and one CPU of each of their cores.
     pub readers: Vec<(u32, CpuSet)>,
 }
 
 impl BandwidthTest {
-    /// What can be measured on a machine by a process that may use these CPUs and nodes. `free_kib` is the memory that
-    /// nothing uses, by node: at most a quarter of it is taken. `caches` is the size of a node's caches in bytes, if
-    /// that is known: a buffer is eight times as large.
+    /// Chooses the nodes that a process restricted to these CPUs and nodes can measure. `free_kib` is the free memory
+    /// by node: at most a quarter of it is taken. `caches` is the size of a node's caches in bytes, if known: a buffer
+    /// is eight times as large.
     pub fn new(
         machine: &Machine,
         allowed: &CpuSet,
@@ -60,7 +60,6 @@ impl BandwidthTest {
         }
     }
 
-    /// How many pairs there are.
     pub fn pairs(&self) -> usize {
         self.memory.len() * self.readers.len()
     }
@@ -87,7 +86,7 @@ impl BandwidthTest {
     }
 }
 
-/// The first allowed CPU of each of the cores among these CPUs; isolated ones are for others, if there are others.
+/// The first allowed CPU of each core among these CPUs; isolated ones only if there are no others.
 fn readers_of(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
     let allowed = cpus.intersection(allowed);
     let plain = allowed.difference(&topology.isolated_or_nohz());
@@ -99,7 +98,7 @@ fn readers_of(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
         .collect()
 }
 
-/// A buffer on a node.
+/// Makes a buffer in the memory of a node.
 fn buffer_on(node: u32, size: u64) -> Result<Vec<MemPage>> {
     let refused =
         |answer: io::Error| anyhow!("cannot get memory of node {node}: {}", errno_words(&answer));

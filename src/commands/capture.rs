@@ -59,7 +59,7 @@ pub fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result<Exit> 
         print(&bytes)?;
     }
     if !cli.quiet {
-        left_out(&capture.refused)
+        unreadable_files(&capture.refused)
             .chain(take(&mut capture.redacted))
             .for_each(|line| say(&line));
     }
@@ -73,8 +73,8 @@ pub fn run(cli: &General, args: &CaptureArgs, out: &mut String) -> Result<Exit> 
     Ok(Exit::Planned)
 }
 
-/// One line for each kind of file that the user may not read: a device has one `affinity_hint` per IRQ.
-fn left_out(refused: &[String]) -> impl Iterator<Item = String> {
+/// Says one line for each kind of file that the user may not read: a device has one `affinity_hint` per IRQ.
+fn unreadable_files(refused: &[String]) -> impl Iterator<Item = String> {
     let mut kinds: BTreeMap<_, (_, usize)> = BTreeMap::new();
     for path in refused {
         kinds.entry(path.rsplit('/').next()).or_insert((path, 0)).1 += 1;

@@ -69,7 +69,7 @@ enum CheckFormat {
 }
 
 pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
-    let checked = checked(cli, &args.target).map(|(mut check, watcher, given)| {
+    let checked = check_machine(cli, &args.target).map(|(mut check, watcher, given)| {
         if args.strict {
             check = check.strict();
         }
@@ -93,7 +93,7 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
         let line = monitoring::line(check, thresholds);
         if let Err(error) = output::print(if cli.quiet { b"" } else { line.as_bytes() }) {
             output::say(&format!("{error:#}"));
-            // What is 1 otherwise is a warning of a plugin.
+            // Exit code 1 would be WARNING to a monitoring system; use 3 (UNKNOWN).
             return Ok(Exit::PluginUnknown);
         }
         return Ok(check
@@ -119,24 +119,24 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     Ok(check.exit())
 }
 
-/// The verdict, the watcher that runs, and what is given beside it.
-fn checked(cli: &General, target: &TargetArgs) -> Result<(Check, Option<Watcher>, Given)> {
+/// Checks the machine; also returns the running watcher, and the options that decide on the plan.
+fn check_machine(cli: &General, target: &TargetArgs) -> Result<(Check, Option<Watcher>, Given)> {
     let root = Root::open(&cli.root)?;
     let (machine, plan, watcher, given) = read_and_compare(cli, &root, target)?;
     let check = apply::check(&root, &machine, &plan, target.is_given());
     Ok((check, watcher, given))
 }
 
-/// Checks, and replaces a file with the metrics.
+/// Checks the machine, and replaces a file with the metrics.
 pub fn write_metrics(cli: &General, target: &TargetArgs, file: &Path) -> Result<Exit> {
-    let (check, watcher, _) = checked(cli, target)?;
+    let (check, watcher, _) = check_machine(cli, target)?;
     publish(&check, watcher.as_ref(), file)?;
     Ok(check.exit())
 }
 
-/// Replaces a file with metrics. It keeps the time of the last success.
+/// Replaces a file with metrics; keeps the time of the last success.
 fn publish(check: &Check, watcher: Option<&Watcher>, file: &Path) -> Result<()> {
-    let last_success = output::published(file).and_then(|text| last_success(&text));
+    let last_success = output::read_published(file).and_then(|text| last_success(&text));
     output::publish(file, metrics(check, watcher, last_success).as_bytes())
 }
 

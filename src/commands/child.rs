@@ -1,5 +1,5 @@
-//! A command that is measured while it runs. Its standard output goes to standard error, so that standard output holds
-//! the report only.
+//! A command that is measured while it runs. Its standard output goes to standard error, so that standard output
+//! contains only the report.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt as _;
@@ -20,16 +20,16 @@ use thiserror::Error;
 use crate::start::{Signals, as_of_caller};
 use nicpin::root::errno_words;
 
-/// How long a command may run on after an interrupt, and again after SIGTERM.
+/// The time that a command has after an interrupt, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Runs a command, and returns how it ended and the wall-clock time from start to end. It is started from a thread of its
-/// own, after `bind` has run on that thread: the command inherits the CPU affinity and the memory policy set there, and
-/// this process keeps its own.
+/// Runs a command, and returns its exit status and the wall-clock time from start to end. It is started from a thread
+/// of its own, after `bind` has run on that thread: the command inherits the CPU affinity and memory policy set there,
+/// and this process keeps its own.
 ///
-/// While it runs, and once when it has ended, `step` is called, with whether that is so; it returns the time until the
-/// next call, a second at most, as the first one, `pause`, is. A command that does not end by itself after an interrupt
-/// is ended.
+/// While the command runs, and once when it has ended, calls `step` with whether it has ended; `step` returns the time
+/// until the next call, a second at most, as is the first one, `pause`. A command that does not end by itself after an
+/// interrupt is killed.
 pub fn run(
     command: &[OsString],
     interrupts: &Signals,
@@ -54,7 +54,7 @@ pub fn run(
     let mut child = started.unwrap_or_else(|panic| resume_unwind(panic))?;
     let process = Pid::from_raw(i32::try_from(child.id())?);
     let (send, end) = channel();
-    // A thread that only waits measures the end exactly, whatever the caller does meanwhile.
+    // A waiting thread measures the end exactly, whatever the caller does meanwhile.
     spawn(move || {
         let status = child.wait();
         // The receiver may be gone.
@@ -82,7 +82,7 @@ pub fn run(
     }
 }
 
-/// A command that failed or could not be started, with the exit status that a shell has for it.
+/// A command that failed or could not be started, with the exit status that a shell would have.
 #[derive(Debug, Error)]
 #[error("{name}: {reason}")]
 pub struct CommandError {

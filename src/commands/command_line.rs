@@ -1,5 +1,5 @@
-//! What a command line means beside the definitions of its options: one that names no command is `nicpin status`, and
-//! options that change nothing beside others are refused, so that nobody relies on them.
+//! Rules of the command line beyond the definitions of its options: without a command it is `nicpin status`, and
+//! options without effect beside others are refused, so that nobody relies on them.
 
 use std::ffi::OsString;
 
@@ -11,7 +11,7 @@ use itertools::Itertools as _;
 use crate::screen::Given;
 use nicpin::machine::wording::{selector, word};
 
-/// Inserts `status` where the command line names no command: `nicpin`, `nicpin eth2`, `nicpin --all`.
+/// Inserts `status` if the command line names no command: `nicpin`, `nicpin eth2`, `nicpin --all`.
 pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.into_iter().collect();
     let mut at = 1;
@@ -29,14 +29,14 @@ pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> 
             None => break,
         }
     }
-    // After a `--root` without its value nothing is inserted, so that clap reports the missing value.
+    // Nothing is inserted after a `--root` without its value, so that clap reports the missing value.
     if at <= args.len() {
         args.insert(at, "status".into());
     }
     args
 }
 
-/// How many words a global option takes on the command line; `None` if `word` is not this option.
+/// The number of words of a global option; `None` if `word` is not this option.
 fn words_of(option: &Arg, word: &str) -> Option<usize> {
     let is_short = |short| word.strip_prefix('-') == Some(&String::from(short));
     let long = option.get_long().unwrap_or_default();
@@ -50,7 +50,7 @@ fn words_of(option: &Arg, word: &str) -> Option<usize> {
     }
 }
 
-/// Whether a report, and so an error, is wanted as JSON. Where the command line has mistakes, only its words can say so.
+/// Whether a report, and so an error, is wanted as JSON. If the command line has mistakes, only its words can tell.
 pub fn wants_json(args: &[OsString]) -> bool {
     let words = args
         .iter()
@@ -59,7 +59,7 @@ pub fn wants_json(args: &[OsString]) -> bool {
         .collect_vec();
     let is_json = |word: &str| {
         let letters = word.strip_prefix('-').unwrap_or_default();
-        // What follows -o is the name of a file.
+        // The letters after -o are the name of a file.
         let mut letters = letters
             .chars()
             .take_while(|letter| !['-', 'o'].contains(letter));
@@ -70,7 +70,7 @@ pub fn wants_json(args: &[OsString]) -> bool {
         || pairs.any(|(option, value)| option == "--format" && value == "json")
 }
 
-/// The command that `word` means: one that other programs call so, or whose name differs in the fewest letters;
+/// The command that `word` means: one with this name in other programs, or the one that differs in the fewest letters;
 /// `None` if more than two or half of them differ.
 pub fn nearest_command(command: &Command, word: &str) -> Option<String> {
     let is_called = |(names, _): &&(&str, _)| names.split(' ').contains(word);
@@ -89,14 +89,16 @@ pub fn nearest_command(command: &Command, word: &str) -> Option<String> {
     (distance <= 2 && distance * 2 < word.len()).then(|| name.to_owned())
 }
 
-/// The one command that has an option of this name, with it: `plan --explain`.
+/// The only command with an option of this name, with the option: `plan --explain`.
 fn only_option(command: &Command, word: &str) -> Option<String> {
-    let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
-    let having = shown.filter_map(|one| option_of(command, one.get_name(), word));
+    let shown = command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
+    let having = shown.filter_map(|candidate| option_of(command, candidate.get_name(), word));
     having.exactly_one().ok()
 }
 
-/// The option of this name that the command `name` has, with both: `plan --explain`.
+/// The command `name` with its option of this name: `plan --explain`.
 pub fn option_of(command: &Command, name: &str, word: &str) -> Option<String> {
     let mut options = command.find_subcommand(name)?.get_arguments();
     let option = options.find(|option| option.get_long() == Some(word) && !option.is_hide_set())?;
@@ -106,7 +108,7 @@ pub fn option_of(command: &Command, name: &str, word: &str) -> Option<String> {
     Some(format!("{name} --{word}{}", value.format("")))
 }
 
-/// What other programs call such commands.
+/// Names of such commands in other programs.
 const OTHER_NAMES: [(&str, &str); 14] = [
     ("show list ls info get query view", "status"),
     ("diff preview dry-run dryrun simulate", "plan"),
@@ -150,7 +152,7 @@ const NO_EFFECT: [(&str, &str); 16] = [
     ("stdout", "force"),
 ];
 
-/// Leaves options out of the help of a command that refuses them.
+/// Hides options from the help of a command that refuses them.
 pub fn hide_refused(command: Command) -> Command {
     let name = command.get_name().to_owned();
     let of_command = |words: &str| words.split(' ').contains(&*name);
@@ -218,16 +220,16 @@ fn no_effect(command: &mut Command, name: &str, option: &str, beside: &str) -> E
     }
 }
 
-/// Whether there is such an option, and it is on the command line.
+/// Whether the option exists and is on the command line.
 fn is_given(matches: &ArgMatches, id: &str) -> bool {
     matches.try_contains_id(id).is_ok()
         && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Options about this output or the place of a copy.
+/// Options about the output, or the place of a copy.
 const NOT_APPLIED: &str = "quiet verbose json format root color dry_run detailed_exitcode";
 
-/// The options of `nicpin apply` that are on the command line and decide on the plan, and the selectors.
+/// The options of `nicpin apply` on the command line that decide on the plan, and the selectors.
 pub fn given(defined: &Command, matches: &ArgMatches) -> Given {
     let mut given = Given::default();
     let apply = defined.find_subcommand("apply");

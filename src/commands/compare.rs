@@ -94,7 +94,7 @@ pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> 
     let mut notes = notes(&bindings);
     let mut sides = bindings.each_ref().map(Side::new);
     let mut progress = Progress::new();
-    // Each side is first in every other round, so that what changes with time weighs on both.
+    // Each side is first in every other round, so that slow changes affect both.
     let sides_of = |round| [[0, 1], [1, 0]][usize::from(round % 2)].map(|side| (round, side));
     for (round, side) in (0..args.warmup + args.runs).flat_map(sides_of) {
         let turn = match round.checked_sub(args.warmup) {
@@ -152,7 +152,7 @@ pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> 
     Ok(Exit::Planned)
 }
 
-/// Where the command runs, near and far, and the interfaces that are measured.
+/// The bindings near and far, and the interfaces to measure.
 fn bindings(
     machine: &Machine,
     policy: &Policy,
@@ -177,7 +177,10 @@ fn bindings(
         Binding::new(machine, &plan, interface, &names, &wish)
     };
     let sides = [binding(args.near, Near)?, binding(args.far, Far)?];
-    let planned = plan.interfaces.iter().filter(|of| names.contains(&of.name));
+    let planned = plan
+        .interfaces
+        .iter()
+        .filter(|interface| names.contains(&interface.name));
     Ok((
         sides,
         planned
@@ -187,7 +190,7 @@ fn bindings(
     ))
 }
 
-/// Differences between the two sides other than the distance.
+/// Returns notes on differences between the sides other than the distance.
 fn notes([near, far]: &[Binding; 2]) -> Vec<Note> {
     let about = near.notes.iter().chain(&far.notes).cloned();
     let mut notes: Vec<Note> = about.map(|about| Note::Memory { about }).collect();
@@ -202,7 +205,7 @@ fn notes([near, far]: &[Binding; 2]) -> Vec<Note> {
     notes
 }
 
-/// How counters have changed while the command ran, and its wall-clock and CPU time; `None` if an interrupt came.
+/// Runs the command once; returns the delta of counters, and its wall-clock and CPU time; `None` after an interrupt.
 fn run_once(
     command: &[OsString],
     interrupts: &Signals,
@@ -218,7 +221,7 @@ fn run_once(
     if interrupts.within(Duration::ZERO).is_some() {
         return Ok(None);
     }
-    // Its status is not the result of the comparison.
+    // The command's status is not the result of the comparison.
     CommandError::check(command, status).map_err(|failed| anyhow!("{failed}"))?;
     let cpu = children_cpu()?.saturating_sub(before);
     Ok(Some((whole, wall, cpu)))

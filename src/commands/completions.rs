@@ -1,4 +1,4 @@
-//! `nicpin completions`: scripts for shells, which run nicpin again at each Tab; and its answers to them.
+//! `nicpin completions`: scripts for shells, which run nicpin again at each Tab; and the answers to them.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -29,11 +29,11 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// The environment variable that names the shell when its script asks.
+/// The environment variable by which a script names its shell.
 const VARIABLE: &str = "NICPIN_COMPLETE";
 
-/// The script for bash, which splits words at `:` and `=`, which are within selectors and options, and replaces only the
-/// last part, its second argument. What follows `--` is completed as bash does it by itself.
+/// The script for bash, which splits words at `:` and `=`, which occur in selectors and options, and replaces only the
+/// last part, its second argument. Words after `--` are completed as bash does it.
 const BASH: &str = include_str!("nicpin.bash");
 
 pub fn run(args: &CompletionsArgs, out: &mut String) -> Result<Exit> {
@@ -49,8 +49,8 @@ pub fn run(args: &CompletionsArgs, out: &mut String) -> Result<Exit> {
     Ok(Exit::Planned)
 }
 
-/// Answers the script of a shell, if that is what this process was started for.
-pub fn answered(defined: fn() -> Command) -> Result<bool> {
+/// Answers the script of a shell, if this process was started for that.
+pub fn answer_shell(defined: fn() -> Command) -> Result<bool> {
     let Some(name) = env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
         return Ok(false);
     };
@@ -61,7 +61,7 @@ pub fn answered(defined: fn() -> Command) -> Result<bool> {
         .collect();
     let (directory, mut answer) = (env::current_dir().ok(), Vec::new());
     if name == "bash" {
-        answer = for_bash(defined, words, directory.as_deref())?.into_bytes();
+        answer = bash_candidates(defined, words, directory.as_deref())?.into_bytes();
     } else {
         let (shells, name) = (Shells::builtins(), name.to_string_lossy());
         let shell = shells.completer(&name).context("no such shell")?;
@@ -72,11 +72,16 @@ pub fn answered(defined: fn() -> Command) -> Result<bool> {
     Ok(true)
 }
 
-/// The candidates, one a line, for the part that bash replaces. That is the first of `parts`; then come all words.
-fn for_bash(defined: &Command, parts: Vec<OsString>, directory: Option<&Path>) -> Result<String> {
+/// The candidates, one per line, for the part that bash replaces, which is the first of `parts`; the others are all
+/// words.
+fn bash_candidates(
+    defined: &Command,
+    parts: Vec<OsString>,
+    directory: Option<&Path>,
+) -> Result<String> {
     let mut parts = parts.into_iter();
     let typed = parts.next().unwrap_or_default();
-    let words = joined(parts.collect(), &typed);
+    let words = join_words(parts.collect(), &typed);
     let last = words.len().saturating_sub(1);
     if words[..last].contains(&"--".into()) {
         return Ok(String::new());
@@ -90,7 +95,7 @@ fn for_bash(defined: &Command, parts: Vec<OsString>, directory: Option<&Path>) -
         .map(|candidate| candidate.get_value().to_string_lossy())
         .filter(|value| is_plain(value))
         .collect_vec();
-    // Options only after a dash, unless there is nothing else.
+    // Options only after a dash, unless there are no other candidates.
     if kept == 0 && typed.is_empty() && values.iter().any(|value| !value.starts_with('-')) {
         values.retain(|value| !value.starts_with('-'));
     }
@@ -101,8 +106,8 @@ fn for_bash(defined: &Command, parts: Vec<OsString>, directory: Option<&Path>) -
         .collect())
 }
 
-/// The words that bash has split; `typed` is the last one up to the cursor, without what is before a separator.
-fn joined(mut parts: Vec<OsString>, typed: &OsStr) -> Vec<OsString> {
+/// Joins the words that bash has split; `typed` is the last one up to the cursor, without the part before a separator.
+fn join_words(mut parts: Vec<OsString>, typed: &OsStr) -> Vec<OsString> {
     let is_separator = |part: &OsString| {
         !part.is_empty() && part.as_encoded_bytes().iter().all(|b| b":=".contains(b))
     };
@@ -161,7 +166,7 @@ fn root(words: &[OsString]) -> PathBuf {
         .into()
 }
 
-/// Adds to selectors and nodes what the machine has, and to pages what they are about.
+/// Adds the machine's names to selectors and nodes, and topics to pages.
 fn with_candidates(defined: &Command, root: &Path) -> Command {
     let by = |find: fn(&Path, &OsStr) -> Vec<CompletionCandidate>| {
         let root = root.to_owned();
@@ -187,19 +192,19 @@ fn with_candidates(defined: &Command, root: &Path) -> Command {
     })
 }
 
-/// One with nothing where the machine cannot be read: there are no candidates then.
+/// Reads the machine; an unreadable one is empty, and has no candidates.
 fn machine(root: &Path) -> Machine {
     let read = |root| read::machine(&root, Wants::default()).ok();
     Root::open(root).ok().and_then(read).unwrap_or_default()
 }
 
-/// Selectors that begin like this. PCI addresses only if some of it is typed: most people mean names.
+/// Returns selectors that begin like `typed`; PCI addresses only if a part is typed, since most people mean names.
 fn names(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
     let (machine, typed) = (machine(root), typed.to_string_lossy());
-    let of = |kind| selectors(&machine, kind);
-    let mut all = [of(""), of("driver"), of("node")].concat();
+    let of_kind = |kind| selectors(&machine, kind);
+    let mut all = [of_kind(""), of_kind("driver"), of_kind("node")].concat();
     if !typed.is_empty() {
-        for address in of("pci") {
+        for address in of_kind("pci") {
             let bare = address.trim_start_matches("pci:").to_owned();
             all.extend(bare.strip_prefix("0000:").map(str::to_owned));
             all.extend([bare, address]);
@@ -220,8 +225,8 @@ fn names(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
-/// Whether a shell takes the text as it is. Other candidates are left out: bash inserts them unquoted, and the name of an
-/// interface may be `n$(id>f)`.
+/// Whether a shell takes the text literally. Other candidates are left out: bash inserts them unquoted, and the name of
+/// an interface may be `n$(id>f)`.
 fn is_plain(text: &str) -> bool {
     text.chars()
         .all(|c| c.is_alphanumeric() || "_-.,:/@%+=".contains(c))

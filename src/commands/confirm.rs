@@ -46,11 +46,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The pause before the watcher tries again to restore the settings. It doubles from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(60);
-/// How long an apply on a terminal waits, after the end of the trial, for its watcher to restore the settings.
+/// The time that an apply on a terminal waits, after the end of the trial, for its watcher to restore the settings.
 const GRACE: Duration = Duration::from_secs(2);
-/// What the watcher sends to its apply when it has the lock; otherwise it sends the error.
+/// The message of the watcher to its apply when it has the lock; otherwise it sends the error.
 const READY: &str = "ready";
-/// What the apply sends to its watcher after the last write.
+/// The message of the apply to its watcher after the last write.
 const FINISHED: &str = "finished\n";
 
 pub fn run(cli: &General, args: &ConfirmArgs, out: &mut String) -> Result<Exit> {
@@ -62,7 +62,7 @@ pub fn run(cli: &General, args: &ConfirmArgs, out: &mut String) -> Result<Exit> 
     } else {
         "kept: the settings of apply --try stay\n"
     });
-    // As after an apply without --try.
+    // As after an apply without `--try`.
     if state::resume(&root)? {
         out.push_str("nicpin watch is no longer paused.\n");
     }
@@ -103,17 +103,17 @@ impl TrialProcess {
     pub fn go(mut self, root: &Root) -> Result<()> {
         let sent = self.0.write_all(FINISHED.as_bytes()).is_ok();
         if !sent && end_trial(root, Duration::MAX)?.is_some() {
-            let left = but(Trial::load(root)?);
+            let left = unrestored_settings(Trial::load(root)?);
             bail!("the watcher of --try ended; the settings were restored{left}");
         }
         Ok(())
     }
 }
 
-/// `nicpin await-confirm`, the watcher: waits for the end of the time or for a confirmation.
+/// Runs the watcher, `nicpin await-confirm`: waits for the end of the time or for a confirmation.
 pub fn watch(cli: &General, args: &AwaitConfirmArgs) -> Result<Exit> {
     nix::unistd::setsid().context("setsid")?;
-    // It may outlive the caller, whose locks and pipes are not its own.
+    // The watcher may outlive the caller, whose locks and pipes are not its own.
     sys::close_from(3).context("close_range")?;
     let root = open_to_write(cli)?;
     let watch = TrialGuard::begin(&root);
@@ -124,7 +124,7 @@ pub fn watch(cli: &General, args: &AwaitConfirmArgs) -> Result<Exit> {
     print((answer + "\n").as_bytes())?;
     let watch = watch?;
     let mut message = String::new();
-    // The pipe was closed without the message: the apply was killed.
+    // If the pipe was closed without the message, the apply was killed.
     let finished = stdin().read_to_string(&mut message).is_ok() && message == FINISHED;
     let end = Instant::now() + Duration::from_secs(if finished { args.seconds } else { 0 });
     loop {
@@ -140,13 +140,13 @@ pub fn watch(cli: &General, args: &AwaitConfirmArgs) -> Result<Exit> {
     }
 }
 
-/// What of a trial could not be restored, at the end of a sentence.
-fn but(trial: Option<Trial>) -> String {
+/// Says which settings of a trial could not be restored, as the end of a sentence.
+fn unrestored_settings(trial: Option<Trial>) -> String {
     let left = trial.and_then(|trial| trial.not_restored());
     left.map_or(String::new(), |left| format!(", but {left}"))
 }
 
-/// Restores the settings, and tries again until nothing stands in the way.
+/// Restores the settings, and tries again until it succeeds.
 fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
     const NOT_CONFIRMED: &str = "apply --try was not confirmed in time";
     let mut pause = FIRST_PAUSE;
@@ -159,7 +159,10 @@ fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
                     return journal::send(
                         root,
                         Notice,
-                        &format!("{NOT_CONFIRMED}; the settings were restored{}", but(trial)),
+                        &format!(
+                            "{NOT_CONFIRMED}; the settings were restored{}",
+                            unrestored_settings(trial)
+                        ),
                     );
                 }
                 trial
@@ -178,18 +181,18 @@ fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
     }
 }
 
-/// Whether a trial waits for its confirmation. A trial file that cannot be read counts as not confirmed.
+/// Whether a trial waits for its confirmation. An unreadable trial file counts as unconfirmed.
 pub fn waits(root: &Root) -> bool {
     Trial::load(root).map_or(true, |trial| trial.is_some_and(|trial| !trial.over))
 }
 
 /// Whether no trial waits, or one whose apply changed nothing.
 pub fn restores_nothing(root: &Root) -> bool {
-    Trial::load(root).is_ok_and(|trial| trial.is_none_or(|of| of.found_all_as_planned(root)))
+    Trial::load(root).is_ok_and(|trial| trial.is_none_or(|trial| trial.found_all_as_planned(root)))
 }
 
-/// On a terminal, waits for Enter or for the end of the trial. It says so on standard error: standard output has the
-/// report, which may be JSON.
+/// On a terminal, waits for Enter or for the end of the trial. Asks on standard error: standard output has the report,
+/// which may be JSON.
 pub fn ask(cli: &General, seconds: u64, wait: Duration, exit: Exit) -> Result<Exit> {
     let stdin = stdin();
     if !stdin.is_terminal() || stop_reason().is_some() {
@@ -200,7 +203,7 @@ pub fn ask(cli: &General, seconds: u64, wait: Duration, exit: Exit) -> Result<Ex
         return Ok(exit);
     }
     let watch = TrialGuard::open(&root)?;
-    // What was typed before the question is no answer to it. In the background, tcflush would stop the process.
+    // Input typed before the question is no answer. In the background, tcflush would stop the process.
     if tcgetpgrp(&stdin).is_err() || tcgetpgrp(&stdin) == Ok(getpgrp()) {
         tcflush(&stdin, FlushArg::TCIFLUSH)?;
     }
@@ -212,7 +215,7 @@ pub fn ask(cli: &General, seconds: u64, wait: Duration, exit: Exit) -> Result<Ex
     while waits(&root) {
         let unwatched = watch.has_ended();
         if unwatched || Instant::now() > late {
-            // The watcher has ended, or it is stopped.
+            // The watcher has ended, or is stopped.
             let undone = end_trial(&root, Duration::MAX)
                 .context("it was not confirmed, and cannot be restored")?;
             if undone.is_some() && unwatched {

@@ -82,8 +82,8 @@ pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
     Ok(exit(&root, &plan, args.target.is_given(), false))
 }
 
-/// The kernel's release; of the live machine also its name and the date in UTC, which a picture of a capture does not
-/// give away.
+/// The kernel's release; for the live machine also its name and the date in UTC, which a picture of a capture does not
+/// reveal.
 fn origin(root: &Root) -> Result<String> {
     let line = |name: &str| root.read_opt(&format!("/proc/sys/kernel/{name}"));
     let release = line("osrelease")?.map(|release| format!("Linux {}", release.trim()));

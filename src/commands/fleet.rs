@@ -1,4 +1,4 @@
-//! `nicpin fleet`: many machines, from what they printed or from their captures.
+//! `nicpin fleet`: many machines, from their documents or their captures.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -51,16 +51,16 @@ pub fn run(cli: &General, args: &FleetArgs, out: &mut String) -> Result<Exit> {
     Ok(fleet.exit())
 }
 
-/// More memory than a capture takes; it is never touched.
+/// More memory than a capture takes; never touched.
 const KEPT: usize = 16 << 20;
 
 /// Reads all hosts: this thread finds and splits the inputs, one thread for each CPU reads them.
 fn read(cli: &General, args: &FleetArgs) -> FleetTally {
     let workers = thread::available_parallelism().map_or(1, usize::from);
-    // The next capture needs the memory of the one before. glibc gives it back each time, a twelfth of all CPU time, until
-    // something larger was freed.
+    // The next capture needs the memory of the one before. Until something larger was freed, glibc gives it back each
+    // time, which takes a twelfth of all CPU time.
     drop(std::hint::black_box(Vec::<u8>::with_capacity(KEPT)));
-    // A worker that is done finds the next input waiting, and no more than that is in memory.
+    // A worker finds the next input waiting; no more inputs than that are in memory.
     let (give, take) = mpsc::sync_channel::<Input>(workers);
     let take = Mutex::new(take);
     let next = || {
@@ -79,7 +79,7 @@ fn read(cli: &General, args: &FleetArgs) -> FleetTally {
         };
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         let printed = inputs(&args.files, &mut |input| {
-            // The workers end when there are no more inputs, not before.
+            // The workers end after the last input, not before.
             let _ = give.send(input);
         });
         drop(give);
@@ -92,7 +92,7 @@ fn read(cli: &General, args: &FleetArgs) -> FleetTally {
     })
 }
 
-/// Reads one input. Whatever is wrong with it, the others are read.
+/// Reads one input. An error does not stop the others.
 fn add(cli: &General, input: Input, tally: &mut FleetTally) {
     match input {
         Failed { source, error }
@@ -106,7 +106,7 @@ fn add(cli: &General, input: Input, tally: &mut FleetTally) {
                 Some((file, _)) if document.alone => stem(Path::new(file)),
                 _ => source.clone(),
             };
-            for (named, host) in guarded(|| Host::parse(&document.text))
+            for (named, host) in catch_panic(|| Host::parse(&document.text))
                 .unwrap_or_else(|panic| vec![(None, Err(panic))])
             {
                 let name = document.host.clone().or(named);
@@ -117,7 +117,7 @@ fn add(cli: &General, input: Input, tally: &mut FleetTally) {
             }
         }
         Machine(path) => {
-            let read = guarded(|| machine(cli, &path)).and_then(|read| {
+            let read = catch_panic(|| read_copy(cli, &path)).and_then(|read| {
                 let (named, host) = read.map_err(|error| format!("{error:#}"))?;
                 Ok((named, host?))
             });
@@ -134,14 +134,14 @@ fn add(cli: &General, input: Input, tally: &mut FleetTally) {
     }
 }
 
-/// What a host makes nicpin do must not end the report about the others.
-fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, String> {
+/// Catches panics: one host must not end the report about the others.
+fn catch_panic<T>(read: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(read))
         .map_err(|_| "nicpin failed while it read this; please report it".to_owned())
 }
 
 /// Checks a copy of a machine.
-fn machine(cli: &General, path: &Path) -> Result<ReadHost> {
+fn read_copy(cli: &General, path: &Path) -> Result<ReadHost> {
     let root = Root::open(path)?;
     ensure!(
         !root.is_real(),
@@ -178,8 +178,8 @@ mod tests {
 
     #[test]
     fn a_host_that_makes_nicpin_panic_is_an_error() {
-        assert_eq!(guarded(|| 1), Ok(1));
-        let failed: Result<(), String> = guarded(|| panic!("dev_port"));
+        assert_eq!(catch_panic(|| 1), Ok(1));
+        let failed: Result<(), String> = catch_panic(|| panic!("dev_port"));
         assert!(failed.unwrap_err().starts_with("nicpin failed"));
     }
 }

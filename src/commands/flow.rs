@@ -50,11 +50,11 @@ pub struct FlowArgs {
     report: ReportArgs,
 }
 
-/// The most bytes of connections that are read: some 500,000 lines.
+/// Maximum size of connections that are read, in bytes: some 500,000 lines.
 const MOST: u64 = 64 << 20;
 
 pub fn run(cli: &General, args: &FlowArgs, out: &mut String) -> Result<Exit> {
-    let asked = asked(args)?;
+    let asked = parse_flows(args)?;
     let root = Root::open(&cli.root)?;
     let wants = Wants {
         flows: true,
@@ -79,8 +79,8 @@ pub fn run(cli: &General, args: &FlowArgs, out: &mut String) -> Result<Exit> {
     Ok(flows.exit())
 }
 
-/// The flows that are asked about; with `--to-cpu` one, from any port.
-fn asked(args: &FlowArgs) -> Result<Vec<Option<Flow>>> {
+/// Parses the requested flows; with `--to-cpu` one, from any port.
+fn parse_flows(args: &FlowArgs) -> Result<Vec<Option<Flow>>> {
     let to_cpu = args.to_cpu;
     if args.source == "-" {
         ensure!(

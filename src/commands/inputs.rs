@@ -1,4 +1,4 @@
-//! What commands are given: the root, the policy, and the machine with its plan.
+//! The inputs of commands: the root, the policy, and the machine with its plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, absolute};
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::commands::args::{General, PolicyArgs, TargetArgs};
 use crate::commands::output::say;
-use crate::screen::{Given, some, with};
+use crate::screen::{Given, count_if_any, with_prefix};
 use crate::watch::state;
 use nicpin::apply::{Record, irqbalance};
 use nicpin::machine::setting::NET;
@@ -22,7 +22,7 @@ use nicpin::report::difference::NoteAbout;
 use nicpin::report::run::Watcher;
 use nicpin::root::{FileError, Root};
 
-/// A command line that only the machine or the command itself shows to be wrong.
+/// An error of the command line that only the machine or the command itself reveals.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct UsageError(String);
@@ -34,7 +34,7 @@ pub fn usage(text: impl Into<String>) -> UsageError {
 /// Default policy file, below the root.
 pub const CONFIG: &str = "/etc/nicpin.toml";
 
-/// Opens the root for a command that writes; a capture is refused.
+/// Opens the root for a command that writes; refuses a capture.
 pub fn open_to_write(cli: &General) -> Result<Root> {
     let root = Root::open(&cli.root)?;
     ensure!(
@@ -45,24 +45,24 @@ pub fn open_to_write(cli: &General) -> Result<Root> {
     Ok(root)
 }
 
-/// A path from the command line, which is not below --root, from `/` on.
+/// Makes a path of the command line, which is not below --root, absolute.
 pub fn from_top(path: &Path) -> Result<String> {
     let absolute = absolute(path).with_context(|| path.display().to_string())?;
     Ok(absolute.to_string_lossy().into_owned())
 }
 
-/// Whether a command writes to the machine, which decides which policy files it trusts.
+/// Whether a command writes to the machine, which decides on the policy files that it trusts.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Purpose {
     /// The command only reads.
     Look,
-    /// The command only reads, and compares with what apply has set: programs count where they were then.
+    /// The command only reads, and compares with the last apply: programs count with the CPUs that they had then.
     Compare,
-    /// The command writes: files that users other than root and this one may write are not trusted.
+    /// The command writes: files that other users may write are not trusted.
     Write,
 }
 
-/// The policy, with the text of its file; `None` if there is no file.
+/// Reads the policy, with the text of its file; `None` if there is no file.
 pub fn read_policy(
     purpose: Purpose,
     cli: &General,
@@ -70,15 +70,15 @@ pub fn read_policy(
     args: &PolicyArgs,
 ) -> Result<(Policy, Option<String>)> {
     let top = Root::open("/".as_ref())?;
-    let (of, name, path) = match &cli.config {
+    let (base, name, path) = match &cli.config {
         None => (root, root.outside(CONFIG), CONFIG.into()),
         Some(path) => (&top, path.clone(), from_top(path)?),
     };
     let text = match purpose {
-        // As a file without a line.
+        // Counts as an empty file.
         _ if path == "/dev/null" => Some(String::new()),
-        Purpose::Write => of.read_trusted(&path)?,
-        Purpose::Look | Purpose::Compare => of.read_opt(&path)?,
+        Purpose::Write => base.read_trusted(&path)?,
+        Purpose::Look | Purpose::Compare => base.read_opt(&path)?,
     };
     if text.is_none() && cli.config.is_some() {
         let answer = Errno::ENOENT.into();
@@ -93,14 +93,14 @@ pub fn read_policy(
     Ok((policy, text))
 }
 
-/// Reads the machine, with the facts in `wants`, and the policy for a command without options of the policy that looks at
-/// it.
+/// Reads the machine, with the facts in `wants`, and the policy, for a command that only reads and has no policy
+/// options.
 pub fn read_host(cli: &General, root: &Root, wants: Wants<'_>) -> Result<(Machine, Policy)> {
     read_machine(Purpose::Look, cli, root, &PolicyArgs::default(), wants)
 }
 
-/// Reads the policy, and the machine with the facts in `wants`. Options with CPUs that the machine cannot have are usage
-/// errors; those of the policy file, which other machines may share, are like offline ones.
+/// Reads the policy, and the machine with the facts in `wants`. Options with CPUs that the machine cannot have are
+/// usage errors; in the policy file, which machines may share, such CPUs count as offline.
 fn read_machine(
     purpose: Purpose,
     cli: &General,
@@ -130,15 +130,15 @@ fn read_machine(
     Ok((machine, policy))
 }
 
-/// Adds what only the record knows of the machine. One that cannot be read is reported where more depends on it.
+/// Adds the record's facts to the machine. An unreadable record is ignored here; check and apply report it.
 pub fn complete(root: &Root, machine: &mut Machine) -> Option<Record> {
     let record = Record::load(root).ok()?;
     record.complete(machine);
     Some(record)
 }
 
-/// Where the programs of a policy may run; with those of an earlier apply for a comparison, and for programs that do not
-/// run.
+/// Reads where the programs of a policy may run; for a comparison, and for programs that do not run, as an earlier
+/// apply recorded it.
 fn programs(
     purpose: Purpose,
     root: &Root,
@@ -163,7 +163,7 @@ fn programs(
     Ok(found)
 }
 
-/// Refuses a machine of which no interface can be seen, unless with `--if-present`. `machine`: as far as it was read.
+/// Refuses a machine without visible interfaces, unless `if_present`. `machine`: as far as it was read.
 pub fn require_interfaces(root: &Root, if_present: bool, machine: &Machine) -> Result<()> {
     let mut missing = Vec::new();
     for path in [NET, "/proc/irq"] {
@@ -174,12 +174,12 @@ pub fn require_interfaces(root: &Root, if_present: bool, machine: &Machine) -> R
     if machine.interfaces.is_empty() {
         let functions = machine.others.cards.len();
         let have = if functions == 1 { "has" } else { "have" };
-        let without = some(
+        let without = count_if_any(
             functions,
             "network function",
             &format!(" {have} no interface"),
         );
-        missing.push("no interface has a device".to_owned() + &with(", and ", [without]));
+        missing.push("no interface has a device".to_owned() + &with_prefix(", and ", [without]));
     }
     let missing = missing.join("; ");
     ensure!(
@@ -198,8 +198,8 @@ pub fn require_vectors(root: &Root, machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-/// Reads the machine and plans the selected interfaces. One of which nothing can be seen is refused; with `--if-present`
-/// it may have no interface.
+/// Reads the machine and plans the selected interfaces. Refuses a machine without visible ones, unless with
+/// `--if-present`.
 pub fn read_and_plan(
     purpose: Purpose,
     cli: &General,
@@ -208,7 +208,7 @@ pub fn read_and_plan(
     mut wants: Wants<'_>,
 ) -> Result<(Machine, Plan)> {
     let select = &target.select;
-    // Interfaces that are not selected take part in the placement only: the settings of their queues are not needed.
+    // Interfaces that are not selected take part in the placement only, without the settings of their queues.
     if target.is_given() {
         wants.queues = Queues::Numbers;
     }
@@ -230,9 +230,9 @@ pub fn read_and_plan(
     Ok((machine, plan))
 }
 
-/// The same for a report on whether the machine is as planned, beside the watcher that runs: CPUs of exclusive cpuset
-/// partitions that it leaves out are left out here, too, and by the commands that are named. That its state cannot be read
-/// is said; the rest of the report does not need it.
+/// Reads and plans for a report, beside a running watcher: CPUs of exclusive cpuset partitions that the watcher leaves
+/// out are left out here as well, and from the commands suggested in the output. Reports an unreadable watcher state
+/// and goes on without it.
 pub fn read_and_compare(
     cli: &General,
     root: &Root,
@@ -242,26 +242,33 @@ pub fn read_and_compare(
         say(&format!("{error:#}"));
         None
     });
-    let compared = target.as_watched(watcher.as_ref().is_some_and(|of| of.avoids_exclusive));
+    let compared = target.as_watched(
+        watcher
+            .as_ref()
+            .is_some_and(|watcher| watcher.avoids_exclusive),
+    );
     let (machine, plan) = read_and_plan(Purpose::Compare, cli, root, &compared, Wants::default())?;
     let mut given = cli.given.clone();
-    let leaves_out = plan.interfaces.iter().any(|of| !of.exclusive.is_empty());
+    let leaves_out = plan
+        .interfaces
+        .iter()
+        .any(|interface| !interface.exclusive.is_empty());
     if leaves_out && compared.policy.0 != target.policy.0 {
         given.options.push("--avoid-exclusive".to_owned());
     }
     Ok((machine, plan, watcher, given))
 }
 
-/// Refuses an option that this machine cannot meet for any interface. Where it can for others, or where the policy file
-/// says so, those for which it cannot are reported.
+/// Refuses an option that the machine cannot meet for any interface. If it can for others, or the policy file requests
+/// it, the interfaces are only reported.
 fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
     let unmet = NoteAbout::of(plan, |_, note| match note {
-        // On nodes where the program does not run, its wish is none, unless there are no others.
+        // On nodes where the program does not run, the request has no effect, unless there are no others.
         Note::Near {
             found: Found::Nowhere,
             ..
         } => true,
-        // What the driver answers on the machine itself, or later, is not known.
+        // The driver's answer on the machine itself, or later, is unknown.
         Note::ChannelsUnchanged { fixed, .. } => *fixed && note.is_unmet(),
         note => note.is_unmet(),
     });
@@ -289,7 +296,7 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
 }
 
 /// The interfaces that a selector names, if there is one, and the plan of these and all others in use, which shows the
-/// CPUs that no interrupts are sent to.
+/// CPUs without interrupts.
 pub fn plan_beside_all(
     machine: &Machine,
     policy: &Policy,

@@ -74,14 +74,14 @@ fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
 fn is_planned(cli: &General, root: &Root, irq: u32) -> Result<bool> {
     let mut all = TargetArgs::default();
     all.select.if_present = true;
-    // Those of another network namespace, which every interface is in for irqbalance's service, are planned when selected.
+    // All interfaces are in another network namespace than irqbalance's service; such ones are planned if selected.
     all.select.selectors = vec!["*".to_owned()];
-    // What is answered decides what irqbalance writes.
+    // The answer decides what irqbalance writes.
     read_policy(Purpose::Write, cli, root, &PolicyArgs::default())?;
     let (_, plan) = read_and_plan(Purpose::Compare, cli, root, &all, Wants::default())?;
     Ok(plan
         .interfaces
         .iter()
-        .flat_map(|of| &of.vectors)
+        .flat_map(|interface| &interface.vectors)
         .any(|vector| vector.irq == irq && vector.cpus.is_some()))
 }

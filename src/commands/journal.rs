@@ -1,5 +1,5 @@
-//! Messages of a process without a terminal: to the journal or the log of the system, and to the service manager
-//! (`sd_notify(3)`): readiness, a line of status, and that the process is alive.
+//! Messages of a process without a terminal: to the journal or the system log, and to the service manager
+//! (`sd_notify(3)`): readiness, a status line, and that the process is alive.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -15,14 +15,14 @@ use nicpin::root::Root;
 
 /// The socket of syslog and journald.
 const SOCKET: &str = "/dev/log";
-/// journald's own, which takes messages with fields.
+/// The socket of journald, which takes messages with fields.
 const JOURNAL: &str = "/run/systemd/journal/socket";
-/// The log of the kernel, which journald reads too.
+/// The kernel's log, which journald reads too.
 const KERNEL: &str = "/dev/kmsg";
 /// Facility `daemon` (RFC 5424).
 const DAEMON: u8 = 3 << 3;
 
-/// How urgent a message is (RFC 5424).
+/// The severity of a message (RFC 5424).
 #[derive(Clone, Copy)]
 pub enum Priority {
     Warning = 4,
@@ -30,7 +30,7 @@ pub enum Priority {
     Info = 6,
 }
 
-/// Sends a message to the log of the system. A log that is absent or full must not keep the process from its work.
+/// Sends a message to the system log. An absent or full log must not block the process.
 pub fn send(root: &Root, priority: Priority, message: &str) {
     let line = format!(
         "<{}>nicpin[{}]: {}",
@@ -47,8 +47,8 @@ pub fn send(root: &Root, priority: Priority, message: &str) {
     }
 }
 
-/// Logs a message with fields, by journald's own protocol where standard error is the journal's; otherwise to standard
-/// error, without the fields.
+/// Logs a message with fields, by journald's protocol if standard error is the journal's; otherwise to standard error,
+/// without the fields.
 pub fn log(root: &Root, priority: Priority, message: &str, fields: &[(&str, &str)]) {
     let usual = [
         ("MESSAGE", message),
@@ -67,7 +67,7 @@ pub fn log(root: &Root, priority: Priority, message: &str, fields: &[(&str, &str
 
 /// Sends a datagram to a socket below the root.
 fn send_to(root: &Root, socket: &str, text: &str) -> bool {
-    // Otherwise it is told standard error.
+    // Otherwise the message goes to standard error.
     let Ok(Some(path)) = root.canonical(socket) else {
         return false;
     };
@@ -86,14 +86,14 @@ fn one_line(text: &str) -> String {
 #[derive(Default)]
 pub struct Manager {
     socket: Option<UnixDatagram>,
-    /// Within this time it has to get a message that the process is alive.
+    /// The maximum time between messages that the process is alive.
     watchdog: Option<Duration>,
-    /// When it last got one.
+    /// The time of the last such message.
     alive: Duration,
 }
 
 impl Manager {
-    /// By `NOTIFY_SOCKET` and `WATCHDOG_USEC`. A manager that cannot be reached is as good as none.
+    /// Finds the manager by `NOTIFY_SOCKET` and `WATCHDOG_USEC`. A manager that cannot be reached counts as none.
     pub fn find() -> Self {
         let connect = || -> io::Result<UnixDatagram> {
             let name = env::var_os("NOTIFY_SOCKET").ok_or(io::ErrorKind::NotFound)?;
@@ -116,7 +116,7 @@ impl Manager {
         }
     }
 
-    /// Tells it that this process is alive, not more often than needed.
+    /// Tells the manager that this process is alive, not more often than needed.
     pub fn alive(&mut self, now: Duration) {
         if self
             .watchdog
@@ -127,13 +127,13 @@ impl Manager {
         }
     }
 
-    /// When it is to be told at the latest.
+    /// The latest time for the next such message.
     pub fn alive_at(&self) -> Duration {
         self.watchdog
             .map_or(Duration::MAX, |within| self.alive + within / 2)
     }
 
-    /// Sends lines such as `STOPPING=1`. What it does not take is lost: nothing depends on it.
+    /// Sends lines such as `STOPPING=1`. Lost messages are ignored: nothing depends on them.
     pub fn send(&self, state: &str) {
         if let Some(socket) = &self.socket {
             let _ = socket.send(state.as_bytes());

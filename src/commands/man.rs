@@ -1,5 +1,5 @@
-//! `nicpin man` and `nicpin help`: pages about nicpin and its commands, made from the definitions of the command line and
-//! the table of what `--help` says beside them, and about topics.
+//! `nicpin man` and `nicpin help`: pages about nicpin, its commands and topics, made from the definitions of the
+//! command line and the table of help texts.
 
 use std::mem::{replace, take};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::commands::inputs::{UsageError, usage};
 use crate::commands::output;
 use crate::commands::topics::ManPart::{Example, Heading, Item, Text, Value};
 use crate::commands::topics::{ManPage, ManPart, topics};
-use crate::screen::{self, or};
+use crate::screen::{self, text_or};
 use nicpin::report::exit::Exit;
 
 #[derive(Args)]
@@ -91,7 +91,7 @@ fn no_page(word: &str, pages: &[ManPage]) -> UsageError {
     ))
 }
 
-/// A topic as text.
+/// Renders a topic as text.
 fn shown(topic: &ManPage) -> screen::page::Page {
     let mut page = screen::page::Page::default();
     let mut is_text = false;
@@ -130,7 +130,7 @@ fn shown(topic: &ManPage) -> screen::page::Page {
     page
 }
 
-/// The exit codes of a command that has none of its own.
+/// The exit codes of a command without its own.
 const CODES: [(u8, &str); 3] = [(0, "success"), (1, "failure"), USAGE];
 
 /// The section FILES of the pages of commands that read a machine.
@@ -142,22 +142,26 @@ const FILES: [(&str, &str); 2] = [
     ),
 ];
 
-/// All pages, nicpin(8) first and topics last.
+/// Returns all pages, nicpin(8) first and topics last.
 pub fn pages(command: Command) -> Result<Vec<ManPage>> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
-    let of_commands = [&command]
+    let command_pages = [&command]
         .into_iter()
-        .chain(command.get_subcommands().filter(|of| !of.is_hide_set()))
-        .map(of_command);
-    of_commands.chain(topics().map(Ok)).collect()
+        .chain(
+            command
+                .get_subcommands()
+                .filter(|command| !command.is_hide_set()),
+        )
+        .map(command_page);
+    command_pages.chain(topics().map(Ok)).collect()
 }
 
-fn of_command(command: &Command) -> Result<ManPage> {
+fn command_page(command: &Command) -> Result<ManPage> {
     let word = command.get_name();
     let name = command.get_display_name().unwrap_or(word).to_owned();
     let is_main = word == name;
-    let what = or(command.get_about(), "");
+    let what = text_or(command.get_about(), "");
     let help = HelpText::of(word);
     let mut parts = vec![Text(format!("{what}."))];
     parts.extend([&help.manual, &help.text].map(|text| Text(text.clone())));
@@ -168,7 +172,7 @@ fn of_command(command: &Command) -> Result<ManPage> {
             let name = arg
                 .get_value_names()
                 .map_or(arg.get_id().as_str(), |names| &names[0]);
-            let help = or(arg.get_long_help().or(arg.get_help()), "");
+            let help = text_or(arg.get_long_help().or(arg.get_help()), "");
             Item(italic(name), help + ".")
         });
     let mut arguments = arguments.peekable();
@@ -218,7 +222,7 @@ fn of_command(command: &Command) -> Result<ManPage> {
     })
 }
 
-/// The source of a page, one of all of these. The date is that of nicpin's sources, which `dist/build` sets, so that each
+/// The source of a page of these pages. The date is that of nicpin's sources, which `dist/build` sets, so that each
 /// build gives the same bytes.
 fn source(page: &ManPage, pages: &[ManPage]) -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH")

@@ -25,7 +25,7 @@ use nicpin::report::flow::Connections;
 use nicpin::report::measure::{MeasuredInterface, Measurement};
 use nicpin::root::Root;
 
-/// As [`seconds`], without 0.
+/// Parses seconds like [`seconds`], without 0.
 fn nonzero_seconds(text: &str) -> Result<Duration, String> {
     seconds(text)
         .ok()
@@ -69,11 +69,11 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
         "{}: a capture has no counters; fix: measure on the machine itself",
         cli.root.display()
     );
-    let (machine, subjects, notes) = measured(cli, args, &root, args.select.if_present)?;
+    let (machine, subjects, notes) = read_subjects(cli, args, &root, args.select.if_present)?;
     if subjects.is_empty() {
         require_interfaces(&root, args.select.if_present, &machine)?;
     }
-    let has_device = subjects.iter().any(|of| of.kind.is_none());
+    let has_device = subjects.iter().any(|subject| subject.kind.is_none());
     let counts_all = if has_device {
         require_vectors(&root, &machine)
     } else {
@@ -103,7 +103,7 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
 }
 
 /// The machine, the interfaces to measure, and notes on selectors that match nothing.
-fn measured(
+fn read_subjects(
     cli: &General,
     args: &MeasureArgs,
     root: &Root,
@@ -125,7 +125,7 @@ fn measured(
         return Ok((machine, subjects, Vec::new()));
     }
     let selection = Selection::new(&machine, &selectors, if_present)?;
-    // The plan maps vectors to queues; that does not depend on the policy.
+    // The plan maps vectors to queues, independent of the policy.
     let mut plan = nicpin::plan::plan(&machine, &Policy::default(), &selection);
     subjects.extend(plan.interfaces.iter().map(MeasuredInterface::planned));
     plan.notes.retain(Note::is_of_selection);
@@ -142,7 +142,7 @@ struct MeasureSession<'a> {
 }
 
 impl MeasureSession<'_> {
-    /// Where the connections of this moment arrive.
+    /// Predicts where the present connections arrive.
     fn connections(&self) -> Result<Option<Connections>> {
         let sockets = read::connected_sockets(self.root, &self.machine.topology)?;
         let measured = self
@@ -159,7 +159,7 @@ impl MeasureSession<'_> {
         measure.notes.extend_from_slice(&self.notes);
         (measure.connections, measure.whole) = (connections, whole);
         if self.args.report.is_json() {
-            // One sample a line.
+            // One sample per line.
             return Ok(screen::printable(&(serde_json::to_string(&measure)? + "\n")).into_owned());
         }
         let all = self.args.all || self.cli.verbose;
@@ -181,7 +181,7 @@ impl MeasureSession<'_> {
             let quiet = self.cli.quiet || redraws && terminal && number > 1;
             let delta = sampler.over(time, quiet, Some(interrupts))?;
             let interrupted = interrupts.within(Duration::ZERO).is_some();
-            // The samples before are the report.
+            // The earlier samples are the report.
             if interrupted && self.args.watch && number > 1 {
                 break;
             }
@@ -203,19 +203,21 @@ impl MeasureSession<'_> {
         Ok(())
     }
 
-    /// Whether an interface has no vectors yet, as while its driver starts again.
+    /// Whether an interface has no vectors yet, as while its driver restarts.
     fn awaits_vectors(&self) -> bool {
         let mut subjects = self.subjects.iter();
-        subjects.any(|of| of.kind.is_none() && of.vectors.is_empty())
+        subjects.any(|subject| subject.kind.is_none() && subject.vectors.is_empty())
     }
 
-    /// The IRQs have other numbers after an interface or its vectors were made again. One that is gone may return.
+    /// Reads the machine again, because IRQ numbers change when an interface or its vectors are created again. A
+    /// vanished interface may return.
     fn read_again(&mut self, sampler: &mut Sampler<'_>) -> Result<()> {
-        (self.machine, self.subjects, self.notes) = measured(self.cli, self.args, self.root, true)?;
+        (self.machine, self.subjects, self.notes) =
+            read_subjects(self.cli, self.args, self.root, true)?;
         sampler.change(MeasuredInterface::wanted(&self.subjects))
     }
 
-    /// Runs the command. The report is on its whole run, with the connections of the last second in which it ran.
+    /// Runs the command. Reports on its whole run, with the connections of its last second.
     fn during_command(
         &self,
         mut sampler: Sampler<'_>,

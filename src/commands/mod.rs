@@ -1,4 +1,4 @@
-//! The command line, and the subcommands: a file each, with its definition and its story.
+//! The command line, and the subcommands: a file each, with its definition and its course.
 
 mod apply;
 mod args;
@@ -121,7 +121,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether the output is a report, which `--quiet` leaves out, and not a document that was asked for.
+    /// Whether the output is a report, which `--quiet` suppresses, and not a requested document.
     pub fn reports(&self) -> bool {
         !matches!(
             self,
@@ -130,7 +130,7 @@ impl Command {
     }
 }
 
-/// The command line as it is defined, with what its help says beside the options.
+/// The definition of the command line, with the help texts beside the options.
 pub fn defined() -> clap::Command {
     let with_help = |command: clap::Command| {
         let help = HelpText::of(command.get_name());
@@ -208,18 +208,18 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
         AwaitConfirm(args) => confirm::watch(general, args),
         WatchRun(args) => {
             let mut watcher = Cli::of(["nicpin".into()].into_iter().chain(args.watcher.clone()))?;
-            let Watch(of) = &watcher.command else {
+            let Watch(watch_args) = &watcher.command else {
                 bail!("a run of nicpin watch is started by nicpin watch");
             };
-            // A copy of a policy whose file is not valid any more.
+            // A copy of a policy whose file has become invalid.
             watcher.general.config = general.config.clone().or(watcher.general.config);
-            watched::run(&watcher.general, of, args, out)
+            watched::run(&watcher.general, watch_args, args, out)
         }
     }
 }
 
-/// Replaces the error about a selector that matches nothing if it is the name of an option (`plan explain`), or, where no
-/// command was named, resembles a command, which a name with a digit (`wlan0`, `node:9`) does not.
+/// Replaces the error about a selector that matches nothing if it is the name of an option (`plan explain`), or,
+/// without a command, resembles a command, which a name with a digit (`wlan0`, `node:9`) does not.
 fn misspelt(error: anyhow::Error, command: &str) -> anyhow::Error {
     let Some(SelectError::Nothing { selector, .. }) = error.downcast_ref() else {
         return error;

@@ -44,7 +44,7 @@ pub fn run(cli: &General, args: &NodesArgs, out: &mut String) -> Result<Exit> {
         names: machine
             .interfaces
             .iter()
-            .map(|of| of.name.clone())
+            .map(|interface| interface.name.clone())
             .collect(),
         ..Selection::default()
     };
@@ -69,7 +69,7 @@ fn measure(root: &Root, machine: &Machine, nodes: &Nodes) -> Result<Vec<Rate>> {
         let node = nodes.nodes.iter().find(|node| node.node == id)?;
         node.usage.free_kib
     };
-    // The sum of the L3 caches of the node that has most.
+    // The largest sum of a node's L3 caches.
     let mut caches = None;
     for node in machine.topology.nodes.values() {
         let domains = machine

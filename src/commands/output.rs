@@ -1,5 +1,5 @@
-//! What commands write: reports in the requested format, messages, and files that the user names, which are not below
-//! --root. All that a person reads is printed here, without control characters that others could have put into it.
+//! The output of commands: reports in the requested format, messages, and files that the user names, which are not
+//! below --root. All text for people is printed here, without control characters of other origin.
 
 use std::fs::{File, OpenOptions, Permissions, create_dir, remove_file, rename};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -21,7 +21,7 @@ use crate::screen::{self, message, printable};
 use nicpin::report::exit::{ERROR_SCHEMA, Exit};
 use nicpin::root::{errno_words, remove_left};
 
-/// A report as JSON or as the table that `table` makes.
+/// Formats a report as JSON, or as the table that `table` makes.
 pub fn report<T: Serialize>(
     args: ReportArgs,
     report: &T,
@@ -34,12 +34,12 @@ pub fn report<T: Serialize>(
     }
 }
 
-/// Why a command failed, as messages: what `--quiet` does not leave out.
+/// Prints why a command failed, which `--quiet` does not suppress.
 pub fn say_failures(page: &Page) {
     page.failures.iter().for_each(|failure| say(failure));
 }
 
-/// Standard output: 60 to 200 columns of its terminal. Coloured on a terminal, and not where `NO_COLOR` is set.
+/// Describes standard output: 60 to 200 columns of its terminal; coloured on a terminal, unless `NO_COLOR` is set.
 pub fn screen() -> Screen {
     let stdout = io::stdout();
     let width = terminal_size::terminal_size_of(&stdout)
@@ -51,14 +51,14 @@ pub fn screen() -> Screen {
     }
 }
 
-/// Writes what is printable, or not for people, to standard output; `false` if the reader closed the pipe.
+/// Writes bytes that are printable, or not for people, to standard output; `false` if the reader closed the pipe.
 pub fn print(mut bytes: &[u8]) -> Result<bool> {
     let stdout = io::stdout().lock();
     while !bytes.is_empty() {
         match nix::unistd::write(&stdout, bytes) {
             Ok(written) => bytes = &bytes[written..],
             Err(Errno::EINTR) => {}
-            // Who shares the pipe has made it so.
+            // Another process that shares the pipe has made it non-blocking.
             Err(Errno::EAGAIN) => {
                 let mut room = [PollFd::new(stdout.as_fd(), PollFlags::POLLOUT)];
                 let _ = poll(&mut room, PollTimeout::NONE);
@@ -75,7 +75,7 @@ pub fn named(file: Option<&PathBuf>) -> Option<&PathBuf> {
     file.filter(|file| *file != Path::new("-"))
 }
 
-/// An error if [`write_file`] would find something in its way.
+/// An error if [`write_file`] would.
 pub fn check_new(path: &Path, force: bool) -> Result<()> {
     let wrong = match path.symlink_metadata().map(|found| found.file_type()) {
         _ if path == Path::new("-") => {
@@ -95,33 +95,33 @@ pub fn check_new(path: &Path, force: bool) -> Result<()> {
 
 /// Writes a file; an existing one is replaced only with `force`, and keeps its mode.
 ///
-/// A regular file is complete or as it was before: it is written beside its name first. A device is written to, and never
-/// removed. A symbolic link is an error, and so is a FIFO: who may write to the directory could make nicpin wait for ever.
+/// A regular file is never incomplete: it is written beside its name first. A device is written to, and never removed.
+/// A symbolic link is an error, and so is a FIFO: a user who may write to the directory could make nicpin wait forever.
 pub fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
     write(path, bytes, force, None)
 }
 
-/// Writes a file for other users to read, mode 0644; an existing one is replaced as [`write_file`] does it.
+/// Writes a file for other users to read, mode 0644; replaces an existing one as [`write_file`] does.
 pub fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
     write(path, bytes, true, Some(Permissions::from_mode(0o644)))
 }
 
-/// A directory for files; it may be there already.
+/// Makes a directory for files, unless it exists.
 pub fn make_directory(path: &Path) -> Result<()> {
     match create_dir(path) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => failed(path, &error),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => path_error(path, &error),
         _ => Ok(()),
     }
 }
 
-fn failed(path: &Path, error: &io::Error) -> Result<()> {
+fn path_error(path: &Path, error: &io::Error) -> Result<()> {
     bail!("{}: {}", path.display(), errno_words(error))
 }
 
-/// What [`publish`] wrote to a file before, if that can be read.
-pub fn published(path: &Path) -> Option<String> {
+/// The text that [`publish`] wrote to a file earlier, if it can be read.
+pub fn read_published(path: &Path) -> Option<String> {
     let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
-    let file = unfollowed(path, OpenOptions::new().read(true)).ok();
+    let file = open_unfollowed(path, OpenOptions::new().read(true)).ok();
     let mut text = String::new();
     let read = file
         .filter(|_| is_file)?
@@ -133,8 +133,8 @@ pub fn published(path: &Path) -> Option<String> {
 /// Much more than the metrics of the largest machine.
 const MOST_PUBLISHED: u64 = 16 << 20;
 
-/// Opens a file that is no link, and does not wait for it.
-fn unfollowed(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
+/// Opens a file that is no link, without waiting for it.
+fn open_unfollowed(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     how.custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)
 }
 
@@ -142,15 +142,16 @@ fn write(path: &Path, bytes: &[u8], force: bool, mode: Option<Permissions>) -> R
     check_new(path, force)?;
     let found = path.symlink_metadata().ok();
     let written = if found.as_ref().is_some_and(|found| !found.is_file()) {
-        unfollowed(path, OpenOptions::new().write(true)).and_then(|mut file| file.write_all(bytes))
+        open_unfollowed(path, OpenOptions::new().write(true))
+            .and_then(|mut file| file.write_all(bytes))
     } else {
         let mode = mode.or(found.map(|found| found.permissions()));
         replace(path, bytes, mode)
     };
-    written.or_else(|error| failed(path, &error))
+    written.or_else(|error| path_error(path, &error))
 }
 
-/// Writes a new file in the same directory, and gives it the name when it is complete.
+/// Writes a new file in the same directory, and renames it when it is complete.
 fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
     let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
     let above = path
@@ -158,7 +159,7 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
         .filter(|above| *above != Path::new(""))
         .unwrap_or(".".as_ref());
     let above = OpenOptions::new().read(true).open(above);
-    // What another run has left is in nobody's way.
+    // A stale temporary file is harmless; ignore errors.
     if let (Some(name), Ok(above)) = (name.to_str(), above) {
         let _ = remove_left(&above.into(), &format!("{name}."), ".new");
     }
@@ -177,12 +178,12 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
     write().inspect_err(|_| _ = remove_file(&new))
 }
 
-/// Prints a message as one line to standard error; a closed one loses the message only.
+/// Prints a message as one line to standard error; only the message is lost if that is closed.
 pub fn say(text: &str) {
     let _ = writeln!(io::stderr(), "nicpin: {}", message(text));
 }
 
-/// Prints an error of the command line, with the usage below it; `json`: also as JSON, without that.
+/// Prints an error of the command line, with the usage below it; `json`: also as JSON, without the usage.
 pub fn say_usage(text: &str, json: bool) {
     let text = text.strip_prefix("error: ").unwrap_or(text);
     let _ = write!(io::stderr(), "nicpin: {}", printable(text));
@@ -200,7 +201,7 @@ pub fn say_usage(text: &str, json: bool) {
     }
 }
 
-/// Prints an error as one line of JSON to standard output, after what the command has printed.
+/// Prints an error as one line of JSON to standard output, after the command's output.
 pub fn say_as_json(text: &str, exit: u8) {
     let error = ErrorDocument {
         schema: ERROR_SCHEMA,
@@ -208,16 +209,15 @@ pub fn say_as_json(text: &str, exit: u8) {
         error: &message(text),
     };
     if let Ok(line) = serde_json::to_string(&error) {
-        // There is nobody left to tell.
+        // An error cannot be reported.
         let _ = print(format!("{}\n", printable(&line)).as_bytes());
     }
 }
 
-/// Why a command failed; its JSON form is [`ERROR_SCHEMA`].
+/// The reason for a command's failure; its JSON form is [`ERROR_SCHEMA`].
 #[derive(Serialize)]
 struct ErrorDocument<'a> {
     schema: &'static str,
-    /// The exit code.
     exit: u8,
     error: &'a str,
 }

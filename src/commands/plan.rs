@@ -1,4 +1,4 @@
-//! `nicpin plan`: what apply would write.
+//! `nicpin plan`: the writes that apply would perform.
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -102,7 +102,6 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     ))
 }
 
-/// Returns a plan's JSON document, without the explanation.
 pub fn document<'a>(machine: &Machine, plan: &'a Plan) -> PlanDocument<'a> {
     PlanDocument {
         plan,
@@ -111,19 +110,19 @@ pub fn document<'a>(machine: &Machine, plan: &'a Plan) -> PlanDocument<'a> {
     }
 }
 
-/// Says what is not planned, beside an output without notes.
+/// Says what is not planned, for an output without notes.
 pub fn say_unplanned(cli: &General, plan: &Plan, given: bool) {
     for note in plan.notes.iter().filter(|_| !cli.quiet) {
         if note.is_of_selection() {
             say(&note.to_string());
         }
     }
-    for one in NoteAbout::unknown(plan, given) {
-        say(&format!("{}: {}", one.interface, one.note));
+    for about in NoteAbout::unknown(plan, given) {
+        say(&format!("{}: {}", about.interface, about.note));
     }
 }
 
-/// The exit code of a plan that is printed only. `detailed`: [`Exit::Differs`] when apply would change something.
+/// The exit code of a plan that is only printed. `detailed`: [`Exit::Differs`] if apply would change something.
 pub fn exit(root: &Root, plan: &Plan, given: bool, detailed: bool) -> Exit {
     let would_change = || {
         !plan.writes.is_empty() || !plan.channels.is_empty() || irqbalance::would_change(root, plan)

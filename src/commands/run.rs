@@ -84,7 +84,7 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
         memory: args.memory,
     };
     let binding = Binding::new(&machine, &plan, &args.interface, &names, &wish)?;
-    // Binding this process shows what the kernel would grant; nothing else is affected.
+    // Binding this process shows what the kernel would grant, and affects nothing else.
     let left = root.is_real().then(|| apply::bind(&binding)).transpose()?;
     if args.dry_run {
         let page = screen::nodes::binding(&args.interface, &binding, left.as_ref());

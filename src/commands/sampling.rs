@@ -17,7 +17,7 @@ use nicpin::root::Root;
 /// Interval between samples; short enough that no 32-bit counter wraps twice in it.
 pub const STEP: Duration = Duration::from_secs(1);
 
-/// The same where it matters which counters move together: short, so that not all queues have packets in each.
+/// Interval if it matters which counters change together: so short that not all queues have packets in each.
 const SHORT_STEP: Duration = Duration::from_millis(20);
 
 pub struct Sampler<'a> {
@@ -39,7 +39,7 @@ impl<'a> Sampler<'a> {
         })
     }
 
-    /// Begins anew with other counters if they are others. Interfaces that were wanted before are noticed when they return.
+    /// Starts anew if other counters are wanted. Interfaces that were wanted before are noticed when they return.
     pub fn change(&mut self, mut wanted: CounterSelection) -> Result<()> {
         let before = self.wanted.interfaces.iter();
         wanted.interfaces.extend(before.cloned());
@@ -49,7 +49,6 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
-    /// The interval between samples.
     pub fn interval(&self) -> Duration {
         if self.wanted.queues.is_empty() {
             STEP
@@ -66,7 +65,7 @@ impl<'a> Sampler<'a> {
         Ok(delta)
     }
 
-    /// Waits for `time`, or until an interrupt comes, and returns the delta of the counters; `quiet`: without the progress
+    /// Waits for `time`, or until an interrupt, and returns the delta of the counters; `quiet`: without the progress
     /// line.
     pub fn over(
         &mut self,
@@ -99,7 +98,7 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// CPU time, user and system, of all ended child processes and of their own children; see getrusage(2).
+/// The CPU time, user and system, of all ended child processes and of their own children; see getrusage(2).
 pub fn children_cpu() -> Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let micros = |time: TimeVal| u64::try_from(time.num_microseconds()).unwrap_or_default();
@@ -108,13 +107,12 @@ pub fn children_cpu() -> Result<Duration> {
     ))
 }
 
-/// The time.
 pub fn seconds_since_1970() -> u64 {
     let time = SystemTime::now().duration_since(UNIX_EPOCH);
     time.map_or(0, |time| time.as_secs())
 }
 
-/// A line on standard error that is overwritten by the next and removed on drop; on a terminal only.
+/// A line on standard error that the next one overwrites and drop removes; on a terminal only.
 pub struct Progress {
     shown: bool,
     terminal: bool,

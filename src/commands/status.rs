@@ -40,8 +40,14 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
     let target = &args.target;
     let (machine, plan, watcher, given) = read_and_compare(cli, &root, target)?;
-    let vectors = plan.interfaces.iter().flat_map(|of| &of.vectors);
-    let threads = plan.interfaces.iter().flat_map(|of| &of.threads);
+    let vectors = plan
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.vectors);
+    let threads = plan
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.threads);
     let wanted = CounterSelection {
         irqs: vectors.map(|vector| vector.irq).collect(),
         threads: threads.map(|thread| thread.pid).collect(),
@@ -71,12 +77,16 @@ pub fn run(cli: &General, args: &StatusArgs, out: &mut String) -> Result<Exit> {
     let mut status = Status::new(&machine, &plan, &found, &unknown, delta, applied, &banned);
     status.watcher = watcher;
     let apply = given.added_to("nicpin apply");
-    for one in status.interfaces.iter_mut().filter(|one| one.fix.is_some()) {
-        one.fix = Some(format!("{apply} {}", selector(&one.name)));
+    for interface in status
+        .interfaces
+        .iter_mut()
+        .filter(|interface| interface.fix.is_some())
+    {
+        interface.fix = Some(format!("{apply} {}", selector(&interface.name)));
     }
     let of_record = unknown
         .iter()
-        .map(|one| &one.note)
+        .map(|about| &about.note)
         .find(|note| matches!(note, Note::RecordUnreadable { .. }));
     status.notes.extend(of_record.cloned());
     if !target.policy.0.is_empty() {

@@ -1,10 +1,10 @@
-//! Pages of the manual, and those of topics, which are what several commands have in common.
+//! Pages of the manual, and those of topics, which contain the parts that several commands have in common.
 
 use clap_mangen::roff::{Inline, bold};
 
 use self::ManPart::{Example, Heading, Item, Text, Value};
 use crate::commands::help::HelpText;
-use crate::screen::when;
+use crate::screen::text_if;
 use nicpin::drivers::PLACEHOLDERS;
 use nicpin::policy::{CONDITIONS, SETTINGS};
 use nicpin::report::interface::InterfaceState as State;
@@ -13,18 +13,17 @@ use nicpin::report::interface::InterfaceState::{
     Untuned,
 };
 
-/// A page of the manual.
 pub struct ManPage {
-    /// The command or topic that it is about, as `nicpin help` and `nicpin man` take it; `None` for nicpin(8).
+    /// The command or topic of the page, as `nicpin help` and `nicpin man` take it; `None` for nicpin(8).
     pub about: Option<String>,
-    /// Such as `nicpin-plan`, and the section of the manual.
+    /// The name, such as `nicpin-plan`, and the section of the manual.
     pub name: String,
     pub section: u8,
-    /// What it is, or does, on one line.
+    /// The description on one line.
     pub what: String,
     /// The usage of a command.
     pub synopsis: String,
-    /// The description and what follows.
+    /// The description and the further sections.
     pub parts: Vec<ManPart>,
 }
 
@@ -32,9 +31,9 @@ pub enum ManPart {
     Heading(&'static str),
     /// Paragraphs, separated by empty lines.
     Text(String),
-    /// A word and what it means.
+    /// A word and its meaning.
     Item(Inline, String),
-    /// A value of the word before, and what it means.
+    /// A value of the preceding word, and its meaning.
     Value(Inline, String),
     /// Lines.
     Example(String),
@@ -42,7 +41,7 @@ pub enum ManPart {
     Roff(String),
 }
 
-/// The pages that are about no command; what they say is also what `nicpin help TOPIC` prints.
+/// The pages about topics, which `nicpin help TOPIC` prints, too.
 pub fn topics() -> [ManPage; 3] {
     let topic = |about: &str, (name, section): (&str, u8), what: &str, parts| ManPage {
         about: Some(about.into()),
@@ -74,7 +73,7 @@ pub fn topics() -> [ManPage; 3] {
     ]
 }
 
-/// What each state means, and the exit code of `check` for it, worst first.
+/// The meaning of each state, and the exit code of `check` for it, worst first.
 pub const STATES: [(State, &str, &str); 11] = [
     (Unknown, "something that it needs could not be read", "1"),
     (
@@ -169,7 +168,10 @@ fn policy() -> Vec<ManPart> {
             let about = format!("{}. {}", entry.help, entry.note);
             parts.push(Item(bold(entry.key), about.trim_end().into()));
             for (at, (value, means)) in entry.in_file().into_iter().enumerate() {
-                parts.push(Value(bold(value), means + when(at == 0, " (the default)")));
+                parts.push(Value(
+                    bold(value),
+                    means + text_if(at == 0, " (the default)"),
+                ));
             }
         }
     }

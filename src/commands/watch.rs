@@ -50,14 +50,14 @@ pub struct WatchArgs {
     pub metrics: Option<PathBuf>,
 }
 
-/// A run that takes longer is ended: first it is asked to stop before its next write.
+/// The time after which a run is ended; it is first asked to stop before its next write.
 const LONGEST_RUN: Duration = Duration::from_secs(300);
 const GRACE: Duration = Duration::from_secs(10);
-/// While the watcher waits for the end of a trial or a pause, it looks again after this time.
+/// The interval of looks at a trial or a pause whose end the watcher waits for.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
 
 pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
-    // Without links, as the way to the policy: one directory is watched by one name.
+    // Without links, as in the path of the policy: one directory is watched by one name.
     let root = Root::open(&open_to_write(cli)?.base().canonicalize()?)?;
     let lock = match WatcherLock::take(&root) {
         Ok(lock) => Some(lock),
@@ -83,7 +83,7 @@ pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
         started: state::start_of(pid).unwrap_or_default(),
         since: wall(),
         observe: args.observe,
-        // What runs on the machine may decide on exclusive CPUs, because each change leads to a run.
+        // Exclusive CPUs may be decided from the machine, because each change leads to a run.
         avoids_exclusive: !policy.decides_on_exclusive(),
         ..Watcher::default()
     };
@@ -131,17 +131,17 @@ fn valid_policy(cli: &General, args: &WatchArgs, root: &Root) -> Result<(Policy,
     Ok((policy, text))
 }
 
-/// When the policy file becomes invalid, the last valid text stays in force.
+/// The last valid policy, which stays in force while the policy file is invalid.
 struct ValidPolicy {
-    /// The policy file, outside the root.
+    /// Path of the policy file, outside the root.
     path: String,
-    /// The last valid text; `None` where there was no file.
+    /// The last valid text; `None` if there was no file.
     text: Option<String>,
-    /// The policy of it and of the options.
+    /// The policy of that text and of the options.
     policy: Policy,
-    /// A copy of it, while the file is invalid.
+    /// A copy of that text, while the file is invalid.
     copy: Option<PathBuf>,
-    /// What is wrong with the file.
+    /// The error of the file.
     error: Option<String>,
 }
 
@@ -150,7 +150,7 @@ struct Loop<'a> {
     cli: &'a General,
     args: &'a WatchArgs,
     root: &'a Root,
-    /// Without it, the state is not saved for `nicpin status`.
+    /// Without the lock, the state is not saved for `nicpin status`.
     lock: Option<WatcherLock>,
     policy: ValidPolicy,
     sources: Sources,
@@ -160,14 +160,14 @@ struct Loop<'a> {
     run: Option<Run>,
     /// The process that writes metrics.
     metrics: Option<Child>,
-    /// The CPU time of all children that have ended.
+    /// The CPU time of all ended children.
     spent: Duration,
-    /// Planned interfaces at the last run.
+    /// Number of interfaces planned in the last run.
     interfaces: usize,
     state: Watcher,
-    /// While something is waited for: when to look again.
+    /// The time of the next look at what is waited for.
     look_again: Duration,
-    /// Whether it has waited for events since the last run.
+    /// Whether the watcher has waited for events since the last run.
     has_slept: bool,
 }
 
@@ -175,9 +175,9 @@ struct Loop<'a> {
 struct Run {
     child: Child,
     began: Duration,
-    /// What is known of it.
+    /// The known facts about the run, for `status`.
     shown: WatcherRun,
-    /// When it takes too long, and the signal that it gets then.
+    /// The time limit of the run, and the signal that it gets then.
     limit: (Duration, Signal),
 }
 
@@ -191,7 +191,7 @@ impl Loop<'_> {
     }
 
     fn work(mut self) -> Result<Exit> {
-        self.happened(Event::of_machine(Start));
+        self.take_event(Event::of_machine(Start));
         self.state.waits_for = state::why_blocked(self.root);
         self.show();
         loop {
@@ -208,7 +208,7 @@ impl Loop<'_> {
                 child.read()?;
             }
             for event in woken.events {
-                self.happened(event);
+                self.take_event(event);
             }
             if woken.state {
                 self.look_at_state();
@@ -222,13 +222,13 @@ impl Loop<'_> {
                             .as_micros();
                         self.manager
                             .send(&format!("RELOADING=1\nMONOTONIC_USEC={now}"));
-                        self.happened(Event::of_machine(EventKind::Policy));
+                        self.take_event(Event::of_machine(EventKind::Policy));
                         self.refresh_policy();
                         self.show();
                     }
                     SIGUSR1 => {
                         self.decisions.schedule.at_once = true;
-                        self.happened(Event::of_machine(Request));
+                        self.take_event(Event::of_machine(Request));
                     }
                     SIGTERM | SIGINT => return self.end(),
                     _ => {
@@ -248,11 +248,11 @@ impl Loop<'_> {
         }
     }
 
-    fn happened(&mut self, event: Event) {
+    fn take_event(&mut self, event: Event) {
         self.decisions.take_event(event, self.start.elapsed());
     }
 
-    /// Reads the policy file again. An invalid one is reported once.
+    /// Reads the policy file again. Reports an invalid one once.
     fn refresh_policy(&mut self) {
         let last = &mut self.policy;
         let report = |priority, text: &str| {
@@ -328,12 +328,12 @@ impl Loop<'_> {
             }
             Err(error) => {
                 let error = format!("the run cannot be started: {error}");
-                self.finished(shown, Err(error));
+                self.finish_run(shown, Err(error));
             }
         }
     }
 
-    /// Starts a run: the command line of this process, and before it what is only for the run.
+    /// Starts a run with the command line of this process after arguments for the run alone.
     fn child(&self, own: impl IntoIterator<Item = String>) -> io::Result<Child> {
         let mut arguments: Vec<OsString> = vec!["watch-run".into()];
         arguments.extend(own.into_iter().map(Into::into));
@@ -356,8 +356,8 @@ impl Loop<'_> {
         next.min(self.manager.alive_at()).saturating_sub(self.now())
     }
 
-    /// Ends what has ended: the run, and the process that writes metrics. An error of the first run that no later one would be
-    /// without: the command line asks for what this machine does not have.
+    /// Reaps an ended run, and the process that writes metrics. Returns an error of the first run that later ones would
+    /// have, too: the command line requests what this machine does not have.
     fn reap(&mut self) -> Option<String> {
         let metrics = self.metrics.take_if(Child::has_ended);
         if let Some(error) = metrics.and_then(|mut metrics| metrics.error()) {
@@ -371,13 +371,13 @@ impl Loop<'_> {
             if is_refused {
                 return report.err();
             }
-            self.finished(run.shown, report);
+            self.finish_run(run.shown, report);
             self.has_slept = false;
         }
         None
     }
 
-    /// Nothing is written until a trial or the pause of a restore has ended.
+    /// Stops writing until a trial or the pause of a restore has ended.
     fn wait_for(&mut self, why: WaitsFor) {
         if self.state.waits_for.replace(why) != Some(why) {
             journal::log(self.root, Notice, screen::status::waits_for(why), &[]);
@@ -392,7 +392,7 @@ impl Loop<'_> {
             (Some(why), _) if self.run.is_none() => self.wait_for(why),
             (None, Some(_)) => {
                 self.state.waits_for = None;
-                self.happened(Event::of_machine(Released));
+                self.take_event(Event::of_machine(Released));
                 self.show();
             }
             _ => {}

@@ -1,5 +1,5 @@
-//! A run of `nicpin watch`. It writes nothing while the watcher is paused, leaves the settings alone that another program
-//! contended for, and prints a [`RunReport`].
+//! A run of `nicpin watch`. It writes nothing while the watcher is paused, does not write contended settings, and
+//! prints a [`RunReport`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -49,7 +49,7 @@ pub struct WatchRunArgs {
     pub watcher: Vec<OsString>,
 }
 
-/// Reasons of failures that are reported.
+/// Maximum number of reasons for failures in the report.
 const MOST_FAILURES: usize = 3;
 
 pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String) -> Result<Exit> {
@@ -68,7 +68,7 @@ pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String
             ..RunReport::default()
         }
     } else {
-        match applied(cli, &target, &run.leave) {
+        match apply_run(cli, &target, &run.leave) {
             Ok(done) => report(&done, &NoteAbout::unknown(&done.plan, target.is_given())),
             Err(error) if error.is::<Paused>() => RunReport {
                 paused: true,
@@ -81,12 +81,12 @@ pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String
     Ok(Exit::Planned)
 }
 
-/// Ends an apply before it reads the machine.
+/// The error that ends an apply before it reads the machine.
 #[derive(Debug, Error)]
 #[error("nicpin restore has paused the watcher until the next nicpin apply")]
 struct Paused;
 
-fn applied(cli: &General, target: &TargetArgs, leave: &[RestoredSetting]) -> Result<Applied> {
+fn apply_run(cli: &General, target: &TargetArgs, leave: &[RestoredSetting]) -> Result<Applied> {
     let options = Options {
         repeats: true,
         ..Options::default()
@@ -109,7 +109,7 @@ fn applied(cli: &General, target: &TargetArgs, leave: &[RestoredSetting]) -> Res
     apply_when_safe(&open_to_write(cli)?, options, plan, start::stop_apply)
 }
 
-/// A setting and its value, for which nobody is known yet who writes another.
+/// Describes a setting and its value, without writers, which are not known yet.
 fn written(setting: &Setting<'_>, value: String) -> RestoredSetting {
     RestoredSetting {
         setting: ChangedSetting {
@@ -126,21 +126,21 @@ fn report(done: &Applied, unknown: &[NoteAbout]) -> RunReport {
     let results: BTreeMap<&str, &WriteResult> = done
         .results
         .iter()
-        .map(|of| (of.path.as_str(), of))
+        .map(|result| (result.path.as_str(), result))
         .collect();
     let (mut restored, mut vectors) = (Vec::new(), Vec::new());
     for (setting, text) in apply::planned_settings(&done.machine, &done.plan) {
         let result = results.get(setting.path().as_str());
-        let fallback = result.and_then(|of| of.fallback.as_ref());
+        let fallback = result.and_then(|result| result.fallback.as_ref());
         let held = fallback.unwrap_or(&text).trim().to_owned();
-        // One that could not be moved would be found moved at each look.
-        if result.is_none_or(|of| of.changed() || of.outcome == Outcome::Already) {
+        // A vector that could not be moved would be found moved at each look.
+        if result.is_none_or(|result| result.changed() || result.outcome == Outcome::Already) {
             vectors.extend(setting.irq().map(|irq| (irq, held)));
         }
-        // Nobody has undone what is still where there was room for it.
-        if result
-            .is_some_and(|of| of.changed() && (fallback.is_none() || fallback != of.was.as_ref()))
-        {
+        // A vector that is still on its fallback was not moved by anybody.
+        if result.is_some_and(|result| {
+            result.changed() && (fallback.is_none() || fallback != result.was.as_ref())
+        }) {
             let who = writers(
                 &done.machine.other_tools,
                 done.irqbalance.as_ref(),
@@ -157,7 +157,10 @@ fn report(done: &Applied, unknown: &[NoteAbout]) -> RunReport {
     };
     let irqbalance = done.irqbalance.iter().filter(|outcome| outcome.failed());
     let answered = done.irqbalance.as_ref().filter(|outcome| !outcome.failed());
-    let channels = done.channels.iter().filter(|of| of.refused.is_some());
+    let channels = done
+        .channels
+        .iter()
+        .filter(|change| change.refused.is_some());
     let refused = done.results.iter().filter(|result| result.failed());
     let failures = irqbalance
         .map(|outcome| because("irqbalance", &outcome.detail))
@@ -165,7 +168,7 @@ fn report(done: &Applied, unknown: &[NoteAbout]) -> RunReport {
         .chain(refused.map(|result| because(&shown(&result.path), &result.detail)));
     let unplanned = unknown
         .iter()
-        .map(|of| format!("{}: cannot be planned", of.interface));
+        .map(|about| format!("{}: cannot be planned", about.interface));
     RunReport {
         paused: false,
         interfaces: done.plan.interfaces.len(),
@@ -173,22 +176,28 @@ fn report(done: &Applied, unknown: &[NoteAbout]) -> RunReport {
         failed: done.tally.failed() + unknown.len(),
         failures: failures.chain(unplanned).take(MOST_FAILURES).collect(),
         channels: done.channels.iter().any(|change| change.refused.is_none()),
-        irqbalance: done.irqbalance.as_ref().is_some_and(|of| of.changed),
-        irqbalance_answered: answered.and_then(|of| of.pid),
+        irqbalance: done
+            .irqbalance
+            .as_ref()
+            .is_some_and(|outcome| outcome.changed),
+        irqbalance_answered: answered.and_then(|outcome| outcome.pid),
         written: restored,
         vectors,
     }
 }
 
-/// The programs on this machine that may write a setting. irqbalance writes nothing but affinities, and those that it leaves
-/// alone no longer; tuned writes affinities, too.
+/// The programs on this machine that may write a setting. irqbalance writes only affinities, and no longer those that
+/// it has banned; tuned writes affinities, too.
 fn writers(
     tools: &OtherTools,
     asked: Option<&IrqbalanceOutcome>,
     is_affinity: bool,
 ) -> Vec<String> {
-    let is_kept =
-        |pid| asked.is_some_and(|of| of.done == Banned && !of.changed && of.pid == Some(pid));
+    let is_kept = |pid| {
+        asked.is_some_and(|outcome| {
+            outcome.done == Banned && !outcome.changed && outcome.pid == Some(pid)
+        })
+    };
     let irqbalance = tools
         .irqbalance
         .iter()

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use itertools::Itertools as _;
 
 use crate::screen::nodes::size;
-use crate::screen::{count, joined, or, speed, when, with, within};
+use crate::screen::{count, enclose, join_nonempty, speed, text_if, text_or, with_prefix};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Machine, Node, QueueId, Role, Topology};
 use nicpin::plan::{Plan, PlannedInterface, PlannedVector, Score};
@@ -155,13 +155,13 @@ fn panels(machine: &Machine, plan: &Plan) -> Vec<Panel> {
             kib => size(Some(kib)),
         });
         let about = [
-            &with("package ", package),
-            &or(memory, ""),
-            when(node.cpus.is_empty(), "no CPUs"),
+            &with_prefix("package ", package),
+            &text_or(memory, ""),
+            text_if(node.cpus.is_empty(), "no CPUs"),
         ];
         Panel {
             name: format!("node {id}"),
-            about: joined(", ", about),
+            about: join_nonempty(", ", about),
             neighbours: counts(&neighbours(machine, Some(id))),
             groups: groups(topology, &node.cpus),
             cards: on(Some(id)),
@@ -208,9 +208,9 @@ fn card((at, interface): (usize, &PlannedInterface)) -> Card {
     let queues = active(interface).filter_map(PlannedVector::queue_id);
     let queues: BTreeSet<_> = queues.collect();
     let what = [
-        &*or(&interface.driver, ""),
-        &or(interface.speed_mbps.map(speed), ""),
-        when(interface.link != "up", &interface.link),
+        &*text_or(&interface.driver, ""),
+        &text_or(interface.speed_mbps.map(speed), ""),
+        text_if(interface.link != "up", &interface.link),
         &interface.device,
     ];
     // A to Z, then AA, BB and so on.
@@ -222,7 +222,7 @@ fn card((at, interface): (usize, &PlannedInterface)) -> Card {
             0 => "no queue with a vector".to_owned(),
             queues => count(queues, "queue"),
         },
-        what: joined(", ", what),
+        what: join_nonempty(", ", what),
         queues,
     }
 }
@@ -274,12 +274,12 @@ fn words(score: &Score) -> String {
     let percent = score.local.map(|local| (local * 100.0).floor());
     let most = count(score.max_vectors_per_core, "queue");
     let isolated = Some(score.on_isolated).filter(|isolated| *isolated > 0);
-    joined(
+    join_nonempty(
         ", ",
         [
-            &within("", percent, "% of the queue vectors on the local node"),
+            &enclose("", percent, "% of the queue vectors on the local node"),
             &format!("at most {most} on a core"),
-            &within("", isolated, " on isolated CPUs"),
+            &enclose("", isolated, " on isolated CPUs"),
         ],
     )
 }

@@ -13,7 +13,7 @@ use crate::draw::{
     CELL, CORE, CORE_GAP, GAP, GROUP_HEAD, GROUP_PAD, Mark, Panel, Picture, core_height, grid,
     labels, widest_row,
 };
-use crate::screen::{joined, when, within};
+use crate::screen::{enclose, join_nonempty, text_if};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::QueueId;
 
@@ -303,8 +303,8 @@ impl<'a> Drawing<'a> {
         let isolated = picture.isolated.contains(cpu);
         let exclusive = picture.exclusive.contains(cpu);
         let mut title = format!("CPU {cpu}");
-        title += when(isolated, ", isolated or nohz_full");
-        title += when(exclusive, ", in an exclusive cpuset partition");
+        title += text_if(isolated, ", isolated or nohz_full");
+        title += text_if(exclusive, ", in an exclusive cpuset partition");
         let by_card = marks.chunk_by(|a, b| a.card == b.card);
         let cards = by_card
             .map(|marks| (marks[0].card, labels(marks)))
@@ -314,8 +314,8 @@ impl<'a> Drawing<'a> {
             title += &format!("; {name} queues {}", queues.join(", "));
         }
         out.0 += &format!("<g><title>{}</title>", escaped(&title));
-        let excluded = when(isolated || exclusive, "isolated");
-        let class = joined(" ", ["cpu", when(picture.is_map, "bare"), excluded]);
+        let excluded = text_if(isolated || exclusive, "isolated");
+        let class = join_nonempty(" ", ["cpu", text_if(picture.is_map, "bare"), excluded]);
         out.rect([x, y, w, h], &class, 3);
         if !picture.is_map {
             let share = w / cards.len().max(1);
@@ -329,7 +329,7 @@ impl<'a> Drawing<'a> {
             }
             out.text(
                 (x + w / 2, y + 12),
-                &joined(" ", ["number", when(!cards.is_empty(), "on")]),
+                &join_nonempty(" ", ["number", text_if(!cards.is_empty(), "on")]),
                 &cpu.to_string(),
                 "",
             );
@@ -375,7 +375,7 @@ impl<'a> Drawing<'a> {
                     .get(&mark.cpu)
                     .filter(|_| (mark.card, mark.queue) == (at, queue));
                 let Some((to_x, to_y)) = end else { continue };
-                let (middle, remote) = ((y + to_y) / 2, when(mark.remote, " remote"));
+                let (middle, remote) = ((y + to_y) / 2, text_if(mark.remote, " remote"));
                 self.below.0 += &format!(
                     r#"<path class="line s c{colour}{remote}" d="M{x} {y}C{x} {middle} {to_x} {middle} {to_x} {to_y}"/>
 "#
@@ -434,7 +434,7 @@ impl Svg {
             return;
         }
         let first = escaped(first);
-        let then = within(
+        let then = enclose(
             r#" <tspan class="dim" dx="4">"#,
             [escaped(then)],
             "</tspan>",

@@ -1,4 +1,4 @@
-//! The results of `apply` and `restore` as text: a sentence, the settings by interface, what failed, and a line with the
+//! The results of `apply` and `restore` as text: a sentence, the settings by interface, failures, and a line with the
 //! counts for scripts.
 
 use std::collections::BTreeSet;
@@ -11,8 +11,9 @@ use crate::screen::page::{LEFT, Page};
 use crate::screen::plan::moving;
 use crate::screen::status::MOST_INTERFACES;
 use crate::screen::{
-    Given, QUOTED, count, cut, grouped, machine_or, moves, of_kind, or, ranges, role_word, some,
-    sorted, unjudged, when, with, within, written,
+    Given, QUOTED, count, count_if_any, count_of_kind, cut, enclose, group_by_key, group_sorted,
+    interface_or_machine, moves, ranges, role_word, text_if, text_or, unjudged, value_change,
+    with_prefix,
 };
 use nicpin::machine::Role;
 use nicpin::machine::interface::natural;
@@ -28,7 +29,7 @@ use nicpin::report::outcome::IrqbalanceAction::{
 use nicpin::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, WriteResult};
 use nicpin::report::restored::{Refusals, Restored, ToRestore, TrialEnd};
 
-/// `apply` as text; `all`: each setting. `given`: what decides on the plan. The last line holds the counts.
+/// Shows an apply; `all`: each setting. `given`: the options that decide on the plan. The last line holds the counts.
 pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
     let tally = &applied.tally;
     let mut page = Page::of(given, all);
@@ -61,8 +62,8 @@ pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
         page.text(text + &pending);
     }
     for change in &applied.changes {
-        let left_out = when(change.left_out && !applied.misfit, "; left out");
-        let on = machine_or(&change.interface);
+        let left_out = text_if(change.left_out && !applied.misfit, "; left out");
+        let on = interface_or_machine(&change.interface);
         page.failure("differs   ", format!("{on}: {}{left_out}", change.text));
     }
     settings(&mut page, &applied.results, all);
@@ -76,11 +77,11 @@ pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
         let why = ", because not every setting could be written";
         undone(&mut page, all, why, "nicpin restore tries again");
     }
-    // What one may also do is for status and plan.
+    // Optional advice is shown by status and plan only.
     let notes = applied.notes.iter();
-    let notes = notes.filter(|one| !one.note.advice().is_some_and(|advice| advice.optional));
-    page.notes(notes.map(|one| (&*one.interface, from_ref(&one.note))));
-    // The notes and the last line have them.
+    let notes = notes.filter(|note| !note.note.advice().is_some_and(|advice| advice.optional));
+    page.notes(notes.map(|note| (&*note.interface, from_ref(&note.note))));
+    // The notes and the last line contain them.
     for unknown in &applied.unknown {
         page.failures
             .push(format!("{}: {}", unknown.interface, unknown.note));
@@ -128,35 +129,41 @@ pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
     page
 }
 
-/// How many could not be; empty if all could.
+/// Says how many could not be `be`; empty if all could.
 fn could_not(failed: usize, be: &str) -> String {
-    within(
+    enclose(
         "; ",
         (failed > 0).then_some(failed),
         &format!(" could not be {be}"),
     )
 }
 
-/// Interfaces that cannot be judged; empty if there are none, or if that is not known.
+/// Names the interfaces that cannot be judged; empty if there are none, or that is unknown.
 fn not_judged(names: Option<&Vec<String>>) -> String {
-    with("; ", names.map(|names| unjudged(names)))
+    with_prefix("; ", names.map(|names| unjudged(names)))
 }
 
-/// Where interrupts arrived: queues by interface and verdict, and each IRQ with interrupts on other CPUs.
+/// Shows where interrupts arrived: queues by interface and verdict, and each IRQ with interrupts on other CPUs.
 fn proof(page: &mut Page, vectors: &[VectorProof]) {
-    let of = |verdict| vectors.iter().filter(move |of| of.verdict == verdict);
+    let with_verdict = |verdict| {
+        vectors
+            .iter()
+            .filter(move |vector| vector.verdict == verdict)
+    };
     for (verdict, label, what) in [
         (Proven, "proven      ", "interrupts arrived where planned"),
         (NoTraffic, "no traffic  ", "no interrupts seen"),
     ] {
-        for (name, vectors) in sorted(of(verdict).map(|of| (&of.interface, of))) {
-            let mut queues = sorted(vectors.iter().map(|of| (of.role, of.queue)))
+        for (name, vectors) in
+            group_sorted(with_verdict(verdict).map(|vector| (&vector.interface, vector)))
+        {
+            let mut queues = group_sorted(vectors.iter().map(|vector| (vector.role, vector.queue)))
                 .into_iter()
                 .map(|(role, queues)| {
                     if role == Role::Data {
                         return count(queues.len(), "IRQ") + " of unknown queues";
                     }
-                    let s = when(role == Role::Combined && queues.len() > 1, "s");
+                    let s = text_if(role == Role::Combined && queues.len() > 1, "s");
                     format!(
                         "{}{s} {}",
                         role_word(role),
@@ -181,13 +188,16 @@ fn proof(page: &mut Page, vectors: &[VectorProof]) {
             format!("{name} IRQ {irq}: planned CPU {cpus}, {what}"),
         );
     }
-    let (proven, no_traffic) = (of(Proven).count(), of(NoTraffic).count());
+    let (proven, no_traffic) = (
+        with_verdict(Proven).count(),
+        with_verdict(NoTraffic).count(),
+    );
     page.line(format!(
         "proof: proven={proven} no-traffic={no_traffic} mismatch={mismatch}"
     ));
 }
 
-/// `restore` as text; `all`: each setting. The last line holds the counts.
+/// Shows a restore; `all`: each setting. The last line holds the counts.
 pub fn restored(restored: &Restored, all: bool) -> Page {
     let (changed, already) = (restored.changed, restored.already);
     let (refused, absent) = (restored.refused, restored.absent.len());
@@ -234,7 +244,6 @@ fn nothing_recorded(not_judged: Option<&Vec<String>>) -> String {
     "nothing to restore: there is no record of an apply".to_owned() + &self::not_judged(not_judged)
 }
 
-/// `restore --dry-run` as text.
 pub fn to_restore(to_restore: &ToRestore) -> Page {
     let mut page = Page::default();
     if to_restore.is_empty() {
@@ -251,7 +260,7 @@ pub fn to_restore(to_restore: &ToRestore) -> Page {
         not_judged(to_restore.not_judged.as_ref())
     ));
     let channels = channels.map(|(name, to)| [format!("channels of {name}"), to.clone()]);
-    let writes = writes.map(|of| written(&of.path, of.current.trim(), &of.value));
+    let writes = writes.map(|write| value_change(&write.path, write.current.trim(), &write.value));
     page.table(2, LEFT, channels.chain(writes));
     if to_restore.irqbalance {
         page.line("  what irqbalance was asked to do");
@@ -262,9 +271,9 @@ pub fn to_restore(to_restore: &ToRestore) -> Page {
     page
 }
 
-/// Settings whose files are absent now, a line for each port.
+/// Lists settings whose files are absent now, a line for each port.
 fn absent(page: &mut Page, ids: &BTreeSet<SettingId>, then: &str) {
-    let ports = sorted(ids.iter().map(|id| match &id.port {
+    let ports = group_sorted(ids.iter().map(|id| match &id.port {
         Some(port) => (port.to_string(), id.name.to_string()),
         None => (id.to_string(), String::new()),
     }));
@@ -273,32 +282,32 @@ fn absent(page: &mut Page, ids: &BTreeSet<SettingId>, then: &str) {
             [setting] if !setting.is_empty() => cut(setting, QUOTED),
             _ => count(settings.len(), "setting"),
         };
-        let of = cut(&port, QUOTED);
-        page.failure("absent    ", format!("{of}: {what}; {then}"));
+        let port = cut(&port, QUOTED);
+        page.failure("absent    ", format!("{port}: {what}; {then}"));
     }
 }
 
-/// How an unconfirmed trial has ended; `not_restored` says what could not be restored.
+/// Says how an unconfirmed trial has ended; `not_restored`: the settings that could not be restored.
 pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> String {
     let why = match ended {
         TrialEnd::InTime => "the trial was not confirmed in time",
         TrialEnd::Unwatched => "the process that watched the trial was killed",
     };
-    format!("restored: {why}{}", with("; ", not_restored))
+    format!("restored: {why}{}", with_prefix("; ", not_restored))
 }
 
-/// What was restored and `why`, and what was not. `again`: when that is tried again.
+/// Says what was restored and `why`, and what was not. `again`: when that is tried again.
 fn undone(page: &mut Page, undone: &Restored, why: &str, again: &str) {
     let changed = undone.results.iter().filter(|result| result.changed());
     let changed = count(changed.count(), "setting");
     let then = format!(" could not be restored: {again}");
-    let left = with("; ", [some(undone.not_restored, "setting", &then)]);
+    let left = with_prefix("; ", [count_if_any(undone.not_restored, "setting", &then)]);
     page.failure("restored  ", format!("{changed}{why}{left}"));
     outcomes(page, &undone.channels, &undone.irqbalance, &undone.results);
     absent(page, &undone.absent, "could not be restored");
 }
 
-/// What came of channels, irqbalance and settings.
+/// Shows the outcomes of channels, irqbalance and settings.
 fn outcomes<'a>(
     page: &mut Page,
     channels: &[ChannelOutcome],
@@ -321,7 +330,7 @@ fn outcomes<'a>(
         }
     }
     for outcome in balancer {
-        let (irqs, detail) = (count(outcome.irqs, "IRQ"), or(&outcome.detail, ""));
+        let (irqs, detail) = (count(outcome.irqs, "IRQ"), text_or(&outcome.detail, ""));
         let text = match (outcome.done, outcome.changed) {
             (Refused, _) => {
                 page.failure("refused   ", format!("irqbalance: {detail}"));
@@ -337,12 +346,14 @@ fn outcomes<'a>(
         };
         page.item("  irqbalance  ", text);
     }
-    // One message for those with the same outcome and detail: thousands of files may have the same one.
+    // One message for all results with the same outcome and detail: thousands of files may have the same one.
     let told = results
         .iter()
-        .filter(|of| !of.changed() || of.detail.is_some() && of.fallback.is_none())
-        .filter(|of| of.outcome != Outcome::Already);
-    for ((outcome, detail), group) in grouped(told.map(|of| ((of.outcome, &of.detail), of))) {
+        .filter(|result| !result.changed() || result.detail.is_some() && result.fallback.is_none())
+        .filter(|result| result.outcome != Outcome::Already);
+    for ((outcome, detail), group) in
+        group_by_key(told.map(|result| ((result.outcome, &result.detail), result)))
+    {
         let what = match group[..] {
             [WriteResult { path, value, .. }] => {
                 format!("{} <- {}", shown(path), cut(value, QUOTED))
@@ -352,7 +363,7 @@ fn outcomes<'a>(
         let outcome = format!("{outcome:?}").to_lowercase();
         let (label, text) = (
             format!("{outcome:<10}"),
-            format!("{what}: {}", or(detail, "")),
+            format!("{what}: {}", text_or(detail, "")),
         );
         if group[0].failed() {
             page.failure(&label, text);
@@ -367,32 +378,36 @@ fn outcomes<'a>(
     }
 }
 
-/// The settings that were written, by interface and kind.
+/// Lists the settings that were written, by interface and kind.
 fn settings(page: &mut Page, results: &[WriteResult], all: bool) {
     let changed = results.iter().filter(|result| result.changed());
     if all {
-        let rows = changed.map(|one| {
-            let now = one.fallback.as_ref().unwrap_or(&one.value);
-            written(&one.path, one.was.as_deref().unwrap_or("unknown"), now)
+        let rows = changed.map(|result| {
+            let now = result.fallback.as_ref().unwrap_or(&result.value);
+            value_change(
+                &result.path,
+                result.was.as_deref().unwrap_or("unknown"),
+                now,
+            )
         });
         return page.table(2, LEFT, rows);
     }
-    let changed = grouped(changed.map(|one| (&one.interface, one.kind))).into_iter();
+    let changed = group_by_key(changed.map(|result| (&result.interface, result.kind))).into_iter();
     let changed = changed.sorted_by_key(|(name, _)| natural(name));
     let rows = changed.map(|(name, kinds)| {
         let mut kinds = kinds
             .into_iter()
             .sorted()
             .dedup_with_count()
-            .map(|(many, kind)| of_kind(many, kind));
-        (machine_or(name), kinds.join(", "))
+            .map(|(many, kind)| count_of_kind(many, kind));
+        (interface_or_machine(name), kinds.join(", "))
     });
     let rows = rows.collect_vec();
     if rows.len() <= MOST_INTERFACES {
         return page.table(2, LEFT, rows.into_iter().map(|(name, kinds)| [name, kinds]));
     }
-    // Most of many are alike.
-    let alike = grouped(rows.iter().map(|(name, kinds)| (kinds.clone(), &**name)));
+    // If there are many, most are alike.
+    let alike = group_by_key(rows.iter().map(|(name, kinds)| (kinds.clone(), &**name)));
     page.table(
         2,
         LEFT,
@@ -402,24 +417,25 @@ fn settings(page: &mut Page, results: &[WriteResult], all: bool) {
     );
 }
 
-/// Files in short: `IRQs 71-76; eth2 xps_cpus of tx 0-5`.
+/// Names files in short: `IRQs 71-76; eth2 xps_cpus of tx 0-5`.
 fn files(results: &[&WriteResult]) -> String {
-    let files = grouped(
-        results
-            .iter()
-            .map(|of| match (of.kind, of.kind.of_queue()) {
-                (Vector, _) => ("IRQs".to_owned(), Some(of.number)),
-                (NapiThread, _) => ("affinity of threads".to_owned(), Some(of.number)),
-                (_, Some((way, file))) => {
-                    let name = format!("{} {file} of {way}", of.interface);
-                    (name, Some(of.number))
-                }
-                _ => (shown(&of.path).into_owned(), None),
-            }),
-    );
+    let files =
+        group_by_key(
+            results
+                .iter()
+                .map(|result| match (result.kind, result.kind.of_queue()) {
+                    (Vector, _) => ("IRQs".to_owned(), Some(result.number)),
+                    (NapiThread, _) => ("affinity of threads".to_owned(), Some(result.number)),
+                    (_, Some((way, file))) => {
+                        let name = format!("{} {file} of {way}", result.interface);
+                        (name, Some(result.number))
+                    }
+                    _ => (shown(&result.path).into_owned(), None),
+                }),
+        );
     let mut files = files.into_iter().map(|(name, numbers)| {
         let numbers = ranges(numbers.into_iter().flatten());
-        name + &with(" ", [numbers])
+        name + &with_prefix(" ", [numbers])
     });
     files.join("; ")
 }

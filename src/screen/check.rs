@@ -5,8 +5,8 @@ use itertools::Itertools as _;
 use crate::screen::page::{Cell, LEFT, Page, change, plain};
 use crate::screen::status::{MOST_INTERFACES, more_rows, moving, tone, why};
 use crate::screen::{
-    Given, count, cpus, differ, is, machine_or, moves, of_kind, sorted, unbroken, when, with,
-    with_not_judged, within,
+    Given, count, count_of_kind, cpus, differ, enclose, group_sorted, interface_or_machine, is,
+    moves, text_if, unbroken, with_not_judged, with_prefix,
 };
 use nicpin::cpuset::{CpuSet, IrqSet};
 use nicpin::machine::Rss;
@@ -23,15 +23,19 @@ use nicpin::report::difference::{Fallback, NoteAbout, Reason};
 use nicpin::report::interface::InterfaceState::{Unsupported, Untuned};
 use nicpin::report::interface::{InterfaceReport, InterfaceState as State};
 
-/// `all`: each setting. `given`: what decides on the plan.
+/// `all`: each setting. `given`: the options that decide on the plan.
 pub fn check(check: &Check, all: bool, given: &Given) -> Page {
     let mut page = Page::of(given, all);
     page.text(verdict(check, &given.apply()));
     let differs = &check.differs;
     if all {
-        let rows = differs.iter().map(|one| {
-            let on = machine_or(&one.write.interface);
-            [on, setting(&one.write), difference(&check.host, &one.write)]
+        let rows = differs.iter().map(|found| {
+            let on = interface_or_machine(&found.write.interface);
+            [
+                on,
+                setting(&found.write),
+                difference(&check.host, &found.write),
+            ]
         });
         page.columns(0, LEFT, ["INTERFACE", "SETTING", "NOW -> PLANNED"], rows);
         reasons(check, &mut page);
@@ -39,7 +43,7 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
         by_interface(check, &mut page, given);
         reasons(check, &mut page);
         if !differs.is_empty() {
-            let never = when(!check.applied, "Never applied since boot. ");
+            let never = text_if(!check.applied, "Never applied since boot. ");
             let each = unbroken(&given.whole("nicpin check -v"));
             page.text(format!("{never}Each setting: {each}"));
         }
@@ -53,9 +57,14 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
         let why = "the planned CPU had no free interrupt vector";
         page.text(format!("{path}: {holds} in place of {planned}: {why}."));
     }
-    for (name, irqs) in sorted(check.unmovable.iter().map(|of| (&of.interface, of.irq))) {
+    for (name, irqs) in group_sorted(
+        check
+            .unmovable
+            .iter()
+            .map(|vector| (&vector.interface, vector.irq)),
+    ) {
         let irqs = IrqSet::from_iter(irqs);
-        let (s, are) = (when(irqs.len() > 1, "s"), is(irqs.len()));
+        let (s, are) = (text_if(irqs.len() > 1, "s"), is(irqs.len()));
         page.text(format!(
             "{name}: IRQ{s} {irqs} {are} kernel-managed and cannot be moved."
         ));
@@ -68,29 +77,32 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
     }
     for NoteAbout { interface, note } in &check.unknown {
         let code = note.code();
-        let on = machine_or(interface);
+        let on = interface_or_machine(interface);
         let note = page.text_of(note);
         page.text(format!("{on}: unknown: {note} ({code})."));
     }
     page.notes([("", &*check.notes)]);
-    for one in &check.left_alone {
-        let note = page.text_of(&one.note);
-        page.text(format!("{}: {note}.", one.interface));
+    for about in &check.left_alone {
+        let note = page.text_of(&about.note);
+        page.text(format!("{}: {note}.", about.interface));
     }
     page
 }
 
-/// The verdict in a sentence, and the command that fixes it.
+/// Says the verdict in a sentence, with the command that fixes it.
 fn verdict(check: &Check, apply: &str) -> String {
     let (differs, apply) = (check.differ(), unbroken(apply));
     let settings = count(differs, "setting");
     let counted = check
         .interfaces
         .iter()
-        .filter(|one| one.state != Unsupported)
+        .filter(|interface| interface.state != Unsupported)
         .count();
     let not_judged = &check.not_judged;
-    let all = count(super::counted(&check.interfaces, not_judged), "interface");
+    let all = count(
+        super::judged_count(&check.interfaces, not_judged),
+        "interface",
+    );
     let named = |verdict: String| with_not_judged(&verdict, not_judged);
     match check.verdict {
         Same if check.interfaces.is_empty() => "There is no interface to check.".into(),
@@ -103,10 +115,11 @@ fn verdict(check: &Check, apply: &str) -> String {
                 ", or as good: {settings} {} (--exact counts them)",
                 differ(differs)
             );
-            let (are, but) = (is(counted), when(differs > 0, &but));
+            let (are, but) = (is(counted), text_if(differs > 0, &but));
             let moving = check.interfaces.iter().map(moving).sum();
             let moves = format!(" {} at the next interrupt.", moves(moving));
-            named(format!("{counted} of {all} {are} as planned{but}.")) + when(moving > 0, &moves)
+            named(format!("{counted} of {all} {are} as planned{but}."))
+                + text_if(moving > 0, &moves)
         }
         Differs if differs == 0 => {
             let many = check.unmovable.len();
@@ -114,9 +127,12 @@ fn verdict(check: &Check, apply: &str) -> String {
             named(format!("{irqs} {are} kernel-managed and cannot be moved."))
         }
         Differs => {
-            let worst = within(" (worst: ", check.state.map(State::name), ")");
+            let worst = enclose(" (worst: ", check.state.map(State::name), ")");
             let is_refused = check.channels.is_empty()
-                && check.differs.iter().all(|one| one.reason == KernelRefused);
+                && check
+                    .differs
+                    .iter()
+                    .all(|found| found.reason == KernelRefused);
             let fix = format!("Fix: {apply}");
             let refused = "The kernel refused what apply wrote.";
             let fix = if is_refused { refused } else { &fix };
@@ -128,16 +144,17 @@ fn verdict(check: &Check, apply: &str) -> String {
             format!("{} {fix}", named(text))
         }
         CouldNotBeDetermined => {
-            let states = check.interfaces.iter().map(|one| one.state);
+            let states = check.interfaces.iter().map(|interface| interface.state);
             let what = match states.filter(|&state| state == State::Unknown).count() {
                 0 => "the machine's settings".into(),
                 unknown => format!("{unknown} of {all}"),
             };
             // Without a record, apply writes nothing.
             let mut unknown = check.unknown.iter();
-            let has_record = !unknown.any(|one| matches!(one.note, Note::RecordUnreadable { .. }));
+            let has_record =
+                !unknown.any(|about| matches!(about.note, Note::RecordUnreadable { .. }));
             let rest = format!(" What can be set: {apply}");
-            let rest = when(differs > 0 && has_record, &rest);
+            let rest = text_if(differs > 0 && has_record, &rest);
             named(format!("The state of {what} is unknown.")) + rest
         }
     }
@@ -146,30 +163,29 @@ fn verdict(check: &Check, apply: &str) -> String {
 /// The interfaces that would be better as planned; if there are none, those that are only as good.
 fn rows(check: &Check) -> impl Iterator<Item = &InterfaceReport> {
     let all = check.interfaces.iter();
-    let is_worse = all.clone().any(|one| one.state.differs());
-    all.filter(move |one| one.differ > 0 && (one.state.differs() || !is_worse))
+    let is_worse = all.clone().any(|interface| interface.state.differs());
+    all.filter(move |interface| interface.differ > 0 && (interface.state.differs() || !is_worse))
 }
 
-/// A line for each interface that differs.
 fn by_interface(check: &Check, page: &mut Page, given: &Given) {
     let (all, more) = (rows(check), rows(check).nth(MOST_INTERFACES));
-    let rows = all.take(MOST_INTERFACES).map(|one| {
+    let rows = all.take(MOST_INTERFACES).map(|interface| {
         let channels = check
             .channels
             .iter()
-            .filter(|change| change.interface == one.name);
-        let kinds = one
+            .filter(|change| change.interface == interface.name);
+        let kinds = interface
             .kinds
             .iter()
-            .map(|(&kind, &many)| of_kind(many, kind))
+            .map(|(&kind, &many)| count_of_kind(many, kind))
             .chain(channels.map(|_| "channels".to_owned()))
             .join(", ");
-        let why = match one.changes.iter().find(|of| of.is_better()) {
-            Some(of) if one.state == Untuned => change(of, plain(of.measure)),
-            _ => why(one, true),
+        let why = match interface.changes.iter().find(|changed| changed.is_better()) {
+            Some(changed) if interface.state == Untuned => change(changed, plain(changed.measure)),
+            _ => why(interface, true),
         };
-        let mut cells = [&*one.name, one.state.name(), &kinds, &why].map(Cell::from);
-        cells[1].tone = tone(one.state);
+        let mut cells = [&*interface.name, interface.state.name(), &kinds, &why].map(Cell::from);
+        cells[1].tone = tone(interface.state);
         cells
     });
     let of_machine = check.reasons_of("").values().sum();
@@ -187,27 +203,28 @@ fn by_interface(check: &Check, page: &mut Page, given: &Given) {
     }
 }
 
-/// Why settings differ, with the interfaces and how many settings there are; nothing where none was ever applied.
+/// Lists the reasons for differing settings, with the interfaces and the number of settings; nothing if none was ever
+/// applied.
 fn reasons(check: &Check, page: &mut Page) {
     let differs = check.differs.iter();
-    let told = differs.filter(|one| check.applied || one.reason != NotApplied);
-    for (reason, differs) in sorted(told.map(|one| (one.reason, one))) {
-        let on = differs.iter().map(|one| &*one.write.interface).unique();
+    let told = differs.filter(|found| check.applied || found.reason != NotApplied);
+    for (reason, differs) in group_sorted(told.map(|found| (found.reason, found))) {
+        let on = differs.iter().map(|found| &*found.write.interface).unique();
         let on = on.map(|name| if name.is_empty() { "the machine" } else { name });
         let on = page.names(on);
         let detail = differs[0]
             .detail
             .as_ref()
-            .filter(|_| differs.iter().map(|one| &one.detail).all_equal());
+            .filter(|_| differs.iter().map(|found| &found.detail).all_equal());
         let (settings, meaning) = (count(differs.len(), "setting"), meaning(reason));
         page.text(format!(
             "{settings} of {on}: {meaning}{}.",
-            with("; ", detail)
+            with_prefix("; ", detail)
         ));
     }
 }
 
-/// The file of a setting in short: `IRQ 71 smp_affinity`, `tx-0 xps_cpus`.
+/// Names the file of a setting in short: `IRQ 71 smp_affinity`, `tx-0 xps_cpus`.
 fn setting(write: &Write) -> String {
     match (write.kind, write.kind.of_queue()) {
         (Vector, _) => format!("IRQ {} smp_affinity", write.number),
@@ -216,14 +233,14 @@ fn setting(write: &Write) -> String {
     }
 }
 
-/// A setting as it is and as it is planned: CPUs as lists.
+/// Shows a setting's current and planned value: CPUs as lists.
 fn difference(host: &HostSummary, write: &Write) -> String {
     let shown = |value: &str| match (CpuSet::parse_kernel_mask(value), Rss::parse(value)) {
         (Ok(set), _) if write.kind.is_cpus() => cpus(host, &set),
         (Ok(queues), _) if write.kind.is_mask() => format!("rx {queues}"),
         (_, Some(table)) if write.kind == WriteKind::Rss => {
             let queues = table.reached();
-            let un = when(!table.is_spread_over(&queues), "un");
+            let un = text_if(!table.is_spread_over(&queues), "un");
             format!("flows to queues {queues} {un}evenly")
         }
         _ => value.to_owned(),

@@ -4,12 +4,12 @@ use itertools::Itertools as _;
 
 use crate::fleet::fold::fold;
 use crate::fleet::{Class, Deviation, Fleet, Shape};
-use crate::screen::{bracketed, count, differ, few, or, sorted, when};
+use crate::screen::{count, differ, few, group_sorted, in_parentheses, text_if, text_or};
 
-/// `all`: also the hosts of each class and plan that are not odd.
+/// `all`: also the hosts of each class and plan that do not deviate.
 pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
     let is_alone = fleet.drift.is_empty() && fleet.not_judged.is_empty();
-    let mut out = headline(fleet) + when(!is_alone, "\n");
+    let mut out = headline(fleet) + text_if(!is_alone, "\n");
     for drift in &fleet.drift {
         // A plan has no state.
         let of_plan = match drift.cause.reason {
@@ -21,7 +21,7 @@ pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
             drift.state.map_or(of_plan, |state| state.name()),
             hosts(drift.count),
             drift.cause.reason,
-            bracketed([drift.cause.by.join(", ")]),
+            in_parentheses([drift.cause.by.join(", ")]),
             list(&drift.hosts, all)
         );
     }
@@ -35,7 +35,7 @@ pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
         out += &format!("cannot be judged: {count}, {names}\n{hosts}");
     }
     for class in &fleet.classes {
-        out += &of_class(class, all);
+        out += &class_text(class, all);
     }
     if !fleet.repeated.is_empty() {
         let (hosts, names) = (hosts(fleet.repeated.len()), list(&fleet.repeated, all));
@@ -76,12 +76,12 @@ fn headline(fleet: &Fleet<'_>) -> String {
     )
 }
 
-fn of_class(class: &Class<'_>, all: bool) -> String {
+fn class_text(class: &Class<'_>, all: bool) -> String {
     let mut out = format!(
         "\nclass {}: {}, {}\n",
         class.class,
         hosts(class.count),
-        machine(class.machine)
+        describe_machine(class.machine)
     );
     if let Some(like) = class.like {
         let unlike = texts(&class.deviations, "other caches, distances or mask width");
@@ -91,7 +91,7 @@ fn of_class(class: &Class<'_>, all: bool) -> String {
         if class.plans.len() > 1 {
             let why = texts(&plan.deviations, "other CPUs or queues by the policy");
             let unlike = format!(", unlike the first: {why}");
-            let (hosts, unlike) = (hosts(plan.count), when(at > 0, &unlike));
+            let (hosts, unlike) = (hosts(plan.count), text_if(at > 0, &unlike));
             out += &format!("  plan {}: {hosts}{unlike}\n", plan.hash);
         }
         if all || at > 0 || class.like.is_some() || class.count == 1 {
@@ -101,24 +101,33 @@ fn of_class(class: &Class<'_>, all: bool) -> String {
     out
 }
 
-/// How machines differ, `other` if nothing of what is compared does.
+/// Says how machines differ; `other` if no compared fact does.
 fn texts(deviations: &[Deviation], other: &str) -> String {
-    or([deviations.iter().map(|one| &one.text).join("; ")], other)
+    text_or(
+        [deviations
+            .iter()
+            .map(|deviation| &deviation.text)
+            .join("; ")],
+        other,
+    )
 }
 
-/// The most drivers that a machine is described by.
+/// Maximum number of drivers in the description of a machine.
 const MOST_DRIVERS: usize = 8;
 
-/// `64 CPUs, 32 cores, 2 nodes; 1 igb, 2 mlx5_core`.
-fn machine(shape: &Shape) -> String {
+/// Describes a machine: `64 CPUs, 32 cores, 2 nodes; 1 igb, 2 mlx5_core`.
+fn describe_machine(shape: &Shape) -> String {
     let host = &shape.host;
-    let drivers = shape.interfaces.iter().map(|of| of.driver.as_deref());
-    let drivers = sorted(drivers.map(|driver| (driver.unwrap_or("unknown"), ())));
+    let drivers = shape
+        .interfaces
+        .iter()
+        .map(|interface| interface.driver.as_deref());
+    let drivers = group_sorted(drivers.map(|driver| (driver.unwrap_or("unknown"), ())));
     let more = drivers.len().saturating_sub(MOST_DRIVERS);
     let mut drivers = drivers
         .iter()
         .take(MOST_DRIVERS)
-        .map(|(driver, of)| format!("{} {driver}", of.len()))
+        .map(|(driver, cards)| format!("{} {driver}", cards.len()))
         .chain((more > 0).then(|| format!("{more} more")));
     format!(
         "{}, {}, {}; {}",
@@ -133,16 +142,16 @@ fn hosts(many: usize) -> String {
     thousands(many) + if many == 1 { " host" } else { " hosts" }
 }
 
-/// A list of names is no longer, in characters, but with `all`.
+/// Maximum length of a list of names in characters, without `all`.
 const LONGEST_LIST: usize = 800;
 
-/// Names in one line, as nodeset takes them. Of a long list its beginning, and how many names the rest has.
+/// Folds names into one line, as nodeset takes them; cuts a long list, and says how many names are left out.
 fn list(names: &[&str], all: bool) -> String {
     let whole = fold(names).join(",");
     if all || whole.len() <= LONGEST_LIST {
         return format!("    {whole}\n");
     }
-    // What is printed of a list is a list itself.
+    // The printed part of a list must be a list itself.
     let (mut most, mut few) = (names.len(), whole);
     while few.len() > LONGEST_LIST && most > 1 {
         most /= 2;
@@ -152,7 +161,7 @@ fn list(names: &[&str], all: bool) -> String {
     format!("    {few}\n    and {others} others: nicpin fleet -v\n")
 }
 
-/// 10,000.
+/// Formats a number like 10,000.
 fn thousands(number: usize) -> String {
     number
         .to_string()

@@ -3,11 +3,13 @@
 use itertools::Itertools as _;
 
 use crate::screen::page::{LEFT, Page};
-use crate::screen::{bracketed, count, joined, or, some, when, with};
+use crate::screen::{
+    count, count_if_any, in_parentheses, join_nonempty, text_if, text_or, with_prefix,
+};
 use nicpin::flow::Arrival;
 use nicpin::report::flow::{Flows, Ports};
 
-/// One flow is a sentence; several are a table of how they spread, and then each of them.
+/// Shows one flow as a sentence; several as a table of their spread, and then each of them.
 pub fn flows(flows: &Flows) -> Page {
     let mut page = Page::default();
     if !flows.ports.is_empty() {
@@ -15,12 +17,12 @@ pub fn flows(flows: &Flows) -> Page {
         return page;
     }
     let named = flows.interfaces.len() > 1;
-    // Each is there once for each interface.
+    // Each flow is listed once for each interface.
     let total = flows.arrivals.len() / flows.interfaces.len().max(1);
     if total == 1 && flows.local == 0 {
         for arrival in &flows.arrivals {
-            let name = when(named, &arrival.interface);
-            page.line(joined(": ", [name, &place(arrival)]));
+            let name = text_if(named, &arrival.interface);
+            page.line(join_nonempty(": ", [name, &place(arrival)]));
         }
     } else {
         spread(flows, total, &mut page);
@@ -33,22 +35,22 @@ pub fn flows(flows: &Flows) -> Page {
     page
 }
 
-/// `queue 3, IRQ 74, CPU 9 (node 1, L3 of 8-11); then RPS: CPU 10`.
+/// Says `queue 3, IRQ 74, CPU 9 (node 1, L3 of 8-11); then RPS: CPU 10`.
 fn place(arrival: &Arrival) -> String {
-    let taken = joined(
+    let taken = join_nonempty(
         ", ",
         [
-            &with("ntuple filter ", arrival.filter),
-            &with("queue ", arrival.queue),
-            &with("IRQ ", arrival.irq),
-            &with("CPU ", arrival.irq_cpu),
+            &with_prefix("ntuple filter ", arrival.filter),
+            &with_prefix("queue ", arrival.queue),
+            &with_prefix("IRQ ", arrival.irq),
+            &with_prefix("CPU ", arrival.irq_cpu),
         ],
     );
-    let around = joined(
+    let around = join_nonempty(
         ", ",
         [
-            &with("node ", arrival.node),
-            &with("cache of ", [&arrival.l3]),
+            &with_prefix("node ", arrival.node),
+            &with_prefix("cache of ", [&arrival.l3]),
         ],
     );
     let then = match (arrival.cpu, arrival.rps_cpu) {
@@ -58,8 +60,11 @@ fn place(arrival: &Arrival) -> String {
         }
         _ => String::new(),
     };
-    let known = taken + &then + &bracketed([around]);
-    joined("; then ", [&known, &with("unknown: ", &arrival.missing)])
+    let known = taken + &then + &in_parentheses([around]);
+    join_nonempty(
+        "; then ",
+        [&known, &with_prefix("unknown: ", &arrival.missing)],
+    )
 }
 
 fn spread(flows: &Flows, total: usize, page: &mut Page) {
@@ -75,10 +80,13 @@ fn spread(flows: &Flows, total: usize, page: &mut Page) {
         ),
         None => format!("{total}: none of their CPUs is known."),
     });
-    let unknown = arrivals.clone().filter(|of| of.missing.is_some()).count();
-    page.text(some(unknown, "arrival", " unknown: see below."));
+    let unknown = arrivals
+        .clone()
+        .filter(|arrival| arrival.missing.is_some())
+        .count();
+    page.text(count_if_any(unknown, "arrival", " unknown: see below."));
     let itself = " of this machine with itself left out.";
-    page.text(some(flows.local, "connection", itself));
+    page.text(count_if_any(flows.local, "connection", itself));
     let heads = ["INTERFACE", "QUEUE", "IRQ", "CPU", "NODE", "FLOWS"];
     let shares = flows.spread.iter().map(|share| {
         [
@@ -86,7 +94,7 @@ fn spread(flows: &Flows, total: usize, page: &mut Page) {
             share.queue.to_string(),
             share.irq.to_string(),
             share.cpu.to_string(),
-            or(share.node, "-"),
+            text_or(share.node, "-"),
             share.flows.to_string(),
         ]
     });
@@ -106,9 +114,9 @@ fn spread(flows: &Flows, total: usize, page: &mut Page) {
             arrival.flow.source.to_string(),
             arrival.flow.destination.to_string(),
             arrival.interface.clone(),
-            or(arrival.queue, "-"),
-            or(arrival.cpu, "-"),
-            or(&arrival.missing, ""),
+            text_or(arrival.queue, "-"),
+            text_or(arrival.cpu, "-"),
+            text_or(&arrival.missing, ""),
         ]
     });
     page.columns(0, LEFT, heads, each);

@@ -3,21 +3,21 @@
 use itertools::Itertools as _;
 
 use crate::screen::page::{FIGURES, LEFT, Page};
-use crate::screen::{count, or, queue, rate, some, with, within};
+use crate::screen::{count, count_if_any, enclose, queue, rate, text_or, with_prefix};
 use nicpin::drivers::Taught;
 use nicpin::report::compare::{Comparison, Figure, Stats};
 use nicpin::report::flow::{ArrivingConnections, Connections};
 use nicpin::report::measure::{CpuRates, InterfaceRates, MachineRates, Measurement, TrafficRates};
 
-/// CPUs listed without `--all`.
+/// Maximum number of CPUs listed without `--all`.
 const MOST_CPUS: usize = 16;
 
-/// The tables. `all`: also vectors without interrupts and idle CPUs.
+/// Shows a measurement as tables. `all`: also vectors without interrupts and idle CPUs.
 pub fn measure(measure: &Measurement, all: bool) -> Page {
     let mut page = Page::default();
     let most = if all { usize::MAX } else { MOST_CPUS };
     page.text(machine(&measure.machine, measure.seconds));
-    let share = |one: &InterfaceRates| one.local.unwrap_or(1.0);
+    let share = |interface: &InterfaceRates| interface.local.unwrap_or(1.0);
     let interfaces = measure
         .interfaces
         .iter()
@@ -36,63 +36,78 @@ pub fn measure(measure: &Measurement, all: bool) -> Page {
             "IRQ/S",
             "LOCAL",
         ],
-        interfaces.clone().map(|one| {
-            let (of, irqs) = (&one.subject, one.vectors.first());
-            let traffic =
-                |cell: fn(&TrafficRates) -> String| or(one.traffic.as_ref().map(cell), "-");
+        interfaces.clone().map(|interface| {
+            let (subject, irqs) = (&interface.subject, interface.vectors.first());
+            let traffic = |cell: fn(&TrafficRates) -> String| {
+                text_or(interface.traffic.as_ref().map(cell), "-")
+            };
             [
-                of.name.clone(),
-                or(of.node, if of.kind.is_some() { "-" } else { "?" }),
-                traffic(|of| bits(of.rx_gbit_per_second)),
-                traffic(|of| rate(of.rx_packets_per_second)),
-                traffic(|of| bits(of.tx_gbit_per_second)),
-                traffic(|of| rate(of.tx_packets_per_second)),
-                traffic(|of| of.rx_dropped.saturating_add(of.tx_dropped).to_string()),
-                or(irqs.map(|_| rate(one.interrupts_per_second)), "-"),
-                or(irqs.and(one.local).map(percent), "-"),
+                subject.name.clone(),
+                text_or(subject.node, if subject.kind.is_some() { "-" } else { "?" }),
+                traffic(|traffic| bits(traffic.rx_gbit_per_second)),
+                traffic(|traffic| rate(traffic.rx_packets_per_second)),
+                traffic(|traffic| bits(traffic.tx_gbit_per_second)),
+                traffic(|traffic| rate(traffic.tx_packets_per_second)),
+                traffic(|traffic| {
+                    traffic
+                        .rx_dropped
+                        .saturating_add(traffic.tx_dropped)
+                        .to_string()
+                }),
+                text_or(irqs.map(|_| rate(interface.interrupts_per_second)), "-"),
+                text_or(irqs.and(interface.local).map(percent), "-"),
             ]
         }),
     );
     let learned = interfaces
         .clone()
-        .filter_map(|one| Some((one, one.learned.as_ref()?)));
+        .filter_map(|interface| Some((interface, interface.learned.as_ref()?)));
     let vectors = interfaces
-        .flat_map(|one| one.vectors.iter().map(|of| (&one.subject.name, of)))
+        .flat_map(|interface| {
+            interface
+                .vectors
+                .iter()
+                .map(|vector| (&interface.subject.name, vector))
+        })
         .filter(|(_, vector)| all || vector.interrupts > 0);
     page.columns(
         0,
         2..5,
         ["INTERFACE", "QUEUE", "IRQ", "IRQ/S", "LOCAL", "BY CPU"],
-        vectors.map(|(name, of)| {
-            let cpus = of.cpus.iter();
+        vectors.map(|(name, vector)| {
+            let cpus = vector.cpus.iter();
             [
                 name.clone(),
-                queue(of.vector.role, of.vector.queue)
-                    + &within(" (", [of.moved_with.join(", ")], ")"),
-                of.vector.irq.to_string(),
-                rate(of.per_second),
-                or(of.local.map(percent), "-"),
+                queue(vector.vector.role, vector.vector.queue)
+                    + &enclose(" (", [vector.moved_with.join(", ")], ")"),
+                vector.vector.irq.to_string(),
+                rate(vector.per_second),
+                text_or(vector.local.map(percent), "-"),
                 cpus.map(|on| format!("{}: {}", on.cpu, rate(on.per_second)))
                     .join("  "),
             ]
         }),
     );
-    for (one, row) in learned {
+    for (interface, row) in learned {
         page.line("");
         page.text(format!(
             "{}: the queues of its IRQs, by packets that were counted when they fired. In the policy, /etc/nicpin.toml:",
-            one.subject.name
+            interface.subject.name
         ));
         for line in policy(row) {
             page.line(format!("  {line}"));
         }
     }
-    if let Some(connections) = measure.connections.as_ref().filter(|of| of.established > 0) {
+    if let Some(connections) = measure
+        .connections
+        .as_ref()
+        .filter(|found| found.established > 0)
+    {
         self::connections(&mut page, connections, most);
     }
     cpus(&mut page, &measure.cpus, most, all);
     let loopback = measure.machine.loopback_packets_per_second;
-    page.text(within(
+    page.text(enclose(
         "The packets of the CPUs include ",
         (loopback > 0.0).then(|| rate(loopback)),
         "/s of the loopback interface.",
@@ -101,9 +116,12 @@ pub fn measure(measure: &Measurement, all: bool) -> Page {
     page
 }
 
-/// A driver as the policy file teaches it.
+/// Prints a driver in the form of the policy file.
 fn policy(row: &Taught) -> Vec<String> {
-    let irqs = row.irqs.iter().map(|of| format!("  {:?},", of.row()));
+    let irqs = row
+        .irqs
+        .iter()
+        .map(|pattern| format!("  {:?},", pattern.row()));
     let head = [
         "[[driver]]".to_owned(),
         format!("name = {:?}", row.name),
@@ -115,7 +133,7 @@ fn policy(row: &Taught) -> Vec<String> {
         .collect()
 }
 
-/// CPUs that took interrupts or packets, the busiest ones if there are many.
+/// Lists the CPUs that took interrupts or packets, the busiest ones if there are many.
 fn cpus(page: &mut Page, cpus: &[CpuRates], most: usize, all: bool) {
     let work = |cpu: &CpuRates| cpu.interrupts_per_second + cpu.packets_per_second;
     let mut cpus = cpus
@@ -140,7 +158,7 @@ fn cpus(page: &mut Page, cpus: &[CpuRates], most: usize, all: bool) {
         cpus.iter().map(|cpu| {
             [
                 cpu.cpu.to_string(),
-                or(cpu.node, "-"),
+                text_or(cpu.node, "-"),
                 percent(cpu.busy),
                 percent(cpu.softirq),
                 rate(cpu.interrupts_per_second),
@@ -153,35 +171,52 @@ fn cpus(page: &mut Page, cpus: &[CpuRates], most: usize, all: bool) {
             ]
         }),
     );
-    page.text(some(hidden, "less busy CPU", ": nicpin measure --all"));
+    page.text(count_if_any(
+        hidden,
+        "less busy CPU",
+        ": nicpin measure --all",
+    ));
 }
 
-/// The connections by the CPU that they are predicted to arrive on.
+/// Lists the connections by the CPU of their predicted arrival.
 fn connections(page: &mut Page, connections: &Connections, most: usize) {
     let total = count(connections.established, "connection");
     let arrivals = &connections.arrivals[..];
     let sum = |is: fn(&&ArrivingConnections) -> bool| -> usize {
-        arrivals.iter().filter(is).map(|of| of.connections).sum()
+        arrivals
+            .iter()
+            .filter(is)
+            .map(|arrival| arrival.connections)
+            .sum()
     };
-    let near = sum(|of| of.node.is_some() && of.node == of.process_node);
-    let far = sum(|of| of.node.zip(of.process_node).is_some_and(|(a, b)| a != b));
+    let near = sum(|arrival| arrival.node.is_some() && arrival.node == arrival.process_node);
+    let far = sum(|arrival| {
+        arrival
+            .node
+            .zip(arrival.process_node)
+            .is_some_and(|(a, b)| a != b)
+    });
     page.line("");
     page.text(format!(
         "{total}: {near} arrive on the node of their process, {far} on another."
     ));
-    let rows = arrivals.iter().take(most).map(|of| {
+    let rows = arrivals.iter().take(most).map(|arrival| {
         [
-            of.interface.clone(),
-            of.cpu.to_string(),
-            or(of.node, "-"),
-            or(of.process_node, "-"),
-            of.connections.to_string(),
+            arrival.interface.clone(),
+            arrival.cpu.to_string(),
+            text_or(arrival.node, "-"),
+            text_or(arrival.process_node, "-"),
+            arrival.connections.to_string(),
         ]
     });
     let heads = ["INTERFACE", "CPU", "NODE", "PROCESS ON", "CONNECTIONS"];
     page.columns(2, LEFT, heads, rows);
     let hidden = arrivals.len().saturating_sub(most);
-    page.text(some(hidden, "less used CPU", ": nicpin measure --all"));
+    page.text(count_if_any(
+        hidden,
+        "less used CPU",
+        ": nicpin measure --all",
+    ));
     for unknown in &connections.unknown {
         let (many, missing) = (unknown.connections, &unknown.missing);
         page.item(
@@ -192,16 +227,18 @@ fn connections(page: &mut Page, connections: &Connections, most: usize) {
 }
 
 fn machine(machine: &MachineRates, seconds: f64) -> String {
-    let per_second = |of: f64| if seconds > 0.0 { of / seconds } else { 0.0 };
-    let [local, remote] = [machine.local_interrupts, machine.remote_interrupts].map(|of| of as f64);
+    let per_second = |number: f64| if seconds > 0.0 { number / seconds } else { 0.0 };
+    let [local, remote] =
+        [machine.local_interrupts, machine.remote_interrupts].map(|number| number as f64);
     let share = (local + remote > 0.0).then(|| percent(local / (local + remote)));
-    let cost =
-        |cost: Option<f64>, what| with("; ", cost.map(|cost| format!("{cost:.2} Gbit per {what}")));
+    let cost = |cost: Option<f64>, what| {
+        with_prefix("; ", cost.map(|cost| format!("{cost:.2} Gbit per {what}")))
+    };
     format!(
         "In {seconds:.2} s: {}{}; {:.2} CPUs busy, {:.2} of them in interrupts and softirqs{}{}; {} packets dropped, \
          {} polls ended with work left.",
         gbit(machine.gbit_per_second),
-        within(
+        enclose(
             "; ",
             share,
             " of the interrupts on the interfaces' own nodes"
@@ -225,19 +262,19 @@ fn gbit(gbit_per_second: f64) -> String {
     }
 }
 
-/// The same in a column: `9.41G`, `0`.
+/// Like [`gbit`], short for a column: `9.41G`, `0`.
 fn bits(gbit_per_second: f64) -> String {
     gbit(gbit_per_second).replace("bit/s", "").replace(' ', "")
 }
 
-/// A share in percent, rounded; 100% only for the whole.
+/// Formats a share in percent, rounded; 100% only for the whole.
 fn percent(share: f64) -> String {
     let whole = (share * 100.0).round();
     let least = if share < 1.0 { 99.0 } else { whole };
     format!("{:.0}%", whole.min(least))
 }
 
-/// Near and far one below the other.
+/// Shows a comparison: near and far one below the other.
 pub fn compare(comparison: &Comparison) -> Page {
     let mut page = Page::default();
     page.text(what(comparison));
@@ -259,7 +296,7 @@ pub fn compare(comparison: &Comparison) -> Page {
     page
 }
 
-/// The comparison as a section of a Markdown document.
+/// Renders a comparison as a section of a Markdown document.
 pub fn markdown(comparison: &Comparison) -> String {
     let mut out = what(comparison).replace('`', "'") + "\n\n";
     for (name, side) in [("near", &comparison.near), ("far", &comparison.far)] {
@@ -286,7 +323,7 @@ const HEADER: [&str; 7] = [
     "FAR/NEAR",
 ];
 
-/// What came of it in throughput and CPU time, the command, and how often it ran.
+/// Says the result in throughput and CPU time, the command, and the number of runs.
 fn what(comparison: &Comparison) -> String {
     let mut ratios = [
         ("Gbit/s", "gbit_per_second"),
@@ -294,7 +331,10 @@ fn what(comparison: &Comparison) -> String {
     ]
     .iter()
     .filter_map(|(what, name)| {
-        let figure = comparison.figures.iter().find(|of| of.name == *name)?;
+        let figure = comparison
+            .figures
+            .iter()
+            .find(|figure| figure.name == *name)?;
         Some(format!("{:.2} times the {what}", figure.far_to_near?))
     });
     let verdict = format!("Far from {}: ", comparison.interface);
@@ -307,15 +347,14 @@ fn what(comparison: &Comparison) -> String {
     let warmup = (comparison.warmup > 0).then_some(comparison.warmup);
     format!(
         "{}Ran {} near and far, {} {}{}, in alternating order.",
-        within(&verdict, [ratios.join(", ")], ". "),
+        enclose(&verdict, [ratios.join(", ")], ". "),
         comparison.command.join(" "),
         count(near, "run"),
         runs,
-        within(" after ", warmup, " to warm up")
+        enclose(" after ", warmup, " to warm up")
     )
 }
 
-/// Two rows, near and far.
 fn figure(figure: &Figure) -> [[String; 7]; 2] {
     let (name, digits) = match figure.name {
         "wall_seconds" => ("wall s", 2),
@@ -330,10 +369,11 @@ fn figure(figure: &Figure) -> [[String; 7]; 2] {
     };
     let number = |number: Option<f64>, digits| number.map(|number| format!("{number:.digits$}"));
     let mean = |mean, deviation, digits| {
-        or(number(mean, digits), "-") + &with(" ± ", number(deviation, digits))
+        text_or(number(mean, digits), "-") + &with_prefix(" ± ", number(deviation, digits))
     };
     let row = |name: &str, side: &str, spread: Option<Stats>, ratio: String| {
-        let cell = |of: fn(Stats) -> f64| or(number(spread.map(of), digits), "-");
+        let cell =
+            |statistic: fn(Stats) -> f64| text_or(number(spread.map(statistic), digits), "-");
         let deviation = spread.and_then(|spread| spread.stddev);
         [
             name.to_owned(),

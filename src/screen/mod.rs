@@ -1,8 +1,8 @@
-//! Renders reports and plans as text or JSON. Nothing is decided or computed here. This file has what all screens have
-//! in common: numbers, CPUs and queues in words, notes, and what a plan gains.
+//! Renders reports and plans as text or JSON. Nothing is decided or computed here. This file has the common parts of
+//! all screens: numbers, CPUs and queues in words, notes, and the gain of a plan.
 //!
-//! Text is made safe to print: names and texts of drivers, trees and other programs may hold control characters: a
-//! terminal would take them for commands, or show other text than there is.
+//! Text is made safe to print: names and texts of drivers, trees and other programs may hold control characters, which
+//! a terminal would take for commands, or which show other text than there is.
 
 pub mod applied;
 pub mod check;
@@ -37,18 +37,17 @@ use nicpin::plan::WriteKind::{
 use nicpin::plan::{HostSummary, NodeSource, WriteKind};
 use nicpin::report::interface::{InterfaceReport, InterfaceState};
 
-/// A report as indented JSON with a final newline.
+/// Formats a report as indented JSON with a final newline.
 pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
-/// The limit of a message, in characters, and of a value in a table: the widest mask of any kernel has 2,303.
+/// Maximum length of a message, and of a value in a table, in characters: the widest mask of any kernel has 2,303.
 const MESSAGE: usize = 4000;
-/// The limit of a value in a message.
+/// Maximum length of a value in a message.
 pub(crate) const QUOTED: usize = 200;
 
-/// The text with each control character as JSON escapes it, `\u001b`, so that JSON stays the same value; newlines and
-/// tabs stay.
+/// Escapes control characters as JSON does (`\u001b`), so that JSON stays the same value; newlines and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
         return text.into();
@@ -66,13 +65,13 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     safe.into()
 }
 
-/// A message as one printable line of limited length.
+/// Makes a message one printable line of limited length.
 pub fn message(text: &str) -> String {
     let line = text.replace(['\n', '\t'], " ");
     cut(&printable(&line), MESSAGE)
 }
 
-/// The text, or what it begins with, in characters.
+/// Cuts a text after `most` characters.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -80,8 +79,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// Control characters, and characters that change the direction or the place of the text around them or that are
-/// not seen.
+/// Whether a character is a control character, invisible, or changes the direction or place of the text around it.
 fn is_unsafe(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(
@@ -98,8 +96,8 @@ fn is_unsafe(c: char) -> bool {
         )
 }
 
-/// The value, or the other text where there is none or it is empty.
-pub(crate) fn or(value: impl IntoIterator<Item: Display>, other: &str) -> String {
+/// The value's text, or `other` if it is empty or there is no value.
+pub(crate) fn text_or(value: impl IntoIterator<Item: Display>, other: &str) -> String {
     let text = value.into_iter().join("");
     if text.is_empty() {
         other.to_owned()
@@ -108,9 +106,13 @@ pub(crate) fn or(value: impl IntoIterator<Item: Display>, other: &str) -> String
     }
 }
 
-/// The value between two texts; nothing where there is none or it is empty.
-pub(crate) fn within(before: &str, value: impl IntoIterator<Item: Display>, after: &str) -> String {
-    let text = or(value, "");
+/// The value's text between two others; empty if it is empty or there is no value.
+pub(crate) fn enclose(
+    before: &str,
+    value: impl IntoIterator<Item: Display>,
+    after: &str,
+) -> String {
+    let text = text_or(value, "");
     if text.is_empty() {
         text
     } else {
@@ -118,35 +120,35 @@ pub(crate) fn within(before: &str, value: impl IntoIterator<Item: Display>, afte
     }
 }
 
-/// The same with a text before it.
-pub(crate) fn with(before: &str, value: impl IntoIterator<Item: Display>) -> String {
-    within(before, value, "")
+/// The value's text after `before`; empty if it is empty or there is no value.
+pub(crate) fn with_prefix(before: &str, value: impl IntoIterator<Item: Display>) -> String {
+    enclose(before, value, "")
 }
 
-/// The same in brackets.
-pub(crate) fn bracketed(value: impl IntoIterator<Item: Display>) -> String {
-    within(" (", value, ")")
+/// The value's text in parentheses after a blank; empty if it is empty or there is no value.
+pub(crate) fn in_parentheses(value: impl IntoIterator<Item: Display>) -> String {
+    enclose(" (", value, ")")
 }
 
-/// The file of a setting, and how its value changes.
-pub(crate) fn written(path: &str, was: &str, now: &str) -> [String; 2] {
+/// The file of a setting, and the change of its value.
+pub(crate) fn value_change(path: &str, was: &str, now: &str) -> [String; 2] {
     let [was, now] = [was, now].map(|value| cut(value, MESSAGE));
     [shown(path).into_owned(), format!("{was} -> {now}")]
 }
 
-/// The text where the condition holds, otherwise nothing.
-pub(crate) fn when(holds: bool, text: &str) -> &str {
+/// The text if the condition holds, else an empty one.
+pub(crate) fn text_if(holds: bool, text: &str) -> &str {
     if holds { text } else { "" }
 }
 
-/// How many of something there are, and what is with them; nothing where there are none.
-pub(crate) fn some(many: usize, what: &str, then: &str) -> String {
-    within("", (many > 0).then(|| count(many, what)), then)
+/// A count such as `3 queues`, followed by `then`; empty if there are none.
+pub(crate) fn count_if_any(many: usize, what: &str, then: &str) -> String {
+    enclose("", (many > 0).then(|| count(many, what)), then)
 }
 
-/// The interface of a setting; `machine` where it is that of the whole machine.
-pub(crate) fn machine_or(interface: &str) -> String {
-    or([interface], "machine")
+/// The interface of a setting; `machine` if it belongs to the whole machine.
+pub(crate) fn interface_or_machine(interface: &str) -> String {
+    text_or([interface], "machine")
 }
 
 /// `is` or `are`.
@@ -159,22 +161,22 @@ pub(crate) fn differ(many: usize) -> &'static str {
     if many == 1 { "differs" } else { "differ" }
 }
 
-/// The texts with `between` between them, without empty ones.
-pub(crate) fn joined<const N: usize>(between: &str, texts: [&str; N]) -> String {
+/// Joins the texts that are not empty.
+pub(crate) fn join_nonempty<const N: usize>(between: &str, texts: [&str; N]) -> String {
     texts.iter().filter(|text| !text.is_empty()).join(between)
 }
 
-/// What a command line gives that decides on the plan, as words of a shell.
+/// The options and selectors of a command line that decide on the plan, as words of a shell.
 #[derive(Clone, Default)]
 pub struct Given {
-    /// Each option, with its value.
+    /// Options with their values.
     pub options: Vec<String>,
-    /// Each after a blank.
+    /// Selectors, each after a blank.
     pub selectors: String,
 }
 
 impl Given {
-    /// The command that makes everything as planned.
+    /// The command that sets the planned state.
     pub fn apply(&self) -> String {
         self.whole("nicpin apply")
     }
@@ -184,7 +186,7 @@ impl Given {
         self.added_to(command) + &self.selectors
     }
 
-    /// A command with the options, but for those that it has itself.
+    /// A command with the options, without those that it has already.
     pub fn added_to(&self, command: &str) -> String {
         let options = self.options.iter().map(String::as_str);
         let others = options.filter(|option| {
@@ -195,13 +197,13 @@ impl Given {
     }
 }
 
-/// A command that is broken only where it is longer than a line, so that it can be copied.
+/// Marks a command so that it is broken only if it is longer than a line, and can be copied.
 pub(crate) fn unbroken(command: &str) -> String {
     command.replace(' ', "\u{a0}")
 }
 
-/// What has the same key, in the order in which the keys come.
-pub(crate) fn grouped<K: Clone + Eq + Hash, V>(
+/// Groups values by key, in the order in which the keys first occur.
+pub(crate) fn group_by_key<K: Clone + Eq + Hash, V>(
     pairs: impl IntoIterator<Item = (K, V)>,
 ) -> Vec<(K, Vec<V>)> {
     let (mut groups, mut places) = (Vec::new(), HashMap::new());
@@ -215,14 +217,14 @@ pub(crate) fn grouped<K: Clone + Eq + Hash, V>(
     groups
 }
 
-/// What [`grouped`] finds, in the order of the keys.
-pub(crate) fn sorted<K: Clone + Hash + Ord, V>(
+/// Groups values by key, in the order of the keys.
+pub(crate) fn group_sorted<K: Clone + Hash + Ord, V>(
     pairs: impl IntoIterator<Item = (K, V)>,
 ) -> Vec<(K, Vec<V>)> {
-    grouped(pairs.into_iter().sorted_by(|(a, _), (b, _)| a.cmp(b)))
+    group_by_key(pairs.into_iter().sorted_by(|(a, _), (b, _)| a.cmp(b)))
 }
 
-/// A verdict that also names the interfaces that cannot be judged.
+/// Adds to a verdict the interfaces that cannot be judged.
 pub(crate) fn with_not_judged(verdict: &str, names: &[String]) -> String {
     let Some(begin) = verdict.strip_suffix('.').filter(|_| !names.is_empty()) else {
         return verdict.to_owned();
@@ -234,31 +236,31 @@ pub(crate) fn with_not_judged(verdict: &str, names: &[String]) -> String {
     )
 }
 
-/// The interfaces that cannot be judged, where the sentence before is about something else.
+/// Names the interfaces that cannot be judged, for use after a sentence about something else.
 pub(crate) fn unjudged(names: &[String]) -> String {
     let those = format!(" cannot be judged: {}", few(", ", names, false));
-    some(names.len(), "interface", &those)
+    count_if_any(names.len(), "interface", &those)
 }
 
-/// Interfaces that count in a verdict: those that are judged, if only by their steering, and those that cannot be.
-pub(crate) fn counted(interfaces: &[InterfaceReport], not_judged: &[String]) -> usize {
-    let counts = |one: &&InterfaceReport| {
-        one.state != InterfaceState::Unsupported || not_judged.contains(&one.name)
+/// Counts the interfaces in a verdict: those that are judged, if only by their steering, and those that cannot be.
+pub(crate) fn judged_count(interfaces: &[InterfaceReport], not_judged: &[String]) -> usize {
+    let counts = |interface: &&InterfaceReport| {
+        interface.state != InterfaceState::Unsupported || not_judged.contains(&interface.name)
     };
     interfaces.iter().filter(counts).count()
 }
 
-/// CPUs for people: a whole node or the whole machine by its name, otherwise a short list.
+/// Shows CPUs for people: a whole node or the whole machine by its name, otherwise a short list.
 pub(crate) fn cpus(host: &HostSummary, cpus: &CpuSet) -> String {
     match cpus.len() {
         0 => "none".into(),
         1 => cpus.to_string(),
-        _ => named(host, cpus, ["all of node ", "all CPUs", ""]),
+        _ => cpus_in_words(host, cpus, ["all of node ", "all CPUs", ""]),
     }
 }
 
-/// CPUs as those of a node where there are several, as all, or by number.
-fn named(host: &HostSummary, cpus: &CpuSet, [of_node, all, some]: [&str; 3]) -> String {
+/// Shows CPUs as those of a node if there are several nodes, as all, or by number.
+fn cpus_in_words(host: &HostSummary, cpus: &CpuSet, [of_node, all, some]: [&str; 3]) -> String {
     let mut nodes = host.nodes.iter().filter(|_| host.nodes.len() > 1);
     match nodes.find(|node| node.cpus == *cpus) {
         Some(node) => format!("{of_node}{}", node.node),
@@ -267,11 +269,11 @@ fn named(host: &HostSummary, cpus: &CpuSet, [of_node, all, some]: [&str; 3]) -> 
     }
 }
 
-/// Longer lists of numbers are counted.
+/// Maximum length of a list of numbers; longer ones are counted.
 const LONGEST: usize = 24;
 
-/// Numbers in their order, or how many there are.
-pub(crate) fn listed(numbers: &[u32]) -> String {
+/// Lists numbers in their order, or says how many there are.
+pub(crate) fn list_numbers(numbers: &[u32]) -> String {
     // A set of CPUs holds no process ids and IRQs beyond its limit.
     let has_all = numbers.iter().all(|&number| number < MAX_CPUS);
     let run = |run: &[u32]| {
@@ -286,11 +288,14 @@ pub(crate) fn listed(numbers: &[u32]) -> String {
     if listed.len() <= LONGEST {
         return listed;
     }
-    let (first, last) = (or(numbers.iter().min(), ""), or(numbers.iter().max(), ""));
+    let (first, last) = (
+        text_or(numbers.iter().min(), ""),
+        text_or(numbers.iter().max(), ""),
+    );
     format!("{first} to {last} ({})", numbers.len())
 }
 
-/// The CPUs of several vectors, in their order where that is short.
+/// Lists the CPUs of several vectors, in their order if that is short.
 pub(crate) fn places(host: &HostSummary, sets: &[&CpuSet]) -> String {
     let single: Option<Vec<u32>> = sets
         .iter()
@@ -299,22 +304,22 @@ pub(crate) fn places(host: &HostSummary, sets: &[&CpuSet]) -> String {
     let all = CpuSet::union_of(sets.iter().copied());
     match single {
         Some(_) if all.len() == 1 => format!("CPU {all}"),
-        Some(cpus) => match (listed(&cpus), all.short()) {
+        Some(cpus) => match (list_numbers(&cpus), all.short()) {
             (listed, _) if !listed.contains(' ') => format!("CPUs {listed}"),
             (_, short) if short.len() <= LONGEST => format!("CPUs {short}"),
             _ => {
                 let node = host.nodes.iter().find(|node| all.is_subset(&node.cpus));
-                let node = with(" of node ", node.map(|node| node.node));
+                let node = with_prefix(" of node ", node.map(|node| node.node));
                 format!("{} CPUs{node}", all.len())
             }
         },
         None if !sets.iter().all_equal() => sizes(sets),
         None if all.is_empty() => "none".into(),
-        None => named(host, &all, ["any of node ", "any CPU", "CPUs "]),
+        None => cpus_in_words(host, &all, ["any of node ", "any CPU", "CPUs "]),
     }
 }
 
-/// `2 CPUs each`, `1 to 3 CPUs each`.
+/// Says how many CPUs each set has: `2 CPUs each`, `1 to 3 CPUs each`.
 pub(crate) fn sizes(sets: &[&CpuSet]) -> String {
     let ends = sets.iter().map(|set| set.len()).minmax().into_option();
     match ends.unwrap_or_default() {
@@ -323,14 +328,17 @@ pub(crate) fn sizes(sets: &[&CpuSet]) -> String {
     }
 }
 
-/// The queue of a vector: `3`, `rx 3`, `tx 3`, `rdma 3`, `?` where it is not known; its role where it has none.
+/// Names the queue of a vector: `3`, `rx 3`, `tx 3`, `rdma 3`, `?` if unknown; its role if it has none.
 pub(crate) fn queue(role: Role, queue: Option<u32>) -> String {
     if role == Role::Data {
         return "?".to_owned();
     }
-    joined(
+    join_nonempty(
         " ",
-        [when(role != Combined, role_word(role)), &with("", queue)],
+        [
+            text_if(role != Combined, role_word(role)),
+            &with_prefix("", queue),
+        ],
     )
 }
 
@@ -342,7 +350,7 @@ pub(crate) fn role_word(role: Role) -> &'static str {
     }
 }
 
-/// An interface, its device and its node, as the head of what is said about it.
+/// Names an interface, its device and its node, as the head of its lines.
 pub(crate) fn heading(
     host: &HostSummary,
     (name, driver, device): (&str, Option<&str>, &str),
@@ -350,7 +358,7 @@ pub(crate) fn heading(
     (node, source): (Option<u32>, NodeSource),
     (candidates, cores): (&CpuSet, usize),
 ) -> String {
-    let speed = with(", ", mbps.map(speed));
+    let speed = with_prefix(", ", mbps.map(speed));
     let by = match source {
         NumaNode | Unknown => "",
         SingleNode => " (the only one)",
@@ -361,17 +369,17 @@ pub(crate) fn heading(
     let are_there = host
         .nodes
         .iter()
-        .find(|one| Some(one.node) == node)
-        .is_none_or(|one| candidates.is_subset(&one.cpus));
+        .find(|summary| Some(summary.node) == node)
+        .is_none_or(|summary| candidates.is_subset(&summary.cpus));
     let colon = if are_there { ":" } else { "; IRQs to" };
-    let node = or(node, "unknown");
+    let node = text_or(node, "unknown");
     let driver = driver.unwrap_or("(driver unknown)");
     let (cpus, cores) = (candidates.short(), count(cores, "core"));
     format!("{name}  {driver} {device}{speed}, node {node}{by}{colon} CPUs {cpus} ({cores})")
 }
 
-/// How many settings of a kind there are: `6 IRQs`, `4 XPS`.
-pub(crate) fn of_kind(many: usize, kind: WriteKind) -> String {
+/// Counts settings of a kind: `6 IRQs`, `4 XPS`.
+pub(crate) fn count_of_kind(many: usize, kind: WriteKind) -> String {
     match kind {
         Vector => count(many, "IRQ"),
         NapiThread => count(many, "thread"),
@@ -385,16 +393,16 @@ pub(crate) fn of_kind(many: usize, kind: WriteKind) -> String {
     }
 }
 
-/// A link's speed in few characters: `40G`, `2.5G`, `100M`.
+/// Formats a link's speed in few characters: `40G`, `2.5G`, `100M`.
 pub(crate) fn short_speed(mbps: u32) -> String {
     speed(mbps).replace(" Gbit/s", "G").replace(" Mbit/s", "M")
 }
 
-/// A rate in few characters: `0`, `0.5`, `870`, `12.3k`, `4.1M`.
+/// Formats a rate in few characters: `0`, `0.5`, `870`, `12.3k`, `4.1M`.
 pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
         0.0 => "0".into(),
-        // Not "0.0": a few interrupts are more than none.
+        // Not "0.0", since a few interrupts are more than none.
         few if few < 0.05 => "<0.1".into(),
         few if few < 9.95 => format!("{few:.1}"),
         some if some < 999.5 => format!("{some:.0}"),
@@ -404,26 +412,26 @@ pub(crate) fn rate(per_second: f64) -> String {
     }
 }
 
-/// `1 IRQ moves`, `2 IRQs move`.
+/// Says `1 IRQ moves`, `2 IRQs move`.
 pub(crate) fn moves(irqs: usize) -> String {
     count(irqs, "IRQ") + if irqs == 1 { " moves" } else { " move" }
 }
 
-/// A time in UTC: `2026-11-22T13:20:00Z`.
+/// Formats a time in UTC: `2026-11-22T13:20:00Z`.
 pub(crate) fn time(seconds: u64) -> String {
-    or(date(seconds), "unknown")
+    text_or(date(seconds), "unknown")
 }
 
-/// The same; `None` from the year 10000 on, which a damaged file may say.
+/// Formats a time as a date in UTC; `None` from the year 10000 on, which a damaged file may contain.
 pub(crate) fn date(seconds: u64) -> Option<String> {
     let time = (seconds < YEAR_10000).then(|| UNIX_EPOCH + Duration::from_secs(seconds));
     Some(humantime::format_rfc3339_seconds(time?).to_string())
 }
 
-/// In seconds since 1970: from there on, a date has no four digits for its year.
+/// Seconds from 1970 to the year 10000, which has no four digits.
 const YEAR_10000: u64 = 253_402_300_800;
 
-/// Numbers as a list of ranges.
+/// Formats numbers as a list of ranges.
 pub(crate) fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
     numbers.into_iter().collect::<NumberSet>().to_string()
 }
@@ -494,24 +502,24 @@ mod tests {
 
     #[test]
     fn lists_keep_their_order_or_are_counted() {
-        assert_eq!(listed(&[1, 2, 3, 0]), "1-3,0");
-        assert_eq!(listed(&[36, 38, 40]), "36,38,40");
-        assert_eq!(listed(&[36, 38, 40, 42, 1]), "36-42:2,1");
+        assert_eq!(list_numbers(&[1, 2, 3, 0]), "1-3,0");
+        assert_eq!(list_numbers(&[36, 38, 40]), "36,38,40");
+        assert_eq!(list_numbers(&[36, 38, 40, 42, 1]), "36-42:2,1");
         let even: Vec<u32> = (0..40).map(|n| n * 2).collect();
-        assert_eq!(listed(&even), "0-78:2");
+        assert_eq!(list_numbers(&even), "0-78:2");
         let many: Vec<u32> = (0..40).map(|n| n * n % 97).collect();
-        assert_eq!(listed(&many), "0 to 96 (40)");
+        assert_eq!(list_numbers(&many), "0 to 96 (40)");
     }
 
     #[test]
     fn process_ids_beyond_the_limit_of_cpus_are_listed() {
         let pids = [20_101, 20_105, 20_112, 20_120, 20_133];
-        assert_eq!(listed(&pids), "20101 to 20133 (5)");
-        assert_eq!(listed(&pids[..3]), "20101,20105,20112");
+        assert_eq!(list_numbers(&pids), "20101 to 20133 (5)");
+        assert_eq!(list_numbers(&pids[..3]), "20101,20105,20112");
     }
 
     proptest::proptest! {
-        /// JSON says the same after it was made printable.
+        /// Printable JSON has the same value.
         #[test]
         fn json_keeps_its_meaning(text in "\\PC{0,9}|(\u{9b}|\u{202e}|\u{e0041}|[\\x00-\\x7f]){0,9}") {
             let json = serde_json::to_string(&text).unwrap();

@@ -1,14 +1,14 @@
-//! What monitoring systems read: metrics in the text format of Prometheus, as `node_exporter`'s textfile collector reads
-//! it (<https://prometheus.io/docs/instrumenting/exposition_formats/>), and the one line of a monitoring plugin, `NICPIN
-//! STATUS: text | performance data` (<https://www.monitoring-plugins.org/doc/guidelines.html>).
+//! Output for monitoring systems: metrics in the text format of Prometheus, as `node_exporter`'s textfile collector
+//! reads it (<https://prometheus.io/docs/instrumenting/exposition_formats/>), and the one line of a monitoring plugin,
+//! `NICPIN STATUS: text | performance data` (<https://www.monitoring-plugins.org/doc/guidelines.html>).
 
 use std::fmt::Display;
 
 use itertools::Itertools as _;
 
 use crate::screen::{
-    bracketed, count, joined, machine_or, message, or, printable, some, sorted, unjudged, when,
-    with, within,
+    count, count_if_any, enclose, group_sorted, in_parentheses, interface_or_machine,
+    join_nonempty, message, printable, text_if, text_or, unjudged, with_prefix,
 };
 use nicpin::machine::setting::IRQ_FILES;
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Same};
@@ -18,40 +18,42 @@ use nicpin::report::difference::Reason;
 use nicpin::report::interface::InterfaceState;
 use nicpin::report::run::Watcher;
 
-/// When the machine was last found in the planned state.
+/// The last time at which the machine was in the planned state.
 const LAST_SUCCESS: &str = "nicpin_last_success_timestamp_seconds";
 
-/// The result of a check and what a watcher counts, where there is one, as at most ten series for each interface.
-/// `last_success`: when the machine was last found in the planned state, in seconds since 1970.
+/// Prints the metrics of a check and of the watcher, if one runs, at most ten series for each interface.
+/// `last_success`: the last time at which the machine was in the planned state, in seconds since 1970.
 pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u64>) -> String {
     let states = InterfaceState::ROWS.map(|(_, name, number)| format!("{number} {name}"));
     let state = format!(
         "The state of the interface, a higher number is worse: {}.",
         states.join(", ")
     );
-    let interfaces = check.interfaces.iter().sorted_by_key(|one| &one.name);
-    // The label that `node_exporter`'s `node_network_*` have.
+    let interfaces = check.interfaces.iter().sorted_by_key(|row| &row.name);
+    // The label of `node_exporter`'s `node_network_*`.
     let device = |name| ("device", name);
-    // An unknown reason makes the state unknown, which is what alerts look at.
+    // An unknown reason makes the state unknown, for which alerts exist.
     let known = Reason::ALL
         .into_iter()
         .filter(|reason| *reason != Reason::Unknown);
     let of_each = interfaces
         .clone()
         .cartesian_product(known)
-        .map(|(one, reason)| (&*one.name, reason, *one.reasons.get(&reason).unwrap_or(&0)));
+        .map(|(row, reason)| (&*row.name, reason, *row.reasons.get(&reason).unwrap_or(&0)));
     let of_machine = check
         .reasons_of("")
         .into_iter()
         .map(|(reason, many)| ("", reason, many));
     let contended = watcher.map(|watcher| {
-        let none = interfaces.clone().map(|one| (&*one.name, 0));
-        let left = watcher
-            .left_alone
-            .iter()
-            .map(|left| &left.setting)
-            .map(|of| (&*of.interface, u32::from(of.path.starts_with(IRQ_FILES))));
-        sorted(none.chain(left))
+        let none = interfaces.clone().map(|row| (&*row.name, 0));
+        let left = watcher.left_alone.iter().map(|left| {
+            let setting = &left.setting;
+            (
+                &*setting.interface,
+                u32::from(setting.path.starts_with(IRQ_FILES)),
+            )
+        });
+        group_sorted(none.chain(left))
             .into_iter()
             .map(|(name, vectors)| ([device(name)], vectors.iter().sum::<u32>()))
     });
@@ -91,12 +93,12 @@ pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u6
             &state,
             interfaces
                 .clone()
-                .map(|one| ([device(&one.name)], one.state.number())),
+                .map(|row| ([device(&row.name)], row.state.number())),
         ),
         family(
             "nicpin_interface_local_ratio",
             "The share of the interface's queue vectors that interrupt CPUs of its own node.",
-            interfaces.filter_map(|one| Some(([device(&one.name)], one.local_share()?))),
+            interfaces.filter_map(|row| Some(([device(&row.name)], row.local_share()?))),
         ),
         family(
             "nicpin_different_settings",
@@ -124,8 +126,8 @@ pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u6
     .concat()
 }
 
-/// The samples of a family, their labels and values, below its help and type; nothing without samples. A label without a
-/// value is left out.
+/// Prints the samples of a family, with labels and values, below its help and type; nothing without samples. Leaves out
+/// labels without a value.
 fn family<'a, const N: usize>(
     name: &str,
     help: &str,
@@ -140,33 +142,33 @@ fn family<'a, const N: usize>(
         let mut labels = labels
             .iter()
             .filter(|(_, value)| !value.is_empty())
-            .map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
-        format!("{name}{} {value}\n", within("{", [labels.join(",")], "}"))
+            .map(|(label, value)| format!("{label}=\"{}\"", escape_label(value)));
+        format!("{name}{} {value}\n", enclose("{", [labels.join(",")], "}"))
     });
-    with(
+    with_prefix(
         &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"),
         samples,
     )
 }
 
-/// The time of the last success in metrics that were printed before.
+/// Reads the time of the last success from earlier metrics.
 pub fn last_success(text: &str) -> Option<u64> {
     text.lines()
         .find_map(|line| line.strip_prefix(LAST_SUCCESS)?.trim().parse().ok())
 }
 
-/// The value of a label: without control characters, and with what the format wants escaped.
-fn escaped(value: &str) -> String {
+/// Escapes the value of a label as the format requires, and removes control characters.
+fn escape_label(value: &str) -> String {
     printable(value)
         .replace('\\', "\\\\")
         .replace('"', "\\\"")
         .replace('\n', "\\n")
 }
 
-/// Interfaces that are named; all have performance data.
+/// Maximum number of interfaces that are named; all have performance data.
 const MOST: usize = 8;
 
-/// The line of a monitoring plugin about a check, or about the error of one that failed.
+/// Prints the line of a monitoring plugin about a check, or about the error of a failed one.
 pub fn line(check: Result<&Check, &str>, thresholds: Thresholds) -> String {
     // One line, without the character that begins the performance data.
     let plain = |text: &str| message(text).replace('|', "/");
@@ -184,8 +186,8 @@ pub fn line(check: Result<&Check, &str>, thresholds: Thresholds) -> String {
 }
 
 fn text(check: &Check, thresholds: Thresholds) -> String {
-    let wrong = check.interfaces.iter().filter_map(|one| {
-        let share = one.local_percent();
+    let wrong = check.interfaces.iter().filter_map(|interface| {
+        let share = interface.local_percent();
         let range = match thresholds.judge_share(share) {
             Warning => thresholds.warning,
             Critical => thresholds.critical,
@@ -193,9 +195,16 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
         };
         let outside = share
             .zip(range)
-            .map(|(share, range)| format!(", {} % local (range {range})", rounded(share)));
-        let is_wrong = one.state.is_alarming() || outside.is_some();
-        is_wrong.then(|| format!("{} is {}{}", one.name, one.state.name(), or(outside, "")))
+            .map(|(share, range)| format!(", {} % local (range {range})", round_share(share)));
+        let is_wrong = interface.state.is_alarming() || outside.is_some();
+        is_wrong.then(|| {
+            format!(
+                "{} is {}{}",
+                interface.name,
+                interface.state.name(),
+                text_or(outside, "")
+            )
+        })
     });
     let more = wrong.clone().count().saturating_sub(MOST);
     let differ = check.differ();
@@ -207,52 +216,62 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
         format!(
             "{differ} of {} not as planned{}{}",
             count(check.same + differ, "setting"),
-            when(check.verdict == Same, ", but as good"),
-            bracketed([reasons.join(", ")])
+            text_if(check.verdict == Same, ", but as good"),
+            in_parentheses([reasons.join(", ")])
         )
     } else {
         count(check.same, "setting") + " as planned"
     };
-    let unknown = check.unknown.iter().map(|one| machine_or(&one.interface));
-    joined(
+    let unknown = check
+        .unknown
+        .iter()
+        .map(|note| interface_or_machine(&note.interface));
+    join_nonempty(
         ", ",
         [
             &wrong.take(MOST).join(", "),
-            &within("+", (more > 0).then_some(more), " more interfaces"),
-            &within(
+            &enclose("+", (more > 0).then_some(more), " more interfaces"),
+            &enclose(
                 "",
                 [unknown.unique().join(", ")],
                 " could not be determined",
             ),
             &settings,
-            &some(check.unmovable.len(), "vector", " cannot be moved"),
+            &count_if_any(check.unmovable.len(), "vector", " cannot be moved"),
             &unjudged(&check.not_judged),
         ],
     )
 }
 
-/// `'label'=value[UOM];warning;critical;minimum;maximum`, separated by spaces.
+/// Prints `'label'=value[UOM];warning;critical;minimum;maximum`, separated by spaces.
 fn performance_data(check: &Check, thresholds: Thresholds) -> String {
-    let (warning, critical) = (with("", thresholds.warning), with("", thresholds.critical));
+    let (warning, critical) = (
+        with_prefix("", thresholds.warning),
+        with_prefix("", thresholds.critical),
+    );
     let mut data = String::new();
-    // In the same order whatever their state is.
-    for interface in check.interfaces.iter().sorted_by_key(|one| &one.name) {
-        // Without the characters that mean something in performance data.
+    // Sorted by name, so that the order does not depend on the states.
+    for interface in check
+        .interfaces
+        .iter()
+        .sorted_by_key(|interface| &interface.name)
+    {
+        // Without the characters that have a meaning in performance data.
         let label = message(&interface.name).replace(['\'', '=', '|', ' '], "_");
-        if let Some(share) = interface.local_percent().map(rounded) {
+        if let Some(share) = interface.local_percent().map(round_share) {
             data += &format!("'{label}_local'={share}%;{warning};{critical};0;100 ");
         }
     }
     let (differ, all) = (check.differ(), check.same + check.differ());
-    let [warning, critical] = thresholds.not_judged.map(|range| with("", range));
+    let [warning, critical] = thresholds.not_judged.map(|range| with_prefix("", range));
     let (not_judged, interfaces) = (check.not_judged.len(), check.interfaces.len());
     format!(
         "{data}settings_differ={differ};;;0;{all} not_judged={not_judged};{warning};{critical};0;{interfaces}"
     )
 }
 
-/// At most one digit after the point.
-fn rounded(share: f64) -> f64 {
+/// Rounds to one digit after the point.
+fn round_share(share: f64) -> f64 {
     (share * 10.0).round() / 10.0
 }
 
@@ -269,7 +288,7 @@ mod tests {
             ("a\u{1b}[2Jb", r"a\\u001b[2Jb"),
             ("größe", "größe"),
         ] {
-            assert_eq!(escaped(value), expected);
+            assert_eq!(escape_label(value), expected);
         }
     }
 

@@ -6,7 +6,7 @@ use std::iter::once;
 use itertools::Itertools as _;
 
 use crate::screen::page::{FIGURES, LEFT, Page};
-use crate::screen::{count, grouped, joined, or, within};
+use crate::screen::{count, enclose, group_by_key, join_nonempty, text_or};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Neighbour;
 use nicpin::machine::interface::natural;
@@ -16,7 +16,8 @@ use nicpin::plan::binding::Binding;
 use nicpin::plan::binding::MemoryBinding::{Bind, Local, Preferred};
 use nicpin::report::nodes::{NodeInterface, Nodes, counts};
 
-/// Memory, CPUs, interfaces and other devices of each node, distances, page counters and, if measured, memory bandwidth.
+/// Shows memory, CPUs, interfaces and other devices of each node, distances, page counters and, if measured, memory
+/// bandwidth.
 pub fn nodes(nodes: &Nodes) -> Page {
     let all = &nodes.nodes;
     let interfaces: usize = all.iter().map(|node| node.interfaces.len()).sum();
@@ -33,28 +34,28 @@ pub fn nodes(nodes: &Nodes) -> Page {
             node.node.to_string(),
             size(node.memory_kib),
             size(node.usage.free_kib),
-            or([node.cpus.short()], "none"),
+            text_or([node.cpus.short()], "none"),
             devices(&node.interfaces, &node.neighbours),
         ]
     });
     page.columns(0, LEFT, heads, rows);
     let devices = devices(&nodes.unknown, &nodes.unknown_neighbours);
     let cpus = Some(&nodes.unknown_cpus).filter(|cpus| !cpus.is_empty());
-    let cpus = or(cpus.map(cpu_list), "");
-    let unknown = joined(", ", [&cpus, &devices]);
-    page.text(within("On no known node: ", [unknown], "."));
+    let cpus = text_or(cpus.map(cpu_list), "");
+    let unknown = join_nonempty(", ", [&cpus, &devices]);
+    page.text(enclose("On no known node: ", [unknown], "."));
     for node in all {
         for (cpus, what) in [
             (&node.isolated, "isolated or nohz_full"),
             (&node.exclusive, "in exclusive cpuset partitions"),
         ] {
             let are = format!(" of node {} are {what}.", node.node);
-            page.text(within("CPUs ", [cpus.short()], &are));
+            page.text(enclose("CPUs ", [cpus.short()], &are));
         }
     }
     let to = || all.iter().map(|to| to.node);
     let distances = all.iter().map(|from| {
-        let cells = to().map(|to| or(from.distances.get(&to), "-"));
+        let cells = to().map(|to| text_or(from.distances.get(&to), "-"));
         (format!("from {}", from.node), cells.collect())
     });
     match all.iter().all(|from| from.distances.is_empty()) {
@@ -73,7 +74,7 @@ pub fn nodes(nodes: &Nodes) -> Page {
                 .usage
                 .pages
                 .map(|p| [p.hit, p.miss, p.foreign, p.interleave_hit, p.local, p.other].map(Some));
-            let cells = counts.unwrap_or_default().map(|count| or(count, "-"));
+            let cells = counts.unwrap_or_default().map(|count| text_or(count, "-"));
             (format!("node {}", node.node), cells.into())
         });
         matrix(&mut page, "PAGES", COUNTERS.map(str::to_owned), rows);
@@ -84,17 +85,21 @@ pub fn nodes(nodes: &Nodes) -> Page {
     page
 }
 
-/// Interfaces by their drivers, and how many others there are.
+/// Lists interfaces by their drivers, and counts other devices.
 fn devices(interfaces: &[NodeInterface], others: &[Neighbour]) -> String {
-    let by_driver = grouped(interfaces.iter().map(|one| (&one.driver, &*one.name)));
+    let by_driver = group_by_key(
+        interfaces
+            .iter()
+            .map(|interface| (&interface.driver, &*interface.name)),
+    );
     let interfaces = by_driver
         .into_iter()
-        .map(|(driver, names)| format!("{} ({})", runs(&names), or(driver, "driver unknown")))
+        .map(|(driver, names)| format!("{} ({})", runs(&names), text_or(driver, "driver unknown")))
         .join(", ");
-    joined(", ", [&interfaces, &counts(others)])
+    join_nonempty(", ", [&interfaces, &counts(others)])
 }
 
-/// Names, of which four or more whose last numbers follow each other are the first and the last of them.
+/// Lists names; of four or more with consecutive last numbers only the first and the last.
 pub(crate) fn runs(names: &[&str]) -> String {
     let is_next = |name: &&str, next: &&str| {
         let (name, mut next) = (natural(name), natural(next));
@@ -111,7 +116,7 @@ pub(crate) fn runs(names: &[&str]) -> String {
     runs.map(run).join(", ")
 }
 
-/// `338 MiB`, `62.5 GiB`.
+/// Formats a size: `338 MiB`, `62.5 GiB`.
 pub fn size(kib: Option<u64>) -> String {
     const GIB: u64 = 1 << 20;
     match kib {
@@ -122,7 +127,7 @@ pub fn size(kib: Option<u64>) -> String {
     }
 }
 
-/// Rows of figures below the names of their columns.
+/// Adds rows of figures below column names.
 fn matrix(
     page: &mut Page,
     head: &str,
@@ -157,7 +162,7 @@ fn bandwidth(page: &mut Page, rates: &[Rate]) {
                 let tenths = rate.bytes_per_second / 100_000_000;
                 format!("{}.{}", tenths / 10, tenths % 10)
             });
-            or(text, "-")
+            text_or(text, "-")
         });
         let (cpus, threads) = (row[0].cpus_of, count(row[0].threads, "thread"));
         (format!("CPUs of {cpus} ({threads})"), cells.collect())
@@ -166,7 +171,7 @@ fn bandwidth(page: &mut Page, rates: &[Rate]) {
     matrix(page, "READ, GB/S", columns, rows);
 }
 
-/// The node, CPUs, memory and notes, a line each. `left`: the CPUs that remain after the cpuset, if known.
+/// Shows a binding: node, CPUs, memory and notes, a line each. `left`: the CPUs that remain after the cpuset, if known.
 pub fn binding(name: &str, binding: &Binding, left: Option<&CpuSet>) -> Page {
     let nodes = &binding.memory_nodes;
     let memory = match binding.memory {
@@ -185,7 +190,7 @@ pub fn binding(name: &str, binding: &Binding, left: Option<&CpuSet>) -> Page {
     page
 }
 
-/// The notes of a binding, and a note when the cpuset leaves fewer CPUs.
+/// The notes of a binding, with one if the cpuset leaves fewer CPUs.
 pub fn binding_notes(binding: &Binding, left: Option<&CpuSet>) -> Vec<String> {
     let narrowed = left.filter(|&left| *left != binding.cpus).map(|left| {
         let (left, all) = (left.short(), binding.cpus.short());

@@ -1,4 +1,4 @@
-//! What is printed: lines, items and tables, laid out when the screen is known. All screens are made of it.
+//! The content of a screen: lines, items and tables, laid out when the screen is known. All screens are made of it.
 
 use std::iter::once;
 use std::ops::Range;
@@ -7,22 +7,24 @@ use anstyle::{AnsiColor, Style};
 use itertools::Itertools as _;
 
 use self::Tone::{Alarm, Good, Plain, Warning};
-use crate::screen::{Given, grouped, joined, printable, unbroken, when, with, within};
+use crate::screen::{
+    Given, enclose, group_by_key, join_nonempty, printable, text_if, unbroken, with_prefix,
+};
 use nicpin::machine::wording::{few, selector};
 use nicpin::plan::{Measure, Note, Score};
 use nicpin::report::difference::MeasureChange;
 
-/// Where text is printed.
+/// The properties of the output.
 #[derive(Clone, Copy)]
 pub struct Screen {
-    /// In columns.
+    /// Number of columns.
     pub width: usize,
-    /// Whether states are coloured. A colour only repeats what the words say.
+    /// Whether states are coloured. A colour only repeats the words.
     pub colour: bool,
 }
 
 impl Screen {
-    /// One on which no line is broken.
+    /// A screen on which no line is broken.
     pub const UNBROKEN: Self = Self {
         width: usize::MAX,
         colour: false,
@@ -70,30 +72,30 @@ impl<T: Into<String>> From<T> for Cell {
 #[derive(Default)]
 pub struct Page {
     blocks: Vec<Block>,
-    /// Commands in notes keep its options.
+    /// Options that commands in notes repeat.
     given: Given,
-    /// Whether notes have whole lists, and all is said that the plan gains.
+    /// Whether to show whole lists in notes, and all gains of the plan.
     in_full: bool,
-    /// Why the command failed, which `--quiet` does not leave out.
+    /// Messages about the failure of the command, which `--quiet` does not suppress.
     pub failures: Vec<String>,
 }
 
 enum Block {
-    /// Printed as it is, however long.
+    /// A line that is never broken.
     Line(String),
-    /// A label, and a text that continues below itself.
+    /// A label, and a text whose further lines are indented below it.
     Item(String, String),
-    /// Its indent, the columns that are aligned to the right, and its rows.
+    /// Indent, columns that are aligned to the right, and rows.
     Table(usize, Range<usize>, Vec<Vec<Cell>>),
 }
 
 /// No column of a table is aligned to the right.
 pub const LEFT: Range<usize> = 0..0;
-/// All but the first are.
+/// All columns but the first are aligned to the right.
 pub const FIGURES: Range<usize> = 1..usize::MAX;
 
 impl Page {
-    /// A page whose commands keep what was given. `in_full`: with what a short one leaves out.
+    /// Makes a page whose commands repeat `given`. `in_full`: without the cuts of a short page.
     pub fn of(given: &Given, in_full: bool) -> Self {
         Self {
             given: given.clone(),
@@ -102,17 +104,17 @@ impl Page {
         }
     }
 
-    /// A line that is never broken, such as a command to be copied.
+    /// Adds a line that is never broken, such as a command to be copied.
     pub fn line(&mut self, text: impl Into<String>) {
         self.blocks.push(Block::Line(text.into()));
     }
 
-    /// A text, broken where the screen ends.
+    /// Adds a text, broken at the end of the screen's lines.
     pub fn text(&mut self, text: impl Into<String>) {
         self.item("", text);
     }
 
-    /// A text that continues below itself, after its label; nothing where there is no text.
+    /// Adds a text after its label, with further lines indented below it; nothing if the text is empty.
     pub fn item(&mut self, label: impl Into<String>, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {
@@ -120,14 +122,14 @@ impl Page {
         }
     }
 
-    /// The same about something that failed.
+    /// Adds an item about a failure.
     pub fn failure(&mut self, label: &str, text: impl Into<String>) {
         let text = text.into();
         self.failures.push(format!("{label}{text}"));
         self.item(label, text);
     }
 
-    /// Rows, if there are any, below their headings; what is not indented, after an empty line.
+    /// Adds rows, if there are any, below their headings; without an indent, after an empty line.
     pub fn columns<const N: usize, C: Into<Cell>>(
         &mut self,
         indent: usize,
@@ -144,8 +146,8 @@ impl Page {
         }
     }
 
-    /// Columns, each as wide as its widest cell. Those that are not aligned to the right: the last cell of a row continues
-    /// below itself. If the last one is, too, columns that do not fit the screen follow below, again after the first.
+    /// Adds columns, each as wide as its widest cell. If the last column is not aligned to the right, its text
+    /// continues below itself; if it is, columns that do not fit the screen follow below, again after the first.
     pub fn table(
         &mut self,
         indent: usize,
@@ -159,8 +161,8 @@ impl Page {
         self.blocks.push(Block::Table(indent, right, rows));
     }
 
-    /// A sentence on what the plan changes: in full each measure, those of the objective in its order. None if there is
-    /// none. `interfaces`: what it changes for each of them. Returns whether it tells of the busiest core's queues.
+    /// Adds a sentence on the changes of the plan: in full each measure, in the objective's order. Nothing if there is
+    /// none. `interfaces`: the changes of its interfaces. Returns whether it mentions the queues of the busiest core.
     pub(crate) fn gain(
         &mut self,
         now: &Score,
@@ -176,24 +178,25 @@ impl Page {
         let share = |score: &Score| Some(format!("{:.0}%", (score.local? * 100.0).floor()));
         let local = match (share(now), share(planned)) {
             (Some(from), Some(to)) if from != to && self.in_full => {
-                let worse = when(planned.local < now.local, " (worse)");
+                let worse = text_if(planned.local < now.local, " (worse)");
                 Some(format!("local queues {from}\u{a0}->\u{a0}{to}{worse}"))
             }
             _ => None,
         };
         let speeds = [now, planned].map(|score| Some(score.at_speed?.busiest_kbps / 1000));
-        let gain = told.iter().map(|one| match (one.measure, speeds) {
+        let gain = told.iter().map(|changed| match (changed.measure, speeds) {
             (Measure::BusiestLoad, [Some(now), Some(planned)])
                 if self.in_full && now != planned =>
             {
                 let speeds = format!(" ({now}\u{a0}->\u{a0}{planned}\u{a0}Mbit/s)");
-                change(one, plain(one.measure)) + &speeds
+                change(changed, plain(changed.measure)) + &speeds
             }
-            _ => change(one, plain(one.measure)),
+            _ => change(changed, plain(changed.measure)),
         });
         let gain = local.into_iter().chain(gain).join(", ");
-        self.text(within("With the plan: ", [gain], "."));
-        told.iter().any(|one| one.measure == Measure::BusiestQueues)
+        self.text(enclose("With the plan: ", [gain], "."));
+        told.iter()
+            .any(|changed| changed.measure == Measure::BusiestQueues)
     }
 
     /// A note's text; in full with whole lists.
@@ -205,17 +208,17 @@ impl Page {
         }
     }
 
-    /// Names; unless in full, the first ones of many.
+    /// Joins names; unless in full, only the first of many.
     pub(crate) fn names<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
         few(", ", names, self.in_full)
     }
 
-    /// Notes by what they are about, and what follows from them: one for all interfaces of which the same is to be said.
+    /// Adds notes by their subject, with their advice: one for all interfaces that share it.
     pub(crate) fn notes<'a>(&mut self, notes: impl IntoIterator<Item = (&'a str, &'a [Note])>) {
         self.first_notes("", notes, usize::MAX);
     }
 
-    /// The first notes; returns how many there are beyond.
+    /// Adds the first notes; returns the number of others.
     pub(crate) fn first_notes<'a>(
         &mut self,
         indent: &str,
@@ -231,10 +234,10 @@ impl Page {
             .any(|(_, note)| matches!(note, Note::VectorsUnreadable { .. }));
         let notes = notes
             .into_iter()
-            // Those of the interfaces say the same, and what to do.
+            // The notes of the interfaces say the same, with advice.
             .filter(|(_, note)| !is_told || !matches!(note, Note::NoProc | Note::NoProcIrq))
             .sorted_by_key(|(_, note)| !note.is_of_too_many_queues());
-        let groups = grouped(notes.map(|(about, note)| {
+        let groups = group_by_key(notes.map(|(about, note)| {
             let text = self.text_of(note);
             let advice = note.advice();
             let labels = match &advice {
@@ -245,29 +248,29 @@ impl Page {
                 Some((command, interface)) => {
                     (self.given.added_to(&command), Some(selector(interface)))
                 }
-                None => (with("", advice.map(|advice| advice.text)), None),
+                None => (with_prefix("", advice.map(|advice| advice.text)), None),
             };
             let is_command = subject.is_some() || note.shell().is_some();
             ((text, labels, command, is_command), (about, subject))
         }));
-        for ((text, [label, follow], command, is_command), of) in groups.iter().take(most) {
-            let about = of.iter().map(|(about, _)| *about);
+        for ((text, [label, follow], command, is_command), notes) in groups.iter().take(most) {
+            let about = notes.iter().map(|(about, _)| *about);
             let about = self.names(about.filter(|about| !about.is_empty()));
-            let subjects = of.iter().filter_map(|(_, subject)| subject.as_deref());
+            let subjects = notes.iter().filter_map(|(_, subject)| subject.as_deref());
             let command = once(&**command).chain(subjects).join(" ");
             let command = if *is_command {
                 unbroken(&command)
             } else {
                 command
             };
-            let text = joined(": ", [&about, text]);
-            let text = joined(". ", [&text, &with(follow, [command])]);
+            let text = join_nonempty(": ", [&about, text]);
+            let text = join_nonempty(". ", [&text, &with_prefix(follow, [command])]);
             self.item(format!("{indent}{label}"), text);
         }
         groups.len().saturating_sub(most)
     }
 
-    /// The text for this screen, printable but for its colours.
+    /// Lays the page out for a screen; printable but for its colours.
     pub fn show(&self, screen: Screen) -> String {
         let mut out = Writer {
             out: String::new(),
@@ -295,16 +298,16 @@ impl Page {
     }
 }
 
-/// A measure that a plan changes, now and planned, by its name.
-pub(crate) fn change(of: &MeasureChange, name: &str) -> String {
+/// Says how a plan changes a measure with this name.
+pub(crate) fn change(changed: &MeasureChange, name: &str) -> String {
     let MeasureChange {
         measure,
         now,
         planned,
-    } = of;
-    let worse = when(!of.is_better(), " (worse)");
+    } = changed;
+    let worse = text_if(!changed.is_better(), " (worse)");
     match (measure, now) {
-        // What ports can carry is no rate where it is the width of a bus.
+        // If the capacity of ports is the width of a bus, it is no rate.
         (Measure::BusiestLoad, 1..) => {
             let (sign, by) = if planned > now {
                 ('+', planned - now)
@@ -318,7 +321,7 @@ pub(crate) fn change(of: &MeasureChange, name: &str) -> String {
     }
 }
 
-/// What a measure counts; of the load, only the change is shown.
+/// Names a measure plainly; for a load, only the change is shown.
 pub(crate) fn plain(measure: Measure) -> &'static str {
     match measure {
         Measure::BusiestLoad => "load of the busiest core",
@@ -326,19 +329,19 @@ pub(crate) fn plain(measure: Measure) -> &'static str {
     }
 }
 
-/// Cells wider than this do not widen their column.
+/// Maximum width to which a cell widens its column.
 const WIDEST: usize = 48;
-/// Where the rest of a line continues if less than this is left beside its beginning.
+/// Minimum room beside the beginning of a line; with less, the rest continues below.
 const LEAST_ROOM: usize = 24;
-/// The indent of what continues a line of several cells.
+/// The indent of the continuation of a line of several cells.
 const CONTINUED: usize = 6;
 
 struct Writer {
     out: String,
     screen: Screen,
-    /// Columns of the line so far.
+    /// Number of columns in the line so far.
     at: usize,
-    /// Blanks before what comes next on the line.
+    /// Number of blanks before the next text of the line.
     gap: usize,
 }
 
@@ -400,8 +403,8 @@ impl Writer {
         }
     }
 
-    /// Cells beside each other, the last of which continues below itself. Those that do not fit continue below. `blanks`:
-    /// how many there are before and after a cell.
+    /// Adds cells beside each other, the last of which continues below itself; cells that do not fit continue below.
+    /// `blanks`: their number before and after a cell.
     fn row(&mut self, cells: &[Cell], blanks: impl Fn(usize, &Cell) -> (usize, usize)) {
         let Some((last, cells)) = cells.split_last() else {
             return self.end(0);
@@ -481,19 +484,19 @@ impl Writer {
     }
 }
 
-/// The number of columns that a text takes.
+/// The number of columns of a text.
 fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The word in pieces, as long as there is room: a list after a comma, and a command between two of its words, with the
-/// backslash of a shell.
+/// Splits a word to fit the room: a list after a comma, and a command between two of its words, with the backslash of a
+/// shell.
 fn pieces(word: &str, room: usize) -> impl Iterator<Item = String> {
     let is_command = word.contains('\u{a0}');
     let (at, more) = if is_command { ('\u{a0}', 1) } else { (',', 0) };
     let pieces = word.split_inclusive(at).map(str::to_owned);
     let pieces = pieces.coalesce(move |piece, next| {
-        // All but the last one end in a blank, and the backslash follows.
+        // All pieces but the last end in a blank, and the backslash follows.
         let end = if next.ends_with(at) { more } else { 0 };
         if length(&piece) + length(&next) + end <= room {
             Ok(piece + &next)
@@ -503,7 +506,7 @@ fn pieces(word: &str, room: usize) -> impl Iterator<Item = String> {
     });
     pieces.map(move |piece| {
         let is_broken = is_command && piece.ends_with(at);
-        piece + when(is_broken, "\\")
+        piece + text_if(is_broken, "\\")
     })
 }
 

@@ -9,8 +9,8 @@ use serde::Serialize;
 use self::PlanDetail::{Queues, Reasons, Runs};
 use crate::screen::page::{LEFT, Page, Screen};
 use crate::screen::{
-    Given, count, grouped, heading, joined, listed, moves, or, places, ranges, role_word, sizes,
-    unbroken, when, with, within, written,
+    Given, count, enclose, group_by_key, heading, join_nonempty, list_numbers, moves, places,
+    ranges, role_word, sizes, text_if, text_or, unbroken, value_change, with_prefix,
 };
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
@@ -24,7 +24,6 @@ use nicpin::plan::{
 };
 use nicpin::report::difference::MeasureChange;
 
-/// How much is shown.
 #[derive(Clone, Copy, PartialEq)]
 pub enum PlanDetail {
     /// Runs of queues.
@@ -35,14 +34,15 @@ pub enum PlanDetail {
     Reasons,
 }
 
-/// More runs of one kind are one line: for a few interfaces, and for many.
+/// Maximum number of runs of one kind, for a few interfaces and for many; more become one line.
 const MOST_RUNS: [usize; 2] = [8, 4];
 const FEW_INTERFACES: usize = 4;
-/// The longest list of the CPUs where interrupts arrive now.
+/// Maximum length of the list of CPUs on which interrupts arrive now.
 const SHORT: usize = 8;
 
-/// `changes`: what it changes for interfaces. `needless`: the IRQs that it moves, if nothing gets better by that. `masks`:
-/// also each file with the mask to write and the current one. `given`: what decides on it.
+/// `changes`: the measures that the plan changes for interfaces. `needless`: the number of IRQs that it moves without a
+/// gain. `masks`: also each file with the mask to write and the current one. `given`: the options that decide on the
+/// plan.
 pub fn plan(
     plan: &Plan,
     (changes, needless): (&[MeasureChange], usize),
@@ -69,9 +69,9 @@ pub fn plan(
     if !plan.channels.is_empty() {
         page.line("The rest is planned again for the new queues.");
     }
-    for one in &plan.interfaces {
+    for planned in &plan.interfaces {
         page.line("");
-        interface(&mut page, plan, one, detail);
+        interface(&mut page, plan, planned, detail);
     }
     page.line("");
     let writes = plan.writes.iter();
@@ -81,18 +81,21 @@ pub fn plan(
             LEFT,
             writes
                 .clone()
-                .map(|of| written(&of.path, &of.current, &of.value)),
+                .map(|write| value_change(&write.path, &write.current, &write.value)),
         );
         page.line("");
     }
-    for write in writes.filter(|of| of.interface.is_empty()) {
-        let [file, change] = written(&write.path, &write.current, &write.value);
+    for write in writes.filter(|write| write.interface.is_empty()) {
+        let [file, change] = value_change(&write.path, &write.current, &write.value);
         page.text(format!("{file}: {change} ({}).", write.why));
     }
     if would_change > 0 {
         page.gain(&plan.score_now, &plan.score, &Vec::from_iter(changes));
     }
-    let of_interfaces = plan.interfaces.iter().map(|one| (&*one.name, &*one.notes));
+    let of_interfaces = plan
+        .interfaces
+        .iter()
+        .map(|planned| (&*planned.name, &*planned.notes));
     page.notes(of_interfaces.chain([("", &*plan.notes)]));
     let [each, reasons] = [
         ("; each queue: ", "nicpin plan -v"),
@@ -108,19 +111,22 @@ pub fn plan(
     page
 }
 
-/// How many IRQs that are set as planned the kernel has not moved yet; empty if there are none.
+/// Says how many IRQs set as planned the kernel has not moved yet; empty if none.
 pub(super) fn moving(plan: &Plan) -> String {
-    let vectors = plan.interfaces.iter().flat_map(|one| &one.vectors);
+    let vectors = plan
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.vectors);
     let pending = vectors.map(Item::vector).filter(Item::is_pending).count();
     let moves = format!(" {} at the next interrupt.", moves(pending));
-    when(pending > 0, &moves).to_owned()
+    text_if(pending > 0, &moves).to_owned()
 }
 
-/// That some moves of IRQs gain nothing.
+/// Says that some moves of IRQs gain nothing.
 pub(super) fn gains_nothing(needless: usize) -> String {
     let irqs = count(needless, "IRQ");
     let text = format!("; moving {irqs} gains nothing (see --gain)");
-    when(needless > 0, &text).to_owned()
+    text_if(needless > 0, &text).to_owned()
 }
 
 /// A plan as JSON.
@@ -128,25 +134,25 @@ pub(super) fn gains_nothing(needless: usize) -> String {
 pub struct PlanDocument<'a> {
     #[serde(flatten)]
     pub plan: &'a Plan,
-    /// Whether its writes make a measure better.
+    /// Whether the writes make a measure better.
     pub gains: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation<'a>>,
 }
 
-/// The lines of each interface.
+/// The lines of each interface's explanation.
 pub type Explanation<'a> = BTreeMap<&'a str, Vec<String>>;
 
 /// The reasons of a plan, as `--explain` prints them.
 pub fn explanation(plan: &Plan) -> Explanation<'_> {
     plan.interfaces
         .iter()
-        .map(|one| {
+        .map(|planned| {
             let mut page = Page::default();
-            interface(&mut page, plan, one, Reasons);
+            interface(&mut page, plan, planned, Reasons);
             let text = page.show(Screen::UNBROKEN);
             (
-                &*one.name,
+                &*planned.name,
                 text.lines()
                     .map(|line| line.split_whitespace().join(" "))
                     .collect(),
@@ -155,22 +161,22 @@ pub fn explanation(plan: &Plan) -> Explanation<'_> {
         .collect()
 }
 
-fn interface(page: &mut Page, plan: &Plan, one: &PlannedInterface, detail: PlanDetail) {
-    let device = one.device.clone() + &within(" (VF of ", &one.parent, ")");
+fn interface(page: &mut Page, plan: &Plan, planned: &PlannedInterface, detail: PlanDetail) {
+    let device = planned.device.clone() + &enclose(" (VF of ", &planned.parent, ")");
     let head = heading(
         &plan.host,
-        (&one.name, one.driver.as_deref(), &device),
-        one.speed_mbps,
-        (one.node, one.node_source),
-        (&one.candidates, one.candidate_cores),
+        (&planned.name, planned.driver.as_deref(), &device),
+        planned.speed_mbps,
+        (planned.node, planned.node_source),
+        (&planned.candidates, planned.candidate_cores),
     );
-    let link = with("; link ", Some(&one.link).filter(|link| *link != "up"));
-    let via = with("; via ", Some(one.via.join(", ")));
-    let rules = with("; by rule ", Some(one.rules.iter().join(", ")));
+    let link = with_prefix("; link ", Some(&planned.link).filter(|link| *link != "up"));
+    let via = with_prefix("; via ", Some(planned.via.join(", ")));
+    let rules = with_prefix("; by rule ", Some(planned.rules.iter().join(", ")));
     page.text(head + &link + &via + &rules);
     if detail == Reasons {
-        page.item("  ", format!("node {}", node(one)));
-        for LeftOut { cpus, why } in &one.left_out {
+        page.item("  ", format!("node {}", node(planned)));
+        for LeftOut { cpus, why } in &planned.left_out {
             page.item("  ", format!("CPUs {} left out: {why}", cpus.short()));
         }
     }
@@ -179,17 +185,17 @@ fn interface(page: &mut Page, plan: &Plan, one: &PlannedInterface, detail: PlanD
         detail,
         most_runs: MOST_RUNS[usize::from(plan.interfaces.len() > FEW_INTERFACES)],
         lines: Vec::new(),
-        // The head says it.
-        reason: one.node_source.reason(one.node),
+        // The head contains the reason.
+        reason: planned.node_source.reason(planned.node),
     };
-    rows.items("IRQ", one.vectors.iter().map(Item::vector));
-    rows.items("process", one.threads.iter().map(Item::thread));
-    rows.steering(plan, one);
+    rows.items("IRQ", planned.vectors.iter().map(Item::vector));
+    rows.items("process", planned.threads.iter().map(Item::thread));
+    rows.steering(plan, planned);
     page.table(2, LEFT, rows.lines);
 }
 
 fn node(interface: &PlannedInterface) -> String {
-    let (device, node) = (&interface.device, or(interface.node, "unknown"));
+    let (device, node) = (&interface.device, text_or(interface.node, "unknown"));
     match interface.node_source {
         NumaNode => format!("{node}: numa_node of {device}"),
         LocalCpulist if interface.node.is_some() => {
@@ -212,23 +218,23 @@ fn node(interface: &PlannedInterface) -> String {
 struct Item<'a> {
     label: &'static str,
     number: Option<u32>,
-    /// The IRQ or the process.
+    /// The IRQ or the process id.
     id: u32,
     now: CpuSet,
     effective: Option<&'a CpuSet>,
     planned: Option<&'a CpuSet>,
-    /// The core on which it is placed.
+    /// The core of its placement.
     core: Option<&'a CpuSet>,
-    /// Whether its queue is not in use.
+    /// Whether the queue is not in use.
     idle: bool,
     why: &'a str,
-    /// Why it is where it is, in short.
+    /// The reason in short.
     reason: &'a str,
-    /// What else decided, and how the queue is known.
+    /// Other deciding facts, and how the queue is known.
     more: String,
 }
 
-/// A reason without the other queues there.
+/// A reason without the other queues on the core.
 fn first(why: &str) -> &str {
     why.split("; ").next().unwrap_or_default()
 }
@@ -241,11 +247,11 @@ impl<'a> Item<'a> {
             Order => "by the order of IRQs",
         };
         let row = vector.row.as_ref().map(|row| format!(", as {row}"));
-        let placed = vector.placement.as_ref().map(|of| {
-            let on_l3 = format!(" had {}", of.queues_on_l3);
-            let on_l3 = within(", the cache of CPUs ", [of.l3.short()], &on_l3);
-            let on_core = count(of.queues_on_core, "queue");
-            format!("; core {} had {on_core}{on_l3}", of.core)
+        let placed = vector.placement.as_ref().map(|placement| {
+            let on_l3 = format!(" had {}", placement.queues_on_l3);
+            let on_l3 = enclose(", the cache of CPUs ", [placement.l3.short()], &on_l3);
+            let on_core = count(placement.queues_on_core, "queue");
+            format!("; core {} had {on_core}{on_l3}", placement.core)
         });
         let why = &*vector.why;
         let is_control = vector.role == Role::Control;
@@ -256,15 +262,15 @@ impl<'a> Item<'a> {
             now: vector.affinity.clone(),
             effective: vector.effective.as_ref(),
             planned: vector.cpus.as_ref(),
-            core: vector.placement.as_ref().map(|of| &of.core),
+            core: vector.placement.as_ref().map(|placement| &placement.core),
             idle: vector.idle,
             why,
             reason: if is_control { why } else { first(why) },
             more: format!(
                 "{} {source}{}{}",
                 vector.action,
-                or(row, ""),
-                or(placed, "")
+                text_or(row, ""),
+                text_or(placed, "")
             ),
         }
     }
@@ -293,15 +299,15 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Whether it is the next queue, for the same reason, on a core that none of the run is on.
+    /// Whether the item is the next queue, for the same reason, on a core that the run does not have.
     fn continues(&self, run: &[&Self]) -> bool {
         let before = run[run.len() - 1];
         self.number == before.number.map(|before| before + 1)
             && self.is_like() == before.is_like()
-            && (self.core.is_none() || run.iter().all(|of| of.core != self.core))
+            && (self.core.is_none() || run.iter().all(|item| item.core != self.core))
     }
 
-    /// Whether it is set as planned, and the kernel moves it at its next interrupt.
+    /// Whether the IRQ is set as planned, and the kernel moves it at its next interrupt.
     fn is_pending(&self) -> bool {
         let planned = self.planned.filter(|planned| **planned == self.now);
         let on = self.effective.zip(planned);
@@ -313,42 +319,42 @@ impl<'a> Item<'a> {
     }
 }
 
-/// The lines of an interface: what, which, its CPUs now and planned, and why.
+/// The lines of an interface: kind, numbers, CPUs now and planned, and reason.
 struct Rows<'a> {
     host: &'a HostSummary,
     detail: PlanDetail,
     most_runs: usize,
     lines: Vec<Vec<String>>,
-    /// That of the last line.
+    /// The reason of the last line.
     reason: String,
 }
 
 impl Rows<'_> {
-    /// A line for what is not placed: its reason follows in the same cell.
+    /// Adds a line for items without a placement: the reason follows in the same cell.
     fn add(&mut self, what: &str, which: String, change: &str, why: &str) {
         let change = format!("{change}; {why}");
         self.lines.push(vec![what.to_owned(), which, change]);
     }
 
     fn items<'i>(&mut self, ids: &str, items: impl Iterator<Item = Item<'i>>) {
-        for (label, alike) in grouped(items.map(|item| (item.label, item))) {
+        for (label, alike) in group_by_key(items.map(|item| (item.label, item))) {
             let (mut cores, mut taken) = (Vec::new(), CpuSet::new());
             for run in self.runs(&alike, self.most_runs) {
                 let pass = pass(&run, &mut cores, &mut taken);
                 let numbers = run.iter().filter_map(|item| item.number).collect_vec();
-                let s = when(label == "queue" && numbers.len() > 1, "s");
-                let which = listed(&run.iter().map(|item| item.id).collect_vec());
+                let s = text_if(label == "queue" && numbers.len() > 1, "s");
+                let which = list_numbers(&run.iter().map(|item| item.id).collect_vec());
                 let first = run[0];
                 let (reason, more) = match self.detail {
-                    // That it is unchanged says enough.
+                    // The word "unchanged" is reason enough.
                     Runs if label == "control" && first.planned.is_none() => ("", ""),
                     Runs => (first.reason, &*pass),
                     Queues => (first.why, ""),
                     Reasons => (first.why, &*first.more),
                 };
-                // The reason is left out where it is that of the line above.
+                // A reason is left out if it is that of the line above.
                 let is_new = self.detail == Reasons || self.reason != reason;
-                let why = joined(", ", [when(is_new, reason), more]);
+                let why = join_nonempty(", ", [text_if(is_new, reason), more]);
                 reason.clone_into(&mut self.reason);
                 self.lines.push(vec![
                     format!("{label}{s} {}", ranges(numbers)),
@@ -360,8 +366,8 @@ impl Rows<'_> {
         }
     }
 
-    /// Consecutive queues for the same reason, none of which shares a core with another. If there are more runs than
-    /// `most`, all for the same reason are one.
+    /// Returns runs of consecutive queues with the same reason, none of which shares a core with another. If there are
+    /// more than `most`, all with the same reason are one.
     fn runs<'i, 'a>(&self, items: &'i [Item<'a>], most: usize) -> Vec<Vec<&'i Item<'a>>> {
         let mut runs: Vec<Vec<&Item<'_>>> = Vec::new();
         for item in items {
@@ -373,7 +379,7 @@ impl Rows<'_> {
         if self.detail != Runs || runs.len() <= most {
             return runs;
         }
-        grouped(items.iter().map(|item| (item.is_like(), item)))
+        group_by_key(items.iter().map(|item| (item.is_like(), item)))
             .into_iter()
             .map(|(_, run)| run)
             .sorted_by_key(|run| run[0].number)
@@ -383,11 +389,13 @@ impl Rows<'_> {
     fn steering<'i>(&mut self, plan: &Plan, interface: &'i PlannedInterface) {
         let writes = plan.writes.iter();
         let writes = writes.filter(|write| *write.interface == *interface.name);
-        let writes: BTreeMap<_, _> = writes.map(|of| ((of.kind, of.number), of)).collect();
+        let writes: BTreeMap<_, _> = writes
+            .map(|write| ((write.kind, write.number), write))
+            .collect();
         let item = |way, kind, queue, planned: &'i Option<CpuSet>, why: &'i str| {
             let write = writes.get(&(kind, queue));
             let now = write.and_then(|write| CpuSet::parse_kernel_mask(&write.current).ok());
-            // What is not planned is unchanged, whatever it is now.
+            // Without a planned value, the setting is unchanged, whatever it is now.
             Item {
                 label: way,
                 number: Some(queue),
@@ -402,7 +410,7 @@ impl Rows<'_> {
         let xps = tx
             .clone()
             .map(|tx| item("tx", WriteKind::Xps, tx.queue, &tx.xps_cpus, &tx.why));
-        self.steered("XPS", "none", xps);
+        self.add_steering("XPS", "none", xps);
         for tx in tx {
             if let Some(queues) = tx.xps_rxqs.as_ref().filter(|queues| !queues.is_empty()) {
                 let change = format!("flows of rx {queues} first");
@@ -412,8 +420,9 @@ impl Rows<'_> {
         let rps = rx
             .clone()
             .map(|rx| item("rx", WriteKind::Rps, rx.queue, &rx.rps_cpus, &rx.why));
-        self.steered("RPS", "off", rps);
-        for (flows, queues) in grouped(rx.filter_map(|rx| Some((rx.rps_flow_cnt?, rx.queue)))) {
+        self.add_steering("RPS", "off", rps);
+        for (flows, queues) in group_by_key(rx.filter_map(|rx| Some((rx.rps_flow_cnt?, rx.queue))))
+        {
             let (change, why) = match flows {
                 0 => ("off".to_owned(), "by the policy"),
                 _ => (format!("{flows} flows each"), "its share of the flow table"),
@@ -423,7 +432,7 @@ impl Rows<'_> {
         let rss = interface.rss.as_ref();
         if let Some(rss) = rss.filter(|rss| rss.queues.is_some() || rss.now != rss.possible) {
             let planned = rss.queues.as_ref().filter(|queues| **queues != rss.now);
-            let change = format!("to {}{}", rss.now, with(" -> ", planned));
+            let change = format!("to {}{}", rss.now, with_prefix(" -> ", planned));
             self.add("RSS", format!("rx {}", rss.possible), &change, &rss.why);
         }
         if let Some(on) = interface.ntuple {
@@ -432,8 +441,9 @@ impl Rows<'_> {
         }
     }
 
-    /// Steering of one kind: a line for all queues with the same reason, or for each. `none`: the word for no CPU.
-    fn steered<'i>(&mut self, what: &str, none: &str, items: impl Iterator<Item = Item<'i>>) {
+    /// Adds lines for steering of one kind: one for all queues with the same reason, or one for each. `none`: the word
+    /// for no CPU.
+    fn add_steering<'i>(&mut self, what: &str, none: &str, items: impl Iterator<Item = Item<'i>>) {
         for group in self.runs(&items.collect_vec(), 0) {
             let sets = |sets: &[&CpuSet]| match sets.iter().all(|set| set.is_empty()) {
                 true => none.to_owned(),
@@ -441,7 +451,7 @@ impl Rows<'_> {
                 false => sizes(sets),
             };
             let change = change(&group, sets);
-            // `off; off: why` says twice that it is off.
+            // Otherwise `off; off: why` would say "off" twice.
             let why = group[0].why;
             let after = change.rsplit(" -> ").next().unwrap_or_default();
             let why = why.strip_prefix(&format!("{after}: ")).unwrap_or(why);
@@ -451,7 +461,7 @@ impl Rows<'_> {
     }
 }
 
-/// How the queues of a run follow those before it, of which `cores` and CPUs are `taken`.
+/// Says how the queues of a run follow earlier ones, which have `taken` CPUs on `cores`.
 fn pass<'a>(run: &[&Item<'a>], cores: &mut Vec<&'a CpuSet>, taken: &mut CpuSet) -> String {
     if run[0].idle {
         return "not in use".into();
@@ -477,8 +487,8 @@ fn pass<'a>(run: &[&Item<'a>], cores: &mut Vec<&'a CpuSet>, taken: &mut CpuSet) 
     words.to_owned()
 }
 
-/// `now -> planned`, or one of them where they are the same; with where interrupts arrive of those that may arrive
-/// anywhere.
+/// Says `now -> planned`, or only one of them if they are the same; for IRQs that may arrive anywhere, with the CPUs on
+/// which they do.
 fn change(items: &[&Item<'_>], text: impl Fn(&[&CpuSet]) -> String) -> String {
     let Some(planned) = items
         .iter()
@@ -511,5 +521,5 @@ fn change(items: &[&Item<'_>], text: impl Fn(&[&CpuSet]) -> String) -> String {
     let on = (are_known && !are_single(&now))
         .then(|| on(items))
         .flatten();
-    format!("{before}{} -> {after}", within(" (", on, ")"))
+    format!("{before}{} -> {after}", enclose(" (", on, ")"))
 }

@@ -1,9 +1,9 @@
 //! A plan for the shell and other programs: a script with the writes of `apply`, and the CPUs for programs that use an
-//! interface, in the formats of taskset, numactl, DPDK and systemd, with those that work for the network, as kubelet's
-//! reserved CPUs.
+//! interface, in the formats of taskset, numactl, DPDK and systemd, with those for the network as kubelet's reserved
+//! CPUs.
 
 use crate::screen::page::Page;
-use crate::screen::{count, machine_or, or, with, within};
+use crate::screen::{count, enclose, interface_or_machine, text_or, with_prefix};
 use nicpin::cpuset::{CpuSet, MaskWidth, NodeSet};
 use nicpin::machine::setting::shown;
 use nicpin::machine::wording::word;
@@ -11,8 +11,8 @@ use nicpin::machine::{Machine, Rss};
 use nicpin::plan::WriteKind::{NapiThread, Ntuple};
 use nicpin::plan::{Note, Plan, PlannedInterface, Write, WriteKind};
 
-/// One line `echo VALUE > PATH`, `ethtool` or `taskset` for each write, below what is not done as requested; not for a plan
-/// that changes channels.
+/// Prints one line `echo VALUE > PATH`, `ethtool` or `taskset` for each write, below a list of unmet requests; not for
+/// a plan that changes channels.
 pub fn script(plan: &Plan) -> String {
     let mut out = format!(
         "#!/bin/sh\n# nicpin plan {}: {}, {} already as planned\n",
@@ -30,7 +30,7 @@ pub fn script(plan: &Plan) -> String {
         out += &format!(
             "{}  # {}: {} (now {})\n",
             command(write),
-            machine_or(&write.interface),
+            interface_or_machine(&write.interface),
             write.why.replace(char::is_control, " "),
             write.current
         );
@@ -38,7 +38,6 @@ pub fn script(plan: &Plan) -> String {
     out
 }
 
-/// The command of a write.
 fn command(write: &Write) -> String {
     let (path, value) = (&*write.path, &write.value);
     match write.kind {
@@ -55,7 +54,7 @@ fn rss(table: &str) -> String {
     let Some(reached) = table.map(|table| table.reached()) else {
         return "default".into();
     };
-    let [first, last] = [reached.first(), reached.last()].map(|of| of.copied().unwrap_or(0));
+    let [first, last] = [reached.first(), reached.last()].map(|queue| queue.copied().unwrap_or(0));
     let weight = |queue| if reached.contains(&queue) { " 1" } else { " 0" };
     match (reached.len(), first) {
         (count, _) if count < (last - first + 1) as usize => {
@@ -66,12 +65,12 @@ fn rss(table: &str) -> String {
     }
 }
 
-/// For each interface, the CPUs that take its interrupts and the node's other CPUs.
+/// Lists, for each interface, the CPUs that take its interrupts and the node's other CPUs.
 pub fn workers(machine: &Machine, plan: &Plan) -> Page {
     let mut page = Page::default();
     for interface in &plan.interfaces {
         let nodes = nodes(interface);
-        let node = or(nodes.as_ref(), "unknown");
+        let node = text_or(nodes.as_ref(), "unknown");
         page.line(format!("{}  node {node}", interface.name));
         let workers = &interface.worker_cpus;
         for (what, cpus) in [
@@ -81,16 +80,16 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
             let mask = mask(cpus);
             page.item(
                 what,
-                or(
-                    [within("", [cpus.short()], &format!("  mask {mask}"))],
+                text_or(
+                    [enclose("", [cpus.short()], &format!("  mask {mask}"))],
                     "none",
                 ),
             );
         }
         if workers.is_empty() {
-            // IRQs that cannot be moved do not leave their cores.
-            let movable = interface.vectors.iter().filter(|of| of.is_active());
-            let planned = CpuSet::union_of(movable.filter_map(|of| of.cpus.as_ref()));
+            // IRQs that cannot be moved stay on their cores.
+            let movable = interface.vectors.iter().filter(|vector| vector.is_active());
+            let planned = CpuSet::union_of(movable.filter_map(|vector| vector.cpus.as_ref()));
             let half = machine.topology.cores_with(&planned).count().div_ceil(2);
             if (1..interface.candidate_cores).contains(&half) {
                 page.item("              ", format!("try: --irq-cores {half}"));
@@ -99,18 +98,18 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
         }
         let isolated = machine.topology.isolated_or_nohz().intersection(workers);
         let what = " are isolated or nohz_full; the node has no other CPU left";
-        page.item("  note        ", within("CPUs ", [isolated.short()], what));
+        page.item("  note        ", enclose("CPUs ", [isolated.short()], what));
         let memory = nodes.map(|nodes| -> NodeSet {
             nodes.iter().map(|node| machine.memory_near(node)).collect()
         });
-        let membind = with(" --membind=", memory.as_ref());
+        let membind = with_prefix(" --membind=", memory.as_ref());
         let short = workers.short();
         page.line(format!("  taskset     taskset -c {short} COMMAND"));
         page.line(format!(
             "  numactl     numactl --physcpubind={workers}{membind} COMMAND"
         ));
         page.line(format!("  dpdk        -l {workers}"));
-        // The list is added to what a unit has: an empty one comes first (systemd.exec(5)).
+        // The value is added to the unit's list: an empty one clears it first (systemd.exec(5)).
         page.line("  systemd     [Service]");
         page.line("              CPUAffinity=");
         page.line(format!("              CPUAffinity={workers}"));
@@ -121,13 +120,13 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
     }
     let reserved = &plan.network_cpus;
     if !reserved.is_empty() {
-        // No program takes a list that is broken.
+        // Programs do not accept a broken list.
         page.line(format!("kubelet       reservedSystemCPUs: \"{reserved}\""));
     }
     page
 }
 
-/// Its node; several if they are equally near to the device's; `None` if it is unknown.
+/// The interface's node; several if they are equally near to the device's; `None` if unknown.
 fn nodes(interface: &PlannedInterface) -> Option<NodeSet> {
     let tied = interface.notes.iter().find_map(|note| match note {
         Note::NodeWithoutCpus { nearest, .. } => Some(nearest.clone()),
@@ -136,9 +135,9 @@ fn nodes(interface: &PlannedInterface) -> Option<NodeSet> {
     tied.or_else(|| interface.node.map(NodeSet::single))
 }
 
-/// A hex mask with the prefix `0x`, as programs expect it, in the width that the CPUs need.
+/// Formats a hex mask with the prefix `0x`, as programs expect it, as wide as the CPUs need.
 fn mask(cpus: &CpuSet) -> String {
     let width = MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1));
     let mask = cpus.to_mask(width);
-    with("0x", mask.map(|mask| mask.replace(',', "")))
+    with_prefix("0x", mask.map(|mask| mask.replace(',', "")))
 }

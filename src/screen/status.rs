@@ -1,5 +1,5 @@
-//! The status: a verdict with the command that fixes it, a line for each interface, and what the plan gains. On request
-//! the details of each interface. And the watcher's state, for systemd and the journal, too.
+//! The status: a verdict with the command that fixes it, a line for each interface, and the gain of the plan; on
+//! request the details of each interface. Also the watcher's state, for systemd and the journal, too.
 
 use std::iter::once;
 
@@ -9,8 +9,9 @@ use crate::screen::page::Tone::{Alarm, Good, Plain, Warning};
 use crate::screen::page::{Cell, LEFT, Page, Tone};
 use crate::screen::plan::gains_nothing;
 use crate::screen::{
-    Given, count, counted, cpus, differ, heading, is, joined, moves, or, queue, ranges, rate,
-    short_speed, some, time, unbroken, when, with, with_not_judged, within,
+    Given, count, count_if_any, cpus, differ, enclose, heading, is, join_nonempty, judged_count,
+    moves, queue, ranges, rate, short_speed, text_if, text_or, time, unbroken, with_not_judged,
+    with_prefix,
 };
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
@@ -26,50 +27,55 @@ use nicpin::report::status::{IrqbalanceState, IrqbalanceStatus, Status};
 use nicpin::report::vectors::VectorState::{AsPlanned, Differs, Elsewhere, LeftAlone, Unmovable};
 use nicpin::report::vectors::{VectorState, VectorStatus};
 
-/// How much is shown.
 #[derive(Clone, Copy, PartialEq)]
 pub enum StatusDetail {
     /// One screen: a line for each interface.
     Summary,
-    /// Also each interface, with what is not as planned.
+    /// Also each interface, with its differences from the plan.
     Interfaces,
     /// Also all IRQs.
     Vectors,
 }
 
-/// Interfaces and notes on one screen.
+/// Maximum interfaces and notes on one screen.
 pub(crate) const MOST_INTERFACES: usize = 24;
 const MOST_NOTES: usize = 6;
 
-/// `given`: what decides on the plan.
+/// `given`: the options that decide on the plan.
 pub fn status(status: &Status, detail: StatusDetail, given: &Given) -> Page {
     let is_summary = detail == StatusDetail::Summary;
     let (mut page, apply) = (Page::of(given, !is_summary), unbroken(&given.apply()));
     let most = |most| if is_summary { most } else { usize::MAX };
     page.text(verdict(status, &apply));
     table(&mut page, status, most(MOST_INTERFACES), given);
-    let changes = status.interfaces.iter().flat_map(|one| &one.changes);
+    let changes = status
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.changes);
     let is_told =
         status.differ > 0 && page.gain(&status.score_now, &status.score, &changes.collect_vec());
     if let Some(most) = status.shared_max_per_core().filter(|_| !is_told) {
         let queues = count(most, "queue");
-        let planned = status.interfaces.iter().map(|one| one.max_per_core_planned);
+        let planned = status
+            .interfaces
+            .iter()
+            .map(|interface| interface.max_per_core_planned);
         let planned = planned.max().filter(|planned| *planned != most);
-        let planned = with(", with the plan ", planned);
+        let planned = with_prefix(", with the plan ", planned);
         page.text(format!(
             "The busiest core takes {queues} of all interfaces{planned}."
         ));
     }
     page.line("");
     if !is_summary {
-        for one in &status.interfaces {
-            interface(&mut page, status, one, detail == StatusDetail::Vectors);
+        for report in &status.interfaces {
+            interface(&mut page, status, report, detail == StatusDetail::Vectors);
             page.line("");
         }
     }
-    // What else is on the machine and may change the settings, or keeps them.
+    // Other tools that may change the settings, or keep them.
     let no_watch = " nicpin\u{a0}watch is not running.";
-    page.text(irqbalance(&status.irqbalance, &apply) + when(status.watcher.is_none(), no_watch));
+    page.text(irqbalance(&status.irqbalance, &apply) + text_if(status.watcher.is_none(), no_watch));
     if let Some(watcher) = &status.watcher {
         self::watcher(&mut page, watcher);
     }
@@ -77,14 +83,14 @@ pub fn status(status: &Status, detail: StatusDetail, given: &Given) -> Page {
         .interfaces
         .iter()
         .filter(|_| is_summary)
-        .map(|one| (&*one.name, &*one.notes));
+        .map(|report| (&*report.name, &*report.notes));
     let notes = once(("", &*status.notes)).chain(listed);
     let more = page.first_notes("", notes, most(MOST_NOTES));
-    page.text(some(more, "more note", ": nicpin status -v"));
+    page.text(count_if_any(more, "more note", ": nicpin status -v"));
     page
 }
 
-/// The worst state of all interfaces in a sentence, and the command that fixes it.
+/// Says the worst state of all interfaces in a sentence, with the command that fixes it.
 fn verdict(status: &Status, apply: &str) -> String {
     let Some(worst) = status.state else {
         return "There is no interface to report on.".into();
@@ -92,13 +98,16 @@ fn verdict(status: &Status, apply: &str) -> String {
     let all = status
         .interfaces
         .iter()
-        .filter(|one| one.state != Unsupported)
+        .filter(|interface| interface.state != Unsupported)
         .collect_vec();
-    let alike = all.iter().filter(|one| one.state == worst).count();
+    let alike = all
+        .iter()
+        .filter(|interface| interface.state == worst)
+        .count();
     let not_judged = &status.not_judged;
-    let counted = counted(&status.interfaces, not_judged);
+    let counted = judged_count(&status.interfaces, not_judged);
     let some = match all[..] {
-        [one] if counted == 1 => one.name.clone(),
+        [single] if counted == 1 => single.name.clone(),
         _ => format!("{alike} of {counted} interfaces"),
     };
     let every = match all.len() {
@@ -120,7 +129,7 @@ fn verdict(status: &Status, apply: &str) -> String {
         Untuned => format!("{some_are} not tuned yet."),
         State::Pending => {
             let moving = moves(status.interfaces.iter().map(moving).sum());
-            let or_as_good = when(status.differ > 0, ", or as good");
+            let or_as_good = text_if(status.differ > 0, ", or as good");
             format!("{every} set as planned{or_as_good}; {moving} at the next interrupt.")
         }
         Unproven => match status.seconds {
@@ -144,14 +153,14 @@ fn verdict(status: &Status, apply: &str) -> String {
         State::Ok => format!("{every} as planned; interrupts arrive where planned."),
     };
     let text = with_not_judged(&text, not_judged);
-    let own = status.interfaces.iter().map(|one| one.differ);
+    let own = status.interfaces.iter().map(|interface| interface.differ);
     let of_machine = status.differ.saturating_sub(own.sum());
     let settings = count(of_machine, "setting");
     let settings = format!(
         " {settings} of the machine {} from the plan.",
         differ(of_machine)
     );
-    let text = text + when(of_machine > 0, &settings);
+    let text = text + text_if(of_machine > 0, &settings);
     // Without a record, apply writes nothing.
     let mut notes = status.notes.iter();
     let has_record = !notes.any(|note| matches!(note, Note::RecordUnreadable { .. }));
@@ -167,14 +176,17 @@ fn verdict(status: &Status, apply: &str) -> String {
     format!("{text} {fix}: {apply} ({writes})")
 }
 
-/// IRQs that the kernel has not moved yet.
+/// Counts the IRQs that the kernel has not moved yet.
 pub(crate) fn moving(interface: &InterfaceReport) -> usize {
-    let of = |state| having(interface, state).count();
-    of(VectorState::Pending) + of(Elsewhere)
+    let irqs = |state| having(interface, state).count();
+    irqs(VectorState::Pending) + irqs(Elsewhere)
 }
 
-fn having(one: &InterfaceReport, state: VectorState) -> impl Iterator<Item = &VectorStatus> {
-    one.vectors.iter().filter(move |row| row.state == state)
+fn having(interface: &InterfaceReport, state: VectorState) -> impl Iterator<Item = &VectorStatus> {
+    interface
+        .vectors
+        .iter()
+        .filter(move |row| row.state == state)
 }
 
 fn table(page: &mut Page, status: &Status, most: usize, given: &Given) {
@@ -185,39 +197,47 @@ fn table(page: &mut Page, status: &Status, most: usize, given: &Given) {
         "NODE",
         "QUEUES",
         "LOCAL",
-        // What is the same for all is below the table.
+        // A figure that all interfaces share is below the table.
         if is_shared { "OWN/CORE" } else { "MAX/CORE" },
         "IRQ/S",
         "STATE",
     ];
-    let rows = status.interfaces.iter().take(most).map(|one| {
-        let speed = one.speed_mbps.filter(|_| one.link == "up");
+    let rows = status.interfaces.iter().take(most).map(|interface| {
+        let speed = interface.speed_mbps.filter(|_| interface.link == "up");
         let (now, planned) = if is_shared {
-            (one.own_per_core, one.own_per_core_planned)
+            (interface.own_per_core, interface.own_per_core_planned)
         } else {
-            (one.max_per_core, one.max_per_core_planned)
+            (interface.max_per_core, interface.max_per_core_planned)
         };
         let planned = Some(planned).filter(|planned| *planned != now);
-        // Its queues are on some core, if it is not known on which.
-        let now = or(Some(now).filter(|now| *now > 0 || one.queues == 0), "?");
-        let why = why(one, false);
-        let why = when(!is_shared || one.state != Crowded, &why);
+        // The queues are on some core, even if it is unknown which.
+        let now = text_or(
+            Some(now).filter(|now| *now > 0 || interface.queues == 0),
+            "?",
+        );
+        let why = why(interface, false);
+        let why = text_if(!is_shared || interface.state != Crowded, &why);
         let mut cells = [
-            one.name.clone(),
-            or(speed.map(short_speed), &one.link),
-            or(one.node, "?"),
-            format!("{}{}", one.queues, with("/", one.max_queues)),
-            or(
-                one.local_percent()
+            interface.name.clone(),
+            text_or(speed.map(short_speed), &interface.link),
+            text_or(interface.node, "?"),
+            format!(
+                "{}{}",
+                interface.queues,
+                with_prefix("/", interface.max_queues)
+            ),
+            text_or(
+                interface
+                    .local_percent()
                     .map(|share| format!("{:.0}%", share.floor())),
                 "?",
             ),
-            format!("{now}{}", with(" -> ", planned)),
-            or(one.per_second.map(rate), "-"),
-            joined(": ", [one.state.name(), why]),
+            format!("{now}{}", with_prefix(" -> ", planned)),
+            text_or(interface.per_second.map(rate), "-"),
+            join_nonempty(": ", [interface.state.name(), why]),
         ]
         .map(Cell::from);
-        cells[7].tone = tone(one.state);
+        cells[7].tone = tone(interface.state);
         cells
     });
     page.columns(0, 4..7, heads, rows);
@@ -226,7 +246,7 @@ fn table(page: &mut Page, status: &Status, most: usize, given: &Given) {
     }
 }
 
-/// How many interfaces are not in a table, and the worst state of these.
+/// Says how many interfaces are left out of a table, and their worst state.
 pub(crate) fn more_rows(page: &mut Page, more: usize, worst: State, given: &Given) {
     let all = given.whole("nicpin status -v");
     page.line(format!(
@@ -244,14 +264,14 @@ pub(crate) fn tone(state: State) -> Tone {
     }
 }
 
-/// What is behind the state of an interface, in a few words; empty where the state says all. `more`: with what a line of
-/// `status` has in other columns.
+/// Gives the reason for an interface's state in a few words; empty if the state says all. `more`: with the facts that a
+/// line of `status` has in other columns.
 pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
     let (most, planned) = (interface.max_per_core, interface.max_per_core_planned);
     match interface.state {
         Isolated => {
             let irqs = count(interface.on_isolated, "IRQ");
-            irqs + when(more, " on isolated CPUs")
+            irqs + text_if(more, " on isolated CPUs")
         }
         Remote => {
             let remote = interface
@@ -266,7 +286,7 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
                 node => format!("on node {node}"),
             };
             let of_all = format!(" of {}", count(interface.queues, "queue"));
-            format!("{queues}{} {on}", when(more, &of_all))
+            format!("{queues}{} {on}", text_if(more, &of_all))
         }
         Drifted => format!("{} changed", interface.drifted),
         Crowded if more => format!("{} on a core, {planned} planned", count(most, "queue")),
@@ -284,47 +304,56 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
 }
 
 /// `all`: also the IRQs and threads that are as planned.
-fn interface(page: &mut Page, status: &Status, one: &InterfaceReport, all: bool) {
+fn interface(page: &mut Page, status: &Status, interface: &InterfaceReport, all: bool) {
     let (host, is_shared) = (&status.host, status.shared_max_per_core().is_some());
     page.text(heading(
         host,
-        (&one.name, one.driver.as_deref(), &one.device),
-        one.speed_mbps,
-        (one.node, one.node_source),
-        (&one.candidates, one.candidate_cores),
+        (
+            &interface.name,
+            interface.driver.as_deref(),
+            &interface.device,
+        ),
+        interface.speed_mbps,
+        (interface.node, interface.node_source),
+        (&interface.candidates, interface.candidate_cores),
     ));
     let device = [
-        &*with("driver version ", &one.driver_version),
-        &with("firmware ", &one.firmware),
-        &with("MTU ", one.mtu),
+        &*with_prefix("driver version ", &interface.driver_version),
+        &with_prefix("firmware ", &interface.firmware),
+        &with_prefix("MTU ", interface.mtu),
     ];
-    page.item("  ", joined(", ", device));
-    let (why, settings) = (why(one, true), count(one.differ, "setting"));
-    let drifted = Some(one.drifted).filter(|&drifted| drifted > 0 && one.state != Drifted);
-    let drifted = within(", ", drifted, " changed since apply");
+    page.item("  ", join_nonempty(", ", device));
+    let (why, settings) = (why(interface, true), count(interface.differ, "setting"));
+    let drifted =
+        Some(interface.drifted).filter(|&drifted| drifted > 0 && interface.state != Drifted);
+    let drifted = enclose(", ", drifted, " changed since apply");
     let differ = format!("{settings} not as planned{drifted}");
-    let why = [when(why != settings, &why), when(one.differ > 0, &differ)];
-    let state = joined(": ", [one.state.name(), &joined("; ", why)]);
+    let why = [
+        text_if(why != settings, &why),
+        text_if(interface.differ > 0, &differ),
+    ];
+    let state = join_nonempty(": ", [interface.state.name(), &join_nonempty("; ", why)]);
     page.item(
         "  ",
-        state + &with(". Fix: ", one.fix.as_deref().map(unbroken)),
+        state + &with_prefix(". Fix: ", interface.fix.as_deref().map(unbroken)),
     );
-    // The table has its own queues in place of it.
-    if is_shared && one.state != Crowded {
-        let planned = Some(one.max_per_core_planned).filter(|most| *most != one.max_per_core);
-        let queues = count(one.max_per_core, "queue");
+    // The table has the interface's own queues instead.
+    if is_shared && interface.state != Crowded {
+        let planned =
+            Some(interface.max_per_core_planned).filter(|most| *most != interface.max_per_core);
+        let queues = count(interface.max_per_core, "queue");
         page.item(
             "  ",
-            format!("busiest core: {queues}{}", with(" -> ", planned)),
+            format!("busiest core: {queues}{}", with_prefix(" -> ", planned)),
         );
     }
-    vectors(page, host, one, all);
-    threads(page, host, one, all);
-    page.item("  ", good(one));
-    page.first_notes("  ", [("", &*one.notes)], usize::MAX);
+    vectors(page, host, interface, all);
+    threads(page, host, interface, all);
+    page.item("  ", good(interface));
+    page.first_notes("  ", [("", &*interface.notes)], usize::MAX);
 }
 
-fn vectors(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool) {
+fn vectors(page: &mut Page, host: &HostSummary, interface: &InterfaceReport, all: bool) {
     let heads = [
         "QUEUE",
         "IRQ",
@@ -335,7 +364,10 @@ fn vectors(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool
         "IRQ/S",
         "STATE",
     ];
-    let shown = one.vectors.iter().filter(|row| all || row.why.is_some());
+    let shown = interface
+        .vectors
+        .iter()
+        .filter(|row| all || row.why.is_some());
     let rows = shown.map(|row| {
         let word = match row.state {
             AsPlanned if row.is_proven() => "ok",
@@ -347,16 +379,16 @@ fn vectors(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool
             Elsewhere => "elsewhere",
             Differs => "differs",
         };
-        let cpus_of = |set: &Option<CpuSet>| or(set.as_ref().map(|set| cpus(host, set)), "-");
+        let cpus_of = |set: &Option<CpuSet>| text_or(set.as_ref().map(|set| cpus(host, set)), "-");
         let mut cells = [
             queue(row.role, row.queue),
             row.irq.to_string(),
             cpus(host, &row.affinity),
             cpus_of(&row.effective),
             cpus_of(&row.planned),
-            or(row.node, "-"),
-            or(row.per_second.map(rate), "-"),
-            format!("{word}{}", with(": ", &row.why)),
+            text_or(row.node, "-"),
+            text_or(row.per_second.map(rate), "-"),
+            format!("{word}{}", with_prefix(": ", &row.why)),
         ]
         .map(Cell::from);
         cells[7].tone = match row.state {
@@ -369,20 +401,20 @@ fn vectors(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool
     page.columns(2, LEFT, heads, rows);
 }
 
-/// The threads that poll queues: those that are not where planned, or all.
-fn threads(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool) {
-    let shown = one
+/// Lists the threads that poll queues: those that are not on their planned CPUs, or all.
+fn threads(page: &mut Page, host: &HostSummary, interface: &InterfaceReport, all: bool) {
+    let shown = interface
         .threads
         .iter()
-        .filter(|of| all || matches!(of.state, Differs | Elsewhere));
+        .filter(|thread| all || matches!(thread.state, Differs | Elsewhere));
     let rows = shown.map(|thread| {
         let whose = thread.role.map(|role| queue(role, thread.queue));
         let planned = thread.planned.as_ref().map(|to| cpus(host, to));
         [
-            format!("thread {}", or(whose, "unknown queue")),
+            format!("thread {}", text_or(whose, "unknown queue")),
             format!("process {}", thread.pid),
             format!("affinity {}", cpus(host, &thread.affinity)),
-            format!("planned {}", or(planned, "-")),
+            format!("planned {}", text_or(planned, "-")),
             match (&thread.ran_on, thread.runs) {
                 (Some(on), Some(runs @ 1..)) => format!("ran {runs} times, last on {}", on.short()),
                 (_, Some(_)) => "did not run".into(),
@@ -393,38 +425,45 @@ fn threads(page: &mut Page, host: &HostSummary, one: &InterfaceReport, all: bool
     page.table(2, LEFT, rows);
 }
 
-/// What is as planned or unchanged, in short.
-fn good(one: &InterfaceReport) -> String {
-    let planned = having(one, AsPlanned).count();
-    let proven = one.proven.filter(|_| planned > 0).map(|proven| {
-        let all = one.queue_vectors;
+/// Sums up the items that are as planned or unchanged.
+fn good(interface: &InterfaceReport) -> String {
+    let planned = having(interface, AsPlanned).count();
+    let proven = interface.proven.filter(|_| planned > 0).map(|proven| {
+        let all = interface.queue_vectors;
         format!("interrupts arrived there on {proven} of {all} queue IRQs")
     });
-    let threads = one.threads.iter();
-    let placed = threads.clone().filter(|of| of.state == AsPlanned).count();
-    let ran = threads.clone().filter(|of| of.is_proven()).count();
+    let threads = interface.threads.iter();
+    let placed = threads
+        .clone()
+        .filter(|thread| thread.state == AsPlanned)
+        .count();
+    let ran = threads.clone().filter(|thread| thread.is_proven()).count();
     let ran = format!(", {ran} of them ran there");
-    let ran = when(threads.clone().any(|of| of.runs.is_some()), &ran);
-    let rss = one.rss.as_ref().map(|rss| {
+    let ran = text_if(threads.clone().any(|thread| thread.runs.is_some()), &ran);
+    let rss = interface.rss.as_ref().map(|rss| {
         let planned = rss.queues.as_ref().filter(|queues| **queues != rss.now);
-        let planned = with(", planned ", planned.map(|queues| queues.len()));
+        let planned = with_prefix(", planned ", planned.map(|queues| queues.len()));
         let (now, all) = (rss.now.len(), count(rss.possible.len(), "queue"));
         format!("RSS table reaches {now} of {all}{planned}")
     });
-    let control = having(one, LeftAlone).filter(|row| row.role == Role::Control);
+    let control = having(interface, LeftAlone).filter(|row| row.role == Role::Control);
     let control = ranges(control.map(|row| row.irq));
-    joined(
+    join_nonempty(
         "; ",
         [
-            when(one.vectors.is_empty(), "no IRQs"),
-            &some(planned, "IRQ", " as planned"),
-            &or(proven, ""),
-            &some(one.unmovable, "IRQ", " cannot be moved (kernel-managed)"),
-            &some(placed, "thread", &format!(" as planned{ran}")),
-            &steering("XPS", one.xps),
-            &steering("RPS", one.rps),
-            &or(rss, ""),
-            &within("control IRQ ", [control], " unchanged"),
+            text_if(interface.vectors.is_empty(), "no IRQs"),
+            &count_if_any(planned, "IRQ", " as planned"),
+            &text_or(proven, ""),
+            &count_if_any(
+                interface.unmovable,
+                "IRQ",
+                " cannot be moved (kernel-managed)",
+            ),
+            &count_if_any(placed, "thread", &format!(" as planned{ran}")),
+            &steering("XPS", interface.xps),
+            &steering("RPS", interface.rps),
+            &text_or(rss, ""),
+            &enclose("control IRQ ", [control], " unchanged"),
         ],
     )
 }
@@ -441,12 +480,15 @@ fn steering(what: &str, steering: Steering) -> String {
 
 fn irqbalance(found: &IrqbalanceStatus, apply: &str) -> String {
     let advice = found.note.as_ref().and_then(Note::advice);
-    let fix = within(" Fix: ", advice.map(|advice| advice.text), ".");
-    let runs = format!("irqbalance runs (process {})", or(found.pid, "unknown"));
+    let fix = enclose(" Fix: ", advice.map(|advice| advice.text), ".");
+    let runs = format!(
+        "irqbalance runs (process {})",
+        text_or(found.pid, "unknown")
+    );
     let planned = count(found.irqs, "planned IRQ");
     match found.state {
         Absent => "irqbalance is not running.".into(),
-        IrqbalanceState::Unknown => format!("irqbalance: {}.{fix}", or(&found.note, "")),
+        IrqbalanceState::Unknown => format!("irqbalance: {}.{fix}", text_or(&found.note, "")),
         AsksNicpin => format!("{runs}; its policy script asks nicpin about each IRQ."),
         _ if found.irqs == 0 => format!("{runs}."),
         Banned => format!("{runs}; the {planned} are banned until it restarts.{fix}"),
@@ -458,7 +500,6 @@ fn irqbalance(found: &IrqbalanceStatus, apply: &str) -> String {
     }
 }
 
-/// The state of the watcher.
 fn watcher(page: &mut Page, watcher: &Watcher) {
     let text = format!(
         "{} since {} (process {}), {}{}",
@@ -466,7 +507,7 @@ fn watcher(page: &mut Page, watcher: &Watcher) {
         time(watcher.since),
         watcher.pid,
         count(usize::try_from(watcher.count).unwrap_or(usize::MAX), "run"),
-        with("; ", watcher.waits_for.map(waits_for))
+        with_prefix("; ", watcher.waits_for.map(waits_for))
     );
     page.item("watcher     ", text);
     let runs = watcher.runs.iter().map(|run| {
@@ -478,7 +519,7 @@ fn watcher(page: &mut Page, watcher: &Watcher) {
     if let Some(until) = left.iter().map(|left| left.until).max() {
         let mut writers = left.iter().flat_map(|left| &left.writers).unique();
         let who = Some(writers.join(" or ")).filter(|writers| !writers.is_empty());
-        let who = within(", perhaps ", who, ",");
+        let who = enclose(", perhaps ", who, ",");
         let text = format!(
             "{} not restored until {} at the latest, or an event about {}, because another program{who} writes them again \
              and again: {}",
@@ -521,7 +562,7 @@ pub fn line(watcher: &Watcher, interfaces: usize, next: u64) -> String {
     )
 }
 
-/// Why nothing is written.
+/// Says why nothing is written.
 pub fn waits_for(why: WaitsFor) -> &'static str {
     match why {
         WaitsFor::Apply => "paused by nicpin restore until the next nicpin apply",
@@ -529,7 +570,7 @@ pub fn waits_for(why: WaitsFor) -> &'static str {
     }
 }
 
-/// The events of a run.
+/// Says which events caused a run.
 pub fn cause(run: &WatcherRun) -> String {
     match run.events {
         0 | 1 => run.event.clone(),
@@ -537,12 +578,11 @@ pub fn cause(run: &WatcherRun) -> String {
     }
 }
 
-/// What a run did, and the first reason if something failed.
+/// Says what a run did, and the first reason if something failed.
 fn result_and_reason(run: &WatcherRun, observe: bool) -> String {
-    result(run, observe) + &with(": ", &run.failure)
+    result(run, observe) + &with_prefix(": ", &run.failure)
 }
 
-/// What a run did.
 pub fn result(run: &WatcherRun, observe: bool) -> String {
     if let Some(error) = &run.error {
         return format!("failed: {error}");
@@ -557,5 +597,5 @@ pub fn result(run: &WatcherRun, observe: bool) -> String {
         changed => count(changed, "setting") + something,
     };
     let failed = format!(", {} {failed}", run.failed);
-    changed + when(run.failed > 0, &failed)
+    changed + text_if(run.failed > 0, &failed)
 }

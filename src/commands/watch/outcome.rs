@@ -1,4 +1,4 @@
-//! What follows from the result of a run: messages, what `nicpin status` shows, and the vectors that are watched.
+//! The consequences of a run's result: messages, the state for `nicpin status`, and the vectors to watch.
 
 use std::collections::BTreeSet;
 use std::mem::replace;
@@ -16,12 +16,12 @@ use crate::watch::{RestoredSetting, RunReport};
 use nicpin::machine::setting::{affinity_file, shown};
 use nicpin::report::run::{WaitsFor, WatcherRun};
 
-/// Runs that `nicpin status` shows.
+/// Number of runs that `nicpin status` shows.
 const LAST_RUNS: usize = 5;
 
 impl Loop<'_> {
     /// Keeps and reports the result of a run.
-    pub fn finished(&mut self, mut run: WatcherRun, report: Result<RunReport, String>) {
+    pub fn finish_run(&mut self, mut run: WatcherRun, report: Result<RunReport, String>) {
         let now = self.now();
         let spent = children_cpu().unwrap_or_default();
         let cost = spent.saturating_sub(replace(&mut self.spent, spent));
@@ -58,7 +58,7 @@ impl Loop<'_> {
         self.state.runs.insert(0, run);
         self.state.runs.truncate(LAST_RUNS);
         self.show();
-        // One that still writes metrics writes almost the same.
+        // A process that still writes metrics writes almost the same.
         if self.args.metrics.is_some() && self.metrics.is_none() {
             match self.child(["--metrics".to_owned()]) {
                 Ok(child) => self.metrics = Some(child),
@@ -124,7 +124,7 @@ impl Loop<'_> {
         journal::log(self.root, Warning, &text, &fields);
     }
 
-    /// Watches the planned vectors that are not left unchanged.
+    /// Watches the planned vectors that have a planned affinity.
     fn guard(&mut self, report: &RunReport, now: Duration) {
         if !self.args.guard {
             return;
