@@ -24,7 +24,6 @@ const MOST: u64 = 1 << 30;
 /// The minimum size of a buffer in bytes, unless the node has less memory.
 const LEAST: u64 = 64 << 20;
 
-/// The nodes to measure.
 pub struct BandwidthTest {
     /// Nodes whose memory is read, and the size of the buffer on each, in bytes.
     pub memory: Vec<(u32, u64)>,
@@ -98,7 +97,6 @@ fn readers_of(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
         .collect()
 }
 
-/// Makes a buffer in the memory of a node.
 fn buffer_on(node: u32, size: u64) -> Result<Vec<MemPage>> {
     let refused =
         |answer: io::Error| anyhow!("cannot get memory of node {node}: {}", errno_words(&answer));

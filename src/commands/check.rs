@@ -127,7 +127,6 @@ fn check_machine(cli: &General, target: &TargetArgs) -> Result<(Check, Option<Wa
     Ok((check, watcher, given))
 }
 
-/// Checks the machine, and replaces a file with the metrics.
 pub fn write_metrics(cli: &General, target: &TargetArgs, file: &Path) -> Result<Exit> {
     let (check, watcher, _) = check_machine(cli, target)?;
     publish(&check, watcher.as_ref(), file)?;

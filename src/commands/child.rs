@@ -109,7 +109,6 @@ impl CommandError {
         }
     }
 
-    /// An error unless the status is 0.
     pub fn check(command: &[OsString], status: ExitStatus) -> Result<(), Self> {
         if status.success() {
             return Ok(());

@@ -152,7 +152,6 @@ fn command_of(defined: &Command, words: &[OsString]) -> Command {
         .name("nicpin")
 }
 
-/// The value of --root.
 fn root(words: &[OsString]) -> PathBuf {
     let pairs = words.windows(2).filter(|pair| pair[0] == "--root");
     let joined = words

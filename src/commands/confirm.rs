@@ -41,7 +41,6 @@ pub struct AwaitConfirmArgs {
     seconds: u64,
 }
 
-/// Interval at which the trial file is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The pause before the watcher tries again to restore the settings. It doubles from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);

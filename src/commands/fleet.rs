@@ -140,7 +140,6 @@ fn catch_panic<T>(read: impl FnOnce() -> T) -> Result<T, String> {
         .map_err(|_| "nicpin failed while it read this; please report it".to_owned())
 }
 
-/// Checks a copy of a machine.
 fn read_copy(cli: &General, path: &Path) -> Result<ReadHost> {
     let root = Root::open(path)?;
     ensure!(

@@ -17,7 +17,6 @@ pub const USAGE: (u8, &str) = (64, "usage error");
 pub struct HelpText {
     /// Paragraphs for the manual page only.
     pub manual: String,
-    /// Paragraphs.
     pub text: String,
     /// Exit codes with a meaning of the command's own, without [`USAGE`].
     pub codes: Vec<(u8, String)>,
@@ -36,7 +35,6 @@ static HELP: LazyLock<BTreeMap<String, HelpText>> =
 static NOTHING: LazyLock<HelpText> = LazyLock::new(HelpText::default);
 
 impl HelpText {
-    /// The text of a command or a topic; empty for a hidden command.
     pub fn of(word: &str) -> &'static Self {
         HELP.get(word).unwrap_or(&NOTHING)
     }
@@ -48,7 +46,6 @@ impl HelpText {
         own.chain(usage)
     }
 
-    /// The text of `--help` after the options.
     pub fn after_options(&self) -> String {
         let codes = self
             .exit_codes()

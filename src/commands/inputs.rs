@@ -31,7 +31,6 @@ pub fn usage(text: impl Into<String>) -> UsageError {
     UsageError(text.into())
 }
 
-/// Default policy file, below the root.
 pub const CONFIG: &str = "/etc/nicpin.toml";
 
 /// Opens the root for a command that writes; refuses a capture.

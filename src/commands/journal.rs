@@ -65,7 +65,6 @@ pub fn log(root: &Root, priority: Priority, message: &str, fields: &[(&str, &str
     }
 }
 
-/// Sends a datagram to a socket below the root.
 fn send_to(root: &Root, socket: &str, text: &str) -> bool {
     // Otherwise the message goes to standard error.
     let Ok(Some(path)) = root.canonical(socket) else {

@@ -91,7 +91,6 @@ fn no_page(word: &str, pages: &[ManPage]) -> UsageError {
     ))
 }
 
-/// Renders a topic as text.
 fn shown(topic: &ManPage) -> screen::page::Page {
     let mut page = screen::page::Page::default();
     let mut is_text = false;

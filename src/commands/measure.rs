@@ -142,7 +142,6 @@ struct MeasureSession<'a> {
 }
 
 impl MeasureSession<'_> {
-    /// Predicts where the present connections arrive.
     fn connections(&self) -> Result<Option<Connections>> {
         let sockets = read::connected_sockets(self.root, &self.machine.topology)?;
         let measured = self
@@ -170,7 +169,6 @@ impl MeasureSession<'_> {
         Ok(self.cli.quiet || print(text.as_bytes())?)
     }
 
-    /// Takes the samples and prints each when it is complete.
     fn samples(mut self, mut sampler: Sampler<'_>, interrupts: &Signals) -> Result<()> {
         let time = self.args.seconds.unwrap_or(STEP);
         let terminal = io::stdout().is_terminal();

@@ -106,7 +106,6 @@ pub fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
     write(path, bytes, true, Some(Permissions::from_mode(0o644)))
 }
 
-/// Makes a directory for files, unless it exists.
 pub fn make_directory(path: &Path) -> Result<()> {
     match create_dir(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => path_error(path, &error),

@@ -57,7 +57,6 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// The delta of the counters since the last step.
     pub fn step(&mut self) -> Result<Delta> {
         let now = sample::sample(self.root, &self.wanted, self.began)?;
         let delta = Delta::between(&self.last, &now);

@@ -21,7 +21,6 @@ pub struct ManPage {
     pub section: u8,
     /// The description on one line.
     pub what: String,
-    /// The usage of a command.
     pub synopsis: String,
     /// The description and the further sections.
     pub parts: Vec<ManPart>,
@@ -35,7 +34,6 @@ pub enum ManPart {
     Item(Inline, String),
     /// A value of the preceding word, and its meaning.
     Value(Inline, String),
-    /// Lines.
     Example(String),
     /// The source of a page.
     Roff(String),

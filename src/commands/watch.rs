@@ -141,11 +141,9 @@ struct ValidPolicy {
     policy: Policy,
     /// A copy of that text, while the file is invalid.
     copy: Option<PathBuf>,
-    /// The error of the file.
     error: Option<String>,
 }
 
-/// The watcher.
 struct Loop<'a> {
     cli: &'a General,
     args: &'a WatchArgs,
@@ -158,9 +156,7 @@ struct Loop<'a> {
     decisions: Decisions,
     start: Instant,
     run: Option<Run>,
-    /// The process that writes metrics.
     metrics: Option<Child>,
-    /// The CPU time of all ended children.
     spent: Duration,
     /// Number of interfaces planned in the last run.
     interfaces: usize,
@@ -171,7 +167,6 @@ struct Loop<'a> {
     has_slept: bool,
 }
 
-/// A run that has not ended.
 struct Run {
     child: Child,
     began: Duration,

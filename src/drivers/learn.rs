@@ -133,7 +133,6 @@ fn row(driver: &str, text: &str, mut irqs: Vec<(Numbers, &Seen<'_>)>) -> Option<
     Some(format!("{name} = {}{by}", role.name()))
 }
 
-/// The role of IRQs by the directions that were seen.
 fn role<'a>(mut seen: impl Iterator<Item = &'a Seen<'a>> + Clone) -> Option<Role> {
     let (rx, tx) = (
         seen.clone().any(|irq| irq.rx.is_some()),

@@ -194,7 +194,6 @@ pub fn may_be_cut(action: &str) -> bool {
 /// The patterns by which one driver's names are read.
 #[derive(Debug)]
 pub(crate) struct DriverPatterns<'a> {
-    /// The driver's row of the table.
     pub(crate) driver: Option<&'static Driver>,
     /// The policy's patterns, which come first.
     taught: &'a [Pattern],

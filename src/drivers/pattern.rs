@@ -57,7 +57,6 @@ pub enum Numbering {
     /// 8 and 9 (`rtl8125_tx_interrupt_with_vector`). `None`: the second or third version (RTL8126), in which receive
     /// vectors send.
     Realtek(Option<[u32; 2]>),
-    /// One vector serves all queues of the role.
     Shared,
     /// Like `Queue`, for a vector that also sends unless other vectors do (ionic).
     Paired,

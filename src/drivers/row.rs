@@ -12,7 +12,6 @@ pub struct Driver {
     /// Patterns of the IRQs' names, as `Pattern::parse` takes them. Without any, names are read as those of a driver
     /// without a row.
     pub irqs: &'static [&'static str],
-    /// Patterns of the names that the RDMA driver requests.
     pub rdma: &'static [&'static str],
     /// Examples of names with their meaning: `eth0-TxRx-3 = combined 3`.
     pub examples: &'static [&'static str],

@@ -15,12 +15,10 @@ use crate::plan::{Plan, PlannedInterface};
 /// The node to run on.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum NodeChoice {
-    /// The interface's node.
     #[default]
     Near,
     /// The node with the greatest distance from the interface's; of several, the one with the lowest id.
     Far,
-    /// The node with this id.
     Node(u32),
 }
 
@@ -37,7 +35,6 @@ pub enum MemoryBinding {
     Local,
 }
 
-/// A request for a binding.
 #[derive(Debug, Clone, Default)]
 pub struct BindingRequest {
     pub place: NodeChoice,
@@ -46,13 +43,11 @@ pub struct BindingRequest {
     pub memory: MemoryBinding,
 }
 
-/// CPUs and memory for a program.
 #[derive(Debug, Serialize)]
 pub struct Binding {
     /// The nodes of the CPUs and the memory: usually one; several when `local_cpulist` spans several.
     pub nodes: NodeSet,
     pub cpus: CpuSet,
-    /// The reason for these CPUs.
     pub why: String,
     /// Whether the CPUs were requested by number.
     pub requested: bool,
@@ -184,7 +179,6 @@ fn near(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> 
     Ok((nodes_with(topology, &cpus), cpus))
 }
 
-/// The node that is farthest from these interfaces.
 fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> NodeCpus {
     let topology = &machine.topology;
     let (mut near, _) = near(machine, selector, interfaces)?;
@@ -216,7 +210,6 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
     )))
 }
 
-/// The nodes that have some of these CPUs.
 fn nodes_with(topology: &Topology, cpus: &CpuSet) -> NodeSet {
     topology
         .nodes

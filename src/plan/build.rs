@@ -49,7 +49,6 @@ pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     }
 }
 
-/// Plans around IRQs that may stay on their CPUs.
 fn plan_keeping(
     machine: &Machine,
     policy: &Policy,
@@ -122,7 +121,6 @@ fn plan_keeping(
     plan
 }
 
-/// Summarizes CPUs and nodes of the machine.
 pub(crate) fn summary(topology: &Topology) -> HostSummary {
     HostSummary {
         name: None,
@@ -273,7 +271,6 @@ fn why(port: &PlacedPort<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String 
     fixed.to_owned()
 }
 
-/// Says why a queue or RDMA vector has its CPUs.
 fn why_placed(port: &PlacedPort<'_>, vector: &Vector, cpus: &CpuSet) -> String {
     let (machine, candidates) = (port.machine, &port.candidates);
     let topology = &machine.topology;

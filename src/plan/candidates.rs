@@ -14,7 +14,6 @@ use crate::policy::{
     NEAR, Near, ONE_PER_L3, PACK_L3, RPS, RpsMode, SCOPE, SIBLINGS, Scope, WIDEN,
 };
 
-/// An interface's node and candidate CPUs.
 pub(crate) struct Candidates {
     pub(crate) node: Option<u32>,
     pub(crate) source: NodeSource,
@@ -24,7 +23,6 @@ pub(crate) struct Candidates {
     pub(crate) cpus: CpuSet,
     /// `cpus` in tiers of increasing distance, if the policy widens; else empty.
     pub(crate) tiers: Vec<CpuSet>,
-    /// Whether the policy names these CPUs.
     pub(crate) named: bool,
     /// The local online CPUs, whatever the policy: those of the node, those in `local_cpulist`, or all.
     pub(crate) near: CpuSet,
@@ -35,7 +33,6 @@ pub(crate) struct Candidates {
     pub(crate) notes: Vec<Note>,
 }
 
-/// Determines the candidate CPUs of an interface under a policy.
 pub(crate) fn candidates(machine: &Machine, interface: &Interface, choice: &Choice) -> Candidates {
     let topology = &machine.topology;
     let mut notes = Vec::new();
@@ -222,7 +219,6 @@ pub(crate) fn unmet_channels(interface: &Interface, choice: &Choice) -> Option<N
     stays.then_some(Note::ChannelsUnchanged { requested, fixed })
 }
 
-/// The CPUs named for RPS that are online and not excluded.
 pub(crate) fn usable_rps_cpus(machine: &Machine, choice: &Choice, wanted: &CpuSet) -> CpuSet {
     wanted
         .intersection(&machine.topology.online)
@@ -253,7 +249,6 @@ pub(crate) fn cpus_kept_by_kernel(
     }
 }
 
-/// The candidates in the policy's scope, in tiers of increasing distance.
 fn candidates_in_scope(
     topology: &Topology,
     choice: &Choice,

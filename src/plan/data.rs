@@ -50,11 +50,9 @@ pub struct Plan {
     /// What apply does about irqbalance; `None` if it is not running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub irqbalance: Option<IrqbalancePlan>,
-    /// The score of the planned state.
     pub score: Score,
     /// The score of the current state, by effective CPUs.
     pub score_now: Score,
-    /// Notes about the whole machine.
     pub notes: Vec<Note>,
     /// The policy's drivers, by which the vectors were recognized.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -100,7 +98,6 @@ pub struct ChannelChange {
     pub interface: String,
     pub current: Channels,
     pub wanted: Channels,
-    /// The equivalent ethtool command.
     pub command: String,
     pub why: String,
 }
@@ -121,7 +118,6 @@ pub struct HostSummary {
     pub isolated: CpuSet,
     /// `/sys/devices/system/cpu/nohz_full`.
     pub nohz_full: CpuSet,
-    /// NUMA nodes, by id.
     pub nodes: Vec<NodeSummary>,
 }
 
@@ -129,7 +125,6 @@ pub struct HostSummary {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeSummary {
     pub node: u32,
-    /// Online CPUs.
     pub cpus: CpuSet,
     /// Whether the kernel reports that the node has no memory.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
@@ -153,7 +148,6 @@ pub struct PlannedInterface {
     pub via: Vec<String>,
     /// The local node; `None` if unknown.
     pub node: Option<u32>,
-    /// How the node was determined.
     pub node_source: NodeSource,
     /// The device's node, if it has CPUs but none is usable, or if it has none and several nodes are equally near;
     /// `node` then differs.
@@ -161,13 +155,11 @@ pub struct PlannedInterface {
     pub unused_node: Option<u32>,
     /// The candidate CPUs of the interface's vectors.
     pub candidates: CpuSet,
-    /// The number of cores that have a candidate CPU.
     #[serde(default)]
     pub candidate_cores: usize,
     /// The program to which the vectors are to be near; absent without one, and if its CPUs are unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub near: Option<PlannedNear>,
-    /// Local CPUs that are not candidates.
     pub left_out: Vec<LeftOut>,
     /// The CPUs of exclusive cpuset partitions that the policy leaves out, of all nodes.
     #[serde(skip_serializing_if = "CpuSet::is_empty", default)]
@@ -260,7 +252,6 @@ pub struct PlannedVector {
     pub role: Role,
     /// The number of the queue, or of the RDMA completion vector; `None` for a control vector.
     pub queue: Option<u32>,
-    /// How role and queue were determined.
     pub source: Source,
     /// The driver's row that told the meaning of the name; `None` if netlink or only the order told it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -268,7 +259,6 @@ pub struct PlannedVector {
     /// The node of the vector's device, if that is not the interface's device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<u32>,
-    /// Whether the queue is not in use.
     pub idle: bool,
     /// The planned affinity; `None`: unchanged.
     pub cpus: Option<CpuSet>,
@@ -319,11 +309,9 @@ impl Placement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecidedBy {
-    /// The driver's `affinity_hint`.
     Hint,
     /// Another vector of the queue, which cannot be moved.
     Vector,
-    /// Another queue on the same IRQ.
     Line,
     /// The queue's present CPU is as good, and the policy changes only what gains something.
     Gain,
@@ -374,9 +362,7 @@ pub struct PlannedThread {
     pub pid: u32,
     /// The IRQ that wakes the thread; `None` if it could not be determined, as are `role`, `queue` and `source` then.
     pub irq: Option<u32>,
-    /// The role of the IRQ's vector.
     pub role: Option<Role>,
-    /// The queue of the IRQ's vector.
     pub queue: Option<u32>,
     /// How the vector was determined: by netlink, or by the order of NAPI instances.
     pub source: Option<Source>,

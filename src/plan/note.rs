@@ -151,11 +151,7 @@ pub enum Note {
     },
     /// The vectors are listed under another interface of the same device.
     #[error("it shares its device and IRQs with {owner}, where they are planned")]
-    VectorsShared {
-        owner: String,
-        /// Whether `owner` is in this plan.
-        planned: bool,
-    },
+    VectorsShared { owner: String, planned: bool },
     /// The vectors of this interface include those of others.
     #[error("its IRQs include those of {}: the names do not show which IRQ belongs to which, and all are planned here", .others.join(", "))]
     VectorsOfSeveral { others: Vec<String> },
@@ -196,14 +192,12 @@ pub enum Note {
         interface: String,
         queues: usize,
         cores: usize,
-        /// The node of all candidates.
         node: Option<u32>,
         /// Receiving channels with which the interface takes its share of the cores; `None` if there is no advice.
         advised: Option<u32>,
         /// Whether the maximum of the driver is unknown.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         unsure: bool,
-        /// Whether the driver does not allow another number.
         fixed: bool,
         /// The number of cores that the policy sets, if the RSS table can leave the other queues out.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -213,9 +207,7 @@ pub enum Note {
     #[error("some of its IRQs are unchanged, because {} {} no interrupt vectors left: a CPU of x86 has some 200{}", cpu_list(.cpus), if .cpus.len() == 1 { "has" } else { "have" }, if .advised.is_some() { format!("; {FLAP}") } else { String::new() })]
     VectorsExhausted {
         interface: String,
-        /// The number of IRQs that are unchanged.
         irqs: usize,
-        /// The candidate CPUs.
         cpus: CpuSet,
         /// Receiving channels with which all can be placed, if the driver allows another number.
         advised: Option<u32>,
@@ -310,11 +302,7 @@ pub enum Note {
     },
     /// A driver of the policy that no interface has.
     #[error("the policy teaches the driver {driver}, which no interface has; those here: {}", .here.join(", "))]
-    DriverUnmatched {
-        driver: String,
-        /// The drivers of the interfaces.
-        here: Vec<String>,
-    },
+    DriverUnmatched { driver: String, here: Vec<String> },
     /// Interfaces and network functions that are not in the plan.
     #[error(fmt = not_planned)]
     NotPlanned {
@@ -340,7 +328,6 @@ pub enum Note {
     IrqbalanceRunning {
         pid: i32,
         action: Balancer,
-        /// The number of planned IRQs.
         irqs: usize,
         /// The number of IRQs that irqbalance leaves unchanged since an earlier apply, although it is ignored now.
         left_alone: usize,
@@ -447,7 +434,6 @@ pub enum Note {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UsedFor {
-    /// Interrupts.
     Interrupts,
     /// Receive packet steering.
     Rps,

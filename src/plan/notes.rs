@@ -437,6 +437,7 @@ pub struct Advice {
 }
 
 impl Note {
+    /// What to do about the note.
     pub fn advice(&self) -> Option<Advice> {
         let command = self.command();
         let optional = match self {
@@ -456,7 +457,6 @@ impl Note {
         matches!(self, Self::QueuesExceedCores { .. })
     }
 
-    /// Whether the note advises another number of channels.
     pub(crate) fn advises_channels(&self) -> bool {
         matches!(
             self,

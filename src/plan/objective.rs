@@ -14,11 +14,9 @@ pub enum Measure {
     // The measures of the objective, in its order.
     /// Queue IRQs outside their candidate CPUs.
     Outside,
-    /// Queues on the busiest core.
     BusiestQueues,
     /// Mbit/s on the busiest core, by the capacity of ports.
     BusiestLoad,
-    /// Pairs of queues that share a core.
     Pairs,
     /// For each interface, its queues on the core that takes most of them above an even share: not all interfaces are
     /// busy at once.
@@ -33,13 +31,11 @@ pub enum Measure {
     // Measures that are only shown.
     /// IRQs on another node than their device's, RDMA included.
     Remote,
-    /// IRQs on isolated CPUs.
     Isolated,
     /// The load of the busiest core in percent of the total, by the speeds of ports.
     BusiestShare,
     /// RDMA IRQs that are not on their device's node.
     RemoteRdma,
-    /// RDMA IRQs on the busiest core.
     BusiestRdma,
     /// CPUs that have no transmit queue of their own, or several.
     SharedSenders,
@@ -110,7 +106,6 @@ pub struct Score {
     pub max_vectors_per_core: usize,
     /// The largest load of a core, by the capacity of its queues' ports.
     pub max_load_kbps: u64,
-    /// Pairs of active queues that share a core.
     pub pairs_on_cores: u64,
     /// For each interface, the active queues on the core that takes most of them above an even share of its candidate
     /// cores.
@@ -140,7 +135,6 @@ pub struct Score {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadAtSpeed {
     pub busiest_kbps: u64,
-    /// The total capacity of all ports in use.
     pub all_kbps: u64,
 }
 
@@ -148,9 +142,7 @@ pub struct LoadAtSpeed {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RdmaScore {
     pub vectors: usize,
-    /// The number on the local node.
     pub local: usize,
-    /// The largest number on one core.
     pub max_per_core: usize,
 }
 
@@ -182,7 +174,6 @@ impl Score {
     }
 }
 
-/// Counts the pairs of queues on a core that has `queues`.
 pub(crate) fn pairs(queues: usize) -> u64 {
     (queues * queues.saturating_sub(1) / 2) as u64
 }

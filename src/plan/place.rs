@@ -11,7 +11,6 @@ pub(crate) struct Locations<'a> {
     pub(crate) by_cpu: Vec<Option<CpuLocation>>,
     /// The number of cores; 1 for all CPUs if none is known.
     pub(crate) cores: usize,
-    /// The CPUs of each L3 domain.
     pub(crate) domain_sizes: Vec<usize>,
 }
 

@@ -169,7 +169,6 @@ impl<'a> PlacedPort<'a> {
         Some(group.unwrap_or_else(|| CpuSet::single(cpu)))
     }
 
-    /// Whether a vector cannot or must not be moved.
     fn stays(&self, vector: &Vector) -> bool {
         self.skip || !vector.movable
     }
@@ -187,7 +186,6 @@ impl<'a> PlacedPort<'a> {
         !to.is_empty() && to.is_subset(&self.kept)
     }
 
-    /// The CPU chosen for a vector; interfaces that share an IRQ have the same.
     fn chosen_cpu(&self, vector: &Vector) -> Option<u32> {
         let placement = self.placement(vector).map(|placement| placement.cpu);
         placement.or_else(|| self.others.get(&vector.irq).copied())
@@ -225,7 +223,6 @@ impl<'a> PlacedPort<'a> {
         })
     }
 
-    /// The effective CPU of a vector, if known.
     fn effective_cpu(&self, vector: &Vector) -> Option<u32> {
         vector.known_cpus(&self.machine.topology.online)?.first()
     }
@@ -374,7 +371,6 @@ pub(crate) fn placed_ports<'a>(
     ports
 }
 
-/// How the CPU of a unit is determined.
 #[derive(Clone, Copy)]
 enum How {
     /// One of the unit's vectors stays on this CPU.

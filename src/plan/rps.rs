@@ -107,7 +107,6 @@ impl Rps {
         }
     }
 
-    /// Removes the CPUs that the kernel would remove.
     fn without_removed(mut self, port: &PlacedPort<'_>) -> Self {
         let topology = &port.machine.topology;
         if topology.rps_filter.is_empty() {
@@ -293,7 +292,6 @@ fn fastest_cores(topology: &Topology, cpus: &CpuSet, needed: usize) -> CpuSet {
     cpus.clone()
 }
 
-/// One CPU of each core.
 fn cpu_of_each_core(topology: &Topology, cpus: &CpuSet) -> Vec<u32> {
     let cores = topology.cores.iter();
     cores

@@ -18,10 +18,8 @@ use crate::plan::ports::sharing;
 /// one.
 type IsPlanned<'a> = &'a dyn Fn(WriteKind, &str, u32) -> bool;
 
-/// A queue of an interface on a CPU.
 struct Spot<'a> {
     interface: &'a str,
-    /// Whether it is the interface's queue 0.
     is_first: bool,
     cpu: u32,
     weight: Weight,
@@ -39,7 +37,6 @@ pub(crate) struct Standing {
     /// Online CPUs that have no transmit queue of their own, or several, and those that share one while another has no
     /// CPU.
     pub(crate) shared_senders: usize,
-    /// The most of the interface's queues on a core.
     pub(crate) own_per_core: usize,
 }
 
@@ -83,7 +80,6 @@ struct State<'a> {
     locations: &'a Locations<'a>,
     weights: &'a [Weight],
     interfaces: &'a [PlannedInterface],
-    /// The planned CPUs and placement of each IRQ.
     planned: BTreeMap<u32, (&'a CpuSet, Option<&'a Placement>)>,
     is_planned: IsPlanned<'a>,
 }

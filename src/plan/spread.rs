@@ -45,20 +45,16 @@ struct CandidateSet {
     ranks: Vec<(usize, (usize, bool, bool))>,
 }
 
-/// A movable queue.
 pub(crate) struct Queue {
     /// The caller's number for the queue.
     pub(crate) id: usize,
     /// The index of the queue's interface among those that take part.
     pub(crate) port: usize,
-    /// Whether it is the interface's queue 0.
     pub(crate) is_first: bool,
     /// An index from [`Spread::set`].
     pub(crate) set: usize,
     pub(crate) weight: u64,
-    /// The number of the queue's IRQs.
     pub(crate) irqs: usize,
-    /// The queue's present core.
     pub(crate) core: Option<usize>,
 }
 
@@ -83,9 +79,7 @@ struct Core {
     has_others: bool,
     /// First queues of interfaces that cannot leave the core.
     firsts: usize,
-    /// The movable queues on the core.
     movable: Vec<usize>,
-    /// The sets that contain the core.
     sets: Vec<usize>,
 }
 
@@ -113,7 +107,6 @@ pub(crate) struct Spread<'a> {
     limits: Vec<usize>,
     /// IRQs that each CPU can still take.
     pub(crate) room: Vec<usize>,
-    /// Queues on each CPU.
     pub(crate) on_cpu: Vec<usize>,
     /// The core of CPU 0, if it is used last.
     last: Option<usize>,
@@ -204,7 +197,6 @@ impl<'a> Spread<'a> {
         self.sets.len() - 1
     }
 
-    /// Whether a set contains a CPU.
     pub(crate) fn has(&self, set: usize, cpu: u32) -> bool {
         self.sets[set].cpus.contains(cpu)
     }

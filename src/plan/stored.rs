@@ -159,7 +159,6 @@ fn setting_number(plan: &Plan, targets: &Targets<'_>, write: &Write) -> Result<u
     }
 }
 
-/// Adapts a stored plan to the machine.
 pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     let host = summary(&machine.topology);
     let mut changes = Changes::default();

@@ -14,12 +14,9 @@ use crate::plan::note::Note;
 use crate::plan::ports::PlacedPort;
 use crate::policy::EXCLUDE;
 
-/// The planned CPUs of all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    /// The planned CPUs and the reason, by process id.
     planned: BTreeMap<u32, (CpuSet, Arc<str>)>,
-    /// All CPUs that take a thread.
     pub(crate) cpus: CpuSet,
 }
 

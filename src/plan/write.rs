@@ -9,6 +9,7 @@ use crate::cpuset::{CpuSet, MaskWidth, QueueSet};
 use crate::machine::setting::on_or_off;
 use crate::machine::{Machine, Rss, Setting, SettingValue, WriteKind};
 
+/// A write to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
     pub kind: WriteKind,
@@ -17,7 +18,6 @@ pub struct Write {
     /// The bytes to write, without a newline: a mask as wide as the current one, a number, a word, or an RSS table in
     /// the form of [`Rss`].
     pub value: String,
-    /// The current content of the file.
     pub current: Arc<str>,
     /// The interface; empty for a setting of the whole machine.
     pub interface: Arc<str>,
@@ -27,7 +27,6 @@ pub struct Write {
     pub why: Arc<str>,
 }
 
-/// The plan for a setting.
 #[derive(Debug, Clone, Copy)]
 pub struct Planned<'a> {
     /// Empty for a setting of the whole machine.
@@ -62,7 +61,6 @@ impl Target<'_> {
         }
     }
 
-    /// Whether a setting has this value.
     pub(crate) fn is_held(self, now: SettingValue<'_>) -> bool {
         match (self, now) {
             (Self::Cpus(cpus), SettingValue::Mask(file)) => *cpus == file.cpus,

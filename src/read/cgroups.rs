@@ -29,12 +29,10 @@ const HIERARCHIES: [&str; 2] = [CGROUPS, "/sys/fs/cgroup/systemd"];
 /// Maximum number of names read while partitions are searched (files of cgroups among them), and of cgroups below a
 /// unit. A cgroup has about 60 files, and the machine's root a few children.
 const MOST: usize = 8192;
-/// Maximum depth of the search for partitions.
 const MAX_DEPTH: usize = 32;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Partitions {
-    /// The CPUs of exclusive partitions.
     pub cpus: CpuSet,
     /// Cgroups whose children can be partitions, the root cgroup first; none without cgroup v2.
     pub parents: Vec<String>,
@@ -134,11 +132,9 @@ fn cpus(root: &Root, program: &Program) -> Result<CpuSet> {
 pub struct UnitPlace {
     /// The cgroups of slices that were read.
     pub slices: Vec<String>,
-    /// The cgroup; `None` if the unit does not run.
     pub cgroup: Option<String>,
 }
 
-/// Looks for the cgroup of a system unit.
 pub fn place(root: &Root, unit: &str) -> Result<UnitPlace> {
     let mut place = UnitPlace::default();
     for hierarchy in HIERARCHIES {

@@ -31,7 +31,6 @@ const NTUPLE: &str = "rx-ntuple-filter";
 /// The feature that passes the device's hash to the stack; ethtool calls it `receive-hashing`.
 const RX_HASH: &str = "rx-hashing";
 
-/// The recorded form of an RSS indirection table.
 #[derive(Serialize, Deserialize)]
 struct RecordedRss {
     /// `ETH_RSS_HASH_*`; 0 if the driver does not report it.

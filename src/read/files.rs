@@ -12,7 +12,6 @@ use crate::root::{FileError, Result, Root};
 
 /// The largest `MAX_NUMNODES` of any architecture; nodes with this id or a higher one are ignored.
 pub(crate) const MAX_NODES: u32 = 1 << 10;
-/// Maximum length of names, in characters.
 const MAX_NAME: usize = 200;
 /// Maximum number of reads of a torn file.
 const TRIES: usize = 5;
@@ -32,7 +31,6 @@ impl Root {
         }
     }
 
-    /// The names in a directory; none if it is absent.
     pub(crate) fn read_names(&self, path: &str) -> Result<Vec<String>> {
         Ok(self.list(path)?.unwrap_or_default())
     }
@@ -61,7 +59,6 @@ impl Dir<'_> {
         name_of(&self.path)
     }
 
-    /// See [`Root::read_as`].
     pub(crate) fn read_as<T, E: Display>(
         &self,
         name: &str,
@@ -70,7 +67,6 @@ impl Dir<'_> {
         self.root.read_as(&self.file(name), parse)
     }
 
-    /// See [`Root::read_text`].
     pub(crate) fn read_text(&self, name: &str) -> Result<String> {
         self.root.read_text(&self.file(name))
     }
@@ -88,12 +84,10 @@ impl Dir<'_> {
         Ok(self.read_as(name, CpuSet::parse_list)?.unwrap_or_default())
     }
 
-    /// See [`Root::is_there`].
     pub(crate) fn is_there(&self, name: &str) -> Result<bool> {
         self.root.is_there(&self.file(name))
     }
 
-    /// See [`Root::link_name`].
     pub(crate) fn link_name(&self, name: &str) -> Result<Option<String>> {
         self.root.link_name(&self.file(name))
     }
@@ -178,7 +172,6 @@ pub(crate) fn line_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         .map(str::trim)
 }
 
-/// The last component of a path.
 pub(crate) fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }

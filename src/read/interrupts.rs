@@ -53,7 +53,6 @@ impl<'a> Handlers<'a> {
         }
     }
 
-    /// Returns all IRQs of `/proc/interrupts`.
     pub(crate) fn listed(&self) -> Result<&Interrupts> {
         if let Some(listed) = self.listed.get() {
             return Ok(listed);
@@ -129,7 +128,6 @@ impl<'a> Handlers<'a> {
     }
 }
 
-/// Reads the counts of these IRQs since boot.
 pub fn counts(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
     read_untorn(root, |source| read_counts(source, irqs))
 }

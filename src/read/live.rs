@@ -62,7 +62,6 @@ pub(crate) fn settings(root: &Root, drivers: &[Taught]) -> Result<Machine> {
     interfaces_of(root, wants)
 }
 
-/// Reads only the interfaces with their settings.
 fn interfaces_of(root: &Root, wants: Wants<'_>) -> Result<Machine> {
     let mut machine = interfaces::read(root, wants)?;
     let interfaces = &mut machine.interfaces;
@@ -163,7 +162,6 @@ pub fn host_name(root: &Root) -> Result<Option<String>> {
     Ok(Some(name.trim().to_owned()).filter(|name| !name.is_empty()))
 }
 
-/// Whether sockets poll by default.
 fn sockets_poll(root: &Root) -> Result<bool> {
     let core = root.dir("/proc/sys/net/core");
     let is_set = |name| {

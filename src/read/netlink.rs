@@ -49,7 +49,6 @@ const LONGEST: usize = 32 << 10;
 /// `NLM_F_REQUEST` and `NLM_F_ACK` (`include/uapi/linux/netlink.h`), without which a single answer has no end.
 const REQUEST: u16 = 1 | 4;
 
-/// Facts that the kernel reports of all interfaces.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     /// The other names of each interface that has any (`ip link property`, Linux 5.5 and later).

@@ -41,7 +41,6 @@ pub(super) fn read(root: &Root, interfaces: &BTreeSet<String>) -> Result<BTreeMa
     Ok(packets)
 }
 
-/// Words that may occur in the name of a counter of a queue's packets.
 const WORDS: [&str; 17] = [
     "rx", "tx", "rxq", "txq", "queue", "q", "ring", "ch", "rvec", "ucast", "mcast", "bcast", "n",
     "packets", "pkts", "pkt", "frames",

@@ -20,7 +20,6 @@ use crate::root::Result;
 pub(crate) struct NamedVector<'a> {
     pub(crate) irq: u32,
     pub(crate) action: &'a str,
-    /// The meaning of `action`.
     pub(crate) named: ActionName<'a>,
     /// The use of the vector by its name; `None` if the name does not distinguish it from others.
     pub(crate) placed: Option<VectorUse<'a>>,

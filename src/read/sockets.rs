@@ -105,7 +105,6 @@ fn listed(message: &Msg, udp: bool) -> Option<Listed> {
     })
 }
 
-/// The interface index of each local address.
 fn addresses() -> io::Result<BTreeMap<IpAddr, u32>> {
     Ok(Client::connect(SockProtocol::NetlinkRoute)?
         .request(

@@ -25,7 +25,6 @@ use crate::root::{Result, Root, sys};
 /// The process ids of `kthreadd`'s children; absent on kernels without `CONFIG_PROC_CHILDREN`.
 const KERNEL_THREADS: &str = "/proc/2/task/2/children";
 
-/// A thread and its CPU mask.
 #[derive(Serialize, Deserialize)]
 struct ThreadMask {
     pid: u32,

@@ -53,7 +53,6 @@ pub fn read(root: &Root) -> Result<Topology> {
     })
 }
 
-/// See [`Topology::rps_filter`].
 pub(crate) fn rps_filter(root: &Root) -> Result<CpuSet> {
     let all = root.dir(CPU);
     let mut nohz_full = all.read_list("nohz_full")?;
@@ -172,7 +171,6 @@ fn cache(root: &Root, cpu: u32, wanted: u8) -> Result<Option<Dir<'_>>> {
     Ok(None)
 }
 
-/// See [`Topology::l3_domains`].
 fn cache_domains(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<CpuSet>> {
     for level in [3, 2] {
         let domains = groups(online, |cpu| {

@@ -32,7 +32,6 @@ struct Port<'a> {
     interface: &'a mut Interface,
     patterns: &'a DriverPatterns<'a>,
     reported: Reported,
-    /// The handlers' names of the port's queue vectors.
     queue_names: Vec<String>,
     /// Whether no other device has this driver, or all its devices have the same IRQs.
     is_only: bool,
@@ -545,7 +544,6 @@ impl Members {
     }
 }
 
-/// Prefixes of the names of IRQs of USB controllers.
 const USB: [&str; 6] = ["xhci", "ehci", "ohci", "uhci", "dwc2", "dwc3"];
 
 /// Completes the IRQs of a device's controller, if the device's path does not tell them: by the handlers' names, else
@@ -670,7 +668,6 @@ fn owner(ports: &[Port], port: usize, named: &ActionName<'_>, is_in_tree: bool) 
         .or(renamed.then_some(port))
 }
 
-/// Reads a vector's affinity and effective CPUs; `None` if it was freed.
 fn read_vector(
     root: &Root,
     interface: &Interface,

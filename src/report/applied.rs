@@ -35,12 +35,10 @@ pub struct Applied {
     /// The seconds that are left of the trial; not in JSON, because they differ at every run.
     #[serde(skip)]
     pub left: Option<u64>,
-    /// Where interrupts arrived; `None` without `--prove`.
     pub proof: Option<Vec<VectorProof>>,
     /// Why interrupts could not be watched, although `--prove` was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof_error: Option<String>,
-    /// Whether the proof ended early, with the trial.
     pub proof_cut_short: bool,
     /// Changes since a stored plan was made.
     pub changes: Vec<Change>,
@@ -88,7 +86,6 @@ impl Applied {
         }
     }
 
-    /// Completes the counts.
     pub(crate) fn with_counts(mut self) -> Self {
         let plan = &self.plan;
         self.hash.clone_from(&plan.hash);
@@ -149,7 +146,6 @@ pub struct VectorProof {
     pub irq: u32,
     pub cpus: CpuSet,
     pub verdict: Evidence,
-    /// Number of interrupts on the planned CPUs.
     pub interrupts: u64,
     /// Other CPUs on which interrupts arrived: before the first one on a planned CPU, while the move was pending; or,
     /// if the vector is not proven, at any time.
@@ -160,12 +156,9 @@ pub struct VectorProof {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Evidence {
-    /// Interrupts arrived on the planned CPUs.
     Proven,
     NoTraffic,
-    /// Interrupts arrived on other CPUs.
     Elsewhere,
-    /// The affinity was changed meanwhile.
     MovedAway,
     Gone,
 }

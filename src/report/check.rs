@@ -38,12 +38,10 @@ pub struct Check {
     pub host: HostSummary,
     /// The number of settings that hold their planned value.
     pub same: usize,
-    /// The settings that differ from the plan.
     pub differs: Vec<Difference>,
     /// Vectors that apply placed on another CPU because the planned one had no free interrupt vector; they count as
     /// planned.
     pub fallbacks: Vec<Fallback>,
-    /// Planned changes of channels.
     pub channels: Vec<ChannelChange>,
     /// Requested interfaces whose state could not be determined.
     pub unknown: Vec<NoteAbout>,
@@ -57,7 +55,6 @@ pub struct Check {
     /// Interfaces with vectors that are not understood. Interfaces with no other vectors are listed only if they are up
     /// and were not requested by name.
     pub left_alone: Vec<NoteAbout>,
-    /// Whether the machine differs by a stricter verdict.
     #[serde(skip)]
     differs_strictly: bool,
 }
@@ -283,7 +280,6 @@ impl Thresholds {
         status([self.warning, self.critical], share)
     }
 
-    /// The status for a machine.
     pub fn judge(&self, check: &Check) -> PluginStatus {
         let least = match check.verdict {
             Same => PluginStatus::Ok,

@@ -11,7 +11,6 @@ use crate::plan::Note;
 use crate::plan::binding::Binding;
 use crate::report::measure::Measurement;
 
-/// The comparison of both sides.
 #[derive(Debug, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.compare/1")]
 pub struct Comparison {
@@ -19,9 +18,7 @@ pub struct Comparison {
     pub command: Vec<String>,
     /// Number of runs on each side before those of `near` and `far`; they do not count.
     pub warmup: u16,
-    /// The side on the local node.
     pub near: Side,
-    /// The side on a remote node.
     pub far: Side,
     pub figures: Vec<Figure>,
     pub notes: Vec<Note>,
@@ -34,7 +31,6 @@ pub struct Side {
     pub nodes: NodeSet,
     /// The CPUs to which the command was bound.
     pub cpus: CpuSet,
-    /// The runs, in their order.
     pub runs: Vec<ComparedRun>,
 }
 
@@ -53,12 +49,10 @@ pub struct ComparedRun {
     pub gbit_per_busy_cpu_second: Option<f64>,
     /// Interrupts on the interface's node.
     pub local_interrupts: u64,
-    /// Interrupts on other nodes.
     pub remote_interrupts: u64,
     pub dropped: u64,
 }
 
-/// A figure near and far.
 #[derive(Debug, Serialize)]
 pub struct Figure {
     /// The name of the figure, a field of [`ComparedRun`].
@@ -158,7 +152,6 @@ type Value = fn(&ComparedRun) -> Option<f64>;
 const TIME: Value = |run| Some(run.wall_seconds);
 const THROUGHPUT: Value = |run| Some(run.gbit_per_second);
 
-/// The figures that are compared.
 const FIGURES: [(&str, Value); 9] = [
     ("wall_seconds", TIME),
     ("cpu_seconds", |run| Some(run.cpu_seconds)),

@@ -18,14 +18,12 @@ use crate::plan::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// No apply has set the setting.
     NotApplied,
     /// The setting has changed since apply set it: by another program, the driver, or the kernel when a CPU went
     /// offline.
     MovedByOther,
     /// The number of the interface's queues has changed since the last apply.
     QueueCountChanged,
-    /// The kernel refused the write of the last apply.
     KernelRefused,
     /// A CPU of the affinity that apply set went offline.
     CpuOffline,
@@ -71,9 +69,9 @@ impl Reason {
     }
 }
 
+/// A setting that differs from the plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
-    /// The write that fixes it.
     #[serde(flatten)]
     pub write: Write,
     pub reason: Reason,
@@ -283,7 +281,6 @@ const OTHERS: [Measure; 7] = [
 ];
 /// The measures of steering: each interface has them, and no score.
 const OF_STEERING: [Measure; 2] = [Measure::SharedSenders, Measure::OtherRps];
-/// The measures of cores.
 const OF_CORES: [Measure; 7] = [
     Measure::BusiestQueues,
     Measure::BusiestLoad,
@@ -293,10 +290,8 @@ const OF_CORES: [Measure; 7] = [
     Measure::FirstQueues,
     Measure::UnevenThreads,
 ];
-/// Maximum changes in a line.
 const MOST_TOLD: usize = 3;
 
-/// The changes that the plan makes for an interface.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Gain {
     pub(super) changes: Vec<MeasureChange>,
@@ -312,7 +307,6 @@ impl Gain {
     }
 }
 
-/// The changes that a plan makes for its interfaces.
 pub fn changes(machine: &Machine, plan: &Plan) -> Vec<MeasureChange> {
     let gains = gains(machine, plan, &Vec::from_iter(&plan.writes));
     gains.into_iter().flat_map(|gain| gain.changes).collect()

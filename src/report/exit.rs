@@ -5,7 +5,6 @@ use std::process::ExitCode;
 /// The exit codes. There are no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// The machine is in the planned state.
     Planned = 0,
     /// The planned state could not be reached, or could not be determined.
     Failed = 1,

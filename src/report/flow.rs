@@ -22,7 +22,6 @@ pub struct Flows {
     /// Whether the interfaces are ports of one bond or team, among which the sender or the switch chooses.
     #[serde(skip)]
     pub bonded: bool,
-    /// Each flow on each interface.
     pub arrivals: Vec<Arrival>,
     /// The number of flows for each queue and CPU, most first, without flows whose CPU is unknown.
     pub spread: Vec<Share>,
@@ -33,7 +32,6 @@ pub struct Flows {
     pub ports: Vec<Ports>,
 }
 
-/// The flows that one queue takes.
 #[derive(Debug, Serialize)]
 pub struct Share {
     pub interface: String,
@@ -44,13 +42,11 @@ pub struct Share {
     pub flows: usize,
 }
 
-/// The source ports that arrive on a CPU.
 #[derive(Debug, Serialize)]
 pub struct Ports {
     pub interface: String,
     pub cpu: u32,
     pub ports: Vec<u16>,
-    /// The reason if the ports are unknown.
     pub missing: Option<Missing>,
 }
 
@@ -148,9 +144,7 @@ fn most_first<T: Hash + Ord + Clone>(
 pub struct Connections {
     /// Connections with other machines over the measured interfaces: TCP, and connected UDP.
     pub established: usize,
-    /// Connections of this machine with itself.
     pub local: usize,
-    /// Connections over other interfaces.
     pub elsewhere: usize,
     /// Connections whose CPU is known, most first.
     pub arrivals: Vec<ArrivingConnections>,
@@ -169,7 +163,6 @@ pub struct ArrivingConnections {
     pub connections: usize,
 }
 
-/// Connections whose CPU cannot be known.
 #[derive(Debug, Clone, Serialize)]
 pub struct UnknownConnections {
     pub interface: String,

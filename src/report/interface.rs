@@ -112,14 +112,11 @@ pub struct InterfaceSummary {
     pub pci_id: Option<String>,
     /// The local node; `None` if unknown.
     pub node: Option<u32>,
-    /// The candidate CPUs of the interface's vectors.
     pub candidates: CpuSet,
-    /// The number of cores that have a candidate CPU.
     pub candidate_cores: usize,
     /// Receive and transmit queues in use.
     pub rx_queues: usize,
     pub tx_queues: usize,
-    /// Vectors of queues in use.
     pub queue_vectors: usize,
     /// Queue vectors with a local effective CPU; `None` if no node, or not every vector's location, is known.
     pub local: Option<usize>,
@@ -135,7 +132,6 @@ impl InterfaceSummary {
         Some(local as f64 / self.queue_vectors as f64)
     }
 
-    /// `local_share` in percent.
     pub fn local_percent(&self) -> Option<f64> {
         self.local_share().map(|share| share * 100.0)
     }
@@ -145,12 +141,10 @@ impl InterfaceSummary {
 pub struct InterfaceReport {
     #[serde(flatten)]
     pub summary: InterfaceSummary,
-    /// The driver's version, as ethtool reports it.
     pub driver_version: Option<String>,
     pub firmware: Option<String>,
     /// The MTU in bytes.
     pub mtu: Option<u32>,
-    /// How the node was determined.
     pub node_source: NodeSource,
     /// Link speed in Mbit/s.
     pub speed_mbps: Option<u32>,
@@ -160,13 +154,11 @@ pub struct InterfaceReport {
     pub queues: usize,
     /// The maximum number of receiving channels; `None` if the driver does not report it.
     pub max_queues: Option<u32>,
-    /// The most of the interface's queues on one CPU.
     pub max_per_cpu: usize,
     /// The most queues, of all interfaces, on a core with one of the interface's queues.
     pub max_per_core: usize,
     /// `max_per_core` if all settings were as planned.
     pub max_per_core_planned: usize,
-    /// The most of the interface's queues on a core.
     pub own_per_core: usize,
     /// `own_per_core` if all settings were as planned.
     pub own_per_core_planned: usize,
@@ -181,7 +173,6 @@ pub struct InterfaceReport {
     pub kinds: BTreeMap<WriteKind, usize>,
     #[serde(skip)]
     pub reasons: BTreeMap<Reason, usize>,
-    /// Kernel-managed vectors, which cannot be moved.
     pub unmovable: usize,
     /// Interrupts of the vectors per second, if they were watched.
     pub per_second: Option<f64>,
@@ -198,7 +189,6 @@ pub struct InterfaceReport {
     /// The RSS indirection table; absent if the device has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rss: Option<PlannedRss>,
-    /// How the interface's queues are polled.
     pub polling: Polling,
     pub notes: Vec<Note>,
     /// The command that sets the planned state.
@@ -221,7 +211,6 @@ pub struct Steering {
     pub planned: usize,
     /// Queues for which the plan turns steering on.
     pub on: usize,
-    /// Settings that differ from the plan.
     pub differ: usize,
 }
 
@@ -484,7 +473,6 @@ fn state(
     }
 }
 
-/// The most queues of an interface on one CPU.
 fn most_queues(vectors: &[VectorStatus]) -> usize {
     let active = vectors.iter().filter(|row| row.is_active());
     let queues = active.filter_map(|row| Some((row.now.first()?, row.queue_id()?)));

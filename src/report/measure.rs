@@ -32,7 +32,6 @@ pub struct MeasuredInterface {
     pub node: Option<u32>,
     #[serde(skip)]
     pub vectors: Vec<MeasuredVector>,
-    /// The device's name on its bus.
     #[serde(skip)]
     pub device: String,
 }
@@ -43,7 +42,6 @@ pub struct MeasuredVector {
     pub role: Role,
     /// `None` for a control vector.
     pub queue: Option<u32>,
-    /// The node on which the vector is local; `None` if unknown.
     #[serde(skip)]
     pub node: Option<u32>,
     #[serde(skip)]
@@ -51,7 +49,6 @@ pub struct MeasuredVector {
 }
 
 impl MeasuredInterface {
-    /// Describes an interface with a device.
     pub fn planned(interface: &PlannedInterface) -> Self {
         let node = interface.local_node();
         let vectors = interface.vectors.iter().map(|vector| MeasuredVector {
@@ -71,7 +68,6 @@ impl MeasuredInterface {
         }
     }
 
-    /// Describes an interface without a device.
     pub fn without_device(name: &str, kind: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -80,7 +76,6 @@ impl MeasuredInterface {
         }
     }
 
-    /// Selects the counters of these interfaces and of the CPUs.
     pub fn wanted(subjects: &[Self]) -> CounterSelection {
         let vectors = subjects.iter().flat_map(|subject| &subject.vectors);
         let names = subjects.iter().map(|subject| &*subject.name);
@@ -121,9 +116,7 @@ pub struct Measurement {
 pub struct InterfaceRates {
     #[serde(flatten)]
     pub subject: MeasuredInterface,
-    /// The traffic; `None` if the interface has no counters.
     pub traffic: Option<TrafficRates>,
-    /// Interrupts of the interface's vectors per second.
     pub interrupts_per_second: f64,
     /// The share of interrupts on local CPUs, 0 to 1; `None` without interrupts, or if the node is unknown.
     pub local: Option<f64>,
@@ -143,9 +136,7 @@ pub struct TrafficRates {
     pub tx_gbit_per_second: f64,
     pub rx_packets_per_second: f64,
     pub tx_packets_per_second: f64,
-    /// Packets dropped on receive, total.
     pub rx_dropped: u64,
-    /// Packets dropped on transmit, total.
     pub tx_dropped: u64,
 }
 
@@ -167,7 +158,6 @@ pub struct VectorRates {
     pub moved_with: Vec<String>,
 }
 
-/// A vector's interrupts on one CPU.
 #[derive(Debug, Serialize)]
 pub struct OnCpu {
     pub cpu: u32,
@@ -180,7 +170,6 @@ pub struct OnCpu {
 pub struct CpuRates {
     pub cpu: u32,
     pub node: Option<u32>,
-    /// Interrupts of the measured vectors per second.
     pub interrupts_per_second: f64,
     /// The non-idle share of the CPU's time, 0 to 1.
     pub busy: f64,
@@ -214,7 +203,6 @@ pub struct MachineRates {
     pub local_interrupts: u64,
     /// Interrupts of the measured vectors on remote CPUs.
     pub remote_interrupts: u64,
-    /// Packets dropped by interfaces and backlogs.
     pub dropped: u64,
     /// Polls that ended with work left (`time_squeeze`).
     pub squeezed: u64,
@@ -250,7 +238,6 @@ struct Rates<'a> {
 }
 
 impl Measurement {
-    /// Computes rates from the delta of counters.
     pub fn new(topology: &Topology, subjects: &[MeasuredInterface], delta: &Delta) -> Self {
         let rates = Rates { topology, delta };
         let interfaces = subjects
@@ -347,7 +334,6 @@ impl Rates<'_> {
         })
     }
 
-    /// Learns the rows of an interface's driver from its traffic.
     fn learn(&self, subject: &MeasuredInterface) -> Option<Taught> {
         let moved = self.queues_moved_with(subject).collect_vec();
         let data = subject

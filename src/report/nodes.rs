@@ -16,13 +16,9 @@ use crate::plan::Plan;
 pub struct Nodes {
     pub online: CpuSet,
     pub nodes: Vec<NodeReport>,
-    /// Online CPUs whose node is unknown.
     pub unknown_cpus: CpuSet,
-    /// Interfaces whose node is unknown.
     pub unknown: Vec<NodeInterface>,
-    /// Other devices whose node is unknown.
     pub unknown_neighbours: Vec<Neighbour>,
-    /// Memory bandwidth, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Vec<Rate>>,
 }
@@ -33,7 +29,6 @@ pub struct NodeReport {
     pub cpus: CpuSet,
     /// Online CPUs that are isolated or `nohz_full`.
     pub isolated: CpuSet,
-    /// Online CPUs of exclusive cpuset partitions.
     pub exclusive: CpuSet,
     /// Memory in KiB; `None` if the kernel does not report it.
     pub memory_kib: Option<u64>,
@@ -42,7 +37,6 @@ pub struct NodeReport {
     /// Distance to each node, itself included (10); empty if the kernel does not report it.
     pub distances: BTreeMap<u32, u32>,
     pub interfaces: Vec<NodeInterface>,
-    /// Other devices on the node.
     pub neighbours: Vec<Neighbour>,
 }
 

@@ -6,6 +6,7 @@ use crate::cpuset::CpuSet;
 use crate::plan::WriteKind;
 use crate::report::outcome::Outcome::{Already, Changed, Managed, Pending, Refused, Vanished};
 
+/// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteResult {
     pub kind: WriteKind,
@@ -32,6 +33,7 @@ pub struct WriteResult {
     pub detail: Option<String>,
 }
 
+/// The outcomes of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -59,21 +61,21 @@ impl WriteResult {
     }
 }
 
+/// The result of a change of channels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChannelOutcome {
     pub interface: String,
     /// The channels in the form of `ethtool -L`.
     pub wanted: String,
-    /// The error; `None` on success.
     pub refused: Option<String>,
 }
 
+/// The result of a request to irqbalance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IrqbalanceOutcome {
     /// The process id; `None` if irqbalance is not running.
     pub pid: Option<i32>,
     pub done: IrqbalanceAction,
-    /// Whether the request changed anything.
     pub changed: bool,
     pub irqs: usize,
     /// The error, or more about the result.
@@ -86,15 +88,12 @@ pub struct IrqbalanceOutcome {
 pub enum IrqbalanceAction {
     /// irqbalance confirmed that it leaves the IRQs unchanged.
     Banned,
-    /// The service is stopped.
     Stopped,
     /// irqbalance may move the IRQs again.
     Unbanned,
-    /// The service is started again.
     Started,
     /// No request was made, because the root is a copy of a machine.
     NotRequested,
-    /// irqbalance did not accept the request.
     Refused,
 }
 
@@ -107,15 +106,10 @@ impl IrqbalanceOutcome {
 /// The number of settings by outcome, channels and irqbalance included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Written and read back.
     pub changed: usize,
-    /// Settings that already held the value.
     pub already: usize,
-    /// Vectors that the kernel manages.
     pub managed: usize,
-    /// Settings that the kernel refused.
     pub refused: usize,
-    /// Settings whose files vanished.
     pub vanished: usize,
     /// Vectors among `changed` that stay on the old CPU until their next interrupt.
     pub pending: usize,

@@ -16,7 +16,6 @@ pub struct ToRestore {
     /// Recorded channels that differ from the current ones, in the form of `ethtool -L`, by interface. They are
     /// restored first.
     pub channels: BTreeMap<String, String>,
-    /// Settings that differ from the recorded ones.
     pub writes: Vec<Write>,
     /// The number of settings that hold the recorded value.
     pub unchanged: usize,
@@ -34,7 +33,6 @@ pub struct ToRestore {
 #[derive(Debug, Default, Serialize)]
 pub struct Refusals {
     pub channels: Vec<ChannelOutcome>,
-    /// Settings other than channels.
     pub results: Vec<WriteResult>,
 }
 
@@ -57,6 +55,7 @@ fn exit(failed: bool) -> Exit {
     if failed { Exit::Failed } else { Exit::Planned }
 }
 
+/// The result of a restore; its JSON form is `nicpin.restore/1`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.restore/1")]
 pub struct Restored {
@@ -70,7 +69,6 @@ pub struct Restored {
     pub staying: usize,
     /// The number of settings that are not restored: refused or absent.
     pub not_restored: usize,
-    /// The number of settings that needed no write.
     pub unchanged: usize,
     /// Recorded settings whose files are absent now.
     pub absent: BTreeSet<SettingId>,
@@ -92,7 +90,6 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// Completes the counts.
     #[must_use]
     pub fn with_counts(mut self) -> Self {
         let tally = self.tally();
@@ -116,6 +113,7 @@ impl Restored {
         exit(self.failed())
     }
 
+    /// Whether everything is restored.
     pub fn complete(&self) -> bool {
         self.absent.is_empty() && !self.failed()
     }
@@ -142,7 +140,6 @@ impl Restored {
 /// Why a trial ended with a restore.
 #[derive(Debug, Clone, Copy)]
 pub enum TrialEnd {
-    /// The trial was not confirmed in time.
     InTime,
     /// The process that watched the trial was killed.
     Unwatched,

@@ -10,7 +10,6 @@ pub struct ChangedSetting {
     pub path: String,
 }
 
-/// The state of a watcher.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watcher {
     pub pid: i32,
@@ -19,7 +18,6 @@ pub struct Watcher {
     pub started: u64,
     /// The start, in seconds since 1970.
     pub since: u64,
-    /// Whether the watcher only observes.
     pub observe: bool,
     /// Whether the watcher leaves out CPUs of exclusive cpuset partitions although the policy says nothing about them.
     #[serde(default)]
@@ -29,7 +27,6 @@ pub struct Watcher {
     /// The number of runs since the start, and of those that have restored the planned state.
     pub count: u64,
     pub restores: u64,
-    /// The last runs, latest first.
     pub runs: Vec<WatcherRun>,
     /// Settings that are not written for a time, because another program writes them again and again.
     pub left_alone: Vec<LeftAlone>,
@@ -37,7 +34,6 @@ pub struct Watcher {
     pub contended: u64,
 }
 
-/// Why a watcher writes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitsFor {
@@ -53,7 +49,6 @@ pub struct WatcherRun {
     pub at: u64,
     /// The first event that caused the run: `link eth2`.
     pub event: String,
-    /// The number of events.
     pub events: usize,
     pub milliseconds: u64,
     /// Settings that were changed; with `--observe`, that differ.
@@ -62,7 +57,6 @@ pub struct WatcherRun {
     /// The error of the first setting that could not be changed, without the fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Why the run failed as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -42,12 +42,10 @@ pub struct Status {
     pub not_judged: Vec<String>,
     pub irqbalance: IrqbalanceStatus,
     pub notes: Vec<Note>,
-    /// `nicpin watch`, while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watcher: Option<Watcher>,
 }
 
-/// The effect of irqbalance on the planned IRQs.
 #[derive(Debug, Serialize)]
 pub struct IrqbalanceStatus {
     /// The process id; `None` if irqbalance is not running, or that could not be determined.
@@ -59,19 +57,15 @@ pub struct IrqbalanceStatus {
     pub note: Option<Note>,
 }
 
-/// The effect of irqbalance on the planned IRQs.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum IrqbalanceState {
-    /// irqbalance is not running.
     Absent,
-    /// It could not be determined whether irqbalance runs.
     Unknown,
     /// irqbalance's policy script asks nicpin which IRQs to ban.
     AsksNicpin,
     /// irqbalance has banned the IRQs on request, until it restarts.
     Banned,
-    /// irqbalance moves the IRQs.
     Moves {
         /// Whether apply, by the policy, has irqbalance ban the IRQs.
         fixed_by_apply: bool,

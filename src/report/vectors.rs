@@ -18,7 +18,6 @@ use crate::report::vectors::VectorState::{
 pub enum VectorState {
     /// Affinity and, if reported, effective affinity are as planned.
     AsPlanned,
-    /// The vector has no planned affinity.
     LeftAlone,
     /// The vector is kernel-managed and cannot be moved.
     Unmovable,
@@ -26,7 +25,6 @@ pub enum VectorState {
     Pending,
     /// Affinities are as planned, but interrupts arrived on other CPUs.
     Elsewhere,
-    /// The affinity is not as planned.
     Differs,
 }
 
@@ -37,7 +35,6 @@ pub struct VectorStatus {
     pub role: Role,
     /// The number of the queue, or of the RDMA completion vector; `None` for a control vector.
     pub queue: Option<u32>,
-    /// Whether the queue is not in use.
     pub idle: bool,
     /// The planned affinity; `None`: unchanged.
     pub planned: Option<CpuSet>,
@@ -52,7 +49,6 @@ pub struct VectorStatus {
     pub node: Option<u32>,
     /// Whether the effective CPUs are local; `None` if the interface's node is unknown.
     pub local: Option<bool>,
-    /// Whether the planned CPUs are local.
     #[serde(skip)]
     pub(super) planned_local: bool,
     /// Whether the kernel reports the vector's CPU, or counts showed it.
@@ -60,12 +56,9 @@ pub struct VectorStatus {
     pub(super) is_known: bool,
     /// Whether an effective CPU is isolated or `nohz_full`, or in an exclusive cpuset partition and left out by the policy.
     pub on_isolated: bool,
-    /// Interrupts per second, if they were watched.
     pub per_second: Option<f64>,
-    /// The CPUs on which interrupts arrived.
     pub arrived: Option<CpuSet>,
     pub state: VectorState,
-    /// The difference from the plan, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -139,7 +132,6 @@ impl VectorStatus {
         self.arrived.as_ref().is_some_and(|cpus| !cpus.is_empty())
     }
 
-    /// The queue that the vector serves, if any.
     #[doc(hidden)]
     pub fn queue_id(&self) -> Option<QueueId> {
         self.role.queue_id(self.queue, self.irq)
@@ -150,7 +142,6 @@ impl VectorStatus {
     }
 }
 
-/// The node that has all of these CPUs.
 fn node_of(topology: &Topology, cpus: &CpuSet) -> Option<u32> {
     let first = topology.node_of(cpus.first()?)?;
     let node = topology.nodes.get(&first)?;
@@ -213,13 +204,11 @@ pub struct ThreadStatus {
     pub queue: Option<u32>,
     /// The planned CPUs; `None`: unchanged.
     pub planned: Option<CpuSet>,
-    /// The CPUs on which the thread may run.
     pub affinity: CpuSet,
     /// Whether the CPUs of `affinity` are local; `None` if the interface's node is unknown.
     pub local: Option<bool>,
     /// The number of runs, if they were watched.
     pub runs: Option<u64>,
-    /// The CPUs on which the thread was seen to run.
     pub ran_on: Option<CpuSet>,
     pub state: VectorState,
 }

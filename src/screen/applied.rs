@@ -307,7 +307,6 @@ fn undone(page: &mut Page, undone: &Restored, why: &str, again: &str) {
     absent(page, &undone.absent, "could not be restored");
 }
 
-/// Shows the outcomes of channels, irqbalance and settings.
 fn outcomes<'a>(
     page: &mut Page,
     channels: &[ChannelOutcome],
@@ -378,7 +377,6 @@ fn outcomes<'a>(
     }
 }
 
-/// Lists the settings that were written, by interface and kind.
 fn settings(page: &mut Page, results: &[WriteResult], all: bool) {
     let changed = results.iter().filter(|result| result.changed());
     if all {

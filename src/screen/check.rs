@@ -89,7 +89,6 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
     page
 }
 
-/// Says the verdict in a sentence, with the command that fixes it.
 fn verdict(check: &Check, apply: &str) -> String {
     let (differs, apply) = (check.differ(), unbroken(apply));
     let settings = count(differs, "setting");

@@ -112,7 +112,6 @@ fn texts(deviations: &[Deviation], other: &str) -> String {
     )
 }
 
-/// Maximum number of drivers in the description of a machine.
 const MOST_DRIVERS: usize = 8;
 
 /// Describes a machine: `64 CPUs, 32 cores, 2 nodes; 1 igb, 2 mlx5_core`.

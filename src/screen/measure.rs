@@ -9,7 +9,6 @@ use nicpin::report::compare::{Comparison, Figure, Stats};
 use nicpin::report::flow::{ArrivingConnections, Connections};
 use nicpin::report::measure::{CpuRates, InterfaceRates, MachineRates, Measurement, TrafficRates};
 
-/// Maximum number of CPUs listed without `--all`.
 const MOST_CPUS: usize = 16;
 
 /// Shows a measurement as tables. `all`: also vectors without interrupts and idle CPUs.
@@ -116,7 +115,6 @@ pub fn measure(measure: &Measurement, all: bool) -> Page {
     page
 }
 
-/// Prints a driver in the form of the policy file.
 fn policy(row: &Taught) -> Vec<String> {
     let irqs = row
         .irqs
@@ -274,7 +272,6 @@ fn percent(share: f64) -> String {
     format!("{:.0}%", whole.min(least))
 }
 
-/// Shows a comparison: near and far one below the other.
 pub fn compare(comparison: &Comparison) -> Page {
     let mut page = Page::default();
     page.text(what(comparison));
@@ -296,7 +293,6 @@ pub fn compare(comparison: &Comparison) -> Page {
     page
 }
 
-/// Renders a comparison as a section of a Markdown document.
 pub fn markdown(comparison: &Comparison) -> String {
     let mut out = what(comparison).replace('`', "'") + "\n\n";
     for (name, side) in [("near", &comparison.near), ("far", &comparison.far)] {

@@ -44,7 +44,6 @@ pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
 
 /// Maximum length of a message, and of a value in a table, in characters: the widest mask of any kernel has 2,303.
 const MESSAGE: usize = 4000;
-/// Maximum length of a value in a message.
 pub(crate) const QUOTED: usize = 200;
 
 /// Escapes control characters as JSON does (`\u001b`), so that JSON stays the same value; newlines and tabs stay.
@@ -65,13 +64,11 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     safe.into()
 }
 
-/// Makes a message one printable line of limited length.
 pub fn message(text: &str) -> String {
     let line = text.replace(['\n', '\t'], " ");
     cut(&printable(&line), MESSAGE)
 }
 
-/// Cuts a text after `most` characters.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -130,13 +127,11 @@ pub(crate) fn in_parentheses(value: impl IntoIterator<Item: Display>) -> String 
     enclose(" (", value, ")")
 }
 
-/// The file of a setting, and the change of its value.
 pub(crate) fn value_change(path: &str, was: &str, now: &str) -> [String; 2] {
     let [was, now] = [was, now].map(|value| cut(value, MESSAGE));
     [shown(path).into_owned(), format!("{was} -> {now}")]
 }
 
-/// The text if the condition holds, else an empty one.
 pub(crate) fn text_if(holds: bool, text: &str) -> &str {
     if holds { text } else { "" }
 }
@@ -146,22 +141,18 @@ pub(crate) fn count_if_any(many: usize, what: &str, then: &str) -> String {
     enclose("", (many > 0).then(|| count(many, what)), then)
 }
 
-/// The interface of a setting; `machine` if it belongs to the whole machine.
 pub(crate) fn interface_or_machine(interface: &str) -> String {
     text_or([interface], "machine")
 }
 
-/// `is` or `are`.
 pub(crate) fn is(many: usize) -> &'static str {
     if many == 1 { "is" } else { "are" }
 }
 
-/// `differs` or `differ`.
 pub(crate) fn differ(many: usize) -> &'static str {
     if many == 1 { "differs" } else { "differ" }
 }
 
-/// Joins the texts that are not empty.
 pub(crate) fn join_nonempty<const N: usize>(between: &str, texts: [&str; N]) -> String {
     texts.iter().filter(|text| !text.is_empty()).join(between)
 }
@@ -169,19 +160,16 @@ pub(crate) fn join_nonempty<const N: usize>(between: &str, texts: [&str; N]) -> 
 /// The options and selectors of a command line that decide on the plan, as words of a shell.
 #[derive(Clone, Default)]
 pub struct Given {
-    /// Options with their values.
     pub options: Vec<String>,
     /// Selectors, each after a blank.
     pub selectors: String,
 }
 
 impl Given {
-    /// The command that sets the planned state.
     pub fn apply(&self) -> String {
         self.whole("nicpin apply")
     }
 
-    /// A command for the same plan.
     pub fn whole(&self, command: &str) -> String {
         self.added_to(command) + &self.selectors
     }
@@ -217,14 +205,12 @@ pub(crate) fn group_by_key<K: Clone + Eq + Hash, V>(
     groups
 }
 
-/// Groups values by key, in the order of the keys.
 pub(crate) fn group_sorted<K: Clone + Hash + Ord, V>(
     pairs: impl IntoIterator<Item = (K, V)>,
 ) -> Vec<(K, Vec<V>)> {
     group_by_key(pairs.into_iter().sorted_by(|(a, _), (b, _)| a.cmp(b)))
 }
 
-/// Adds to a verdict the interfaces that cannot be judged.
 pub(crate) fn with_not_judged(verdict: &str, names: &[String]) -> String {
     let Some(begin) = verdict.strip_suffix('.').filter(|_| !names.is_empty()) else {
         return verdict.to_owned();
@@ -431,7 +417,6 @@ pub(crate) fn date(seconds: u64) -> Option<String> {
 /// Seconds from 1970 to the year 10000, which has no four digits.
 const YEAR_10000: u64 = 253_402_300_800;
 
-/// Formats numbers as a list of ranges.
 pub(crate) fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
     numbers.into_iter().collect::<NumberSet>().to_string()
 }

@@ -151,7 +151,6 @@ fn family<'a, const N: usize>(
     )
 }
 
-/// Reads the time of the last success from earlier metrics.
 pub fn last_success(text: &str) -> Option<u64> {
     text.lines()
         .find_map(|line| line.strip_prefix(LAST_SUCCESS)?.trim().parse().ok())
@@ -270,7 +269,6 @@ fn performance_data(check: &Check, thresholds: Thresholds) -> String {
     )
 }
 
-/// Rounds to one digit after the point.
 fn round_share(share: f64) -> f64 {
     (share * 10.0).round() / 10.0
 }

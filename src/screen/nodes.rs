@@ -85,7 +85,6 @@ pub fn nodes(nodes: &Nodes) -> Page {
     page
 }
 
-/// Lists interfaces by their drivers, and counts other devices.
 fn devices(interfaces: &[NodeInterface], others: &[Neighbour]) -> String {
     let by_driver = group_by_key(
         interfaces
@@ -127,7 +126,6 @@ pub fn size(kib: Option<u64>) -> String {
     }
 }
 
-/// Adds rows of figures below column names.
 fn matrix(
     page: &mut Page,
     head: &str,

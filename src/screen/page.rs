@@ -14,10 +14,8 @@ use nicpin::machine::wording::{few, selector};
 use nicpin::plan::{Measure, Note, Score};
 use nicpin::report::difference::MeasureChange;
 
-/// The properties of the output.
 #[derive(Clone, Copy)]
 pub struct Screen {
-    /// Number of columns.
     pub width: usize,
     /// Whether states are coloured. A colour only repeats the words.
     pub colour: bool,
@@ -53,7 +51,6 @@ pub enum Tone {
     Plain,
 }
 
-/// A text in its tone.
 pub struct Cell {
     text: String,
     pub tone: Tone,
@@ -68,7 +65,6 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// Lines, items and tables, from top to bottom.
 #[derive(Default)]
 pub struct Page {
     blocks: Vec<Block>,
@@ -89,9 +85,7 @@ enum Block {
     Table(usize, Range<usize>, Vec<Vec<Cell>>),
 }
 
-/// No column of a table is aligned to the right.
 pub const LEFT: Range<usize> = 0..0;
-/// All columns but the first are aligned to the right.
 pub const FIGURES: Range<usize> = 1..usize::MAX;
 
 impl Page {
@@ -122,7 +116,6 @@ impl Page {
         }
     }
 
-    /// Adds an item about a failure.
     pub fn failure(&mut self, label: &str, text: impl Into<String>) {
         let text = text.into();
         self.failures.push(format!("{label}{text}"));
@@ -218,7 +211,6 @@ impl Page {
         self.first_notes("", notes, usize::MAX);
     }
 
-    /// Adds the first notes; returns the number of others.
     pub(crate) fn first_notes<'a>(
         &mut self,
         indent: &str,
@@ -339,7 +331,6 @@ const CONTINUED: usize = 6;
 struct Writer {
     out: String,
     screen: Screen,
-    /// Number of columns in the line so far.
     at: usize,
     /// Number of blanks before the next text of the line.
     gap: usize,
@@ -484,7 +475,6 @@ impl Writer {
     }
 }
 
-/// The number of columns of a text.
 fn length(text: &str) -> usize {
     text.chars().count()
 }

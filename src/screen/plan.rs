@@ -26,11 +26,8 @@ use nicpin::report::difference::MeasureChange;
 
 #[derive(Clone, Copy, PartialEq)]
 pub enum PlanDetail {
-    /// Runs of queues.
     Runs,
-    /// Each queue.
     Queues,
-    /// Each queue, with all reasons.
     Reasons,
 }
 
@@ -122,28 +119,23 @@ pub(super) fn moving(plan: &Plan) -> String {
     text_if(pending > 0, &moves).to_owned()
 }
 
-/// Says that some moves of IRQs gain nothing.
 pub(super) fn gains_nothing(needless: usize) -> String {
     let irqs = count(needless, "IRQ");
     let text = format!("; moving {irqs} gains nothing (see --gain)");
     text_if(needless > 0, &text).to_owned()
 }
 
-/// A plan as JSON.
 #[derive(Serialize)]
 pub struct PlanDocument<'a> {
     #[serde(flatten)]
     pub plan: &'a Plan,
-    /// Whether the writes make a measure better.
     pub gains: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation<'a>>,
 }
 
-/// The lines of each interface's explanation.
 pub type Explanation<'a> = BTreeMap<&'a str, Vec<String>>;
 
-/// The reasons of a plan, as `--explain` prints them.
 pub fn explanation(plan: &Plan) -> Explanation<'_> {
     plan.interfaces
         .iter()
@@ -218,23 +210,18 @@ fn node(interface: &PlannedInterface) -> String {
 struct Item<'a> {
     label: &'static str,
     number: Option<u32>,
-    /// The IRQ or the process id.
     id: u32,
     now: CpuSet,
     effective: Option<&'a CpuSet>,
     planned: Option<&'a CpuSet>,
-    /// The core of its placement.
     core: Option<&'a CpuSet>,
-    /// Whether the queue is not in use.
     idle: bool,
     why: &'a str,
-    /// The reason in short.
     reason: &'a str,
     /// Other deciding facts, and how the queue is known.
     more: String,
 }
 
-/// A reason without the other queues on the core.
 fn first(why: &str) -> &str {
     why.split("; ").next().unwrap_or_default()
 }
@@ -325,7 +312,6 @@ struct Rows<'a> {
     detail: PlanDetail,
     most_runs: usize,
     lines: Vec<Vec<String>>,
-    /// The reason of the last line.
     reason: String,
 }
 

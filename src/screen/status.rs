@@ -33,7 +33,6 @@ pub enum StatusDetail {
     Summary,
     /// Also each interface, with its differences from the plan.
     Interfaces,
-    /// Also all IRQs.
     Vectors,
 }
 
@@ -176,7 +175,6 @@ fn verdict(status: &Status, apply: &str) -> String {
     format!("{text} {fix}: {apply} ({writes})")
 }
 
-/// Counts the IRQs that the kernel has not moved yet.
 pub(crate) fn moving(interface: &InterfaceReport) -> usize {
     let irqs = |state| having(interface, state).count();
     irqs(VectorState::Pending) + irqs(Elsewhere)
@@ -562,7 +560,6 @@ pub fn line(watcher: &Watcher, interfaces: usize, next: u64) -> String {
     )
 }
 
-/// Says why nothing is written.
 pub fn waits_for(why: WaitsFor) -> &'static str {
     match why {
         WaitsFor::Apply => "paused by nicpin restore until the next nicpin apply",
@@ -570,7 +567,6 @@ pub fn waits_for(why: WaitsFor) -> &'static str {
     }
 }
 
-/// Says which events caused a run.
 pub fn cause(run: &WatcherRun) -> String {
     match run.events {
         0 | 1 => run.event.clone(),

@@ -16,11 +16,9 @@ use crate::watch::{RestoredSetting, RunReport};
 use nicpin::machine::setting::{affinity_file, shown};
 use nicpin::report::run::{WaitsFor, WatcherRun};
 
-/// Number of runs that `nicpin status` shows.
 const LAST_RUNS: usize = 5;
 
 impl Loop<'_> {
-    /// Keeps and reports the result of a run.
     pub fn finish_run(&mut self, mut run: WatcherRun, report: Result<RunReport, String>) {
         let now = self.now();
         let spent = children_cpu().unwrap_or_default();

@@ -11,7 +11,6 @@ use crate::machine::wording::{count, cpu_list, few};
 use crate::machine::{UnknownVector, VmbusChannel};
 use crate::policy::Balancer;
 
-/// The cost of a change of channels.
 pub(super) const FLAP: &str = "a change takes the link down for a moment";
 
 pub(super) fn cpus_unusable(wanted: &CpuSet, missing: &CpuSet, for_rps: bool) -> String {
