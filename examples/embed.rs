@@ -3,12 +3,12 @@
 
 use std::error::Error;
 
-use nicpin::{Policy, Root, Selection, Wants};
+use nicpin::{Policy, ReadOptions, Root, Selection};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).unwrap_or_else(|| "/".into());
     let root = Root::open(path.as_ref())?;
-    let machine = nicpin::machine(&root, Wants::default())?;
+    let machine = nicpin::machine(&root, ReadOptions::default())?;
     let selection = Selection::new(&machine, &[], false)?;
     let plan = nicpin::plan(&machine, &Policy::default(), &selection);
     for interface in &plan.interfaces {

@@ -4,8 +4,8 @@
 //! Data flows one way, and every step is a function of what the step before returned:
 //!
 //! 1. A [`Root`] is where files are read and written: `/` is this machine, any other directory a copy of one.
-//! 2. [`machine()`] reads it once into a [`Machine`]: plain values, which nothing changes later. [`Wants`] says what is
-//!    read beside what a plan needs.
+//! 2. [`machine()`] reads it once into a [`Machine`]: plain values, which nothing changes later. [`ReadOptions`] names
+//!    the optional facts to read.
 //! 3. A [`Selection`] names the interfaces, a [`Policy`] says what is wanted of them, and [`plan()`] makes the [`Plan`]:
 //!    for each vector and queue its CPUs and the reason, each [`Write`] that is needed, and [`Note`]s. It reads no file:
 //!    the same machine and the same policy give the same plan.
@@ -15,10 +15,10 @@
 //!    exit codes ([`Exit`]) of the program. They are serialized as the program prints them in JSON.
 //!
 //! ```
-//! use nicpin::{Exit, Policy, Root, Selection, Wants};
+//! use nicpin::{Exit, Policy, ReadOptions, Root, Selection};
 //!
 //! let root = Root::open("fixtures/two-node".as_ref())?; // a copy of a machine; "/" is this one
-//! let machine = nicpin::machine(&root, Wants::default())?;
+//! let machine = nicpin::machine(&root, ReadOptions::default())?;
 //! let selection = Selection::new(&machine, &["driver:igb".to_owned()], true)?;
 //! let plan = nicpin::plan(&machine, &Policy::default(), &selection);
 //! for write in &plan.writes {
@@ -89,7 +89,7 @@ pub use plan::{
 // The policy.
 pub use policy::PolicyError;
 pub use policy::{Balancer, Policy, Rule, SettingError, Settings};
-pub use read::{Queues, Wants, machine, read_queue_settings};
+pub use read::{Queues, ReadOptions, machine, read_queue_settings};
 // Reports.
 pub use report::applied::{Applied, Evidence, VectorProof};
 pub use report::check::{Check, CheckState};

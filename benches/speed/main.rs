@@ -37,7 +37,7 @@ use timing::{Against, Program, against, growth};
 use nicpin::machine::{Machine, Selection};
 use nicpin::plan::Plan;
 use nicpin::policy::Policy;
-use nicpin::read::{Queues, Wants, interrupts};
+use nicpin::read::{Queues, ReadOptions, interrupts};
 use nicpin::root::Root;
 
 const NICPIN: &str = env!("CARGO_BIN_EXE_nicpin");
@@ -81,10 +81,10 @@ fn main() {
 }
 
 /// What `nicpin plan` reads.
-fn wants() -> Wants<'static> {
-    Wants {
+fn options() -> ReadOptions<'static> {
+    ReadOptions {
         queues: Queues::WithoutFlowCounts,
-        ..Wants::default()
+        ..ReadOptions::default()
     }
 }
 
@@ -192,7 +192,7 @@ impl Tree {
         .unwrap();
         size.write(dir.path());
         let root = Root::open_recording(dir.path()).unwrap();
-        nicpin::read::machine(&root, wants()).unwrap();
+        nicpin::read::machine(&root, options()).unwrap();
         let recorded = root.recorded();
         let below = |path: &String| dir.path().join(&path[1..]);
         let bare = Bare {
@@ -207,7 +207,7 @@ impl Tree {
         bare.list_in(list.path());
         drop((root, recorded));
         // As nicpin has it in its memory: not with a record's parts in between.
-        let host = nicpin::read::machine(&Root::open(dir.path()).unwrap(), wants()).unwrap();
+        let host = nicpin::read::machine(&Root::open(dir.path()).unwrap(), options()).unwrap();
         Self {
             size,
             dir,
@@ -222,7 +222,7 @@ impl Tree {
         let root = Root::open(self.dir.path()).unwrap();
         let read = against(
             turns,
-            || drop(black_box(nicpin::read::machine(&root, wants()).unwrap())),
+            || drop(black_box(nicpin::read::machine(&root, options()).unwrap())),
             || self.bare.read(),
         );
         let text = std::fs::read_to_string(self.dir.path().join("proc/interrupts")).unwrap();

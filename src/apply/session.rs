@@ -51,13 +51,13 @@ impl Default for Options {
 /// an outcome, not an error.
 ///
 /// ```
-/// use nicpin::{Options, Policy, Root, Selection, Wants};
+/// use nicpin::{Options, Policy, Root, Selection, ReadOptions};
 ///
 /// # let dir = tempfile::tempdir()?;
 /// # std::process::Command::new("cp").args(["-r", "fixtures/two-node/."]).arg(dir.path()).status()?;
 /// let root = Root::open(dir.path())?; // a copy of a machine; "/" is this one
 /// let done = nicpin::apply(&root, Options::default(), |root| {
-///     let machine = nicpin::machine(root, Wants::default())?;
+///     let machine = nicpin::machine(root, ReadOptions::default())?;
 ///     let selection = Selection::new(&machine, &["nic0".to_owned()], false).map_err(std::io::Error::other)?;
 ///     let plan = nicpin::plan(&machine, &Policy::default(), &selection);
 ///     Ok::<_, Box<dyn std::error::Error>>((machine, plan))

@@ -17,7 +17,7 @@ use nicpin::apply::Record;
 use nicpin::machine::Machine;
 use nicpin::machine::setting::affinity_file;
 use nicpin::read::interrupts::{INTERRUPTS, without_counts};
-use nicpin::read::{Wants, others, topology};
+use nicpin::read::{ReadOptions, others, topology};
 use nicpin::root::archive::SCHEMA;
 use nicpin::root::tree::Entry::{Directory, File, Link};
 use nicpin::root::tree::{ABOUT, Entry, Tree, TreeFile, resolve};
@@ -59,18 +59,18 @@ impl Capture {
         // The policy, by which others will plan the capture, says what the names of IRQs mean.
         let policy = root.read_opt(redact::POLICY)?.unwrap_or_default();
         let drivers = redact::taught_drivers(&policy);
-        let wants = Wants {
+        let options = ReadOptions {
             drivers: &drivers,
-            ..Wants::EVERYTHING
+            ..ReadOptions::EVERYTHING
         };
-        let mut machine = match nicpin::read::machine(&root, wants) {
+        let mut machine = match nicpin::read::machine(&root, options) {
             // A machine that nicpin cannot read is the one most worth capturing.
             Err(error @ FileError::Content { .. }) => Err(error.to_string()),
             machine => Ok(machine?),
         };
         let record = root.recorded();
         let mut tree = build(&root, &record)?;
-        let back = nicpin::read::machine(&Root::of_tree(path, tree.clone()), wants);
+        let back = nicpin::read::machine(&Root::of_tree(path, tree.clone()), options);
         let path = root.base().display();
         ensure!(
             back.map_err(|error| error.to_string()) == machine,

@@ -26,7 +26,7 @@ use nicpin::apply::{self, ApplyError, Options, Proof, apply_when_safe, irqbalanc
 use nicpin::machine::Machine;
 use nicpin::plan::stored::{self, Change, Fitted};
 use nicpin::plan::{Note, Plan};
-use nicpin::read::{self, Wants};
+use nicpin::read::{self, ReadOptions};
 use nicpin::report::applied::{Applied, VectorProof, Watched};
 use nicpin::report::difference::{self, NoteAbout};
 use nicpin::report::exit::Exit;
@@ -149,7 +149,7 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
 pub fn planned(cli: &General, target: &TargetArgs, root: &Root) -> Result<(Machine, Plan)> {
     with_readable_vectors(
         root,
-        read_and_plan(Purpose::Write, cli, root, target, Wants::default())?,
+        read_and_plan(Purpose::Write, cli, root, target, ReadOptions::default())?,
     )
 }
 
@@ -266,11 +266,11 @@ fn read_stored(path: &Path) -> Result<Plan> {
 struct PlanDoesNotFit(String);
 
 fn fit(root: &Root, stored: &Plan, force: bool, out: &mut Vec<Change>) -> Result<(Machine, Plan)> {
-    let wants = Wants {
+    let options = ReadOptions {
         drivers: &stored.drivers,
-        ..Wants::default()
+        ..ReadOptions::default()
     };
-    let mut machine = read::machine(root, wants).map_err(ApplyError::from)?;
+    let mut machine = read::machine(root, options).map_err(ApplyError::from)?;
     complete(root, &mut machine);
     let Fitted { mut plan, changes } = stored::fit(stored, &machine);
     irqbalance::note_earlier_bans(root, &mut plan);

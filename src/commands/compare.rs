@@ -22,7 +22,7 @@ use nicpin::plan::Note;
 use nicpin::plan::binding::NodeChoice::{Far, Near, Node};
 use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding};
 use nicpin::policy::Policy;
-use nicpin::read::Wants;
+use nicpin::read::ReadOptions;
 use nicpin::report::compare::{ComparedRun, Comparison, Side};
 use nicpin::report::exit::Exit;
 use nicpin::report::measure::{MeasuredInterface, Measurement};
@@ -76,11 +76,11 @@ pub struct CompareArgs {
 
 pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let wants = Wants {
+    let options = ReadOptions {
         memory: true,
-        ..Wants::default()
+        ..ReadOptions::default()
     };
-    let (machine, policy) = read_host(cli, &root, wants)?;
+    let (machine, policy) = read_host(cli, &root, options)?;
     let (bindings, subjects) = bindings(&machine, &policy, args)?;
     ensure!(
         root.is_real(),

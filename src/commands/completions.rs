@@ -18,7 +18,7 @@ use crate::commands::command_line;
 use crate::commands::man::pages;
 use nicpin::machine::Machine;
 use nicpin::machine::selection::selectors;
-use nicpin::read::{self, Wants};
+use nicpin::read::{self, ReadOptions};
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -193,7 +193,7 @@ fn with_candidates(defined: &Command, root: &Path) -> Command {
 
 /// Reads the machine; an unreadable one is empty, and has no candidates.
 fn machine(root: &Path) -> Machine {
-    let read = |root| read::machine(&root, Wants::default()).ok();
+    let read = |root| read::machine(&root, ReadOptions::default()).ok();
     Root::open(root).ok().and_then(read).unwrap_or_default()
 }
 

@@ -14,7 +14,7 @@ use crate::commands::sampling::seconds_since_1970;
 use crate::draw::Picture;
 use crate::screen;
 use nicpin::machine::wording::word;
-use nicpin::read::Wants;
+use nicpin::read::ReadOptions;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -59,13 +59,13 @@ pub fn run(cli: &General, args: &DrawArgs, out: &mut String) -> Result<Exit> {
             )));
         }
     }
-    let wants = Wants {
+    let options = ReadOptions {
         memory: true,
         exclusive: true,
         neighbours: true,
-        ..Wants::default()
+        ..ReadOptions::default()
     };
-    let (machine, plan) = read_and_plan(Purpose::Compare, cli, &root, &args.target, wants)?;
+    let (machine, plan) = read_and_plan(Purpose::Compare, cli, &root, &args.target, options)?;
     let mut picture = Picture::new(&machine, &plan);
     picture.origin = origin(&root)?;
     picture.lines &= !args.no_lines;

@@ -17,7 +17,7 @@ use crate::fleet::inputs::inputs;
 use crate::fleet::{FleetTally, Host, ReadHost};
 use crate::screen;
 use nicpin::apply;
-use nicpin::read::Wants;
+use nicpin::read::ReadOptions;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -151,7 +151,7 @@ fn read_copy(cli: &General, path: &Path) -> Result<ReadHost> {
         cli,
         &root,
         &TargetArgs::default(),
-        Wants::default(),
+        ReadOptions::default(),
     )?;
     Ok(Host::from_check(&apply::check(
         &root, &machine, &plan, false,

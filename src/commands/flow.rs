@@ -12,7 +12,7 @@ use crate::commands::inputs::{read_host, usage};
 use crate::commands::output;
 use crate::screen;
 use nicpin::flow::{Flow, Protocol, Through, connections, parse_end};
-use nicpin::read::Wants;
+use nicpin::read::ReadOptions;
 use nicpin::report::exit::Exit;
 use nicpin::report::flow::Flows;
 use nicpin::root::Root;
@@ -56,11 +56,11 @@ const MOST: u64 = 64 << 20;
 pub fn run(cli: &General, args: &FlowArgs, out: &mut String) -> Result<Exit> {
     let asked = parse_flows(args)?;
     let root = Root::open(&cli.root)?;
-    let wants = Wants {
+    let options = ReadOptions {
         flows: true,
-        ..Wants::default()
+        ..ReadOptions::default()
     };
-    let (machine, _) = read_host(cli, &root, wants)?;
+    let (machine, _) = read_host(cli, &root, options)?;
     let through = Through::new(&machine, &args.interface)?;
     let flows = match (args.to_cpu, &asked[..]) {
         (Some(cpu), [Some(flow)]) => {

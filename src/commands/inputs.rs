@@ -17,7 +17,7 @@ use nicpin::machine::setting::NET;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
 use nicpin::plan::{Found, Note, Plan, UsedFor};
 use nicpin::policy::{CHANNELS, EXCLUDE, NEAR, Policy, RPS, SCOPE};
-use nicpin::read::{self, Queues, Wants};
+use nicpin::read::{self, Queues, ReadOptions};
 use nicpin::report::difference::NoteAbout;
 use nicpin::report::run::Watcher;
 use nicpin::root::{FileError, Root};
@@ -92,35 +92,39 @@ pub fn read_policy(
     Ok((policy, text))
 }
 
-/// Reads the machine, with the facts in `wants`, and the policy, for a command that only reads and has no policy
+/// Reads the machine, with the facts of `options`, and the policy, for a command that only reads and has no policy
 /// options.
-pub fn read_host(cli: &General, root: &Root, wants: Wants<'_>) -> Result<(Machine, Policy)> {
-    read_machine(Purpose::Look, cli, root, &PolicyArgs::default(), wants)
+pub fn read_host(
+    cli: &General,
+    root: &Root,
+    options: ReadOptions<'_>,
+) -> Result<(Machine, Policy)> {
+    read_machine(Purpose::Look, cli, root, &PolicyArgs::default(), options)
 }
 
-/// Reads the policy, and the machine with the facts in `wants`. Options with CPUs that the machine cannot have are
+/// Reads the policy, and the machine with the facts of `options`. Options with CPUs that the machine cannot have are
 /// usage errors; in the policy file, which machines may share, such CPUs count as offline.
 fn read_machine(
     purpose: Purpose,
     cli: &General,
     root: &Root,
     args: &PolicyArgs,
-    wants: Wants<'_>,
+    options: ReadOptions<'_>,
 ) -> Result<(Machine, Policy)> {
     let (policy, _) = read_policy(purpose, cli, root, args)?;
-    let mut wants = Wants {
+    let mut options = ReadOptions {
         drivers: &policy.drivers,
-        ..wants
+        ..options
     };
-    wants.hints = policy.wants_hints();
-    wants.exclusive |= policy.wants_exclusive();
+    options.hints = policy.wants_hints();
+    options.exclusive |= policy.wants_exclusive();
     // RFS decides on flows; a command that writes also records them.
-    let is_used = wants.flows || purpose == Purpose::Write;
+    let is_used = options.flows || purpose == Purpose::Write;
     let wants_flow_counts = is_used || policy.wants_flow_counts();
-    if wants.queues == Queues::Steering && !wants_flow_counts {
-        wants.queues = Queues::WithoutFlowCounts;
+    if options.queues == Queues::Steering && !wants_flow_counts {
+        options.queues = Queues::WithoutFlowCounts;
     }
-    let mut machine = read::machine(root, wants)?;
+    let mut machine = read::machine(root, options)?;
     policy.options.check(machine.topology.possible)?;
     machine.programs = programs(purpose, root, &policy)?;
     if let Some(record) = complete(root, &mut machine) {
@@ -204,14 +208,14 @@ pub fn read_and_plan(
     cli: &General,
     root: &Root,
     target: &TargetArgs,
-    mut wants: Wants<'_>,
+    mut options: ReadOptions<'_>,
 ) -> Result<(Machine, Plan)> {
     let select = &target.select;
     // Interfaces that are not selected take part in the placement only, without the settings of their queues.
     if target.is_given() {
-        wants.queues = Queues::Numbers;
+        options.queues = Queues::Numbers;
     }
-    let (mut machine, policy) = read_machine(purpose, cli, root, &target.policy, wants)?;
+    let (mut machine, policy) = read_machine(purpose, cli, root, &target.policy, options)?;
     let selection = Selection::new(&machine, &select.selectors, select.if_present)?;
     let is_selected = |interface: &&Interface| selection.names.contains(&interface.name);
     policy.check_options(&machine, machine.interfaces.iter().filter(is_selected))?;
@@ -246,7 +250,13 @@ pub fn read_and_compare(
             .as_ref()
             .is_some_and(|watcher| watcher.avoids_exclusive),
     );
-    let (machine, plan) = read_and_plan(Purpose::Compare, cli, root, &compared, Wants::default())?;
+    let (machine, plan) = read_and_plan(
+        Purpose::Compare,
+        cli,
+        root,
+        &compared,
+        ReadOptions::default(),
+    )?;
     let mut given = cli.given.clone();
     let leaves_out = plan
         .interfaces

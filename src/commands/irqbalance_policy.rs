@@ -11,7 +11,7 @@ use crate::commands::args::{General, PolicyArgs, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan, read_policy};
 use nicpin::apply::irqbalance::IrqbalanceRecord;
 use nicpin::machine::setting::NET;
-use nicpin::read::Wants;
+use nicpin::read::ReadOptions;
 use nicpin::read::interrupts::Handlers;
 use nicpin::read::others::class;
 use nicpin::report::exit::Exit;
@@ -78,7 +78,7 @@ fn is_planned(cli: &General, root: &Root, irq: u32) -> Result<bool> {
     all.select.selectors = vec!["*".to_owned()];
     // The answer decides what irqbalance writes.
     read_policy(Purpose::Write, cli, root, &PolicyArgs::default())?;
-    let (_, plan) = read_and_plan(Purpose::Compare, cli, root, &all, Wants::default())?;
+    let (_, plan) = read_and_plan(Purpose::Compare, cli, root, &all, ReadOptions::default())?;
     Ok(plan
         .interfaces
         .iter()

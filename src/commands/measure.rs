@@ -19,7 +19,7 @@ use nicpin::machine::selection::without_device;
 use nicpin::machine::{Machine, Selection};
 use nicpin::plan::Note;
 use nicpin::policy::Policy;
-use nicpin::read::{self, Wants};
+use nicpin::read::{self, ReadOptions};
 use nicpin::report::exit::Exit;
 use nicpin::report::flow::Connections;
 use nicpin::report::measure::{MeasuredInterface, Measurement};
@@ -109,11 +109,11 @@ fn read_subjects(
     root: &Root,
     if_present: bool,
 ) -> Result<(Machine, Vec<MeasuredInterface>, Vec<Note>)> {
-    let wants = Wants {
+    let options = ReadOptions {
         flows: true,
-        ..Wants::default()
+        ..ReadOptions::default()
     };
-    let (machine, _) = read_host(cli, root, wants)?;
+    let (machine, _) = read_host(cli, root, options)?;
     let (mut subjects, mut selectors) = (Vec::new(), Vec::new());
     for selector in &args.select.selectors {
         match without_device(&machine, selector) {

@@ -12,7 +12,7 @@ use crate::screen;
 use nicpin::machine::topology::Rate;
 use nicpin::machine::{Machine, Selection};
 use nicpin::read::topology::l3_size;
-use nicpin::read::{Wants, topology};
+use nicpin::read::{ReadOptions, topology};
 use nicpin::report::exit::Exit;
 use nicpin::report::nodes::Nodes;
 use nicpin::root::{Root, sys};
@@ -33,13 +33,13 @@ pub fn run(cli: &General, args: &NodesArgs, out: &mut String) -> Result<Exit> {
         !args.bandwidth || root.is_real(),
         usage("--bandwidth measures this machine, not the one that --root names")
     );
-    let wants = Wants {
+    let options = ReadOptions {
         memory: true,
         exclusive: true,
         neighbours: true,
-        ..Wants::default()
+        ..ReadOptions::default()
     };
-    let (machine, policy) = read_host(cli, &root, wants)?;
+    let (machine, policy) = read_host(cli, &root, options)?;
     let all = Selection {
         names: machine
             .interfaces

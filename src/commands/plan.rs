@@ -12,7 +12,7 @@ use crate::screen::plan::{PlanDetail, PlanDocument};
 use nicpin::apply::irqbalance;
 use nicpin::machine::Machine;
 use nicpin::plan::Plan;
-use nicpin::read::Wants;
+use nicpin::read::ReadOptions;
 use nicpin::report::difference::{MeasureChange, NoteAbout, changes, moves_without_gain};
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
@@ -59,12 +59,12 @@ enum PlanFormat {
 
 pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     let root = Root::open(&cli.root)?;
-    let wants = Wants {
+    let options = ReadOptions {
         memory: args.workers,
-        ..Wants::default()
+        ..ReadOptions::default()
     };
     let target = &args.target;
-    let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, target, wants)?;
+    let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, target, options)?;
     let format = args.format.format;
     if let (Sh, Some(change)) = (format, plan.channels.first()) {
         bail!(usage(format!(

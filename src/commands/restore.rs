@@ -9,7 +9,7 @@ use crate::commands::output;
 use crate::watch::state;
 use crate::{screen, start};
 use nicpin::apply::{self, restore};
-use nicpin::read::Wants;
+use nicpin::read::ReadOptions;
 use nicpin::report::exit::Exit;
 use nicpin::report::restored::Restored;
 use nicpin::root::Root;
@@ -66,7 +66,7 @@ pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> 
 fn not_judged(cli: &General, root: &Root) -> Option<Vec<String>> {
     let mut target = TargetArgs::default();
     target.select.if_present = true;
-    match read_and_plan(Purpose::Look, cli, root, &target, Wants::default()) {
+    match read_and_plan(Purpose::Look, cli, root, &target, ReadOptions::default()) {
         Ok((_, plan)) => Some(plan.not_judged),
         Err(error) => {
             output::say(&format!(

@@ -18,7 +18,7 @@ use nicpin::cpuset::CpuSet;
 use nicpin::plan::binding::NodeChoice::{Far, Near, Node};
 use nicpin::plan::binding::{Binding, BindingRequest, MemoryBinding};
 use nicpin::policy::possible_cpus;
-use nicpin::read::Wants;
+use nicpin::read::ReadOptions;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -65,11 +65,11 @@ pub fn run(cli: &General, args: &RunArgs, out: &mut String) -> Result<Exit> {
             "the command would run on this machine, not on the one that --root names; --dry-run prints its CPUs"
         )
     );
-    let wants = Wants {
+    let options = ReadOptions {
         memory: true,
-        ..Wants::default()
+        ..ReadOptions::default()
     };
-    let (machine, policy) = read_host(cli, &root, wants)?;
+    let (machine, policy) = read_host(cli, &root, options)?;
     let (names, plan) = plan_beside_all(&machine, &policy, Some(&args.interface))?;
     if let Some(cpus) = &args.cpus {
         possible_cpus("cpus", cpus, machine.topology.possible)?;

@@ -20,7 +20,7 @@ use nicpin::apply::{self, Options, apply_when_safe};
 use nicpin::machine::Setting;
 use nicpin::machine::others::{OtherTool, OtherTools};
 use nicpin::machine::setting::shown;
-use nicpin::read::Wants;
+use nicpin::read::ReadOptions;
 use nicpin::report::applied::Applied;
 use nicpin::report::difference::NoteAbout;
 use nicpin::report::exit::Exit;
@@ -59,7 +59,8 @@ pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String
     }
     let report = if args.observe {
         let root = Root::open(&cli.root)?;
-        let (machine, plan) = read_and_plan(Purpose::Look, cli, &root, &target, Wants::default())?;
+        let (machine, plan) =
+            read_and_plan(Purpose::Look, cli, &root, &target, ReadOptions::default())?;
         let check = apply::check(&root, &machine, &plan, target.is_given());
         RunReport {
             interfaces: check.interfaces.len(),

@@ -145,7 +145,7 @@ impl<'a> Through<'a> {
     }
 }
 
-/// Says where a flow arrives on an interface whose flow facts were read ([`Wants::flows`](crate::read::Wants)).
+/// Says where a flow arrives on an interface whose flow facts were read ([`ReadOptions::flows`](crate::read::ReadOptions)).
 pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival {
     let mut arrival = Arrival::begin(flow, &interface.name);
     let found = choose_queue(machine, interface, &mut arrival)

@@ -24,14 +24,14 @@ use crate::read::files::{Dir, name_in, node, number, number_after};
 use crate::read::interrupts::numbers;
 use crate::read::netlink::Lower;
 use crate::read::others::{self, PCI, bus_device_above};
-use crate::read::{Queues, Wants, device_tree, ethtool};
+use crate::read::{Queues, ReadOptions, device_tree, ethtool};
 use crate::root::{Result, Root};
 
 /// Maximum number of interfaces with a device: sixteen times the 256 functions of a PCI bus.
 const MAX_INTERFACES: usize = 4096;
 
 /// Reads all interfaces that `/sys/class/net` lists, each kind sorted by name.
-pub(crate) fn read(root: &Root, wants: Wants<'_>) -> Result<Machine> {
+pub(crate) fn read(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
     let mut listed = Machine::default();
     let names = root
         .read_names(NET)?
@@ -70,7 +70,7 @@ pub(crate) fn read(root: &Root, wants: Wants<'_>) -> Result<Machine> {
         if let Some(device) = &device {
             listed
                 .interfaces
-                .extend(read_interface(&net, &name, device, wants)?);
+                .extend(read_interface(&net, &name, device, options)?);
             if lowers.is_empty() {
                 continue;
             }
@@ -156,7 +156,7 @@ fn read_interface(
     net: &Dir,
     name: &str,
     link: &Dir,
-    wants: Wants<'_>,
+    options: ReadOptions<'_>,
 ) -> Result<Option<Interface>> {
     let root = net.root;
     let bus = link.link_name("subsystem")?;
@@ -168,7 +168,7 @@ fn read_interface(
         channel_vectors: Driver::has(driver.as_deref(), Fact::ChannelVectors),
         driver,
         in_other_namespace: !ethtool::is_same(root, name)?,
-        device: read_device(link, bus.as_deref(), wants)?,
+        device: read_device(link, bus.as_deref(), options)?,
         port: net.read_as("dev_port", number::<u16>)?.unwrap_or(0).into(),
         port_name: Some(name_in(&port_name).to_owned()).filter(|name| !name.is_empty()),
         polling: Polling {
@@ -183,9 +183,9 @@ fn read_interface(
         },
         ..Interface::default()
     };
-    read_queues(root, &mut interface, wants.queues)?;
+    read_queues(root, &mut interface, options.queues)?;
     if !interface.in_other_namespace {
-        if !wants.drivers.is_empty() {
+        if !options.drivers.is_empty() {
             interface.ethtool_driver = ethtool::driver_name(root, name)?;
         }
         let (channels, asked) = ethtool::channels(root, name)?;
@@ -193,7 +193,7 @@ fn read_interface(
         interface.channels = channels.map(|now| if fixed { now.without_more() } else { now });
         interface.channels_fixed = asked && (fixed || channels.is_none());
     }
-    if !wants.settings_only {
+    if !options.settings_only {
         read_for_planning(net, &mut interface)?;
     }
     // If two interfaces exchange their names, one name may have the queues and the other the device.
@@ -230,7 +230,7 @@ fn read_for_planning(net: &Dir, interface: &mut Interface) -> Result<()> {
 pub(crate) fn read_function(
     root: &Root,
     address: &str,
-    wants: Wants<'_>,
+    options: ReadOptions<'_>,
 ) -> Result<Option<Interface>> {
     let link = format!("{PCI}/{address}");
     // The IRQs of an InfiniBand function without an interface belong to RDMA.
@@ -253,7 +253,7 @@ pub(crate) fn read_function(
         driver,
         in_other_namespace: true,
         without_netdev: !has_netdev,
-        device: read_device(&link, Some("pci"), wants)?,
+        device: read_device(&link, Some("pci"), options)?,
         link: "unknown".to_owned(),
         ..Interface::default()
     }))
@@ -306,7 +306,7 @@ fn read_vmbus(channels: &Dir) -> Result<Vec<VmbusChannel>> {
     Ok(found)
 }
 
-fn read_device(link: &Dir, bus: Option<&str>, wants: Wants<'_>) -> Result<Device> {
+fn read_device(link: &Dir, bus: Option<&str>, options: ReadOptions<'_>) -> Result<Device> {
     // The PCI ancestor of an adapter on USB is its controller, whose vectors are not the adapter's.
     let controller = controller(link, bus)?;
     let device = if controller.is_some() {
@@ -315,7 +315,7 @@ fn read_device(link: &Dir, bus: Option<&str>, wants: Wants<'_>) -> Result<Device
         bus_device_above(link.clone())?
     };
     let parent = device.link_name("physfn")?;
-    let most = if wants.settings_only {
+    let most = if options.settings_only {
         None
     } else {
         read_link(&device, "max")?

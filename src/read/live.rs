@@ -9,7 +9,7 @@ use crate::machine::{Interface, Machine};
 use crate::read::files::{line_of, number};
 use crate::read::interrupts::{Handlers, INTERRUPTS, IRQS};
 use crate::read::{
-    Queues, Wants, cgroups, ethtool, interfaces, netlink, others, threads, tools, topology,
+    Queues, ReadOptions, cgroups, ethtool, interfaces, netlink, others, threads, tools, topology,
     vector_space, vectors,
 };
 use crate::root::tree::ABOUT;
@@ -19,14 +19,14 @@ use crate::root::{Result, Root};
 const MOST_BITS: usize = 8 << 23;
 
 /// Reads the machine below a root, with the optional facts that are requested.
-pub fn machine(root: &Root, wants: Wants<'_>) -> Result<Machine> {
+pub fn machine(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
     let mut topology = topology::read(root)?;
-    if wants.exclusive {
+    if options.exclusive {
         let found = cgroups::partitions(root)?;
         topology.exclusive = found.cpus.intersection(&topology.online);
         topology.exclusive_cut = found.cut;
     }
-    let mut machine = interfaces_of(root, wants)?;
+    let mut machine = interfaces_of(root, options)?;
     let masks: usize = machine.interfaces.iter().map(Interface::masks).sum();
     let most = MOST_BITS / (topology.possible as usize).max(1);
     if masks > most {
@@ -37,9 +37,9 @@ pub fn machine(root: &Root, wants: Wants<'_>) -> Result<Machine> {
     let links = netlink::links(root)?;
     interfaces::stack(&mut machine, links.lowers);
     Ok(Machine {
-        hints: if_wanted(wants.hints, || hints(root, &machine.interfaces))?,
-        neighbours: if_wanted(wants.neighbours, || others::neighbours(root))?,
-        memory: if_wanted(wants.memory, || topology::memory(root, &topology))?,
+        hints: if_wanted(options.hints, || hints(root, &machine.interfaces))?,
+        neighbours: if_wanted(options.neighbours, || others::neighbours(root))?,
+        memory: if_wanted(options.memory, || topology::memory(root, &topology))?,
         topology,
         altnames: links.altnames,
         other_tools: root.gist(tools::RECORDED, || tools::find(root))?,
@@ -54,16 +54,16 @@ fn if_wanted<T: Default>(wanted: bool, read: impl FnOnce() -> Result<T>) -> Resu
 
 /// Reads the settings of a machine, without facts that only planning needs: a restore must not fail because of them.
 pub(crate) fn settings(root: &Root, drivers: &[Taught]) -> Result<Machine> {
-    let wants = Wants {
+    let options = ReadOptions {
         settings_only: true,
         drivers,
-        ..Wants::default()
+        ..ReadOptions::default()
     };
-    interfaces_of(root, wants)
+    interfaces_of(root, options)
 }
 
-fn interfaces_of(root: &Root, wants: Wants<'_>) -> Result<Machine> {
-    let mut machine = interfaces::read(root, wants)?;
+fn interfaces_of(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
+    let mut machine = interfaces::read(root, options)?;
     let interfaces = &mut machine.interfaces;
     // A topology dump has no /proc at all; any other machine needs its interrupts.
     machine.without_proc = !root.is_there("/proc")?;
@@ -72,7 +72,7 @@ fn interfaces_of(root: &Root, wants: Wants<'_>) -> Result<Machine> {
     let mut irqs_of_cards = Vec::new();
     for card in &cards {
         if card.may_be_elsewhere() {
-            interfaces.extend(interfaces::read_function(root, &card.address, wants)?);
+            interfaces.extend(interfaces::read_function(root, &card.address, options)?);
         } else if card.driver.is_some() {
             irqs_of_cards.extend(interfaces::irqs_of(root, &card.address)?);
         }
@@ -84,7 +84,7 @@ fn interfaces_of(root: &Root, wants: Wants<'_>) -> Result<Machine> {
             .filter(|interface| !interface.in_other_namespace)
         {
             let (name, polling) = (&interface.name, &mut interface.polling);
-            if wants.flows {
+            if options.flows {
                 interface.rx_hash = ethtool::rx_hash(root, name)?;
             }
             interface.netdev = netlink::netdev(root, client.as_mut(), name, polling.threaded)?;
@@ -111,14 +111,14 @@ fn interfaces_of(root: &Root, wants: Wants<'_>) -> Result<Machine> {
         cards.retain(|card| !seconds.contains_key(&card.address));
         machine.others.seconds = seconds;
         let handlers = Handlers::new(root);
-        if wants.interrupts {
+        if options.interrupts {
             handlers.listed()?;
         }
-        let (drivers, cards) = (wants.drivers, &irqs_of_cards);
+        let (drivers, cards) = (options.drivers, &irqs_of_cards);
         machine.others.card_cpus = root.with_pinned([IRQ_FILES, IRQS], || {
             vectors::read(root, &handlers, interfaces, &rdma, drivers, cards)
         })?;
-        if !wants.settings_only {
+        if !options.settings_only {
             machine.vectors_held = vector_space::held_vectors(root, &handlers, interfaces)?;
         }
         threads::read(root, interfaces)?;

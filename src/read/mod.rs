@@ -27,7 +27,7 @@ pub use sockets::connected_sockets;
 
 /// The optional facts to read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wants<'a> {
+pub struct ReadOptions<'a> {
     /// The drivers' affinity hints.
     pub hints: bool,
     /// `/proc/interrupts`, also if `/sys/kernel/irq` has the handlers.
@@ -61,7 +61,7 @@ pub enum Queues {
     Numbers,
 }
 
-impl Wants<'static> {
+impl ReadOptions<'static> {
     /// All facts that a command or a policy may need.
     pub const EVERYTHING: Self = Self {
         hints: true,

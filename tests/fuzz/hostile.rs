@@ -528,7 +528,7 @@ fn measure(file: &str) {
     ) else {
         return;
     };
-    let Ok(host) = nicpin::read::machine(&root, nicpin::read::Wants::default()) else {
+    let Ok(host) = nicpin::read::machine(&root, nicpin::read::ReadOptions::default()) else {
         return;
     };
     let plan = targets::planned(&host, &nicpin::policy::Policy::default());

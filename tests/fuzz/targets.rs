@@ -353,10 +353,10 @@ fn read_and_plan(capture: &[u8]) {
     ) else {
         return;
     };
-    let host = nicpin::read::machine(&root, nicpin::read::Wants::default());
+    let host = nicpin::read::machine(&root, nicpin::read::ReadOptions::default());
     match (
         host,
-        nicpin::read::machine(&again, nicpin::read::Wants::default()),
+        nicpin::read::machine(&again, nicpin::read::ReadOptions::default()),
     ) {
         (Ok(host), Ok(again)) => {
             assert_eq!(host, again);
@@ -399,7 +399,7 @@ fn small_machine() -> Machine {
     thread_local! {
         static HOST: Machine = {
             let root = Root::open(&super::seeds::top().join("fixtures/two-node"));
-            let host = nicpin::read::machine(&root.expect("two-node is there"), nicpin::read::Wants::default());
+            let host = nicpin::read::machine(&root.expect("two-node is there"), nicpin::read::ReadOptions::default());
             host.expect("two-node can be read")
         };
     }

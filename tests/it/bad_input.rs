@@ -182,7 +182,7 @@ fn proc_interrupts_cut_at_any_byte() {
     for cut in (0..whole.len()).step_by(if is_full() { 1 } else { 17 }) {
         machine.write("/proc/interrupts", &whole[..cut]);
         let between_rows = cut > header && whole[..cut].ends_with('\n');
-        let read = nicpin::read::machine(&root, nicpin::read::Wants::default())
+        let read = nicpin::read::machine(&root, nicpin::read::ReadOptions::default())
             .map_err(|error| error.to_string());
         assert_eq!(read.is_ok(), between_rows, "{cut}: {read:?}");
     }

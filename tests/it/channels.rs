@@ -382,7 +382,7 @@ fn channels_stay_as_they_are_if_nothing_else_can_be_written() {
             },
         );
         let done = apply::apply(&root.unwrap(), Options::default(), |root| {
-            let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
+            let host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
             let selection = Selection::new(&host, &["eth0".to_owned()], false).unwrap();
             let options = Settings::of([("channels", "8")]).unwrap();
             let plan = nicpin::plan::plan(

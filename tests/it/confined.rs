@@ -10,7 +10,7 @@ use nix::sys::stat::Mode;
 use crate::support::kernel::without_openat2;
 use crate::support::run::{Copy, Run};
 use crate::support::{is_full, temporary};
-use nicpin::read::Wants;
+use nicpin::read::ReadOptions;
 use nicpin::root::Root;
 
 const AFFINITY: &str = "/proc/irq/28/smp_affinity";
@@ -157,7 +157,7 @@ fn without_openat2_a_tree_is_read_the_same() {
         let root = Root::open(&machine.path("/")).unwrap();
         format!(
             "{:?}",
-            nicpin::read::machine(&root, Wants::EVERYTHING).unwrap()
+            nicpin::read::machine(&root, ReadOptions::EVERYTHING).unwrap()
         )
     };
     let machine = read();

@@ -598,7 +598,7 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     assert!(load_here > 10_000_000, "{load_here}");
     let host = nicpin::read::machine(
         &Root::open(&machine.path("/")).unwrap(),
-        nicpin::read::Wants::default(),
+        nicpin::read::ReadOptions::default(),
     );
     let nic1 = host.unwrap().interface("nic1").unwrap().clone();
     let irq = nic1.vectors[0].irq;

@@ -14,7 +14,7 @@ fn read(machine: &MachineSpec) -> Machine {
     machine.write(dir.path());
     nicpin::read::machine(
         &Root::open(dir.path()).unwrap(),
-        nicpin::read::Wants::default(),
+        nicpin::read::ReadOptions::default(),
     )
     .unwrap()
 }
@@ -795,7 +795,7 @@ fn isolated_cpus_by_boot_option_and_by_cpuset_partition() {
     crate::support::tree::put(dir.path(), "/sys/fs/cgroup/cpuset.cpus.isolated", "2-3");
     let host = nicpin::read::machine(
         &Root::open(dir.path()).unwrap(),
-        nicpin::read::Wants::default(),
+        nicpin::read::ReadOptions::default(),
     )
     .unwrap();
     assert_eq!(host.topology.isolated.to_string(), "2-3,6");
@@ -811,7 +811,7 @@ fn kinds_of_cores_by_pmu_and_by_capacity() {
         }
         let topology = nicpin::read::machine(
             &Root::open(dir.path()).unwrap(),
-            nicpin::read::Wants::default(),
+            nicpin::read::ReadOptions::default(),
         )
         .unwrap()
         .topology;

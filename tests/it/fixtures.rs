@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use crate::support::machine::{Card, Kernel, MachineSpec, Port, cpus};
 use crate::support::tree::{Entry, entries, names, pack, unpack};
 use crate::support::{machines, temporary};
-use nicpin::read::Wants;
+use nicpin::read::ReadOptions;
 use nicpin::root::Root;
 
 /// Trees that were taken from running kernels.
@@ -154,7 +154,7 @@ fn every_tree_is_built_or_captured() {
 fn a_tree_holds_only_what_is_read() {
     for name in trees() {
         let root = Root::open_recording(&FIXTURES.join(&name)).unwrap();
-        let host = nicpin::read::machine(&root, Wants::EVERYTHING)
+        let host = nicpin::read::machine(&root, ReadOptions::EVERYTHING)
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!host.interfaces.is_empty(), "{name} has no interface");
         let asked: Vec<String> = root.recorded().paths.into_keys().collect();

@@ -612,9 +612,9 @@ fn fragments_are_unknown_where_they_are_hashed() {
 #[test]
 fn filters_and_contexts_go_first() {
     let copy = machine(&reported());
-    let wants = nicpin::read::Wants::EVERYTHING;
+    let options = nicpin::read::ReadOptions::EVERYTHING;
     let root = nicpin::root::Root::open(&copy.path("/")).unwrap();
-    let mut machine = nicpin::read::machine(&root, wants).unwrap();
+    let mut machine = nicpin::read::machine(&root, options).unwrap();
     let at = machine
         .interfaces
         .iter()
@@ -701,7 +701,7 @@ fn filters_and_contexts_go_first() {
 fn hashes_that_differ_from_what_is_reported_are_unknown() {
     let copy = machine(&reported());
     let root = nicpin::root::Root::open(&copy.path("/")).unwrap();
-    let mut machine = nicpin::read::machine(&root, nicpin::read::Wants::EVERYTHING).unwrap();
+    let mut machine = nicpin::read::machine(&root, nicpin::read::ReadOptions::EVERYTHING).unwrap();
     let at = machine
         .interfaces
         .iter()
@@ -758,7 +758,7 @@ fn hashes_that_differ_from_what_is_reported_are_unknown() {
 fn udp_is_hashed_where_the_driver_steers_tcp() {
     let copy = machine(&reported());
     let root = nicpin::root::Root::open(&copy.path("/")).unwrap();
-    let mut machine = nicpin::read::machine(&root, nicpin::read::Wants::EVERYTHING).unwrap();
+    let mut machine = nicpin::read::machine(&root, nicpin::read::ReadOptions::EVERYTHING).unwrap();
     let mut nics = machine.interfaces.iter_mut();
     let nic = nics.find(|nic| nic.name == "nic0").unwrap();
     nic.driver = Some("ixgbe".to_owned());
@@ -782,7 +782,7 @@ fn udp_is_hashed_where_the_driver_steers_tcp() {
 fn the_queue_is_unknown_where_accelerated_rfs_chooses_it() {
     let copy = machine(&reported());
     let root = nicpin::root::Root::open(&copy.path("/")).unwrap();
-    let machine = nicpin::read::machine(&root, nicpin::read::Wants::EVERYTHING).unwrap();
+    let machine = nicpin::read::machine(&root, nicpin::read::ReadOptions::EVERYTHING).unwrap();
     let end = |port| ([10, 0, 0, 1], port).into();
     let flow = Flow::new(Protocol::Udp, end(1), end(2));
     for (ntuple, entries, count, is_known) in [

@@ -463,7 +463,7 @@ fn a_capture_holds_only_what_is_read() {
     let captured = Captured::of(&machine.path("/"));
     let unpacked = captured.unpack();
     let root = nicpin::root::Root::open_recording(&unpacked).unwrap();
-    nicpin::read::machine(&root, nicpin::read::Wants::EVERYTHING).unwrap();
+    nicpin::read::machine(&root, nicpin::read::ReadOptions::EVERYTHING).unwrap();
     let asked: Vec<String> = root.recorded().paths.into_keys().collect();
     for (path, entry) in crate::support::tree::entries(&unpacked) {
         let real = asked

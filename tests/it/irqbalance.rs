@@ -65,7 +65,7 @@ fn banned(machine: &Copy) -> BTreeSet<u32> {
 
 fn apply_all(root: &Root, options: Options) -> Applied {
     let done = apply::apply(root, options, |root| {
-        let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
+        let host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
         let selection = Selection::new(&host, &[], false).unwrap();
         let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
         Ok::<_, apply::ApplyError>((host, plan))

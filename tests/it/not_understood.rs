@@ -34,7 +34,7 @@ struct Said {
 impl Said {
     fn of(tree: &Path) -> Self {
         let root = Root::open(tree).unwrap();
-        let machine = nicpin::read::machine(&root, nicpin::read::Wants::default()).unwrap();
+        let machine = nicpin::read::machine(&root, nicpin::read::ReadOptions::default()).unwrap();
         let selection = Selection::new(&machine, &[], false).unwrap();
         let plan = nicpin::plan::plan(&machine, &Policy::default(), &selection);
         let check = apply::check(&root, &machine, &plan, false);

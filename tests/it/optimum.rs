@@ -640,7 +640,7 @@ fn fixtures_are_at_their_lower_bounds() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let read = |dir: &Path| {
         let root = nicpin::root::Root::open(dir).unwrap();
-        nicpin::read::machine(&root, nicpin::read::Wants::default()).unwrap()
+        nicpin::read::machine(&root, nicpin::read::ReadOptions::default()).unwrap()
     };
     for name in [
         "dl980",

@@ -10,7 +10,7 @@ use nix::libc::{EACCES, ENOENT, EPERM, ESRCH};
 use crate::support::run::{Copy, good, nicpin};
 use crate::support::tree::put;
 use nicpin::machine::{Machine, OtherTools};
-use nicpin::read::Wants;
+use nicpin::read::ReadOptions;
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 
@@ -46,7 +46,7 @@ fn tools(root: &Path) -> OtherTools {
 }
 
 fn read(root: &Root) -> Machine {
-    nicpin::read::machine(root, Wants::default()).unwrap()
+    nicpin::read::machine(root, ReadOptions::default()).unwrap()
 }
 
 /// The files that were read of a machine, with an answer for each.

@@ -25,7 +25,7 @@ impl MachineSpec {
         let tree = Copy::of("two-node");
         let root = Root::open(&tree.path("/")).unwrap();
         let done = apply::apply(&root, Options::default(), |root| {
-            let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
+            let host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
             let selection = Selection::new(&host, &["nic0".to_owned()], false).unwrap();
             let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
             Ok::<_, ApplyError>((host, plan))

@@ -292,7 +292,7 @@ fn a_trial_and_an_atomic_apply_undo_the_table() {
                 ..Options::default()
             },
             |root| {
-                let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
+                let host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
                 let selection = Selection::new(&host, &["eth0".to_owned()], false).unwrap();
                 let options = Settings::of([("rss", "4")]).unwrap();
                 let plan = nicpin::plan::plan(

@@ -10,7 +10,7 @@ use nicpin::machine::{Machine, Selection};
 use nicpin::plan::binding::{Binding, BindingRequest, NodeChoice};
 use nicpin::plan::{Plan, plan};
 use nicpin::policy::Policy;
-use nicpin::read::Wants;
+use nicpin::read::ReadOptions;
 use nicpin::root::Root;
 
 fn dry(machine: &str, args: &[&str]) -> Run {
@@ -218,9 +218,9 @@ fn workers_are_those_of_the_plan() {
         let root = Root::open(&fixture(name)).unwrap();
         let host = nicpin::read::machine(
             &root,
-            Wants {
+            ReadOptions {
                 memory: true,
-                ..Wants::default()
+                ..ReadOptions::default()
             },
         )
         .unwrap();

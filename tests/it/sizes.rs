@@ -73,7 +73,7 @@ fn odd_machines_are_read_and_planned() {
         size.machine().write(dir.path());
         let host = nicpin::read::machine(
             &Root::open(dir.path()).unwrap(),
-            nicpin::read::Wants::default(),
+            nicpin::read::ReadOptions::default(),
         )
         .unwrap();
         assert_eq!(host.topology.online.len(), cpus as usize, "{size:?}");

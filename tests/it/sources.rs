@@ -84,7 +84,7 @@ fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
     machine.write("/proc/irq/77/smp_affinity", "0001\n");
     let host = nicpin::read::machine(
         &Root::open(&machine.path("/")).unwrap(),
-        nicpin::read::Wants::default(),
+        nicpin::read::ReadOptions::default(),
     )
     .unwrap();
     let nic3 = host

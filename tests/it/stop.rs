@@ -14,7 +14,7 @@ use crate::support::run::{Copy, in_its_own_process};
 use nicpin::apply::{self, Options};
 use nicpin::machine::Selection;
 use nicpin::policy::{Policy, Settings};
-use nicpin::read::Wants;
+use nicpin::read::ReadOptions;
 use nicpin::report::applied::Applied;
 use nicpin::report::outcome::{ChannelOutcome, WriteResult};
 use nicpin::root::Root;
@@ -39,7 +39,7 @@ fn apply_to(root: &Root, atomic: bool) -> Applied {
     };
     apply::apply(root, options, |root| {
         let machine =
-            nicpin::read::machine(root, Wants::default()).map_err(apply::ApplyError::from)?;
+            nicpin::read::machine(root, ReadOptions::default()).map_err(apply::ApplyError::from)?;
         let plan = nicpin::plan::plan(
             &machine,
             &Policy::default(),
@@ -140,7 +140,7 @@ fn channels_are_not_changed_after_a_request() {
         channels[0].refused.as_deref() == Some("not written: ended by SIGTERM; fix: run again")
     };
     let done = apply::apply(&root, Options::default(), |root| {
-        let machine = nicpin::read::machine(root, Wants::default())?;
+        let machine = nicpin::read::machine(root, ReadOptions::default())?;
         let policy = Policy {
             options: Settings::of([("channels", "8")]).unwrap(),
             ..Policy::default()

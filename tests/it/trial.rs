@@ -278,7 +278,7 @@ fn what_could_not_be_restored_and_is_applied_stays_applied() {
         },
     );
     let done = apply::apply(&root.unwrap(), Options::default(), |root| {
-        let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
+        let host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
         let selection = Selection::new(&host, &[], false).unwrap();
         let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
         Ok::<_, ApplyError>((host, plan))

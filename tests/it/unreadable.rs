@@ -12,7 +12,7 @@ use nix::sys::stat::{Mode, SFlag, mknod};
 
 use crate::support::is_full;
 use crate::support::run::{Copy, is_root, words};
-use nicpin::read::{self, Queues, Wants};
+use nicpin::read::{self, Queues, ReadOptions};
 use nicpin::root::Root;
 
 /// What is no evidence on interrupts and queues: other tools' files, which decide on notes; names and free texts, of which
@@ -56,11 +56,11 @@ fn kind(path: &str) -> Vec<String> {
 /// The files that a check reads, one for each name without its numbers.
 fn evidence(machine: &Copy) -> Vec<String> {
     let root = Root::open_recording(&machine.path("/")).unwrap();
-    let wants = Wants {
+    let options = ReadOptions {
         queues: Queues::WithoutFlowCounts,
-        ..Wants::default()
+        ..ReadOptions::default()
     };
-    read::machine(&root, wants).unwrap();
+    read::machine(&root, options).unwrap();
     let files = root.recorded().files.into_iter();
     let kinds: BTreeMap<String, String> = files
         .filter_map(|(path, file)| file.map(|_| path))

@@ -9,14 +9,14 @@ use nicpin::machine::Machine;
 use nicpin::machine::netdev::Netdev;
 use nicpin::machine::others::ConnectedSocket;
 use nicpin::read::netlink::Client;
-use nicpin::read::{self, Wants};
+use nicpin::read::{self, ReadOptions};
 use nicpin::root::Root;
 use nicpin::root::sys::{self, node_of, pages_of};
 
 /// The sockets of this machine.
 pub fn connected() -> Option<(Machine, Vec<ConnectedSocket>)> {
     let root = Root::open(Path::new("/")).unwrap();
-    let machine = read::machine(&root, Wants::default()).unwrap();
+    let machine = read::machine(&root, ReadOptions::default()).unwrap();
     let sockets = read::connected_sockets(&root, &machine.topology).unwrap()?;
     Some((machine, sockets))
 }

@@ -66,7 +66,7 @@ pub fn what_a_bound_thread_starts_is_bound() {
 fn host() -> Machine {
     nicpin::read::machine(
         &Root::open("/".as_ref()).unwrap(),
-        nicpin::read::Wants::default(),
+        nicpin::read::ReadOptions::default(),
     )
     .unwrap()
 }

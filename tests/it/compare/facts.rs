@@ -18,8 +18,11 @@ pub struct Facts {
 impl Facts {
     /// Reads a tree.
     pub fn read(name: &'static str, dir: &Path) -> Self {
-        let host = nicpin::read::machine(&Root::open(dir).unwrap(), nicpin::read::Wants::default())
-            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let host = nicpin::read::machine(
+            &Root::open(dir).unwrap(),
+            nicpin::read::ReadOptions::default(),
+        )
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
         Self { name, host }
     }
 

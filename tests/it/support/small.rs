@@ -29,7 +29,7 @@ impl Tree {
     pub fn host(&self) -> Machine {
         nicpin::read::machine(
             &Root::open(self.dir()).unwrap(),
-            nicpin::read::Wants::default(),
+            nicpin::read::ReadOptions::default(),
         )
         .unwrap()
     }

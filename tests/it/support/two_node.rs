@@ -23,7 +23,7 @@ pub fn planned(root: &Root) -> Result<(Machine, Plan), ApplyError> {
 }
 
 pub fn planned_for(root: &Root, selectors: &[String]) -> Result<(Machine, Plan), ApplyError> {
-    let host = nicpin::read::machine(root, nicpin::read::Wants::default())?;
+    let host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
     let selection = Selection::new(&host, selectors, false).unwrap();
     let options = Settings::of([("rfs", "4096"), ("rps", "0-7")]).unwrap();
     let policy = Policy {
