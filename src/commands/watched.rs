@@ -165,7 +165,12 @@ fn report(done: &Applied, unknown: &[NoteAbout]) -> RunReport {
     let refused = done.results.iter().filter(|result| result.failed());
     let failures = irqbalance
         .map(|outcome| because("irqbalance", &outcome.detail))
-        .chain(channels.map(|of| because(&format!("channels of {}", of.interface), &of.refused)))
+        .chain(channels.map(|change| {
+            because(
+                &format!("channels of {}", change.interface),
+                &change.refused,
+            )
+        }))
         .chain(refused.map(|result| because(&shown(&result.path), &result.detail)));
     let unplanned = unknown
         .iter()

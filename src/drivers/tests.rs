@@ -139,10 +139,11 @@ fn no_two_patterns_fit_equally_well() {
         let patterns = DriverPatterns::of(Some(driver), None).ours;
         let (first, role, found) = best(patterns.iter().copied(), action).unwrap();
         for pattern in patterns {
-            for (other, of, fit) in pattern.fits(action) {
-                let equal = fit.literals == found.literals && of.is_queue() == role.is_queue();
+            for (other, other_role, fit) in pattern.fits(action) {
+                let equal =
+                    fit.literals == found.literals && other_role.is_queue() == role.is_queue();
                 assert!(
-                    !equal || (other.row(), of) == (first.row(), role),
+                    !equal || (other.row(), other_role) == (first.row(), role),
                     "{driver}: {action}: {first:?}, {other:?}"
                 );
             }

@@ -45,13 +45,14 @@ pub(crate) fn least(machine: &Machine, best: Plan, keeping: impl Fn(Keep) -> Pla
     let steering = |plan: &Plan| {
         let standings = standings(machine, &plan.interfaces, &|_, _, _| true);
         let interfaces = plan.interfaces.iter().zip(standings);
-        let figures = interfaces.map(|(of, now)| (now.shared_senders, of.rps_targets(machine)));
+        let figures =
+            interfaces.map(|(interface, now)| (now.shared_senders, interface.rps_targets(machine)));
         figures.collect_vec()
     };
     let best_steering = steering(&best);
     let is_as_good = |plan: &Plan| {
         let mut pairs = izip!(steering(plan), &best_steering);
-        measures().all(|of| plan.score.of(of) <= best.score.of(of))
+        measures().all(|measure| plan.score.of(measure) <= best.score.of(measure))
             && pairs.all(|(own, best)| own.0 <= best.0 && own.1 == best.1)
     };
     let kept = kept.filter(is_as_good).min_by_key(|plan| plan.writes.len());

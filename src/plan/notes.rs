@@ -102,7 +102,10 @@ fn vector_notes(port: &PlacedPort<'_>, selection: &Selection) -> Vec<Note> {
     };
     let vanished = &interface.vanished_vectors;
     let vectors = interface.unknown_vectors.clone();
-    let data = interface.vectors.iter().filter(|of| of.role == Role::Data);
+    let data = interface
+        .vectors
+        .iter()
+        .filter(|vector| vector.role == Role::Data);
     let data = data
         .map(|vector| UnknownVector {
             irq: vector.irq,

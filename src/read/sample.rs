@@ -229,25 +229,25 @@ mod tests {
     fn backlogs_by_cpu_in_both_dialects() {
         let new = "0000000a 00000001 00000002 0 0 0 0 0 0 00000004 00000000 00000000 00000000 0 0\n\
                    ffffffff 00000000 00000000 0 0 0 0 0 0 00000000 00000000 00000000 00000007 0 0\n";
-        let one = CpuCounts {
+        let first = CpuCounts {
             processed: 10,
             dropped: 1,
             squeezed: 2,
             rps: 4,
             ..CpuCounts::default()
         };
-        let two = CpuCounts {
+        let second = CpuCounts {
             processed: u32::MAX.into(),
             ..CpuCounts::default()
         };
         assert_eq!(
             softnet(new, &[0, 1]),
-            Some(BTreeMap::from([(0, one), (7, two)]))
+            Some(BTreeMap::from([(0, first), (7, second)]))
         );
         let old = "0000000a 00000001 00000002 0 0 0 0 0 0 00000004 00000000\nffffffff 00000000 00000000 0 0 0 0 0 0 0 0\n";
         assert_eq!(
             softnet(old, &[0, 5]),
-            Some(BTreeMap::from([(0, one), (5, two)]))
+            Some(BTreeMap::from([(0, first), (5, second)]))
         );
         for bad in ["garbage\n", "1 2\n", "1 2 3\n1 2 3\n"] {
             assert_eq!(softnet(bad, &[0]), None, "{bad}");
