@@ -83,7 +83,7 @@ pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
         started: state::start_of(pid).unwrap_or_default(),
         since: wall(),
         observe: args.observe,
-        // Exclusive CPUs may be decided from the machine, because each change leads to a run.
+        // The partitions of the machine may decide, because each change of them leads to a run.
         avoids_exclusive: !policy.decides_on_exclusive(),
         ..Watcher::default()
     };

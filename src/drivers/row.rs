@@ -37,7 +37,7 @@ pub enum OrderPart {
 /// Behaviour of drivers that no file of the kernel reports. Read in the sources of Linux 6.1 to 6.19.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
-    /// It has `ndo_rx_flow_steer`, and a map of the queues' CPUs that follows the affinity of the vectors
+    /// The driver has `ndo_rx_flow_steer`, and a map of the queues' CPUs that follows the affinity of the vectors
     /// (`irq_cpu_rmap_add`).
     AcceleratedRfs,
     /// Vectors are numbered by channel: one receive queue, and a transmit queue of each traffic class.
@@ -45,15 +45,15 @@ pub enum Fact {
     /// The channels of an interface over several functions alternate between the functions, and names count the
     /// channels of one function (`mlx5_sd_ch_ix_get_dev_ix`).
     ChannelsAlternate,
-    /// It reports channels and a maximum, and has no `set_channels`.
+    /// The driver reports channels and a maximum, and has no `set_channels`.
     FixedChannels,
-    /// It reports an RSS table, and has no `set_rxfh`.
+    /// The driver reports an RSS table, and has no `set_rxfh`.
     FixedRss,
     /// Affinity hints are not limited to the interface's node: i40e spreads over all nodes, ice, iavf and idpf request
     /// their CPUs before their node is set (6.15 and later), ena uses any CPU.
     HintsAnywhere,
-    /// It marks a hash of addresses and ports as such for the stack (`PKT_HASH_TYPE_L4`); otherwise the kernel computes
-    /// its own.
+    /// The driver marks a hash of addresses and ports as such for the stack (`PKT_HASH_TYPE_L4`); otherwise the kernel
+    /// computes its own.
     MarksL4,
     /// The IRQs of all its devices are those of one other device, an engine that moves the packets.
     OneEngine,
@@ -63,10 +63,10 @@ pub enum Fact {
     PortsShareQueues,
     /// A vector may serve a queue and RDMA; vectors beyond the queues serve RDMA alone.
     QueuesAndRdma,
-    /// It sends a TCP flow to the receive queue with the number of the flow's transmit queue (`ixgbe_atr`, `i40e_atr`,
-    /// `txgbe_atr`): it tells the device at the SYN and at about every twentieth packet sent.
+    /// The driver sends a TCP flow to the receive queue with the number of the flow's transmit queue (`ixgbe_atr`,
+    /// `i40e_atr`, `txgbe_atr`): it tells the device at the SYN and at about every twentieth packet sent.
     SteersTcp,
-    /// It sets the device's key from `netdev_rss_key_fill`, and the key cannot be changed if it reports none.
+    /// The driver sets the device's key from `netdev_rss_key_fill`, and the key cannot be changed if it reports none.
     SystemKey,
 }
 

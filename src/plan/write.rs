@@ -21,7 +21,7 @@ pub struct Write {
     pub current: Arc<str>,
     /// The interface; empty for a setting of the whole machine.
     pub interface: Arc<str>,
-    /// As in [`Setting`].
+    /// The number of the [`Setting`].
     #[serde(skip)]
     pub number: u32,
     pub why: Arc<str>,
@@ -32,7 +32,7 @@ pub struct Planned<'a> {
     /// Empty for a setting of the whole machine.
     pub interface: &'a str,
     pub kind: WriteKind,
-    /// As in [`Setting`](crate::machine::Setting).
+    /// The number of the [`Setting`](crate::machine::Setting).
     pub number: u32,
     pub target: Target<'a>,
     pub(crate) why: &'a str,

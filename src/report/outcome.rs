@@ -15,7 +15,7 @@ pub struct WriteResult {
     pub value: String,
     /// Empty for a setting of the whole machine.
     pub interface: String,
-    /// As in [`Write`](crate::plan::Write).
+    /// The number of the [`Write`](crate::plan::Write).
     #[serde(skip)]
     pub number: u32,
     pub outcome: Outcome,
