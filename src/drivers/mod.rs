@@ -271,9 +271,11 @@ fn best<'p, 'a>(
     action: &'a str,
 ) -> Option<(&'p Pattern, Role, Fit<'a>)> {
     let fits = patterns.flat_map(|pattern| pattern.fits(action));
+    // A bare `{if}` fits every name that holds one.
+    let is_bare = |found: &Fit<'_>| found.literals == 0 && found.interface == Some(action);
     // Reversed, because `max_by_key` returns the last of several: the first pattern wins.
     fits.rev()
-        .max_by_key(|(_, role, found)| (!role.is_queue(), found.literals))
+        .max_by_key(|(_, role, found)| (!role.is_queue() && !is_bare(found), found.literals))
 }
 
 #[cfg(test)]

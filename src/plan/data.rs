@@ -214,7 +214,9 @@ impl PlannedInterface {
         let receivers = self.vectors.iter().filter(is_receiver).count();
         let is_partial = receivers > 1 && !is_pci_address(&self.device);
         let has_data = self.vectors.iter().any(|vector| vector.role == Role::Data);
+        let is_unserved = |note: &Note| matches!(note, Note::QueuesUnserved { .. });
         self.vectors.iter().any(is_placeable)
+            && !self.notes.iter().any(is_unserved)
             && (!(self.has_unknown() || has_data || is_partial)
                 || sends && self.rx_queues.iter().all(is_known))
     }

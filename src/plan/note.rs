@@ -133,6 +133,9 @@ pub enum Note {
     /// There are vectors that carry packets of unknown queues.
     #[error(fmt = data_vectors)]
     DataVectors { vectors: Vec<UnknownVector> },
+    /// Some receive queues have no vector that is known.
+    #[error("no IRQ is known of receive queue {queues}")]
+    QueuesUnserved { queues: QueueSet },
     /// The names of some vectors are not recognized.
     #[error(fmt = unknown_vectors)]
     UnknownVectors { vectors: Vec<UnknownVector> },

@@ -135,7 +135,10 @@ fn vector_notes(port: &PlacedPort<'_>, selection: &Selection) -> Vec<Note> {
         Some(Note::UnknownVectors { vectors })
     } else if !data.is_empty() && !interface.without_netdev {
         Some(Note::DataVectors { vectors: data })
-    } else if has_queues || interface.is_for_rdma() {
+    } else if has_queues {
+        let queues = port.unserved();
+        (!queues.is_empty()).then_some(Note::QueuesUnserved { queues })
+    } else if interface.is_for_rdma() {
         None
     } else if let Some(channels) = interface.vmbus.clone() {
         let mut stacked = port.machine.stacked.iter();

@@ -182,8 +182,8 @@ pub(crate) fn pairs(queues: usize) -> u64 {
 /// functions of the port.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Weight {
-    /// The weight by which the plan is made. The speed of a link counts only if neither link modes nor the width of the
-    /// bus are known, as in some virtual machines; without any of these a queue weighs next to nothing.
+    /// The weight by which the plan is made. The speed of a link counts only where neither link modes nor the width of the bus
+    /// are known, as in some virtual machines; without any of these a port is taken for the slowest one that is known.
     pub(crate) planned: u64,
     /// The weight at the port's speed, or at its fastest link mode if it reports none.
     pub(crate) at_speed: Option<u64>,
@@ -207,22 +207,22 @@ pub(crate) fn weights(machine: &Machine) -> Vec<Weight> {
     // The ports of a card are functions of one slot, or ports of one function.
     let card = |function: &str| function.split('.').next().unwrap_or(function).to_owned();
     let on_card = ports.keys().counts_by(|(function, _)| card(function));
+    let known = |mbps: &u64| *mbps > 0;
+    let carries = |port: &(String, u32)| {
+        let [supported, pcie, speed, _] = ports[port];
+        let pcie = pcie / on_card[&card(&port.0)] as u64;
+        [supported, pcie, speed].into_iter().find(known)
+    };
+    let slowest = ports.keys().filter_map(carries).min().unwrap_or(0);
     machine
         .interfaces
         .iter()
         .map(|interface| {
             let port = port(interface);
-            let [supported, pcie, speed, queues] = ports[&port];
-            let pcie = pcie / on_card[&card(&port.0)] as u64;
-            let known = |mbps: &u64| *mbps > 0;
+            let [supported, _, speed, queues] = ports[&port];
             let of_queue = |mbps: u64| (mbps.min(u32::MAX.into()) * 1000 / queues.max(1)).max(1);
             Weight {
-                planned: of_queue(
-                    [supported, pcie, speed]
-                        .into_iter()
-                        .find(known)
-                        .unwrap_or(0),
-                ),
+                planned: of_queue(carries(&port).unwrap_or(slowest)),
                 at_speed: [speed, supported].into_iter().find(known).map(of_queue),
             }
         })

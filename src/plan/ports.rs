@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::Itertools as _;
 
-use crate::cpuset::CpuSet;
+use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::netdev::Direction;
 use crate::machine::topology::VECTORS_OF_CPU;
 use crate::machine::{Interface, Machine, QueueId, Role, Selection, Vector};
@@ -260,6 +260,26 @@ impl<'a> PlacedPort<'a> {
                 let vectors = self.vectors_of(role).filter(is_active).collect_vec();
                 sharing(&vectors, queue, |vector| vector.queue).copied()
             })
+    }
+
+    /// Receive queues of which no IRQ is known. One that is alone receives for all; where names leave gaps, each tells the
+    /// first queue of its IRQ.
+    pub(crate) fn unserved(&self) -> QueueSet {
+        let interface = self.interface;
+        let receiving = self.vectors_of(Role::Rx);
+        let receiving = receiving.filter(|vector| !interface.is_idle(vector));
+        let receiving = receiving.collect_vec();
+        let last = receiving.last().and_then(|vector| vector.queue);
+        let has_gaps = last.is_some_and(|last| last as usize >= receiving.len());
+        let is_alone = interface.queue_vectors().count() == 1;
+        let is_served = |queue: u32| {
+            is_alone
+                || has_gaps
+                || self.vector_of(Role::Rx, queue).is_some()
+                || interface.reported_vector(Direction::Rx, queue).is_some()
+        };
+        let queues = interface.rx_queues.iter().map(|rx| rx.index);
+        queues.filter(|&queue| !is_served(queue)).collect()
     }
 
     pub(crate) fn cpu_of(&self, role: Role, queue: u32) -> Option<u32> {

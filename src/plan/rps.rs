@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use itertools::{Itertools as _, chain};
 
 use crate::cpuset::CpuSet;
+use crate::machine::interface::is_pci_address;
 use crate::machine::wording::count;
 use crate::machine::{Role, RxQueue, Topology};
 use crate::plan::candidates::{cpus_kept_by_kernel, note_of_unusable, usable_rps_cpus};
@@ -299,13 +300,17 @@ fn cpu_of_each_core(topology: &Topology, cpus: &CpuSet) -> Vec<u32> {
         .collect()
 }
 
-/// Whether the device has one queue by nature: its driver supports no other number (the kernel then refuses to read
-/// `xps_cpus`, `netif_is_multiqueue`), or it has one interrupt, as with `INTx`.
+/// Whether the device has one receive queue by nature: its driver supports no other number (the kernel then refuses to read
+/// `xps_cpus`, `netif_is_multiqueue`), or it has one interrupt, as with `INTx`, or is built into a board.
 fn has_one_queue(port: &PlacedPort<'_>) -> bool {
-    let interface = port.interface;
-    let is_single = || interface.device.irqs.len() <= 1;
-    interface.rx_queues.len() == 1
-        && matches!(&interface.tx_queues[..], [tx] if tx.xps_cpus.is_none() || is_single())
+    let (interface, device) = (port.interface, &port.interface.device);
+    let is_single = || device.irqs.len() <= 1;
+    let is_built_in = !is_pci_address(&device.address)
+        && interface.vmbus.is_none()
+        && device.controller.is_none();
+    let sends_by_one =
+        matches!(&interface.tx_queues[..], [tx] if tx.xps_cpus.is_none() || is_single());
+    interface.rx_queues.len() == 1 && (is_built_in || sends_by_one)
 }
 
 impl RpsSet {

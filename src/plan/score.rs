@@ -350,14 +350,17 @@ impl<'a> State<'a> {
         let mut crowded = 0;
         for queues in classes.values().filter(|queues| queues.len() > 1) {
             let mut given = CpuSet::new();
+            let (mut unused, mut beside) = (0, 0);
             for (_, cpus) in queues {
                 shared.add(&given.intersection(cpus));
                 given.add(cpus);
+                match cpus.len() {
+                    0 => unused += 1,
+                    cpus => beside += cpus - 1,
+                }
             }
+            crowded += beside.min(unused);
             shared.add(&topology.online.difference(&given));
-            let on = queues.iter().map(|(_, cpus)| cpus.len());
-            let unused = on.clone().filter(|cpus| *cpus == 0).count();
-            crowded += unused.min(on.map(|cpus| cpus.saturating_sub(1)).sum());
             let nodes: Option<BTreeSet<u32>> = queues.iter().map(|(node, _)| *node).collect();
             let nodes = nodes.filter(|nodes| nodes.len() > 1).unwrap_or_default();
             for (&id, node) in &topology.nodes {

@@ -223,8 +223,12 @@ fn counted_cpus(root: &Root, irqs: &BTreeSet<u32>) -> Result<BTreeMap<u32, CpuSe
         // Unreadable counts count as unknown.
         let counts = counts(root, irqs).unwrap_or_default();
         let seen = counts.rows.iter().map(|(&irq, row)| {
+            // The first interrupts after boot may have come elsewhere.
+            let most = row.counts.iter().copied().max().unwrap_or(0);
             let on = counts.cpus.iter().zip(&row.counts);
-            let on = on.filter(|(_, count)| **count > 0).map(|(cpu, _)| *cpu);
+            let on = on
+                .filter(|(_, count)| **count > most / 20)
+                .map(|(cpu, _)| *cpu);
             (irq, on.collect::<CpuSet>())
         });
         seen.collect::<BTreeMap<_, _>>()

@@ -313,3 +313,59 @@ fn cores_that_serve_a_card_are_not_idle() {
     put(tree.dir(), "proc/irq/60/effective_affinity_list", "6");
     assert_eq!(idle(&tree), "0-5,7");
 }
+
+/// A receive queue may have no IRQ at all that is known, while others have: by a driver's names, or of a shared vector.
+#[test]
+fn a_receive_queue_without_a_known_irq_is_not_as_planned() {
+    let applied = |driver: &str, rx: usize, names: &[&str]| {
+        let port = Port::new("eth0", 10_000, rx, 2);
+        let tree = Tree::of(&two_nodes([card(driver, port, 31, names)]));
+        assert_eq!(tree.run(&["apply"]).code, 0);
+        for irq in (31..).take(names.len()) {
+            let planned = tree.plan(&[]);
+            let mut vectors = planned.interfaces[0].vectors.iter();
+            let cpus = vectors.find(|of| of.irq == irq).unwrap().cpus.clone();
+            let file = format!("proc/irq/{irq}/effective_affinity_list");
+            put(tree.dir(), &file, &cpus.unwrap().to_string());
+        }
+        let check = tree.run(&["check"]);
+        assert_eq!(check.code, 0, "{check:?}");
+        check.stdout.lines().next().unwrap().to_owned()
+    };
+    let named = "No interface is as planned; 1 cannot be judged: eth0.";
+    let two = ["eth0-TxRx-0", "eth0-TxRx-1"];
+    assert_eq!(applied("ixgbe", 4, &two), named);
+    let senders = ["eth0-tx-0", "eth0-tx-1"];
+    assert_eq!(applied("igb", 1, &senders), named);
+    // One that has all, and names that tell the first queue of each.
+    let planned = "1 of 1 interface is as planned.";
+    assert_eq!(applied("ixgbe", 2, &two), planned);
+    assert_eq!(applied("igb", 2, &["eth0"]), planned);
+    assert_eq!(
+        applied("ice", 4, &["ice-eth0-TxRx-0", "ice-eth0-TxRx-2"]),
+        planned
+    );
+}
+
+/// Where the kernel shows no effective CPU, a few interrupts that came elsewhere after boot are no evidence.
+#[test]
+fn few_interrupts_elsewhere_say_nothing() {
+    let names = ["eth0-TxRx-0"];
+    let one = card("ixgbe", Port::new("eth0", 10_000, 1, 1), 31, &names);
+    let tree = Tree::of(&two_nodes([one]));
+    std::fs::remove_file(tree.dir().join("proc/irq/31/effective_affinity_list")).unwrap();
+    put(tree.dir(), "proc/irq/31/smp_affinity", "ff");
+    let counts = |counts: [u32; 8]| {
+        let counts = counts.map(|count| format!("{count:>8}")).join(" ");
+        let header = (0..8)
+            .map(|cpu| format!("    CPU{cpu}"))
+            .collect::<String>();
+        let text = format!("  {header}\n  31: {counts}  PCI-MSI 0-edge  eth0-TxRx-0\n");
+        put(tree.dir(), "proc/interrupts", &text);
+        let status = tree.run(&["status", "-j", "--seconds", "0"]).stdout;
+        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        status["interfaces"][0]["local"].as_f64()
+    };
+    assert_eq!(counts([0, 5000, 0, 0, 100, 0, 0, 0]), Some(1.0));
+    assert_eq!(counts([0, 100, 0, 0, 5000, 0, 0, 0]), Some(0.0));
+}

@@ -81,12 +81,18 @@ fn weights(host: &Machine) -> Vec<u64> {
             most(&|i| i.supported_mbps.unwrap_or(0).into()),
             most(&|i| i.device.pcie_mtps) / ports,
             most(&|i| i.speed_mbps.unwrap_or(0).into()),
-            1,
         ];
-        let carries = carries.into_iter().find(|&mbps| mbps > 0).unwrap();
-        (carries * 1000 / functions.iter().map(|i| queues(i)).sum::<u64>().max(1)).max(1)
+        let carries = carries.into_iter().find(|&mbps| mbps > 0);
+        (carries, functions.iter().map(|i| queues(i)).sum::<u64>())
     };
-    host.interfaces.iter().map(weight).collect()
+    let weights: Vec<_> = host.interfaces.iter().map(weight).collect();
+    // A port of which nothing is known is taken for the slowest one.
+    let slowest = weights.iter().filter_map(|(carries, _)| *carries).min();
+    let of = |(carries, queues): (Option<u64>, u64)| {
+        let carries = carries.or(slowest).unwrap_or(0);
+        (carries * 1000 / queues.max(1)).max(1)
+    };
+    weights.into_iter().map(of).collect()
 }
 
 /// What is on a core.

@@ -489,14 +489,16 @@ fn queues_whose_packets_others_take_expect_no_interrupt() {
     host.interfaces[0].netdev = Some(answer.clone());
     let note = vec!["queues-taken".to_owned()];
     assert_eq!(judged(&host), (InterfaceState::Ok, note.clone()));
-    // Vectors without a queue in use prove nothing.
+    // Vectors without a queue in use prove nothing, nor does the queue without a vector.
     let mut without = host.clone();
     without.interfaces[0].rx_queues.truncate(1);
     without.interfaces[0].tx_queues.truncate(1);
     without.interfaces[0].vectors.remove(0);
     without.interfaces[0].netdev = None;
     settle(&mut without);
-    assert_eq!(judged(&without), (InterfaceState::Unproven, vec![]));
+    let unserved = vec!["queues-unserved".to_owned()];
+    let cannot_be_judged = (InterfaceState::Unsupported, unserved);
+    assert_eq!(judged(&without), cannot_be_judged);
     // A queue of the kernel's stack remains.
     answer.queues[0].user = None;
     host.interfaces[0].netdev = Some(answer.clone());
