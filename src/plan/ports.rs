@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use foldhash::HashMap;
 use itertools::Itertools as _;
 
 use crate::cpuset::{CpuSet, QueueSet};
@@ -443,7 +444,7 @@ fn assign(
             spread.add(cpu, at, port.weight, false);
         }
     }
-    let mut lines = BTreeMap::new();
+    let mut lines = HashMap::default();
     let all = units.iter().enumerate();
     let mut hows = all
         .map(|(id, (_, at, vectors))| find_how(&mut spread, &mut lines, id, &ports[*at], vectors))
@@ -651,7 +652,7 @@ fn limit_irqs(
 /// Determines how the CPU of a unit is found. `lines`: the unit that had each IRQ last.
 fn find_how(
     spread: &mut Spread<'_>,
-    lines: &mut BTreeMap<u32, usize>,
+    lines: &mut HashMap<u32, usize>,
     id: usize,
     port: &PlacedPort<'_>,
     vectors: &[&Vector],

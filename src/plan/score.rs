@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+
+use foldhash::HashMap;
 use std::slice;
 
 use itertools::Itertools as _;
@@ -80,7 +82,7 @@ struct State<'a> {
     locations: &'a Locations<'a>,
     weights: &'a [Weight],
     interfaces: &'a [PlannedInterface],
-    planned: BTreeMap<u32, (&'a CpuSet, Option<&'a Placement>)>,
+    planned: HashMap<u32, (&'a CpuSet, Option<&'a Placement>)>,
     is_planned: IsPlanned<'a>,
 }
 
