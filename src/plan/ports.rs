@@ -445,9 +445,13 @@ fn assign(
         }
     }
     let mut lines = HashMap::default();
+    let mut own_sets = vec![None; ports.len()];
     let all = units.iter().enumerate();
     let mut hows = all
-        .map(|(id, (_, at, vectors))| find_how(&mut spread, &mut lines, id, &ports[*at], vectors))
+        .map(|(id, (_, at, vectors))| {
+            let known = (&mut lines, &mut own_sets[*at]);
+            find_how(&mut spread, known, id, &ports[*at], vectors)
+        })
         .collect_vec();
     limit_irqs(machine, &mut spread, ports, &units, &mut hows);
     if let Some(keep) = keep {
@@ -507,7 +511,7 @@ fn assign(
     for port in ports {
         let active = port.interface.active_vectors();
         port.irq_cpus = CpuSet::union_of(active.map(|vector| port.cpus_of(vector)));
-        move_control(port, &spread, keep.is_some());
+        move_control(port, &mut spread, keep.is_some());
     }
 }
 
@@ -649,10 +653,11 @@ fn limit_irqs(
     }
 }
 
-/// Determines how the CPU of a unit is found. `lines`: the unit that had each IRQ last.
+/// Determines how the CPU of a unit is found. `lines`: the unit that had each IRQ last. `own_set`: the set of the port's
+/// candidates, once it is known and if it has one.
 fn find_how(
     spread: &mut Spread<'_>,
-    lines: &mut HashMap<u32, usize>,
+    (lines, own_set): (&mut HashMap<u32, usize>, &mut Option<usize>),
     id: usize,
     port: &PlacedPort<'_>,
     vectors: &[&Vector],
@@ -674,15 +679,19 @@ fn find_how(
     } else if hint.is_some() {
         let set = spread.set(candidates, &[], &port.choice);
         How::Among(set, Some(DecidedBy::Hint))
+    } else if let Some(set) = *own_set {
+        How::Among(set, None)
     } else {
-        let tiers = Some(port.candidates.tiers.as_slice()).filter(|_| port.by_node.is_empty());
-        let tiers = tiers.unwrap_or_default();
-        How::Among(spread.set(candidates, tiers, &port.choice), None)
+        let has_one = port.by_node.is_empty();
+        let tiers = Some(port.candidates.tiers.as_slice()).filter(|_| has_one);
+        let set = spread.set(candidates, tiers.unwrap_or_default(), &port.choice);
+        *own_set = Some(set).filter(|_| has_one);
+        How::Among(set, None)
     }
 }
 
 /// Moves control vectors off CPUs that should get no interrupts.
-fn move_control(port: &mut PlacedPort<'_>, spread: &Spread<'_>, only_gain: bool) {
+fn move_control(port: &mut PlacedPort<'_>, spread: &mut Spread<'_>, only_gain: bool) {
     let topology = &port.machine.topology;
     let isolated_or_exclusive = isolated_or_exclusive(topology, &port.choice);
     let kept_off = CpuSet::union_of(topology.kept_off.iter().map(|kept| &kept.cpus));
@@ -698,8 +707,12 @@ fn move_control(port: &mut PlacedPort<'_>, spread: &Spread<'_>, only_gain: bool)
                 .cpus
                 .difference(&isolated_or_exclusive)
                 .iter()
+                .filter(|&cpu| spread.room[cpu as usize] > 0)
                 .min_by_key(|&cpu| spread.on_cpu[cpu as usize]);
-            port.others.extend(cpu.map(|cpu| (vector.irq, cpu)));
+            if let Some(cpu) = cpu {
+                spread.room[cpu as usize] -= 1;
+                port.others.insert(vector.irq, cpu);
+            }
         }
     }
 }

@@ -45,6 +45,7 @@ impl Spread<'_> {
     fn number(&mut self, places: Range<usize>) {
         let queues = &self.queues[places.clone()];
         let set = queues.first().map(|queue| &self.sets[queue.set]);
+        let set = set.filter(|set| !set.tiers.is_empty());
         let tier = |core: usize| {
             let set = set?;
             let place = set.cores.binary_search(&core).ok()?;
