@@ -187,9 +187,15 @@ impl NoteAbout {
         })
     }
 
-    /// Returns notes about interfaces with vectors that are not understood.
+    /// Returns notes about interfaces with vectors that are not understood, or that found no room on a candidate CPU.
     pub fn left_alone(plan: &Plan) -> Vec<Self> {
-        Self::of(plan, |_, note| matches!(note, Note::UnknownVectors { .. }))
+        let is_left = |note: &Note| {
+            matches!(
+                note,
+                Note::UnknownVectors { .. } | Note::VectorsExhausted { .. }
+            )
+        };
+        Self::of(plan, |_, note| is_left(note))
     }
 }
 

@@ -594,6 +594,15 @@ fn no_cpu_gets_more_irqs_than_it_has_vectors() {
         .sum();
     assert_eq!(left, 8 * 60 - 370);
     assert_eq!(full.score.on_isolated, left);
+    let empty = crate::support::temporary();
+    let root = nicpin::root::Root::open(empty.path()).unwrap();
+    let named = nicpin::apply::check(&root, &host, &full, false).left_alone;
+    assert!(!named.is_empty());
+    assert!(
+        named
+            .iter()
+            .all(|about| about.note.code() == "vectors-exhausted")
+    );
     // What is there already stays, so that no write needs a vector that another IRQ still holds.
     let vectors = host.interfaces.iter_mut().flat_map(|of| &mut of.vectors);
     for (at, vector) in vectors.enumerate() {
