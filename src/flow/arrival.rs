@@ -376,7 +376,7 @@ fn follow_queue(
     let Some(queue) = arrival.queue else {
         return Ok(());
     };
-    let Some(rx) = interface.rx_queues.iter().find(|rx| rx.index == queue) else {
+    let Some(rx) = interface.rx_queue(queue) else {
         return unknown(format!("receive queue {queue} does not exist"));
     };
     let own = interface.vectors.iter().find(|vector| {

@@ -211,6 +211,10 @@ impl Interface {
         self.vectors.len() + self.rx_queues.len() + self.tx_queues.len()
     }
 
+    pub(crate) fn rx_queue(&self, index: u32) -> Option<&RxQueue> {
+        self.rx_queues.iter().find(|rx| rx.index == index)
+    }
+
     pub fn queue_vectors(&self) -> impl Iterator<Item = &Vector> {
         self.vectors.iter().filter(|vector| vector.role.is_queue())
     }

@@ -67,6 +67,7 @@ pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterfac
     let is_xps = |kind| kind == WriteKind::Xps;
     let now = standings(machine, interfaces, &|kind, _, _| !is_xps(kind));
     let planned = standings(machine, interfaces, &|_, _, _| true);
+    let serving = cores_serving(machine);
     for (interface, now, planned, xps) in izip!(interfaces, now, planned, xps) {
         let is_better = |figure: fn(&Standing) -> usize| figure(&planned) < figure(&now);
         let is_gain = is_better(|standing| standing.score.far_senders)
@@ -77,7 +78,8 @@ pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterfac
                 queue.why = NOTHING_GAINED.into();
             }
         }
-        let as_good: Vec<u32> = interface.rps_as_good(machine).collect();
+        let read = machine.interface(&interface.name);
+        let as_good: Vec<u32> = interface.rps_as_good(read, &serving).collect();
         for queue in &mut interface.rx_queues {
             if as_good.contains(&queue.queue) {
                 queue.rps_cpus = None;
@@ -87,37 +89,40 @@ pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterfac
     }
 }
 
+/// The CPUs of cores on which IRQs of queues in use, or IRQs that are not understood, interrupt now.
+pub(crate) fn cores_serving(machine: &Machine) -> CpuSet {
+    let topology = &machine.topology;
+    let active = machine
+        .interfaces
+        .iter()
+        .flat_map(Interface::active_vectors);
+    let on = active.map(|vector| vector.effective_cpus(&topology.online));
+    let all = on.fold(machine.not_understood_cpus(), |all, cpus| all.union(&cpus));
+    topology.whole_cores(&all)
+}
+
 impl PlannedInterface {
     /// The number of CPUs to which the receive queues send packets.
     fn rps_targets(&self, machine: &Machine) -> usize {
         let read = machine.interface(&self.name);
-        let now = |queue: u32| {
-            let mut queues = read?.rx_queues.iter();
-            let now = queues.find(|now| now.index == queue)?;
-            Some(&now.rps_cpus.as_ref()?.cpus)
-        };
+        let now = |queue: u32| Some(&read?.rx_queue(queue)?.rps_cpus.as_ref()?.cpus);
         let queues = self.rx_queues.iter();
         let targets = queues.filter_map(|rx| rx.rps_cpus.as_ref().or_else(|| now(rx.queue)));
         targets.map(CpuSet::len).sum()
     }
 
     /// The receive queues whose RPS differs from the plan and is as good: it has as many of the CPUs to which the plan
-    /// sends packets, or of those whose cores serve no interface now.
-    pub(crate) fn rps_as_good(&self, machine: &Machine) -> impl Iterator<Item = u32> {
-        let topology = &machine.topology;
-        let active = machine
-            .interfaces
-            .iter()
-            .flat_map(Interface::active_vectors);
-        let on = active.map(|vector| vector.effective_cpus(&topology.online));
-        let busy = on.fold(machine.not_understood_cpus(), |all, cpus| all.union(&cpus));
-        let idle = self.candidates.difference(&topology.whole_cores(&busy));
+    /// sends packets, or of those that do not serve any interface now. `serving`: by [`cores_serving`].
+    pub(crate) fn rps_as_good(
+        &self,
+        read: Option<&Interface>,
+        serving: &CpuSet,
+    ) -> impl Iterator<Item = u32> {
+        let idle = self.candidates.difference(serving);
         let wanted = self.rx_queues.iter().filter_map(|rx| rx.rps_cpus.as_ref());
         let all = CpuSet::union_of(wanted.chain([&idle]));
-        let read = machine.interface(&self.name);
         let is_as_good = move |rx: &&PlannedRxQueue| {
-            let mut queues = read?.rx_queues.iter();
-            let now = queues.find(|now| now.index == rx.queue)?;
+            let now = read?.rx_queue(rx.queue)?;
             let (now, wanted) = (&now.rps_cpus.as_ref()?.cpus, rx.rps_cpus.as_ref()?);
             Some(now != wanted && now.len() == wanted.len() && now.is_subset(&all))
         };

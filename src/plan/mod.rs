@@ -27,6 +27,7 @@ pub use data::{
     PlannedInterface, PlannedNear, PlannedRss, PlannedRxQueue, PlannedThread, PlannedTxQueue,
     PlannedVector, SCHEMA,
 };
+pub(crate) use gain::cores_serving;
 pub use note::{Found, Note, UsedFor};
 pub use objective::{LoadAtSpeed, Measure, RdmaScore, Score};
 pub(crate) use score::{Standing, standings};

@@ -11,7 +11,8 @@ use crate::cpuset::CpuSet;
 use crate::machine::setting::affinity_file;
 use crate::machine::{Machine, Role};
 use crate::plan::{
-    DecidedBy, Measure, Note, Plan, PlannedInterface, Score, Standing, Write, WriteKind, standings,
+    DecidedBy, Measure, Note, Plan, PlannedInterface, Score, Standing, Write, WriteKind,
+    cores_serving, standings,
 };
 
 /// Why a setting differs.
@@ -328,7 +329,10 @@ pub fn moves_without_gain(machine: &Machine, plan: &Plan) -> usize {
         let mut classes = machine.topology.speed_classes.iter();
         classes.position(|class| class.contains(cpu))
     };
-    let vectors = plan.interfaces.iter().flat_map(|vector| &vector.vectors);
+    let vectors = plan
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.vectors);
     let moves = vectors.filter_map(|vector| Some((&vector.affinity, vector.cpus.as_ref()?)));
     let moves = moves.filter(|(now, planned)| now != planned);
     let classes = moves.map(|(now, to)| Some((class(now.only()?), class(to.first()?))));
@@ -352,11 +356,12 @@ pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<G
         paths.is_empty() || !paths.contains(&*kind.path(interface, number))
     });
     let planned = standings(machine, &plan.interfaces, &|_, _, _| true);
+    let serving = cores_serving(machine);
     let gain = |(interface, now, planned): (&PlannedInterface, Standing, Standing)| {
         let own = differs
             .iter()
             .filter(|write| *write.interface == *interface.name);
-        let requested = settings_without_measure(machine, interface, own.copied());
+        let requested = settings_without_measure(machine, interface, own.copied(), &serving);
         let change = |measure, now, planned| MeasureChange {
             measure,
             now,
@@ -388,11 +393,13 @@ fn settings_without_measure<'a>(
     machine: &Machine,
     interface: &PlannedInterface,
     differs: impl Iterator<Item = &'a Write>,
+    serving: &CpuSet,
 ) -> [(Measure, u64); 2] {
     let tx = interface.tx_queues.iter();
     let mut xps = tx.filter_map(|tx| tx.xps_cpus.as_ref());
     let xps_is_off = xps.all(CpuSet::is_empty);
-    let as_good = interface.rps_as_good(machine).count() as u64;
+    let read = machine.interface(&interface.name);
+    let as_good = interface.rps_as_good(read, serving).count() as u64;
     let vectors = interface.vectors.iter().filter(|vector| {
         let placement = vector.placement.as_ref();
         placement.is_some_and(|placement| placement.decided_by == Some(DecidedBy::Hint))
