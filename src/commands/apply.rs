@@ -109,12 +109,12 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
                 let on = screen::interface_or_machine(&interface);
                 output::say(&format!("differs from the plan: {on}: {text}"));
             }
+            let changes = difference::changes(&machine, &plan);
             let table = |_: &PlanDocument<'_>| {
-                let changes = difference::changes(&machine, &plan);
                 let needless = difference::moves_without_gain(&machine, &plan);
                 screen::plan::plan(&plan, (&changes, needless), detail, false, &cli.given)
             };
-            *out += &output::report(args.report, &document(&machine, &plan), table)?;
+            *out += &output::report(args.report, &document(&plan, &changes), table)?;
             return Ok(exit(
                 &root,
                 &plan,

@@ -10,7 +10,6 @@ use crate::commands::output::{say, screen};
 use crate::screen;
 use crate::screen::plan::{PlanDetail, PlanDocument};
 use nicpin::apply::irqbalance;
-use nicpin::machine::Machine;
 use nicpin::plan::Plan;
 use nicpin::read::ReadOptions;
 use nicpin::report::difference::{MeasureChange, NoteAbout, changes, moves_without_gain};
@@ -87,7 +86,7 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
         }
         Json => screen::json(&PlanDocument {
             explanation: args.explain.then(|| screen::plan::explanation(&plan)),
-            ..document(&machine, &plan)
+            ..document(&plan, &changes(&machine, &plan))
         })?,
         Sh => screen::shell::script(&plan),
     };
@@ -102,10 +101,10 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     ))
 }
 
-pub fn document<'a>(machine: &Machine, plan: &'a Plan) -> PlanDocument<'a> {
+pub fn document<'a>(plan: &'a Plan, changes: &[MeasureChange]) -> PlanDocument<'a> {
     PlanDocument {
         plan,
-        gains: changes(machine, plan).iter().any(MeasureChange::is_better),
+        gains: changes.iter().any(MeasureChange::is_better),
         explanation: None,
     }
 }
