@@ -3,7 +3,7 @@
 //! Drivers number queues, vectors, or both, and some truncate the name before the end of its number; then only the
 //! order of the vectors is left. Netlink takes precedence; names fill in what it does not report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::drivers::Numbering::{
     self, Mlx4, Paired, PairedRank, Plain, Queue, Rank, Realtek, Shared, Tg3, TxThenRx,
@@ -85,15 +85,14 @@ pub(crate) fn place<'v>(
             .flatten()
             .filter_map(|peer| peer.0)
     };
+    let both: BTreeSet<u32> = numbers(Combined).collect();
+    let are_apart = |role: &Role| numbers(*role).any(|own| both.contains(&own));
+    let roles = groups.keys().map(|(role, _)| *role);
+    let numbered_together: BTreeSet<Role> = roles.filter(|role| !are_apart(role)).collect();
     // Counts the vectors of both directions that come before one of a single direction, if they are numbered together.
-    let before = |role, number: Option<u32>| {
-        let is_apart = numbers(role).any(|own| numbers(Combined).any(|both| own == both));
-        let both = numbers(Combined).filter(|both| Some(*both) < number);
-        if is_apart || role == Combined {
-            0
-        } else {
-            both.count()
-        }
+    let before = |role, number: Option<u32>| match number {
+        Some(number) if numbered_together.contains(&role) => both.range(..number).count(),
+        _ => 0,
     };
     let place = |NamedVector { irq, named, .. }: &NamedVector<'v>| {
         let (role, numbering) = (named.role, named.numbering);
