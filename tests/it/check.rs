@@ -302,26 +302,10 @@ fn what_could_not_be_determined() {
 #[test]
 fn an_equivalent_arrangement_is_no_difference() {
     let machine = applied("two-socket-mlx4");
-    let settled = |irq: u64, cpus: &str| {
-        machine.write(&format!("/proc/irq/{irq}/effective_affinity_list"), cpus);
-    };
-    let plan = machine.nicpin(&["plan", "--format", "json"]).stdout;
-    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
-    for interface in plan["interfaces"].as_array().unwrap() {
-        for vector in interface["vectors"].as_array().unwrap() {
-            if let Some(cpus) = vector["cpus"].as_str() {
-                settled(vector["irq"].as_u64().unwrap(), &format!("{cpus}\n"));
-            }
-        }
-    }
+    machine.settle();
     let exact = |code| assert_eq!(machine.nicpin(&["check", "--exact"]).code, code);
     exact(0);
-    for file in ["smp_affinity", "effective_affinity_list"] {
-        let [one, other] = [72, 74].map(|irq| format!("/proc/irq/{irq}/{file}"));
-        let kept = machine.read(&one);
-        machine.write(&one, &machine.read(&other));
-        machine.write(&other, &kept);
-    }
+    machine.exchange([72, 74]);
     let run = machine.nicpin(&["check"]);
     assert_eq!(run.code, 0, "{}", run.stdout);
     assert!(

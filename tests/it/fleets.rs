@@ -618,18 +618,8 @@ fn a_plan_with_an_unknown_interface_is_not_as_planned() {
 #[test]
 fn a_plan_that_gains_nothing_is_as_planned() {
     let machine = planned();
-    let arrived: Value = serde_json::from_str(&machine.nicpin(&["plan", "-j"]).stdout).unwrap();
-    for vector in arrived["interfaces"][1]["vectors"].as_array().unwrap() {
-        let file = format!("/proc/irq/{}/effective_affinity_list", vector["irq"]);
-        let cpus = vector["cpus"].as_str().or(vector["effective"].as_str());
-        machine.write(&file, cpus.unwrap());
-    }
-    for file in ["smp_affinity", "effective_affinity_list"] {
-        let [a, b] = [73, 74].map(|irq| format!("/proc/irq/{irq}/{file}"));
-        let (first, second) = (machine.read(&a), machine.read(&b));
-        machine.write(&a, &second);
-        machine.write(&b, &first);
-    }
+    machine.settle();
+    machine.exchange([73, 74]);
     let plan = machine.nicpin(&["plan", "--json"]);
     let parsed: Value = serde_json::from_str(&plan.stdout).unwrap();
     assert_eq!(parsed["writes"].as_array().map(Vec::len), Some(2));

@@ -11,7 +11,7 @@ use crate::support::machine::Port;
 use crate::support::run::{FIXTURES, fixture};
 use crate::support::small::{Tree, card, two_nodes};
 use crate::support::temporary;
-use crate::support::tree::{copy_tree, link, put, read, unpack};
+use crate::support::tree::{copy_tree, link, put, read, settle, unpack};
 use nicpin::apply;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Interface, Machine, Role, Selection};
@@ -236,14 +236,7 @@ fn a_card_of_which_half_is_known_is_named() {
     let half = card("igb", Port::new("eth0", 10_000, 2, 2), 31, &names);
     let tree = Tree::of(&two_nodes([half]));
     assert_eq!(tree.run(&["apply"]).code, 0);
-    for irq in [31, 32] {
-        let planned = tree.plan(&[]);
-        let mut vectors = planned.interfaces[0].vectors.iter();
-        let vector = vectors.find(|of| of.irq == irq).unwrap();
-        let cpu = vector.cpus.as_ref().unwrap().to_string();
-        let file = format!("proc/irq/{irq}/effective_affinity_list");
-        put(tree.dir(), &file, &cpu);
-    }
+    settle(tree.dir());
     let check = tree.run(&["check"]);
     let first = "No interface is as planned; 1 cannot be judged: eth0.\n";
     assert!(
@@ -321,13 +314,7 @@ fn a_receive_queue_without_a_known_irq_is_not_as_planned() {
         let port = Port::new("eth0", 10_000, rx, 2);
         let tree = Tree::of(&two_nodes([card(driver, port, 31, names)]));
         assert_eq!(tree.run(&["apply"]).code, 0);
-        for irq in (31..).take(names.len()) {
-            let planned = tree.plan(&[]);
-            let mut vectors = planned.interfaces[0].vectors.iter();
-            let cpus = vectors.find(|of| of.irq == irq).unwrap().cpus.clone();
-            let file = format!("proc/irq/{irq}/effective_affinity_list");
-            put(tree.dir(), &file, &cpus.unwrap().to_string());
-        }
+        settle(tree.dir());
         let check = tree.run(&["check"]);
         assert_eq!(check.code, 0, "{check:?}");
         check.stdout.lines().next().unwrap().to_owned()

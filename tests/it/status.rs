@@ -191,12 +191,7 @@ fn gain_of(screen: &str) -> Option<String> {
 fn what_the_plan_gains_is_three_measures_and_in_full_all() {
     let machine = Copy::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
-    for (irq, cpu) in effective_cpus(&machine) {
-        machine.write(
-            &format!("/proc/irq/{irq}/effective_affinity_list"),
-            &format!("{cpu}\n"),
-        );
-    }
+    machine.settle();
     assert_eq!((gain(&machine, &[]), gain(&machine, &["-v"])), (None, None));
     machine.write("/sys/class/net/eth2/queues/tx-3/xps_cpus", "001\n");
     assert_eq!(
@@ -268,12 +263,7 @@ fn queues_of_all_cards_on_the_busiest_core_stand_below_the_table() {
     let pending = screen(&machine);
     let both = "The busiest core takes 6 queues of all interfaces, with the plan 2.\n";
     assert!(pending.contains(both), "{pending}");
-    for (irq, cpu) in effective_cpus(&machine) {
-        machine.write(
-            &format!("/proc/irq/{irq}/effective_affinity_list"),
-            &format!("{cpu}\n"),
-        );
-    }
+    machine.settle();
     let after = screen(&machine);
     let once = "The busiest core takes 2 queues of all interfaces.\n";
     assert!(
@@ -562,12 +552,7 @@ fn settings_that_are_as_good_are_not_said_to_be_as_planned() {
             machine.write(&file, &format!("{cpu}\n"));
         }
     }
-    for file in ["smp_affinity", "effective_affinity_list"] {
-        let [one, other] = [72, 74].map(|irq| format!("/proc/irq/{irq}/{file}"));
-        let kept = machine.read(&one);
-        machine.write(&one, &machine.read(&other));
-        machine.write(&other, &kept);
-    }
+    machine.exchange([72, 74]);
     let exchanged = verdict();
     assert!(
         exchanged.starts_with("Both interfaces are set as planned, or as good; 4 IRQs move "),

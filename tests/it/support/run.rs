@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-use super::tree::Entry;
+use super::tree::{Entry, settle};
 use crate::support::temporary;
 
 /// The shipped machines.
@@ -181,6 +181,21 @@ impl Copy {
 
     pub fn write(&self, path: &str, text: &str) {
         std::fs::write(self.path(path), text).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+
+    /// As [`settle`].
+    pub fn settle(&self) {
+        settle(&self.path("/"));
+    }
+
+    /// Exchanges the CPUs of two IRQs.
+    pub fn exchange(&self, irqs: [u32; 2]) {
+        for file in ["smp_affinity", "effective_affinity_list"] {
+            let [one, other] = irqs.map(|irq| format!("/proc/irq/{irq}/{file}"));
+            let kept = self.read(&one);
+            self.write(&one, &self.read(&other));
+            self.write(&other, &kept);
+        }
     }
 
     pub fn remove(&self, path: &str) {

@@ -8,6 +8,8 @@ use std::fs::{self, FileType};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use nicpin::cpuset::CpuSet;
+
 /// An entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
@@ -35,6 +37,20 @@ pub fn link(dir: &Path, path: &str, target: &str) {
 /// Makes a directory, and those above it.
 pub fn make_dir(dir: &Path, path: &str) {
     fs::create_dir_all(place(dir, path)).unwrap();
+}
+
+/// Moves each IRQ whose affinity is one CPU there, as the kernel does at its next interrupt.
+pub fn settle(dir: &Path) {
+    for irq in fs::read_dir(dir.join("proc/irq")).unwrap() {
+        let [affinity, effective] = ["smp_affinity", "effective_affinity_list"]
+            .map(|file| irq.as_ref().unwrap().path().join(file));
+        if let (Ok(mask), true) = (fs::read_to_string(affinity), effective.exists()) {
+            let cpus = CpuSet::parse_kernel_mask(mask.trim()).unwrap();
+            if cpus.len() == 1 {
+                fs::write(effective, format!("{cpus}\n")).unwrap();
+            }
+        }
+    }
 }
 
 /// What a file holds, without the end of its last line.
