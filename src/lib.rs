@@ -46,6 +46,7 @@ pub mod cpuset;
 pub mod drivers;
 #[doc(hidden)]
 pub mod flow;
+mod kinds;
 #[doc(hidden)]
 pub mod machine;
 #[doc(hidden)]
@@ -84,7 +85,7 @@ pub use plan::stored::Change;
 pub use plan::{
     ChannelChange, DecidedBy, HostSummary, IrqbalancePlan, LeftOut, NodeSource, NodeSummary, Note,
     Placement, Plan, PlannedInterface, PlannedRxQueue, PlannedThread, PlannedTxQueue,
-    PlannedVector, Score, Write, WriteKind, plan,
+    PlannedVector, Score, SettingKind, Write, plan,
 };
 // The policy.
 pub use policy::PolicyError;

@@ -8,8 +8,9 @@ use nix::errno::Errno::{EACCES, EBUSY, EINVAL, EPERM};
 
 use crate::apply::lock::stop_reason;
 use crate::apply::settings;
-use crate::apply::write::{not_performed, why_not_writable};
+use crate::apply::write::not_performed;
 use crate::cpuset::QueueSet;
+use crate::kinds::why_not_writable;
 use crate::machine::setting::queue_files;
 use crate::machine::{Channels, Machine};
 use crate::plan::{ChannelChange, Plan};

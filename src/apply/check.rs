@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::apply::record::{Irq, LastSet, Record};
 use crate::apply::settings;
-use crate::apply::write::means_same;
 use crate::cpuset::CpuSet;
+use crate::machine::setting::{Place, means_same};
 use crate::machine::wording::cpu_list;
 use crate::machine::{Machine, Setting};
 use crate::plan::{Note, Plan, Write};
@@ -89,18 +89,18 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
     let (record, is_read) =
         Record::load(root).map_or((Record::default(), false), |record| (record, true));
     let settings = settings::of_plan(machine, plan).filter(|_| !record.last_set.is_empty());
-    let by_path: BTreeMap<String, Setting<'_>> =
-        settings.map(|setting| (setting.path(), setting)).collect();
+    let by_place: BTreeMap<Place<'_>, Setting<'_>> =
+        settings.map(|setting| (setting.place(), setting)).collect();
     let set_last = |setting: &Setting<'_>| record.last_set.get(&setting.id());
     let change =
         |setting: &Setting<'_>| irq_change(set_last(setting)?.irq, Irq::now(root, setting.irq()?));
     // An interface with new vectors has new queues, too.
-    let recreated: BTreeSet<&str> = (by_path.values())
+    let recreated: BTreeSet<&str> = (by_place.values())
         .filter(|setting| change(setting).is_some())
         .map(Setting::interface)
         .collect();
     for write in &plan.writes {
-        let setting = by_path.get(&*write.path);
+        let setting = by_place.get(&write.place());
         let set = setting.and_then(set_last);
         let same = |text: &str, other: &str| means_same(write.kind, text, other);
         let fallback = set.filter(|set| same(&set.value, &write.value));

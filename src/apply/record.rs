@@ -11,8 +11,8 @@ use crate::apply::settings::{self, Texts};
 use crate::apply::state::{StateError, StateFile};
 use crate::cpuset::CpuSet;
 use crate::drivers::Taught;
-use crate::machine::setting::{PortId, SettingId, SettingName};
-use crate::machine::{Channels, Interface, Machine, Program, Rss};
+use crate::machine::setting::{Place, PortId, SettingId, SettingName};
+use crate::machine::{Channels, Interface, Machine, Program, Rss, SettingKind};
 use crate::plan::Plan;
 use crate::report::outcome::{Outcome, WriteResult};
 use crate::report::restored::Restored;
@@ -117,7 +117,9 @@ impl Record {
             let is_of_any_channels = match id.name {
                 SettingName::Channels => true,
                 // A default table is one for whatever channels are restored.
-                SettingName::Rss => Rss::parse(&text).is_some_and(|table| table.is_default()),
+                SettingName::Of(SettingKind::Rss, _) => {
+                    Rss::parse(&text).is_some_and(|table| table.is_default())
+                }
                 _ => false,
             };
             if is_of_any_channels || !others.contains(&id.port) {
@@ -195,15 +197,15 @@ impl Record {
 
     /// Records the outcomes of a plan's writes.
     pub fn settle(&mut self, machine: &Machine, plan: &Plan, written: &[WriteResult]) {
-        let by_path: BTreeMap<&str, &WriteResult> = written
+        let by_place: BTreeMap<Place<'_>, &WriteResult> = written
             .iter()
-            .map(|written| (&*written.path, written))
+            .map(|written| (written.place(), written))
             .collect();
         for (setting, _) in settings::planned_settings(machine, plan) {
             let Some(set) = self.last_set.get_mut(&setting.id()) else {
                 continue;
             };
-            let written = by_path.get(&*setting.path());
+            let written = by_place.get(&setting.place());
             set.fallback = written.and_then(|written| written.fallback.clone());
             let refused =
                 written.filter(|result| result.failed() || result.outcome == Outcome::Managed);

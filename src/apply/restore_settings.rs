@@ -11,11 +11,10 @@ use crate::apply::error::ApplyError;
 use crate::apply::lock::stop_reason;
 use crate::apply::record::{Record, name_ports};
 use crate::apply::settings::Texts;
-use crate::apply::write::{means_same, not_performed, write_one};
-use crate::cpuset::{CpuSet, QueueSet};
-use crate::machine::setting::{NET, SettingId, SettingName, queue_files};
-use crate::machine::{Channels, Machine, Rss, Setting, SettingValue};
-use crate::plan::{Write, WriteKind};
+use crate::apply::write::{not_performed, write_one};
+use crate::machine::setting::{NET, SettingId, SettingName, Value, means_same, queue_files};
+use crate::machine::{Channels, Machine, SettingKind};
+use crate::plan::Write;
 use crate::read;
 use crate::report::outcome::{ChannelOutcome, WriteResult};
 use crate::report::restored::{Refusals, Restored, ToRestore};
@@ -109,7 +108,7 @@ pub(crate) fn settings_to_restore(
     let mut results = planned.outcome.results;
     // A table may fit the channels that are restored before it.
     results.retain(|result| {
-        result.kind != WriteKind::Rss || !channels.contains_key(&result.interface)
+        result.kind != SettingKind::Rss || !channels.contains_key(&result.interface)
     });
     let all = planned.writes.len();
     let writes = planned.writes.into_iter().map(|(_, write)| write);
@@ -181,8 +180,9 @@ impl RestorePlan {
             let Some(first) = left.remove(&id) else {
                 continue;
             };
-            let (text, current) = (to_written(&setting, &first), setting.text());
-            if (text.as_ref()).is_ok_and(|text| means_same(setting.kind, text, &current)) {
+            let (value, current) = (Value::parse(setting.kind, &first), setting.text());
+            let text = value.and_then(|value| setting.text_of(&value));
+            if (text.as_ref()).is_some_and(|text| means_same(setting.kind, text, &current)) {
                 outcome.unchanged += 1;
                 continue;
             }
@@ -195,16 +195,14 @@ impl RestorePlan {
                 number: setting.number,
                 why: why.into(),
             };
-            match text {
-                Ok(text) => restore.writes.push((id, write(text))),
-                Err(expected) => {
-                    let why = unusable(&id, expected);
-                    outcome
-                        .results
-                        .push(WriteResult::not_done(&write(first), why));
-                    outcome.refused_ids.insert(id);
-                }
+            if let Some(text) = text {
+                restore.writes.push((id, write(text)));
+                continue;
             }
+            let why = unusable(&id, setting.kind.expected());
+            let refused = WriteResult::not_done(&write(first), why);
+            outcome.results.push(refused);
+            outcome.refused_ids.insert(id);
         }
         for interface in &machine.interfaces {
             // The driver may report channels again later.
@@ -236,7 +234,9 @@ impl RestorePlan {
             }
             let change = ChangedChannels {
                 channels,
-                resets_rss: texts.contains_key(&interface.setting_id(SettingName::Rss)),
+                resets_rss: texts.contains_key(
+                    &interface.setting_id(SettingName::Of(SettingKind::Rss, String::new())),
+                ),
                 outcome: change(wanted, None),
             };
             restore.channels.push((id, change));
@@ -245,40 +245,6 @@ impl RestorePlan {
         outcome.absent = left.into_keys().collect();
         restore
     }
-}
-
-/// Returns the bytes to write for a recorded text; an error names what was expected.
-fn to_written(setting: &Setting<'_>, first: &str) -> Result<String, &'static str> {
-    match setting.value {
-        SettingValue::Mask(file) => {
-            let cpus = CpuSet::parse_mask(first).map_err(|_| "a CPU mask")?;
-            // The kernel accepts no mask that is wider than the file is now.
-            cpus.to_mask(file.width)
-                .ok_or("a CPU mask that fits this machine")
-        }
-        SettingValue::Count(_) => {
-            let number = first.trim().parse::<u32>().map_err(|_| "a number")?;
-            Ok(number.to_string())
-        }
-        SettingValue::Table(now) => {
-            rss_to_write(now, first).ok_or("an RSS table that fits this device")
-        }
-        SettingValue::On(_) => match first.trim() {
-            word @ ("on" | "off") => Ok(word.to_owned()),
-            _ => Err("`on` or `off`"),
-        },
-    }
-}
-
-/// Returns the RSS table to write for a recorded one. A default is restored as that of the present queues.
-fn rss_to_write(now: &Rss, first: &str) -> Option<String> {
-    let (first, possible) = (Rss::parse(first)?, QueueSet::below(now.queues));
-    if first.is_default() {
-        return Some(now.spread_over(&possible).to_setting());
-    }
-    let fits = first.table.len() == now.table.len() && first.reached().is_subset(&possible);
-    let queues = now.queues;
-    fits.then(|| Rss { queues, ..first }.to_setting())
 }
 
 /// Says why a recorded text cannot be written, and the fix.

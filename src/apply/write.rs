@@ -5,22 +5,19 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use itertools::Itertools as _;
-use nix::errno::Errno::{
-    self, EACCES, EAGAIN, EBUSY, EINTR, EINVAL, EIO, ENODEV, ENOENT, ENOMEM, ENOSPC, ENXIO,
-    EOPNOTSUPP, EOVERFLOW, EPERM, EROFS, ESRCH,
-};
+use nix::errno::Errno::{self, EACCES, EAGAIN, EBUSY, EINTR, ENOSPC, EPERM, EROFS};
 
 use crate::apply::lock::stop_reason;
 use crate::cpuset::{CpuSet, MaskFile};
-use crate::machine::setting::on_or_off;
+use crate::kinds::{has_write_bits, kind, refusal};
+use crate::machine::Topology;
+use crate::machine::setting::means_same;
 use crate::machine::wording::cpu_list;
-use crate::machine::{Rss, Topology};
-use crate::plan::WriteKind::{NapiThread, Ntuple, Rps, Vector, Xps};
-use crate::plan::{Plan, Write, WriteKind};
-use crate::read::files::{read_affinity, read_effective};
-use crate::read::topology::{read_online, rps_filter};
-use crate::read::{ethtool, threads};
-use crate::report::outcome::Outcome::{Already, Changed, Managed, Pending, Refused, Vanished};
+use crate::plan::SettingKind::{self, Vector};
+use crate::plan::{Plan, Write};
+use crate::read::files::read_effective;
+use crate::read::topology::read_online;
+use crate::report::outcome::Outcome::{Already, Changed, Pending, Refused, Vanished};
 use crate::report::outcome::{Outcome, WriteResult};
 use crate::root::{FileError, Root, errno_of, errno_words};
 
@@ -77,10 +74,6 @@ fn refuses_all(root: &Root, write: &Write, errno: Errno) -> bool {
             EACCES | EPERM => has_write_bits(root, &write.path),
             _ => false,
         }
-}
-
-fn has_write_bits(root: &Root, path: &str) -> bool {
-    matches!(root.read_opt_file(path), Ok(Some(file)) if file.mode & 0o200 != 0)
 }
 
 /// Performs one write. Also returns the kernel's error, if it refused it.
@@ -200,13 +193,8 @@ impl WriteResult {
 
 /// Returns the CPUs that the kernel's rules removed from a written mask, and why; `None` if the file holds something
 /// else.
-fn removed_cpus(root: &Root, kind: WriteKind, held: &str, written: &str) -> Option<String> {
-    let filter = match kind {
-        Rps => rps_filter(root).ok()?,
-        // Threads before Linux 6.3 (`cpuset_cpus_allowed`).
-        Xps | NapiThread => CpuSet::new(),
-        _ => return None,
-    };
+fn removed_cpus(root: &Root, of: SettingKind, held: &str, written: &str) -> Option<String> {
+    let filter = kind(of).removed(root)?;
     let parse = |text| CpuSet::parse_kernel_mask(text).ok();
     let (held, written) = (parse(held)?, parse(written)?);
     let removed = written.difference(&held);
@@ -222,39 +210,10 @@ fn removed_cpus(root: &Root, kind: WriteKind, held: &str, written: &str) -> Opti
 }
 
 fn read(root: &Root, write: &Write) -> Result<String, Unwritten> {
-    let (interface, path) = (&write.interface, &write.path);
-    let text = match write.kind {
-        Vector => read_affinity(root, path)?.map(|file| file.text.to_string()),
-        NapiThread => threads::affinity(root, interface, write.number)?,
-        WriteKind::Rss => ethtool::rss(root, interface)?.map(|rss| rss.to_setting()),
-        Ntuple => ethtool::ntuple(root, interface)?.map(|on| on_or_off(on).to_owned()),
-        _ => root.read_opt(path)?,
-    };
     let vanished = "the file no longer exists; fix: run again";
-    text.ok_or_else(|| Unwritten(Vanished, vanished.to_owned(), None))
-}
-
-/// Says why a file cannot be opened to write it, and the fix; `None` if it can be, or if that may change with the file.
-pub(crate) fn why_not_writable(root: &Root, kind: WriteKind, path: &str) -> Option<String> {
-    if [WriteKind::Rss, Ntuple, NapiThread].contains(&kind) {
-        return None;
-    }
-    let error = root.check_writable(path).err()?;
-    let (outcome, why) = refusal(root, kind, path, "", &error);
-    (outcome == Refused).then_some(why)
-}
-
-fn set(root: &Root, write: &Write, value: &str) -> io::Result<()> {
-    let (interface, path) = (&write.interface, &write.path);
-    match write.kind {
-        NapiThread => threads::set_affinity(root, interface, write.number, value),
-        WriteKind::Rss => {
-            let table = Rss::parse(value).ok_or_else(|| io::Error::other("not an RSS table"))?;
-            ethtool::set_rss(root, interface, &table)
-        }
-        Ntuple => ethtool::set_ntuple(root, interface, value == on_or_off(true)),
-        _ => root.write(path, value),
-    }
+    kind(write.kind)
+        .read(root, write)?
+        .ok_or_else(|| Unwritten(Vanished, vanished.to_owned(), None))
 }
 
 const PAUSES: [Duration; 4] = [
@@ -279,101 +238,12 @@ fn read_patiently(root: &Root, write: &Write, value: &str) -> Result<String, Unw
 
 fn write_patiently(root: &Root, write: &Write, value: &str) -> io::Result<()> {
     for pause in PAUSES {
-        match set(root, write, value) {
+        match kind(write.kind).set(root, write, value) {
             Err(error) if matches!(errno_of(&error), Some(EBUSY | EAGAIN | EINTR)) => sleep(pause),
             done => return done,
         }
     }
-    set(root, write, value)
-}
-
-/// Whether two texts of a setting mean the same: masks as sets, numbers as numbers, RSS tables as tables.
-pub(crate) fn means_same(kind: WriteKind, a: &str, b: &str) -> bool {
-    let mask = |text| CpuSet::parse_kernel_mask(text);
-    let number = |text: &str| text.trim().parse::<u64>();
-    match kind {
-        Ntuple => a.trim() == b.trim(),
-        WriteKind::Rss => {
-            let tables = Rss::parse(a).zip(Rss::parse(b));
-            tables.is_some_and(|(a, b)| a.means_same(&b))
-        }
-        kind if kind.is_mask() => mask(a).is_ok_and(|a| mask(b) == Ok(a)),
-        _ => number(a).is_ok_and(|a| number(b) == Ok(a)),
-    }
-}
-
-/// Explains the kernel's answer to a write (`write_irq_affinity` in `kernel/irq/proc.c`, `net-sysfs.c`).
-fn refusal(
-    root: &Root,
-    kind: WriteKind,
-    path: &str,
-    value: &str,
-    error: &io::Error,
-) -> (Outcome, String) {
-    let (outcome, why) = match (kind, errno_of(error)) {
-        // EPERM since 6.12, where the file has no write bits; EIO before, and for an IRQ that was freed while the file
-        // was open.
-        (Vector, Some(errno @ (EPERM | EIO)))
-            if root.exists(path) && (errno == EIO || !has_write_bits(root, path)) =>
-        {
-            (
-                Managed,
-                ": the vector is kernel-managed and cannot be moved",
-            )
-        }
-        (Xps, Some(ENOENT)) if root.exists(path) => (
-            Vanished,
-            ": an interface with one transmit queue has no XPS; fix: run again",
-        ),
-        // ENXIO also if an interrupt controller finds no target.
-        (_, Some(errno @ (ENOENT | ENODEV | ENXIO | EIO)))
-            if errno == ENOENT || !root.exists(path) =>
-        {
-            (Vanished, ": the file no longer exists; fix: run again")
-        }
-        (NapiThread, Some(ESRCH)) => (Vanished, ": the thread has ended; fix: run again"),
-        // Some interrupt controllers accept no affinity at all (DesignWare PCIe MSI).
-        (Vector, Some(EINVAL)) if is_online(root, value) => (
-            Refused,
-            ": the interrupt controller does not accept this affinity",
-        ),
-        (kind, errno) => (Refused, refusal_words(kind, errno)),
-    };
-    (outcome, errno_words(error) + why)
-}
-
-fn is_online(root: &Root, mask: &str) -> bool {
-    let cpus = CpuSet::parse_kernel_mask(mask).unwrap_or_default();
-    read_online(root).is_ok_and(|online| online.intersects(&cpus))
-}
-
-fn refusal_words(kind: WriteKind, errno: Option<Errno>) -> &'static str {
-    match (kind, errno) {
-        (Vector, Some(EACCES | EPERM)) => "; fix: run as root, outside any container",
-        (NapiThread, Some(EACCES | EPERM)) => {
-            ": CAP_SYS_NICE is needed; fix: run as root, outside any container"
-        }
-        (NapiThread, Some(EINVAL)) => {
-            ": none of the CPUs is online now, or this thread cannot be moved"
-        }
-        (_, Some(EACCES | EPERM)) => {
-            ": CAP_NET_ADMIN is needed; fix: run as root, outside any container"
-        }
-        (_, Some(EROFS)) => {
-            ": the file is mounted read-only; fix: run outside the container, or without ProtectKernelTunables= in the unit"
-        }
-        (Rps, Some(EINVAL)) => {
-            ": the kernel takes no isolated or nohz_full CPU for RPS, and no other was named"
-        }
-        (WriteKind::Rss, Some(EOPNOTSUPP | EINVAL)) => {
-            ": the driver does not accept this RSS table; fix: leave out --rss"
-        }
-        (Vector, Some(EINVAL)) => ": none of the CPUs is online now; fix: run again",
-        (_, Some(EOVERFLOW)) => ": the mask has more CPUs than this kernel; fix: run again",
-        (_, Some(EBUSY | EAGAIN | EINTR)) => ": an earlier change is still pending; fix: run again",
-        (_, Some(ENOMEM)) => ": the kernel is out of memory; fix: run again later",
-        _ => "; fix: run again, and report it if it happens again",
-    }
+    kind(write.kind).set(root, write, value)
 }
 
 /// Returns a vector's effective CPUs if they are not in its new affinity.

@@ -19,7 +19,6 @@ use crate::{screen, start};
 use nicpin::apply::{self, Options, apply_when_safe};
 use nicpin::machine::Setting;
 use nicpin::machine::others::{OtherTool, OtherTools};
-use nicpin::machine::setting::shown;
 use nicpin::read::ReadOptions;
 use nicpin::report::applied::Applied;
 use nicpin::report::difference::NoteAbout;
@@ -114,7 +113,7 @@ fn apply_run(cli: &General, target: &TargetArgs, leave: &[RestoredSetting]) -> R
 fn written(setting: &Setting<'_>, value: String) -> RestoredSetting {
     RestoredSetting {
         setting: ChangedSetting {
-            name: setting.key(),
+            name: setting.id(),
             interface: setting.interface().to_owned(),
             path: setting.path(),
         },
@@ -171,7 +170,7 @@ fn report(done: &Applied, unknown: &[NoteAbout]) -> RunReport {
                 &change.refused,
             )
         }))
-        .chain(refused.map(|result| because(&shown(&result.path), &result.detail)));
+        .chain(refused.map(|result| because(&result.shown(), &result.detail)));
     let unplanned = unknown
         .iter()
         .map(|about| format!("{}: cannot be planned", about.interface));

@@ -22,7 +22,7 @@ pub use others::{Neighbour, NeighbourKind, OtherTools, Others, Program, ProgramC
 pub use rx_hash::Rss;
 pub use sample::{CountRow, Counts};
 pub use selection::{SelectError, Selection};
-pub use setting::{IRQ_FILES, Setting, SettingValue, WriteKind};
+pub use setting::{IRQ_FILES, Setting, SettingKind};
 pub use topology::{Node, NodeSource, Topology};
 
 pub use crate::cpuset::MaskFile;

@@ -9,7 +9,7 @@ use crate::machine::{Machine, NodeSource, Role, Selection, Topology, Vector};
 use crate::plan::candidates::exclusive;
 use crate::plan::data::{
     DecidedBy, HostSummary, NodeSummary, Placement, Plan, PlannedInterface, PlannedVector, SCHEMA,
-    not_judged,
+    Why, not_judged,
 };
 use crate::plan::gain::{self, NOTHING_GAINED};
 use crate::plan::hash::{class, hash};
@@ -215,7 +215,7 @@ fn vector(port: &PlacedPort<'_>, vector: &Vector) -> PlannedVector {
         row: vector.row.clone(),
         node: vector.node,
         idle: port.interface.is_idle(vector),
-        why: why(port, vector, cpus.as_ref()).into(),
+        why: why(port, vector, cpus.as_ref()),
         cpus,
         affinity: vector.affinity.cpus.clone(),
         effective: vector.effective.clone(),
@@ -227,7 +227,7 @@ fn vector(port: &PlacedPort<'_>, vector: &Vector) -> PlannedVector {
 }
 
 /// Says why a vector has its target.
-fn why(port: &PlacedPort<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String {
+fn why(port: &PlacedPort<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> Why {
     let online = &port.machine.topology.online;
     let isolated = port.machine.topology.isolated_or_nohz();
     let fixed = if port.choice.get(&SKIP) {
@@ -237,13 +237,13 @@ fn why(port: &PlacedPort<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String 
     } else if !vector.movable && port.machine.topology.possible == 1 {
         "the machine has one CPU"
     } else if !vector.movable {
-        "kernel-managed; cannot be moved"
+        return Why::new("kernel-managed", "; cannot be moved");
     } else if port.is_kept(vector) {
         "of another network namespace, and on its node"
     } else if port.placement(vector).is_some_and(Placement::stays_put) {
         NOTHING_GAINED
     } else if let Some(owner) = port.shared.get(&vector.irq) {
-        return format!("the IRQ is shared with {owner} and planned there");
+        return format!("the IRQ is shared with {owner} and planned there").into();
     } else {
         match (vector.role, cpus) {
             (Role::Control, None) => "control IRQ; unchanged",
@@ -268,10 +268,10 @@ fn why(port: &PlacedPort<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> String 
             (_, Some(cpus)) => return why_placed(port, vector, cpus),
         }
     };
-    fixed.to_owned()
+    fixed.to_owned().into()
 }
 
-fn why_placed(port: &PlacedPort<'_>, vector: &Vector, cpus: &CpuSet) -> String {
+fn why_placed(port: &PlacedPort<'_>, vector: &Vector, cpus: &CpuSet) -> Why {
     let (machine, candidates) = (port.machine, &port.candidates);
     let topology = &machine.topology;
     let placement = port.placement(vector);
@@ -323,9 +323,10 @@ fn why_placed(port: &PlacedPort<'_>, vector: &Vector, cpus: &CpuSet) -> String {
         _ if port.interface.is_idle(vector) => "; idle, not counted",
         _ => "",
     };
-    match placement.map_or(0, |placement| placement.queues_on_core) {
-        0 => node + idle,
-        1 => node + "; its core already has a queue" + idle,
-        before => format!("{node}; its core already has {before} queues{idle}"),
-    }
+    let before = match placement.map_or(0, |placement| placement.queues_on_core) {
+        0 => String::new(),
+        1 => "; its core already has a queue".to_owned(),
+        before => format!("; its core already has {before} queues"),
+    };
+    Why::new(node, &(before + idle))
 }

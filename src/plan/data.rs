@@ -2,6 +2,7 @@
 //! `nicpin.plan/1`; CPU sets in it are CPU lists.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,10 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::drivers::Taught;
 use crate::machine::interface::{effective, is_pci_address, known};
-use crate::machine::{Channels, NodeSource, QueueId, Role, Source, WriteKind};
+use crate::machine::setting::Value;
+use crate::machine::{Channels, NodeSource, QueueId, Role, SettingKind, Source};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
-use crate::plan::write::{Planned, Target, Write};
+use crate::plan::write::{Planned, Write};
 use crate::policy::Balancer;
 
 /// The name and version of the JSON form.
@@ -279,7 +281,7 @@ pub struct PlannedVector {
     /// The placement of the vector's queue; `None` for a vector that the plan does not place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
-    pub why: Arc<str>,
+    pub why: Why,
 }
 
 /// The CPU of a queue, with the state in which it was chosen.
@@ -317,6 +319,58 @@ pub enum DecidedBy {
     Line,
     /// The queue's present CPU is as good, and the policy changes only what gains something.
     Gain,
+}
+
+/// Why a vector has its CPUs, in words: what decided, and after it what else is so.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct Why {
+    text: String,
+    /// The bytes of the text that say what decided.
+    decided: usize,
+}
+
+impl Why {
+    pub(crate) fn new(decided: impl Into<String>, more: &str) -> Self {
+        let decided = decided.into();
+        Self {
+            decided: decided.len(),
+            text: decided + more,
+        }
+    }
+
+    /// Returns what decided.
+    #[doc(hidden)]
+    pub fn decided(&self) -> &str {
+        &self.text[..self.decided]
+    }
+}
+
+/// A stored plan has the text alone.
+impl PartialEq for Why {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Deref for Why {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl From<String> for Why {
+    fn from(text: String) -> Self {
+        Self::new(text, "")
+    }
+}
+
+impl From<Why> for String {
+    fn from(why: Why) -> Self {
+        why.text
+    }
 }
 
 /// The plan for one receive queue.
@@ -379,29 +433,30 @@ impl PlannedInterface {
     /// The settings for which the plan has a value.
     #[doc(hidden)]
     pub fn wanted<'a>(&'a self) -> impl Iterator<Item = Planned<'a>> {
-        use WriteKind::{NapiThread, Ntuple, Rps, RpsFlow, Rss, Vector, Xps, XpsRxqs};
+        use SettingKind::{NapiThread, Ntuple, Rps, RpsFlow, Rss, Vector, Xps, XpsRxqs};
+        use Value::{Count, Mask, On, Spread};
         let mut all = Vec::new();
-        let mut add = |kind, number, target: Option<Target<'a>>, why: &'a str| {
-            all.extend(target.map(|target| Planned {
+        let mut add = |kind, number, value: Option<Value<'a>>, why: &'a str| {
+            all.extend(value.map(|value| Planned {
                 interface: &self.name,
                 kind,
                 number,
-                target,
+                value,
                 why,
             }));
         };
-        let cpus = |cpus: &'a Option<CpuSet>| cpus.as_ref().map(Target::Cpus);
+        let cpus = |cpus: &'a Option<CpuSet>| cpus.as_ref().map(|cpus| Mask(Cow::Borrowed(cpus)));
         for vector in &self.vectors {
             add(Vector, vector.irq, cpus(&vector.cpus), &vector.why);
         }
         if let Some(rss) = &self.rss {
-            add(Rss, 0, rss.queues.as_ref().map(Target::Spread), &rss.why);
+            add(Rss, 0, rss.queues.as_ref().map(Spread), &rss.why);
         }
         for thread in &self.threads {
             add(NapiThread, thread.pid, cpus(&thread.cpus), &thread.why);
         }
         for queue in &self.rx_queues {
-            let flows = queue.rps_flow_cnt.map(Target::Count);
+            let flows = queue.rps_flow_cnt.map(Count);
             add(Rps, queue.queue, cpus(&queue.rps_cpus), &queue.why);
             add(RpsFlow, queue.queue, flows, "its share of the flow table");
         }
@@ -410,7 +465,7 @@ impl PlannedInterface {
             add(Xps, queue.queue, cpus(&queue.xps_cpus), &queue.why);
             add(XpsRxqs, queue.queue, rxqs, "flows of this receive queue");
         }
-        add(Ntuple, 0, self.ntuple.map(Target::On), "accelerated RFS");
+        add(Ntuple, 0, self.ntuple.map(On), "accelerated RFS");
         all.into_iter()
     }
 

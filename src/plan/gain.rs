@@ -4,7 +4,7 @@
 use itertools::{Itertools as _, chain, izip};
 
 use crate::cpuset::CpuSet;
-use crate::machine::{Interface, Machine, WriteKind};
+use crate::machine::{Interface, Machine, SettingKind};
 use crate::plan::data::{Plan, PlannedInterface, PlannedRxQueue};
 use crate::plan::objective::{Measure, Score};
 use crate::plan::score::{Standing, standings};
@@ -64,7 +64,7 @@ pub(crate) fn least(machine: &Machine, best: Plan, keeping: impl Fn(Keep) -> Pla
 
 /// Keeps steering that is as good as planned. `xps`: the policy's value for each interface.
 pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterface], xps: &[Xps]) {
-    let is_xps = |kind| kind == WriteKind::Xps;
+    let is_xps = |kind| kind == SettingKind::Xps;
     let now = standings(machine, interfaces, &|kind, _, _| !is_xps(kind));
     let planned = standings(machine, interfaces, &|_, _, _| true);
     let serving = cores_serving(machine);

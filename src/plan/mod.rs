@@ -31,6 +31,6 @@ pub(crate) use gain::cores_serving;
 pub use note::{Found, Note, UsedFor};
 pub use objective::{LoadAtSpeed, Measure, RdmaScore, Score};
 pub(crate) use score::{Standing, standings};
-pub use write::{Planned, Target, Write};
+pub use write::{Planned, Write};
 
-pub use crate::machine::{NodeSource, WriteKind};
+pub use crate::machine::{NodeSource, SettingKind};

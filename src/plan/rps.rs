@@ -121,7 +121,7 @@ impl Rps {
             set.cpus = kept;
         }
         if !self.removed.is_empty() && self.cpus().is_empty() {
-            "off: the kernel removes all of its CPUs".clone_into(&mut self.why);
+            "the kernel removes all of its CPUs".clone_into(&mut self.why);
         }
         self
     }
@@ -156,7 +156,7 @@ impl Rps {
             let rps_cpus = set.filter(|_| queue.rps_cpus.is_some()).cloned();
             let why = match (&rps_cpus, set) {
                 (None, Some(_)) => "there is no rps_cpus",
-                (Some(cpus), _) if is_on && cpus.is_empty() => "off: too few idle cores",
+                (Some(cpus), _) if is_on && cpus.is_empty() => "too few idle cores",
                 _ => &self.why,
             };
             PlannedRxQueue {
@@ -185,7 +185,7 @@ fn automatic_rps(port: &PlacedPort<'_>, loaded: &CpuSet, crowd: &[usize], has_rd
     let (name, queues) = (interface.name.clone(), interface.rx_queues.len());
     let off = |why: &str, note| Rps {
         sets: Some(vec![RpsSet::default(); queues]),
-        why: format!("off: {why}"),
+        why: why.to_owned(),
         note,
         ..Rps::default()
     };

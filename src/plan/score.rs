@@ -9,7 +9,7 @@ use std::slice;
 use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
-use crate::machine::setting::WriteKind;
+use crate::machine::setting::SettingKind;
 use crate::machine::{Machine, NapiThread, QueueId, Role};
 use crate::plan::data::{Placement, PlannedInterface, PlannedThread, PlannedVector};
 use crate::plan::objective::{LoadAtSpeed, Score, Weight, pairs, weights};
@@ -18,7 +18,7 @@ use crate::plan::ports::sharing;
 
 /// Whether a setting of an interface, of this kind and number, counts with its planned value instead of the current
 /// one.
-type IsPlanned<'a> = &'a dyn Fn(WriteKind, &str, u32) -> bool;
+type IsPlanned<'a> = &'a dyn Fn(SettingKind, &str, u32) -> bool;
 
 struct Spot<'a> {
     interface: &'a str,
@@ -117,7 +117,7 @@ impl<'a> State<'a> {
         'a: 'v,
     {
         // An IRQ shared by interfaces is planned for one of them.
-        let is_planned = (self.is_planned)(WriteKind::Vector, "", vector.irq);
+        let is_planned = (self.is_planned)(SettingKind::Vector, "", vector.irq);
         let planned = is_planned.then(|| self.planned.get(&vector.irq));
         let Some(&(cpus, placement)) = planned.flatten() else {
             let online = &self.machine.topology.online;
@@ -340,7 +340,7 @@ impl<'a> State<'a> {
         };
         let mut classes: BTreeMap<&str, Vec<_>> = BTreeMap::new();
         for (wanted, read) in planned.tx_queues.iter().zip(&read.tx_queues) {
-            let is_planned = || (self.is_planned)(WriteKind::Xps, &planned.name, wanted.queue);
+            let is_planned = || (self.is_planned)(SettingKind::Xps, &planned.name, wanted.queue);
             let to = wanted.xps_cpus.as_ref().filter(|_| is_planned());
             let now = || read.xps_cpus.as_ref().map(|file| &file.cpus);
             if let Some(cpus) = to.or_else(now) {

@@ -9,15 +9,15 @@ use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, MAX_CPUS, QueueSet};
-use crate::machine::setting::{FLOW_ENTRIES, PortId};
-use crate::machine::{Interface, Machine, Vector, WriteKind};
+use crate::machine::setting::{FLOW_ENTRIES, PortId, Value};
+use crate::machine::{Interface, Machine, SettingKind, Vector};
 use crate::plan::build::summary;
 use crate::plan::data::{
     HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SCHEMA, not_judged,
 };
 use crate::plan::hash::{class, hash};
 use crate::plan::notes::add_irqbalance;
-use crate::plan::write::{Target, Write, writes};
+use crate::plan::write::{Planned, Write, writes};
 
 /// Maximum size of a stored plan, in bytes: with RPS and XPS of 4,096 queues on as many CPUs it has 35 MB.
 pub const LONGEST: usize = 40 << 20;
@@ -91,17 +91,14 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
     }
     let mut writes = take(&mut plan.writes);
     let wanted = plan.interfaces.iter().flat_map(PlannedInterface::wanted);
-    let targets = wanted
-        .map(|setting| {
-            let path = setting.kind.path(setting.interface, setting.number);
-            (
-                (setting.interface, setting.kind, path),
-                (setting.target, setting.number),
-            )
+    let planned = wanted
+        .map(|planned| {
+            let path = planned.kind.path(planned.interface, planned.number);
+            ((planned.interface, planned.kind, path), planned)
         })
         .collect();
     for write in &mut writes {
-        let number = setting_number(&plan, &targets, write);
+        let number = setting_number(&plan, &planned, write);
         let wrong = |why| StoredError(format!("it writes {}: {why}", write.path));
         write.number = number.map_err(wrong)?;
     }
@@ -137,22 +134,25 @@ fn bytes_of_list(text: &str) -> usize {
 }
 
 /// Planned settings by interface, kind and file.
-type Targets<'a> = BTreeMap<(&'a str, WriteKind, String), (Target<'a>, u32)>;
+type ByFile<'a> = BTreeMap<(&'a str, SettingKind, String), Planned<'a>>;
 
 /// The number of a write's setting; an error says why it does not follow from the plan's vectors and queues.
-fn setting_number(plan: &Plan, targets: &Targets<'_>, write: &Write) -> Result<u32, &'static str> {
+fn setting_number(plan: &Plan, planned: &ByFile<'_>, write: &Write) -> Result<u32, &'static str> {
     let (path, value) = (&write.path, &write.value);
     if path.split('/').any(|name| name == ".." || name == ".") {
         Err("the path has a component `.` or `..`")
-    } else if write.kind == WriteKind::Sysctl {
+    } else if write.kind == SettingKind::Sysctl {
         let is_known = path == FLOW_ENTRIES && value.parse::<u32>().is_ok();
         let unknown = "the only file of this kind is net.core.rps_sock_flow_entries";
         is_known.then_some(0).ok_or(unknown)
     } else if plan.interface(&write.interface).is_none() {
         Err("its interface is not in the plan")
     } else {
-        match targets.get(&(&*write.interface, write.kind, path.clone())) {
-            Some((target, number)) if target.is(value) => Ok(*number),
+        let is_same = |other: &Value<'_>| {
+            Value::parse(write.kind, value).is_some_and(|value| value.is_same(other))
+        };
+        match planned.get(&(&*write.interface, write.kind, path.clone())) {
+            Some(planned) if is_same(&planned.value) => Ok(planned.number),
             Some(_) => Err("the value differs from that of its vector or queue"),
             None => Err("it belongs to no vector and no queue of the plan"),
         }
@@ -174,7 +174,7 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     let entries = stored
         .writes
         .iter()
-        .find(|w| w.kind == WriteKind::Sysctl)
+        .find(|w| w.kind == SettingKind::Sysctl)
         .and_then(|write| Some((write.value.parse().ok()?, &*write.why)));
     let wanted = interfaces.iter().flat_map(PlannedInterface::wanted);
     let (writes, unchanged) = writes(machine, wanted, entries);

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::cpuset::{CpuSet, MaskWidth, QueueSet};
-use crate::machine::setting::on_or_off;
-use crate::machine::{Machine, Rss, Setting, SettingValue, WriteKind};
+use crate::cpuset::MaskWidth;
+use crate::machine::setting::{Place, Value, place};
+use crate::machine::{Machine, Setting, SettingKind};
 
 /// A write to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
-    pub kind: WriteKind,
+    pub kind: SettingKind,
     /// The absolute path, without the root; `/proc/PID` for a thread, whose affinity is no file.
     pub path: String,
     /// The bytes to write, without a newline: a mask as wide as the current one, a number, a word, or an RSS table in
-    /// the form of [`Rss`].
+    /// the form of [`Rss`](crate::machine::Rss).
     pub value: String,
     pub current: Arc<str>,
     /// The interface; empty for a setting of the whole machine.
@@ -27,69 +27,41 @@ pub struct Write {
     pub why: Arc<str>,
 }
 
-#[derive(Debug, Clone, Copy)]
+impl Write {
+    /// Returns what a person sees of the setting.
+    pub fn shown(&self) -> String {
+        self.kind.shown(&self.interface, self.number)
+    }
+
+    pub(crate) fn place(&self) -> Place<'_> {
+        place(self.kind, self.number, &self.interface)
+    }
+}
+
+/// A setting for which the plan has a value.
+#[derive(Debug, Clone)]
 pub struct Planned<'a> {
     /// Empty for a setting of the whole machine.
     pub interface: &'a str,
-    pub kind: WriteKind,
+    pub kind: SettingKind,
     /// The number of the [`Setting`](crate::machine::Setting).
     pub number: u32,
-    pub target: Target<'a>,
+    pub value: Value<'a>,
     pub(crate) why: &'a str,
 }
 
-/// The planned value of a setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target<'a> {
-    Cpus(&'a CpuSet),
-    Count(u32),
-    /// The queues of an RSS indirection table.
-    Spread(&'a QueueSet),
-    On(bool),
-}
-
-impl Target<'_> {
-    /// Whether the text of a file has this value.
-    pub(crate) fn is(self, text: &str) -> bool {
-        match self {
-            Self::Cpus(cpus) => CpuSet::parse_kernel_mask(text).is_ok_and(|held| held == *cpus),
-            Self::Count(count) => text.trim().parse() == Ok(count),
-            Self::On(on) => text.trim() == on_or_off(on),
-            Self::Spread(queues) => {
-                Rss::parse(text).is_some_and(|table| table.is_spread_over(queues))
-            }
-        }
+impl<'a> Planned<'a> {
+    pub(crate) fn place(&self) -> Place<'a> {
+        place(self.kind, self.number, self.interface)
     }
 
-    pub(crate) fn is_held(self, now: SettingValue<'_>) -> bool {
-        match (self, now) {
-            (Self::Cpus(cpus), SettingValue::Mask(file)) => *cpus == file.cpus,
-            (Self::Count(count), SettingValue::Count(now)) => count == now,
-            (Self::Spread(queues), SettingValue::Table(now)) => now.is_spread_over(queues),
-            (Self::On(on), SettingValue::On(now)) => on == now,
-            _ => false,
-        }
-    }
-
-    /// The text to write to a setting that holds `now`; `None` if it has this value already, or cannot. `possible`: the
-    /// machine's `nr_cpu_ids`.
-    fn to_write(self, now: SettingValue<'_>, possible: u32) -> Option<String> {
-        match (self, now) {
-            _ if self.is_held(now) => None,
-            (Self::Cpus(cpus), SettingValue::Mask(file)) => {
-                // The file's own width. A file that is too narrow for its planned CPU comes from a damaged copy; then
-                // the machine's width is used.
-                [file.width, MaskWidth::for_cpus(possible)]
-                    .into_iter()
-                    .find_map(|width| cpus.to_mask(width))
-            }
-            (Self::Count(count), SettingValue::Count(_)) => Some(count.to_string()),
-            (Self::Spread(queues), SettingValue::Table(now)) => {
-                Some(now.spread_over(queues).to_setting())
-            }
-            (Self::On(on), SettingValue::On(_)) => Some(on_or_off(on).to_owned()),
+    /// The text to write to the setting; `None` if it cannot have the value. `possible`: the machine's `nr_cpu_ids`.
+    fn to_write(&self, setting: &Setting<'_>, possible: u32) -> Option<String> {
+        setting.text_of(&self.value).or_else(|| match &self.value {
+            // A file that is too narrow for its planned CPU comes from a damaged copy.
+            Value::Mask(cpus) => cpus.to_mask(MaskWidth::for_cpus(possible)),
             _ => None,
-        }
+        })
     }
 }
 
@@ -100,24 +72,27 @@ pub(crate) fn writes<'a>(
     wanted: impl Iterator<Item = Planned<'a>>,
     flow_entries: Option<(u32, &'a str)>,
 ) -> (Vec<Write>, usize) {
-    let key = |setting: &Setting<'a>| (setting.kind, setting.number, setting.interface());
-    let now = machine.settings().map(|setting| (key(&setting), setting));
-    let now: HashMap<_, _> = now.collect();
+    let now: HashMap<_, _> = machine
+        .settings()
+        .map(|setting| (setting.place(), setting))
+        .collect();
     let flow_table = flow_entries.map(|(entries, why)| Planned {
         interface: "",
-        kind: WriteKind::Sysctl,
+        kind: SettingKind::Sysctl,
         number: 0,
-        target: Target::Count(entries),
+        value: Value::Count(entries),
         why,
     });
     let (mut writes, mut unchanged) = (Vec::new(), 0);
     let [mut owner, mut reason] = [""; 2].map(Arc::from);
     for planned in wanted.chain(flow_table) {
-        let Some(setting) = now.get(&(planned.kind, planned.number, planned.interface)) else {
+        let Some(setting) = now.get(&planned.place()) else {
             continue;
         };
         let possible = machine.topology.possible;
-        match planned.target.to_write(setting.value, possible) {
+        let is_held = planned.value.is_same(&setting.value);
+        let value = (!is_held).then(|| planned.to_write(setting, possible));
+        match value.flatten() {
             None => unchanged += 1,
             Some(value) => writes.push(Write {
                 kind: planned.kind,

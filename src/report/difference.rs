@@ -11,7 +11,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::setting::affinity_file;
 use crate::machine::{Machine, Role};
 use crate::plan::{
-    DecidedBy, Measure, Note, Plan, PlannedInterface, Score, Standing, Write, WriteKind,
+    DecidedBy, Measure, Note, Plan, PlannedInterface, Score, SettingKind, Standing, Write,
     cores_serving, standings,
 };
 
@@ -323,7 +323,7 @@ pub fn changes(machine: &Machine, plan: &Plan) -> Vec<MeasureChange> {
 /// that are as good and as fast.
 pub fn moves_without_gain(machine: &Machine, plan: &Plan) -> usize {
     let writes = plan.writes.iter();
-    let writes = writes.filter(|write| write.kind == WriteKind::Vector);
+    let writes = writes.filter(|write| write.kind == SettingKind::Vector);
     let writes = writes.collect_vec();
     let class = |cpu: u32| {
         let mut classes = machine.topology.speed_classes.iter();
@@ -408,9 +408,9 @@ fn settings_without_measure<'a>(
     let (mut rps, mut others) = (0_u64, 0);
     for write in differs {
         match write.kind {
-            WriteKind::Rps => rps += 1,
-            WriteKind::Vector => others += u64::from(hinted.contains(&write.path)),
-            WriteKind::Xps => others += u64::from(xps_is_off),
+            SettingKind::Rps => rps += 1,
+            SettingKind::Vector => others += u64::from(hinted.contains(&write.path)),
+            SettingKind::Xps => others += u64::from(xps_is_off),
             _ => others += 1,
         }
     }

@@ -17,7 +17,7 @@ use crate::machine::netdev::{Netdev, QueueUser};
 use crate::machine::sample::Delta;
 use crate::machine::wording::selector;
 use crate::machine::{Interface, Machine, Polling};
-use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, WriteKind, standings};
+use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, SettingKind, standings};
 use crate::report::difference::{
     Differences, Gain, MeasureChange, NoteAbout, Reason, counts, gains,
 };
@@ -170,7 +170,7 @@ pub struct InterfaceReport {
     pub drifted: usize,
     /// Settings that differ, by kind and by reason, without channels.
     #[serde(skip)]
-    pub kinds: BTreeMap<WriteKind, usize>,
+    pub kinds: BTreeMap<SettingKind, usize>,
     #[serde(skip)]
     pub reasons: BTreeMap<Reason, usize>,
     pub unmovable: usize,
@@ -298,10 +298,14 @@ fn report(
         .clone()
         .filter(|difference| difference.reason.is_change_since_apply())
         .count();
-    let steering = |planned: Vec<&CpuSet>, settings: [WriteKind; 2]| Steering {
-        planned: planned.len(),
-        on: planned.iter().filter(|cpus| !cpus.is_empty()).count(),
-        differ: settings.iter().filter_map(|kind| kinds.get(kind)).sum(),
+    let steering = |planned: Vec<&CpuSet>, way: &str| {
+        let is_of = |kind: &SettingKind| kind.of_queue().is_some_and(|of| of.0 == way);
+        let own = kinds.iter().filter(|(kind, _)| is_of(kind));
+        Steering {
+            planned: planned.len(),
+            on: planned.iter().filter(|cpus| !cpus.is_empty()).count(),
+            differ: own.map(|(_, many)| many).sum(),
+        }
     };
     let (rx, tx) = (planned.rx_queues.iter(), planned.tx_queues.iter());
     let rps = rx.filter_map(|rx| rx.rps_cpus.as_ref()).collect();
@@ -340,8 +344,8 @@ fn report(
         per_second: watched.map(|_| vectors.iter().filter_map(|row| row.per_second).sum()),
         proven: watched.map(|_| count(&|row| row.is_active() && row.is_proven())),
         fix: (differ > 0).then(|| format!("nicpin apply {}", selector(&planned.name))),
-        rps: steering(rps, [WriteKind::Rps, WriteKind::RpsFlow]),
-        xps: steering(xps, [WriteKind::Xps, WriteKind::XpsRxqs]),
+        rps: steering(rps, "rx"),
+        xps: steering(xps, "tx"),
         rss: planned.rss.clone(),
         threads: planned.threads.iter().map(thread).collect(),
         polling: interface.polling,

@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
-use crate::plan::WriteKind;
+use crate::machine::SettingKind;
+use crate::machine::setting::{Place, place};
 use crate::report::outcome::Outcome::{Already, Changed, Managed, Pending, Refused, Vanished};
 
 /// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteResult {
-    pub kind: WriteKind,
+    pub kind: SettingKind,
     /// The absolute path, without the root.
     pub path: String,
     pub value: String,
@@ -52,6 +53,15 @@ pub enum Outcome {
 }
 
 impl WriteResult {
+    /// Returns what a person sees of the setting.
+    pub fn shown(&self) -> String {
+        self.kind.shown(&self.interface, self.number)
+    }
+
+    pub(crate) fn place(&self) -> Place<'_> {
+        place(self.kind, self.number, &self.interface)
+    }
+
     pub fn failed(&self) -> bool {
         matches!(self.outcome, Refused | Vanished)
     }

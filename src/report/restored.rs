@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::machine::setting::SettingId;
-use crate::plan::{Write, WriteKind};
+use crate::plan::{SettingKind, Write};
 use crate::report::exit::Exit;
 use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, Tally, WriteResult};
 
@@ -99,7 +99,9 @@ impl Restored {
         self.staying = self
             .results
             .iter()
-            .filter(|result| result.outcome == Outcome::Changed && result.kind == WriteKind::Vector)
+            .filter(|result| {
+                result.outcome == Outcome::Changed && result.kind == SettingKind::Vector
+            })
             .count();
         self.not_restored = self.refused + self.absent.len();
         self

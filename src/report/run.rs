@@ -2,12 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+use crate::machine::setting::SettingId;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedSetting {
     /// The setting's name in the record, which outlives IRQ numbers: `0000:82:00.0 port 0 vector combined 3`.
-    pub name: String,
+    pub name: SettingId,
     pub interface: String,
     pub path: String,
+}
+
+impl ChangedSetting {
+    /// Returns what a person sees of the setting: its file, else its name.
+    pub fn shown(&self) -> String {
+        match self.name.kind() {
+            Some(kind) if !kind.is_file() => self.name.to_string(),
+            _ => self.path.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

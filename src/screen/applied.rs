@@ -11,15 +11,15 @@ use crate::screen::page::{LEFT, Page};
 use crate::screen::plan::moving;
 use crate::screen::status::MOST_INTERFACES;
 use crate::screen::{
-    Given, QUOTED, count, count_if_any, count_of_kind, cut, enclose, group_by_key, group_sorted,
+    Given, QUOTED, count, count_if_any, cut, enclose, group_by_key, group_sorted,
     interface_or_machine, moves, ranges, role_word, text_if, text_or, unjudged, value_change,
     with_prefix,
 };
 use nicpin::machine::Role;
 use nicpin::machine::interface::natural;
-use nicpin::machine::setting::{SettingId, shown};
+use nicpin::machine::setting::SettingId;
 use nicpin::machine::wording::word;
-use nicpin::plan::WriteKind::{NapiThread, Vector};
+use nicpin::plan::SettingKind::{NapiThread, Vector};
 use nicpin::report::applied::Evidence::{Elsewhere, Gone, MovedAway, NoTraffic, Proven};
 use nicpin::report::applied::Watched::{Resumed, WaitsForTrial};
 use nicpin::report::applied::{Applied, VectorProof};
@@ -260,7 +260,8 @@ pub fn to_restore(to_restore: &ToRestore) -> Page {
         not_judged(to_restore.not_judged.as_ref())
     ));
     let channels = channels.map(|(name, to)| [format!("channels of {name}"), to.clone()]);
-    let writes = writes.map(|write| value_change(&write.path, write.current.trim(), &write.value));
+    let writes =
+        writes.map(|write| value_change(write.shown(), write.current.trim(), &write.value));
     page.table(2, LEFT, channels.chain(writes));
     if to_restore.irqbalance {
         page.line("  what irqbalance was asked to do");
@@ -354,9 +355,7 @@ fn outcomes<'a>(
         group_by_key(told.map(|result| ((result.outcome, &result.detail), result)))
     {
         let what = match group[..] {
-            [WriteResult { path, value, .. }] => {
-                format!("{} <- {}", shown(path), cut(value, QUOTED))
-            }
+            [result] => format!("{} <- {}", result.shown(), cut(&result.value, QUOTED)),
             ref group => files(group),
         };
         let outcome = format!("{outcome:?}").to_lowercase();
@@ -383,7 +382,7 @@ fn settings(page: &mut Page, results: &[WriteResult], all: bool) {
         let rows = changed.map(|result| {
             let now = result.fallback.as_ref().unwrap_or(&result.value);
             value_change(
-                &result.path,
+                result.shown(),
                 result.was.as_deref().unwrap_or("unknown"),
                 now,
             )
@@ -397,7 +396,7 @@ fn settings(page: &mut Page, results: &[WriteResult], all: bool) {
             .into_iter()
             .sorted()
             .dedup_with_count()
-            .map(|(many, kind)| count_of_kind(many, kind));
+            .map(|(many, kind)| kind.counted(many));
         (interface_or_machine(name), kinds.join(", "))
     });
     let rows = rows.collect_vec();
@@ -428,7 +427,7 @@ fn files(results: &[&WriteResult]) -> String {
                         let name = format!("{} {file} of {way}", result.interface);
                         (name, Some(result.number))
                     }
-                    _ => (shown(&result.path).into_owned(), None),
+                    _ => (result.shown(), None),
                 }),
         );
     let mut files = files.into_iter().map(|(name, numbers)| {

@@ -5,14 +5,13 @@ use itertools::Itertools as _;
 use crate::screen::page::{Cell, LEFT, Page, change, plain};
 use crate::screen::status::{MOST_INTERFACES, more_rows, moving, tone, why};
 use crate::screen::{
-    Given, count, count_of_kind, cpus, differ, enclose, group_sorted, interface_or_machine, is,
-    moves, text_if, unbroken, with_not_judged, with_prefix,
+    Given, count, cpus, differ, enclose, group_sorted, interface_or_machine, is, moves, text_if,
+    unbroken, with_not_judged, with_prefix,
 };
 use nicpin::cpuset::{CpuSet, IrqSet};
 use nicpin::machine::Rss;
-use nicpin::machine::setting::shown;
-use nicpin::plan::WriteKind::Vector;
-use nicpin::plan::{HostSummary, Note, Write, WriteKind};
+use nicpin::plan::SettingKind::Vector;
+use nicpin::plan::{HostSummary, Note, SettingKind, Write};
 use nicpin::report::check::Check;
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Differs, Same};
 use nicpin::report::difference::Reason::{
@@ -176,7 +175,7 @@ fn by_interface(check: &Check, page: &mut Page, given: &Given) {
         let kinds = interface
             .kinds
             .iter()
-            .map(|(&kind, &many)| count_of_kind(many, kind))
+            .map(|(&kind, &many)| kind.counted(many))
             .chain(channels.map(|_| "channels".to_owned()))
             .join(", ");
         let why = match interface.changes.iter().find(|changed| changed.is_better()) {
@@ -228,7 +227,7 @@ fn setting(write: &Write) -> String {
     match (write.kind, write.kind.of_queue()) {
         (Vector, _) => format!("IRQ {} smp_affinity", write.number),
         (_, Some((way, file))) => format!("{way}-{} {file}", write.number),
-        _ => shown(&write.path).into_owned(),
+        _ => write.shown(),
     }
 }
 
@@ -237,7 +236,7 @@ fn difference(host: &HostSummary, write: &Write) -> String {
     let shown = |value: &str| match (CpuSet::parse_kernel_mask(value), Rss::parse(value)) {
         (Ok(set), _) if write.kind.is_cpus() => cpus(host, &set),
         (Ok(queues), _) if write.kind.is_mask() => format!("rx {queues}"),
-        (_, Some(table)) if write.kind == WriteKind::Rss => {
+        (_, Some(table)) if write.kind == SettingKind::Rss => {
             let queues = table.reached();
             let un = text_if(!table.is_spread_over(&queues), "un");
             format!("flows to queues {queues} {un}evenly")

@@ -28,13 +28,9 @@ use itertools::Itertools as _;
 use nicpin::cpuset::{CpuSet, MAX_CPUS, NumberSet};
 use nicpin::machine::Role;
 use nicpin::machine::Role::Combined;
-use nicpin::machine::setting::shown;
 pub(crate) use nicpin::machine::wording::{count, few, speed};
 use nicpin::plan::NodeSource::{LocalCpulist, Nearest, NumaNode, Policy, SingleNode, Unknown};
-use nicpin::plan::WriteKind::{
-    NapiThread, Ntuple, Rps, RpsFlow, Rss, Sysctl, Vector, Xps, XpsRxqs,
-};
-use nicpin::plan::{HostSummary, NodeSource, WriteKind};
+use nicpin::plan::{HostSummary, NodeSource};
 use nicpin::report::interface::{InterfaceReport, InterfaceState};
 
 /// Formats a report as indented JSON with a final newline.
@@ -127,9 +123,9 @@ pub(crate) fn in_parentheses(value: impl IntoIterator<Item: Display>) -> String 
     enclose(" (", value, ")")
 }
 
-pub(crate) fn value_change(path: &str, was: &str, now: &str) -> [String; 2] {
+pub(crate) fn value_change(shown: String, was: &str, now: &str) -> [String; 2] {
     let [was, now] = [was, now].map(|value| cut(value, MESSAGE));
-    [shown(path).into_owned(), format!("{was} -> {now}")]
+    [shown, format!("{was} -> {now}")]
 }
 
 pub(crate) fn text_if(holds: bool, text: &str) -> &str {
@@ -362,21 +358,6 @@ pub(crate) fn heading(
     let driver = driver.unwrap_or("(driver unknown)");
     let (cpus, cores) = (candidates.short(), count(cores, "core"));
     format!("{name}  {driver} {device}{speed}, node {node}{by}{colon} CPUs {cpus} ({cores})")
-}
-
-/// Counts settings of a kind: `6 IRQs`, `4 XPS`.
-pub(crate) fn count_of_kind(many: usize, kind: WriteKind) -> String {
-    match kind {
-        Vector => count(many, "IRQ"),
-        NapiThread => count(many, "thread"),
-        Rps => format!("{many} RPS"),
-        RpsFlow => format!("{many} RFS"),
-        Xps => format!("{many} XPS"),
-        XpsRxqs => format!("{many} XPS by queue"),
-        Rss => "RSS".into(),
-        Sysctl => "flow table".into(),
-        Ntuple => "ntuple".into(),
-    }
 }
 
 /// Formats a link's speed in few characters: `40G`, `2.5G`, `100M`.

@@ -13,14 +13,13 @@ use crate::screen::{
     ranges, role_word, sizes, text_if, text_or, unbroken, value_change, with_prefix,
 };
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::Role;
 use nicpin::machine::Role::{Rx, Tx};
 use nicpin::machine::Source::{Name, Netlink, Order};
 use nicpin::machine::setting::on_or_off;
 use nicpin::plan::NodeSource::{LocalCpulist, Nearest, NumaNode, Policy, SingleNode, Unknown};
 use nicpin::plan::{
     ChannelChange, HostSummary, LeftOut, Plan, PlannedInterface, PlannedThread, PlannedVector,
-    WriteKind,
+    SettingKind,
 };
 use nicpin::report::difference::MeasureChange;
 
@@ -78,12 +77,12 @@ pub fn plan(
             LEFT,
             writes
                 .clone()
-                .map(|write| value_change(&write.path, &write.current, &write.value)),
+                .map(|write| value_change(write.shown(), &write.current, &write.value)),
         );
         page.line("");
     }
     for write in writes.filter(|write| write.interface.is_empty()) {
-        let [file, change] = value_change(&write.path, &write.current, &write.value);
+        let [file, change] = value_change(write.shown(), &write.current, &write.value);
         page.text(format!("{file}: {change} ({}).", write.why));
     }
     if would_change > 0 {
@@ -222,10 +221,6 @@ struct Item<'a> {
     more: String,
 }
 
-fn first(why: &str) -> &str {
-    why.split("; ").next().unwrap_or_default()
-}
-
 impl<'a> Item<'a> {
     fn vector(vector: &'a PlannedVector) -> Self {
         let source = match vector.source {
@@ -241,7 +236,6 @@ impl<'a> Item<'a> {
             format!("; core {} had {on_core}{on_l3}", placement.core)
         });
         let why = &*vector.why;
-        let is_control = vector.role == Role::Control;
         Self {
             label: role_word(vector.role),
             number: vector.queue,
@@ -252,7 +246,7 @@ impl<'a> Item<'a> {
             core: vector.placement.as_ref().map(|placement| &placement.core),
             idle: vector.idle,
             why,
-            reason: if is_control { why } else { first(why) },
+            reason: vector.why.decided(),
             more: format!(
                 "{} {source}{}{}",
                 vector.action,
@@ -280,7 +274,7 @@ impl<'a> Item<'a> {
             now: thread.affinity.clone(),
             planned: thread.cpus.as_ref(),
             why: &thread.why,
-            reason: first(&thread.why),
+            reason: &thread.why,
             more: more.to_owned(),
             ..Self::default()
         }
@@ -395,7 +389,7 @@ impl Rows<'_> {
         let (rx, tx) = (interface.rx_queues.iter(), interface.tx_queues.iter());
         let xps = tx
             .clone()
-            .map(|tx| item("tx", WriteKind::Xps, tx.queue, &tx.xps_cpus, &tx.why));
+            .map(|tx| item("tx", SettingKind::Xps, tx.queue, &tx.xps_cpus, &tx.why));
         self.add_steering("XPS", "none", xps);
         for tx in tx {
             if let Some(queues) = tx.xps_rxqs.as_ref().filter(|queues| !queues.is_empty()) {
@@ -405,7 +399,7 @@ impl Rows<'_> {
         }
         let rps = rx
             .clone()
-            .map(|rx| item("rx", WriteKind::Rps, rx.queue, &rx.rps_cpus, &rx.why));
+            .map(|rx| item("rx", SettingKind::Rps, rx.queue, &rx.rps_cpus, &rx.why));
         self.add_steering("RPS", "off", rps);
         for (flows, queues) in group_by_key(rx.filter_map(|rx| Some((rx.rps_flow_cnt?, rx.queue))))
         {
@@ -437,12 +431,9 @@ impl Rows<'_> {
                 false => sizes(sets),
             };
             let change = change(&group, sets);
-            // Otherwise `off; off: why` would say "off" twice.
-            let why = group[0].why;
-            let after = change.rsplit(" -> ").next().unwrap_or_default();
-            let why = why.strip_prefix(&format!("{after}: ")).unwrap_or(why);
             let numbers = ranges(group.iter().filter_map(|item| item.number));
-            self.add(what, format!("{} {numbers}", group[0].label), &change, why);
+            let queues = format!("{} {numbers}", group[0].label);
+            self.add(what, queues, &change, group[0].why);
         }
     }
 }
@@ -499,7 +490,7 @@ fn change(items: &[&Item<'_>], text: impl Fn(&[&CpuSet]) -> String) -> String {
             return format!("{after} (still {still})");
         }
         false if before != after => after,
-        false if after.ends_with("each") => after.replace(" CPU", " other CPU"),
+        false if after == sizes(&planned) => after.replace(" CPU", " other CPU"),
         false if are_single(&planned) && !are_single(&now) => "one of these each".into(),
         false => "the same in another order".into(),
     };

@@ -5,11 +5,10 @@
 use crate::screen::page::Page;
 use crate::screen::{count, enclose, interface_or_machine, text_or, with_prefix};
 use nicpin::cpuset::{CpuSet, MaskWidth, NodeSet};
-use nicpin::machine::setting::shown;
 use nicpin::machine::wording::word;
 use nicpin::machine::{Machine, Rss};
-use nicpin::plan::WriteKind::{NapiThread, Ntuple};
-use nicpin::plan::{Note, Plan, PlannedInterface, Write, WriteKind};
+use nicpin::plan::SettingKind::{NapiThread, Ntuple};
+use nicpin::plan::{Note, Plan, PlannedInterface, SettingKind, Write};
 
 /// Prints one line `echo VALUE > PATH`, `ethtool` or `taskset` for each write, below a list of unmet requests; not for
 /// a plan that changes channels.
@@ -39,12 +38,12 @@ pub fn script(plan: &Plan) -> String {
 }
 
 fn command(write: &Write) -> String {
-    let (path, value) = (&*write.path, &write.value);
+    let value = &write.value;
     match write.kind {
-        WriteKind::Rss => format!("{} {}", shown(path), rss(value)),
-        Ntuple => format!("{} {value}", shown(path)),
+        SettingKind::Rss => format!("{} {}", write.shown(), rss(value)),
+        Ntuple => format!("{} {value}", write.shown()),
         NapiThread => format!("taskset -p {value} {}", write.number),
-        _ => format!("echo {value} > {}", word(path)),
+        _ => format!("echo {value} > {}", word(&write.path)),
     }
 }
 

@@ -15,7 +15,6 @@ use crate::screen::{
 };
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Role;
-use nicpin::machine::setting::shown;
 use nicpin::plan::{HostSummary, Note};
 use nicpin::report::interface::InterfaceState::{
     Crowded, Drifted, Equivalent, Isolated, Remote, Unknown, Unproven, Unsupported, Untuned,
@@ -529,7 +528,7 @@ fn watcher(page: &mut Page, watcher: &Watcher) {
                 .join(", "),
             left.iter()
                 .take(3)
-                .map(|left| shown(&left.setting.path))
+                .map(|left| left.setting.shown())
                 .join(", ")
         );
         page.item("            ", text);

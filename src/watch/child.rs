@@ -151,7 +151,7 @@ pub struct RunReport {
 }
 
 /// A setting that a run wrote.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoredSetting {
     #[serde(flatten)]
     pub setting: ChangedSetting,
@@ -169,7 +169,7 @@ impl RestoredSetting {
             interface,
             path,
         } = &self.setting;
-        [name, interface, path, &self.value]
+        [&name.to_string(), interface, path, &self.value]
             .map(String::as_str)
             .join("\t")
     }
@@ -180,7 +180,7 @@ impl RestoredSetting {
         let [name, interface, path, value] = parts.map_err(|_| "no setting with its value")?;
         Ok(Self {
             setting: ChangedSetting {
-                name,
+                name: name.into(),
                 interface,
                 path,
             },

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nicpin::machine::setting::SettingId;
 use nicpin::report::run::LeftAlone;
 
 use crate::watch::RestoredSetting;
@@ -24,7 +25,7 @@ const SAID: Duration = Duration::from_secs(24 * 3600);
 /// The settings that were restored lately, by their names in the record.
 #[derive(Default)]
 pub struct ContendedSettings {
-    settings: BTreeMap<String, History>,
+    settings: BTreeMap<SettingId, History>,
     /// How often a setting was left unchanged for a time.
     pub count: u64,
     /// The process of the irqbalance that last promised to leave the planned IRQs unchanged.
@@ -32,7 +33,6 @@ pub struct ContendedSettings {
     may_answer_until: Duration,
 }
 
-#[derive(Default)]
 struct History {
     /// The last write, and who may have undone it.
     restored: RestoredSetting,
@@ -77,7 +77,9 @@ impl ContendedSettings {
         let name = written.setting.name.clone();
         let history = self.settings.entry(name).or_insert_with(|| History {
             restored: written.clone(),
-            ..History::default()
+            restores: 0,
+            until: Duration::ZERO,
+            said: None,
         });
         let is_restore = history.restored.is_same(written);
         history.restored.clone_from(written);
@@ -156,7 +158,7 @@ mod tests {
     fn of_queue(queue: u32) -> RestoredSetting {
         RestoredSetting {
             setting: ChangedSetting {
-                name: format!("0000:82:00.0 port 0 vector combined {queue}"),
+                name: format!("0000:82:00.0 port 0 vector combined {queue}").into(),
                 interface: "eth2".to_owned(),
                 path: format!("/proc/irq/{}/smp_affinity", 70 + queue),
             },

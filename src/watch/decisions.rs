@@ -222,7 +222,7 @@ mod tests {
         fn restored(&self, at: usize) -> RestoredSetting {
             RestoredSetting {
                 setting: ChangedSetting {
-                    name: format!("queue {at}"),
+                    name: format!("queue {at}").into(),
                     interface: format!("eth{}", at % INTERFACES),
                     path: format!("/proc/irq/{}/smp_affinity", self.settings[at].irq),
                 },

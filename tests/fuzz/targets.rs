@@ -16,7 +16,7 @@ use nicpin::apply::irqbalance::Setup;
 use nicpin::cpuset::{CpuSet, MaskWidth};
 use nicpin::machine::netdev::Netdev;
 use nicpin::machine::{Channels, Machine, MaskFile, Selection};
-use nicpin::plan::{Plan, WriteKind, stored};
+use nicpin::plan::{Plan, SettingKind, stored};
 use nicpin::policy::Policy;
 use nicpin::read::interrupts::{self, Interrupts};
 use nicpin::root::Root;
@@ -366,7 +366,7 @@ fn read_and_plan(capture: &[u8]) {
             let mut files = planned
                 .writes
                 .iter()
-                .filter(|write| write.kind != WriteKind::NapiThread);
+                .filter(|write| write.kind != SettingKind::NapiThread);
             assert!(files.all(|write| root.exists(&write.path)));
             let script = screen::shell::script(&planned);
             let known = |line: &str| {

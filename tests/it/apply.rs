@@ -232,7 +232,12 @@ fn what_no_longer_exists_at_restore_is_named_and_stays_in_the_record() {
 #[test]
 fn a_record_with_an_invalid_setting_is_refused_and_kept() {
     for (file, first, bad, expected) in [
-        ("vector combined 0", "fff", "x", "a CPU mask"),
+        (
+            "vector combined 0",
+            "fff",
+            "x",
+            "a CPU mask that fits this machine",
+        ),
         (
             "vector combined 0",
             "fff",

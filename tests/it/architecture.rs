@@ -11,7 +11,7 @@ use std::path::Path;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Each room with those that it may use beside itself: first the library's, then the program's.
-const ROOMS: [(&str, &[&str]); 18] = [
+const ROOMS: [(&str, &[&str]); 19] = [
     ("cpuset", &[]),
     ("machine", &["cpuset"]),
     ("drivers", &["cpuset", "machine"]),
@@ -25,9 +25,13 @@ const ROOMS: [(&str, &[&str]); 18] = [
     ("root", &["cpuset"]),
     ("read", &["cpuset", "machine", "drivers", "root"]),
     (
+        "kinds",
+        &["cpuset", "machine", "plan", "report", "root", "read"],
+    ),
+    (
         "apply",
         &[
-            "cpuset", "machine", "drivers", "policy", "plan", "report", "root", "read",
+            "cpuset", "machine", "drivers", "policy", "plan", "report", "root", "read", "kinds",
         ],
     ),
     ("screen", &["lib", "fleet", "watch"]),
@@ -46,8 +50,9 @@ const ROOMS: [(&str, &[&str]); 18] = [
 ];
 
 /// The rooms of the library, which `lib` stands for.
-const LIBRARY: [&str; 10] = [
-    "cpuset", "machine", "drivers", "policy", "plan", "flow", "report", "root", "read", "apply",
+const LIBRARY: [&str; 11] = [
+    "cpuset", "machine", "drivers", "policy", "plan", "flow", "report", "root", "read", "kinds",
+    "apply",
 ];
 
 /// The rooms that touch no file, clock or environment, and what they may not use for that.

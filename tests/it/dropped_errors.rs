@@ -40,7 +40,14 @@ const READERS: [&str; 30] = [
 ];
 
 /// Where evidence is read.
-const ROOMS: [&str; 5] = ["read/", "apply/", "commands/", "watch/", "start.rs"];
+const ROOMS: [&str; 6] = [
+    "read/",
+    "kinds/",
+    "apply/",
+    "commands/",
+    "watch/",
+    "start.rs",
+];
 
 /// What drops an error.
 const DROPS: [&str; 6] = [
@@ -54,7 +61,7 @@ const DROPS: [&str; 6] = [
 
 /// Where an error of reading may be dropped: the file, how often, and why that is not taken for a machine on which all is
 /// well.
-const DROPPED: [(&str, usize, &str); 23] = [
+const DROPPED: [(&str, usize, &str); 25] = [
     (
         "apply/channels.rs",
         1,
@@ -91,7 +98,13 @@ const DROPPED: [(&str, usize, &str); 23] = [
         2,
         "what cannot be read is restored from the record",
     ),
-    ("apply/write.rs", 3, "the write counts as refused then"),
+    ("apply/write.rs", 1, "the write counts as refused then"),
+    (
+        "kinds/affinity.rs",
+        1,
+        "the error of the write is explained in fewer words",
+    ),
+    ("kinds/steering.rs", 1, "the write counts as refused then"),
     (
         "commands/apply.rs",
         1,

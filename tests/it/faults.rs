@@ -13,7 +13,7 @@ use crate::support::schema::meets;
 use crate::support::two_node::{at, atomic, machine, on_trial, planned, restored, run, state};
 use nicpin::apply::{self, Options};
 use nicpin::cpuset::CpuSet;
-use nicpin::plan::WriteKind;
+use nicpin::plan::SettingKind;
 use nicpin::report::outcome::Outcome;
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
@@ -59,9 +59,9 @@ const ERRNOS: [Errno; 15] = [
     Errno::EFAULT,
 ];
 
-fn outcome(kind: WriteKind, errno: Errno) -> Outcome {
+fn outcome(kind: SettingKind, errno: Errno) -> Outcome {
     match (kind, errno) {
-        (WriteKind::Vector, Errno::EIO) => Outcome::Managed,
+        (SettingKind::Vector, Errno::EIO) => Outcome::Managed,
         (_, Errno::ENOENT) => Outcome::Vanished,
         _ => Outcome::Refused,
     }
@@ -71,7 +71,7 @@ fn outcome(kind: WriteKind, errno: Errno) -> Outcome {
 fn every_errno_at_every_write() {
     let machine = machine();
     let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
-    let kinds: std::collections::BTreeSet<WriteKind> =
+    let kinds: std::collections::BTreeSet<SettingKind> =
         plan.writes.iter().map(|write| write.kind).collect();
     assert_eq!(kinds.len(), 5, "not every kind of write is tried");
     let before = machine.texts();
@@ -379,7 +379,7 @@ fn a_move_in_progress_is_read_again() {
     let moved = done
         .results
         .iter()
-        .filter(|of| of.kind == WriteKind::Vector && of.changed());
+        .filter(|of| of.kind == SettingKind::Vector && of.changed());
     assert!(!done.failed() && moved.count() > 0, "{:?}", done.results);
 }
 

@@ -239,7 +239,10 @@ fn a_dry_run_of_restore_names_what_restore_refuses() {
             "{many} settings would be restored; 2 could not be restored; {already} already as recorded."
         );
         assert!(first.contains(&expected), "{first}");
-        for reason in ["an RSS table that fits this device", "a CPU mask"] {
+        for reason in [
+            "an RSS table that fits this device",
+            "a CPU mask that fits this machine",
+        ] {
             let reason = format!("but not {reason}; correct the record, or set it by hand");
             assert!(
                 first.contains(&reason) && second.contains(&reason),

@@ -118,15 +118,15 @@ fn rule_6_rps_stays_off_where_the_limit_is_unknown_or_the_function_is_virtual() 
     };
     assert_eq!(
         why(&host),
-        "off: the number of queues that the device can have is unknown"
+        "the number of queues that the device can have is unknown"
     );
     host.interfaces[0].channels = Some(combined(2, 2));
     assert_eq!(rps_of(&plan(&host), "eth0"), ["17-19", "21-23"]);
     host.interfaces[0].device.parent = Some("0000:01:00.0".to_owned());
-    assert_eq!(why(&host), "off: the device is an SR-IOV virtual function");
+    assert_eq!(why(&host), "the device is an SR-IOV virtual function");
     host.interfaces[0].device.parent = None;
     host.interfaces[0].driver = Some("iavf".to_owned());
-    assert_eq!(why(&host), "off: the device is an SR-IOV virtual function");
+    assert_eq!(why(&host), "the device is an SR-IOV virtual function");
 }
 
 /// Two interfaces with four queues each on eight cores: there is no core to spread to.
@@ -143,7 +143,7 @@ fn rule_6_the_cores_of_other_interfaces_are_not_free() {
     assert_eq!(rps_of(&plan, "eth0"), ["", "", "", ""]);
     assert_eq!(
         &*of(&plan, "eth0").rx_queues[0].why,
-        "off: every core already has a queue"
+        "every core already has a queue"
     );
 }
 
@@ -155,7 +155,7 @@ fn rule_6_a_few_free_cores_are_not_given_to_a_few_of_many_queues() {
     host.interfaces[0].channels = Some(combined(63, 63));
     let plan = plan(&host);
     assert!(rps_of(&plan, "eth0").iter().all(String::is_empty));
-    let why = "off: too few idle cores: 1 for 63 queues";
+    let why = "too few idle cores: 1 for 63 queues";
     assert_eq!(&*of(&plan, "eth0").rx_queues[0].why, why);
 }
 
@@ -424,7 +424,7 @@ fn a_single_queue_shares_the_cores_of_others() {
     let planned = plan(&host);
     assert_eq!(
         of(&planned, "eth1").rx_queues[0].why.as_ref(),
-        "off: every core already has a queue"
+        "every core already has a queue"
     );
 }
 

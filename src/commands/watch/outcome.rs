@@ -13,7 +13,7 @@ use crate::commands::watch::Loop;
 use crate::screen;
 use crate::watch::contended::{AT_ONCE, LONGEST_WAIT};
 use crate::watch::{RestoredSetting, RunReport};
-use nicpin::machine::setting::{affinity_file, shown};
+use nicpin::machine::setting::affinity_file;
 use nicpin::report::run::{WaitsFor, WatcherRun};
 
 const LAST_RUNS: usize = 5;
@@ -107,14 +107,15 @@ impl Loop<'_> {
         let text = format!(
             "{} of {} was restored {AT_ONCE} times: another program writes it ({who}); from now on it is restored after {} \
              min, then after twice as long each time, {} min at most, and at once after an event about {}",
-            shown(&setting.path),
+            setting.shown(),
             setting.interface,
             wait.as_secs() / 60,
             LONGEST_WAIT.as_secs() / 60,
             setting.interface
         );
+        let name = setting.name.to_string();
         let fields = [
-            ("NICPIN_SETTING", setting.name.as_str()),
+            ("NICPIN_SETTING", name.as_str()),
             ("NICPIN_PATH", &setting.path),
             ("NICPIN_INTERFACES", &setting.interface),
             ("NICPIN_WRITERS", &writers.join(", ")),

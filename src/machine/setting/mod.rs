@@ -1,0 +1,160 @@
+//! The settings of interfaces and of the machine: each is one value in one kernel file or kernel answer. The only list
+//! of them; plans, writes, the record and `restore` are made from it.
+
+mod files;
+mod id;
+mod kind;
+mod value;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use self::SettingKind::{NapiThread, Ntuple, Rps, RpsFlow, Rss, Sysctl, Vector, Xps, XpsRxqs};
+use self::value::Value::{Count, Mask, On, Spread, Table};
+use crate::cpuset::{MaskFile, QueueSet};
+use crate::machine::{Interface, Machine, Rss as RssTable};
+
+pub(crate) use self::files::ethtool_file;
+pub use self::files::{FLOW_ENTRIES, IRQ_FILES, NET, affinity_file, queue_file, queue_files};
+pub use self::id::{PortId, SettingId, SettingName};
+pub use self::kind::SettingKind;
+pub(crate) use self::value::means_same;
+pub use self::value::{Value, on_or_off};
+
+/// A setting and its value now.
+#[derive(Debug, Clone)]
+pub struct Setting<'a> {
+    pub kind: SettingKind,
+    /// The IRQ of a vector, the process id of a thread, the number of a queue; else 0.
+    pub number: u32,
+    pub value: Value<'a>,
+    /// The file of a mask.
+    file: Option<&'a MaskFile>,
+    /// `None` for a setting of the whole machine.
+    owner: Option<&'a Interface>,
+}
+
+/// What is written to set a setting: by kind, number and interface. Interfaces may share IRQs and threads, whose interface
+/// is empty here.
+pub(crate) type Place<'a> = (SettingKind, u32, &'a str);
+
+/// Returns the place of a setting.
+pub(crate) fn place(kind: SettingKind, number: u32, interface: &str) -> Place<'_> {
+    match kind {
+        Vector | NapiThread => (kind, number, ""),
+        _ => (kind, number, interface),
+    }
+}
+
+impl Interface {
+    pub(crate) fn settings<'a>(&'a self) -> impl Iterator<Item = Setting<'a>> {
+        let mut all = Vec::new();
+        let mut add = |kind, number, file, value: Option<Value<'a>>| {
+            all.extend(value.map(|value| Setting {
+                kind,
+                number,
+                value,
+                file,
+                owner: Some(self),
+            }));
+        };
+        let mask = |file: &'a MaskFile| Mask(Cow::Borrowed(&file.cpus));
+        let mut add_mask = |kind, number, file: Option<&'a MaskFile>| {
+            add(kind, number, file, file.map(mask));
+        };
+        for vector in &self.vectors {
+            add_mask(Vector, vector.irq, Some(&vector.affinity));
+        }
+        for thread in &self.threads {
+            add_mask(NapiThread, thread.pid, Some(&thread.affinity));
+        }
+        for rx in &self.rx_queues {
+            add_mask(Rps, rx.index, rx.rps_cpus.as_ref());
+        }
+        for tx in &self.tx_queues {
+            add_mask(Xps, tx.index, tx.xps_cpus.as_ref());
+            add_mask(XpsRxqs, tx.index, tx.xps_rxqs.as_ref());
+        }
+        for rx in &self.rx_queues {
+            add(RpsFlow, rx.index, None, rx.rps_flow_cnt.map(Count));
+        }
+        let table = self.rss.as_ref().map(Cow::Borrowed);
+        add(Rss, 0, None, table.map(Table));
+        add(Ntuple, 0, None, self.ntuple.map(On));
+        all.into_iter()
+    }
+}
+
+impl Machine {
+    /// Returns the settings of the whole machine.
+    pub(crate) fn own_settings(&self) -> impl Iterator<Item = Setting<'_>> {
+        self.flow_entries.into_iter().map(|entries| Setting {
+            kind: Sysctl,
+            number: 0,
+            value: Count(entries),
+            file: None,
+            owner: None,
+        })
+    }
+
+    pub(crate) fn settings(&self) -> impl Iterator<Item = Setting<'_>> {
+        self.interfaces
+            .iter()
+            .flat_map(Interface::settings)
+            .chain(self.own_settings())
+    }
+}
+
+impl<'a> Setting<'a> {
+    /// Empty for a setting of the whole machine.
+    pub fn interface(&self) -> &'a str {
+        self.owner.map_or("", |interface| &interface.name)
+    }
+
+    /// The absolute path of its file, without the root; without a file, its name in plans.
+    pub fn path(&self) -> String {
+        self.kind.path(self.interface(), self.number)
+    }
+
+    pub(crate) fn place(&self) -> Place<'a> {
+        place(self.kind, self.number, self.interface())
+    }
+
+    pub fn irq(&self) -> Option<u32> {
+        (self.kind == Vector).then_some(self.number)
+    }
+}
+
+impl Setting<'_> {
+    /// The text of its file.
+    pub fn text(&self) -> Arc<str> {
+        match (self.file, &self.value) {
+            (Some(file), _) => Arc::clone(&file.text),
+            (_, Table(table)) => table.to_setting().into(),
+            (_, value) => self.text_of(value).unwrap_or_default().into(),
+        }
+    }
+
+    /// The text that gives the setting this value; `None` if it cannot have it: the kernel accepts no mask that is wider
+    /// than the file is now, and no RSS table of another length.
+    pub(crate) fn text_of(&self, value: &Value<'_>) -> Option<String> {
+        match (value, &self.value) {
+            (Mask(cpus), _) => cpus.to_mask(self.file?.width),
+            (Count(count), _) => Some(count.to_string()),
+            (On(on), _) => Some(on_or_off(*on).to_owned()),
+            (Spread(queues), Table(now)) => Some(now.spread_over(queues).to_setting()),
+            (Table(table), Table(now)) => {
+                let (queues, possible) = (now.queues, QueueSet::below(now.queues));
+                // A default is that of the present queues.
+                if table.is_default() {
+                    return Some(now.spread_over(&possible).to_setting());
+                }
+                let fits =
+                    table.table.len() == now.table.len() && table.reached().is_subset(&possible);
+                let table = RssTable::clone(table);
+                fits.then(|| RssTable { queues, ..table }.to_setting())
+            }
+            _ => None,
+        }
+    }
+}

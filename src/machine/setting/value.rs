@@ -1,0 +1,61 @@
+//! The value of a setting, held, planned or recorded: when two are the same, and the text to write.
+
+use std::borrow::Cow;
+
+use self::Value::{Count, Mask, On, Spread, Table};
+use super::kind::SettingKind;
+use crate::cpuset::{CpuSet, QueueSet};
+use crate::machine::Rss;
+
+/// The value of a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// CPUs; of `xps_rxqs`, receive queues.
+    Mask(Cow<'a, CpuSet>),
+    Count(u32),
+    On(bool),
+    Table(Cow<'a, Rss>),
+    /// An RSS table with as many entries for each of these queues; only planned, for a table of any length.
+    Spread(&'a QueueSet),
+}
+
+impl Value<'_> {
+    /// Parses the text of a setting; `None` for what no kernel prints.
+    pub(crate) fn parse(kind: SettingKind, text: &str) -> Option<Value<'static>> {
+        match kind {
+            SettingKind::Rss => Rss::parse(text).map(|table| Table(Cow::Owned(table))),
+            SettingKind::Ntuple => match text.trim() {
+                word @ ("on" | "off") => Some(On(word == on_or_off(true))),
+                _ => None,
+            },
+            _ if kind.is_mask() => CpuSet::parse_kernel_mask(text)
+                .ok()
+                .map(|set| Mask(Cow::Owned(set))),
+            _ => text.trim().parse().ok().map(Count),
+        }
+    }
+
+    /// Whether two values mean the same to the kernel.
+    pub(crate) fn is_same(&self, other: &Value<'_>) -> bool {
+        match (self, other) {
+            (Mask(a), Mask(b)) => a == b,
+            (Count(a), Count(b)) => a == b,
+            (On(a), On(b)) => a == b,
+            (Table(a), Table(b)) => a.means_same(b),
+            (Table(table), Spread(queues)) | (Spread(queues), Table(table)) => {
+                table.is_spread_over(queues)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether two texts of a setting mean the same: masks as sets, numbers as numbers, RSS tables as tables.
+pub(crate) fn means_same(kind: SettingKind, a: &str, b: &str) -> bool {
+    let [a, b] = [a, b].map(|text| Value::parse(kind, text));
+    a.zip(b).is_some_and(|(a, b)| a.is_same(&b))
+}
+
+pub fn on_or_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
