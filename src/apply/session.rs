@@ -10,12 +10,13 @@ use crate::apply::lock::{Lock, TrialGuard};
 use crate::apply::record::Record;
 use crate::apply::state::StateError;
 use crate::apply::trial::Trial;
-use crate::apply::write::write_plan;
+use crate::apply::write::{has_new_managed, merge, write_plan};
 use crate::apply::{irqbalance, settings};
 use crate::machine::Machine;
 use crate::machine::setting::{IRQ_FILES, NET, queue_files};
 use crate::plan::Plan;
 use crate::report::applied::Applied;
+use crate::report::outcome::WriteResult;
 use crate::report::restored::Restored;
 use crate::root::{FileError, Root};
 
@@ -47,8 +48,8 @@ impl Default for Options {
 /// Writes only what differs, creates no file, writes nothing outside the root, and reads back each write.
 ///
 /// `plan` reads the machine and plans it. It is called under the lock, and again after channels were changed, since
-/// queues and vectors are new then, and after irqbalance was asked, which moves vectors until then. A refused write is
-/// an outcome, not an error.
+/// queues and vectors are new then, after irqbalance was asked, which moves vectors until then, and after a write
+/// showed that a vector is kernel-managed. A refused write is an outcome, not an error.
 ///
 /// ```
 /// use nicpin::{Options, Policy, Root, Selection, ReadOptions};
@@ -119,22 +120,16 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         }
         stop |= options.atomic && outcome.failed();
     }
-    let writes = if stop { &[] } else { planned.writes.as_slice() };
-    // Never write to an interface that gets the name of another meanwhile.
-    let directories = planned
-        .interfaces
-        .iter()
-        .map(|interface| queue_files(&interface.name));
-    let directories = directories.chain([IRQ_FILES.to_owned()]);
-    let results = root.with_pinned(directories, || {
-        have_their_devices(root, &planned)?;
-        let fallbacks = Some((&machine.topology, &planned));
-        Ok(write_plan(root, writes, fallbacks, options.atomic))
-    });
-    let results = results.or_else(|error| {
-        session.undo()?;
-        Err(ApplyError::File(error))
-    })?;
+    let (mut results, mut is_written) = (Vec::new(), stop);
+    while !is_written {
+        let written = session.write(&machine, &planned, &results)?;
+        is_written = !has_new_managed(&written, &results);
+        if !is_written {
+            session.record.settle(&machine, &planned, &written);
+            (machine, planned) = session.plan_again(&mut plan)?;
+        }
+        results = merge(results, written);
+    }
     let mut done = Applied {
         machine,
         not_judged: planned.not_judged.clone(),
@@ -261,7 +256,10 @@ impl<'a> Session<'a> {
         &mut self,
         plan: &mut impl FnMut(&Root) -> Result<(Machine, Plan), E>,
     ) -> Result<(Machine, Plan), E> {
-        let again = plan(self.root).and_then(|(machine, plan)| {
+        // The plan depends on what the record says of vectors.
+        let saved = self.save().map_err(ApplyError::from);
+        let again = saved.map_err(E::from).and_then(|()| {
+            let (machine, plan) = plan(self.root)?;
             self.add_to_record(&machine, &plan)?;
             Ok((machine, plan))
         });
@@ -269,6 +267,33 @@ impl<'a> Session<'a> {
             self.undo()?;
         }
         again
+    }
+
+    /// Performs a plan's writes; never to an interface that gets the name of another meanwhile.
+    fn write(
+        &self,
+        machine: &Machine,
+        plan: &Plan,
+        earlier: &[WriteResult],
+    ) -> Result<Vec<WriteResult>, ApplyError> {
+        let interfaces = plan.interfaces.iter();
+        let directories = interfaces.map(|interface| queue_files(&interface.name));
+        let directories = directories.chain([IRQ_FILES.to_owned()]);
+        let results = self.root.with_pinned(directories, || {
+            have_their_devices(self.root, plan)?;
+            let fallbacks = Some((&machine.topology, plan));
+            Ok(write_plan(
+                self.root,
+                &plan.writes,
+                fallbacks,
+                self.options.atomic,
+                earlier,
+            ))
+        });
+        results.or_else(|error| {
+            self.undo()?;
+            Err(ApplyError::File(error))
+        })
     }
 
     fn add_to_record(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {

@@ -1,5 +1,6 @@
 //! Writes one setting: compares it, writes it, reads it back and decides the outcome.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::thread::sleep;
 use std::time::Duration;
@@ -17,26 +18,31 @@ use crate::plan::SettingKind::{self, Vector};
 use crate::plan::{Plan, Write};
 use crate::read::files::read_effective;
 use crate::read::topology::read_online;
-use crate::report::outcome::Outcome::{Already, Changed, Pending, Refused, Vanished};
+use crate::report::outcome::Outcome::{Already, Changed, Managed, Pending, Refused, Vanished};
 use crate::report::outcome::{Outcome, WriteResult};
 use crate::root::{FileError, Root, errno_of, errno_words};
 
 /// Performs writes in order and reads each back, without lock and record: the last step of [`apply()`](super::apply()),
 /// public for benchmarks.
 pub fn write_all(root: &Root, writes: &[Write]) -> Vec<WriteResult> {
-    write_plan(root, writes, None, false)
+    write_plan(root, writes, None, false, &[])
 }
 
 /// Performs a plan's writes in order. A failed write ends this only if `stop` is set, or if the first vector is refused
-/// for a reason that holds for all: steering for vectors that did not move is worse than none.
+/// for a reason that holds for all: steering for vectors that did not move is worse than none. So is steering for
+/// vectors that turn out to be kernel-managed, and `earlier` results do not show that: it is left to another plan.
 pub(crate) fn write_plan(
     root: &Root,
     writes: &[Write],
     fallbacks: Fallbacks<'_>,
     stop: bool,
+    earlier: &[WriteResult],
 ) -> Vec<WriteResult> {
     let (mut all, mut is_first, mut end) = (Vec::new(), true, None);
     for write in writes {
+        if write.kind != Vector && has_new_managed(&all, earlier) {
+            break;
+        }
         if let Some(why) = end.clone().or_else(|| stop_reason().map(not_performed)) {
             all.push(WriteResult::not_done(write, why));
             continue;
@@ -58,6 +64,32 @@ pub(crate) fn write_plan(
         all.push(written);
     }
     all
+}
+
+/// Whether writes showed more vectors to be kernel-managed than earlier ones: before Linux 6.12 nothing else shows it.
+pub(crate) fn has_new_managed(results: &[WriteResult], earlier: &[WriteResult]) -> bool {
+    let managed = |results: &[WriteResult]| -> BTreeSet<u32> {
+        let managed = (results.iter()).filter(|result| result.outcome == Managed);
+        managed.map(|result| result.number).collect()
+    };
+    !managed(results).is_subset(&managed(earlier))
+}
+
+/// The results of the writes of two plans, the second of which was made after the writes of the first.
+pub(crate) fn merge(first: Vec<WriteResult>, second: Vec<WriteResult>) -> Vec<WriteResult> {
+    let mut merged = first;
+    for mut result in second {
+        let same = (merged.iter_mut()).find(|earlier| earlier.place() == result.place());
+        match same {
+            Some(earlier) if result.outcome == Already && earlier.changed() => {}
+            Some(earlier) => {
+                result.was = earlier.was.take();
+                *earlier = result;
+            }
+            None => merged.push(result),
+        }
+    }
+    merged
 }
 
 /// Says that a write was not performed because of [`stop`](super::lock::stop).

@@ -1,15 +1,17 @@
 //! The result of `apply`, and where interrupts arrived after it.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role};
-use crate::plan::Plan;
 use crate::plan::stored::Change;
+use crate::plan::{Plan, Write};
 use crate::report::applied::Evidence::{NoTraffic, Proven};
 use crate::report::difference::{NoteAbout, UnmovableVector};
 use crate::report::exit::Exit;
-use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Tally, WriteResult};
+use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, Tally, WriteResult};
 use crate::report::restored::Restored;
 
 /// The result of applying a plan; its JSON form is `nicpin.apply/1`.
@@ -90,8 +92,15 @@ impl Applied {
         let plan = &self.plan;
         self.hash.clone_from(&plan.hash);
         self.tally = self.count();
-        self.tally.already += plan.unchanged;
-        self.tally.managed += UnmovableVector::of(plan).len();
+        // What was written before a vector turned out to be kernel-managed needs no write any more.
+        let planned: BTreeSet<_> = plan.writes.iter().map(Write::place).collect();
+        let before = (self.results.iter()).filter(|result| !planned.contains(&result.place()));
+        let managed = |result: &&WriteResult| result.outcome == Outcome::Managed;
+        let (managed, changed): (Vec<_>, Vec<_>) = before.partition(managed);
+        self.tally.already += plan.unchanged.saturating_sub(changed.len());
+        self.tally.managed += UnmovableVector::of(plan)
+            .len()
+            .saturating_sub(managed.len());
         let is_undone = self.undone.as_ref().is_some_and(Restored::complete);
         self.trial = self
             .trial

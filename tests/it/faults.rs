@@ -1,6 +1,7 @@
 //! Every error of the kernel at every write: what is reported, what the files hold, and that everything can be restored.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -11,10 +12,12 @@ use crate::support::is_full;
 use crate::support::run::Copy;
 use crate::support::schema::meets;
 use crate::support::two_node::{at, atomic, machine, on_trial, planned, restored, run, state};
-use nicpin::apply::{self, Options};
+use nicpin::apply::{self, ApplyError, Options};
 use nicpin::cpuset::CpuSet;
-use nicpin::plan::SettingKind;
-use nicpin::report::outcome::Outcome;
+use nicpin::machine::Selection;
+use nicpin::plan::{SettingKind, Write};
+use nicpin::policy::Policy;
+use nicpin::report::outcome::{Outcome, WriteResult};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 
@@ -155,6 +158,48 @@ fn a_vector_that_the_kernel_manages_does_not_stop_apply() {
                 .iter()
                 .all(nicpin::report::outcome::WriteResult::changed)
     );
+}
+
+/// Before Linux 6.12 only the write shows it. Steering for moves that did not happen would be worse than none.
+#[test]
+fn steering_follows_vectors_that_turn_out_to_be_kernel_managed() {
+    let machine = Copy::of("two-node");
+    let plan = |root: &Root| {
+        let mut host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
+        apply::Record::load(root)?.mark_unmovable(root, &mut host);
+        let selection = Selection::new(&host, &["nic0".to_owned()], false).unwrap();
+        let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
+        Ok::<_, ApplyError>((host, plan))
+    };
+    let (_, first) = plan(&Root::open(&at(&machine)).unwrap()).unwrap();
+    let is_vector = |write: &&Write| write.kind == SettingKind::Vector;
+    let vectors: Vec<_> = first.writes.iter().filter(is_vector).collect();
+    let refused: Vec<String> = vectors[..2]
+        .iter()
+        .map(|write| write.path.clone())
+        .collect();
+    let root = Root::open_with_faults(&at(&machine), {
+        let refused = refused.clone();
+        move |FileAccess { action, path, .. }| {
+            if action == FileAction::Write && refused.iter().any(|file| file == path) {
+                InjectedAnswer::Errno(Errno::EIO as i32)
+            } else {
+                InjectedAnswer::Done
+            }
+        }
+    });
+    let done = apply::apply(&root.unwrap(), Options::default(), plan).unwrap();
+    let is_managed = |result: &&WriteResult| result.outcome == Outcome::Managed;
+    let managed = done.results.iter().filter(is_managed).count();
+    assert_eq!(managed, 2, "{:?}", done.results);
+    let (tally, all) = (&done.tally, first.writes.len() + first.unchanged);
+    assert_eq!(tally.managed, 2);
+    assert_eq!(tally.changed + tally.already + tally.managed, all);
+    let paths: BTreeSet<_> = done.results.iter().map(|result| &result.path).collect();
+    assert_eq!(paths.len(), done.results.len(), "a setting has two results");
+    let (_, second) = plan(&Root::open(&at(&machine)).unwrap()).unwrap();
+    assert_eq!(second.writes, [], "the first apply left something to do");
+    assert_ne!(first.hash, second.hash);
 }
 
 /// One message for the same error of many settings; the JSON has each setting.
