@@ -1,5 +1,6 @@
 //! The process: what a caller has left to it must not decide what nicpin sees and does, and the commands that it starts for
-//! the user get it back. Rust's runtime cares for descriptors 0 to 2 and for broken pipes. And the signals that end it.
+//! the user get it back. Rust's runtime cares for descriptors 0 to 2 and for broken pipes. And the signals that end it, and
+//! its time.
 
 use std::cell::OnceCell;
 use std::io;
@@ -7,11 +8,12 @@ use std::process::{Command, ExitCode};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{Builder, spawn};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::signal::{SigSet, Signal};
+use nix::sys::time::{TimeVal, TimeValLike as _};
 
 use nicpin::apply::stop;
 use nicpin::root::sys::{self, Inherited};
@@ -115,4 +117,18 @@ pub fn as_of_caller(command: &mut Command) {
     if let Some(inherited) = INHERITED.get() {
         inherited.give_to(command);
     }
+}
+
+/// The CPU time, user and system, of all ended child processes and of their own children; see getrusage(2).
+pub fn children_cpu() -> Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let micros = |time: TimeVal| u64::try_from(time.num_microseconds()).unwrap_or_default();
+    Ok(Duration::from_micros(
+        micros(usage.user_time()) + micros(usage.system_time()),
+    ))
+}
+
+pub fn seconds_since_1970() -> u64 {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH);
+    time.map_or(0, |time| time.as_secs())
 }

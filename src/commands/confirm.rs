@@ -19,10 +19,10 @@ use nix::unistd::{getpgrp, tcgetpgrp};
 
 use crate::commands::args::{General, LockArgs};
 use crate::commands::inputs::open_to_write;
-use crate::commands::journal;
-use crate::commands::journal::Priority::{Notice, Warning};
 use crate::commands::output::{print, say};
 use crate::screen;
+use crate::watch::journal;
+use crate::watch::journal::Priority::{Notice, Warning};
 use crate::watch::state;
 use nicpin::apply::{Trial, TrialGuard, confirm, end_trial, end_watched_trial, stop_reason};
 use nicpin::report::exit::Exit;

@@ -16,7 +16,6 @@ mod flow;
 pub mod help;
 mod inputs;
 mod irqbalance_policy;
-mod journal;
 mod man;
 mod measure;
 mod nodes;

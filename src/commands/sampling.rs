@@ -2,11 +2,9 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::thread::sleep;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::{TimeVal, TimeValLike as _};
 
 use crate::screen::printable;
 use crate::start::Signals;
@@ -95,20 +93,6 @@ impl<'a> Sampler<'a> {
             }
         }
     }
-}
-
-/// The CPU time, user and system, of all ended child processes and of their own children; see getrusage(2).
-pub fn children_cpu() -> Result<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let micros = |time: TimeVal| u64::try_from(time.num_microseconds()).unwrap_or_default();
-    Ok(Duration::from_micros(
-        micros(usage.user_time()) + micros(usage.system_time()),
-    ))
-}
-
-pub fn seconds_since_1970() -> u64 {
-    let time = SystemTime::now().duration_since(UNIX_EPOCH);
-    time.map_or(0, |time| time.as_secs())
 }
 
 /// A line on standard error that the next one overwrites and drop removes; on a terminal only.

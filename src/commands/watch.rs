@@ -1,36 +1,17 @@
 //! `nicpin watch`: apply again after every event that undoes affinity.
 
-mod outcome;
-
-use std::env::args_os;
-use std::ffi::OsString;
-use std::io;
-use std::mem::replace;
-use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
-use nix::sys::signal::Signal;
-use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGUSR1};
-use nix::time::{ClockId, clock_gettime};
-use nix::unistd::getpid;
 
 use crate::commands::args::{General, TargetArgs};
 use crate::commands::inputs::{CONFIG, Purpose, from_top, open_to_write, read_policy, usage};
-use crate::commands::journal::Priority::{Info, Notice, Warning};
-use crate::commands::journal::{self, Manager};
-use crate::commands::sampling::seconds_since_1970 as wall;
-use crate::screen;
-use crate::watch::EventKind::{Released, Request, Start};
-use crate::watch::state::{self, WatcherLock};
-use crate::watch::{Child, Decisions, Event, EventKind, Sources};
+use crate::watch::{Watch, watch};
 use nicpin::policy::Policy;
 use nicpin::read::topology;
 use nicpin::report::exit::Exit;
-use nicpin::report::run::{WaitsFor, Watcher, WatcherRun};
-use nicpin::root::{Root, sys};
+use nicpin::root::Root;
 
 #[derive(Args)]
 pub struct WatchArgs {
@@ -50,73 +31,23 @@ pub struct WatchArgs {
     pub metrics: Option<PathBuf>,
 }
 
-/// The time after which a run is ended; it is first asked to stop before its next write.
-const LONGEST_RUN: Duration = Duration::from_secs(300);
-const GRACE: Duration = Duration::from_secs(10);
-/// The interval of looks at a trial or a pause whose end the watcher waits for.
-const LOOK_AGAIN: Duration = Duration::from_secs(300);
-
 pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
     // Without links, as in the path of the policy: one directory is watched by one name.
     let root = Root::open(&open_to_write(cli)?.base().canonicalize()?)?;
-    let lock = match WatcherLock::take(&root) {
-        Ok(lock) => Some(lock),
-        // An observer needs no privilege; without this file `nicpin status` does not show it.
-        Err(error) if args.observe => {
-            journal::log(
-                &root,
-                Info,
-                &format!("{error}; nicpin status will not show this"),
-                &[],
-            );
-            None
-        }
-        Err(error) => return Err(error),
-    };
     let path = cli.config.clone().unwrap_or_else(|| root.outside(CONFIG));
-    let path = from_top(&path)?;
-    let (policy, text) = valid_policy(cli, args, &root)?;
-    let sources = Sources::open(&root, &path).context("cannot wait for events")?;
-    let pid = getpid().as_raw();
-    let state = Watcher {
-        pid,
-        started: state::start_of(pid).unwrap_or_default(),
-        since: wall(),
-        observe: args.observe,
-        // The partitions of the machine may decide, because each change of them leads to a run.
-        avoids_exclusive: !policy.decides_on_exclusive(),
-        ..Watcher::default()
-    };
-    let watching = Loop {
-        cli,
-        args,
+    let refused = watch(Watch {
         root: &root,
-        lock,
-        policy: ValidPolicy {
-            path,
-            text,
-            policy,
-            copy: None,
-            error: None,
-        },
-        sources,
-        manager: Manager::find(),
-        decisions: Decisions::new(Duration::ZERO),
-        start: Instant::now(),
-        run: None,
-        metrics: None,
-        spent: Duration::ZERO,
-        interfaces: 0,
-        state,
-        look_again: Duration::ZERO,
-        has_slept: true,
-    };
-    for missing in &watching.sources.missing {
-        watching.warn(&format!(
-            "cannot wait for {missing}; the check every 5 minutes is left"
-        ));
+        policy_path: from_top(&path)?,
+        read_policy: &|| valid_policy(cli, args, &root),
+        observe: args.observe,
+        guard: args.guard,
+        metrics: args.metrics.is_some(),
+        verbose: cli.verbose,
+    })?;
+    match refused {
+        Some(error) => bail!(usage(error)),
+        None => Ok(Exit::Planned),
     }
-    watching.work()
 }
 
 /// The policy if it is valid on this machine, and the text of its file.
@@ -129,295 +60,4 @@ fn valid_policy(cli: &General, args: &WatchArgs, root: &Root) -> Result<(Policy,
     let (policy, text) = read_policy(purpose, cli, root, &args.target.policy)?;
     policy.options.check(topology::read(root)?.possible)?;
     Ok((policy, text))
-}
-
-/// The last valid policy, which stays in force while the policy file is invalid.
-struct ValidPolicy {
-    /// Path of the policy file, outside the root.
-    path: String,
-    /// The last valid text; `None` if there was no file.
-    text: Option<String>,
-    /// The policy of that text and of the options.
-    policy: Policy,
-    /// A copy of that text, while the file is invalid.
-    copy: Option<PathBuf>,
-    error: Option<String>,
-}
-
-struct Loop<'a> {
-    cli: &'a General,
-    args: &'a WatchArgs,
-    root: &'a Root,
-    /// Without the lock, the state is not saved for `nicpin status`.
-    lock: Option<WatcherLock>,
-    policy: ValidPolicy,
-    sources: Sources,
-    manager: Manager,
-    decisions: Decisions,
-    start: Instant,
-    run: Option<Run>,
-    metrics: Option<Child>,
-    spent: Duration,
-    /// Number of interfaces planned in the last run.
-    interfaces: usize,
-    state: Watcher,
-    /// The time of the next look at what is waited for.
-    look_again: Duration,
-    /// Whether the watcher has waited for events since the last run.
-    has_slept: bool,
-}
-
-struct Run {
-    child: Child,
-    began: Duration,
-    /// The known facts about the run, for `status`.
-    shown: WatcherRun,
-    /// The time limit of the run, and the signal that it gets then.
-    limit: (Duration, Signal),
-}
-
-impl Loop<'_> {
-    fn now(&self) -> Duration {
-        self.start.elapsed()
-    }
-
-    fn warn(&self, text: &str) {
-        journal::log(self.root, Warning, text, &[]);
-    }
-
-    fn work(mut self) -> Result<Exit> {
-        self.take_event(Event::of_machine(Start));
-        self.state.waits_for = state::why_blocked(self.root);
-        self.show();
-        loop {
-            self.begin_if_due();
-            let time = self.time_to_sleep();
-            let children = self.run.iter().map(|run| &run.child).chain(&self.metrics);
-            let streams: Vec<BorrowedFd<'_>> = children.flat_map(Child::streams).collect();
-            if streams.is_empty() && !replace(&mut self.has_slept, true) {
-                sys::unmap_program();
-            }
-            let woken = self.sources.wait(self.root, time, &streams)?;
-            let run = self.run.iter_mut().map(|run| &mut run.child);
-            for child in run.chain(&mut self.metrics) {
-                child.read()?;
-            }
-            for event in woken.events {
-                self.take_event(event);
-            }
-            if woken.state {
-                self.look_at_state();
-            }
-            for signal in woken.signals {
-                match signal {
-                    SIGHUP => {
-                        let now = clock_gettime(ClockId::CLOCK_MONOTONIC)
-                            .map(Duration::from)
-                            .unwrap_or_default()
-                            .as_micros();
-                        self.manager
-                            .send(&format!("RELOADING=1\nMONOTONIC_USEC={now}"));
-                        self.take_event(Event::of_machine(EventKind::Policy));
-                        self.refresh_policy();
-                        self.show();
-                    }
-                    SIGUSR1 => {
-                        self.decisions.schedule.at_once = true;
-                        self.take_event(Event::of_machine(Request));
-                    }
-                    SIGTERM | SIGINT => return self.end(),
-                    _ => {
-                        if let Some(error) = self.reap() {
-                            self.end()?;
-                            bail!(usage(error));
-                        }
-                    }
-                }
-            }
-            let now = self.now();
-            if let Some(run) = self.run.as_mut().filter(|run| now >= run.limit.0) {
-                run.child.signal(run.limit.1);
-                run.limit = (now + GRACE, SIGKILL);
-            }
-            self.manager.alive(now);
-        }
-    }
-
-    fn take_event(&mut self, event: Event) {
-        self.decisions.take_event(event, self.start.elapsed());
-    }
-
-    /// Reads the policy file again. Reports an invalid one once.
-    fn refresh_policy(&mut self) {
-        let last = &mut self.policy;
-        let report = |priority, text: &str| {
-            let fields = [("NICPIN_POLICY", last.path.as_str())];
-            journal::log(self.root, priority, text, &fields);
-        };
-        match valid_policy(self.cli, self.args, self.root) {
-            Ok((policy, text)) => {
-                if text != last.text || last.error.is_some() {
-                    report(Notice, &format!("{}: the policy is in force", last.path));
-                }
-                (last.text, last.policy) = (text, policy);
-                (last.copy, last.error) = (None, None);
-            }
-            Err(error) => {
-                let error = format!("{error:#}");
-                if last.error.as_ref() != Some(&error) {
-                    report(
-                        Warning,
-                        &format!("{error}; the policy before stays in force"),
-                    );
-                    last.error = Some(error);
-                }
-                if last.copy.is_none() {
-                    // Without the copy a run fails on the file, and reports it.
-                    last.copy =
-                        state::keep_policy(self.root, last.text.as_deref().unwrap_or_default())
-                            .ok();
-                }
-            }
-        }
-    }
-
-    fn begin_if_due(&mut self) {
-        let now = self.now();
-        let due = self.decisions.schedule.due();
-        if self.run.is_some() || now < due || now < self.look_again {
-            return;
-        }
-        if let Some(why) = state::why_blocked(self.root) {
-            self.wait_for(why);
-            self.look_again = now + LOOK_AGAIN;
-            return;
-        }
-        let Some(events) = self.decisions.begin(now) else {
-            return;
-        };
-        self.refresh_policy();
-        self.state.avoids_exclusive = !self.policy.policy.decides_on_exclusive();
-        let programs = self.policy.policy.programs();
-        if let Err(error) = self.sources.files.near(self.root, programs) {
-            self.warn(&format!(
-                "cannot wait for changes of programs' CPUs: {error}"
-            ));
-        }
-        let leave = self.decisions.contended.unrestored_settings(now);
-        let leave = leave.flat_map(|(left, _)| ["--leave".to_owned(), left.as_argument()]);
-        let started = self.child(leave);
-        let shown = WatcherRun {
-            at: wall(),
-            event: events.cause(),
-            events: events.count,
-            ..WatcherRun::default()
-        };
-        match started {
-            Ok(child) => {
-                self.run = Some(Run {
-                    child,
-                    began: now,
-                    shown,
-                    limit: (now + LONGEST_RUN, SIGTERM),
-                });
-            }
-            Err(error) => {
-                let error = format!("the run cannot be started: {error}");
-                self.finish_run(shown, Err(error));
-            }
-        }
-    }
-
-    /// Starts a run with the command line of this process after arguments for the run alone.
-    fn child(&self, own: impl IntoIterator<Item = String>) -> io::Result<Child> {
-        let mut arguments: Vec<OsString> = vec!["watch-run".into()];
-        arguments.extend(own.into_iter().map(Into::into));
-        if self.state.avoids_exclusive {
-            arguments.push("--avoid-exclusive".into());
-        }
-        if let Some(copy) = &self.policy.copy {
-            arguments.extend(["--config".into(), copy.into()]);
-        }
-        arguments.push("--".into());
-        arguments.extend(args_os().skip(1));
-        Child::start(&arguments)
-    }
-
-    fn time_to_sleep(&self) -> Duration {
-        let next = match &self.run {
-            Some(run) => run.limit.0,
-            None => self.decisions.schedule.due().max(self.look_again),
-        };
-        next.min(self.manager.alive_at()).saturating_sub(self.now())
-    }
-
-    /// Reaps an ended run, and the process that writes metrics. Returns an error of the first run that later ones would
-    /// have, too: the command line requests what this machine does not have.
-    fn reap(&mut self) -> Option<String> {
-        let metrics = self.metrics.take_if(Child::has_ended);
-        if let Some(error) = metrics.and_then(|mut metrics| metrics.error()) {
-            self.warn(&format!("--metrics: {error}"));
-        }
-        if let Some(mut run) = self.run.take_if(|run| run.child.has_ended()) {
-            run.shown.milliseconds =
-                u64::try_from(self.now().saturating_sub(run.began).as_millis()).unwrap_or(u64::MAX);
-            let is_refused = self.state.count == 0 && run.child.is_refused();
-            let report = run.child.report();
-            if is_refused {
-                return report.err();
-            }
-            self.finish_run(run.shown, report);
-            self.has_slept = false;
-        }
-        None
-    }
-
-    /// Stops writing until a trial or the pause of a restore has ended.
-    fn wait_for(&mut self, why: WaitsFor) {
-        if self.state.waits_for.replace(why) != Some(why) {
-            journal::log(self.root, Notice, screen::status::waits_for(why), &[]);
-            self.show();
-        }
-    }
-
-    /// A trial or a pause may have begun or ended.
-    fn look_at_state(&mut self) {
-        self.look_again = Duration::ZERO;
-        match (state::why_blocked(self.root), self.state.waits_for) {
-            (Some(why), _) if self.run.is_none() => self.wait_for(why),
-            (None, Some(_)) => {
-                self.state.waits_for = None;
-                self.take_event(Event::of_machine(Released));
-                self.show();
-            }
-            _ => {}
-        }
-    }
-
-    /// Saves the state for `nicpin status`, and tells systemd.
-    fn show(&self) {
-        if self.lock.is_some() {
-            // `status` shows less without it; nothing else depends on it.
-            let _ = state::WATCHER.save(self.root, &self.state);
-        }
-        let check_at = self.decisions.schedule.check_at;
-        let next = check_at.saturating_sub(self.now());
-        let next = wall() + next.as_secs();
-        let line = screen::status::line(&self.state, self.interfaces, next);
-        self.manager.send(&format!("READY=1\nSTATUS={line}"));
-    }
-
-    /// Ends without restoring. A run stops before its next write.
-    fn end(self) -> Result<Exit> {
-        self.manager.send("STOPPING=1");
-        if let Some(run) = self.run {
-            run.child
-                .signal(if self.args.observe { SIGKILL } else { SIGTERM });
-            run.child.wait(GRACE)?;
-        }
-        if self.lock.is_some() {
-            let _ = state::WATCHER.remove(self.root);
-        }
-        Ok(Exit::Planned)
-    }
 }

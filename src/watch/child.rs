@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
 
+use crate::watch::report::RunReport;
 use nicpin::report::exit::Exit;
-use nicpin::report::run::ChangedSetting;
 use nicpin::root::{errno_words, sys};
 
 /// Maximum bytes of a report and of error messages. 65,536 changed settings need 8 MiB.
@@ -127,70 +126,4 @@ fn read_some(stream: &mut Option<impl io::Read>, to: &mut Vec<u8>, most: usize) 
         _ => *stream = None,
     }
     Ok(())
-}
-
-/// The report that a run prints for the watcher.
-#[derive(Default, Serialize, Deserialize)]
-pub struct RunReport {
-    /// Whether nothing was written because `restore` has paused the watcher.
-    pub paused: bool,
-    pub interfaces: usize,
-    /// Number of changed settings, channels and irqbalance included; with `--observe`, of those that differ.
-    pub changed: usize,
-    pub failed: usize,
-    /// The first reasons for `failed`.
-    pub failures: Vec<String>,
-    /// Whether channels were changed, which causes events.
-    pub channels: bool,
-    pub irqbalance: bool,
-    /// The process of an irqbalance that leaves the planned IRQs unchanged, or was stopped.
-    pub irqbalance_answered: Option<i32>,
-    pub written: Vec<RestoredSetting>,
-    /// The IRQ of each planned vector, and its planned `smp_affinity`.
-    pub vectors: Vec<(u32, String)>,
-}
-
-/// A setting that a run wrote.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RestoredSetting {
-    #[serde(flatten)]
-    pub setting: ChangedSetting,
-    pub value: String,
-    /// Programs on this machine that may have written another value.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub writers: Vec<String>,
-}
-
-impl RestoredSetting {
-    /// Serializes the setting for the command line of a run that leaves it unchanged; see [`RestoredSetting::parse`].
-    pub fn as_argument(&self) -> String {
-        let ChangedSetting {
-            name,
-            interface,
-            path,
-        } = &self.setting;
-        [&name.to_string(), interface, path, &self.value]
-            .map(String::as_str)
-            .join("\t")
-    }
-
-    pub fn parse(text: &str) -> Result<Self, &'static str> {
-        let parts: Vec<String> = text.splitn(4, '\t').map(str::to_owned).collect();
-        let parts = <[String; 4]>::try_from(parts);
-        let [name, interface, path, value] = parts.map_err(|_| "no setting with its value")?;
-        Ok(Self {
-            setting: ChangedSetting {
-                name: name.into(),
-                interface,
-                path,
-            },
-            value,
-            writers: Vec::new(),
-        })
-    }
-
-    /// Whether it is the same value in the same file, of an interface with the same name.
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.setting == other.setting && self.value == other.value
-    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use nicpin::machine::setting::SettingId;
 use nicpin::report::run::LeftAlone;
 
-use crate::watch::RestoredSetting;
+use crate::watch::report::RestoredSetting;
 
 /// Restores that are done at once. The next one waits, and each after it twice as long, up to [`LONGEST_WAIT`].
 pub const AT_ONCE: u32 = 3;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::watch::contended::ContendedSettings;
 use crate::watch::event::{Event, EventKind, Events};
+use crate::watch::report::{RestoredSetting, RunReport};
 use crate::watch::schedule::Schedule;
-use crate::watch::{RestoredSetting, RunReport};
 
 #[derive(Default)]
 pub struct Decisions {

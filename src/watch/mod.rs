@@ -8,12 +8,14 @@ pub mod contended;
 mod decisions;
 mod event;
 mod files;
+pub mod journal;
 mod messages;
+mod outcome;
+mod report;
 mod schedule;
 mod sources;
 pub mod state;
+mod watcher;
 
-pub use child::{Child, RestoredSetting, RunReport};
-pub use decisions::Decisions;
-pub use event::{Event, EventKind};
-pub use sources::Sources;
+pub use report::{RestoredSetting, RunReport};
+pub use watcher::{Watch, watch};

@@ -34,12 +34,12 @@ const ROOMS: [(&str, &[&str]); 19] = [
             "cpuset", "machine", "drivers", "policy", "plan", "report", "root", "read", "kinds",
         ],
     ),
-    ("screen", &["lib", "fleet", "watch"]),
+    ("screen", &["lib", "fleet"]),
     ("capture", &["lib"]),
     ("fleet", &["lib"]),
     ("draw", &["lib", "screen"]),
     ("start", &["lib"]),
-    ("watch", &["lib", "start"]),
+    ("watch", &["lib", "start", "screen"]),
     (
         "commands",
         &[

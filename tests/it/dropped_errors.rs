@@ -125,7 +125,7 @@ const DROPPED: [(&str, usize, &str); 25] = [
         2,
         "weights only; a record that cannot be read is reported by the command itself; so is a watcher",
     ),
-    ("commands/journal.rs", 1, "standard error is told instead"),
+    ("watch/journal.rs", 1, "standard error is told instead"),
     (
         "commands/output.rs",
         1,

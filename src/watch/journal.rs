@@ -10,7 +10,6 @@ use std::process;
 use std::time::Duration;
 use std::{env, io};
 
-use crate::commands::output;
 use nicpin::root::Root;
 
 /// The socket of syslog and journald.
@@ -48,7 +47,7 @@ pub fn send(root: &Root, priority: Priority, message: &str) {
 }
 
 /// Logs a message with fields, by journald's protocol if standard error is the journal's; otherwise to standard error,
-/// without the fields.
+/// without the fields. Only the message is lost if that is closed.
 pub fn log(root: &Root, priority: Priority, message: &str, fields: &[(&str, &str)]) {
     let usual = [
         ("MESSAGE", message),
@@ -61,7 +60,7 @@ pub fn log(root: &Root, priority: Priority, message: &str, fields: &[(&str, &str
         .map(|(key, value)| format!("{key}={}\n", one_line(value)));
     let is_journal = env::var_os("JOURNAL_STREAM").is_some();
     if !is_journal || !send_to(root, JOURNAL, &lines.collect::<String>()) {
-        output::say(message);
+        let _ = writeln!(io::stderr(), "nicpin: {}", one_line(message));
     }
 }
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use itertools::Itertools as _;
 
-use crate::commands::journal;
-use crate::commands::journal::Priority::{Info, Notice, Warning};
-use crate::commands::sampling::{children_cpu, seconds_since_1970};
-use crate::commands::watch::Loop;
 use crate::screen;
+use crate::start::{children_cpu, seconds_since_1970};
 use crate::watch::contended::{AT_ONCE, LONGEST_WAIT};
-use crate::watch::{RestoredSetting, RunReport};
+use crate::watch::journal;
+use crate::watch::journal::Priority::{Info, Notice, Warning};
+use crate::watch::report::{RestoredSetting, RunReport};
+use crate::watch::watcher::Loop;
 use nicpin::machine::setting::affinity_file;
 use nicpin::report::run::{WaitsFor, WatcherRun};
 
@@ -34,7 +34,7 @@ impl Loop<'_> {
                 run.failure = report.failures.first().cloned();
                 self.interfaces = report.interfaces;
                 self.log_run(&run, &report);
-                let is_restore = run.changed > 0 && ended.is_of_old_plan && !self.args.observe;
+                let is_restore = run.changed > 0 && ended.is_of_old_plan && !self.options.observe;
                 self.state.restores += u64::from(is_restore);
                 for (setting, wait) in &ended.contended {
                     self.log_contended(setting, *wait);
@@ -57,7 +57,7 @@ impl Loop<'_> {
         self.state.runs.truncate(LAST_RUNS);
         self.show();
         // A process that still writes metrics writes almost the same.
-        if self.args.metrics.is_some() && self.metrics.is_none() {
+        if self.options.metrics && self.metrics.is_none() {
             match self.child(["--metrics".to_owned()]) {
                 Ok(child) => self.metrics = Some(child),
                 Err(error) => self.warn(&format!("--metrics: {error}")),
@@ -67,12 +67,12 @@ impl Loop<'_> {
 
     fn log_run(&self, run: &WatcherRun, report: &RunReport) {
         let priority = match (run.failed, run.changed) {
-            (0, 0) if !self.cli.verbose => return,
+            (0, 0) if !self.options.verbose => return,
             (0, 0) => Info,
             (0, _) => Notice,
             _ => Warning,
         };
-        let observe = self.args.observe;
+        let observe = self.options.observe;
         let cause = screen::status::cause(run);
         let mut text = format!("{cause}: {}", screen::status::result(run, observe));
         if observe && run.changed > 0 {
@@ -125,7 +125,7 @@ impl Loop<'_> {
 
     /// Watches the planned vectors that have a planned affinity.
     fn guard(&mut self, report: &RunReport, now: Duration) {
-        if !self.args.guard {
+        if !self.options.guard {
             return;
         }
         let left = self.decisions.contended.unrestored_settings(now);

@@ -1,0 +1,196 @@
+//! The report of a run for the watcher.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use nicpin::apply;
+use nicpin::machine::Setting;
+use nicpin::machine::others::{OtherTool, OtherTools};
+use nicpin::report::applied::Applied;
+use nicpin::report::difference::NoteAbout;
+use nicpin::report::outcome::IrqbalanceAction::Banned;
+use nicpin::report::outcome::{IrqbalanceOutcome, Outcome, WriteResult};
+use nicpin::report::run::ChangedSetting;
+
+/// Maximum number of reasons for failures in the report.
+const MOST_FAILURES: usize = 3;
+
+/// The report that a run prints for the watcher.
+#[derive(Default, Serialize, Deserialize)]
+pub struct RunReport {
+    /// Whether nothing was written because `restore` has paused the watcher.
+    pub paused: bool,
+    pub interfaces: usize,
+    /// Number of changed settings, channels and irqbalance included; with `--observe`, of those that differ.
+    pub changed: usize,
+    pub failed: usize,
+    /// The first reasons for `failed`.
+    pub failures: Vec<String>,
+    /// Whether channels were changed, which causes events.
+    pub channels: bool,
+    pub irqbalance: bool,
+    /// The process of an irqbalance that leaves the planned IRQs unchanged, or was stopped.
+    pub irqbalance_answered: Option<i32>,
+    pub written: Vec<RestoredSetting>,
+    /// The IRQ of each planned vector, and its planned `smp_affinity`.
+    pub vectors: Vec<(u32, String)>,
+}
+
+impl RunReport {
+    /// Makes the report of an apply; `unknown`: interfaces that cannot be planned.
+    pub fn of(done: &Applied, unknown: &[NoteAbout]) -> Self {
+        let results: BTreeMap<&str, &WriteResult> = done
+            .results
+            .iter()
+            .map(|result| (result.path.as_str(), result))
+            .collect();
+        let (mut restored, mut vectors) = (Vec::new(), Vec::new());
+        for (setting, text) in apply::planned_settings(&done.machine, &done.plan) {
+            let result = results.get(setting.path().as_str());
+            let fallback = result.and_then(|result| result.fallback.as_ref());
+            let held = fallback.unwrap_or(&text).trim().to_owned();
+            // A vector that could not be moved would be found moved at each look.
+            if result.is_none_or(|result| result.changed() || result.outcome == Outcome::Already) {
+                vectors.extend(setting.irq().map(|irq| (irq, held)));
+            }
+            // A vector that is still on its fallback was not moved by anybody.
+            if result.is_some_and(|result| {
+                result.changed() && (fallback.is_none() || fallback != result.was.as_ref())
+            }) {
+                let who = writers(
+                    &done.machine.other_tools,
+                    done.irqbalance.as_ref(),
+                    setting.irq().is_some(),
+                );
+                restored.push(RestoredSetting {
+                    writers: who,
+                    ..RestoredSetting::new(&setting, text)
+                });
+            }
+        }
+        let because = |what: &str, why: &Option<String>| {
+            format!("{what}: {}", why.as_deref().unwrap_or_default())
+        };
+        let irqbalance = done.irqbalance.iter().filter(|outcome| outcome.failed());
+        let answered = done.irqbalance.as_ref().filter(|outcome| !outcome.failed());
+        let channels = done
+            .channels
+            .iter()
+            .filter(|change| change.refused.is_some());
+        let refused = done.results.iter().filter(|result| result.failed());
+        let failures = irqbalance
+            .map(|outcome| because("irqbalance", &outcome.detail))
+            .chain(channels.map(|change| {
+                because(
+                    &format!("channels of {}", change.interface),
+                    &change.refused,
+                )
+            }))
+            .chain(refused.map(|result| because(&result.shown(), &result.detail)));
+        let unplanned = unknown
+            .iter()
+            .map(|about| format!("{}: cannot be planned", about.interface));
+        Self {
+            paused: false,
+            interfaces: done.plan.interfaces.len(),
+            changed: done.tally.changed,
+            failed: done.tally.failed() + unknown.len(),
+            failures: failures.chain(unplanned).take(MOST_FAILURES).collect(),
+            channels: done.channels.iter().any(|change| change.refused.is_none()),
+            irqbalance: done
+                .irqbalance
+                .as_ref()
+                .is_some_and(|outcome| outcome.changed),
+            irqbalance_answered: answered.and_then(|outcome| outcome.pid),
+            written: restored,
+            vectors,
+        }
+    }
+}
+
+/// A setting that a run wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoredSetting {
+    #[serde(flatten)]
+    pub setting: ChangedSetting,
+    pub value: String,
+    /// Programs on this machine that may have written another value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writers: Vec<String>,
+}
+
+impl RestoredSetting {
+    /// Describes a setting and its value, without writers, which are not known yet.
+    pub fn new(setting: &Setting<'_>, value: String) -> Self {
+        Self {
+            setting: ChangedSetting {
+                name: setting.id(),
+                interface: setting.interface().to_owned(),
+                path: setting.path(),
+            },
+            value,
+            writers: Vec::new(),
+        }
+    }
+
+    /// Serializes the setting for the command line of a run that leaves it unchanged; see [`RestoredSetting::parse`].
+    pub fn as_argument(&self) -> String {
+        let ChangedSetting {
+            name,
+            interface,
+            path,
+        } = &self.setting;
+        [&name.to_string(), interface, path, &self.value]
+            .map(String::as_str)
+            .join("\t")
+    }
+
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let parts: Vec<String> = text.splitn(4, '\t').map(str::to_owned).collect();
+        let parts = <[String; 4]>::try_from(parts);
+        let [name, interface, path, value] = parts.map_err(|_| "no setting with its value")?;
+        Ok(Self {
+            setting: ChangedSetting {
+                name: name.into(),
+                interface,
+                path,
+            },
+            value,
+            writers: Vec::new(),
+        })
+    }
+
+    /// Whether it is the same value in the same file, of an interface with the same name.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.setting == other.setting && self.value == other.value
+    }
+}
+
+/// The programs on this machine that may write a setting. irqbalance writes only affinities, and no longer those that
+/// it has banned; tuned writes affinities, too.
+fn writers(
+    tools: &OtherTools,
+    asked: Option<&IrqbalanceOutcome>,
+    is_affinity: bool,
+) -> Vec<String> {
+    let is_kept = |pid| {
+        asked.is_some_and(|outcome| {
+            outcome.done == Banned && !outcome.changed && outcome.pid == Some(pid)
+        })
+    };
+    let irqbalance = tools
+        .irqbalance
+        .iter()
+        .filter(|daemon| is_affinity && !is_kept(daemon.pid));
+    let irqbalance = irqbalance.map(|daemon| format!("irqbalance (process {})", daemon.pid));
+    let others = tools.others.iter().filter_map(|tool| match tool {
+        OtherTool::Tuned { profile, .. } if is_affinity => {
+            Some(format!("tuned (profile {profile})"))
+        }
+        OtherTool::CloudScript { path, .. } => Some(path.clone()),
+        // systemd-udevd writes when a device is added, which is an event of the kernel.
+        OtherTool::Tuned { .. } | OtherTool::LinkFile { .. } => None,
+    });
+    irqbalance.chain(others).collect()
+}
