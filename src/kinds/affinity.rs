@@ -1,13 +1,13 @@
 //! The affinity of IRQs: `smp_affinity` (`write_irq_affinity` in `kernel/irq/proc.c`).
 
-use nix::errno::Errno::{self, EACCES, EINVAL, EIO, EPERM};
+use nix::errno::Errno::{EACCES, EINVAL, EIO, EPERM};
 
-use super::kind::Kind;
+use super::kind::{Answer, Kind, Meaning};
 use crate::cpuset::CpuSet;
 use crate::plan::Write;
 use crate::read::files::read_affinity;
 use crate::read::topology::read_online;
-use crate::report::outcome::Outcome::{self, Managed, Refused};
+use crate::report::outcome::Outcome::{Managed, Refused};
 use crate::root::{FileError, Root};
 
 pub(super) struct Affinity;
@@ -17,28 +17,23 @@ impl Kind for Affinity {
         Ok(read_affinity(root, &write.path)?.map(|file| file.text.to_string()))
     }
 
-    fn refusal(
-        &self,
-        root: &Root,
-        path: &str,
-        text: &str,
-        errno: Errno,
-    ) -> Option<(Outcome, &'static str)> {
+    fn refusal(&self, answer: &Answer<'_>) -> Option<Meaning> {
         // EPERM since 6.12, where the file has no write bits; EIO before, and for an IRQ that was freed while the file
         // was open.
-        let is_managed = match errno {
+        let (root, path) = (answer.root, answer.path);
+        let is_managed = match answer.errno {
             EPERM => root.exists(path) && !has_write_bits(root, path),
             EIO => root.exists(path),
             _ => false,
         };
-        match errno {
+        match answer.errno {
             _ if is_managed => Some((
                 Managed,
                 ": the vector is kernel-managed and cannot be moved",
             )),
             EACCES | EPERM => Some((Refused, "; fix: run as root, outside any container")),
             // Some interrupt controllers accept no affinity at all (DesignWare PCIe MSI).
-            EINVAL if is_online(root, text) => Some((
+            EINVAL if is_online(root, answer.text) => Some((
                 Refused,
                 ": the interrupt controller does not accept this affinity",
             )),

@@ -9,6 +9,18 @@ use crate::plan::Write;
 use crate::report::outcome::Outcome;
 use crate::root::{FileError, Root};
 
+/// The kernel's error as the answer to a write.
+pub(crate) struct Answer<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) path: &'a str,
+    /// The text that was written.
+    pub(crate) text: &'a str,
+    pub(crate) errno: Errno,
+}
+
+/// The outcome of a write with an error, and the words for it and its fix, after those of the error.
+pub(crate) type Meaning = (Outcome, &'static str);
+
 /// A kind of setting.
 pub(crate) trait Kind {
     /// Reads the text of a setting; `None` if the setting is absent.
@@ -20,15 +32,8 @@ pub(crate) trait Kind {
         root.write(&write.path, text)
     }
 
-    /// The outcome of a write that the kernel answered with an error, and what the error means; `None` if it means what
-    /// it does for any file. `text`: what was written.
-    fn refusal(
-        &self,
-        _root: &Root,
-        _path: &str,
-        _text: &str,
-        _errno: Errno,
-    ) -> Option<(Outcome, &'static str)> {
+    /// What the kernel's error means; `None` if it means what it does for any file.
+    fn refusal(&self, _answer: &Answer<'_>) -> Option<Meaning> {
         None
     }
 

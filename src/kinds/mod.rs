@@ -16,7 +16,7 @@ use nix::errno::Errno::{
 
 pub(crate) use self::affinity::has_write_bits;
 use self::kind::File;
-pub(crate) use self::kind::Kind;
+pub(crate) use self::kind::{Answer, Kind};
 use crate::machine::SettingKind;
 use crate::report::outcome::Outcome::{self, Refused, Vanished};
 use crate::root::{Root, errno_of, errno_words};
@@ -30,7 +30,7 @@ pub(crate) fn kind(kind: SettingKind) -> &'static dyn Kind {
         SettingKind::Rps => &steering::Rps,
         SettingKind::Xps => &steering::Xps,
         SettingKind::Ntuple => &ntuple::Ntuple,
-        SettingKind::RpsFlow | SettingKind::XpsRxqs | SettingKind::Sysctl => &File,
+        _ => &File,
     }
 }
 
@@ -43,7 +43,13 @@ pub(crate) fn refusal(
     error: &io::Error,
 ) -> (Outcome, String) {
     let errno = errno_of(error);
-    let own = errno.and_then(|errno| kind(of).refusal(root, path, text, errno));
+    let answer = |errno| Answer {
+        root,
+        path,
+        text,
+        errno,
+    };
+    let own = errno.and_then(|errno| kind(of).refusal(&answer(errno)));
     let (outcome, why) = own.unwrap_or_else(|| match errno {
         // ENXIO also if an interrupt controller finds no target.
         Some(ENOENT) => (Vanished, NO_FILE),

@@ -2,13 +2,13 @@
 
 use std::io;
 
-use nix::errno::Errno::{self, EINVAL, EOPNOTSUPP};
+use nix::errno::Errno::{EINVAL, EOPNOTSUPP};
 
-use super::kind::Kind;
+use super::kind::{Answer, Kind, Meaning};
 use crate::machine::Rss;
 use crate::plan::Write;
 use crate::read::ethtool;
-use crate::report::outcome::Outcome::{self, Refused};
+use crate::report::outcome::Outcome::Refused;
 use crate::root::{FileError, Root};
 
 pub(super) struct Table;
@@ -23,14 +23,8 @@ impl Kind for Table {
         ethtool::set_rss(root, &write.interface, &table)
     }
 
-    fn refusal(
-        &self,
-        _root: &Root,
-        _path: &str,
-        _text: &str,
-        errno: Errno,
-    ) -> Option<(Outcome, &'static str)> {
-        matches!(errno, EOPNOTSUPP | EINVAL).then_some((
+    fn refusal(&self, answer: &Answer<'_>) -> Option<Meaning> {
+        matches!(answer.errno, EOPNOTSUPP | EINVAL).then_some((
             Refused,
             ": the driver does not accept this RSS table; fix: leave out --rss",
         ))

@@ -1,24 +1,18 @@
 //! RPS and XPS: `rps_cpus` and `xps_cpus` (`net/core/net-sysfs.c`).
 
-use nix::errno::Errno::{self, EINVAL, ENOENT};
+use nix::errno::Errno::{EINVAL, ENOENT};
 
-use super::kind::Kind;
+use super::kind::{Answer, Kind, Meaning};
 use crate::cpuset::CpuSet;
 use crate::read::topology::rps_filter;
-use crate::report::outcome::Outcome::{self, Refused, Vanished};
+use crate::report::outcome::Outcome::{Refused, Vanished};
 use crate::root::Root;
 
 pub(super) struct Rps;
 
 impl Kind for Rps {
-    fn refusal(
-        &self,
-        _root: &Root,
-        _path: &str,
-        _text: &str,
-        errno: Errno,
-    ) -> Option<(Outcome, &'static str)> {
-        (errno == EINVAL).then_some((
+    fn refusal(&self, answer: &Answer<'_>) -> Option<Meaning> {
+        (answer.errno == EINVAL).then_some((
             Refused,
             ": the kernel takes no isolated or nohz_full CPU for RPS, and no other was named",
         ))
@@ -32,14 +26,8 @@ impl Kind for Rps {
 pub(super) struct Xps;
 
 impl Kind for Xps {
-    fn refusal(
-        &self,
-        root: &Root,
-        path: &str,
-        _text: &str,
-        errno: Errno,
-    ) -> Option<(Outcome, &'static str)> {
-        (errno == ENOENT && root.exists(path)).then_some((
+    fn refusal(&self, answer: &Answer<'_>) -> Option<Meaning> {
+        (answer.errno == ENOENT && answer.root.exists(answer.path)).then_some((
             Vanished,
             ": an interface with one transmit queue has no XPS; fix: run again",
         ))

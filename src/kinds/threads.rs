@@ -2,13 +2,13 @@
 
 use std::io;
 
-use nix::errno::Errno::{self, EACCES, EINVAL, EPERM, ESRCH};
+use nix::errno::Errno::{EACCES, EINVAL, EPERM, ESRCH};
 
-use super::kind::Kind;
+use super::kind::{Answer, Kind, Meaning};
 use crate::cpuset::CpuSet;
 use crate::plan::Write;
 use crate::read::threads;
-use crate::report::outcome::Outcome::{self, Refused, Vanished};
+use crate::report::outcome::Outcome::{Refused, Vanished};
 use crate::root::{FileError, Root};
 
 pub(super) struct Thread;
@@ -22,14 +22,8 @@ impl Kind for Thread {
         threads::set_affinity(root, &write.interface, write.number, text)
     }
 
-    fn refusal(
-        &self,
-        _root: &Root,
-        _path: &str,
-        _text: &str,
-        errno: Errno,
-    ) -> Option<(Outcome, &'static str)> {
-        match errno {
+    fn refusal(&self, answer: &Answer<'_>) -> Option<Meaning> {
+        match answer.errno {
             ESRCH => Some((Vanished, ": the thread has ended; fix: run again")),
             EACCES | EPERM => Some((
                 Refused,
