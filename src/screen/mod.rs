@@ -5,6 +5,7 @@
 //! a terminal would take for commands, or which show other text than there is.
 
 pub mod applied;
+mod cells;
 pub mod check;
 pub mod fleet;
 pub mod flow;
@@ -15,6 +16,7 @@ pub mod page;
 pub mod plan;
 pub mod shell;
 pub mod status;
+mod writer;
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -3,67 +3,15 @@
 use std::iter::once;
 use std::ops::Range;
 
-use anstyle::{AnsiColor, Style};
 use itertools::Itertools as _;
 
-use self::Tone::{Alarm, Good, Plain, Warning};
-use crate::screen::{
-    Given, enclose, group_by_key, join_nonempty, printable, text_if, unbroken, with_prefix,
-};
+use crate::screen::writer::{Writer, length};
+use crate::screen::{Given, enclose, group_by_key, join_nonempty, text_if, unbroken, with_prefix};
 use nicpin::machine::wording::{few, selector};
 use nicpin::plan::{Measure, Note, Score};
 use nicpin::report::difference::MeasureChange;
 
-#[derive(Clone, Copy)]
-pub struct Screen {
-    pub width: usize,
-    /// Whether states are coloured. A colour only repeats the words.
-    pub colour: bool,
-}
-
-impl Screen {
-    /// A screen on which no line is broken.
-    pub const UNBROKEN: Self = Self {
-        width: usize::MAX,
-        colour: false,
-    };
-}
-
-impl Default for Screen {
-    fn default() -> Self {
-        Self {
-            width: 100,
-            colour: false,
-        }
-    }
-}
-
-/// The meaning of a colour.
-#[derive(Clone, Copy)]
-pub enum Tone {
-    /// Good, and proven.
-    Good,
-    /// Worth a look.
-    Warning,
-    /// Wrong.
-    Alarm,
-    /// Neither good nor bad.
-    Plain,
-}
-
-pub struct Cell {
-    text: String,
-    pub tone: Tone,
-}
-
-impl<T: Into<String>> From<T> for Cell {
-    fn from(text: T) -> Self {
-        Self {
-            text: text.into(),
-            tone: Plain,
-        }
-    }
-}
+pub use crate::screen::cells::{Cell, Screen, Tone};
 
 #[derive(Default)]
 pub struct Page {
@@ -273,7 +221,7 @@ impl Page {
         for block in &self.blocks {
             match block {
                 Block::Line(text) => {
-                    out.put(text, Plain);
+                    out.put(text, Tone::Plain);
                     out.end(0);
                 }
                 Block::Item(label, text) => {
@@ -319,185 +267,6 @@ pub(crate) fn plain(measure: Measure) -> &'static str {
         Measure::BusiestLoad => "load of the busiest core",
         measure => measure.name(),
     }
-}
-
-/// Maximum width to which a cell widens its column.
-const WIDEST: usize = 48;
-/// Minimum room beside the beginning of a line; with less, the rest continues below.
-const LEAST_ROOM: usize = 24;
-/// The indent of the continuation of a line of several cells.
-const CONTINUED: usize = 6;
-
-struct Writer {
-    out: String,
-    screen: Screen,
-    at: usize,
-    /// Number of blanks before the next text of the line.
-    gap: usize,
-}
-
-impl Writer {
-    fn table(&mut self, indent: usize, right: &Range<usize>, rows: &[Vec<Cell>]) {
-        let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let are_figures = columns > 1 && right.end >= columns;
-        let width = |column: usize| {
-            // The last cell of a row continues below itself.
-            rows.iter()
-                .filter_map(|row| row.get(column..)?.split_first())
-                .filter(|(_, after)| are_figures || !after.is_empty())
-                .map(|(cell, _)| length(&cell.text))
-                .filter(|&width| width <= WIDEST)
-                .max()
-                .unwrap_or(0)
-        };
-        let widths = (0..columns).map(width).collect_vec();
-        let blanks = |column: usize, cell: &Cell| {
-            let blanks = widths[column].saturating_sub(length(&cell.text));
-            if right.contains(&column) {
-                (blanks, 2)
-            } else {
-                (0, blanks + 2)
-            }
-        };
-        if !are_figures {
-            for row in rows {
-                self.gap = indent;
-                self.row(row, blanks);
-            }
-            return;
-        }
-        let room = self.screen.width.saturating_sub(indent + widths[0]);
-        let mut begin = 1;
-        while begin < columns {
-            if begin > 1 {
-                self.end(0);
-            }
-            let mut taken = 0;
-            let end = begin
-                + (begin..columns)
-                    .take_while(|column| {
-                        taken += widths[*column] + 2;
-                        taken <= room || *column == begin
-                    })
-                    .count();
-            for row in rows {
-                self.gap = indent;
-                for column in once(0).chain(begin..end) {
-                    let (before, after) = blanks(column, &row[column]);
-                    self.gap += before;
-                    self.put(&row[column].text, row[column].tone);
-                    self.gap += after;
-                }
-                self.end(0);
-            }
-            begin = end;
-        }
-    }
-
-    /// Adds cells beside each other, the last of which continues below itself; cells that do not fit continue below.
-    /// `blanks`: their number before and after a cell.
-    fn row(&mut self, cells: &[Cell], blanks: impl Fn(usize, &Cell) -> (usize, usize)) {
-        let Some((last, cells)) = cells.split_last() else {
-            return self.end(0);
-        };
-        let width = self.screen.width;
-        let indent = self.gap + CONTINUED;
-        for (column, cell) in cells.iter().enumerate() {
-            let (before, after) = blanks(column, cell);
-            let length = length(&cell.text);
-            if self.at + self.gap + before + length <= width {
-                self.gap += before;
-            } else if self.at > 0 && indent + length <= width {
-                self.end(indent);
-            }
-            self.words(cell, indent);
-            self.gap += after;
-        }
-        let at = self.at + self.gap;
-        let longest = last.text.split([' ', ',']).map(length).max().unwrap_or(0);
-        let needed = length(&last.text).min(longest.max(LEAST_ROOM));
-        if self.at > 0 && !last.text.is_empty() && at + needed > width {
-            self.end(indent);
-        }
-        self.words(last, self.at + self.gap);
-        self.end(0);
-    }
-
-    /// Adds words; further lines begin after `indent`. A word that is longer than a line, such as a list of CPUs, is
-    /// broken after a comma.
-    fn words(&mut self, cell: &Cell, indent: usize) {
-        let width = self.screen.width;
-        if self.at + self.gap + length(&cell.text) <= width {
-            return self.put(&cell.text, cell.tone);
-        }
-        let begin = indent.max(self.at + self.gap);
-        let room = width - begin.min(width.saturating_sub(LEAST_ROOM));
-        let mut line = String::new();
-        let words = cell.text.split([' ', '\n', '\t']);
-        for word in words.flat_map(|word| pieces(word, room)) {
-            let taken = self.at + self.gap + length(&line);
-            if !line.is_empty() && taken + 1 + length(&word) > width {
-                self.put(&line, cell.tone);
-                self.end(indent);
-                line.clear();
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line += &word;
-        }
-        self.put(&line, cell.tone);
-    }
-
-    fn put(&mut self, text: &str, tone: Tone) {
-        if text.is_empty() {
-            return;
-        }
-        self.out += &" ".repeat(self.gap);
-        self.at += self.gap + length(text);
-        self.gap = 0;
-        let text = text.replace(['\n', '\t', '\u{a0}'], " ");
-        let text = printable(&text);
-        let style = match tone {
-            _ if !self.screen.colour => Style::new(),
-            Plain => Style::new(),
-            Good => AnsiColor::Green.on_default(),
-            Warning => AnsiColor::Yellow.on_default(),
-            Alarm => AnsiColor::Red.on_default().bold(),
-        };
-        self.out += &format!("{style}{text}{style:#}");
-    }
-
-    /// Ends the line; the next begins after `indent`.
-    fn end(&mut self, indent: usize) {
-        self.out.push('\n');
-        (self.at, self.gap) = (0, indent);
-    }
-}
-
-fn length(text: &str) -> usize {
-    text.chars().count()
-}
-
-/// Splits a word to fit the room: a list after a comma, and a command between two of its words, with the backslash of a
-/// shell.
-fn pieces(word: &str, room: usize) -> impl Iterator<Item = String> {
-    let is_command = word.contains('\u{a0}');
-    let (at, more) = if is_command { ('\u{a0}', 1) } else { (',', 0) };
-    let pieces = word.split_inclusive(at).map(str::to_owned);
-    let pieces = pieces.coalesce(move |piece, next| {
-        // All pieces but the last end in a blank, and the backslash follows.
-        let end = if next.ends_with(at) { more } else { 0 };
-        if length(&piece) + length(&next) + end <= room {
-            Ok(piece + &next)
-        } else {
-            Err((piece, next))
-        }
-    });
-    pieces.map(move |piece| {
-        let is_broken = is_command && piece.ends_with(at);
-        piece + text_if(is_broken, "\\")
-    })
 }
 
 #[cfg(test)]
