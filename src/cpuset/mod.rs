@@ -94,7 +94,8 @@ impl CpuSet {
 
     /// The lowest CPU.
     pub fn first(&self) -> Option<u32> {
-        self.iter().next()
+        let (index, word) = self.used_words().next()?;
+        Some(index * 64 + word.trailing_zeros())
     }
 
     /// The CPU of a set of one.

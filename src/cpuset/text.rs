@@ -90,30 +90,43 @@ impl CpuSet {
     pub fn parse_mask(text: &str) -> Result<Self, CpuSetError> {
         let mask = trim(text);
         let digits = mask.strip_prefix("0x").or_else(|| mask.strip_prefix("0X"));
-        Self::parse_groups(mask, digits.unwrap_or(mask), false)
+        Ok(Self::parse_groups(mask, digits.unwrap_or(mask), false)?.0)
     }
 
     /// Parses a mask that a kernel printed (`bitmap_string`): as [`parse_mask`](Self::parse_mask), but refuses what no
     /// kernel prints, so that a damaged file is not read as a mask.
     pub fn parse_kernel_mask(text: &str) -> Result<Self, CpuSetError> {
-        Self::parse_groups(trim(text), trim(text), true)
+        Ok(Self::parse_groups(trim(text), trim(text), true)?.0)
     }
 
-    fn parse_groups(mask: &str, digits: &str, of_kernel: bool) -> Result<Self, CpuSetError> {
+    /// Returns the CPUs and the number of groups.
+    fn parse_groups(mask: &str, digits: &str, of_kernel: bool) -> Result<(Self, u32), CpuSetError> {
         let error = |reason: &str| CpuSetError::new(mask, MASK, reason);
         if digits.is_empty() {
             return Err(error("it is empty"));
         }
         let grouped = of_kernel || digits.contains(',');
-        let mut set = Self::new();
-        for (base, group) in (0..).step_by(32).zip(digits.rsplit(',')) {
+        let (mut set, mut groups) = (Self::new(), 0);
+        let mut rest = Some(digits.as_bytes());
+        while let Some(left) = rest {
+            let base = groups * 32;
+            groups += 1;
+            // Nearly all groups of a wide mask.
+            let before = left.strip_suffix(b",00000000");
+            if before.is_some() && base < MAX_CPUS {
+                rest = before;
+                continue;
+            }
+            let comma = left.iter().rposition(|&digit| digit == b',');
+            let group = &left[comma.map_or(0, |comma| comma + 1)..];
+            rest = comma.map(|comma| &left[..comma]);
             if grouped && group.len() > 8 {
                 return Err(error("a group has more than eight digits"));
             }
             if of_kernel && group.is_empty() {
                 return Err(error("a group has no digits"));
             }
-            for (bit, digits) in (base..).step_by(32).zip(group.as_bytes().rchunks(8)) {
+            for (bit, digits) in (base..).step_by(32).zip(group.rchunks(8)) {
                 let value = digits.iter().try_fold(0, |value, &digit| {
                     Some(value << 4 | u64::from(char::from(digit).to_digit(16)?))
                 });
@@ -126,7 +139,7 @@ impl CpuSet {
                 }
             }
         }
-        Ok(set)
+        Ok((set, groups))
     }
 
     /// The mask as the kernel prints and accepts it at `width`; `None` if a CPU does not fit.
@@ -249,15 +262,17 @@ pub struct MaskFile {
 
 impl MaskFile {
     pub fn parse(text: &str) -> Result<Self, CpuSetError> {
-        let cpus = CpuSet::parse_kernel_mask(text)?;
         let text = trim(text);
-        let others = text.bytes().filter(|byte| *byte == b',').count();
-        let first = text.find(',').unwrap_or(text.len());
-        let digits = u32::try_from(first + others * 8).unwrap_or(u32::MAX);
+        let (cpus, groups) = CpuSet::parse_groups(text, text, true)?;
+        // Eight at most, as in each group.
+        let first = text.bytes().take_while(|byte| *byte != b',').count();
+        let first = u32::try_from(first).unwrap_or(u32::MAX);
         Ok(Self {
             text: text.into(),
             cpus,
-            width: MaskWidth { digits },
+            width: MaskWidth {
+                digits: first + (groups - 1) * 8,
+            },
         })
     }
 }
