@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::root::faults::{Faults, FileAccess, FileAction, InjectedAnswer};
-use crate::root::regular::{AT_ONCE, check_readable, check_size, kind, read_whole};
+use crate::root::regular::{AT_ONCE, check_readable, check_size, kind, read_whole, text};
 use crate::root::tree::{Entry, Tree, TreeFile, resolve};
 use crate::root::{FileError, Result, errno_of, is_absent};
 
@@ -312,7 +312,7 @@ impl Root {
     pub(crate) fn read_bytes(&self, path: &str) -> Result<Option<Vec<u8>>> {
         let read = self
             .open_to_read(path)
-            .and_then(|file| read_whole(&file, path));
+            .and_then(|file| read_whole(&file, path, <[u8]>::to_vec));
         Ok(self.unless_absent(path, read)?.map(|(_, bytes)| bytes))
     }
 
@@ -469,11 +469,8 @@ impl Root {
                 Ok(file.clone())
             }),
             None => self.open_to_read(path).and_then(|file| {
-                let (mode, bytes) = read_whole(&file, path)?;
-                Ok(TreeFile {
-                    mode,
-                    text: String::from_utf8_lossy(&bytes).into(),
-                })
+                let (mode, text) = read_whole(&file, path, text)?;
+                Ok(TreeFile { mode, text })
             }),
         };
         self.note(|record| {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::{self, OFlag};
@@ -77,23 +78,33 @@ pub(super) fn check_size(bytes: u64, path: &str) -> io::Result<()> {
     )))
 }
 
-pub(super) fn read_whole(mut file: &File, path: &str) -> io::Result<(u32, Vec<u8>)> {
-    const PAGE: usize = 4096;
+/// Reads a whole file; returns its mode and what `keep` makes of its bytes.
+pub(super) fn read_whole<T>(
+    mut file: &File,
+    path: &str,
+    keep: impl FnOnce(&[u8]) -> T,
+) -> io::Result<(u32, T)> {
     let mode = check_readable(file, path)?;
     // Some kernel files end after the first read (`proc_dointvec`).
-    let mut bytes = vec![0; PAGE];
+    let mut page = [0; 4096];
     let first = loop {
-        match file.read(&mut bytes) {
+        match file.read(&mut page) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            read => break read?,
+            read => break &page[..read?],
         }
     };
-    bytes.truncate(first);
-    if first == PAGE || !is_printed_at_once(path) {
-        file.take(limit(path)).read_to_end(&mut bytes)?;
-        check_size(bytes.len() as u64, path)?;
+    if first.len() < page.len() && is_printed_at_once(path) {
+        return Ok((mode, keep(first)));
     }
-    Ok((mode, bytes))
+    let mut bytes = first.to_vec();
+    file.take(limit(path)).read_to_end(&mut bytes)?;
+    check_size(bytes.len() as u64, path)?;
+    Ok((mode, keep(&bytes)))
+}
+
+/// The text in these bytes, with replacement characters for what is not UTF-8.
+pub(super) fn text(bytes: &[u8]) -> Arc<str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes).into(), Arc::from)
 }
 
 /// Whether a read that leaves room has reached the end of the file. True for attributes; cgroup files and others of
@@ -112,8 +123,8 @@ mod tests {
         for size in [0, 1, 4095, 4096, 4097, 9000] {
             file.as_file().set_len(size).unwrap();
             for path in ["/sys/class/net/eth0/mtu", "/proc/net/dev"] {
-                let (_, bytes) = read_whole(&file.reopen().unwrap(), path).unwrap();
-                assert_eq!(bytes.len() as u64, size, "{path}");
+                let (_, length) = read_whole(&file.reopen().unwrap(), path, <[u8]>::len).unwrap();
+                assert_eq!(length as u64, size, "{path}");
             }
         }
     }

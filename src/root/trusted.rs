@@ -57,7 +57,7 @@ impl Root {
         };
         self.about(
             path,
-            read_whole(&file.into(), path).and_then(|(_, bytes)| {
+            read_whole(&file.into(), path, <[u8]>::to_vec).and_then(|(_, bytes)| {
                 String::from_utf8(bytes).map_err(|_| io::Error::other("is not UTF-8 text"))
             }),
         )
