@@ -259,20 +259,26 @@ fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Option<Fit<'a>
         return Some(Fit::default());
     }
     let (least, most) = span(part, rest);
+    let next = tail.bytes().next().filter(|&literal| literal != b'{');
     // The longest text first: an interface may contain all that follows it in the pattern (`a-rx-0-rx-1`). In a
     // truncated name the shortest first, and never all of it: the following text makes the difference.
     (least..=most)
         .map(|len| if cut { len } else { least + most - len })
         .find_map(|len| {
             let (text, rest) = rest.split_at_checked(len)?;
+            // Most lengths end here.
+            let has = rest.bytes().next();
+            if (next.zip(has)).is_some_and(|(next, has)| !next.eq_ignore_ascii_case(&has)) {
+                return None;
+            }
             if cut && rest.is_empty() && !tail.is_empty() || part == "pci" && !text.contains(':') {
                 return None;
             }
             // Drivers keep a number in 16 bits.
-            let number: Option<u16> = text.parse().ok();
-            if part == "n" && number.is_none() {
-                return None;
-            }
+            let number: Option<u16> = match part {
+                "n" => Some(text.parse().ok()?),
+                _ => None,
+            };
             let mut found = fit(tail, way, rest, cut)?;
             match part {
                 "n" => found.number = number.map(u32::from),
