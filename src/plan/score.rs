@@ -84,6 +84,8 @@ struct State<'a> {
     interfaces: &'a [PlannedInterface],
     planned: HashMap<u32, (&'a CpuSet, Option<&'a Placement>)>,
     is_planned: IsPlanned<'a>,
+    /// See [`all_at_speed`].
+    all_at_speed: Option<u64>,
 }
 
 impl<'a> State<'a> {
@@ -108,6 +110,7 @@ impl<'a> State<'a> {
             interfaces,
             planned: vectors.filter_map(target).collect(),
             is_planned,
+            all_at_speed: all_at_speed(machine, weights),
         }
     }
 
@@ -263,7 +266,7 @@ impl<'a> State<'a> {
     /// interfaces on a core.
     fn on_cores(&self, spots: &Spots<'_>, only: Option<&str>, score: &mut Score) -> usize {
         let mut most_own = 0;
-        let mut at_speed = self.all_at_speed().map(|all_kbps| LoadAtSpeed {
+        let mut at_speed = self.all_at_speed.map(|all_kbps| LoadAtSpeed {
             busiest_kbps: 0,
             all_kbps,
         });
@@ -305,18 +308,6 @@ impl<'a> State<'a> {
         }
         score.at_speed = at_speed;
         most_own
-    }
-
-    /// The total load of the ports in use at their speeds, in kbit/s; `None` if no port is in use, or a speed is
-    /// unknown.
-    fn all_at_speed(&self) -> Option<u64> {
-        let interfaces = self.machine.interfaces.iter().zip(self.weights);
-        let in_use =
-            interfaces.map(|(interface, weight)| (interface.active_queues() as u64, weight));
-        let loads = in_use.filter(|(queues, _)| *queues > 0);
-        let loads = loads.map(|(queues, weight)| Some(queues * weight.at_speed?));
-        let all = loads.sum::<Option<u64>>()?;
-        (all > 0).then_some(all)
     }
 
     /// Counts online CPUs by the transmit queue on which they send: those whose queue completes on a farther node than
@@ -380,6 +371,16 @@ impl<'a> State<'a> {
         }
         Some((far.len(), shared.len() + crowded))
     }
+}
+
+/// The total load of the ports in use at their speeds, in kbit/s; `None` if no port is in use, or a speed is unknown.
+fn all_at_speed(machine: &Machine, weights: &[Weight]) -> Option<u64> {
+    let interfaces = machine.interfaces.iter().zip(weights);
+    let in_use = interfaces.map(|(interface, weight)| (interface.active_queues() as u64, weight));
+    let loads = in_use.filter(|(queues, _)| *queues > 0);
+    let loads = loads.map(|(queues, weight)| Some(queues * weight.at_speed?));
+    let all = loads.sum::<Option<u64>>()?;
+    (all > 0).then_some(all)
 }
 
 fn own_queues<'a>(spots: &Spots<'a>) -> OwnQueues<'a> {

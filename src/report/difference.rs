@@ -8,7 +8,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::cpuset::CpuSet;
-use crate::machine::setting::affinity_file;
+use crate::machine::setting::{Place, affinity_file, place};
 use crate::machine::{Machine, Role};
 use crate::plan::{
     DecidedBy, Measure, Note, Plan, PlannedInterface, Score, SettingKind, Standing, Write,
@@ -351,9 +351,9 @@ pub fn moves_without_gain(machine: &Machine, plan: &Plan) -> usize {
 /// The gain of each interface over a state in which the settings in `differs` have their current value, and all others
 /// the planned one.
 pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<Gain> {
-    let paths: BTreeSet<&str> = differs.iter().map(|write| &*write.path).collect();
+    let differing: BTreeSet<Place<'_>> = differs.iter().map(|write| write.place()).collect();
     let now = standings(machine, &plan.interfaces, &|kind, interface, number| {
-        paths.is_empty() || !paths.contains(&*kind.path(interface, number))
+        !differing.contains(&place(kind, number, interface))
     });
     let planned = standings(machine, &plan.interfaces, &|_, _, _| true);
     let serving = cores_serving(machine);
