@@ -217,8 +217,9 @@ struct Item<'a> {
     idle: bool,
     why: &'a str,
     reason: &'a str,
-    /// Other deciding facts, and how the queue is known.
-    more: String,
+    vector: Option<&'a PlannedVector>,
+    /// How the queue is known.
+    source: &'static str,
 }
 
 impl<'a> Item<'a> {
@@ -228,13 +229,6 @@ impl<'a> Item<'a> {
             Name => "by its name",
             Order => "by the order of IRQs",
         };
-        let row = vector.row.as_ref().map(|row| format!(", as {row}"));
-        let placed = vector.placement.as_ref().map(|placement| {
-            let on_l3 = format!(" had {}", placement.queues_on_l3);
-            let on_l3 = enclose(", the cache of CPUs ", [placement.l3.short()], &on_l3);
-            let on_core = count(placement.queues_on_core, "queue");
-            format!("; core {} had {on_core}{on_l3}", placement.core)
-        });
         let why = &*vector.why;
         Self {
             label: role_word(vector.role),
@@ -247,17 +241,13 @@ impl<'a> Item<'a> {
             idle: vector.idle,
             why,
             reason: vector.why.decided(),
-            more: format!(
-                "{} {source}{}{}",
-                vector.action,
-                text_or(row, ""),
-                text_or(placed, "")
-            ),
+            vector: Some(vector),
+            source,
         }
     }
 
     fn thread(thread: &'a PlannedThread) -> Self {
-        let more = match thread.source {
+        let source = match thread.source {
             Some(Order) => "by the order of NAPI instances",
             Some(_) => "by netlink",
             None => "unknown queue",
@@ -275,9 +265,25 @@ impl<'a> Item<'a> {
             planned: thread.cpus.as_ref(),
             why: &thread.why,
             reason: &thread.why,
-            more: more.to_owned(),
+            source,
             ..Self::default()
         }
+    }
+
+    /// How the queue is known, and other deciding facts.
+    fn more(&self) -> String {
+        let source = self.source.to_owned();
+        let Some(vector) = self.vector else {
+            return source;
+        };
+        let row = with_prefix(", as ", vector.row.as_ref());
+        let placed = vector.placement.as_ref().map(|placement| {
+            let on_l3 = format!(" had {}", placement.queues_on_l3);
+            let on_l3 = enclose(", the cache of CPUs ", [placement.l3.short()], &on_l3);
+            let on_core = count(placement.queues_on_core, "queue");
+            format!("; core {} had {on_core}{on_l3}", placement.core)
+        });
+        format!("{} {source}{row}{}", vector.action, text_or(placed, ""))
     }
 
     /// Whether the item is the next queue, for the same reason, on a core that the run does not have.
@@ -325,12 +331,16 @@ impl Rows<'_> {
                 let s = text_if(label == "queue" && numbers.len() > 1, "s");
                 let which = list_numbers(&run.iter().map(|item| item.id).collect_vec());
                 let first = run[0];
+                let facts = match self.detail {
+                    Reasons => first.more(),
+                    _ => String::new(),
+                };
                 let (reason, more) = match self.detail {
                     // The word "unchanged" is reason enough.
                     Runs if label == "control" && first.planned.is_none() => ("", ""),
                     Runs => (first.reason, &*pass),
                     Queues => (first.why, ""),
-                    Reasons => (first.why, &*first.more),
+                    Reasons => (first.why, &*facts),
                 };
                 // A reason is left out if it is that of the line above.
                 let is_new = self.detail == Reasons || self.reason != reason;
