@@ -112,9 +112,14 @@ impl CpuSet {
             let base = groups * 32;
             groups += 1;
             // Nearly all groups of a wide mask.
-            let before = left.strip_suffix(b",00000000");
-            if before.is_some() && base < MAX_CPUS {
-                rest = before;
+            let same = [(b",00000000", 0), (b",ffffffff", u32::MAX)];
+            let mut same = same.iter().filter(|_| base < MAX_CPUS);
+            let whole = same.find_map(|(group, bits)| Some((left.strip_suffix(*group)?, *bits)));
+            if let Some((before, bits)) = whole {
+                rest = Some(before);
+                if bits != 0 {
+                    set.insert_bits(base, bits.into());
+                }
                 continue;
             }
             let comma = left.iter().rposition(|&digit| digit == b',');

@@ -116,10 +116,12 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
         (steps, class_and_first)
     });
     let class = |queue: usize| locations.of(completions[queue]).map(|place| place.class);
+    let mut sizes = vec![0; completions.len()];
     let mut give = |queues: &[usize], cpus: &CpuSet| {
-        let fewest = |&&queue: &&usize| (shares[queue].len(), class(queue));
+        let fewest = |&&queue: &&usize| (sizes[queue], class(queue));
         if let Some(&queue) = queues.iter().min_by_key(fewest) {
             shares[queue].add(cpus);
+            sizes[queue] += cpus.len();
         }
     };
     let mut far: BTreeMap<Option<u32>, Vec<u32>> = BTreeMap::new();

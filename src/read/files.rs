@@ -133,7 +133,7 @@ pub(crate) fn read_effective(root: &Root, irq: u32) -> Result<Option<CpuSet>> {
 pub(crate) fn read_affinity(root: &Root, path: &str) -> Result<Option<TreeFile>> {
     let nowhere = |read: &Result<Option<TreeFile>>| {
         let Ok(Some(file)) = read else { return false };
-        CpuSet::parse_kernel_mask(&file.text).is_ok_and(|cpus| cpus.is_empty())
+        file.text.bytes().all(|byte| b"0,\n".contains(&byte)) && file.text.contains('0')
     };
     read_again_while(nowhere, || root.read_opt_file(path))
 }
