@@ -1,6 +1,7 @@
 #!/bin/bash
-# instructions.sh - whether the parser of /proc/interrupts and the planner still take about as many instructions as
-# they did, as callgrind counts them. Times vary from machine to machine; these do not.
+# instructions.sh - whether reading a machine, the parser of /proc/interrupts and the planner still take about as many
+# instructions as they did, as callgrind counts them, and `plan` about as many system calls for each file, as strace
+# counts them. Times vary from machine to machine; these do not.
 #
 # What a turn takes is half of what three turns take more than one, so that all around it does not count. More than
 # half as much again as benches/instructions says fails; so does less than half of that, since the guard would then
@@ -32,4 +33,15 @@ while read -r what expected; do
     status=1
   fi
 done <"$EXPECTED"
+
+# A file takes four: it is opened, asked what it is, read and closed.
+"$BENCH" tree 256 4 4 64 "$WORK/machine"
+strace -f -o "$WORK/calls" "${BENCH%/deps/*}/nicpin" --root "$WORK/machine" plan >/dev/null
+calls=$(wc -l <"$WORK/calls")
+files=$(grep -c 'openat2(.*O_NONBLOCK.* = [0-9]' "$WORK/calls")
+echo "plan: $calls system calls for $files files"
+if [ "$calls" -gt $((5 * files)) ]; then
+  echo "  more than five for each" >&2
+  status=1
+fi
 exit $status

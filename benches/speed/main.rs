@@ -10,7 +10,7 @@
 //! beside it.
 //!
 //! `cargo bench -- tree CPUS NODES CARDS QUEUES DIR` only writes the tree of such a machine, and `cargo bench -- count
-//! parse|plan TURNS` does nothing but one of these, for a counter of instructions (`tests/instructions.sh`).
+//! read|parse|plan TURNS` does nothing but one of these, for a counter of instructions (`tests/instructions.sh`).
 
 // A program for developers: it prints, stops at the first thing that goes wrong, and reads files as the floor does.
 #![allow(
@@ -45,7 +45,7 @@ const NICPIN: &str = env!("CARGO_BIN_EXE_nicpin");
 const SIZES: [(u32, u32, u32, u32); 4] = [
     (16, 1, 1, 16),
     (128, 2, 4, 32),
-    (1024, 8, 16, 64),
+    (1024, 8, 16, 128),
     (4096, 32, 32, 128),
 ];
 /// The machine whose instructions are counted.
@@ -88,15 +88,17 @@ fn options() -> ReadOptions<'static> {
     }
 }
 
-/// Parses `/proc/interrupts` of a machine, or plans it, `turns` times.
+/// Reads a machine, parses its `/proc/interrupts`, or plans it, `turns` times.
 fn count(what: &str, turns: u32) {
     let tree = Tree::new(Size::new(COUNTED, true));
+    let root = Root::open(tree.dir.path()).unwrap();
     let text = std::fs::read_to_string(tree.dir.path().join("proc/interrupts")).unwrap();
     for _ in 0..turns {
         match what {
+            "read" => drop(black_box(nicpin::read::machine(&root, options()).unwrap())),
             "parse" => drop(black_box(interrupts::parse(&mut text.as_bytes()).unwrap())),
             "plan" => drop(black_box(tree.plan())),
-            _ => panic!("{what} is neither parse nor plan"),
+            _ => panic!("{what} is neither read, parse nor plan"),
         }
     }
 }

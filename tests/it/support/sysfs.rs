@@ -21,11 +21,9 @@ impl MachineSpec {
                 .filter(|vector| !vector.action.is_empty())
             {
                 if self.irq_files {
-                    put(
-                        dir,
-                        &format!("sys/kernel/irq/{}/actions", vector.irq),
-                        &vector.action,
-                    );
+                    for (file, text) in [("actions", &*vector.action), ("chip_name", "PCI-MSI")] {
+                        put(dir, &format!("sys/kernel/irq/{}/{file}", vector.irq), text);
+                    }
                 }
                 let irq = format!("proc/irq/{}", vector.irq);
                 put(
