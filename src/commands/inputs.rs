@@ -15,8 +15,8 @@ use crate::watch::state;
 use nicpin::apply::{Record, irqbalance};
 use nicpin::machine::setting::NET;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
-use nicpin::plan::{Found, Note, Plan, UsedFor};
-use nicpin::policy::{CHANNELS, EXCLUDE, NEAR, Policy, RPS, SCOPE};
+use nicpin::plan::{Found, Note, Plan, RssUnchanged, UsedFor};
+use nicpin::policy::{CHANNELS, EXCLUDE, NEAR, Policy, RPS, RSS, SCOPE};
 use nicpin::read::{self, Queues, ReadOptions};
 use nicpin::report::difference::NoteAbout;
 use nicpin::report::run::Watcher;
@@ -279,13 +279,14 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
         } => true,
         // The driver's answer on the machine itself, or later, is unknown.
         Note::ChannelsUnchanged { fixed, .. } => *fixed && note.is_unmet(),
+        Note::RssUnchanged { because, .. } => *because != RssUnchanged::NoTable,
         note => note.is_unmet(),
     });
     let Some(first) = unmet.first() else {
         return Ok(());
     };
     let options = &policy.options;
-    let (option, is_given) = match first.note {
+    let (option, is_given) = match &first.note {
         Note::NoCpuLeft { .. } => ("exclude", options.get(&EXCLUDE).is_some()),
         Note::Near { .. } => ("near", options.get(&NEAR).is_some()),
         Note::ChannelsAtMost { .. } | Note::ChannelsUnchanged { .. } => {
@@ -295,6 +296,8 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
             used_for: UsedFor::Rps,
             ..
         } => ("rps", options.get(&RPS).is_some()),
+        Note::RssUnchanged { .. } => ("rss", options.get(&RSS).is_some()),
+        Note::QueueFilesMissing { setting, .. } => (&**setting, options.has(setting)),
         _ => ("scope", options.get(&SCOPE).is_some()),
     };
     ensure!(

@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, NodeSource, Role, Selection, Topology, Vector};
-use crate::plan::candidates::exclusive;
+use crate::plan::candidates::{exclusive, unmet_files};
 use crate::plan::data::{
     DecidedBy, HostSummary, NodeSummary, Placement, Plan, PlannedInterface, PlannedVector, SCHEMA,
     Why, not_judged,
@@ -57,7 +57,9 @@ fn plan_keeping(
 ) -> Plan {
     let locations = &Locations::new(&machine.topology);
     let weights = &weights(machine);
-    let ports = placed_ports(machine, locations, weights, policy, (selection, keep));
+    let mut ports = placed_ports(machine, locations, weights, policy, (selection, keep));
+    let chosen = |port: &&mut PlacedPort<'_>| selection.names.contains(&port.interface.name);
+    ports.iter_mut().filter(chosen).for_each(refuse_unmet);
     let rdma = CpuSet::union_of(ports.iter().filter_map(PlacedPort::rdma_cpus));
     let polling = ports.iter().flat_map(PlacedPort::polling_cpus).collect();
     let others = rdma.union(&polling).union(&machine.not_understood_cpus());
@@ -121,6 +123,16 @@ fn plan_keeping(
     plan
 }
 
+/// Leaves an interface unchanged whose queues, which are read of selected interfaces only, cannot be steered as the
+/// policy requests.
+fn refuse_unmet(port: &mut PlacedPort<'_>) {
+    let unmet = || unmet_files(port.interface, &port.choice).or_else(|| device::unmet_rss(port));
+    if let Some(unmet) = (!port.skip).then(unmet).flatten() {
+        port.skip = true;
+        port.candidates.notes.push(unmet);
+    }
+}
+
 pub(crate) fn summary(topology: &Topology) -> HostSummary {
     HostSummary {
         name: None,
@@ -146,11 +158,16 @@ impl Context<'_> {
         let (interface, topology) = (port.interface, &port.machine.topology);
         let candidates = &port.candidates;
         let (rx_queues, about_rps) = self.rps[&port.order].plan(port, self.flow_queues);
-        let (rss, rss_note) = device::rss(port);
+        let (rss, rss_note) = device::rss(port).unzip();
         let (threads, threads_note) = self.threads.of(port);
         let mut notes = candidates.notes.clone();
         notes.extend(notes::interface_notes(port, self.selection, rss.as_ref()));
-        notes.extend(about_rps.into_iter().chain(rss_note).chain(threads_note));
+        notes.extend(
+            about_rps
+                .into_iter()
+                .chain(rss_note.flatten())
+                .chain(threads_note),
+        );
         if device::channels(port).is_some() {
             notes.retain(|note| !note.advises_channels());
         }

@@ -6,12 +6,13 @@ use itertools::Itertools as _;
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::topology::{Home, KeptOff, NodeSource};
-use crate::machine::{Interface, Machine, Program, RxQueue, Topology};
+use crate::machine::{Interface, Machine, Program, RxQueue, Topology, TxQueue};
 use crate::plan::data::{LeftOut, PlannedNear};
 use crate::plan::note::{Found, Note, UsedFor};
 use crate::policy::{
     AVOID_CPU0, AVOID_EXCLUSIVE, CHANNELS, ChannelCount, Choice, EXCLUDE, GROUP, Group, IRQ_CORES,
-    NEAR, Near, ONE_PER_L3, PACK_L3, RPS, RpsMode, SCOPE, SIBLINGS, Scope, WIDEN,
+    NEAR, Near, ONE_PER_L3, PACK_L3, RFS, RPS, Rfs, RpsMode, SCOPE, SIBLINGS, Scope, WIDEN, XPS,
+    Xps,
 };
 
 pub(crate) struct Candidates {
@@ -217,6 +218,27 @@ pub(crate) fn unmet_channels(interface: &Interface, choice: &Choice) -> Option<N
     let stays = !interface.is_elsewhere() && !interface.receives_by(requested);
     let requested = Some(requested);
     stays.then_some(Note::ChannelsUnchanged { requested, fixed })
+}
+
+/// A note if the policy requests steering for which the kernel has no file of some queue.
+pub(crate) fn unmet_files(interface: &Interface, choice: &Choice) -> Option<Note> {
+    let (rx, tx) = (&interface.rx_queues, &interface.tx_queues);
+    // A single transmit queue takes all flows; one in no traffic class has neither file.
+    let has_rps = rx.iter().all(|rx| rx.rps_cpus.is_some());
+    let has_flows = rx.iter().all(|rx| rx.rps_flow_cnt.is_some());
+    let is_complete = |tx: &TxQueue| tx.xps_rxqs.is_some() || tx.xps_cpus.is_none();
+    let has_none = tx.iter().all(|tx| tx.xps_rxqs.is_none());
+    let has_rxqs = tx.len() <= 1 || !has_none && tx.iter().all(is_complete);
+    let missing = match (choice.get(&RPS), choice.get(&RFS), choice.get(&XPS)) {
+        (RpsMode::Cpus(_), ..) if !has_rps => Some((RPS.key, "rps_cpus")),
+        (_, Rfs::Entries(_), _) if !has_flows => Some((RFS.key, "rps_flow_cnt")),
+        (_, _, Xps::ReceiveQueues) if !has_rxqs => Some((XPS.key, "xps_rxqs")),
+        _ => None,
+    };
+    missing.map(|(setting, file)| Note::QueueFilesMissing {
+        setting: setting.to_owned(),
+        file: file.to_owned(),
+    })
 }
 
 pub(crate) fn usable_rps_cpus(machine: &Machine, choice: &Choice, wanted: &CpuSet) -> CpuSet {

@@ -89,27 +89,14 @@ pub(crate) fn advised_channels(port: &PlacedPort<'_>) -> Option<u32> {
     advised.filter(|&few| channels.is_some() || (few as usize) < interface.rx_queues.len())
 }
 
-pub(crate) fn rss(port: &PlacedPort<'_>) -> (Option<PlannedRss>, Option<Note>) {
+/// The RSS table of an interface that has one, and a note if it sends flows to CPUs that are no candidates.
+pub(crate) fn rss(port: &PlacedPort<'_>) -> Option<(PlannedRss, Option<Note>)> {
     let requested = port.choice.get(&RSS);
-    let Some(table) = &port.interface.rss else {
-        let because = RssUnchanged::NoTable;
-        let is_wanted = requested != RssQueues::Keep && !port.skip;
-        return (None, is_wanted.then_some(Note::RssUnchanged { because }));
-    };
-    let unchanged = |why: &str, because| {
-        let note = Note::RssUnchanged { because };
-        (None, format!("unchanged: {why}"), Some(note))
-    };
-    let (queues, why, note) = match requested {
-        _ if port.skip => (None, "skipped by the policy".to_owned(), None),
-        RssQueues::Keep => (None, "unchanged".to_owned(), None),
-        _ if !table.is_used() => unchanged(
-            "its hash function is not known to use the table",
-            RssUnchanged::Function(table.function),
-        ),
-        _ if !has_settable_rss(port.interface) => {
-            unchanged("the driver cannot set it", RssUnchanged::Fixed)
-        }
+    let table = port.interface.rss.as_ref()?;
+    let (queues, why) = match requested {
+        _ if port.skip => (None, "skipped by the policy"),
+        RssQueues::Keep => (None, "unchanged"),
+        _ if port.interface.rx_queues.len() == 1 => (None, "it is the only receive queue"),
         RssQueues::First(count) => {
             // Each queue on a vector of its own, as long as there are any.
             let free = free_queues(port, table);
@@ -121,31 +108,18 @@ pub(crate) fn rss(port: &PlacedPort<'_>) -> (Option<PlannedRss>, Option<Note>) {
             let others = free.iter().copied().filter(|queue| !own.contains(queue));
             let others = others.take(count as usize - own.len());
             let queues: QueueSet = own.iter().copied().chain(others).collect();
-            let why = if queues.len() < count as usize {
-                let most = queues.len();
-                format!("{count} queues requested, and it can reach {most}")
-            } else {
-                "the first queues, as requested".to_owned()
-            };
-            (Some(queues), why, None)
+            (Some(queues), "the first queues, as requested")
         }
-        RssQueues::Candidates => match queues_on_candidates(port, table) {
-            queues if queues.is_empty() => unchanged(
-                "no queue's IRQ is on a candidate CPU",
-                RssUnchanged::NoQueue,
-            ),
-            queues => (
-                Some(queues),
-                "a queue on each candidate core".to_owned(),
-                None,
-            ),
-        },
+        RssQueues::Candidates => {
+            let queues = queues_on_candidates(port, table);
+            (Some(queues), "a queue on each candidate core")
+        }
     };
     // A table cannot reach more queues than it has entries.
     let entries = table.table.len();
     let queues = queues.map(|queues: QueueSet| queues.iter().copied().take(entries).collect());
     let now = table.reached();
-    let note = note.or_else(|| beyond_candidates(port, table, queues.as_ref().unwrap_or(&now)));
+    let beyond = beyond_candidates(port, table, queues.as_ref().unwrap_or(&now));
     let planned = PlannedRss {
         entries,
         possible: QueueSet::below(table.queues),
@@ -153,7 +127,41 @@ pub(crate) fn rss(port: &PlacedPort<'_>) -> (Option<PlannedRss>, Option<Note>) {
         queues,
         why: why.into(),
     };
-    (Some(planned), note)
+    Some((planned, beyond))
+}
+
+/// A note if the RSS table cannot be set as the policy requests. One receive queue takes all flows without a table, and
+/// a function whose interface is elsewhere cannot be asked.
+pub(crate) fn unmet_rss(port: &PlacedPort<'_>) -> Option<Note> {
+    let interface = port.interface;
+    let requested = match port.choice.get(&RSS) {
+        RssQueues::First(count) => Some(count),
+        RssQueues::Candidates => None,
+        RssQueues::Keep => return None,
+    };
+    if interface.is_elsewhere() || interface.rx_queues.len() == 1 && requested.unwrap_or(1) == 1 {
+        return None;
+    }
+    let because = match &interface.rss {
+        None => Some(RssUnchanged::NoTable),
+        Some(table) if !table.is_used() => Some(RssUnchanged::Function(table.function)),
+        Some(_) if !has_settable_rss(interface) => Some(RssUnchanged::Fixed),
+        Some(table) if requested.is_none() => {
+            let has_none = queues_on_candidates(port, table).is_empty();
+            has_none.then_some(RssUnchanged::NoQueue)
+        }
+        Some(table) => {
+            let most = free_queues(port, table).len().min(table.table.len());
+            let is_beyond = requested.is_some_and(|count| most < count as usize);
+            // The number of queues is another once the channels have changed.
+            let is_known = channels(port).is_none();
+            (is_beyond && is_known).then_some(RssUnchanged::AtMost(most))
+        }
+    };
+    because.map(|because| Note::RssUnchanged {
+        queues: requested,
+        because,
+    })
 }
 
 /// The queues that the table can reach, without those whose packets bypass the kernel's stack.

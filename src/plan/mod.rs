@@ -28,7 +28,7 @@ pub use data::{
     PlannedVector, SCHEMA,
 };
 pub(crate) use gain::cores_serving;
-pub use note::{Found, Note, UsedFor};
+pub use note::{Found, Note, RssUnchanged, UsedFor};
 pub use objective::{LoadAtSpeed, Measure, RdmaScore, Score};
 pub(crate) use score::{Standing, standings};
 pub use write::{Planned, Write};

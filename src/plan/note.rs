@@ -264,8 +264,16 @@ pub enum Note {
         why: String,
     },
     /// The RSS table that the policy requests cannot be set.
-    #[error("an RSS table is requested, but {because}")]
-    RssUnchanged { because: RssUnchanged },
+    #[error("{} requested, but {because}", match .queues { Some(queues) => format!("RSS over {}", count(*queues as usize, "queue")), None => "RSS over the candidate cores".to_owned() })]
+    RssUnchanged {
+        /// The requested number; `None`: one on each candidate core.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        queues: Option<u32>,
+        because: RssUnchanged,
+    },
+    /// Steering that the policy requests, and for which the kernel has no file of some queue.
+    #[error("{file} requested, but the kernel has none for some of its queues")]
+    QueueFilesMissing { setting: String, file: String },
     /// The RSS table sends flows to queues whose vectors the plan cannot move to candidate CPUs.
     #[error("RSS sends flows to {} {queues}, whose IRQs cannot be moved off {}", if .queues.len() == 1 { "receive queue" } else { "receive queues" }, cpu_list(.cpus))]
     RssBeyondCandidates {
@@ -447,16 +455,19 @@ pub enum UsedFor {
 #[serde(rename_all = "kebab-case")]
 pub enum RssUnchanged {
     /// The driver reports no table.
-    #[error("the driver reports none")]
+    #[error("the driver reports no RSS table")]
     NoTable,
     /// The driver cannot set its table.
-    #[error("the driver cannot set one")]
+    #[error("the driver cannot set its RSS table")]
     Fixed,
     /// The hash function, by its number, is not known to use the table.
-    #[error("hash function {0} is not known to use one: the table stays as it is")]
+    #[error("hash function {0} is not known to use the RSS table")]
     Function(u8),
+    /// It cannot reach as many queues as requested.
+    #[error("its table can reach {0} at most")]
+    AtMost(usize),
     /// No queue's vector is on a candidate CPU.
-    #[error("no queue's IRQ is on a candidate CPU: the table stays as it is")]
+    #[error("no queue's IRQ is on a candidate CPU")]
     NoQueue,
 }
 
@@ -519,7 +530,8 @@ impl Note {
                     | Self::NoFlowTable
                     | Self::ChannelsFit { .. }
                     | Self::ChannelsUnchanged { .. }
-                    | Self::RssUnchanged { .. }
+                    | Self::NoHint { .. }
+                    | Self::HintUnusable { .. }
             )
     }
 
@@ -529,7 +541,9 @@ impl Note {
             Self::NoCpuLeft { .. }
             | Self::NoRemoteNode
             | Self::ScopeUnusable { .. }
-            | Self::ChannelsAtMost { .. } => true,
+            | Self::ChannelsAtMost { .. }
+            | Self::RssUnchanged { .. }
+            | Self::QueueFilesMissing { .. } => true,
             // `None` requests one for each core, or as many as possible.
             Self::ChannelsUnchanged { requested, .. } => requested.is_some(),
             Self::Near { found, .. } => *found == Found::NoProcess,

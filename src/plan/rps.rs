@@ -147,8 +147,7 @@ impl Rps {
         port: &PlacedPort<'_>,
         flow_queues: usize,
     ) -> (Vec<PlannedRxQueue>, Vec<Note>) {
-        // RFS, like RPS, is unchanged on interfaces without queue vectors.
-        let entries = flow_entries(port.choice.get(&RFS)).filter(|_| port.has_placed_queues());
+        let entries = flow_entries(port.choice.get(&RFS)).filter(|_| !port.skip);
         let share = entries.map(|entries| flow_share(entries, flow_queues));
         let is_on = !self.cpus().is_empty();
         let plan = |(at, queue): (usize, &RxQueue)| {
@@ -400,12 +399,14 @@ pub(crate) fn ntuple(port: &PlacedPort<'_>) -> Option<bool> {
     port.interface.ntuple.and(has_rfs.then_some(true))
 }
 
-/// The interfaces that share the flow table: those with queue vectors, selected or not.
+/// The interfaces that share the flow table: those that are up or have queue vectors, selected or not.
 pub(crate) fn with_flows<'w, 'a>(
     ports: &'w [PlacedPort<'a>],
 ) -> impl Iterator<Item = &'w PlacedPort<'a>> + Clone {
-    let has_queues = |port: &&PlacedPort<'_>| port.interface.queue_vectors().next().is_some();
-    ports.iter().filter(has_queues)
+    let has_flows = |port: &&PlacedPort<'_>| {
+        !port.interface.is_down || port.interface.queue_vectors().next().is_some()
+    };
+    ports.iter().filter(has_flows)
 }
 
 /// The number of entries in the flow table, the largest in the settings of all interfaces; 0 if all are off. `None`:

@@ -69,9 +69,6 @@ fn plan_class(port: &PlacedPort<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue>
     let plan = |(at, tx): (usize, &&TxQueue)| {
         let xps_cpus = shares.as_ref().map(|shares| shares[at].clone());
         let why = match &xps_cpus {
-            _ if by_rxqs && tx.xps_rxqs.is_none() => {
-                "nearest to the queue's CPU; it has no xps_rxqs"
-            }
             Some(cpus) if cpus.is_empty() && policy != Xps::Off => without_cpus,
             _ => why,
         };
@@ -83,7 +80,7 @@ fn plan_class(port: &PlacedPort<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue>
         PlannedTxQueue {
             queue: tx.index,
             xps_cpus,
-            xps_rxqs: (by_rxqs && tx.xps_rxqs.is_some()).then(receives),
+            xps_rxqs: by_rxqs.then(receives),
             why: why.into(),
         }
     };

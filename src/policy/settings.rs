@@ -98,6 +98,12 @@ impl Settings {
         self.0.is_empty()
     }
 
+    /// Whether the setting of this key is given here.
+    #[doc(hidden)]
+    pub fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
     /// Adds the settings of `other` that are not given here.
     pub(super) fn complete_with(&mut self, other: &Self) {
         for (key, value) in &other.0 {

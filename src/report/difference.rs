@@ -188,13 +188,12 @@ impl NoteAbout {
         })
     }
 
-    /// Returns notes about interfaces with vectors that are not understood, or that found no room on a candidate CPU.
+    /// Returns notes about interfaces with vectors that are not understood, or that found no room on a candidate CPU, and
+    /// about requests of the policy that are met in part.
     pub fn left_alone(plan: &Plan) -> Vec<Self> {
-        let is_left = |note: &Note| {
-            matches!(
-                note,
-                Note::UnknownVectors { .. } | Note::VectorsExhausted { .. }
-            )
+        let is_left = |note: &Note| match note {
+            Note::UnknownVectors { .. } | Note::VectorsExhausted { .. } => true,
+            note => note.is_refusal() && !note.is_unmet(),
         };
         Self::of(plan, |_, note| is_left(note))
     }

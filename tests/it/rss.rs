@@ -4,6 +4,7 @@
 use nix::errno::Errno;
 
 use crate::support::run::{Copy, Run, words};
+use crate::support::tree::put;
 use crate::support::{host, temporary};
 use nicpin::apply::{self, ApplyError, Options};
 use nicpin::cpuset::CpuSet;
@@ -165,26 +166,53 @@ fn another_hand_is_named() {
     ok(&machine.nicpin(&args("check")));
 }
 
+/// The interface is unknown and stays as it is; where the answer is known not to change, it is an error of usage.
 #[test]
-fn what_cannot_be_set_is_left_alone_with_a_note() {
-    for (table, code, because) in [
-        (None, "rss-unchanged", "no-table"),
-        (
-            Some(recorded(8, "queues 16, entries 128, table 0 1")),
-            "rss-unchanged",
-            "function",
-        ),
+fn a_table_that_cannot_be_set_is_refused() {
+    let strange = recorded(8, "queues 16, entries 128, table 0 1");
+    for (table, wish, code, because) in [
+        (None, "4", 1, "the driver reports no RSS table"),
+        (None, "candidates", 1, "the driver reports no RSS table"),
+        (Some(&*strange), "4", 64, "hash function 8 is not known"),
+        (Some(DEFAULT), "99", 64, "its table can reach 16 at most"),
     ] {
         let machine = Copy::of("dl980");
-        if let Some(table) = &table {
+        if let Some(table) = table {
             machine.write(ETH0, table);
         }
-        let plan = json(&machine.nicpin(&["plan", "eth0", "--rss", "4", "--json"]));
-        let notes = plan["interfaces"][0]["notes"].to_string();
-        assert!(notes.contains(code) && notes.contains(because), "{notes}");
-        ok(&machine.nicpin(&["apply", "eth0", "--rss", "4"]));
-        assert_eq!(machine.path(ETH0).exists(), table.is_some());
-        assert!(table.is_none_or(|table| machine.read(ETH0) == table));
+        let before = machine.texts();
+        for command in [
+            &["plan"][..],
+            &["plan", "--format", "sh"],
+            &["apply"],
+            &["check"],
+        ] {
+            let run = machine.nicpin(&[command, &["eth0", "--rss", wish]].concat());
+            assert_eq!(run.code, code, "{command:?} {wish}: {}", run.stderr);
+            let said = words(&run) + &run.stderr;
+            assert!(said.contains(because), "{command:?} {wish}: {said}");
+        }
+        let mut after = machine.texts();
+        after.retain(|path, _| !path.starts_with("run/"));
+        assert_eq!(after, before, "{wish}");
+        // Others are applied.
+        let args = |command| [command, "eth0", "eth1", "--rss", wish];
+        machine.write("/nicpin/ethtool/eth1/rss", DEFAULT);
+        if code == 1 {
+            assert_eq!(machine.nicpin(&args("apply")).code, 1);
+            assert_ne!(machine.read("/nicpin/ethtool/eth1/rss"), DEFAULT);
+            let check = machine.nicpin(&args("check"));
+            let unknown = check.stdout.matches(": unknown: ").count();
+            assert_eq!((check.code, unknown), (1, 1), "{}", check.stdout);
+        }
+        // A rule of the policy concerns what it matches.
+        let rule = format!("[defaults]\nrss = '{wish}'\n").replace("'99'", "99");
+        put(
+            &machine.path("/"),
+            "etc/nicpin.toml",
+            &rule.replace("'4'", "4"),
+        );
+        assert_eq!(machine.nicpin(&["check", "eth0"]).code, 1, "{rule}");
     }
     // XOR and CRC32 select an entry as Toeplitz does.
     let machine = machine(&DEFAULT.replace("\"function\":1", "\"function\":2"));
@@ -192,12 +220,6 @@ fn what_cannot_be_set_is_left_alone_with_a_note() {
     assert_eq!(
         machine.read(ETH0),
         recorded(2, "queues 16, entries 128, table 0 1")
-    );
-    // More than there are.
-    let plan = ok(&machine.nicpin(&["plan", "eth0", "--rss", "99"]));
-    assert!(
-        plan.contains("RSS rx 0-15 to 0-1 -> 0-15; 99 queues requested, and it can reach 16"),
-        "{plan}"
     );
     machine.write(ETH0, &recorded(1, "queues 16, entries 0, table 0"));
     machine.fails(
@@ -385,7 +407,7 @@ fn a_table_that_can_only_be_read_is_not_advised() {
         let plan = host::plan_with(&machine, &[("rss", "2")], &[]);
         let eth0 = host::of(&plan, "eth0");
         let is_planned = eth0.rss.as_ref().unwrap().queues.is_some();
-        let because = "an RSS table is requested, but the driver cannot set one";
+        let because = "RSS over 2 queues requested, but the driver cannot set its RSS table";
         let has_note = eth0.notes.iter().any(|note| note.to_string() == because);
         assert_eq!((is_planned, has_note), (is_advised, !is_advised));
     }
@@ -533,12 +555,11 @@ fn transmit_queues_for_receive_queues() {
     let rxqs = |queue: usize| machine.read(&file(queue)).trim().to_owned();
     let run = |command: &str| machine.nicpin(&[command, "eth0", "--xps", "rxqs"]);
     assert_eq!((rxqs(0), rxqs(15)), ("0000".to_owned(), "0000".to_owned()));
-    let other = Copy::of("two-socket-mlx4").nicpin(&["plan", "--xps", "rxqs", "--explain"]);
-    assert!(
-        ok(&other).contains("it has no xps_rxqs"),
-        "{}",
-        other.stdout
-    );
+    let other = Copy::of("two-socket-mlx4");
+    let none = "--xps: xps_rxqs requested, but the kernel has none for some of its queues";
+    for args in [&["plan"][..], &["check"], &["apply"], &["status"]] {
+        other.fails(&[args, &["--xps", "rxqs"]].concat(), 64, &[none]);
+    }
     let plan = ok(&machine.nicpin(&["plan", "eth0", "--xps", "rxqs", "--all"]));
     assert!(plan.contains("XPS tx 15 flows of rx 15 first; "), "{plan}");
     ok(&run("apply"));

@@ -215,11 +215,14 @@ fn rule_6_rps_as_requested() {
     host.interfaces[0].rx_queues[0].rps_cpus = Some(now);
     let plan = plan_with(&host, &[("rps", "5-7")], &[]);
     assert_eq!(rps_of(&plan, "eth0"), ["5-7", "5-7"]);
-    // A queue without the file stays without.
+    // A queue without the file stays without: a request for every queue is refused.
     host.interfaces[0].rx_queues[1].rps_cpus = None;
+    let without = plan_with(&host, &[("rps", "off")], &[]);
+    let rx = &of(&without, "eth0").rx_queues[1];
+    assert_eq!(&*rx.why, "there is no rps_cpus");
     let plan = plan_with(&host, &[("rps", "5-7")], &[]);
-    assert_eq!(rps_of(&plan, "eth0"), ["5-7", "-"]);
-    assert_eq!(&*of(&plan, "eth0").rx_queues[1].why, "there is no rps_cpus");
+    assert_eq!(rps_of(&plan, "eth0"), ["-", "-"]);
+    assert_eq!(codes(of(&plan, "eth0")), ["queue-files-missing"]);
     // One in another network namespace has no queues to set.
     host.interfaces[0].rx_queues.clear();
     let plan = plan_with(&host, &[("rps", "5-7,99")], &[]);
@@ -327,9 +330,10 @@ fn rule_6_rfs_only_on_request_and_over_all_interfaces() {
         ("/proc/sys/net/core/rps_sock_flow_entries", "32768")
     );
     assert_eq!(flows(&rfs("off")), Some(0));
-    // An interface without queue vectors has no share, selected or not.
+    // An interface that is down without vectors has no share, selected or not.
     add(&mut host, "eth2", Some(0), 8);
     host.interfaces[2].vectors.clear();
+    host.interfaces[2].is_down = true;
     for selected in [&["eth0"][..], &["eth0", "eth2"]] {
         let planned = plan_with(&host, &[("rfs", "30000")], selected);
         assert_eq!(flows(&planned), Some(4096), "{selected:?}");
@@ -396,6 +400,20 @@ fn steering_without_irqs() {
     assert_eq!(controller("wlan0"), "mmc1 (IRQ 31)");
     let given = json(&["--rps", "1-2"]);
     assert_eq!(given["interfaces"][0]["rx_queues"][0]["rps_cpus"], "1-2");
+    // What the kernel has no file for is refused, in every command.
+    let flows = "sys/class/net/eth1/queues/rx-0/rps_flow_cnt";
+    for command in [&["plan"][..], &["plan", "--format", "sh"], &["check"]] {
+        let run = tree.run(&[command, &["eth1", "--rfs", "512"]].concat());
+        let none = "--rfs: rps_flow_cnt requested, but the kernel has none";
+        assert!(
+            run.code == 64 && run.stderr.contains(none),
+            "{}",
+            run.stderr
+        );
+    }
+    put(tree.dir(), flows, "0");
+    let given = json(&["--rfs", "512"]);
+    assert_eq!(given["interfaces"][0]["rx_queues"][0]["rps_flow_cnt"], 512);
 }
 
 /// A single queue whose device can have no more, on cores that all have queues of another card.
