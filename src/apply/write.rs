@@ -97,7 +97,7 @@ pub(crate) fn not_performed(why: &str) -> String {
     format!("not written: {why}; fix: run again")
 }
 
-/// Whether the error concerns all vectors. EPERM for a kernel-managed vector concerns only that one; its file has no
+/// Whether the error concerns all vectors. EPERM for a vector that cannot be moved concerns only that one; its file has no
 /// write bits.
 fn refuses_all(root: &Root, write: &Write, errno: Errno) -> bool {
     write.kind == Vector

@@ -116,7 +116,7 @@ pub const STATES: [(State, &str, &str); 11] = [
     ),
     (
         Unsupported,
-        "nothing can be placed: its IRQs are kernel-managed, or it has no queue IRQs. Counted apart, by name; with a \
+        "nothing can be placed: its IRQs cannot be moved, or it has no queue IRQs. Counted apart, by name; with a \
          selector, the latter is `unknown`",
         "0",
     ),

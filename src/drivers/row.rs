@@ -52,6 +52,9 @@ pub enum Fact {
     /// Affinity hints are not limited to the interface's node: i40e spreads over all nodes, ice, iavf and idpf request
     /// their CPUs before their node is set (6.15 and later), ena uses any CPU.
     HintsAnywhere,
+    /// The driver lets the kernel manage the affinity of its vectors (`PCI_IRQ_AFFINITY`): of Linux's own, those on
+    /// `libwx`.
+    ManagedIrqs,
     /// The driver marks a hash of addresses and ports as such for the stack (`PKT_HASH_TYPE_L4`); otherwise the kernel
     /// computes its own.
     MarksL4,

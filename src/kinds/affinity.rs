@@ -27,10 +27,7 @@ impl Kind for Affinity {
             _ => false,
         };
         match answer.errno {
-            _ if is_managed => Some((
-                Managed,
-                ": the vector is kernel-managed and cannot be moved",
-            )),
+            _ if is_managed => Some((Managed, ": the IRQ cannot be moved")),
             EACCES | EPERM => Some((Refused, "; fix: run as root, outside any container")),
             // Some interrupt controllers accept no affinity at all (DesignWare PCIe MSI).
             EINVAL if is_online(root, answer.text) => Some((

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
+use crate::drivers::{Driver, Fact};
 use crate::machine::{Machine, NodeSource, Role, Selection, Topology, Vector};
 use crate::plan::candidates::{exclusive, unmet_files};
 use crate::plan::data::{
@@ -254,7 +255,7 @@ fn why(port: &PlacedPort<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> Why {
     } else if !vector.movable && port.machine.topology.possible == 1 {
         "the machine has one CPU"
     } else if !vector.movable {
-        return Why::new("kernel-managed", "; cannot be moved");
+        return cannot_be_moved(port);
     } else if port.is_kept(vector) {
         "of another network namespace, and on its node"
     } else if port.placement(vector).is_some_and(Placement::stays_put) {
@@ -286,6 +287,17 @@ fn why(port: &PlacedPort<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> Why {
         }
     };
     fixed.to_owned().into()
+}
+
+fn cannot_be_moved(port: &PlacedPort<'_>) -> Why {
+    if Driver::has(port.interface.driver.as_deref(), Fact::ManagedIrqs) {
+        Why::new("kernel-managed", "; cannot be moved")
+    } else {
+        Why::new(
+            "cannot be moved",
+            ": the kernel does not let its affinity be set",
+        )
+    }
 }
 
 fn why_placed(port: &PlacedPort<'_>, vector: &Vector, cpus: &CpuSet) -> Why {

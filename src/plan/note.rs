@@ -161,9 +161,13 @@ pub enum Note {
     /// An IRQ that several interfaces share.
     #[error("IRQ {irq} is shared with {owner}, where it is planned")]
     LineShared { irq: u32, owner: String },
-    /// Queue vectors that cannot be moved.
+    /// Queue vectors that cannot be moved, because the kernel manages their affinity.
     #[error("{} {} kernel-managed and cannot be moved", count(*.vectors, "queue IRQ"), if *.vectors == 1 { "is" } else { "are" })]
     KernelManaged { vectors: usize },
+    /// Queue vectors that cannot be moved, for a reason that no file tells: managed by the kernel, excluded from
+    /// balancing by their driver (`IRQ_NO_BALANCING`), or of a controller that cannot move them.
+    #[error("{} cannot be moved: the kernel does not let their affinity be set", count(*.vectors, "queue IRQ"))]
+    NotMovable { vectors: usize },
     /// netlink and the names of vectors disagree.
     #[error(fmt = sources_disagree)]
     SourcesDisagree { contradictions: Vec<String> },

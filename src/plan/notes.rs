@@ -52,9 +52,14 @@ pub(crate) fn interface_notes(
         notes.push(Note::LineShared { irq, owner });
     }
     let vectors = interface.queue_vectors().filter(|v| !v.movable).count();
-    // With one CPU no IRQ is managed.
+    // With one CPU no IRQ can be moved.
     if vectors > 0 && topology.possible > 1 {
-        notes.push(Note::KernelManaged { vectors });
+        let is_managed = Driver::has(interface.driver.as_deref(), Fact::ManagedIrqs);
+        notes.push(if is_managed {
+            Note::KernelManaged { vectors }
+        } else {
+            Note::NotMovable { vectors }
+        });
     }
     let link = interface.device.link;
     if let Some((now, possible)) = link.filter(|(now, possible)| now.is_below(*possible)) {
@@ -220,7 +225,7 @@ fn too_many_queues(port: &PlacedPort<'_>, rss: Option<&PlannedRss>) -> Option<No
         let node = port.machine.topology.nodes.get(node);
         node.is_some_and(|node| candidates.is_subset(&node.cpus))
     };
-    // Kernel-managed IRQs cannot be moved, so advice about them is useless.
+    // Advice about IRQs that cannot be moved is useless.
     let is_placed = interface.active_vectors().any(|vector| vector.movable);
     (queues > cores && cores > 0 && is_placed).then(|| Note::QueuesExceedCores {
         interface: interface.name.clone(),

@@ -359,12 +359,7 @@ impl Changes {
             ("vectors-gone", true, "vectors are absent", gone),
             ("irqs-changed", false, "other IRQ numbers", renumbered),
             ("handlers-changed", false, "other handlers", renamed),
-            (
-                "kernel-managed",
-                true,
-                "vectors are managed by the kernel now",
-                fixed,
-            ),
+            ("kernel-managed", true, "vectors cannot be moved now", fixed),
             (
                 "vectors-added",
                 false,

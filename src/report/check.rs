@@ -45,7 +45,7 @@ pub struct Check {
     pub channels: Vec<ChannelChange>,
     /// Requested interfaces whose state could not be determined.
     pub unknown: Vec<NoteAbout>,
-    /// Kernel-managed vectors of queues, which cannot be moved.
+    /// Vectors of queues that cannot be moved.
     pub unmovable: Vec<UnmovableVector>,
     /// Other tools on the machine that set affinity: `irqbalance`, unless it permanently ignores the planned IRQs, with
     /// its version if it may have moved a vector; `tuned`, `systemd-udevd` and scripts by their paths.

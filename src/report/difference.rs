@@ -8,6 +8,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::cpuset::CpuSet;
+use crate::drivers::{Driver, Fact};
 use crate::machine::setting::{Place, affinity_file, place};
 use crate::machine::{Machine, Role};
 use crate::plan::{
@@ -113,17 +114,19 @@ pub struct Fallback {
     pub holds: String,
 }
 
-/// A kernel-managed vector of a queue: it cannot be moved.
+/// A vector of a queue that cannot be moved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnmovableVector {
     pub interface: String,
     pub irq: u32,
     /// `smp_affinity`.
     pub affinity: CpuSet,
+    /// Whether that is because the kernel manages its affinity, as the row of its driver tells.
+    pub managed: bool,
 }
 
 impl UnmovableVector {
-    /// The kernel-managed vectors of a plan.
+    /// The vectors of a plan that cannot be moved.
     #[doc(hidden)]
     pub fn of(plan: &Plan) -> Vec<Self> {
         plan.interfaces
@@ -134,13 +137,14 @@ impl UnmovableVector {
                     .iter()
                     .map(move |vector| (interface, vector))
             })
-            // With one CPU no IRQ is managed.
+            // With one CPU no IRQ can be moved.
             .filter(|_| plan.host.possible > 1)
             .filter(|(_, vector)| !vector.movable && vector.role != Role::Control)
             .map(|(interface, vector)| Self {
                 interface: interface.name.clone(),
                 irq: vector.irq,
                 affinity: vector.affinity.clone(),
+                managed: Driver::has(interface.driver.as_deref(), Fact::ManagedIrqs),
             })
             .collect()
     }

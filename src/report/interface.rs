@@ -34,7 +34,7 @@ use crate::report::vectors::{ThreadStatus, VectorState, VectorStatus};
 pub enum InterfaceState {
     /// As planned, and interrupts arrived on the planned CPUs.
     Ok,
-    /// No vector can be placed: all are kernel-managed, or no queue vector is understood. Counted apart, by name.
+    /// No vector can be placed: none can be moved, or no queue vector is understood. Counted apart, by name.
     Unsupported,
     /// As planned; no interrupt was seen.
     Unproven,
@@ -376,7 +376,7 @@ fn report(
 fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<Note> {
     let name = || planned.name.clone();
     let mut notes = planned.notes.clone();
-    notes.retain(|note| !matches!(note, Note::KernelManaged { .. }));
+    notes.retain(|note| !matches!(note, Note::KernelManaged { .. } | Note::NotMovable { .. }));
     let channels = plan.channels.iter();
     notes.extend(
         channels

@@ -45,7 +45,7 @@ pub enum Outcome {
     Pending,
     /// The file already held the value.
     Already,
-    /// The vector is kernel-managed and cannot be moved. Not a failure.
+    /// The vector cannot be moved. Not a failure.
     Managed,
     Refused,
     /// The file is absent: the queue, vector or interface is gone.

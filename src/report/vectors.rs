@@ -19,7 +19,7 @@ pub enum VectorState {
     /// Affinity and, if reported, effective affinity are as planned.
     AsPlanned,
     LeftAlone,
-    /// The vector is kernel-managed and cannot be moved.
+    /// The vector cannot be moved.
     Unmovable,
     /// The affinity is as planned; the kernel moves the vector at its next interrupt.
     Pending,

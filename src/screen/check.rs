@@ -56,17 +56,13 @@ pub fn check(check: &Check, all: bool, given: &Given) -> Page {
         let why = "the planned CPU had no free interrupt vector";
         page.text(format!("{path}: {holds} in place of {planned}: {why}."));
     }
-    for (name, irqs) in group_sorted(
-        check
-            .unmovable
-            .iter()
-            .map(|vector| (&vector.interface, vector.irq)),
-    ) {
+    let unmovable = check.unmovable.iter();
+    let unmovable = unmovable.map(|vector| ((&vector.interface, vector.managed), vector.irq));
+    for ((name, is_managed), irqs) in group_sorted(unmovable) {
         let irqs = IrqSet::from_iter(irqs);
-        let (s, are) = (text_if(irqs.len() > 1, "s"), is(irqs.len()));
-        page.text(format!(
-            "{name}: IRQ{s} {irqs} {are} kernel-managed and cannot be moved."
-        ));
+        let s = text_if(irqs.len() > 1, "s");
+        let managed = text_if(is_managed, " (kernel-managed)");
+        page.text(format!("{name}: IRQ{s} {irqs} cannot be moved{managed}."));
     }
     for change in &check.channels {
         page.text(format!(
@@ -120,9 +116,8 @@ fn verdict(check: &Check, apply: &str) -> String {
                 + text_if(moving > 0, &moves)
         }
         Differs if differs == 0 => {
-            let many = check.unmovable.len();
-            let (irqs, are) = (count(many, "IRQ"), is(many));
-            named(format!("{irqs} {are} kernel-managed and cannot be moved."))
+            let irqs = count(check.unmovable.len(), "IRQ");
+            named(format!("{irqs} cannot be moved."))
         }
         Differs => {
             let worst = enclose(" (worst: ", check.state.map(State::name), ")");

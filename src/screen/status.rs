@@ -451,11 +451,7 @@ fn good(interface: &InterfaceReport) -> String {
             text_if(interface.vectors.is_empty(), "no IRQs"),
             &count_if_any(planned, "IRQ", " as planned"),
             &text_or(proven, ""),
-            &count_if_any(
-                interface.unmovable,
-                "IRQ",
-                " cannot be moved (kernel-managed)",
-            ),
+            &count_if_any(interface.unmovable, "IRQ", " cannot be moved"),
             &count_if_any(placed, "thread", &format!(" as planned{ran}")),
             &steering("XPS", interface.xps),
             &steering("RPS", interface.rps),

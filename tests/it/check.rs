@@ -1,10 +1,13 @@
 //! `check` reports the reason why a setting is not as planned, and what could not be determined.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+
 use nix::errno::Errno;
 use serde_json::Value;
 
 use crate::support::machine::{MachineSpec, Port};
-use crate::support::run::{Copy, Run, good};
+use crate::support::run::{Copy, Run, good, words};
 use crate::support::small::{Tree, card, two_nodes};
 use crate::support::tree::put;
 use nicpin::apply::{self, Options};
@@ -608,12 +611,38 @@ fn an_irq_number_from_8192_on_is_named() {
     machine.write("/proc/interrupts", &interrupts.replace(" 36:", "9071:"));
     let run = machine.nicpin(&["check"]);
     assert!(
-        run.stdout
-            .contains("\nnic0: IRQ 9071 is kernel-managed and cannot be moved."),
+        run.stdout.contains("\nnic0: IRQ 9071 cannot be moved."),
         "{}{}",
         run.stdout,
         run.stderr
     );
+}
+
+/// Why an IRQ cannot be moved is said only where the row of its driver tells it: mvpp2 forbids it for its own.
+#[test]
+fn an_irq_that_cannot_be_moved_is_kernel_managed_only_where_that_is_known() {
+    let names = ["eth0-TxRx-0", "eth0-TxRx-1"];
+    for (driver, managed, code) in [
+        ("txgbe", " (kernel-managed)", "kernel-managed"),
+        ("igb", "", "not-movable"),
+    ] {
+        let one = card(driver, Port::new("eth0", 10_000, 2, 2), 31, &names);
+        let tree = Tree::of(&two_nodes([one]));
+        for irq in [31, 32] {
+            let file = tree.dir().join(format!("proc/irq/{irq}/smp_affinity"));
+            std::fs::set_permissions(file, Permissions::from_mode(0o444)).unwrap();
+        }
+        let check = tree.run(&["check"]);
+        let said = format!("\neth0: IRQs 31-32 cannot be moved{managed}.\n");
+        assert!(check.stdout.ends_with(&said), "{check:?}");
+        let plan = tree.run(&["plan", "--json"]).stdout;
+        assert!(plan.contains(&format!("\"{code}\"")), "{plan}");
+        for command in [&["plan", "--explain"][..], &["status", "-v"], &["apply"]] {
+            let said = words(&tree.run(command));
+            let is_said = said.contains("kernel-managed");
+            assert!(!is_said || !managed.is_empty(), "{command:?}: {said}");
+        }
+    }
 }
 
 /// Vectors that cannot be moved are no differences, unless they are asked for.
@@ -627,13 +656,12 @@ fn vectors_that_cannot_be_moved_are_differences_to_strict() {
     assert_eq!(run.code, 0, "{}", run.stdout);
     assert!(
         run.stdout
-            .ends_with(" interrupt.\nnic0: IRQ 36 is kernel-managed and cannot be moved.\n")
+            .ends_with(" interrupt.\nnic0: IRQ 36 cannot be moved.\n")
     );
     let run = machine.nicpin(&["check", "--strict"]);
     assert_eq!(run.code, 2, "{}", run.stdout);
     assert!(
-        run.stdout
-            .starts_with("1 IRQ is kernel-managed and cannot be moved.\n"),
+        run.stdout.starts_with("1 IRQ cannot be moved.\n"),
         "{}",
         run.stdout
     );

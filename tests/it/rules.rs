@@ -346,7 +346,7 @@ fn rule_4_a_vector_that_cannot_move_keeps_its_place_and_others_go_around_it() {
     host.interfaces[0].vectors[1].effective = Some(set("1"));
     let plan = plan(&host);
     assert_eq!(cpus(of(&plan, "eth0")), ["2", "-"]);
-    assert_eq!(codes(of(&plan, "eth0")), ["kernel-managed"]);
+    assert_eq!(codes(of(&plan, "eth0")), ["not-movable"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Drivers of other server cards.
 
 use crate::drivers::row::Driver;
-use crate::drivers::row::Fact::{AcceleratedRfs, FixedChannels, SteersTcp};
+use crate::drivers::row::Fact::{AcceleratedRfs, FixedChannels, ManagedIrqs, SteersTcp};
 
 pub(super) const DRIVERS: &[Driver] = &[
     Driver {
@@ -313,6 +313,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "",
             "unchanged",
         ],
+        facts: &[ManagedIrqs],
         ..Driver::named("ngbe ngbevf txgbevf")
     },
     Driver {
@@ -328,7 +329,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "",
             "unchanged",
         ],
-        facts: &[SteersTcp],
+        facts: &[ManagedIrqs, SteersTcp],
         ..Driver::named("txgbe")
     },
     Driver {
