@@ -234,11 +234,11 @@ impl Interface {
         self.device.irqs.is_empty() && self.vectors.is_empty() && !self.is_pci()
     }
 
-    /// Whether IRQs may exist though none is known: sysfs lists none on this bus, and the vectors are not listed under
-    /// another interface.
+    /// Whether queue IRQs may exist though none is known: sysfs lists none on this bus, and the vectors are not listed
+    /// under another interface.
     pub(crate) fn may_have_any(&self) -> bool {
         let is_told = self.is_pci() || self.device.controller.is_some() || self.vmbus.is_some();
-        let is_empty = self.vectors.is_empty() && self.unknown_vectors.is_empty();
+        let is_empty = self.queue_vectors().next().is_none() && self.unknown_vectors.is_empty();
         let none = self.device.irqs.is_empty() && is_empty && self.shares_vectors_of.is_none();
         self.link == "up" && none && !is_told
     }

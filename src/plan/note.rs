@@ -482,8 +482,9 @@ pub enum NoVectors {
     /// The device has no vectors of its own.
     #[error("the device has no IRQs of its own")]
     OfDevice,
-    /// No IRQ is known to belong to the device: sysfs lists IRQs of PCI devices alone.
-    #[error("no IRQ is known to be its device's: sysfs lists those of PCI devices only")]
+    /// No queue IRQ is known to belong to the device: sysfs lists IRQs of PCI devices alone, and others may serve several
+    /// devices (DPIO of DPAA2).
+    #[error("no queue IRQ is known to be its device's: sysfs lists those of PCI devices only")]
     Unlisted,
     /// The driver has requested no IRQ.
     #[error("the driver has requested no queue IRQ; there is nothing to place")]

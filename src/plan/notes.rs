@@ -158,13 +158,12 @@ fn vector_notes(port: &PlacedPort<'_>, selection: &Selection) -> Vec<Note> {
         let device = &interface.device;
         // sysfs lists IRQs of PCI devices only.
         let without = device.irqs.is_empty() && interface.vectors.is_empty();
+        let is_pci = is_pci_address(&device.address);
         let because = match (without, interface.link == "up") {
+            _ if !is_pci && (device.controller.is_none() || !without) => NoVectors::Unlisted,
             // Some drivers allocate vectors only while the interface is up.
-            (true, false) if is_pci_address(&device.address) => NoVectors::WhileDown,
-            (true, _) if device.controller.is_some() || is_pci_address(&device.address) => {
-                NoVectors::OfDevice
-            }
-            (true, _) => NoVectors::Unlisted,
+            (true, false) if is_pci => NoVectors::WhileDown,
+            (true, _) => NoVectors::OfDevice,
             (false, true) => NoVectors::Requested,
             (false, false) => NoVectors::WhileDown,
         };
