@@ -252,9 +252,7 @@ pub fn exit_of(error: &anyhow::Error) -> u8 {
     }
     let is_usage = error.is::<UsageError>()
         || error.is::<SettingError>()
-        || error
-            .downcast_ref()
-            .is_some_and(|error: &PolicyError| error.contradicts)
+        || error.is::<PolicyError>()
         || matches!(error.downcast_ref(), Some(SelectError::Malformed { .. }));
     (if is_usage { Exit::Usage } else { Exit::Failed }) as u8
 }

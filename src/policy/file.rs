@@ -23,13 +23,10 @@ pub struct PolicyError {
     pub column: usize,
     /// A single line.
     pub message: String,
-    /// Whether it is a usage error: one setting takes the effect of another in the same place, or a driver's row means
-    /// nothing.
-    pub contradicts: bool,
 }
 
-/// The offset of an error in the text, its message, and whether it is a usage error.
-type Wrong = (usize, String, bool);
+/// The offset of an error in the text, and its message.
+type Wrong = (usize, String);
 type TomlKey<'t> = Spanned<DeString<'t>>;
 type Toml<'t> = Spanned<DeValue<'t>>;
 
@@ -39,14 +36,13 @@ const LONGEST: usize = 256 << 10;
 impl Policy {
     /// Parses a policy file. CPUs that a machine does not have are like offline ones.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
-        policy(text).map_err(|(offset, message, contradicts)| {
+        policy(text).map_err(|(offset, message)| {
             let before = text.get(..offset).unwrap_or(text);
             let in_line = before.chars().rev().take_while(|c| *c != '\n');
             PolicyError {
                 line: before.matches('\n').count() + 1,
                 column: in_line.count() + 1,
                 message,
-                contradicts,
             }
         })
     }
@@ -55,13 +51,12 @@ impl Policy {
 fn policy(text: &str) -> Result<Policy, Wrong> {
     if text.len() > LONGEST {
         let message = "the file is larger than 256 KiB; is it the right file?";
-        return Err((0, message.to_owned(), false));
+        return Err((0, message.to_owned()));
     }
     let document = DeTable::parse(text).map_err(|error| {
         (
             error.span().map_or(0, |span| span.start),
             error.message().to_owned(),
-            false,
         )
     })?;
     let mut policy = Policy::default();
@@ -76,15 +71,10 @@ fn policy(text: &str) -> Result<Policy, Wrong> {
             }
             "driver" => {
                 let rows = item.get_ref().as_array();
-                let rows = rows.ok_or_else(|| {
-                    let (offset, wrong, _) =
-                        at(item, "expected drivers, each headed by [[driver]]");
-                    (offset, wrong, true)
-                })?;
+                let rows =
+                    rows.ok_or_else(|| at(item, "expected drivers, each headed by [[driver]]"))?;
                 for row in rows {
-                    let row = driver(row, &policy.drivers);
-                    let row = row.map_err(|(offset, wrong, _)| (offset, wrong, true))?;
-                    policy.drivers.push(row);
+                    policy.drivers.push(driver(row, &policy.drivers)?);
                 }
             }
             _ => set(&mut policy.machine, key, item, false)?,
@@ -207,7 +197,7 @@ fn settings(item: &Toml<'_>) -> Result<Settings, Wrong> {
         let is_meant = |key: &TomlKey<'_>| Some(key.get_ref().as_ref()) == without;
         let key = entries.iter().find(|(key, _)| is_meant(key));
         let place = key.map_or(item.span(), |(key, _)| key.span());
-        (place.start, error.0, true)
+        (place.start, error.0)
     })?;
     Ok(settings)
 }
@@ -302,7 +292,7 @@ fn unknown(what: &str, key: &TomlKey<'_>, known: &[&str]) -> Wrong {
 }
 
 fn at<T>(place: &Spanned<T>, message: impl Into<String>) -> Wrong {
-    (place.span().start, message.into(), false)
+    (place.span().start, message.into())
 }
 
 fn table<'d, 't>(item: &'d Toml<'t>) -> Result<&'d DeTable<'t>, Wrong> {

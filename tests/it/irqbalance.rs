@@ -455,7 +455,7 @@ fn the_policy_file_has_the_same_values_and_options_override_it() {
         "irqbalance = \"kill\"",
     );
     let run = machine.nicpin(&["plan"]);
-    assert_eq!(run.code, 1);
+    assert_eq!(run.code, 64);
     assert!(
         run.stderr.contains("line 1, column 14") && run.stderr.contains("`kill`"),
         "{}",

@@ -23,7 +23,7 @@ fn a_policy_file_with_an_error_names_line_and_column() {
         ("defaults = [\n", "line "),
     ] {
         machine.write("/policy.toml", text);
-        machine.fails(&["apply", "--config", &at], 1, &[has]);
+        machine.fails(&["apply", "--config", &at], 64, &[has]);
     }
     machine.fails(
         &["plan", "--config", "/no/such/policy.toml"],

@@ -375,7 +375,7 @@ fn a_policy_is_taken_when_it_is_valid() {
     machine.write("/etc/nicpin.toml", "exlude = 1\n");
     let run = machine.nicpin(&["watch"]);
     assert!(
-        run.code == 1 && run.stderr.contains("unknown key"),
+        run.code == 64 && run.stderr.contains("unknown key"),
         "{}",
         run.stderr
     );
