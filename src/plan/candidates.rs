@@ -415,10 +415,7 @@ pub(crate) fn isolated_or_exclusive(topology: &Topology, choice: &Choice) -> Cpu
 /// The online CPUs that are not isolated, exclusive or excluded; also without those that the administrator keeps
 /// interrupts off, while others are left.
 pub(crate) fn unreserved(topology: &Topology, choice: &Choice) -> CpuSet {
-    let unreserved = topology
-        .online
-        .difference(&isolated_or_exclusive(topology, choice))
-        .difference(&choice.get(&EXCLUDE));
+    let unreserved = not_isolated(topology, choice);
     let kept_off = topology.kept_off.iter().map(|kept| &kept.cpus);
     let for_irqs = unreserved.difference(&CpuSet::union_of(kept_off));
     if for_irqs.is_empty() {
@@ -428,8 +425,23 @@ pub(crate) fn unreserved(topology: &Topology, choice: &Choice) -> CpuSet {
     }
 }
 
-/// A note if the candidates lack CPUs only because of the administrator's lists.
+fn not_isolated(topology: &Topology, choice: &Choice) -> CpuSet {
+    topology
+        .online
+        .difference(&isolated_or_exclusive(topology, choice))
+        .difference(&choice.get(&EXCLUDE))
+}
+
+/// A note if the candidates lack CPUs only because of the administrator's lists, or these cannot be followed.
 fn kept_off_note(topology: &Topology, choice: &Choice, candidates: &CpuSet) -> Option<Note> {
+    let free = not_isolated(topology, choice);
+    let all = CpuSet::union_of(topology.kept_off.iter().map(|kept| &kept.cpus));
+    if !free.is_empty() && free.is_subset(&all) {
+        let lists = topology.kept_off.iter();
+        let lists = lists.filter(|kept| kept.cpus.intersects(&free));
+        let by = lists.map(|kept| kept.by.clone()).collect();
+        return Some(Note::ListNotFollowed { by });
+    }
     let others = isolated_or_exclusive(topology, choice);
     let bind = |kept: &&KeptOff| {
         !kept.cpus.is_subset(&others) && !kept.cpus.difference(&others).intersects(candidates)

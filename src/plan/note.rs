@@ -109,6 +109,12 @@ pub enum Note {
         /// The files with the administrator's lists.
         by: Vec<String>,
     },
+    /// The administrator's lists leave no CPU for interrupts that may take them.
+    #[error("{} {} IRQs no CPU that is not isolated, nohz_full or excluded, and {} not followed", .by.join(" and "), if .by.len() == 1 { "leaves" } else { "leave" }, if .by.len() == 1 { "is" } else { "are" })]
+    ListNotFollowed {
+        /// The files with the lists.
+        by: Vec<String>,
+    },
     /// Isolated CPUs take interrupts, because the policy names them or there are no others.
     #[error("isolated or nohz_full CPUs receive interrupts: {}", .cpus.short())]
     IsolatedCpusUsed { cpus: CpuSet },

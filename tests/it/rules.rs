@@ -147,9 +147,20 @@ fn rule_1_irqs_stay_where_the_administrator_wants_them() {
     );
     machine.write("/proc/irq/default_smp_affinity", "03\n");
     assert_eq!(candidates(&plan(&[])), ["0-1", "0-1"]);
-    // A list without an online CPU binds nothing.
+    // A list without an online CPU binds nothing, and one of isolated CPUs alone: that is said.
+    let codes = |plan: &Value| plan["interfaces"][0]["notes"].to_string();
     machine.write("/proc/irq/default_smp_affinity", "00\n");
-    assert_eq!(candidates(&plan(&[])), ["0-3", "4-7"]);
+    let none = plan(&[]);
+    assert_eq!(candidates(&none), ["0-3", "4-7"]);
+    assert!(codes(&none).contains("list-not-followed"));
+    machine.write("/sys/devices/system/cpu/isolated", "0-1\n");
+    machine.write("/proc/irq/default_smp_affinity", "03\n");
+    let isolated = plan(&[]);
+    assert_eq!(candidates(&isolated), ["2-3", "4-7"]);
+    let said_so = "/proc/irq/default_smp_affinity leaves IRQs no CPU that is not isolated, nohz_full or excluded, and is \
+                   not followed";
+    assert!(codes(&isolated).contains(said_so), "{}", codes(&isolated));
+    machine.write("/sys/devices/system/cpu/isolated", "\n");
     machine.write("/proc/irq/default_smp_affinity", "ff\n");
     // Each of the others, too.
     machine.write("/proc/cmdline", "quiet isolcpus=managed_irq,1-3,7\n");
