@@ -54,6 +54,15 @@ impl Channels {
         }
     }
 
+    /// Maximum number of channels of the direction that has more now, in their current form.
+    pub fn max_busier(&self) -> u32 {
+        if self.is_combined() || self.tx <= self.rx {
+            self.max_receiving()
+        } else {
+            self.max_tx
+        }
+    }
+
     /// Replaces the maximums by the current numbers.
     #[must_use]
     pub fn without_more(self) -> Self {

@@ -331,7 +331,7 @@ fn report(
         } else {
             planned.rx_queues.len().max(planned.tx_queues.len())
         },
-        max_queues: planned.channels.map(|channels| channels.max_receiving()),
+        max_queues: planned.channels.map(|channels| channels.max_busier()),
         max_per_cpu: most_queues(&vectors),
         max_per_core: per_core[0],
         max_per_core_planned: gain.busiest[1],

@@ -271,18 +271,22 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
             irqs + text_if(more, " on isolated CPUs")
         }
         Remote => {
-            let remote = interface
-                .vectors
-                .iter()
-                .filter(|row| row.is_active() && row.local == Some(false));
+            let active = interface.vectors.iter().filter(|row| row.is_active());
+            let remote = active.clone().filter(|row| row.local == Some(false));
             let queues = remote.clone().map(VectorStatus::queue_id).unique().count();
+            let all = active.map(VectorStatus::queue_id).unique().count();
             let on = match ranges(remote.filter_map(|row| row.node)) {
                 // On CPUs of several nodes, or of none that is known.
                 none if none.is_empty() => "elsewhere".into(),
                 nodes if nodes.contains([',', '-']) => format!("on nodes {nodes}"),
                 node => format!("on node {node}"),
             };
-            let of_all = format!(" of {}", count(interface.queues, "queue"));
+            // Of IRQs whose queues are not known, or that serve other interfaces, too, there may be more.
+            let of_all = if all > interface.queues {
+                format!(" of {}", count(all, "IRQ"))
+            } else {
+                format!(" of {}", count(interface.queues, "queue"))
+            };
             format!("{queues}{} {on}", text_if(more, &of_all))
         }
         Drifted => format!("{} changed", interface.drifted),

@@ -9,7 +9,10 @@ use snapbox::data::DataFormat;
 use snapbox::{Data, assert_data_eq};
 
 use crate::support::is_full;
+use crate::support::machine::Port;
 use crate::support::run::{Copy, FIXTURES, fixture, nicpin, words};
+use crate::support::small::{Tree, card, two_nodes};
+use crate::support::tree::put;
 
 fn expect(name: &str, got: String) {
     let expected = fixture("expected").join(name);
@@ -17,6 +20,36 @@ fn expect(name: &str, got: String) {
         Data::text(got),
         Data::read_from(&expected, Some(DataFormat::Text)).raw()
     );
+}
+
+/// The column of queues counts one direction, and a reason never more queues than there are.
+#[test]
+fn counts_of_queues_agree() {
+    let names = [
+        "eth0-rx-0",
+        "eth0-tx-0",
+        "eth0-tx-1",
+        "eth0-tx-2",
+        "eth0-tx-3",
+    ];
+    let port = Port::new("eth0", 1000, 1, 4).channels([1, 4, 0, 0], [1, 4, 0, 0]);
+    let sends = Tree::of(&two_nodes([card("igb", port, 31, &names)]));
+    let row = words(&sends.run(&[]));
+    assert!(row.contains("eth0 1G 0 4/4 "), "{row}");
+    let port = Port::new("eth0", 1000, 2, 2);
+    let unknown = Tree::of(&two_nodes([card(
+        "newnic",
+        port,
+        31,
+        &["a", "b", "c", "d"],
+    )]));
+    for irq in 31..35 {
+        put(unknown.dir(), &format!("proc/irq/{irq}/smp_affinity"), "20");
+        let file = format!("proc/irq/{irq}/effective_affinity_list");
+        put(unknown.dir(), &file, "5");
+    }
+    let check = unknown.run(&["check"]);
+    assert!(check.stdout.contains("4 of 4 IRQs on node 1"), "{check:?}");
 }
 
 #[test]
