@@ -204,6 +204,7 @@ impl Context<'_> {
             rules: port.choice.rules.clone(),
             vectors: interface.vectors.iter().map(|v| vector(port, v)).collect(),
             rx_queues,
+            unserved: port.unserved(),
             tx_queues: xps::plan(port),
             rss,
             ntuple: rps::ntuple(port),

@@ -75,6 +75,10 @@ impl Plan {
     }
 }
 
+fn has_none(queues: &QueueSet) -> bool {
+    queues.is_empty()
+}
+
 /// The interfaces that are up and cannot be judged, without those whose state is unknown.
 pub(crate) fn not_judged(interfaces: &[PlannedInterface]) -> Vec<String> {
     let up = interfaces.iter().filter(|interface| interface.link == "up");
@@ -182,6 +186,9 @@ pub struct PlannedInterface {
     /// Queue vectors in the order of queues, then control vectors.
     pub vectors: Vec<PlannedVector>,
     pub rx_queues: Vec<PlannedRxQueue>,
+    /// Receive queues of which no IRQ is known.
+    #[serde(skip_serializing_if = "has_none", default)]
+    pub unserved: QueueSet,
     pub tx_queues: Vec<PlannedTxQueue>,
     /// The plan for the RSS indirection table; absent if the device has none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -196,31 +203,23 @@ pub struct PlannedInterface {
 }
 
 impl PlannedInterface {
-    /// Whether the interface can be judged: the IRQ of some queue is known and movable, and no receive queue, and not
-    /// every transmit queue, is served by IRQs that are not understood or whose queues are unknown.
+    /// Whether the interface can be judged: an IRQ of a queue is known and movable, one of each receive queue is known,
+    /// and, if it may have IRQs that are not understood, one of a transmit queue.
     pub fn is_judged(&self) -> bool {
         let is_placeable =
             |vector: &PlannedVector| vector.cpus.is_some() || vector.movable && vector.is_active();
-        let is_known = |queue: &PlannedRxQueue| {
-            let mut own = self
-                .vectors
-                .iter()
-                .filter(|vector| vector.queue == Some(queue.queue));
-            own.any(|vector| matches!(vector.role, Role::Combined | Role::Rx))
-        };
         let is_sender = |vector: &PlannedVector| matches!(vector.role, Role::Combined | Role::Tx);
         let sends = self.tx_queues.is_empty() || self.vectors.iter().any(is_sender);
-        // Off PCI no list of IRQs exists: of several receiving IRQs, some names may be unknown.
         let is_receiver =
             |vector: &&PlannedVector| matches!(vector.role, Role::Combined | Role::Rx);
         let receivers = self.vectors.iter().filter(is_receiver).count();
-        let is_partial = receivers > 1 && !is_pci_address(&self.device);
-        let has_data = self.vectors.iter().any(|vector| vector.role == Role::Data);
-        let is_unserved = |note: &Note| matches!(note, Note::QueuesUnserved { .. });
+        // Off PCI no list of IRQs exists: where several receive, those that send may be unknown.
+        let may_have_more = receivers > 1 && !is_pci_address(&self.device)
+            || self.has_unknown()
+            || self.vectors.iter().any(|vector| vector.role == Role::Data);
         self.vectors.iter().any(is_placeable)
-            && !self.notes.iter().any(is_unserved)
-            && (!(self.has_unknown() || has_data || is_partial)
-                || sends && self.rx_queues.iter().all(is_known))
+            && self.unserved.is_empty()
+            && (sends || !may_have_more)
     }
 
     /// Whether the interface has IRQs that are not understood, which the plan does not change.

@@ -8,6 +8,7 @@ use foldhash::HashMap;
 use itertools::Itertools as _;
 
 use crate::cpuset::{CpuSet, QueueSet};
+use crate::machine::interface::is_pci_address;
 use crate::machine::netdev::Direction;
 use crate::machine::topology::VECTORS_OF_CPU;
 use crate::machine::{Interface, Machine, QueueId, Role, Selection, Vector};
@@ -263,16 +264,22 @@ impl<'a> PlacedPort<'a> {
             })
     }
 
-    /// Receive queues of which no IRQ is known. One that is alone receives for all; where names leave gaps, each tells the
-    /// first queue of its IRQ.
+    /// Receive queues of which no IRQ is known. One IRQ that is alone receives for all, and where names leave gaps, each
+    /// tells the first queue of its IRQ, unless the device has IRQs that are not understood.
     pub(crate) fn unserved(&self) -> QueueSet {
         let interface = self.interface;
+        let mut vectors = interface.vectors.iter();
+        let has_data = vectors.any(|vector| vector.role == Role::Data);
+        let has_unknown = has_data || !interface.unknown_vectors.is_empty();
         let receiving = self.vectors_of(Role::Rx);
         let receiving = receiving.filter(|vector| !interface.is_idle(vector));
         let receiving = receiving.collect_vec();
         let last = receiving.last().and_then(|vector| vector.queue);
-        let has_gaps = last.is_some_and(|last| last as usize >= receiving.len());
-        let is_alone = interface.queue_vectors().count() == 1;
+        // Off PCI no list of IRQs exists: of several that receive, some names may be unknown.
+        let may_share =
+            !has_unknown && (receiving.len() <= 1 || is_pci_address(&interface.device.address));
+        let has_gaps = may_share && last.is_some_and(|last| last as usize >= receiving.len());
+        let is_alone = may_share && interface.queue_vectors().count() == 1;
         let is_served = |queue: u32| {
             is_alone
                 || has_gaps
