@@ -164,6 +164,9 @@ pub enum Note {
     /// The vectors of this interface include those of others.
     #[error("its IRQs include those of {}: the names do not show which IRQ belongs to which, and all are planned here", .others.join(", "))]
     VectorsOfSeveral { others: Vec<String> },
+    /// Other interfaces use the same vectors for their queues.
+    #[error("its queues share their IRQs with those of {}", .others.join(", "))]
+    VectorsForSeveral { others: Vec<String> },
     /// An IRQ that several interfaces share.
     #[error("IRQ {irq} is shared with {owner}, where it is planned")]
     LineShared { irq: u32, owner: String },

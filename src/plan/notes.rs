@@ -135,7 +135,13 @@ fn vector_notes(port: &PlacedPort<'_>, selection: &Selection) -> Vec<Note> {
         Some(unreadable(None, vanished))
     } else if let Some(owner) = interface.shares_vectors_of.clone() {
         let planned = selection.names.contains(&owner);
-        Some(Note::VectorsShared { owner, planned })
+        // Without the other one selected, they are planned here.
+        Some(if planned || !has_queues {
+            Note::VectorsShared { owner, planned }
+        } else {
+            let others = vec![owner];
+            Note::VectorsForSeveral { others }
+        })
     } else if !vectors.is_empty() {
         Some(Note::UnknownVectors { vectors })
     } else if !data.is_empty() && !interface.without_netdev {
@@ -179,7 +185,13 @@ fn vector_notes(port: &PlacedPort<'_>, selection: &Selection) -> Vec<Note> {
             .iter()
             .map(|other| other.name.clone())
             .collect();
-        notes.push(Note::VectorsOfSeveral { others });
+        notes.push(
+            if Driver::has(interface.driver.as_deref(), Fact::PortsShareQueues) {
+                Note::VectorsForSeveral { others }
+            } else {
+                Note::VectorsOfSeveral { others }
+            },
+        );
     }
     if missing.is_none() && has_queues && !vanished.is_empty() {
         let vectors = vanished.clone();

@@ -119,21 +119,26 @@ impl<'a> State<'a> {
     where
         'a: 'v,
     {
-        // An IRQ shared by interfaces is planned for one of them.
-        let is_planned = (self.is_planned)(SettingKind::Vector, "", vector.irq);
-        let planned = is_planned.then(|| self.planned.get(&vector.irq));
-        let Some(&(cpus, placement)) = planned.flatten() else {
-            let online = &self.machine.topology.online;
-            let now = vector.effective_cpus(online);
-            // With several CPUs in an affinity, the actual CPU is unknown.
-            let on = vector.effective.as_ref().map_or(now.only(), CpuSet::first);
-            return (now, on);
-        };
+        if let Some((cpus, counted)) = self.planned_place(vector.irq) {
+            return (Cow::Borrowed(cpus), counted);
+        }
+        let now = vector.effective_cpus(&self.machine.topology.online);
+        // With several CPUs in an affinity, the actual CPU is unknown.
+        let on = vector.effective.as_ref().map_or(now.only(), CpuSet::first);
+        (now, on)
+    }
+
+    /// The planned CPUs of an IRQ, and the CPU on which its queue counts. An IRQ shared by interfaces is planned for one
+    /// of them, and moves for all, also for those that are not in the plan.
+    fn planned_place(&self, irq: u32) -> Option<(&'a CpuSet, Option<u32>)> {
+        let is_planned = (self.is_planned)(SettingKind::Vector, "", irq);
+        let planned = is_planned.then(|| self.planned.get(&irq));
+        let &(cpus, placement) = planned.flatten()?;
         // The kernel distributes vectors over the CPUs of a group.
         let counted = placement
             .map(|placement| placement.cpu)
             .filter(|&cpu| cpus.contains(cpu));
-        (Cow::Borrowed(cpus), counted.or(cpus.first()))
+        Some((cpus, counted.or(cpus.first())))
     }
 
     /// The queues in use of the plan's interfaces, and of others in their current state, by core.
@@ -155,9 +160,13 @@ impl<'a> State<'a> {
                 .into_iter()
                 .flatten()
                 .map(|vector| {
-                    let on = vector.effective_cpus(online);
-                    let on = vector.effective.as_ref().map_or(on.only(), CpuSet::first);
-                    (vector.queue_id(), on)
+                    let now = vector.effective_cpus(online);
+                    let now = vector.effective.as_ref().map_or(now.only(), CpuSet::first);
+                    let planned = self.planned_place(vector.irq);
+                    (
+                        vector.queue_id(),
+                        planned.map_or(now, |(_, counted)| counted),
+                    )
                 });
             // A queue's receive and transmit vectors on one CPU count once.
             let queues = active.chain(unplanned).sorted_unstable().dedup();

@@ -305,7 +305,7 @@ fn read_device(
     }
     understand_data(root, ports, members.are_all)?;
     for port in &mut *ports {
-        if !port.is_numbered {
+        if !port.is_numbered || pools.are_shared && port.reported.is_empty() {
             let vectors = port.interface.vectors.iter_mut();
             for vector in vectors.filter(|vector| vector.role.is_queue()) {
                 (vector.role, vector.queue) = (Role::Data, None);
@@ -727,6 +727,9 @@ const LEAST: usize = 5;
 struct Pools {
     /// Number of queues of each port; `None` if the ports share all of them, or there is one port.
     each: Option<u32>,
+    /// Whether several interfaces share all of them: each takes those of the fewest users (`mlx4_assign_eq`), which only
+    /// netlink tells.
+    are_shared: bool,
     /// Whether the function has an RDMA device, which uses the queues, too.
     rdma: bool,
 }
@@ -737,6 +740,7 @@ impl Pools {
         if !Driver::has(first.driver.as_deref(), Fact::PortsSharePool) {
             return Ok(Self::default());
         }
+        let has_several = ports.len() > 1;
         // The type of a port: Ethernet or InfiniBand.
         let ports = ports
             .iter()
@@ -753,7 +757,11 @@ impl Pools {
         let each = u32::try_from(each)
             .ok()
             .filter(|_| ports > 1 && each >= LEAST);
-        Ok(Self { each, rdma })
+        Ok(Self {
+            each,
+            are_shared: has_several && each.is_none(),
+            rdma,
+        })
     }
 
     /// Replaces the number of a vector's completion event queue, which counts from 1 over all ports, by the number

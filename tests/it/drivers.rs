@@ -1,6 +1,6 @@
 //! The queue of each vector, driver by driver, read from trees.
 
-use crate::support::host::fix_of;
+use crate::support::host::{fix_of, of};
 use crate::support::machine::{Card, Kernel, MachineSpec, Port, cpus};
 use crate::support::small::{Tree, two_nodes};
 use crate::support::temporary;
@@ -419,6 +419,52 @@ fn names_from_before_a_rename_belong_to_the_device() {
         vectors(&read(&machine).interfaces[0]),
         ["30=Combined 0", "31=Combined 1"]
     );
+}
+
+/// With few vectors, the ports of mlx4 take those that the fewest use: which is known to netlink alone.
+#[test]
+fn ports_with_a_common_pool_of_vectors_have_no_known_queues() {
+    let mut machine = MachineSpec::new(&["0-3"]);
+    let names: Vec<String> = (1..=8).map(|n| format!("mlx4-{n}@0000:82:00.0")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let second = Port::new("eth1", 10_000, 4, 4);
+    machine
+        .cards
+        .push(card("mlx4_core", "eth0", 4, 4, 30, &names).port(second));
+    let host = read(&machine);
+    let roles = host.interfaces[0].vectors.iter().map(|vector| vector.role);
+    assert!(roles.eq([Role::Data; 8]));
+    assert!(host.interfaces[1].vectors.is_empty());
+}
+
+/// Of mana and its kin, a vector serves the queue of its number of every port: it moves for all of them.
+#[test]
+fn a_port_on_the_vectors_of_another_moves_both() {
+    let names = [
+        "mana_hwc@pci:0000:82:00.0",
+        "mana_q0@pci:0000:82:00.0",
+        "mana_q1@pci:0000:82:00.0",
+    ];
+    let mut machine = MachineSpec::new(&["0-3"]);
+    let second = Port::new("e1", 10_000, 2, 2);
+    machine
+        .cards
+        .push(card("mana", "e0", 2, 2, 30, &names).port(second));
+    let tree = Tree::of(&machine);
+    let [both, alone] = [&[][..], &["e1"]].map(|selectors| tree.plan(selectors));
+    // Two queues on a core, those of its number of both.
+    let busiest = |plan: &nicpin::plan::Plan| plan.score.max_vectors_per_core;
+    assert_eq!((busiest(&both), busiest(&alone)), (2, 2));
+    let irqs = |plan: &nicpin::plan::Plan| -> Vec<String> {
+        let writes = plan.writes.iter();
+        let irqs = writes.filter(|write| write.path.starts_with("/proc/irq/"));
+        irqs.map(|write| format!("{} {}", write.path, write.value))
+            .collect()
+    };
+    assert_eq!(irqs(&both), irqs(&alone));
+    let notes = of(&alone, "e1").notes.iter();
+    let codes: Vec<String> = notes.map(nicpin::plan::Note::code).collect();
+    assert_eq!(codes, ["vectors-for-several"]);
 }
 
 #[test]
