@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use self::pattern::Fit;
 pub use self::pattern::{Numbering, PLACEHOLDERS, Pattern};
+pub(crate) use self::pattern::{RTL8125B, RTL8125D};
 pub use self::row::{Driver, Fact, OrderPart};
 use crate::machine::Role;
 

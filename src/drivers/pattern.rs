@@ -53,9 +53,10 @@ pub enum Numbering {
     /// share; the caller, who knows the ports, has found the port and the number in its share.
     Mlx4,
     /// Realtek's own drivers, by the hardware: vectors below the number of receive queues receive, and these two send.
-    /// The others (21 or 29: link) do neither. Second version of its interrupts (RTL8125B): 16 and 18; sixth (RTL8127):
-    /// 8 and 9 (`rtl8125_tx_interrupt_with_vector`). `None`: the second or third version (RTL8126), in which receive
-    /// vectors send.
+    /// The others (21 or 29: link) do neither. Second version of its interrupts (RTL8125B): 16 and 18; fifth (RTL8125D):
+    /// 16 and 17; sixth (RTL8127): 8 and 9 (`rtl8125_tx_interrupt_with_vector`). `None`: not known, among others the
+    /// third and fourth version (RTL8126, RTL8125BP), in which receive vectors send, and the seventh (RTL8125CP: 27 and
+    /// 28).
     Realtek(Option<[u32; 2]>),
     Shared,
     /// Like `Queue`, for a vector that also sends unless other vectors do (ionic).
@@ -88,6 +89,9 @@ const ROLES: [Ways; 6] = [
     &[("", Control)],
 ];
 
+pub(crate) const RTL8125B: Numbering = Realtek(Some([16, 18]));
+pub(crate) const RTL8125D: Numbering = Realtek(Some([16, 17]));
+
 /// How the number becomes a queue; each from `of gve` on belongs to one driver.
 const NUMBERINGS: [(&str, Numbering); 10] = [
     ("by order", Rank),
@@ -97,7 +101,7 @@ const NUMBERINGS: [(&str, Numbering); 10] = [
     ("of gve", TxThenRx),
     ("of tg3", Tg3),
     ("of mlx4", Mlx4),
-    ("of r8125", Realtek(Some([16, 18]))),
+    ("of r8125", RTL8125B),
     ("of r8126", Realtek(None)),
     ("of r8127", Realtek(Some([8, 9]))),
 ];

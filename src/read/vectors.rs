@@ -13,14 +13,16 @@ use std::mem::take;
 use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
-use crate::drivers::Numbering::{self, Mlx4, Plain, Queue};
-use crate::drivers::{ActionName, Driver, DriverPatterns, Fact, Taught, in_device_tree};
+use crate::drivers::Numbering::{self, Mlx4, Plain, Queue, Realtek};
+use crate::drivers::{
+    ActionName, Driver, DriverPatterns, Fact, RTL8125B, RTL8125D, Taught, in_device_tree,
+};
 use crate::machine::netdev::Netdev;
 use crate::machine::others::Rdma;
 use crate::machine::setting::{IRQ_FILES, NET, affinity_file};
 use crate::machine::{Interface, MaskFile, Role, Sharer, Source, UnknownVector, Vector};
 use crate::read::files::{node as numa_node, read_affinity, read_effective};
-use crate::read::interfaces::irqs_of;
+use crate::read::interfaces::{hex, irqs_of};
 use crate::read::interrupts::{Handlers, INTERRUPTS, POSSIBLE, counts};
 use crate::read::others::PCI;
 use crate::read::queues::{NamedVector, Reported, VectorUse, place, settle};
@@ -37,6 +39,15 @@ struct Port<'a> {
     is_only: bool,
     /// Whether names tell which queues the vectors serve.
     is_numbered: bool,
+}
+
+/// A name of an interface that is like no vector's.
+const ANY_INTERFACE: &str = "eth0";
+
+impl Port<'_> {
+    fn has_name(&self, action: &str) -> bool {
+        self.interface.name == action
+    }
 }
 
 /// Reads the vectors of all interfaces, device by device. `rdma`: the machine's RDMA devices; `taught`: drivers that
@@ -285,6 +296,7 @@ fn read_device(
     let is_alone = ports.len() == 1;
     for (port, mut named) in ports.iter_mut().zip(named) {
         let interface = &mut *port.interface;
+        tell_chips_apart(root, interface, &mut named)?;
         place(
             port.patterns.driver,
             &mut named,
@@ -339,6 +351,28 @@ fn read_device(
         });
         interface.vectors = vectors;
     }
+    Ok(())
+}
+
+/// Sets which of r8125's vectors send, by the revision of the chip: 5 at most is RTL8125B, 0x0c RTL8125D, of the others
+/// it is not known.
+fn tell_chips_apart(
+    root: &Root,
+    interface: &Interface,
+    named: &mut [NamedVector<'_>],
+) -> Result<()> {
+    let numbered = named.iter_mut().map(|vector| &mut vector.named.numbering);
+    let mut of_b = numbered.filter(|it| **it == RTL8125B).peekable();
+    if of_b.peek().is_none() {
+        return Ok(());
+    }
+    let revision = format!("{NET}/{}/device/revision", interface.name);
+    let chip = match root.read_as(&revision, hex)? {
+        Some(0x0c) => RTL8125D,
+        Some(6..) => Realtek(None),
+        _ => RTL8125B,
+    };
+    of_b.for_each(|numbering| *numbering = chip);
     Ok(())
 }
 
@@ -458,7 +492,17 @@ fn understand<'a>(
         .iter()
         .cartesian_product(0..ports.len())
         .filter_map(|(action, port)| {
-            let by_name = ports[port].patterns.classify(action);
+            let by_name = match ports[port].patterns.classify(action) {
+                // An interface may be named like a queue's vector: `eth-TxRx-1`.
+                Some(named) if ports[port].has_name(action) && named.interface != Some(action) => {
+                    let bare = ports[port].patterns.classify(ANY_INTERFACE);
+                    bare.map(|bare| ActionName {
+                        interface: Some(action),
+                        ..bare
+                    })
+                }
+                named => named,
+            };
             // Names that are only the interface or the device do not distinguish several IRQs.
             let is_bare = |name: &ActionName<'_>| {
                 name.numbering == Plain || *action == ports[port].interface.device.address

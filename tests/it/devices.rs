@@ -351,17 +351,19 @@ fn irqs_of_the_platform_bus_are_found_by_the_device_tree() {
             &[206, 205],
             "int0\0pps\0",
         ),
+        ("ff0e0000.ethernet", "macb", "eth0", &[210, 211], ""),
     ] {
         let device = format!("sys/devices/platform/{device}");
-        tree.add(&device, "platform", driver, name, 1);
+        let queues = if driver == "macb" { 2 } else { 1 };
+        tree.add(&device, "platform", driver, name, queues);
         of_node(&device, numbers, names);
     }
     let names = [
-        "net_a", "net_b", "CE_0", "CE_1", "CE_2", "mac", "mac", "mmc0",
+        "net_a", "net_b", "CE_0", "CE_1", "CE_2", "mac", "mac", "mmc0", "eth0", "eth0",
     ];
     let mut text = crate::support::tree::read(tree.dir(), "proc/interrupts");
     for ((irq, number), name) in (60..)
-        .zip([232, 233, 234, 235, 236, 238, 237, 239])
+        .zip([232, 233, 234, 235, 236, 238, 237, 239, 242, 243])
         .zip(names)
     {
         let counts = "          0 ".repeat(8);
@@ -376,6 +378,7 @@ fn irqs_of_the_platform_bus_are_found_by_the_device_tree() {
     assert_eq!(of("lan"), ["60=rx 0 name", "61=tx 0 name"]);
     assert_eq!(of("wlan0"), ["62=data", "63=data", "64=data"]);
     assert_eq!(of("wan"), ["65=combined 0 order", "66=control"]);
+    assert_eq!(of("eth0"), ["68=combined 0 order", "69=combined 1 order"]);
     // A capture has what the device tree told.
     let capture = tree.dir().join("host.tar.gz");
     let path = capture.to_str().unwrap();

@@ -421,6 +421,44 @@ fn names_from_before_a_rename_belong_to_the_device() {
     );
 }
 
+/// An interface may be named like a vector of another one.
+#[test]
+fn an_interface_that_is_named_like_a_queue() {
+    let mut machine = MachineSpec::new(&["0-3"]);
+    let names = ["e-TxRx-1", "e-TxRx-1-TxRx-0", "e-TxRx-1-TxRx-1"];
+    let own = card("igb", "e-TxRx-1", 2, 2, 30, &names);
+    machine.cards.push(own);
+    assert_eq!(
+        vectors(&read(&machine).interfaces[0]),
+        ["31=Combined 0", "32=Combined 1", "30=Control"]
+    );
+}
+
+/// The vendor's driver of RTL8125 sends by other vectors on each chip, and only the chip's revision tells which.
+#[test]
+fn the_revision_of_a_realtek_chip_tells_which_vectors_send() {
+    let names: Vec<String> = (0..20).map(|n| format!("e0-{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for (revision, sends) in [
+        (None, vec!["46=Tx 0", "48=Tx 1"]),
+        (Some("0x05"), vec!["46=Tx 0", "48=Tx 1"]),
+        (Some("0x0c"), vec!["46=Tx 0", "47=Tx 1"]),
+        (Some("0x0b"), vec!["46=Data", "48=Data"]),
+    ] {
+        let mut machine = MachineSpec::new(&["0-3"]);
+        machine.cards.push(card("r8125", "e0", 4, 2, 30, &names));
+        let tree = Tree::of(&machine);
+        if let Some(revision) = revision {
+            put(tree.dir(), "sys/class/net/e0/device/revision", revision);
+        }
+        let host = tree.host();
+        let found = vectors(&host.interfaces[0]);
+        let is_sender = |text: &&String| text.contains("Tx") || text.contains("Data");
+        let found: Vec<&String> = found.iter().filter(is_sender).collect();
+        assert_eq!(found, sends, "{revision:?}");
+    }
+}
+
 /// With few vectors, the ports of mlx4 take those that the fewest use: which is known to netlink alone.
 #[test]
 fn ports_with_a_common_pool_of_vectors_have_no_known_queues() {

@@ -32,7 +32,8 @@ pub(super) const DRIVERS: &[Driver] = &[
         ],
         ..Driver::named("lan743x")
     },
-    // The vendor's driver, from RTL8125B on; even a single vector has such a name.
+    // The vendor's driver, from RTL8125B on; even a single vector has such a name. Without the chip's revision read as
+    // RTL8125B; that of RTL8125D is known, of RTL8125BP and RTL8125CP it is not.
     Driver {
         irqs: &["{if} = combined if alone", "{if}-{n} = combined of r8125"],
         examples: &["eth0-16 = combined 16"],
@@ -54,7 +55,15 @@ pub(super) const DRIVERS: &[Driver] = &[
         irqs: BARE,
         examples: &["enp6s0 = combined"],
         page: ["mostly one IRQ", "kept (?)", "one queue", "one queue"],
-        ..Driver::named("e1000 macb r8169")
+        ..Driver::named("e1000 r8169")
+    },
+    // An IRQ for each queue, requested in their order (macb_main.c:4272).
+    Driver {
+        irqs: BARE,
+        examples: &["eth0 = combined"],
+        order: &[Queues(Combined)],
+        page: ["mostly one IRQ", "kept (?)", "one queue", "one queue"],
+        ..Driver::named("macb")
     },
     Driver {
         irqs: BARE,
