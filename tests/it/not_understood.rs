@@ -18,7 +18,7 @@ use nicpin::machine::{Interface, Machine, Role, Selection};
 use nicpin::plan::Plan;
 use nicpin::policy::Policy;
 use nicpin::report::check::Check;
-use nicpin::report::interface::InterfaceState;
+use nicpin::report::interface::{InterfaceReport, InterfaceState};
 use nicpin::root::Root;
 
 /// A name that no row knows.
@@ -45,9 +45,13 @@ impl Said {
         }
     }
 
-    fn state(&self, name: &str) -> InterfaceState {
+    fn report(&self, name: &str) -> &InterfaceReport {
         let mut reports = self.check.interfaces.iter();
-        reports.find(|one| one.name == name).unwrap().state
+        reports.find(|one| one.name == name).unwrap()
+    }
+
+    fn state(&self, name: &str) -> InterfaceState {
+        self.report(name).state
     }
 
     /// The CPUs of cores on which nothing of the network lands.
@@ -75,15 +79,29 @@ impl Said {
     }
 }
 
-/// How bad a state is: that something differs counts, not by how much, since the IRQs whose queues are not known count one
-/// by one.
+/// How bad a state is, in the order of the states; those that do not differ are alike.
 fn badness(state: InterfaceState) -> u8 {
     match state {
-        InterfaceState::Unknown => 3,
-        state if state.is_alarming() => 2,
-        state if state.differs() => 1,
+        InterfaceState::Unknown => 6,
+        InterfaceState::Isolated => 5,
+        InterfaceState::Remote => 4,
+        InterfaceState::Drifted => 3,
+        InterfaceState::Crowded => 2,
+        InterfaceState::Untuned => 1,
         _ => 0,
     }
+}
+
+/// Whether an interface that was crowded is untuned only because other numbers of queues are counted. Crowded is what has
+/// twice as many queues on a core as planned, and IRQs whose queues are not known count otherwise: if no queue of the card
+/// is known, one by one, that for control with them, so that the busiest core takes more under the plan, too; if some
+/// are, not at all, because any may be for control. That the settings differ is said by both states, with the same exit
+/// code and no alarm.
+fn counts_others(before: &InterfaceReport, after: &InterfaceReport) -> bool {
+    let states = (before.state, after.state);
+    states == (InterfaceState::Crowded, InterfaceState::Untuned)
+        && (after.max_per_core_planned > before.max_per_core_planned
+            || after.max_per_core < before.max_per_core)
 }
 
 /// What is better after something of a card was taken away.
@@ -92,7 +110,8 @@ fn better(before: &Said, after: &Said, irqs: &BTreeSet<u32>, names: &[&str]) -> 
     let is_named = |said: &Said, name: &String| said.check.not_judged.contains(name);
     for one in &before.plan.interfaces {
         let [then, now] = [before, after].map(|said| said.state(&one.name));
-        if badness(now) < badness(then) && !is_named(after, &one.name) {
+        let counts_others = counts_others(before.report(&one.name), after.report(&one.name));
+        if badness(now) < badness(then) && !is_named(after, &one.name) && !counts_others {
             found.push(format!("{} was {then:?} and is {now:?}", one.name));
         }
         if is_named(before, &one.name) && !is_named(after, &one.name) && badness(now) == 0 {
@@ -227,6 +246,34 @@ fn what_is_not_understood_looks_no_better() {
         trees.len()
     );
     assert!(found.is_empty(), "{found:#?}");
+}
+
+/// The one pair of states of which the first is worse and may become the other: four queues on two cores are twice as many
+/// as planned, and five IRQs of which nothing is known take two of a core under the plan, too.
+#[test]
+fn a_card_of_which_nothing_is_known_counts_more_queues() {
+    let names = [
+        "eth0-TxRx-0",
+        "eth0-TxRx-1",
+        "eth0-TxRx-2",
+        "eth0-TxRx-3",
+        "eth0",
+    ];
+    let one = card("igb", Port::new("eth0", 10_000, 4, 4), 31, &names);
+    let tree = Tree::of(&two_nodes([one]));
+    for (irq, cpu) in (31..).zip([0, 0, 1, 1, 2]) {
+        let mask = format!("{:x}", 1 << cpu);
+        put(tree.dir(), &format!("proc/irq/{irq}/smp_affinity"), &mask);
+        let file = format!("proc/irq/{irq}/effective_affinity_list");
+        put(tree.dir(), &file, &cpu.to_string());
+    }
+    let before = Said::of(tree.dir());
+    rename(tree.dir(), &(31..36).collect());
+    let after = Said::of(tree.dir());
+    let [before, after] = [&before, &after].map(|said| said.report("eth0"));
+    let counts = |one: &InterfaceReport| (one.max_per_core, one.max_per_core_planned);
+    assert_eq!((counts(before), counts(after)), ((2, 1), (2, 2)));
+    assert!(counts_others(before, after), "{:?}", after.state);
 }
 
 /// A card that sends by IRQs that are not understood is not as planned, although all that receive are known.
