@@ -34,10 +34,11 @@ for card in "nic0 4" "nic1 8"; do
     at_least "vectors of $nic queue $queue" 1 "$(vectors /tmp/plan.json | grep -c -E " (combined|rx) $queue ")"
   done
 done
-# Not every driver changes its channels; that is said, and the rest is applied.
-expect 0 nicpin apply nic2 --channels 2
-contains "the note" "the driver has a fixed number" "$OUT"
-equal "values refused" 0 "$(number refused)"
+# Not every driver changes its channels: the request is refused, and nothing is written.
+by_name /tmp/with-channels
+expect 64 nicpin apply nic2 --channels 2
+contains "why it is refused" "the driver has a fixed number" "$ERR"
+by_name /tmp/now; same_file "the machine after a refused request" /tmp/with-channels /tmp/now
 
 expect 0 nicpin restore
 equal "queues of nic0 after restore" "4 rx, 4 tx" "$(queues nic0)"

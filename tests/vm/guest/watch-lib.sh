@@ -74,5 +74,12 @@ guarded() {
 }
 unguarded() { rm -r /run/systemd/system/$UNIT.d; systemctl daemon-reload; }
 
-# spoil NIC: all of its vectors go to the last CPU
-spoil() { local irq; for irq in $(irqs "$1"); do echo 3 > "/proc/irq/$irq/smp_affinity_list" 2>/dev/null; done; true; }
+# spoil NIC: all of its vectors go to the other node
+spoil() {
+  local irq to
+  for irq in $(irqs "$1"); do
+    case $(cat "/proc/irq/$irq/smp_affinity_list") in [23]*) to=0;; *) to=3;; esac
+    echo $to > "/proc/irq/$irq/smp_affinity_list" 2>/dev/null
+  done
+  true
+}
