@@ -22,9 +22,7 @@ use crate::plan::spread::Keep;
 use crate::plan::threads::Threads;
 use crate::plan::write::writes;
 use crate::plan::{device, notes, score, xps};
-use crate::policy::{
-    Group, IRQBALANCE, KEEP_RDMA, ONLY_GAIN, Policy, RFS, Rfs, SCOPE, SKIP, Scope, XPS,
-};
+use crate::policy::{Group, IRQBALANCE, KEEP_RDMA, ONLY_GAIN, Policy, RFS, Rfs, SCOPE, Scope, XPS};
 
 /// Values that the plan of one interface takes from all interfaces that take part, selected or not.
 struct Context<'a> {
@@ -249,10 +247,8 @@ fn vector(port: &PlacedPort<'_>, vector: &Vector) -> PlannedVector {
 fn why(port: &PlacedPort<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> Why {
     let online = &port.machine.topology.online;
     let isolated = port.machine.topology.isolated_or_nohz();
-    let fixed = if port.choice.get(&SKIP) {
-        "skipped by the policy"
-    } else if port.skip {
-        "skipped: the policy cannot be met"
+    let fixed = if let Some(skipped) = port.why_skipped() {
+        skipped
     } else if !vector.movable && port.machine.topology.possible == 1 {
         "the machine has one CPU"
     } else if !vector.movable {

@@ -94,7 +94,7 @@ pub(crate) fn rss(port: &PlacedPort<'_>) -> Option<(PlannedRss, Option<Note>)> {
     let requested = port.choice.get(&RSS);
     let table = port.interface.rss.as_ref()?;
     let (queues, why) = match requested {
-        _ if port.skip => (None, "skipped by the policy"),
+        _ if port.skip => (None, port.why_skipped().unwrap_or_default()),
         RssQueues::Keep => (None, "unchanged"),
         _ if port.interface.rx_queues.len() == 1 => (None, "it is the only receive queue"),
         RssQueues::First(count) => {

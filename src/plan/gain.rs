@@ -12,7 +12,7 @@ use crate::plan::spread::Keep;
 use crate::policy::Xps;
 
 /// The reason for an unchanged setting.
-pub(crate) const NOTHING_GAINED: &str = "unchanged: a change would gain nothing";
+pub(crate) const NOTHING_GAINED: &str = "a change would gain nothing";
 
 /// The plan with the fewest writes that is as good as the `best` one. `keeping` plans around IRQs that stay on their
 /// CPUs.

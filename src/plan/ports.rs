@@ -131,6 +131,16 @@ impl<'a> PlacedPort<'a> {
         vectors.find(|vector| vector.role == role || vector.role == Role::Combined)
     }
 
+    /// Why the interface is unchanged, if it is.
+    pub(crate) fn why_skipped(&self) -> Option<&'static str> {
+        let by_policy = self.choice.get(&SKIP);
+        self.skip.then_some(if by_policy {
+            "skipped by the policy"
+        } else {
+            "skipped: the policy cannot be met"
+        })
+    }
+
     /// Whether there is a placed queue vector, without which steering is unchanged.
     pub(crate) fn has_placed_queues(&self) -> bool {
         !self.skip && self.interface.queue_vectors().next().is_some()

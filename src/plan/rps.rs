@@ -85,8 +85,13 @@ impl Rps {
             };
             Some(vec![set; queues])
         };
+        if let Some(why) = port.why_skipped() {
+            return Self {
+                why: why.to_owned(),
+                ..Self::default()
+            };
+        }
         let (sets, why, note) = match port.choice.get(&RPS) {
-            _ if port.skip => (None, "unchanged", None),
             policy::RpsMode::Off => (everywhere(CpuSet::new()), "off by the policy", None),
             policy::RpsMode::Cpus(wanted) => {
                 let cpus = usable_rps_cpus(port.machine, &port.choice, &wanted);
@@ -96,7 +101,7 @@ impl Rps {
             }
             // The device may have IRQs that are unknown, or that exist only while it is up.
             policy::RpsMode::Auto if !port.has_placed_queues() && !port.interface.has_no_irqs() => {
-                (None, "unchanged: no queue IRQ is placed", None)
+                (None, "no queue IRQ is placed", None)
             }
             policy::RpsMode::Auto => return automatic_rps(port, loaded, crowd, has_rdma),
         };

@@ -45,10 +45,10 @@ fn plan_class(port: &PlacedPort<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue>
             None,
             "it has no readable xps_cpus: it may be in no traffic class",
         ),
-        _ if port.skip => (None, "unchanged"),
+        _ if port.skip => (None, port.why_skipped().unwrap_or_default()),
         Xps::Keep => (None, "kept by the policy"),
         Xps::Off => (Some(vec![CpuSet::new(); queues.len()]), "off by the policy"),
-        _ if !port.has_placed_queues() => (None, "unchanged: no queue IRQ is placed"),
+        _ if !port.has_placed_queues() => (None, "no queue IRQ is placed"),
         Xps::Auto | Xps::ReceiveQueues => {
             let completions = queues.iter().map(|tx| port.cpu_of(Role::Tx, tx.index));
             match completions.collect::<Option<Vec<u32>>>() {

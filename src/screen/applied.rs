@@ -52,7 +52,9 @@ pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
         };
         let settings = |many| count(many, "setting");
         let text = match tally.changed {
-            0 if tally.failed() > 0 => format!("Nothing was written{rest}."),
+            0 if tally.failed() > 0 || tally.already == 0 && !applied.unknown.is_empty() => {
+                format!("Nothing was written{rest}.")
+            }
             0 => format!(
                 "Nothing was written: {} already as planned{rest}.",
                 settings(tally.already)

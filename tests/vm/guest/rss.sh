@@ -46,9 +46,9 @@ for nic in nic1 nic2; do
   all $nic > /tmp/now; same_file "table of $nic by ethtool" /tmp/before.$nic /tmp/now
 done
 
-# Where the driver has no table, that is said.
-expect 0 nicpin apply nic0 --rss 2
-contains "no table" "the driver reports none" "$OUT"
+# Where the driver has no table, the request is refused.
+expect 1 nicpin apply nic0 --rss 2
+contains "no table" "the driver reports no RSS table" "$OUT"
 expect 0 nicpin restore
 
 # ------------------------------ kill -9 before each of the last ioctls: the table is set by one of them
