@@ -7,11 +7,7 @@ use crate::commands::help::HelpText;
 use crate::screen::text_if;
 use nicpin::drivers::PLACEHOLDERS;
 use nicpin::policy::{CONDITIONS, SETTINGS};
-use nicpin::report::interface::InterfaceState as State;
-use nicpin::report::interface::InterfaceState::{
-    Crowded, Drifted, Equivalent, Isolated, Pending, Remote, Unknown, Unproven, Unsupported,
-    Untuned,
-};
+use nicpin::report::interface::{InterfaceState, StateRow};
 
 pub struct ManPage {
     /// The command or topic of the page, as `nicpin help` and `nicpin man` take it; `None` for nicpin(8).
@@ -71,74 +67,16 @@ pub fn topics() -> [ManPage; 3] {
     ]
 }
 
-/// The meaning of each state, and the exit code of `check` for it, worst first.
-pub const STATES: [(State, &str, &str); 11] = [
-    (Unknown, "something that it needs could not be read", "1"),
-    (
-        Isolated,
-        "IRQs are on isolated CPUs, and the plan moves them off these",
-        "2",
-    ),
-    (
-        Remote,
-        "queue IRQs are on another node, and the plan moves them to the local one",
-        "2",
-    ),
-    (
-        Drifted,
-        "something changed what apply had set, and a measure is worse for it",
-        "2",
-    ),
-    (
-        Crowded,
-        "the busiest core with one of its queues has at least twice as many as the busiest would have as planned",
-        "2",
-    ),
-    (
-        Untuned,
-        "settings differ, and the plan makes a measure better",
-        "2",
-    ),
-    (
-        Pending,
-        "as planned; the kernel moves IRQs at their next interrupt",
-        "0",
-    ),
-    (
-        Equivalent,
-        "settings differ, and the plan makes nothing better. `apply` and `watch` still restore the exact plan",
-        "0, with `--exact` 2",
-    ),
-    (
-        Unproven,
-        "as planned; no interrupt was seen. `check`, trees and captures watch none",
-        "0",
-    ),
-    (
-        Unsupported,
-        "nothing can be placed: its IRQs cannot be moved, or it has no queue IRQs. Counted apart, by name; with a \
-         selector, the latter is `unknown`",
-        "0",
-    ),
-    (
-        State::Ok,
-        "as planned, and in a second of watching (`--seconds N`) all interrupts arrived where planned",
-        "0",
-    ),
-];
-
 fn states() -> Vec<ManPart> {
-    let item = |(state, means, code): (State, &str, &str)| {
-        Item(
-            bold(state.name()),
-            format!("{means}. check ends with {code}."),
-        )
+    let item = |row: &StateRow| {
+        let StateRow { means, check, .. } = row;
+        Item(bold(row.name), format!("{means}. check ends with {check}."))
     };
     let mut parts = vec![
         Text(HelpText::of("states").text.clone()),
         Heading("States, worst first"),
     ];
-    parts.extend(STATES.map(item));
+    parts.extend(InterfaceState::ROWS.iter().rev().map(item));
     parts
 }
 

@@ -57,31 +57,110 @@ pub enum InterfaceState {
     Unknown,
 }
 
+/// What there is to say of a state; its pages are made from it.
+pub struct StateRow {
+    pub state: InterfaceState,
+    /// The word in JSON.
+    pub name: &'static str,
+    /// The number in metrics. It never changes, since alerts compare it; a new state has one between those of its
+    /// neighbours.
+    pub number: f32,
+    pub means: &'static str,
+    /// The exit code of `check`.
+    pub check: &'static str,
+}
+
 impl InterfaceState {
-    /// The states, best first: the word in JSON, and the number in metrics. A number never changes, since alerts
-    /// compare it; a new state has one between those of its neighbours.
-    pub const ROWS: [(Self, &'static str, f32); 11] = [
-        (Self::Ok, "ok", 0.0),
-        (Self::Unsupported, "unsupported", 1.0),
-        (Self::Unproven, "unproven", 2.0),
-        (Self::Equivalent, "equivalent", 3.0),
-        (Self::Pending, "pending", 4.0),
-        (Self::Untuned, "untuned", 5.0),
-        (Self::Crowded, "crowded", 6.0),
-        (Self::Drifted, "drifted", 7.0),
-        (Self::Remote, "remote", 8.0),
-        (Self::Isolated, "isolated", 9.0),
-        (Self::Unknown, "unknown", 10.0),
+    /// The states, best first.
+    pub const ROWS: [StateRow; 11] = [
+        StateRow {
+            state: Self::Ok,
+            name: "ok",
+            number: 0.0,
+            means: "as planned, and in a second of watching (`--seconds N`) all interrupts arrived where planned",
+            check: "0",
+        },
+        StateRow {
+            state: Self::Unsupported,
+            name: "unsupported",
+            number: 1.0,
+            means: "nothing can be placed: its IRQs cannot be moved, or it has no queue IRQs. Counted apart, by name; with a \
+         selector, the latter is `unknown`",
+            check: "0",
+        },
+        StateRow {
+            state: Self::Unproven,
+            name: "unproven",
+            number: 2.0,
+            means: "as planned; no interrupt was seen. `check`, trees and captures watch none",
+            check: "0",
+        },
+        StateRow {
+            state: Self::Equivalent,
+            name: "equivalent",
+            number: 3.0,
+            means: "settings differ, and the plan makes nothing better. `apply` and `watch` still restore the exact plan",
+            check: "0, with `--exact` 2",
+        },
+        StateRow {
+            state: Self::Pending,
+            name: "pending",
+            number: 4.0,
+            means: "as planned; the kernel moves IRQs at their next interrupt",
+            check: "0",
+        },
+        StateRow {
+            state: Self::Untuned,
+            name: "untuned",
+            number: 5.0,
+            means: "settings differ, and the plan makes a measure better",
+            check: "2",
+        },
+        StateRow {
+            state: Self::Crowded,
+            name: "crowded",
+            number: 6.0,
+            means: "the busiest core with one of its queues has at least twice as many as the busiest would have as planned",
+            check: "2",
+        },
+        StateRow {
+            state: Self::Drifted,
+            name: "drifted",
+            number: 7.0,
+            means: "something changed what apply had set, and a measure is worse for it",
+            check: "2",
+        },
+        StateRow {
+            state: Self::Remote,
+            name: "remote",
+            number: 8.0,
+            means: "queue IRQs are on another node, and the plan moves them to the local one",
+            check: "2",
+        },
+        StateRow {
+            state: Self::Isolated,
+            name: "isolated",
+            number: 9.0,
+            means: "IRQs are on isolated CPUs, and the plan moves them off these",
+            check: "2",
+        },
+        StateRow {
+            state: Self::Unknown,
+            name: "unknown",
+            number: 10.0,
+            means: "something that it needs could not be read",
+            check: "1",
+        },
     ];
 
     /// The word in JSON.
     pub fn name(self) -> &'static str {
-        Self::ROWS[self as usize].1
+        Self::ROWS[self as usize].name
     }
 
     /// The number in metrics.
     pub fn number(self) -> f32 {
-        Self::ROWS[self as usize].2
+        Self::ROWS[self as usize].number
     }
 
     /// Whether the state needs attention now.

@@ -24,7 +24,7 @@ const LAST_SUCCESS: &str = "nicpin_last_success_timestamp_seconds";
 /// Prints the metrics of a check and of the watcher, if one runs, at most ten series for each interface.
 /// `last_success`: the last time at which the machine was in the planned state, in seconds since 1970.
 pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u64>) -> String {
-    let states = InterfaceState::ROWS.map(|(_, name, number)| format!("{number} {name}"));
+    let states = InterfaceState::ROWS.map(|row| format!("{} {}", row.number, row.name));
     let state = format!(
         "The state of the interface, a higher number is worse: {}.",
         states.join(", ")

@@ -407,9 +407,9 @@ fn the_reference_has_every_document_state_and_reason() {
     let rows = states.lines().filter_map(|line| line.strip_prefix("| `"));
     let listed: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
     let worst_first = InterfaceState::ROWS.into_iter().rev();
-    let names: Vec<&str> = worst_first.map(|(_, name, _)| name).collect();
+    let names: Vec<&str> = worst_first.map(|row| row.name).collect();
     assert_eq!(listed[..names.len()], names);
-    let numbers = InterfaceState::ROWS.map(|(_, name, number)| format!("{number} {name}"));
+    let numbers = InterfaceState::ROWS.map(|row| format!("{} {}", row.number, row.name));
     let monitoring = read(&repository().join("docs/monitoring.md")).text;
     assert!(monitoring.contains(&numbers.join(", ")), "{numbers:?}");
 }

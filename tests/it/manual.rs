@@ -149,16 +149,14 @@ fn topics_are_explained() {
     assert_eq!((states.code, states.stderr.as_str()), (0, ""));
     let states = run::words(&states);
     let reference = include_str!("../../docs/json.md");
-    for (state, means, code) in crate::commands::topics::STATES {
-        let name = state.name();
+    for row in InterfaceState::ROWS {
+        let (name, means, code) = (row.name, row.means, row.check);
         let said = format!(" {name} {means}. check ends with {code}.");
         assert!(states.contains(&said), "{said}");
         let row = format!("| `{name}` | {means} | {code} |");
         assert!(reference.contains(&row), "docs/json.md: {row}");
     }
-    let all = crate::commands::topics::STATES.map(|(state, ..)| state);
-    let best_first: Vec<_> = all.into_iter().rev().collect();
-    assert!(best_first.is_sorted() && best_first.len() == InterfaceState::ROWS.len());
+    assert!(InterfaceState::ROWS.map(|row| row.state).is_sorted());
     let policy = nicpin(&["help", "policy"]).stdout;
     for setting in nicpin::policy::SETTINGS.iter() {
         assert!(

@@ -138,22 +138,22 @@ fn the_dashboard_asks_for_metrics_that_exist() {
         states.extend(panel["fieldConfig"]["defaults"].get("mappings"));
     }
     assert_eq!(asked, written);
-    for (_, name, number) in InterfaceState::ROWS {
-        let option = &states[0][0]["options"][number.to_string()];
-        assert_eq!(option["text"], name);
+    for row in InterfaceState::ROWS {
+        let option = &states[0][0]["options"][row.number.to_string()];
+        assert_eq!(option["text"], row.name);
     }
     let mut rows = InterfaceState::ROWS.into_iter();
-    let alarming = rows.find(|(state, ..)| state.is_alarming()).unwrap();
-    let query = format!(">= bool {})", alarming.2);
+    let alarming = rows.find(|row| row.state.is_alarming()).unwrap();
+    let query = format!(">= bool {})", alarming.number);
     assert!(dashboard.to_string().contains(&query), "{query}");
 }
 
 #[test]
 fn each_state_has_its_row_and_a_worse_one_a_higher_number() {
-    for (place, (state, name, number)) in InterfaceState::ROWS.into_iter().enumerate() {
-        assert_eq!((state as usize, state.name()), (place, name));
-        assert_eq!(serde_json::to_value(state).unwrap(), name);
-        assert!(place == 0 || InterfaceState::ROWS[place - 1].2 < number);
+    for (place, row) in InterfaceState::ROWS.into_iter().enumerate() {
+        assert_eq!((row.state as usize, row.state.name()), (place, row.name));
+        assert_eq!(serde_json::to_value(row.state).unwrap(), row.name);
+        assert!(place == 0 || InterfaceState::ROWS[place - 1].number < row.number);
     }
 }
 
