@@ -31,6 +31,8 @@ pub struct ContendedSettings {
     /// The process of the irqbalance that last promised to leave the planned IRQs unchanged.
     irqbalance: Option<i32>,
     may_answer_until: Duration,
+    /// When an irqbalance was last silent.
+    silent: Option<Duration>,
 }
 
 struct History {
@@ -57,6 +59,15 @@ impl ContendedSettings {
     /// Counts one restore at most for all that a started irqbalance moves before it answers.
     pub fn irqbalance_started(&mut self, now: Duration) {
         self.may_answer_until = now + ANSWERS_WITHIN;
+    }
+
+    /// Counts no restore while an irqbalance that was asked is silent: it scans the machine, moves IRQs of which it has not
+    /// heard, and takes the bans later. One that is silent again and again is a program like any other.
+    pub fn irqbalance_silent(&mut self, now: Duration) {
+        if self.silent.is_none_or(|then| now >= then + HELD) {
+            self.silent = Some(now);
+            self.may_answer_until = now + ANSWERS_WITHIN;
+        }
     }
 
     /// Begins anew with an irqbalance that leaves the planned IRQs unchanged from now on; `true` if settings that were
@@ -232,6 +243,29 @@ mod tests {
         four(&mut contended, &|contended| {
             contended.irqbalance_answered(812, secs(4));
         });
+    }
+
+    #[test]
+    fn a_silent_irqbalance_is_waited_for_once_in_ten_minutes() {
+        let mut contended = ContendedSettings::default();
+        let mut left = |begin: u64, silent: &[u64]| {
+            contended.begin_anew("");
+            let second = |second: u64| {
+                let now = secs(begin + second);
+                if silent.contains(&second) {
+                    contended.irqbalance_silent(now);
+                } else {
+                    contended.irqbalance_answered(812, now);
+                }
+                write(&mut contended, 0, now)
+            };
+            (0..5).map(second).collect::<Vec<_>>()
+        };
+        let counted = [false, false, true, true, true];
+        assert_eq!(left(0, &[0, 1, 2]), [false; 5]);
+        assert_eq!(left(20, &[]), counted);
+        assert_eq!(left(40, &[0, 1, 2, 3, 4]), counted);
+        assert_eq!(left(600, &[0, 1, 2, 3, 4]), [false; 5]);
     }
 
     /// Other CPUs after a change of another interface's channels, a new IRQ behind a queue and a new interface name are

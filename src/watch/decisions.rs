@@ -87,6 +87,9 @@ impl Decisions {
         let mut contended = Vec::new();
         if let Some(report) = report.filter(|report| !report.paused) {
             self.contended.forget(now);
+            if report.irqbalance_silent {
+                self.contended.irqbalance_silent(now);
+            }
             let answered = report.irqbalance_answered;
             if answered.is_some_and(|process| self.contended.irqbalance_answered(process, now)) {
                 // This run has left them unchanged.

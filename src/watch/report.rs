@@ -32,6 +32,8 @@ pub struct RunReport {
     pub irqbalance: bool,
     /// The process of an irqbalance that leaves the planned IRQs unchanged, or was stopped.
     pub irqbalance_answered: Option<i32>,
+    /// Whether irqbalance did not answer.
+    pub irqbalance_silent: bool,
     pub written: Vec<RestoredSetting>,
     /// The IRQ of each planned vector, and its planned `smp_affinity`.
     pub vectors: Vec<(u32, String)>,
@@ -103,6 +105,10 @@ impl RunReport {
                 .as_ref()
                 .is_some_and(|outcome| outcome.changed),
             irqbalance_answered: answered.and_then(|outcome| outcome.pid),
+            irqbalance_silent: done
+                .irqbalance
+                .as_ref()
+                .is_some_and(IrqbalanceOutcome::failed),
             written: restored,
             vectors,
         }
