@@ -127,6 +127,10 @@ pub fn apply_when_safe<E: From<ApplyError>>(
         if !is_written {
             session.record.settle(&machine, &planned, &written);
             (machine, planned) = session.plan_again(&mut plan)?;
+            // All settings are in the trial if channels were changed.
+            if channels.is_empty() {
+                session.add_to_trial(&machine, &planned)?;
+            }
         }
         results = merge(results, written);
     }
@@ -229,18 +233,34 @@ impl<'a> Session<'a> {
             }
             return Ok(());
         }
-        let mut trial = self.before.clone();
         self.unrestored = earlier.filter(Trial::is_due);
-        if let Some(earlier) = &self.unrestored {
-            trial.inherit(earlier);
-        }
-        let saved = trial.save(self.root);
+        let saved = self.save_trial();
         if saved.is_err() {
             // The file may exist nevertheless, not yet synced.
             let _ = self.withdraw_trial();
             self.reset_record();
         }
         Ok(saved?)
+    }
+
+    fn save_trial(&self) -> Result<(), StateError> {
+        let mut trial = self.before.clone();
+        if let Some(earlier) = &self.unrestored {
+            trial.inherit(earlier);
+        }
+        trial.save(self.root)
+    }
+
+    /// Has the settings that only a later plan changes restored, too, with those of the first.
+    fn add_to_trial(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
+        self.before.add_later(machine, plan);
+        if self.options.trial.is_some() {
+            if let Err(error) = self.save_trial() {
+                self.undo()?;
+                return Err(error.into());
+            }
+        }
+        Ok(())
     }
 
     /// Withdraws the trial of an apply that has changed nothing. What an earlier trial could not restore is left.

@@ -70,6 +70,13 @@ impl Trial {
         };
     }
 
+    /// Adds the settings that only a later plan of the same apply changes.
+    pub(crate) fn add_later(&mut self, machine: &Machine, plan: &Plan) {
+        for (id, text) in settings::written(machine, plan) {
+            self.before.entry(id).or_insert(text);
+        }
+    }
+
     /// Restores everything; when the trial is over, the settings alone, since another apply may have added to the
     /// record. What could not be restored stays in the record.
     pub(crate) fn undo(&self, root: &Root, why: &str) -> Result<Restored, ApplyError> {

@@ -14,8 +14,8 @@ use crate::support::schema::meets;
 use crate::support::two_node::{at, atomic, machine, on_trial, planned, restored, run, state};
 use nicpin::apply::{self, ApplyError, Options};
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::Selection;
-use nicpin::plan::{SettingKind, Write};
+use nicpin::machine::{Machine, Selection};
+use nicpin::plan::{Plan, SettingKind, Write};
 use nicpin::policy::Policy;
 use nicpin::report::outcome::{Outcome, WriteResult};
 use nicpin::root::Root;
@@ -160,18 +160,20 @@ fn a_vector_that_the_kernel_manages_does_not_stop_apply() {
     );
 }
 
+/// Plans nic0 around the vectors of which the record says that they cannot be moved.
+fn planned_by_record(root: &Root) -> Result<(Machine, Plan), ApplyError> {
+    let mut host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
+    apply::Record::load(root)?.mark_unmovable(root, &mut host);
+    let selection = Selection::new(&host, &["nic0".to_owned()], false).unwrap();
+    let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
+    Ok((host, plan))
+}
+
 /// Before Linux 6.12 only the write shows it. Steering for moves that did not happen would be worse than none.
 #[test]
 fn steering_follows_vectors_that_turn_out_to_be_kernel_managed() {
     let machine = Copy::of("two-node");
-    let plan = |root: &Root| {
-        let mut host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
-        apply::Record::load(root)?.mark_unmovable(root, &mut host);
-        let selection = Selection::new(&host, &["nic0".to_owned()], false).unwrap();
-        let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
-        Ok::<_, ApplyError>((host, plan))
-    };
-    let (_, first) = plan(&Root::open(&at(&machine)).unwrap()).unwrap();
+    let (_, first) = planned_by_record(&Root::open(&at(&machine)).unwrap()).unwrap();
     let is_vector = |write: &&Write| write.kind == SettingKind::Vector;
     let vectors: Vec<_> = first.writes.iter().filter(is_vector).collect();
     let refused: Vec<String> = vectors[..2]
@@ -188,7 +190,7 @@ fn steering_follows_vectors_that_turn_out_to_be_kernel_managed() {
             }
         }
     });
-    let done = apply::apply(&root.unwrap(), Options::default(), plan).unwrap();
+    let done = apply::apply(&root.unwrap(), Options::default(), planned_by_record).unwrap();
     let is_managed = |result: &&WriteResult| result.outcome == Outcome::Managed;
     let managed = done.results.iter().filter(is_managed).count();
     assert_eq!(managed, 2, "{:?}", done.results);
@@ -197,9 +199,54 @@ fn steering_follows_vectors_that_turn_out_to_be_kernel_managed() {
     assert_eq!(tally.changed + tally.already + tally.managed, all);
     let paths: BTreeSet<_> = done.results.iter().map(|result| &result.path).collect();
     assert_eq!(paths.len(), done.results.len(), "a setting has two results");
-    let (_, second) = plan(&Root::open(&at(&machine)).unwrap()).unwrap();
+    let (_, second) = planned_by_record(&Root::open(&at(&machine)).unwrap()).unwrap();
     assert_eq!(second.writes, [], "the first apply left something to do");
     assert_ne!(first.hash, second.hash);
+}
+
+/// What only the plan after that changes is restored with the rest.
+#[test]
+fn an_atomic_apply_undoes_what_only_its_second_plan_has_changed() {
+    let machine = Copy::of("two-node");
+    let at_once = Root::open(&at(&machine)).unwrap();
+    let (_, first) = planned_by_record(&at_once).unwrap();
+    apply::apply(&at_once, Options::default(), planned_by_record).unwrap();
+    let is_vector = |write: &&Write| write.kind == SettingKind::Vector;
+    let refused: Vec<Write> = first
+        .writes
+        .iter()
+        .filter(is_vector)
+        .take(2)
+        .cloned()
+        .collect();
+    for write in &refused {
+        machine.write(&write.path, &write.current);
+    }
+    let before = machine.texts();
+    let steered = Cell::new(0);
+    let root = Root::open_with_faults(&at(&machine), move |FileAccess { action, path, .. }| {
+        if action != FileAction::Write {
+            return InjectedAnswer::Done;
+        }
+        if refused.iter().any(|write| write.path == path) {
+            return InjectedAnswer::Errno(Errno::EIO as i32);
+        }
+        // The first is written, the second is refused, and later ones restore.
+        let is_steering = path.contains("/queues/");
+        steered.set(steered.get() + usize::from(is_steering));
+        match (is_steering, steered.get()) {
+            (true, 2) => InjectedAnswer::Errno(Errno::EINVAL as i32),
+            _ => InjectedAnswer::Done,
+        }
+    });
+    let done = apply::apply(&root.unwrap(), atomic(), planned_by_record).unwrap();
+    assert!(done.undone.is_some_and(|undone| undone.complete()));
+    assert!(
+        done.results
+            .iter()
+            .any(|result| result.kind != SettingKind::Vector && result.changed())
+    );
+    assert_eq!(machine.texts(), before);
 }
 
 /// One message for the same error of many settings; the JSON has each setting.
