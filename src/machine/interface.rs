@@ -327,7 +327,7 @@ pub struct Vector {
     /// CPUs of the affinity to which the IRQ was delivered since boot (`/proc/interrupts`). Read only if the kernel
     /// reports no effective CPUs and the affinity has several; `None` if there was no interrupt.
     pub counted: Option<CpuSet>,
-    /// Whether the affinity can be changed (since 6.12 the file's mode shows it).
+    /// Whether the affinity can be changed (since 6.12 the file's mode shows it), or the machine has one CPU.
     pub movable: bool,
 }
 

@@ -249,8 +249,6 @@ fn why(port: &PlacedPort<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> Why {
     let isolated = port.machine.topology.isolated_or_nohz();
     let fixed = if let Some(skipped) = port.why_skipped() {
         skipped
-    } else if !vector.movable && port.machine.topology.possible == 1 {
-        "the machine has one CPU"
     } else if !vector.movable {
         return cannot_be_moved(port);
     } else if port.is_kept(vector) {

@@ -52,8 +52,7 @@ pub(crate) fn interface_notes(
         notes.push(Note::LineShared { irq, owner });
     }
     let vectors = interface.queue_vectors().filter(|v| !v.movable).count();
-    // With one CPU no IRQ can be moved.
-    if vectors > 0 && topology.possible > 1 {
+    if vectors > 0 {
         let is_managed = Driver::has(interface.driver.as_deref(), Fact::ManagedIrqs);
         notes.push(if is_managed {
             Note::KernelManaged { vectors }

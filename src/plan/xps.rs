@@ -48,6 +48,7 @@ fn plan_class(port: &PlacedPort<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue>
         _ if port.skip => (None, port.why_skipped().unwrap_or_default()),
         Xps::Keep => (None, "kept by the policy"),
         Xps::Off => (Some(vec![CpuSet::new(); queues.len()]), "off by the policy"),
+        _ if port.machine.topology.possible == 1 => (None, "the machine has one CPU"),
         _ if !port.has_placed_queues() => (None, "no queue IRQ is placed"),
         Xps::Auto | Xps::ReceiveQueues => {
             let completions = queues.iter().map(|tx| port.cpu_of(Role::Tx, tx.index));

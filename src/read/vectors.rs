@@ -731,17 +731,14 @@ fn read_vector(
         root.read_as(&format!("{path}/node"), numa_node)?.flatten()
     };
     let file = affinity_file(irq);
-    let TreeFile { mode, text } = match read_affinity(root, &file)? {
-        Some(read) => read,
-        // Kernels without `CONFIG_SMP` have no such files.
-        None if root.exists(&path)
-            && root.read_as(POSSIBLE, CpuSet::parse_list)? == Some(CpuSet::single(0)) =>
-        {
-            TreeFile {
-                mode: 0o444,
-                text: "1".into(),
-            }
-        }
+    // With one CPU no IRQ can be moved, and none has to; kernels without `CONFIG_SMP` have no such files.
+    let has_one_cpu = || -> Result<bool> {
+        let possible = root.read_as(POSSIBLE, CpuSet::parse_list)?;
+        Ok(possible == Some(CpuSet::single(0)))
+    };
+    let (text, movable) = match read_affinity(root, &file)? {
+        Some(TreeFile { mode, text }) => (text, mode & 0o200 != 0 || has_one_cpu()?),
+        None if root.exists(&path) && has_one_cpu()? => ("1".into(), true),
         None => return Ok(None),
     };
     let (role, queue) = placed.serves;
@@ -757,7 +754,7 @@ fn read_vector(
             .map_err(|error| root.content_error(&file, error.to_string()))?,
         effective: read_effective(root, irq)?,
         counted: None,
-        movable: mode & 0o200 != 0,
+        movable,
     }))
 }
 

@@ -137,8 +137,6 @@ impl UnmovableVector {
                     .iter()
                     .map(move |vector| (interface, vector))
             })
-            // With one CPU no IRQ can be moved.
-            .filter(|_| plan.host.possible > 1)
             .filter(|(_, vector)| !vector.movable && vector.role != Role::Control)
             .map(|(interface, vector)| Self {
                 interface: interface.name.clone(),

@@ -212,7 +212,9 @@ impl Case {
                 outside +=
                     u64::from(!self.candidates[at].contains(cpu) || is_isolated && has_choice);
             }
-            for cpu in self.host.topology.online.iter() {
+            // With one CPU XPS has nothing to divide, and stays.
+            let has_xps = self.host.topology.possible > 1;
+            for cpu in self.host.topology.online.iter().filter(|_| has_xps) {
                 let away = |to: u32| self.distance(cpu, to);
                 let nearest = completes.iter().map(|&to| away(to)).min().unwrap();
                 let own = planned.tx_queues.iter().find(|tx| {

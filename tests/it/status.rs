@@ -3,6 +3,8 @@
 //! commit it.
 
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use snapbox::data::DataFormat;
@@ -452,27 +454,36 @@ fn offline_cpus_in_an_affinity_are_not_remote() {
     assert_eq!(machine.nicpin(&["check", "nic1"]).code, 2);
 }
 
-/// A kernel for one CPU has no `smp_affinity`: nothing can be placed, and nothing is wrong.
+/// Where a machine has one CPU, all is as planned: a kernel without `CONFIG_SMP` has no `smp_affinity`, one with `nosmp`
+/// lets nobody write it.
 #[test]
-fn a_kernel_for_one_cpu_has_nothing_to_place() {
-    let machine = Copy::of("two-node");
-    for file in ["possible", "online"] {
-        machine.write(&format!("/sys/devices/system/cpu/{file}"), "0\n");
-    }
-    for irq in std::fs::read_dir(machine.path("/proc/irq")).unwrap() {
-        for file in std::fs::read_dir(irq.unwrap().path()).unwrap() {
-            std::fs::remove_file(file.unwrap().path()).unwrap();
+fn on_one_cpu_all_is_as_planned() {
+    for has_files in [false, true] {
+        let machine = Copy::of("two-node");
+        for file in ["possible", "online"] {
+            machine.write(&format!("/sys/devices/system/cpu/{file}"), "0\n");
         }
+        for irq in std::fs::read_dir(machine.path("/proc/irq")).unwrap() {
+            for file in std::fs::read_dir(irq.unwrap().path()).unwrap() {
+                let file = file.unwrap().path();
+                if has_files && file.ends_with("smp_affinity") {
+                    std::fs::write(&file, "1\n").unwrap();
+                    std::fs::set_permissions(file, Permissions::from_mode(0o444)).unwrap();
+                } else {
+                    std::fs::remove_file(file).unwrap();
+                }
+            }
+        }
+        assert_eq!(machine.nicpin(&["status"]).code, 0);
+        let applied = machine.nicpin(&["apply", "--json"]);
+        assert_eq!(applied.code, 0, "{}{}", applied.stdout, applied.stderr);
+        let applied: serde_json::Value = serde_json::from_str(&applied.stdout).unwrap();
+        assert_eq!(applied["results"], serde_json::json!([]));
+        let check = machine.nicpin(&["check", "--json"]);
+        let check: serde_json::Value = serde_json::from_str(&check.stdout).unwrap();
+        assert_eq!(check["state"], "unproven");
+        assert_eq!(check["unmovable"], serde_json::json!([]));
     }
-    for command in ["status", "apply", "check"] {
-        let run = machine.nicpin(&[command]);
-        assert_eq!(run.code, 0, "{command}: {}{}", run.stdout, run.stderr);
-    }
-    let check = machine.nicpin(&["check", "--json"]);
-    let check: serde_json::Value = serde_json::from_str(&check.stdout).unwrap();
-    assert_eq!(check["state"], "unsupported");
-    let plan = machine.nicpin(&["plan", "--explain"]).stdout;
-    assert!(!plan.contains("kernel-managed"), "{plan}");
 }
 
 #[test]
