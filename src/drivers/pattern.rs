@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use self::Numbering::{
-    Mlx4, Paired, PairedRank, Plain, Queue, Rank, Realtek, Shared, Tg3, TxThenRx,
+    Mlx4, Paired, PairedRank, Plain, Queue, Rank, Realtek, RxThenTx, Shared, Tg3, TxThenRx,
 };
 use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 
@@ -43,6 +43,9 @@ pub enum Numbering {
     /// gve: of n blocks the first n/2 are transmit queues 0.., the others receive queues 0... The role is `Combined`
     /// until the caller, who knows n, has determined it.
     TxThenRx,
+    /// qede: of n vectors the first receive, the last send, and those between do both if rx + tx > n; transmit queues
+    /// are numbered from the first vector that sends (`qede_alloc_fp_array`).
+    RxThenTx,
     /// A name without a number, usually the bare interface name: the data vector if the device has no other, else
     /// control. Drivers that give all vectors the same name (atlantic, lan743x, mvpp2, and with long interface names
     /// e1000e and igbvf) are not decided here: the caller sees several such names on one device and does not guess.
@@ -93,12 +96,13 @@ pub(crate) const RTL8125B: Numbering = Realtek(Some([16, 18]));
 pub(crate) const RTL8125D: Numbering = Realtek(Some([16, 17]));
 
 /// How the number becomes a queue; each from `of gve` on belongs to one driver.
-const NUMBERINGS: [(&str, Numbering); 10] = [
+const NUMBERINGS: [(&str, Numbering); 11] = [
     ("by order", Rank),
     ("if alone", Plain),
     ("or rx", Paired),
     ("or rx by order", PairedRank),
     ("of gve", TxThenRx),
+    ("of qede", RxThenTx),
     ("of tg3", Tg3),
     ("of mlx4", Mlx4),
     ("of r8125", RTL8125B),

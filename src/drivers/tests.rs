@@ -118,6 +118,7 @@ fn rows_are_well_formed() {
                 Numbering::Queue
                     | Numbering::Rank
                     | Numbering::TxThenRx
+                    | Numbering::RxThenTx
                     | Numbering::Tg3
                     | Numbering::Mlx4
                     | Numbering::Paired

@@ -8,6 +8,7 @@ pub mod interfaces;
 pub mod interrupts;
 pub mod kept_off;
 mod live;
+mod names;
 pub mod netlink;
 pub mod others;
 mod queue_counts;

@@ -24,8 +24,9 @@ use crate::machine::{Interface, MaskFile, Role, Sharer, Source, UnknownVector, V
 use crate::read::files::{node as numa_node, read_affinity, read_effective};
 use crate::read::interfaces::{hex, irqs_of};
 use crate::read::interrupts::{Handlers, INTERRUPTS, POSSIBLE, counts};
+use crate::read::names::{NamedVector, VectorUse, place};
 use crate::read::others::PCI;
-use crate::read::queues::{NamedVector, Reported, VectorUse, place, settle};
+use crate::read::queues::{Reported, settle};
 use crate::root::tree::TreeFile;
 use crate::root::{Result, Root};
 

@@ -254,6 +254,37 @@ fn every_driver_by_its_names() {
             vec!["e0-ntfy-block.0", "e0-ntfy-block.1", "e0-mgmnt"],
             vec!["99=Rx 0", "98=Tx 0", "100=Control"],
         ),
+        // One for each CPU, with its receive queue, and the link's.
+        (
+            "mvpp2",
+            2,
+            8,
+            vec!["e0"; 3],
+            vec!["98=Rx 0", "99=Rx 1", "100=Control"],
+        ),
+        // Receive-only vectors come first, transmit-only ones last.
+        (
+            "qede",
+            2,
+            2,
+            vec!["e0-fp-0", "e0-fp-1", "e0-fp-2", "e0-fp-3"],
+            vec!["98=Rx 0", "100=Tx 0", "99=Rx 1", "101=Tx 1"],
+        ),
+        (
+            "qede",
+            2,
+            3,
+            vec!["e0-fp-0", "e0-fp-1", "e0-fp-2"],
+            vec!["98=Combined 0", "99=Combined 1", "100=Tx 2"],
+        ),
+        // The last two also send, from their queues 0 and 1.
+        (
+            "qede",
+            3,
+            2,
+            vec!["e0-fp-0", "e0-fp-1", "e0-fp-2"],
+            vec!["98=Rx 0", "99=Rx 1", "100=Rx 2"],
+        ),
         (
             "vmxnet3",
             2,

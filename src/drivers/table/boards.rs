@@ -3,13 +3,16 @@
 use super::alike::{BARE, INTEL};
 use crate::drivers::row::Driver;
 use crate::drivers::row::Fact::{FixedChannels, OneEngine, PortsShareQueues};
+use crate::drivers::row::OrderPart::{Others, Queues};
+use crate::machine::Role::Rx;
 
 pub(super) const DRIVERS: &[Driver] = &[
-    // All vectors have the interface's name: one for each CPU, which has receive queue N (in another mode none, and one
-    // more vector has them all) and the transmit queues as that CPU uses them, then the link's (mvpp2_main.c:4735,
-    // 5866).
+    // All vectors have the interface's name: one for each CPU, which has receive queue N and the transmit queues as that
+    // CPU uses them, then the link's; with `queue_mode=0` there is one receive queue, on a vector after those of the CPUs
+    // (mvpp2_main.c:4735, 5866).
     Driver {
         irqs: BARE,
+        order: &[Queues(Rx), Others(0, 1)],
         examples: &["eth0 = combined"],
         page: ["per-CPU: cannot be moved", "", "", "set by the driver"],
         ..Driver::named("mvpp2")

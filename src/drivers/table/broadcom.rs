@@ -93,7 +93,7 @@ pub(super) const DRIVERS: &[Driver] = &[
     },
     Driver {
         irqs: &[
-            "{if}-fp-{n} = combined",
+            "{if}-fp-{n} = combined of qede",
             "{h}:{h}.{h} = combined",
             "sp-{h}-{h}:{h}.{h} = control",
             "qedr{n}@pci:{pci} = rdma",
