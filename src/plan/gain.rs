@@ -1,7 +1,10 @@
 //! A plan with only those changes that make a measure better (`only-gain` of the policy): IRQs and steering that are as
 //! good as planned stay the same. Unlike other plans it depends on the current settings.
 
-use itertools::{Itertools as _, chain, izip};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use itertools::{chain, izip};
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Interface, Machine, SettingKind};
@@ -23,15 +26,20 @@ pub(crate) fn least(machine: &Machine, best: Plan, keeping: impl Fn(Keep) -> Pla
         max_first_queues_per_core,
         ..
     } = best.score;
-    // Fewer kept queues per core, if so many leave the others no room.
-    let kept = (0..=max_vectors_per_core).rev().map(|queues| {
-        keeping(Keep {
-            queues,
-            load: max_load_kbps,
-            first_queues: max_first_queues_per_core,
-            rdma: best.score.rdma.as_ref().map_or(0, |rdma| rdma.max_per_core),
-        })
+    // All, then fewer kept queues per core, if so many leave the others no room.
+    let all = Keep {
+        queues: usize::MAX,
+        load: u64::MAX,
+        first_queues: usize::MAX,
+        rdma: usize::MAX,
+    };
+    let fewer = (0..=max_vectors_per_core).rev().map(|queues| Keep {
+        queues,
+        load: max_load_kbps,
+        first_queues: max_first_queues_per_core,
+        rdma: best.score.rdma.as_ref().map_or(0, |rdma| rdma.max_per_core),
     });
+    let kept = chain([all], fewer).map(keeping);
     let measures = || {
         let others = [
             Measure::Remote,
@@ -41,19 +49,23 @@ pub(crate) fn least(machine: &Machine, best: Plan, keeping: impl Fn(Keep) -> Pla
         ];
         chain(Measure::OBJECTIVE, others)
     };
-    // Steering depends on where the IRQs are.
-    let steering = |plan: &Plan| {
-        let standings = standings(machine, &plan.interfaces, &|_, _, _| true);
-        let interfaces = plan.interfaces.iter().zip(standings);
-        let figures =
-            interfaces.map(|(interface, now)| (now.shared_senders, interface.rps_targets(machine)));
-        figures.collect_vec()
+    let is_at_most = |score: &Score, best: &Score| {
+        let mut measures = measures();
+        measures.all(|measure| score.of(measure) <= best.of(measure))
     };
-    let best_steering = steering(&best);
+    // An interface may lose what another gains, and steering depends on where the IRQs are.
+    let standings = |plan: &Plan| standings(machine, &plan.interfaces, &|_, _, _| true);
+    let best_standings = standings(&best);
     let is_as_good = |plan: &Plan| {
-        let mut pairs = izip!(steering(plan), &best_steering);
-        measures().all(|measure| plan.score.of(measure) <= best.score.of(measure))
-            && pairs.all(|(own, best)| own.0 <= best.0 && own.1 == best.1)
+        let serving = cores_serving(machine, &plan.interfaces);
+        let (own, best_own) = (standings(plan), &best_standings);
+        let mut interfaces = izip!(&plan.interfaces, &best.interfaces, own, best_own);
+        is_at_most(&plan.score, &best.score)
+            && interfaces.all(|(interface, best, now, then)| {
+                is_at_most(&now.score, &then.score)
+                    && now.shared_senders <= then.shared_senders
+                    && best.has_no_better_rps(interface, machine, &serving)
+            })
     };
     let kept = kept.filter(is_as_good).min_by_key(|plan| plan.writes.len());
     match kept {
@@ -67,7 +79,7 @@ pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterfac
     let is_xps = |kind| kind == SettingKind::Xps;
     let now = standings(machine, interfaces, &|kind, _, _| !is_xps(kind));
     let planned = standings(machine, interfaces, &|_, _, _| true);
-    let serving = cores_serving(machine);
+    let serving = cores_serving(machine, interfaces);
     for (interface, now, planned, xps) in izip!(interfaces, now, planned, xps) {
         let is_better = |figure: fn(&Standing) -> usize| figure(&planned) < figure(&now);
         let is_gain = is_better(|standing| standing.score.far_senders)
@@ -89,26 +101,43 @@ pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterfac
     }
 }
 
-/// The CPUs of cores on which IRQs of queues in use, or IRQs that are not understood, interrupt now.
-pub(crate) fn cores_serving(machine: &Machine) -> CpuSet {
+/// The CPUs of cores on which IRQs of queues in use, or IRQs that are not understood, interrupt: those of `planned`
+/// interfaces by their plan, others now.
+pub(crate) fn cores_serving(machine: &Machine, planned: &[PlannedInterface]) -> CpuSet {
     let topology = &machine.topology;
-    let active = machine
-        .interfaces
-        .iter()
-        .flat_map(Interface::active_vectors);
-    let on = active.map(|vector| vector.effective_cpus(&topology.online));
+    let vectors = planned.iter().flat_map(|interface| &interface.vectors);
+    let planned = vectors.filter_map(|vector| Some((vector.irq, vector.cpus.as_ref()?)));
+    let planned: BTreeMap<u32, &CpuSet> = planned.collect();
+    let interfaces = machine.interfaces.iter();
+    let active = interfaces.flat_map(Interface::active_vectors);
+    let on = active.map(|vector| match planned.get(&vector.irq) {
+        Some(&cpus) => Cow::Borrowed(cpus),
+        None => vector.effective_cpus(&topology.online),
+    });
     let all = on.fold(machine.not_understood_cpus(), |all, cpus| all.union(&cpus));
     topology.whole_cores(&all)
 }
 
 impl PlannedInterface {
-    /// The number of CPUs to which the receive queues send packets.
-    fn rps_targets(&self, machine: &Machine) -> usize {
+    /// Whether `other`, a plan of the same interface, sends packets to CPUs that are as good.
+    fn has_no_better_rps(&self, other: &Self, machine: &Machine, serving: &CpuSet) -> bool {
         let read = machine.interface(&self.name);
         let now = |queue: u32| Some(&read?.rx_queue(queue)?.rps_cpus.as_ref()?.cpus);
-        let queues = self.rx_queues.iter();
-        let targets = queues.filter_map(|rx| rx.rps_cpus.as_ref().or_else(|| now(rx.queue)));
-        targets.map(CpuSet::len).sum()
+        let all = self.rps_candidates(serving);
+        izip!(&self.rx_queues, &other.rx_queues).all(|(best, other)| {
+            let other = other.rps_cpus.as_ref().or_else(|| now(other.queue));
+            let pair = best.rps_cpus.as_ref().zip(other);
+            pair.is_none_or(|(best, other)| {
+                best == other || best.len() == other.len() && other.is_subset(&all)
+            })
+        })
+    }
+
+    /// The CPUs to which the plan sends packets, and those of the candidates that do not serve any interface.
+    fn rps_candidates(&self, serving: &CpuSet) -> CpuSet {
+        let idle = self.candidates.difference(serving);
+        let wanted = self.rx_queues.iter().filter_map(|rx| rx.rps_cpus.as_ref());
+        CpuSet::union_of(wanted.chain([&idle]))
     }
 
     /// The receive queues whose RPS differs from the plan and is as good: it has as many of the CPUs to which the plan
@@ -118,9 +147,7 @@ impl PlannedInterface {
         read: Option<&Interface>,
         serving: &CpuSet,
     ) -> impl Iterator<Item = u32> {
-        let idle = self.candidates.difference(serving);
-        let wanted = self.rx_queues.iter().filter_map(|rx| rx.rps_cpus.as_ref());
-        let all = CpuSet::union_of(wanted.chain([&idle]));
+        let all = self.rps_candidates(serving);
         let is_as_good = move |rx: &&PlannedRxQueue| {
             let now = read?.rx_queue(rx.queue)?;
             let (now, wanted) = (&now.rps_cpus.as_ref()?.cpus, rx.rps_cpus.as_ref()?);

@@ -357,7 +357,7 @@ pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<G
         !differing.contains(&place(kind, number, interface))
     });
     let planned = standings(machine, &plan.interfaces, &|_, _, _| true);
-    let serving = cores_serving(machine);
+    let serving = cores_serving(machine, &[]);
     let gain = |(interface, now, planned): (&PlannedInterface, Standing, Standing)| {
         let own = differs
             .iter()
