@@ -12,6 +12,7 @@ mod row;
 mod table;
 
 use std::fmt;
+use std::iter::repeat;
 use std::sync::LazyLock;
 
 use itertools::Itertools as _;
@@ -21,7 +22,14 @@ use self::pattern::Fit;
 pub use self::pattern::{Numbering, PLACEHOLDERS, Pattern};
 pub(crate) use self::pattern::{RTL8125B, RTL8125D};
 pub use self::row::{Driver, Fact, OrderPart};
-use crate::machine::Role;
+use crate::machine::{Interface, Role};
+
+impl Interface {
+    /// Whether this is known of the interface's driver.
+    pub(crate) fn has_fact(&self, fact: Fact) -> bool {
+        Driver::has(self.driver.as_deref(), fact)
+    }
+}
 
 impl Driver {
     pub fn all() -> &'static [Self] {
@@ -103,24 +111,14 @@ pub struct ActionName<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Told<'a> {
     row: &'a str,
-    by: Teller,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Teller {
-    Table,
-    Policy,
-    DeviceTree,
+    /// Empty for the table.
+    place: &'static str,
 }
 
 impl fmt::Display for Told<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = match self.by {
-            Teller::Table => "",
-            Teller::Policy => " (policy)",
-            Teller::DeviceTree => " (device tree)",
-        };
-        write!(f, "{}{place}", self.row)
+        f.write_str(self.row)?;
+        f.write_str(self.place)
     }
 }
 
@@ -172,18 +170,8 @@ static IN_DEVICE_TREE: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
 });
 
 /// The meaning of a device tree's name; `None` for one that does not tell its purpose (`macirq`, `int0`).
-pub(crate) fn in_device_tree(name: &str) -> Option<ActionName<'static>> {
-    let (pattern, role, found) = best(IN_DEVICE_TREE.iter(), name)?;
-    Some(ActionName {
-        role,
-        numbering: pattern.numbering,
-        number: found.number,
-        interface: None,
-        told: Told {
-            row: pattern.row(),
-            by: Teller::DeviceTree,
-        },
-    })
+pub(crate) fn in_device_tree(name: &str) -> Option<ActionName<'_>> {
+    best(IN_DEVICE_TREE.iter(), name, " (device tree)")
 }
 
 /// Whether some driver truncates names that begin with the interface's at this length.
@@ -204,23 +192,19 @@ pub(crate) struct DriverPatterns<'a> {
 impl<'a> DriverPatterns<'a> {
     /// The patterns of a driver, named as in [`classify`].
     pub(crate) fn of(driver: Option<&str>, taught: Option<&'a Taught>) -> Self {
-        let mut rows = Driver::all().iter().zip(&*PATTERNS);
-        let own = rows.find(|(row, _)| row.has_name(driver));
+        let rows = || Driver::all().iter().zip(&*PATTERNS);
+        let own = rows().find(|(row, _)| row.has_name(driver));
         let ours = match own {
             Some((_, own)) if !own.is_empty() => own.iter().collect(),
             // Names may begin with their driver's name. Sub-functions share the names of their parents.
             _ => {
-                let rows = Driver::all().iter().zip(&*PATTERNS);
-                let rows = rows.filter(|(row, _)| row.names != "mlx5_core.sf");
-                let is_telling = |row: &Driver, pattern: &&Pattern| {
+                let is_telling = |(row, pattern): &(&Driver, &Pattern)| {
                     row.names.is_empty() || !pattern.row().starts_with('{')
                 };
-                rows.flat_map(|(row, patterns)| {
-                    patterns
-                        .iter()
-                        .filter(move |pattern| is_telling(row, pattern))
-                })
-                .collect()
+                let rows = rows().filter(|(row, _)| row.names != "mlx5_core.sf");
+                let patterns = rows.flat_map(|(row, patterns)| repeat(row).zip(patterns));
+                let patterns = patterns.filter(is_telling);
+                patterns.map(|(_, pattern)| pattern).collect()
             }
         };
         Self {
@@ -232,51 +216,48 @@ impl<'a> DriverPatterns<'a> {
 
     /// Whether `action` is a queue name of the driver's row, without a part that another device could have, too.
     pub(crate) fn has_queue_name(&self, action: &str) -> bool {
-        let has_names = self.driver.is_some_and(|row| !row.irqs.is_empty());
-        let is_whole = |row: &str| {
-            !["{if}", "{h}", "{pci}", "{x}"]
-                .iter()
-                .any(|placeholder| row.contains(placeholder))
+        if self.driver.is_none_or(|row| row.irqs.is_empty()) {
+            return false;
+        }
+        let is_whole = |pattern: &&&Pattern| {
+            let mut others = ["{if}", "{h}", "{pci}", "{x}"].iter();
+            others.all(|placeholder| !pattern.row().contains(placeholder))
         };
-        let names = self
-            .ours
-            .iter()
-            .filter(|pattern| has_names && is_whole(pattern.row()));
-        let mut roles = names
-            .flat_map(|pattern| pattern.fits(action))
-            .map(|(_, role, _)| role);
-        roles.any(Role::is_queue)
+        let names = self.ours.iter().filter(is_whole);
+        let mut fits = names.flat_map(|pattern| pattern.fits(action));
+        fits.any(|(_, role, _)| role.is_queue())
     }
 
     pub(crate) fn classify(&self, action: &'a str) -> Option<ActionName<'a>> {
-        let taught = best(self.taught.iter(), action).map(|found| (found, Teller::Policy));
-        let ours = || best(self.ours.iter().copied(), action).map(|found| (found, Teller::Table));
-        let ((pattern, role, found), by) = taught.or_else(ours)?;
-        Some(ActionName {
-            role,
-            numbering: pattern.numbering,
-            number: found.number,
-            interface: found.interface,
-            told: Told {
-                row: pattern.row(),
-                by,
-            },
-        })
+        let ours = || best(self.ours.iter().copied(), action, "");
+        best(self.taught.iter(), action, " (policy)").or_else(ours)
     }
 }
 
-/// The pattern that fits best, its role and the match. A pattern of RDMA or control wins over one of a queue, then the
+/// The meaning of a name by the pattern that fits best. A pattern of RDMA or control wins over one of a queue, then the
 /// one with more literal text.
-fn best<'p, 'a>(
-    patterns: impl DoubleEndedIterator<Item = &'p Pattern>,
+fn best<'a>(
+    patterns: impl DoubleEndedIterator<Item = &'a Pattern>,
     action: &'a str,
-) -> Option<(&'p Pattern, Role, Fit<'a>)> {
+    place: &'static str,
+) -> Option<ActionName<'a>> {
     let fits = patterns.flat_map(|pattern| pattern.fits(action));
     // A bare `{if}` fits every name that holds one.
     let is_bare = |found: &Fit<'_>| found.literals == 0 && found.interface == Some(action);
     // Reversed, because `max_by_key` returns the last of several: the first pattern wins.
-    fits.rev()
-        .max_by_key(|(_, role, found)| (!role.is_queue() && !is_bare(found), found.literals))
+    let (pattern, role, found) = fits
+        .rev()
+        .max_by_key(|(_, role, found)| (!role.is_queue() && !is_bare(found), found.literals))?;
+    Some(ActionName {
+        role,
+        numbering: pattern.numbering,
+        number: found.number,
+        interface: found.interface,
+        told: Told {
+            row: pattern.row(),
+            place,
+        },
+    })
 }
 
 #[cfg(test)]

@@ -23,7 +23,6 @@ use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
     row: Cow<'static, str>,
-    /// The length of the pattern in `row`.
     length: usize,
     ways: Ways,
     pub(super) numbering: Numbering,
@@ -82,7 +81,6 @@ const WAYS: Ways = &[
     ("Tx-Rx", Combined),
 ];
 
-/// The roles of patterns without `{way}`.
 const ROLES: [Ways; 6] = [
     &[("", Combined)],
     &[("", Rx)],

@@ -13,7 +13,7 @@ pub struct Driver {
     /// without a row.
     pub irqs: &'static [&'static str],
     pub rdma: &'static [&'static str],
-    /// Examples of names with their meaning: `eth0-TxRx-3 = combined 3`.
+    /// Examples of names with their meaning, `eth0-TxRx-3 = combined 3`, for patterns with placeholders.
     pub examples: &'static [&'static str],
     /// The order of vectors that all have the same name.
     pub order: &'static [OrderPart],
@@ -74,18 +74,48 @@ pub enum Fact {
 }
 
 impl Driver {
-    /// A row without facts.
-    pub(super) const fn named(names: &'static str) -> Self {
+    /// A row without facts: the drivers' names, the patterns of their IRQs' names, and examples of these.
+    pub(super) const fn new(
+        names: &'static str,
+        irqs: &'static [&'static str],
+        examples: &'static [&'static str],
+    ) -> Self {
         Self {
             names,
             on_bus: None,
-            irqs: &[],
+            irqs,
             rdma: &[],
-            examples: &[],
+            examples,
             order: &[],
             page: [""; 4],
             facts: &[],
             doubt: None,
         }
+    }
+
+    pub(super) const fn bus_driver(self, name: &'static str) -> Self {
+        let on_bus = Some(name);
+        Self { on_bus, ..self }
+    }
+
+    pub(super) const fn rdma(self, rdma: &'static [&'static str]) -> Self {
+        Self { rdma, ..self }
+    }
+
+    pub(super) const fn order(self, order: &'static [OrderPart]) -> Self {
+        Self { order, ..self }
+    }
+
+    pub(super) const fn page(self, page: [&'static str; 4]) -> Self {
+        Self { page, ..self }
+    }
+
+    pub(super) const fn facts(self, facts: &'static [Fact]) -> Self {
+        Self { facts, ..self }
+    }
+
+    pub(super) const fn doubt(self, until: Option<(u32, u32)>, why: &'static str) -> Self {
+        let doubt = Some((until, why));
+        Self { doubt, ..self }
     }
 }

@@ -31,8 +31,9 @@ pub(super) static DRIVERS: LazyLock<Vec<Driver>> = LazyLock::new(|| {
 });
 
 /// Drivers without a row: their numbers may begin anywhere. Names begin with the interface or the platform device.
-const OTHERS: Driver = Driver {
-    irqs: &[
+const OTHERS: Driver = Driver::new(
+    "",
+    &[
         "{if}{sep}{way}{sep}{n} = by order",
         "{if}{sep}{way}{n} = by order",
         "{if}{sep}{way}q{n} = by order",
@@ -44,7 +45,7 @@ const OTHERS: Driver = Driver {
         "{if} = combined if alone",
         "{ctl} = control",
     ],
-    examples: &[
+    &[
         "eth0-rx = rx",
         "eth0 tx = tx",
         "eth0-other = control",
@@ -70,5 +71,4 @@ const OTHERS: Driver = Driver {
         "eth0-tx-1 = tx 1",
         "enp1s0 = combined",
     ],
-    ..Driver::named("")
-};
+);

@@ -483,7 +483,7 @@ fn share(ports: &mut [Port]) {
 fn understand<'a>(
     ports: &[Port<'a>],
     pools: Pools,
-    members: &Members,
+    members: &'a Members,
     irq: u32,
     actions: &'a [String],
 ) -> Option<(usize, NamedVector<'a>)> {

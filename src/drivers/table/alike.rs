@@ -19,3 +19,12 @@ pub(super) const IRDMA: &[&str] = &[
     "CEQ{n} = rdma, cut 3",
     "AEQCEQ{n} = rdma, cut 6",
 ];
+
+/// Columns of the page on drivers, for several rows.
+pub(super) const SETS_ITS_OWN: [&str; 4] = [
+    "queue or order",
+    "**sets its own**",
+    "the same",
+    "nicvf, fm10k set it",
+];
+pub(super) const ONE_IRQ: [&str; 4] = ["mostly one IRQ", "kept (?)", "one queue", "one queue"];

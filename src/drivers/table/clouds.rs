@@ -1,82 +1,83 @@
 //! Drivers of virtual machines: paravirtual ones, and functions that clouds and big machines lend.
 
+use super::alike::SETS_ITS_OWN;
 use crate::drivers::row::Driver;
 use crate::drivers::row::Fact::{FixedChannels, HintsAnywhere, MarksL4, PortsShareQueues};
 
 pub(super) const DRIVERS: &[Driver] = &[
-    Driver {
-        irqs: &[
+    Driver::new(
+        "ena",
+        &[
             "{if}-Tx-Rx-{n} = combined",
             "ena-mgmnt@pci:{pci} = control",
             "efa-comp{n}@pci:{pci} = rdma",
             "efa-{x}@pci:{pci} = control",
         ],
-        examples: &[
+        &[
             "ens5-Tx-Rx-3 = combined 3",
             "ena-mgmnt@pci:0000:00:05.0 = control",
         ],
-        page: [
-            "queue",
-            "**sets its own** (`i % online CPUs`)",
-            "the same",
-            "unchanged",
-        ],
-        facts: &[HintsAnywhere],
-        // Its devices begin with another value and the other end of the key.
-        doubt: Some((
-            None,
-            "devices of ena compute Toeplitz otherwise than it is defined",
-        )),
-        ..Driver::named("ena")
-    },
-    Driver {
-        irqs: &[
+    )
+    .page([
+        "queue",
+        "**sets its own** (`i % online CPUs`)",
+        "the same",
+        "unchanged",
+    ])
+    .facts(&[HintsAnywhere])
+    // Its devices begin with another value and the other end of the key.
+    .doubt(
+        None,
+        "devices of ena compute Toeplitz otherwise than it is defined",
+    ),
+    Driver::new(
+        "gve gvnic",
+        &[
             "gve-ntfy-blk{n}@pci:{pci} = combined of gve",
             "{if}-ntfy-block.{n} = combined of gve",
             "gve-mgmnt@pci:{pci} = control",
             "{if}-mgmnt = control",
         ],
-        examples: &[
+        &[
             "gve-ntfy-blk3@pci:0000:00:04.0 = combined 3",
             "eth0-ntfy-block.3 = combined 3",
             "gve-mgmnt@pci:0000:00:04.0 = control",
             "eth0-mgmnt = control",
         ],
-        page: [
-            "first half transmit, second half receive",
-            "kept; sets its own when IRQs are allocated",
-            "set again (?)",
-            "set by the driver",
-        ],
-        ..Driver::named("gve gvnic")
-    },
+    )
+    .page([
+        "first half transmit, second half receive",
+        "kept; sets its own when IRQs are allocated",
+        "set again (?)",
+        "set by the driver",
+    ]),
     // Numbered by MSI index, of which 0 is that of mana_hwc (series of 2026); several ports then have vectors of their
     // own, or share them.
-    Driver {
-        irqs: &[
+    Driver::new(
+        "mana",
+        &[
             "mana_q{n}@pci:{pci} = combined",
             "mana_msi{n}@pci:{pci} = combined by order",
             "mana_intr = combined if alone",
             "mana_hwc@pci:{pci} = control",
         ],
-        examples: &[
+        &[
             "mana_q0@pci:7870:00:00.0 = combined 0",
             "mana_msi16@pci:7870:00:00.0 = combined 16",
-            "mana_intr = combined",
             "mana_hwc@pci:7870:00:00.0 = control",
         ],
-        page: [
-            "queue",
-            "kept; sets its own when IRQs are allocated",
-            "set again (?)",
-            "unchanged",
-        ],
-        facts: &[PortsShareQueues],
-        ..Driver::named("mana")
-    },
+    )
+    .page([
+        "queue",
+        "kept; sets its own when IRQs are allocated",
+        "set again (?)",
+        "unchanged",
+    ])
+    .facts(&[PortsShareQueues]),
     // The dot distinguishes a network queue from `virtio5-input`, a random number generator.
-    Driver {
-        irqs: &[
+    Driver::new(
+        "virtio_net",
+        &[
             "virtio{h}-input.{n} = rx",
             "virtio{h}-output.{n} = tx",
             "virtio{h}-virtqueues = combined",
@@ -84,7 +85,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "virtio{h}-config = control",
             "virtio{h}-control = control",
         ],
-        examples: &[
+        &[
             "virtio0-input.0 = rx 0",
             "virtio12-output.11 = tx 11",
             "virtio1-virtqueues = combined",
@@ -92,46 +93,42 @@ pub(super) const DRIVERS: &[Driver] = &[
             "virtio0-config = control",
             "virtio0-control = control",
         ],
-        page: [
-            "input and output of a queue",
-            "kept (vm)",
-            "**lost**: IRQs, XPS and RPS of new queues (vm)",
-            "rewritten with the affinities",
-        ],
-        facts: &[MarksL4],
-        // virtio_net sends its key one byte late from 6.15 to 6.18 and in some releases of 6.12: the structure has a
-        // byte of padding before the key.
-        doubt: Some((
-            Some((6, 19)),
-            "before Linux 6.19, virtio_net may give the device another RSS key than it reports",
-        )),
-        on_bus: Some("virtio-pci"),
-        ..Driver::named("virtio_net")
-    },
-    Driver {
-        irqs: &[
+    )
+    .page([
+        "input and output of a queue",
+        "kept (vm)",
+        "**lost**: IRQs, XPS and RPS of new queues (vm)",
+        "rewritten with the affinities",
+    ])
+    .facts(&[MarksL4])
+    // virtio_net sends its key one byte late from 6.15 to 6.18 and in some releases of 6.12: the structure has a
+    // byte of padding before the key.
+    .doubt(
+        Some((6, 19)),
+        "before Linux 6.19, virtio_net may give the device another RSS key than it reports",
+    )
+    .bus_driver("virtio-pci"),
+    Driver::new(
+        "vmxnet3",
+        &[
             "{if} = combined if alone",
             "{if}-{way}-{n} = by order",
             "{if}-event-{h} = control",
         ],
-        examples: &[
+        &[
             "eth0-rxtx-0 = combined 0",
             "eth0-rx-4 = rx 4",
             "eth0-tx-0 = tx 0",
             "eth0-event-8 = control",
         ],
-        page: ["order", "kept (vm)", "unsupported", "unchanged"],
-        facts: &[FixedChannels],
-        ..Driver::named("vmxnet3")
-    },
-    Driver {
-        examples: &[],
-        page: ["no IRQs: VMBus channels, unchanged", "", "", ""],
-        ..Driver::named("hv_netvsc")
-    },
+    )
+    .page(["order", "kept (vm)", "unsupported", "unchanged"])
+    .facts(&[FixedChannels]),
+    Driver::new("hv_netvsc", &[], &[]).page(["no IRQs: VMBus channels, unchanged", "", "", ""]),
     // Both ends; the end that serves a guest names its vectors by what the guest does (xen-netback/interface.c:758).
-    Driver {
-        irqs: &[
+    Driver::new(
+        "vif",
+        &[
             "{if} = combined if alone",
             "vif{h}-q{n}-{way}",
             "vif{h}.{h}-q{n}-tx = rx",
@@ -141,22 +138,21 @@ pub(super) const DRIVERS: &[Driver] = &[
             "{if}-q{n} = combined",
             "{if}-{way}",
         ],
-        examples: &[
+        &[
             "vif0-q1-rx = rx 1",
             "vif0-q1-tx = tx 1",
             "vif2.0-q1-tx = rx 1",
             "vif2.0-q1-rx = tx 1",
             "vif2.0-q1 = combined 1",
-            "xen-netback-ctrl = control",
             "eth0-q3-rx = rx 3",
             "eth0-q3-tx = tx 3",
             "eth0-rx = rx",
             "eth0-tx = tx",
         ],
-        ..Driver::named("vif")
-    },
-    Driver {
-        irqs: &[
+    ),
+    Driver::new(
+        "ionic",
+        &[
             "ionic-{if}-L{h}-rx{n} = combined or rx",
             "ionic-{if}-L{h}-tx{n} = tx",
             "ionic-{x}-L{h}-admin{x} = control",
@@ -164,7 +160,7 @@ pub(super) const DRIVERS: &[Driver] = &[
             "ionic-{x}-L{h}-hwst{x} = control",
             "pds_core-{x} = control",
         ],
-        examples: &[
+        &[
             "ionic-eth0-L0-rx0 = combined 0",
             "ionic-eth0-L0-tx15 = tx 15",
             "ionic-0000:b5:00.0-L0-admin = control",
@@ -172,98 +168,87 @@ pub(super) const DRIVERS: &[Driver] = &[
             "ionic-eth0-L0-hwsta = control",
             "pds_core-0-adminq = control",
         ],
-        page: [
-            "queue or order",
-            "**sets its own**",
-            "the same",
-            "nicvf, fm10k set it",
-        ],
-        ..Driver::named("ionic")
-    },
+    )
+    .page(SETS_ITS_OWN),
     // The device has equal numbers of receive and transmit queues (`eea_pci_request_irq`).
-    Driver {
-        irqs: &["eea-q{n}@{pci} = combined", "eea-ha@{pci} = control"],
-        examples: &[
+    Driver::new(
+        "alibaba_eea",
+        &["eea-q{n}@{pci} = combined", "eea-ha@{pci} = control"],
+        &[
             "eea-q3@0000:00:05.0 = combined 3",
             "eea-ha@0000:00:05.0 = control",
         ],
-        ..Driver::named("alibaba_eea")
-    },
-    Driver {
-        irqs: &["pds_core-{x} = control"],
-        examples: &["pds_core-0-adminq = control"],
-        ..Driver::named("pds_core")
-    },
-    Driver {
-        irqs: &["ibmvnic-{h}-{way}{n}", "ibmvnic-{h} = control"],
-        examples: &[
+    ),
+    Driver::new(
+        "pds_core",
+        &["pds_core-{x} = control"],
+        &["pds_core-0-adminq = control"],
+    ),
+    Driver::new(
+        "ibmvnic",
+        &["ibmvnic-{h}-{way}{n}", "ibmvnic-{h} = control"],
+        &[
             "ibmvnic-30000003-rx0 = rx 0",
             "ibmvnic-3000000a-tx1 = tx 1",
             "ibmvnic-30000003 = control",
         ],
-        ..Driver::named("ibmvnic")
-    },
-    Driver {
-        irqs: &["{if}-queue{n} = combined", "{if}-aff = control"],
-        examples: &["eth0-queue0 = combined 0", "eth0-aff = control"],
-        ..Driver::named("ehea")
-    },
+    ),
+    Driver::new(
+        "ehea",
+        &["{if}-queue{n} = combined", "{if}-aff = control"],
+        &["eth0-queue0 = combined 0", "eth0-aff = control"],
+    ),
     // With vectors for one direction, receiving vectors have the higher numbers, and both have the same name
     // (fbnic_txrx.c:971).
-    Driver {
-        irqs: &[
+    Driver::new(
+        "fbnic",
+        &[
             "{if} = combined if alone",
             "{if}-TxRx-{n} = combined or rx by order",
             "{if}-Tx-{n} = tx by order",
             "{pci} = control",
         ],
-        examples: &[
+        &[
             "eth0-TxRx-2 = combined 2",
             "eth0-Tx-9 = tx 9",
             "0000:01:00.0 = control",
         ],
-        ..Driver::named("fbnic")
-    },
-    Driver {
-        irqs: &[
+    ),
+    Driver::new(
+        "funeth",
+        &[
             "{if}-{way}-{n}",
             "{pci}-adminq = control",
             "{pci}-q[{h}] = control",
         ],
-        examples: &[
+        &[
             "eth0-rx-0 = rx 0",
             "eth0-tx-0 = tx 0",
             "0000:01:00.0-adminq = control",
             "0000:01:00.0-q[2] = control",
         ],
-        page: [
-            "queue or order",
-            "**sets its own**",
-            "the same",
-            "nicvf, fm10k set it",
-        ],
-        ..Driver::named("funeth")
-    },
-    Driver {
-        irqs: &[
+    )
+    .page(SETS_ITS_OWN),
+    Driver::new(
+        "efa",
+        &[
             "efa-comp{n}@pci:{pci} = rdma",
             "efa-{x}@pci:{pci} = control",
         ],
-        examples: &[
+        &[
             "efa-comp0@pci:0000:00:06.0 = rdma 0",
             "efa-mgmnt@pci:0000:00:06.0 = control",
         ],
-        ..Driver::named("efa")
-    },
-    Driver {
-        irqs: &[
+    ),
+    Driver::new(
+        "erdma",
+        &[
             "erdma-ceq{n}@pci:{pci} = rdma",
             "erdma-common@pci:{pci} = control",
         ],
-        examples: &[
+        &[
             "erdma-ceq7@pci:0000:00:07.0 = rdma 7",
             "erdma-common@pci:0000:00:07.0 = control",
         ],
-        ..Driver::named("erdma")
-    },
+    ),
 ];

@@ -1,6 +1,6 @@
 //! Drivers of Intel.
 
-use super::alike::{INTEL, IRDMA};
+use super::alike::{INTEL, IRDMA, SETS_ITS_OWN};
 use crate::drivers::row::Driver;
 use crate::drivers::row::Fact::{
     AcceleratedRfs, FixedRss, HintsAnywhere, MarksL4, SteersTcp, SystemKey,
@@ -8,54 +8,71 @@ use crate::drivers::row::Fact::{
 use crate::drivers::row::OrderPart::{Others, Queues};
 use crate::machine::Role::{Rx, Tx};
 
+const ICE: &[&str] = &[
+    "ice-{if}-TxRx-{n}-{h} = combined",
+    "ice-{if}-{way}-{n}",
+    "ice-{pci}:{x} = control",
+];
+
+/// Columns of the page on drivers, for several rows.
+const RESTORED: [&str; 4] = [
+    "queue (idpf: order)",
+    "restored by the kernel from 6.15 (?); ice in 6.1 sets its own",
+    "restored from 6.15 (?), before lost",
+    "ice sets it once",
+];
+const IXGBE: [&str; 4] = [
+    "queue",
+    "kept",
+    "**lost** (ixgbevf: ?)",
+    "ixgbe sets it once",
+];
+const IGB: [&str; 4] = [
+    "queue",
+    "kept (igb: vm)",
+    "**lost** (igb: vm; igc: ?)",
+    "unchanged",
+];
+
 pub(super) const DRIVERS: &[Driver] = &[
     // After the address: misc, and the vectors of the flow director, whose names look like those of queues.
-    Driver {
-        irqs: &["i40e-{if}-{way}-{n}", "i40e-{pci}:{x} = control"],
-        rdma: IRDMA,
-        examples: &[
+    Driver::new(
+        "i40e",
+        &["i40e-{if}-{way}-{n}", "i40e-{pci}:{x} = control"],
+        &[
             "i40e-ens1f0-TxRx-103 = combined 103",
             "i40e-ens1f0-rx-0 = rx 0",
             "i40e-ens1f0-tx-0 = tx 0",
             "i40e-0000:86:00.0:misc = control",
             "CEQ = rdma",
         ],
-        page: [
-            "queue",
-            "kept (its hint spreads over all nodes)",
-            "kept",
-            "set once, again after reset",
-        ],
-        facts: &[HintsAnywhere, SteersTcp],
-        ..Driver::named("i40e")
-    },
-    Driver {
-        irqs: &["iavf-{if}-{way}-{n}", "iavf-{pci}:{x} = control"],
-        rdma: IRDMA,
-        examples: &[
+    )
+    .rdma(IRDMA)
+    .page([
+        "queue",
+        "kept (its hint spreads over all nodes)",
+        "kept",
+        "set once, again after reset",
+    ])
+    .facts(&[HintsAnywhere, SteersTcp]),
+    Driver::new(
+        "iavf",
+        &["iavf-{if}-{way}-{n}", "iavf-{pci}:{x} = control"],
+        &[
             "iavf-ens3f0v13-TxRx-3 = combined 3",
             "iavf-eth0-rx-1 = rx 1",
             "iavf-eth0-tx-1 = tx 1",
             "iavf-0000:d8:03.5:mbx = control",
         ],
-        page: [
-            "queue (idpf: order)",
-            "restored by the kernel from 6.15 (?); ice in 6.1 sets its own",
-            "restored from 6.15 (?), before lost",
-            "ice sets it once",
-        ],
-        facts: &[HintsAnywhere],
-        ..Driver::named("iavf")
-    },
+    )
+    .rdma(IRDMA)
+    .page(RESTORED)
+    .facts(&[HintsAnywhere]),
     // With two numbers, a vector has two queues; the first counts.
-    Driver {
-        irqs: &[
-            "ice-{if}-TxRx-{n}-{h} = combined",
-            "ice-{if}-{way}-{n}",
-            "ice-{pci}:{x} = control",
-        ],
-        rdma: IRDMA,
-        examples: &[
+    Driver::new(
+        "ice",
+        ICE,
+        &[
             "ice-ens2f1-TxRx-12 = combined 12",
             "ice-ens2f1-TxRx-0-1 = combined 0",
             "ice-eth0-rx-2 = rx 2",
@@ -65,129 +82,63 @@ pub(super) const DRIVERS: &[Driver] = &[
             "irdma-0000:4b:00.0-AEQ = control",
             "AEQCEQ = rdma",
         ],
-        page: [
-            "queue (idpf: order)",
-            "restored by the kernel from 6.15 (?); ice in 6.1 sets its own",
-            "restored from 6.15 (?), before lost",
-            "ice sets it once",
-        ],
-        facts: &[AcceleratedRfs, HintsAnywhere],
-        ..Driver::named("ice")
-    },
-    Driver {
-        irqs: &[
+    )
+    .rdma(IRDMA)
+    .page(RESTORED)
+    .facts(&[AcceleratedRfs, HintsAnywhere]),
+    Driver::new(
+        "idpf",
+        &[
             "idpf-{if}-{way}-{n} = by order",
             "idpf-Mailbox-{h} = control",
         ],
-        rdma: IRDMA,
-        examples: &[
+        &[
             "idpf-eth0-TxRx-1 = combined 1",
             "idpf-eth0-Rx-4 = rx 4",
             "idpf-eth0-Tx-9 = tx 9",
             "idpf-Mailbox-0 = control",
             "irdma-0000:4b:00.0-AEQCEQ-0 = rdma 0",
         ],
-        page: [
-            "queue (idpf: order)",
-            "restored by the kernel from 6.15 (?); ice in 6.1 sets its own",
-            "restored from 6.15 (?), before lost",
-            "ice sets it once",
-        ],
-        facts: &[HintsAnywhere],
-        ..Driver::named("idpf")
-    },
-    Driver {
-        irqs: INTEL,
-        examples: &["eth2 = combined"],
-        page: [
-            "queue",
-            "kept",
-            "**lost** (ixgbevf: ?)",
-            "ixgbe sets it once",
-        ],
-        facts: &[MarksL4, SteersTcp],
-        ..Driver::named("ixgbe")
-    },
-    Driver {
-        irqs: INTEL,
-        examples: &["eth0-TxRx-0 = combined 0"],
-        page: [
-            "queue",
-            "kept",
-            "**lost** (ixgbevf: ?)",
-            "ixgbe sets it once",
-        ],
-        facts: &[FixedRss],
-        ..Driver::named("ixgbevf")
-    },
-    Driver {
-        irqs: INTEL,
-        examples: &["eth0-TxRx-7 = combined 7", "eth3-tx-3 = tx 3"],
-        page: [
-            "queue",
-            "kept (igb: vm)",
-            "**lost** (igb: vm; igc: ?)",
-            "unchanged",
-        ],
-        facts: &[SystemKey],
-        ..Driver::named("igb")
-    },
-    Driver {
-        irqs: INTEL,
-        examples: &["eno2-rx-0 = rx 0", "eth0-unused = control"],
-        page: [
-            "queue",
-            "kept (igb: vm)",
-            "**lost** (igb: vm; igc: ?)",
-            "unchanged",
-        ],
-        ..Driver::named("igc")
-    },
+    )
+    .rdma(IRDMA)
+    .page(RESTORED)
+    .facts(&[HintsAnywhere]),
+    Driver::new("ixgbe", INTEL, &["eth2 = combined"])
+        .page(IXGBE)
+        .facts(&[MarksL4, SteersTcp]),
+    Driver::new("ixgbevf", INTEL, &["eth0-TxRx-0 = combined 0"])
+        .page(IXGBE)
+        .facts(&[FixedRss]),
+    Driver::new(
+        "igb",
+        INTEL,
+        &["eth0-TxRx-7 = combined 7", "eth3-tx-3 = tx 3"],
+    )
+    .page(IGB)
+    .facts(&[SystemKey]),
+    Driver::new("igc", INTEL, &["eno2-rx-0 = rx 0", "eth0-unused = control"]).page(IGB),
     // Interface names of 11 characters and more leave no room for the queue.
-    Driver {
-        irqs: INTEL,
-        examples: &["eth0-rx-0 = rx 0"],
-        order: &[Queues(Rx), Queues(Tx), Others(1, 1)],
-        page: ["receive, transmit", "kept (vm)", "one queue", "one queue"],
-        facts: &[SystemKey],
-        ..Driver::named("e1000e")
-    },
-    Driver {
-        irqs: INTEL,
-        examples: &["eth0-TxRx-3 = combined 3"],
-        page: [
-            "queue or order",
-            "**sets its own**",
-            "the same",
-            "nicvf, fm10k set it",
-        ],
-        ..Driver::named("fm10k")
-    },
-    Driver {
-        irqs: INTEL,
-        examples: &["eth0-tx-0 = tx 0"],
-        order: &[Queues(Tx), Queues(Rx), Others(1, 1)],
-        ..Driver::named("igbvf")
-    },
+    Driver::new("e1000e", INTEL, &["eth0-rx-0 = rx 0"])
+        .order(&[Queues(Rx), Queues(Tx), Others(1, 1)])
+        .page(["receive, transmit", "kept (vm)", "one queue", "one queue"])
+        .facts(&[SystemKey]),
+    Driver::new("fm10k", INTEL, &["eth0-TxRx-3 = combined 3"]).page(SETS_ITS_OWN),
+    Driver::new("igbvf", INTEL, &["eth0-tx-0 = tx 0"]).order(&[
+        Queues(Tx),
+        Queues(Rx),
+        Others(1, 1),
+    ]),
     // The name of iavf before Linux 4.20.
-    Driver {
-        irqs: &["i40evf-{if}-{way}-{n}", "i40evf-{pci}:{x} = control"],
-        examples: &[
+    Driver::new(
+        "i40evf",
+        &["i40evf-{if}-{way}-{n}", "i40evf-{pci}:{x} = control"],
+        &[
             "i40evf-enp94s2f1-TxRx-3 = combined 3",
             "i40evf-eth0-rx-1 = rx 1",
             "i40evf-eth0-tx-1 = tx 1",
             "i40evf-0000:5e:0a.1:mbx = control",
         ],
-        facts: &[HintsAnywhere],
-        ..Driver::named("i40evf")
-    },
-    Driver {
-        irqs: &[
-            "ice-{if}-TxRx-{n}-{h} = combined",
-            "ice-{if}-{way}-{n}",
-            "ice-{pci}:{x} = control",
-        ],
-        examples: &["ice-eth0-TxRx-0 = combined 0"],
-        ..Driver::named("ice.sf")
-    },
+    )
+    .facts(&[HintsAnywhere]),
+    Driver::new("ice.sf", ICE, &["ice-eth0-TxRx-0 = combined 0"]),
 ];

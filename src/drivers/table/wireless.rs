@@ -4,23 +4,19 @@ use crate::drivers::row::Driver;
 
 pub(super) const DRIVERS: &[Driver] = &[
     // Queues of Wi-Fi are not queues of the network stack.
-    Driver {
-        irqs: &[
+    Driver::new(
+        "iwlwifi",
+        &[
             "iwlwifi = combined if alone",
             "iwlwifi:exception = control",
             "iwlwifi:{x} = data",
         ],
-        examples: &[
-            "iwlwifi = combined",
-            "iwlwifi:exception = control",
-            "iwlwifi:queue_2 = data",
-        ],
-        ..Driver::named("iwlwifi")
-    },
+        &["iwlwifi:queue_2 = data"],
+    ),
     // Its names contain words that mark control vectors of other drivers (ath11k/ahb.c:46).
-    Driver {
-        irqs: &["ppdu-end-interrupts-mac{h} = data"],
-        examples: &["ppdu-end-interrupts-mac1 = data"],
-        ..Driver::named("ath11k ath12k_ahb ath12k_wifi7_ahb")
-    },
+    Driver::new(
+        "ath11k ath12k_ahb ath12k_wifi7_ahb",
+        &["ppdu-end-interrupts-mac{h} = data"],
+        &["ppdu-end-interrupts-mac1 = data"],
+    ),
 ];
