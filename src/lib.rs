@@ -68,16 +68,15 @@ pub use apply::{
 };
 // The machine.
 pub use cpuset::{CpuSet, CpuSetError, MaskWidth, NodeSet};
-pub use machine::interface::PcieLink;
 pub use machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
 pub use machine::others::{
     Arguments, Irqbalance, Neighbour, NeighbourKind, OtherTool, Rdma, UnusedFunction, Virtual,
 };
 pub use machine::setting::{PortId, SettingId, SettingName};
 pub use machine::{
-    Channels, Device, Interface, Machine, MaskFile, Node, OtherTools, Others, Polling, Role,
-    RxQueue, SelectError, Selection, Sharer, Source, Stacked, Topology, TreeInterrupt, TxQueue,
-    UnknownVector, Vector, VmbusChannel,
+    Channels, Device, Interface, Machine, MaskFile, Node, OtherTools, Others, PcieLink, Polling,
+    Role, RxQueue, SelectError, Selection, Sharer, Source, Stacked, Topology, TreeInterrupt,
+    TxQueue, UnknownVector, Vector, VmbusChannel,
 };
 // The plan.
 pub use plan::note::{NoVectors, UsedFor};

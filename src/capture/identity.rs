@@ -10,7 +10,6 @@ use regex_lite::Regex;
 
 use self::AddressKind::{Digits, Ip, Own};
 
-/// The end of most addresses.
 const END: &str = r"(?:[^\da-z]|$)";
 const END_OF_IP: &str = r"(?-i:[^\da-z._]|$)";
 const IPV4: AddressKind = Ip("0.0.0.0");
@@ -171,7 +170,6 @@ impl StandIns {
     }
 }
 
-/// Returns the hex digits in lower case.
 fn hex_digits(text: &str) -> String {
     text.chars()
         .filter(char::is_ascii_hexdigit)

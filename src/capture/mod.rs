@@ -24,7 +24,6 @@ use nicpin::root::tree::{ABOUT, Entry, Tree, TreeFile, resolve};
 use nicpin::root::{FileError, Recorded, Root};
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
-/// Attempts to read a live machine, which may change meanwhile.
 const TRIES: usize = 3;
 
 pub struct Capture {

@@ -20,7 +20,7 @@ use nicpin::machine::{Machine, OtherTools};
 use nicpin::policy::{Policy, without_comments};
 use nicpin::read::cgroups::CGROUPS;
 use nicpin::read::interrupts::{INTERRUPTS, Interrupts, parse};
-use nicpin::read::netlink::{ALTNAMES, LOWERS};
+use nicpin::read::links::{ALTNAMES, LOWERS};
 use nicpin::read::tools::RECORDED;
 use nicpin::root::Root;
 use nicpin::root::tree::Entry::{Directory, File, Link};
@@ -180,7 +180,7 @@ fn without_script(found: &str, changes: &mut Vec<String>) -> Option<String> {
     serde_json::to_string(&tools).ok()
 }
 
-/// Removes the comments of a policy and gives all units one name.
+/// Gives all units in a policy one name.
 fn without_units(policy: &str, changes: &mut Vec<String>) -> String {
     let line = |line: &str| match line.split_once("unit:") {
         Some((before, _)) => {
@@ -238,7 +238,6 @@ impl Names {
         })
     }
 
-    /// Replaces names in a path, or in the target of a link.
     fn in_path(&self, path: &str) -> String {
         let (mut done, mut above) = (String::new(), "");
         for (at, name) in path.split('/').enumerate() {
@@ -279,7 +278,7 @@ impl Names {
         }
     }
 
-    /// Removes the comments of a policy; `None` if it has a pattern for names, which would match none of the others.
+    /// Replaces interfaces in a policy; `None` if it has a pattern for names, which would match none of the others.
     fn in_policy(&self, policy: &str) -> Option<String> {
         if self.interfaces.is_empty() {
             return Some(policy.to_owned());

@@ -12,7 +12,7 @@ use crate::commands::inputs::{Purpose, read_and_plan, read_policy};
 use nicpin::apply::irqbalance::IrqbalanceRecord;
 use nicpin::machine::setting::NET;
 use nicpin::read::ReadOptions;
-use nicpin::read::interrupts::Handlers;
+use nicpin::read::handlers::Handlers;
 use nicpin::read::others::class;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;

@@ -98,7 +98,6 @@ impl CpuSet {
         Some(index * 64 + word.trailing_zeros())
     }
 
-    /// The CPU of a set of one.
     pub(crate) fn only(&self) -> Option<u32> {
         self.first().filter(|_| self.len() == 1)
     }

@@ -13,7 +13,6 @@ use crate::root::{FileError, Root};
 pub(crate) struct Answer<'a> {
     pub(crate) root: &'a Root,
     pub(crate) path: &'a str,
-    /// The text that was written.
     pub(crate) text: &'a str,
     pub(crate) errno: Errno,
 }
@@ -21,7 +20,6 @@ pub(crate) struct Answer<'a> {
 /// The outcome of a write with an error, and the words for it and its fix, after those of the error.
 pub(crate) type Meaning = (Outcome, &'static str);
 
-/// A kind of setting.
 pub(crate) trait Kind {
     /// Reads the text of a setting; `None` if the setting is absent.
     fn read(&self, root: &Root, write: &Write) -> Result<Option<String>, FileError> {

@@ -21,7 +21,6 @@ use crate::machine::SettingKind;
 use crate::report::outcome::Outcome::{self, Refused, Vanished};
 use crate::root::{Root, errno_of, errno_words};
 
-/// Returns how settings of a kind are read and written.
 pub(crate) fn kind(kind: SettingKind) -> &'static dyn Kind {
     match kind {
         SettingKind::Vector => &affinity::Affinity,

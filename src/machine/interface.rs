@@ -3,17 +3,15 @@
 //! Bonds, VLANs and bridges have no device and are [`Stacked`] (`Documentation/ABI/testing/sysfs-class-net`,
 //! `sysfs-class-net-queues`).
 
-use std::borrow::Cow;
-use std::fmt;
-
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
-use self::Role::{Combined, Control, Data, Rdma, Rx, Tx};
 use crate::cpuset::{CpuSet, MaskFile};
 use crate::machine::channels::Channels;
 use crate::machine::netdev::{Direction, Napi, Netdev};
 use crate::machine::rx_hash::{Rss, RxHash};
+use crate::machine::vector::Role::{Combined, Control, Data, Rdma, Rx, Tx};
+use crate::machine::{Device, Source, UnknownVector, Vector};
 
 /// A network interface with a device behind it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -99,41 +97,6 @@ pub struct Sharer {
     pub tx: usize,
 }
 
-/// The bus device of an interface.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Device {
-    /// The name on the bus: `0000:82:00.0` on PCI.
-    pub address: String,
-    /// PCI vendor and device in hex (`15b3:1017`); `None` off PCI.
-    pub pci_id: Option<String>,
-    /// `numa_node`; `None` for -1 and without such a file.
-    pub node: Option<u32>,
-    /// `local_cpulist`: the CPUs near the device; all CPUs if the node is unknown.
-    pub local_cpus: Option<CpuSet>,
-    /// `max_link_speed` times `max_link_width` in MT/s, of the device, not its slot; 0 if unknown.
-    pub pcie_mtps: u64,
-    /// Current link (`current_link_speed`, `current_link_width`), and the best that both device and slot can do; `None`
-    /// if any of it is unknown, and for virtual functions, which have no link.
-    pub link: Option<(PcieLink, PcieLink)>,
-    /// The physical function of a virtual one (`physfn`).
-    pub parent: Option<String>,
-    /// Allocated IRQs (`msi_irqs`, or the one `INTx` or MSI line), ascending.
-    pub irqs: Vec<u32>,
-    /// Interrupts by the device tree, if sysfs lists no IRQs.
-    pub tree: Vec<TreeInterrupt>,
-    /// The controller that interrupts for a USB, SDIO or `VMBus` device: its driver, and its IRQs as far as sysfs lists
-    /// them.
-    pub controller: Option<(String, Vec<u32>)>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TreeInterrupt {
-    /// Number at the interrupt controller.
-    pub hwirq: u32,
-    /// Purpose (`interrupt-names`).
-    pub name: Option<String>,
-}
-
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RxQueue {
     /// N of `rx-N`.
@@ -174,18 +137,6 @@ pub struct Stacked {
     pub kind: Option<String>,
 }
 
-impl Device {
-    /// Returns the IRQs of the controller by which packets arrive.
-    pub(crate) fn by_controller(&self) -> &[u32] {
-        self.controller.as_ref().map_or(&[], |(_, irqs)| irqs)
-    }
-
-    /// Whether an IRQ may belong to the interface; true if its IRQs are not listed.
-    pub(crate) fn may_have(&self, irq: u32) -> bool {
-        self.irqs.is_empty() || self.irqs.contains(&irq)
-    }
-}
-
 impl Interface {
     pub(crate) fn vector(&self, irq: u32) -> Option<&Vector> {
         self.vectors.iter().find(|vector| vector.irq == irq)
@@ -219,7 +170,6 @@ impl Interface {
         self.vectors.iter().filter(|vector| vector.role.is_queue())
     }
 
-    /// Returns the vectors of queues in use.
     pub(crate) fn active_vectors(&self) -> impl Iterator<Item = &Vector> {
         self.queue_vectors().filter(|vector| !self.is_idle(vector))
     }
@@ -304,149 +254,6 @@ impl Interface {
     }
 }
 
-/// An IRQ of an interface's device, with a known role.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Vector {
-    /// The IRQ number, which may change at each boot.
-    pub irq: u32,
-    /// The handler's name.
-    pub action: String,
-    pub role: Role,
-    /// Number of the queue, or of the RDMA completion vector; `None` for data and control vectors.
-    pub queue: Option<u32>,
-    pub source: Source,
-    /// The driver row that matched the name; `None` if netlink or the order alone gave the role.
-    pub row: Option<String>,
-    /// The node of the device that raises the IRQ, if known and not the interface's own device.
-    pub node: Option<u32>,
-    /// `smp_affinity`: the CPUs to which the kernel may deliver.
-    pub affinity: MaskFile,
-    /// `effective_affinity`: the CPUs to which the kernel delivers; `None` on architectures without this file (powerpc,
-    /// s390).
-    pub effective: Option<CpuSet>,
-    /// CPUs of the affinity to which the IRQ was delivered since boot (`/proc/interrupts`). Read only if the kernel
-    /// reports no effective CPUs and the affinity has several; `None` if there was no interrupt.
-    pub counted: Option<CpuSet>,
-    /// Whether the affinity can be changed (since 6.12 the file's mode shows it), or the machine has one CPU.
-    pub movable: bool,
-}
-
-/// The purpose of a vector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Receives and transmits.
-    Combined,
-    Rx,
-    Tx,
-    /// Carries packets of an unknown queue.
-    Data,
-    /// Signals completions of RDMA work requests, and no packets of the interface.
-    Rdma,
-    /// Link, mailbox, management.
-    Control,
-}
-
-/// The source of a vector's role and queue, best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Source {
-    /// The kernel's `netdev` family.
-    Netlink,
-    /// The driver's name for the vector.
-    Name,
-    /// The order of the MSI-X entries, or that nothing else of the device is left.
-    Order,
-}
-
-/// An IRQ whose handlers' names do not show its role.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnknownVector {
-    pub irq: u32,
-    pub action: String,
-}
-
-impl Role {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Combined => "combined",
-            Self::Rx => "rx",
-            Self::Tx => "tx",
-            Self::Data => "data",
-            Self::Rdma => "rdma",
-            Self::Control => "control",
-        }
-    }
-
-    /// The role with its queue, if any: `rx 3`, `control`.
-    pub(crate) fn with_queue(self, queue: Option<u32>) -> String {
-        self.name().to_owned() + &queue.map(|queue| format!(" {queue}")).unwrap_or_default()
-    }
-
-    /// Whether such a vector carries packets.
-    pub fn is_queue(self) -> bool {
-        matches!(self, Self::Combined | Self::Rx | Self::Tx | Self::Data)
-    }
-
-    pub(crate) fn queue_id(self, queue: Option<u32>, irq: u32) -> Option<QueueId> {
-        let id = queue.map_or(QueueId::OfIrq(irq), QueueId::Number);
-        self.is_queue().then_some(id)
-    }
-}
-
-/// A queue of an interface; all its vectors get one CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum QueueId {
-    Number(u32),
-    /// The queue of a data vector, known by its IRQ only.
-    OfIrq(u32),
-}
-
-impl Vector {
-    pub(crate) fn queue_id(&self) -> Option<QueueId> {
-        self.role.queue_id(self.queue, self.irq)
-    }
-
-    /// Returns the effective CPUs; if the kernel does not report them, the online CPUs of the affinity.
-    pub(crate) fn effective_cpus(&self, online: &CpuSet) -> Cow<'_, CpuSet> {
-        effective(self.reported(), &self.affinity.cpus, online)
-    }
-
-    /// Returns the effective CPUs if they are known: reported, or a single CPU.
-    pub(crate) fn known_cpus(&self, online: &CpuSet) -> Option<Cow<'_, CpuSet>> {
-        known(self.reported(), &self.affinity.cpus, online)
-    }
-
-    fn reported(&self) -> Option<&CpuSet> {
-        self.effective.as_ref().or(self.counted.as_ref())
-    }
-}
-
-/// Returns the CPUs to which the kernel delivers. It keeps offline CPUs in an affinity, and uses the others if there
-/// are any.
-pub(crate) fn effective<'a>(
-    reported: Option<&'a CpuSet>,
-    affinity: &'a CpuSet,
-    online: &CpuSet,
-) -> Cow<'a, CpuSet> {
-    match reported {
-        Some(cpus) => Cow::Borrowed(cpus),
-        None if affinity.intersects(online) => Cow::Owned(affinity.intersection(online)),
-        None => Cow::Borrowed(affinity),
-    }
-}
-
-/// Returns the CPUs to which the kernel delivers if reported or a single one: of several, nobody knows which has the
-/// IRQ.
-pub(crate) fn known<'a>(
-    reported: Option<&'a CpuSet>,
-    affinity: &'a CpuSet,
-    online: &CpuSet,
-) -> Option<Cow<'a, CpuSet>> {
-    let cpus = effective(reported, affinity, online);
-    (reported.is_some() || cpus.len() == 1).then_some(cpus)
-}
-
 /// The polling of an interface's queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Polling {
@@ -489,39 +296,6 @@ pub struct NapiThread {
     pub busy_polls: bool,
     /// The CPUs on which the scheduler may run it (`sched_setaffinity(2)`).
     pub affinity: MaskFile,
-}
-
-/// Speed and width of a PCI Express link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PcieLink {
-    /// MT/s of each lane.
-    pub mtps: u64,
-    pub lanes: u64,
-}
-
-impl PcieLink {
-    /// Returns the lower speed and width, for the two ends of a link.
-    #[must_use]
-    pub fn least(self, other: Self) -> Self {
-        let (mtps, lanes) = (self.mtps.min(other.mtps), self.lanes.min(other.lanes));
-        Self { mtps, lanes }
-    }
-
-    pub fn is_below(self, other: Self) -> bool {
-        self.mtps < other.mtps || self.lanes < other.lanes
-    }
-
-    /// MT/s of all lanes.
-    pub fn total(self) -> u64 {
-        self.mtps.saturating_mul(self.lanes)
-    }
-}
-
-impl fmt::Display for PcieLink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mtps, lanes } = self;
-        write!(f, "{}.{} GT/s x{lanes}", mtps / 1000, mtps % 1000 / 100)
-    }
 }
 
 /// Whether a name is like `0000:82:00.0`: domain of four or more hex digits, bus, device, function.

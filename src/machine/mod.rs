@@ -1,7 +1,9 @@
 //! The machine as a snapshot of facts, read once by [`read`](crate::read); planning reads no more.
 
 pub mod channels;
+mod device;
 pub mod interface;
+mod layers;
 pub mod netdev;
 pub mod others;
 pub mod rx_hash;
@@ -9,14 +11,15 @@ pub mod sample;
 pub mod selection;
 pub mod setting;
 pub mod topology;
+pub(crate) mod vector;
 pub mod wording;
 
 use std::collections::{BTreeMap, HashSet};
 
 pub use channels::Channels;
+pub use device::{Device, PcieLink, TreeInterrupt};
 pub use interface::{
-    Device, Interface, NapiThread, PcieLink, Polling, QueueId, Role, RxQueue, Sharer, Source,
-    Stacked, TreeInterrupt, TxQueue, UnknownVector, Vector, VmbusChannel,
+    Interface, NapiThread, Polling, RxQueue, Sharer, Stacked, TxQueue, VmbusChannel,
 };
 pub use others::{Neighbour, NeighbourKind, OtherTools, Others, Program, ProgramCpus};
 pub use rx_hash::Rss;
@@ -24,6 +27,7 @@ pub use sample::{CountRow, Counts};
 pub use selection::{SelectError, Selection};
 pub use setting::{IRQ_FILES, Setting, SettingKind};
 pub use topology::{Node, NodeSource, Topology};
+pub use vector::{QueueId, Role, Source, UnknownVector, Vector};
 
 pub use crate::cpuset::MaskFile;
 use crate::cpuset::{CpuSet, NodeSet};

@@ -7,7 +7,6 @@ use itertools::Itertools as _;
 
 use self::SelectError::{Malformed, NoDevice, Nothing};
 use crate::machine::interface::is_pci_address;
-use crate::machine::others::Rdma;
 use crate::machine::{Interface, Machine, Stacked};
 
 /// The interfaces of a command.
@@ -151,132 +150,24 @@ fn pci_address(selector: &str) -> Option<String> {
 /// function.
 fn by_name(machine: &Machine, matches: impl Fn(&str) -> bool) -> Vec<Selected> {
     let is_named = |name: &str| machine.names_of(name).any(&matches);
-    let mut found: Vec<Selected> = machine
-        .interfaces
-        .iter()
-        .filter(|i| is_named(&i.name))
-        .map(|i| (i.name.clone(), None))
-        .collect();
-    for Stacked { name: via, .. } in machine
-        .stacked
-        .iter()
-        .filter(|stacked| is_named(&stacked.name))
-    {
-        found.extend(
-            machine
-                .below(via)
-                .filter(|name| !is_named(name))
-                .map(|name| (name.to_owned(), Some(via.clone()))),
-        );
+    let mut found: Vec<Selected> = Vec::new();
+    for Interface { name, .. } in &machine.interfaces {
+        found.extend(is_named(name).then(|| (name.clone(), None)));
+    }
+    for Stacked { name: via, .. } in &machine.stacked {
+        if is_named(via) {
+            let below = machine.below(via).filter(|name| !is_named(name));
+            found.extend(below.map(|name| (name.to_owned(), Some(via.clone()))));
+        }
     }
     if found.is_empty() {
-        for rdma in machine
-            .others
-            .rdma
-            .iter()
-            .filter(|rdma| is_named(&rdma.name))
-        {
-            found.extend(
-                machine
-                    .of_rdma(rdma)
-                    .map(|i| (i.name.clone(), Some(rdma.name.clone()))),
-            );
+        let rdma = machine.others.rdma.iter();
+        for rdma in rdma.filter(|rdma| is_named(&rdma.name)) {
+            let on_function = machine.of_rdma(rdma);
+            found.extend(on_function.map(|i| (i.name.clone(), Some(rdma.name.clone()))));
         }
     }
     found
-}
-
-/// Kinds of interfaces that wrap packets in others or encrypt them (`DEVTYPE`, `IFLA_INFO_KIND`).
-const WRAPPING: [&str; 18] = [
-    "bareudp",
-    "erspan",
-    "geneve",
-    "gre",
-    "gretap",
-    "gtp",
-    "ip6erspan",
-    "ip6gre",
-    "ip6gretap",
-    "ip6tnl",
-    "ipip",
-    "macsec",
-    "sit",
-    "vti",
-    "vti6",
-    "vxlan",
-    "wireguard",
-    "xfrm",
-];
-
-impl Machine {
-    fn names_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.altnames
-            .get(name)
-            .into_iter()
-            .flatten()
-            .map(String::as_str)
-            .chain([name])
-    }
-
-    pub(crate) fn stacked(&self, name: &str) -> Option<&Stacked> {
-        self.stacked.iter().find(|stacked| stacked.name == name)
-    }
-
-    /// Returns an interface and those that it stands on, at any depth.
-    fn and_below<'a>(&'a self, top: &'a str) -> impl Iterator<Item = &'a str> {
-        let (mut todo, mut seen) = (vec![top], BTreeSet::new());
-        std::iter::from_fn(move || {
-            loop {
-                let name = todo.pop()?;
-                if seen.insert(name) {
-                    todo.extend(
-                        self.stacked(name)
-                            .map(|stacked| &stacked.lowers)
-                            .into_iter()
-                            .flatten()
-                            .map(String::as_str),
-                    );
-                    return Some(name);
-                }
-            }
-        })
-    }
-
-    /// Returns the interfaces with a device at any depth below `top`.
-    fn below<'a>(&'a self, top: &'a str) -> impl Iterator<Item = &'a str> {
-        self.and_below(top)
-            .skip(1)
-            .filter(|name| self.interface(name).is_some())
-    }
-
-    fn of_rdma(&self, rdma: &Rdma) -> impl Iterator<Item = &Interface> {
-        self.interfaces
-            .iter()
-            .filter(|i| Some(&i.device.address) == rdma.device.as_ref())
-    }
-
-    /// Whether all of these are below one bond or team. The kernel has no word for the kind of a team.
-    pub(crate) fn has_bond_of(&self, ports: &[&Interface]) -> bool {
-        let mut bonds = self.stacked.iter().filter(|stacked| match &stacked.kind {
-            Some(kind) => kind == "bond",
-            None => self.interface(&stacked.name).is_none(),
-        });
-        bonds.any(|bond| {
-            let below: BTreeSet<&str> = self.below(&bond.name).collect();
-            ports.iter().all(|port| below.contains(&*port.name))
-        })
-    }
-
-    /// Returns the interface that wraps packets in others: the one of this name or one below it.
-    pub(crate) fn tunnel(&self, name: &str) -> Option<String> {
-        let wraps = |name: &&str| {
-            self.stacked(name)
-                .and_then(|stacked| stacked.kind.as_deref())
-                .or_else(|| self.others.virtual_interface(name)?.devtype.as_deref())
-                .is_some_and(|kind| WRAPPING.contains(&kind))
-        };
-        self.and_below(name).find(wraps).map(str::to_owned)
-    }
 }
 
 /// Describes an interface without a device, to follow "it is"; `None` for any other name.
@@ -304,31 +195,19 @@ pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
     };
     let named = machine.interfaces.iter().flat_map(selectors_of);
     if !kind.is_empty() {
-        return named
-            .map(|name| format!("{kind}:{name}"))
-            .sorted()
-            .dedup()
-            .collect();
+        let selectors = named.map(|name| format!("{kind}:{name}"));
+        return selectors.sorted().dedup().collect();
     }
-    named
-        .chain(
-            machine
-                .stacked
-                .iter()
-                .filter(|stacked| machine.below(&stacked.name).next().is_some())
-                .map(|stacked| stacked.name.clone()),
-        )
-        .chain(
-            machine
-                .others
-                .rdma
-                .iter()
-                .filter(|rdma| machine.of_rdma(rdma).next().is_some())
-                .map(|rdma| rdma.name.clone()),
-        )
-        .sorted()
-        .dedup()
-        .collect()
+    let mut stacked = machine
+        .stacked
+        .iter()
+        .map(|stacked| &stacked.name)
+        .collect_vec();
+    stacked.retain(|name| machine.below(name).next().is_some());
+    let rdma = machine.others.rdma.iter();
+    let rdma = rdma.filter(|rdma| machine.of_rdma(rdma).next().is_some());
+    let others = stacked.into_iter().chain(rdma.map(|rdma| &rdma.name));
+    named.chain(others.cloned()).sorted().dedup().collect()
 }
 
 /// Says why a selector matches no interface with a device.
@@ -353,7 +232,6 @@ fn nothing(machine: &Machine, selector: String) -> SelectError {
     }
 }
 
-/// Returns the names most similar to a selector, best first.
 fn nearest(machine: &Machine, selector: &str) -> String {
     let (kind, typed) = match selector.split_once(':') {
         _ if pci_address(selector).is_some() => ("pci", selector),
@@ -361,12 +239,8 @@ fn nearest(machine: &Machine, selector: &str) -> String {
         _ => ("", selector),
     };
     let likeness = |name: &String| {
-        strsim::jaro_winkler(
-            name.strip_prefix(kind)
-                .unwrap_or(name)
-                .trim_start_matches(':'),
-            typed,
-        )
+        let bare = name.strip_prefix(kind).unwrap_or(name);
+        strsim::jaro_winkler(bare.trim_start_matches(':'), typed)
     };
     let mut names = selectors(machine, kind);
     names.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)).then_with(|| a.cmp(b)));

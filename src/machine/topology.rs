@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use self::NodeSource::{LocalCpulist, Nearest, NumaNode, SingleNode, Unknown};
 use crate::cpuset::{CpuSet, NodeSet};
-use crate::machine::interface::Device;
+use crate::machine::Device;
 
 /// CPUs, cores, caches and nodes.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -73,7 +73,6 @@ impl Topology {
         self.cores.iter().filter(|core| core.intersects(cpus))
     }
 
-    /// All CPUs of the cores that have some of these.
     pub(crate) fn whole_cores(&self, cpus: &CpuSet) -> CpuSet {
         CpuSet::union_of(self.cores_with(cpus))
     }

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::drivers::Taught;
-use crate::machine::interface::{effective, is_pci_address, known};
+use crate::machine::interface::is_pci_address;
 use crate::machine::setting::Value;
+use crate::machine::vector::{effective, known};
 use crate::machine::{Channels, NodeSource, QueueId, Role, SettingKind, Source};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;

@@ -160,7 +160,6 @@ pub fn place(root: &Root, unit: &str) -> Result<UnitPlace> {
     Ok(place)
 }
 
-/// Reads the processes in a cgroup and below it.
 fn processes(root: &Root, cgroup: Option<String>) -> Result<Vec<u32>> {
     let (mut all, mut looked_at) = (Vec::new(), 0);
     let mut level = Vec::from_iter(cgroup);

@@ -4,7 +4,7 @@
 //! each in the same order (`Documentation/devicetree/bindings/interrupt-controller`). Only the binding of Arm's GIC is
 //! read: a type (0: shared, SPI; 1: of a CPU, PPI), a number and flags, and for some GICs one more cell.
 
-use crate::machine::interface::TreeInterrupt;
+use crate::machine::TreeInterrupt;
 use crate::read::files::Dir;
 use crate::root::Result;
 

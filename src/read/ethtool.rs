@@ -35,7 +35,6 @@ const RX_HASH: &str = "rx-hashing";
 struct RecordedRss {
     /// `ETH_RSS_HASH_*`; 0 if the driver does not report it.
     function: u8,
-    /// The table in the form of a setting.
     table: String,
 }
 

@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 use std::io;
+use std::iter::successors;
 use std::str::FromStr;
 
 use crate::cpuset::{CpuSet, shown};
@@ -13,7 +14,6 @@ use crate::root::{FileError, Result, Root};
 /// The largest `MAX_NUMNODES` of any architecture; nodes with this id or a higher one are ignored.
 pub(crate) const MAX_NODES: u32 = 1 << 10;
 const MAX_NAME: usize = 200;
-/// Maximum number of reads of a torn file.
 const TRIES: usize = 5;
 
 /// A directory, whose files are addressed by name.
@@ -55,6 +55,11 @@ impl Dir<'_> {
         self.root.dir(above.map_or("", |(above, _)| above))
     }
 
+    pub(crate) fn and_above(&self) -> impl Iterator<Item = Self> {
+        successors(Some(self.clone()), |directory| Some(directory.above()))
+            .take_while(|directory| directory.path.len() > "/sys/devices".len())
+    }
+
     pub(crate) fn name(&self) -> &str {
         name_of(&self.path)
     }
@@ -86,6 +91,10 @@ impl Dir<'_> {
 
     pub(crate) fn is_there(&self, name: &str) -> Result<bool> {
         self.root.is_there(&self.file(name))
+    }
+
+    pub(crate) fn read_node(&self) -> Result<Option<u32>> {
+        Ok(self.read_as("numa_node", node)?.flatten())
     }
 
     pub(crate) fn link_name(&self, name: &str) -> Result<Option<String>> {

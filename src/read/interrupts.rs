@@ -7,7 +7,6 @@
 //! CPUs by id, then a row for each IRQ: its number, a count for each of those CPUs, and text in which chip names and
 //! action names may contain blanks.
 
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::str::FromStr;
@@ -29,104 +28,6 @@ pub(crate) const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 
 /// The handlers' names of each numbered IRQ, as the drivers gave them; an IRQ without a handler has none.
 pub type Interrupts = BTreeMap<u32, Vec<String>>;
-
-/// The handlers of a machine's IRQs, read on demand.
-#[derive(Debug)]
-pub struct Handlers<'a> {
-    root: &'a Root,
-    listed: OnceCell<Interrupts>,
-}
-
-impl<'a> Handlers<'a> {
-    pub fn new(root: &'a Root) -> Self {
-        Self {
-            root,
-            listed: OnceCell::new(),
-        }
-    }
-
-    /// The names of an IRQ's handlers, as the drivers gave them; empty for an IRQ without a handler.
-    pub fn of(&self, irq: u32) -> Result<Vec<String>> {
-        match self.root.read_opt(&format!("{IRQS}/{irq}/actions"))? {
-            Some(actions) => Ok(names(actions.lines().next().unwrap_or_default(), ",")),
-            None => Ok(self.listed()?.get(&irq).cloned().unwrap_or_default()),
-        }
-    }
-
-    pub(crate) fn listed(&self) -> Result<&Interrupts> {
-        if let Some(listed) = self.listed.get() {
-            return Ok(listed);
-        }
-        let listed = read_untorn(self.root, parse)?;
-        Ok(self.listed.get_or_init(|| listed))
-    }
-
-    /// Whether `/proc/interrupts` has a row with a label in place of a number, such as `HYP`.
-    pub(crate) fn has_row(&self, label: &str) -> Result<bool> {
-        let text = self.root.read_opt(INTERRUPTS)?.unwrap_or_default();
-        let mut labels = text.lines().filter_map(|line| line.split_once(':'));
-        Ok(labels.any(|(row_label, _)| row_label.trim_start() == label))
-    }
-
-    /// Whether an IRQ takes a vector of an x86 CPU, by the name of its chip.
-    pub(crate) fn is_of_x86(&self, irq: u32) -> Result<bool> {
-        const CHIPS: [&str; 3] = ["PCI-MSI", "IO-APIC", "Hyper-V PCIe MSI"];
-        let mut chip = self.root.read_opt(&format!("{IRQS}/{irq}/chip_name"))?;
-        if chip.is_none() {
-            chip = read_untorn(self.root, |source| {
-                let mut chip = None;
-                read_rows(source, &|row| row == irq, |_, _, tail| {
-                    chip = Some(tail.trim_start().to_owned());
-                    Ok(())
-                })?;
-                Ok(chip)
-            })?;
-        }
-        let chip = chip.unwrap_or_default();
-        // With interrupt remapping the name has this prefix.
-        let chip = chip.strip_prefix("IR-").unwrap_or(&chip);
-        Ok(CHIPS.iter().any(|known| chip.starts_with(known)))
-    }
-
-    /// The IRQs that may belong to a device: without those that each CPU has of its own, such as Xen's and the first of
-    /// a GIC.
-    pub(crate) fn of_devices(&self) -> Result<BTreeSet<u32>> {
-        let per_cpu = read_untorn(self.root, |source| {
-            let mut irqs = BTreeSet::new();
-            read_rows(source, &|_| true, |irq, _, tail| {
-                let mut words = tail.split_ascii_whitespace();
-                let (chip, number) = (words.next().unwrap_or_default(), words.next());
-                let number = number.and_then(|number| number.parse::<u32>().ok());
-                let is_first = chip.starts_with("GIC") && number.is_some_and(|number| number < 32);
-                irqs.extend((is_first || chip == "xen-percpu").then_some(irq));
-                Ok(())
-            })?;
-            Ok(irqs)
-        })?;
-        let named = self
-            .listed()?
-            .iter()
-            .filter(|(_, actions)| !actions.is_empty());
-        let named = named.map(|(irq, _)| *irq);
-        Ok(named.filter(|irq| !per_cpu.contains(irq)).collect())
-    }
-
-    /// The IRQs of Arm's GIC by their numbers there, which `/proc/interrupts` has behind the chip's name.
-    pub(crate) fn of_gic(&self) -> Result<BTreeMap<u32, u32>> {
-        read_untorn(self.root, |source| {
-            let mut irqs = BTreeMap::new();
-            read_rows(source, &|_| true, |irq, _, tail| {
-                let mut words = tail.split_ascii_whitespace();
-                if words.next().is_some_and(|chip| chip.starts_with("GIC")) {
-                    let number = words.next().and_then(|number| number.parse().ok());
-                    irqs.extend(number.map(|number: u32| (number, irq)));
-                }
-                Ok(())
-            })?;
-            Ok(irqs)
-        })
-    }
-}
 
 pub fn counts(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
     read_untorn(root, |source| read_counts(source, irqs))
@@ -179,7 +80,10 @@ pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
 
 /// Reads `/proc/interrupts`, again if it was torn: the kernel prints it without holding CPU hotplug off. A copy is read
 /// once.
-fn read_untorn<T>(root: &Root, read: impl Fn(&mut dyn Read) -> io::Result<T>) -> Result<T> {
+pub(super) fn read_untorn<T>(
+    root: &Root,
+    read: impl Fn(&mut dyn Read) -> io::Result<T>,
+) -> Result<T> {
     read_again_while(
         |read| root.is_real() && matches!(read, Err(FileError::Content { .. })),
         || root.read_in_parts(INTERRUPTS, &read),
@@ -219,7 +123,7 @@ pub fn read_counts(source: &mut dyn Read, irqs: &BTreeSet<u32>) -> io::Result<Co
 
 /// Reads the rows of the wanted IRQs as a stream; `each` gets an IRQ's number, its counts, and the text behind them.
 /// Returns the CPU of each column.
-fn read_rows(
+pub(super) fn read_rows(
     source: &mut dyn Read,
     wanted: &dyn Fn(u32) -> bool,
     mut each: impl FnMut(u32, &[u8], &str) -> Result<(), &'static str>,
@@ -275,7 +179,6 @@ fn read_rows(
     )))
 }
 
-/// The CPU of each column of a header.
 pub fn columns(text: &str) -> impl Iterator<Item = u32> + '_ {
     text.lines()
         .next()
@@ -350,7 +253,7 @@ pub fn without_counts(text: &str) -> String {
     text.split_inclusive('\n').map(row).collect()
 }
 
-fn names(text: &str, separator: &str) -> Vec<String> {
+pub(super) fn names(text: &str, separator: &str) -> Vec<String> {
     text.split(separator)
         .map(name_in)
         .filter(|name| !name.is_empty())

@@ -7,10 +7,11 @@ use crate::drivers::Taught;
 use crate::machine::setting::{FLOW_ENTRIES, IRQ_FILES, NET};
 use crate::machine::{Interface, Machine};
 use crate::read::files::{line_of, number};
-use crate::read::interrupts::{Handlers, INTERRUPTS, IRQS};
+use crate::read::handlers::Handlers;
+use crate::read::interrupts::{INTERRUPTS, IRQS};
 use crate::read::{
-    Queues, ReadOptions, cgroups, ethtool, interfaces, netlink, others, threads, tools, topology,
-    vector_space, vectors,
+    Queues, ReadOptions, cgroups, device, ethtool, interfaces, links, netlink, others, queue_files,
+    threads, tools, topology, vector_space, vectors,
 };
 use crate::root::tree::ABOUT;
 use crate::root::{Result, Root};
@@ -34,7 +35,7 @@ pub fn machine(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
         let reason = format!("{masks} IRQs and queues, of at most {most} on {cpus} CPUs");
         return Err(root.content_error(NET, reason));
     }
-    let links = netlink::links(root)?;
+    let links = links::links(root)?;
     interfaces::stack(&mut machine, links.lowers);
     Ok(Machine {
         hints: if_wanted(options.hints, || hints(root, &machine.interfaces))?,
@@ -74,7 +75,7 @@ fn interfaces_of(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
         if card.may_be_elsewhere() {
             interfaces.extend(interfaces::read_function(root, &card.address, options)?);
         } else if card.driver.is_some() {
-            irqs_of_cards.extend(interfaces::irqs_of(root, &card.address)?);
+            irqs_of_cards.extend(device::irqs_of(root, &card.address)?);
         }
     }
     if !interfaces.is_empty() && !machine.without_proc {
@@ -150,7 +151,7 @@ pub fn read_queue_settings(
     let interfaces = machine.interfaces.iter_mut();
     interfaces
         .filter(|interface| names.contains(&interface.name) && !interface.is_elsewhere())
-        .try_for_each(|interface| interfaces::read_queues(root, interface, Queues::Steering))
+        .try_for_each(|interface| queue_files::read_queues(root, interface, Queues::Steering))
 }
 
 /// Reads the host name; `None` if the machine reports none, like a capture that does not identify it.

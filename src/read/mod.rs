@@ -1,17 +1,24 @@
 //! Reads machine files and kernel answers into facts. All access goes through the [`Root`](crate::root::Root).
 
 pub mod cgroups;
+mod delivery;
+mod device;
 mod device_tree;
 pub mod ethtool;
 pub(crate) mod files;
+pub mod handlers;
 pub mod interfaces;
 pub mod interrupts;
 pub mod kept_off;
+pub mod links;
 mod live;
+mod members;
+mod mlx4;
 mod names;
 pub mod netlink;
 pub mod others;
 mod queue_counts;
+mod queue_files;
 mod queues;
 pub mod sample;
 mod sockets;

@@ -12,7 +12,6 @@ use crate::drivers::{ActionName, Driver, Told};
 use crate::machine::Role::{self, Combined, Control, Data, Rx, Tx};
 use crate::machine::Source::{self, Name, Order};
 
-/// A vector with a known name, before its queue is determined.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NamedVector<'a> {
     pub(crate) irq: u32,
@@ -27,7 +26,6 @@ pub(crate) struct NamedVector<'a> {
 pub(crate) struct VectorUse<'a> {
     pub(crate) serves: (Role, Option<u32>),
     pub(crate) source: Source,
-    /// The row that told the meaning of the name.
     pub(crate) told: Option<Told<'a>>,
 }
 
@@ -98,7 +96,6 @@ pub(crate) fn place<'v>(
     }
 }
 
-/// The names of an interface's vectors, and its numbers of queues.
 struct Names {
     rx: usize,
     tx: usize,

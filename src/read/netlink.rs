@@ -1,14 +1,13 @@
-//! Requests to netlink, as bytes: which queue has which IRQ (the generic family `netdev`), and other names and lower
-//! interfaces of interfaces. One socket, one request at a time; the kernel answers within the request.
+//! Requests to netlink, as bytes, among them which queue has which IRQ (the generic family `netdev`). One socket, one
+//! request at a time; the kernel answers within the request.
 //!
 //! Messages and attributes are those of `netlink_bindings`, made from the kernel's own description of the family. The
 //! socket is here because it needs a timeout, and because no answer, whatever its content, may end the program.
 //!
 //! Incomplete answers are common: the family or a command is missing, the driver reports no IRQ, an interface that is
 //! down has none. They count as absence; a request that fails for another reason is an error. A tree has answers in
-//! `/nicpin/netlink/INTERFACE`, `/nicpin/altnames` and `/nicpin/lowers`.
+//! `/nicpin/netlink/INTERFACE`.
 
-use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -16,7 +15,6 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use netlink_bindings::builtin::Nlmsghdr;
 use netlink_bindings::netdev::{self, NapiThreaded, QstatsScope, QueueType};
 use netlink_bindings::nlctrl::{self, IterableCtrlAttrs};
-use netlink_bindings::rt_link::{Ifinfomsg, IterableLinkAttrs, Request};
 use netlink_bindings::traits::{NetlinkRequest, Protocol};
 use netlink_bindings::utils::IterableChunks;
 use nix::errno::Errno;
@@ -27,7 +25,6 @@ use nix::sys::socket::{
     setsockopt, socket,
 };
 use nix::sys::time::{TimeVal, TimeValLike as _};
-use serde::{Deserialize, Serialize};
 
 use crate::machine::netdev::QueueUser::{AfXdp, DeviceMemory, IoUring};
 use crate::machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
@@ -37,117 +34,11 @@ use crate::root::{Result, Root, is_absent};
 
 /// Directory of answers of the family `netdev` in a tree.
 const RECORDED: &str = "/nicpin/netlink";
-/// Other names of interfaces in a tree.
-pub const ALTNAMES: &str = "/nicpin/altnames";
-/// Lower interfaces in a tree.
-pub const LOWERS: &str = "/nicpin/lowers";
-/// `RTEXT_FILTER_SKIP_STATS` (`include/uapi/linux/rtnetlink.h`).
-const WITHOUT_COUNTERS: u32 = 1 << 3;
 /// Size of the longest datagram that the kernel makes for a dump, in bytes (`netlink_recvmsg`,
 /// `net/netlink/af_netlink.c`).
 const LONGEST: usize = 32 << 10;
 /// `NLM_F_REQUEST` and `NLM_F_ACK` (`include/uapi/linux/netlink.h`), without which a single answer has no end.
 const REQUEST: u16 = 1 | 4;
-
-#[derive(Debug, Default)]
-pub(crate) struct Links {
-    /// The other names of each interface that has any (`ip link property`, Linux 5.5 and later).
-    pub(crate) altnames: BTreeMap<String, Vec<String>>,
-    /// Lower interfaces: `/sys` has no `lower_*` for tunnels with `dev`, nor for a vxlan before Linux 5.4.
-    pub(crate) lowers: BTreeMap<String, Lower>,
-}
-
-/// The interface that another, upper one is on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Lower {
-    pub(crate) on: String,
-    /// The kernel's word for the kind of the upper interface (`IFLA_INFO_KIND`).
-    pub(crate) kind: String,
-}
-
-struct Link {
-    index: u32,
-    name: String,
-    altnames: Vec<String>,
-    /// The index of the lower interface, and the kind of this one.
-    lower: Option<(u32, String)>,
-}
-
-pub(crate) fn links(root: &Root) -> Result<Links> {
-    let mut asked = None;
-    let altnames = root.answer(ALTNAMES, || {
-        let named = asked.insert(all_links()?).iter();
-        let named = named.filter(|link| !link.altnames.is_empty());
-        let named: BTreeMap<_, _> = named
-            .map(|link| (link.name.clone(), link.altnames.clone()))
-            .collect();
-        Ok((!named.is_empty()).then_some(named))
-    })?;
-    let lowers = root.answer(LOWERS, || {
-        let links = asked.unwrap_or_default();
-        let lowers = lowers(&links);
-        Ok((!lowers.is_empty()).then_some(lowers))
-    })?;
-    Ok(Links {
-        altnames: altnames.unwrap_or_default(),
-        lowers: lowers.unwrap_or_default(),
-    })
-}
-
-fn lowers(links: &[Link]) -> BTreeMap<String, Lower> {
-    let names: BTreeMap<u32, &String> = links.iter().map(|link| (link.index, &link.name)).collect();
-    let on = |link: &Link| {
-        let (index, kind) = link.lower.clone()?;
-        let on = (*names.get(&index)?).clone();
-        Some((link.name.clone(), Lower { on, kind }))
-    };
-    links.iter().filter_map(on).collect()
-}
-
-/// Kinds of interfaces whose link is their peer, not a lower interface.
-const PAIRS: [&CStr; 3] = [c"veth", c"vxcan", c"netkit"];
-/// `IFLA_INFO_DATA`, and in it `IFLA_VXLAN_LINK` (`include/uapi/linux/if_link.h`).
-const INFO_DATA: u16 = 2;
-const VXLAN_LINK: u16 = 3;
-
-fn all_links() -> io::Result<Vec<Link>> {
-    let mut request = Request::new().op_getlink_dump(&Ifinfomsg::new());
-    request.encode().push_ext_mask(WITHOUT_COUNTERS);
-    Client::connect(SockProtocol::NetlinkRoute)?.request(&request, |(head, link)| {
-        let text = |name: &CStr| name.to_string_lossy().into_owned();
-        // The getter fails if the attribute is absent.
-        let altnames = link
-            .get_prop_list()
-            .map(|list| list.get_alt_ifname().map(text).collect());
-        let index = u32::try_from(head.ifi_index).ok()?;
-        Some(Link {
-            index,
-            name: text(link.get_ifname().ok()?),
-            altnames: altnames.unwrap_or_default(),
-            lower: lower(&link).filter(|(lower, _)| *lower != index),
-        })
-    })
-}
-
-/// The index of the lower interface in this network namespace, and the kind of the upper one.
-fn lower(link: &IterableLinkAttrs<'_>) -> Option<(u32, String)> {
-    let info = link.get_linkinfo().ok()?;
-    let kind = info.get_kind().ok().filter(|kind| !PAIRS.contains(kind))?;
-    let number = |bytes: &[u8]| Some(u32::from_ne_bytes(*bytes.first_chunk()?));
-    let of_vxlan = || {
-        let data = attribute(info.get_buf(), INFO_DATA).filter(|_| kind == c"vxlan")?;
-        number(attribute(data, VXLAN_LINK)?)
-    };
-    let is_elsewhere = link.get_link_netnsid().is_ok();
-    let index = of_vxlan().or_else(|| link.get_link().ok().filter(|_| !is_elsewhere))?;
-    // Index 0 stands for none.
-    (index != 0).then(|| (index, kind.to_string_lossy().into_owned()))
-}
-
-pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
-    let mut all = IterableChunks::new(bytes);
-    all.find_map(|(header, value)| (header.r#type == kind).then_some(value))
-}
 
 /// Opens the kernel's netlink on a live machine; `None` in a tree, and on a kernel without the family.
 pub(crate) fn open(root: &Root) -> Result<Option<Client>> {
@@ -180,6 +71,12 @@ pub(crate) fn netdev(
     Ok(answer.filter(|answer| !answer.is_empty()))
 }
 
+/// The value of the first attribute of a kind in these bytes.
+pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    let mut all = IterableChunks::new(bytes);
+    all.find_map(|(header, value)| (header.r#type == kind).then_some(value))
+}
+
 /// A socket to the kernel, and the number of its `netdev` family.
 #[derive(Debug)]
 pub struct Client {
@@ -208,7 +105,6 @@ impl Client {
         Ok(group)
     }
 
-    /// Opens a generic netlink socket, and reads the attributes of a family.
     fn of_family<T>(
         name: &CStr,
         read: impl Fn(IterableCtrlAttrs<'_>) -> Option<T>,
@@ -300,7 +196,6 @@ impl Client {
     }
 }
 
-/// Turns the error for a missing command or interface into an empty answer.
 fn empty_if_absent<T>(answer: io::Result<Vec<T>>) -> io::Result<Vec<T>> {
     match answer {
         Err(error) if is_absent(&error) => Ok(Vec::new()),
@@ -472,61 +367,6 @@ mod tests {
             message(1, 0, 5, &[]),
         ];
         assert_eq!(queues(&strange.concat()).unwrap(), (vec![], false));
-    }
-
-    /// Links as the kernel sends them: a tunnel, a vxlan, a pair, a macvlan whose link is in another network namespace, a card.
-    #[test]
-    fn what_a_link_is_on_is_read_from_its_own_attributes() {
-        let attribute = |kind: u16, value: &[u8]| {
-            let length = u16::try_from(4 + value.len()).unwrap();
-            let mut bytes = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
-            bytes.resize(bytes.len().next_multiple_of(4), 0);
-            bytes
-        };
-        let number = |kind: u16, value: u32| attribute(kind, &value.to_ne_bytes());
-        // `IFLA_LINKINFO` with `IFLA_INFO_KIND` and `IFLA_INFO_DATA`.
-        let info = |kind: &str, data: &[u8]| {
-            let kind = attribute(1, format!("{kind}\0").as_bytes());
-            attribute(18, &[kind, attribute(2, data)].concat())
-        };
-        let read = |attributes: &[Vec<u8>]| {
-            let bytes = [&[0; 16][..], &attributes.concat()].concat();
-            let (_, link) = netlink_bindings::rt_link::OpGetlinkDump::decode_request(&bytes);
-            lower(&link)
-        };
-        // `IFLA_LINK`, `IFLA_LINK_NETNSID`, `IFLA_VXLAN_LINK`.
-        let (link, netnsid, vxlan) = (5, 37, 3);
-        assert_eq!(
-            read(&[number(link, 4), info("ip6gre", &[])]),
-            Some((4, "ip6gre".to_owned()))
-        );
-        assert_eq!(
-            read(&[number(link, 9), info("vxlan", &number(vxlan, 4))]),
-            Some((4, "vxlan".to_owned()))
-        );
-        assert_eq!(read(&[number(link, 4), info("veth", &[])]), None);
-        assert_eq!(
-            read(&[number(link, 4), number(netnsid, 0), info("macvlan", &[])]),
-            None
-        );
-        assert_eq!(read(&[number(link, 0), info("sit", &[])]), None);
-        assert_eq!(read(&[number(link, 4)]), None);
-        let list = [
-            ("tunnel0", 7, Some(4)),
-            ("nic1", 4, None),
-            ("gone", 8, Some(3)),
-        ];
-        let links = list.map(|(name, index, on)| Link {
-            index,
-            name: name.to_owned(),
-            altnames: Vec::new(),
-            lower: on.map(|on| (on, "gre".to_owned())),
-        });
-        let (on, kind) = ("nic1".to_owned(), "gre".to_owned());
-        assert_eq!(
-            lowers(&links),
-            BTreeMap::from([("tunnel0".to_owned(), Lower { on, kind })])
-        );
     }
 
     #[test]

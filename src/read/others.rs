@@ -5,7 +5,7 @@
 use crate::machine::Interface;
 use crate::machine::interface::is_pci_address;
 use crate::machine::others::{Neighbour, NeighbourKind, Rdma, UnusedFunction};
-use crate::read::files::{Dir, line_of, name_in, node};
+use crate::read::files::{Dir, line_of, name_in};
 use crate::root::{Result, Root};
 
 pub(crate) const PCI: &str = "/sys/bus/pci/devices";
@@ -24,14 +24,11 @@ pub(crate) fn bus_device<'a>(device: &Dir<'a>) -> Result<Option<Dir<'a>>> {
         .transpose()
 }
 
-/// Finds the bus device at or above the target of a `device` link.
 pub(crate) fn bus_device_above(link: Dir<'_>) -> Result<Dir<'_>> {
-    let mut above = link.clone();
-    while above.path.len() > "/sys/devices".len() {
+    for above in link.and_above() {
         if is_pci_address(above.name()) || above.is_there("msi_irqs")? {
             return Ok(above);
         }
-        above = above.above();
     }
     Ok(link)
 }
@@ -97,7 +94,7 @@ pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>> {
             neighbours.push(Neighbour {
                 kind,
                 name,
-                node: device.read_as("numa_node", node)?.flatten(),
+                node: device.read_node()?,
                 driver: device.link_name("driver")?,
             });
         }
@@ -106,7 +103,6 @@ pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>> {
     Ok(neighbours)
 }
 
-/// Determines the kind of an interface without a device by its files.
 pub(crate) fn kind(net: &Dir, devtype: Option<&str>) -> Result<String> {
     // `ARPHRD_LOOPBACK`.
     if net.read_text("type")?.trim() == "772" {

@@ -11,9 +11,7 @@ use crate::machine::{Interface, UnknownVector};
 use crate::read::names::{NamedVector, VectorUse};
 use crate::root::Result;
 
-/// The queues of each IRQ as netlink reports them.
 pub(crate) type Reported = BTreeMap<u32, IrqQueues>;
-/// IRQ, handler's name and use of a vector.
 pub(crate) type KnownVector<'a> = (u32, String, VectorUse<'a>);
 
 /// Determines the vectors of one interface. Returns those with a known use; records in `interface` those without, and

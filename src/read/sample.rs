@@ -45,7 +45,6 @@ pub fn sample(root: &Root, wanted: &CounterSelection, since: Instant) -> Result<
     Ok(sample)
 }
 
-/// Reads an interface's counters; `None` if it is absent.
 fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>> {
     let net = root.dir(format!("{NET}/{name}"));
     let statistics = net.dir("statistics");
@@ -68,7 +67,6 @@ fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>> {
 /// The counters of each CPU; `None` if a needed line has not the kernel's format.
 type ByCpu = Option<BTreeMap<u32, CpuCounts>>;
 
-/// Reads the counters in a file; none if it is absent.
 fn counters(
     root: &Root,
     path: &str,

@@ -33,7 +33,6 @@ struct ThreadMask {
     affinity: String,
 }
 
-/// Adds the threads of interfaces whose NAPI is threaded.
 pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
     let (mut named, mut left) = (None, MAX_QUEUES as usize);
     for interface in interfaces
@@ -224,7 +223,6 @@ fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
     )
 }
 
-/// Reads the mask of a thread; `None` if it has ended.
 pub(crate) fn affinity(root: &Root, interface: &str, pid: u32) -> Result<Option<String>> {
     if root.is_real() {
         return live_affinity(root, pid);

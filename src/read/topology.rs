@@ -304,7 +304,6 @@ pub fn memory_usage(root: &Root, node: u32) -> Result<NodeUsage> {
     })
 }
 
-/// Reads a node's memory in KiB, and its free memory if reported.
 fn meminfo(root: &Root, node: u32) -> Result<Option<(u64, Option<u64>)>> {
     root.read_as(&format!("{NODE}/node{node}/meminfo"), |text| {
         parse_meminfo(text).ok_or("has no line such as `Node 0 MemTotal: 16384 kB`")

@@ -9,7 +9,7 @@ use crate::machine::Interface;
 use crate::machine::setting::IRQ_FILES;
 use crate::machine::topology::VECTORS_OF_CPU;
 use crate::read::files::read_effective;
-use crate::read::interrupts::Handlers;
+use crate::read::handlers::Handlers;
 use crate::root::{Result, Root};
 
 /// Counts, by CPU, the vectors that IRQs of others than the interfaces hold; `None` if a CPU can hold all IRQs of the

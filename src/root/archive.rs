@@ -19,7 +19,6 @@ const LIMIT: u64 = 128 << 20;
 /// Maximum bytes of a file that is not UTF-8: its text may be three times as large.
 const NO_TEXT: usize = 1 << 20;
 const PATH_MAX: usize = 4096;
-/// Maximum characters of an entry's name in an error.
 const SHOWN: usize = 100;
 const TOO_LONG: &str = "is longer than a path may be";
 

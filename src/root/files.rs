@@ -123,7 +123,6 @@ impl Root {
         })
     }
 
-    /// Returns the record of a root that was opened with [`Root::open_recording`].
     #[doc(hidden)]
     pub fn recorded(&self) -> Recorded {
         let record = self.record.as_ref();

@@ -45,49 +45,43 @@ impl fmt::Display for SettingName {
             Self::Other(name) => return f.write_str(name),
             Self::Of(kind, number) => (*kind, number),
         };
-        match (kind.of_queue(), first_word(kind)) {
-            (Some((way, file)), _) => write!(f, "{way}-{number} {file}"),
-            (None, word) if number.is_empty() => f.write_str(word),
-            (None, word) => write!(f, "{word} {number}"),
+        match kind.of_queue() {
+            Some((way, file)) => write!(f, "{way}-{number} {file}"),
+            None if number.is_empty() => f.write_str(first_word(kind)),
+            None => write!(f, "{} {number}", first_word(kind)),
         }
     }
 }
 
-/// The first word of a name; empty for the files of queues.
+/// The first word of the name of a setting that is not of a queue.
 fn first_word(kind: SettingKind) -> &'static str {
     match kind {
         SettingKind::Vector => "vector",
         SettingKind::Rss => "rss",
         SettingKind::NapiThread => "napi-thread",
-        SettingKind::Sysctl => "machine rps_sock_flow_entries",
         SettingKind::Ntuple => "ntuple",
-        _ => "",
+        _ => "machine rps_sock_flow_entries",
     }
 }
 
 impl From<&str> for SettingName {
     fn from(name: &str) -> Self {
-        let numbered = |kind: &SettingKind| {
-            let number = name.strip_prefix(first_word(*kind))?.strip_prefix(' ')?;
-            Some(Self::Of(*kind, number.to_owned()))
+        let number = |kind: SettingKind| match (kind, kind.of_queue()) {
+            (_, Some((way, file))) => {
+                let queue = name.strip_suffix(file)?.strip_suffix(' ')?;
+                queue.strip_prefix(way)?.strip_prefix('-')
+            }
+            (SettingKind::Vector | SettingKind::NapiThread, None) => {
+                name.strip_prefix(first_word(kind))?.strip_prefix(' ')
+            }
+            (_, None) => (name == first_word(kind)).then_some(""),
         };
-        let of_queue = |kind: &SettingKind| {
-            let (way, file) = kind.of_queue()?;
-            let queue = name.strip_suffix(file)?.strip_suffix(' ')?;
-            let number = queue.strip_prefix(way)?.strip_prefix('-')?;
-            Some(Self::Of(*kind, number.to_owned()))
-        };
-        let only = [SettingKind::Rss, SettingKind::Ntuple, SettingKind::Sysctl];
-        if name == "channels" {
-            return Self::Channels;
+        let mut kinds = SettingKind::ALL.into_iter();
+        match kinds.find_map(|kind| Some(Self::Of(kind, number(kind)?.to_owned()))) {
+            _ if name == "channels" => Self::Channels,
+            Some(known) => known,
+            None => Self::Other(name.to_owned()),
         }
-        if let Some(kind) = only.into_iter().find(|kind| first_word(*kind) == name) {
-            return Self::Of(kind, String::new());
-        }
-        let vectors = [SettingKind::Vector, SettingKind::NapiThread];
-        (vectors.iter().find_map(numbered))
-            .or_else(|| SettingKind::OF_QUEUES.iter().find_map(of_queue))
-            .unwrap_or_else(|| Self::Other(name.to_owned()))
     }
 }
 
@@ -197,17 +191,13 @@ fn vector_key(interface: &Interface, irq: u32) -> String {
 /// Names a thread by role and queue of the vector that wakes it. Several that one vector wakes (to receive and to
 /// transmit), and those of unknown queues, are numbered.
 fn thread_key(interface: &Interface, pid: u32) -> String {
-    let threads = interface.threads.iter();
     let woken_by = |thread: &NapiThread| thread.woken_by.map(|(irq, _)| irq);
-    let irq = threads
-        .clone()
-        .find(|thread| thread.pid == pid)
-        .and_then(woken_by);
-    let mut alike = threads.filter(|thread| woken_by(thread) == irq);
+    let is_own = |thread: &&NapiThread| thread.pid == pid;
+    let irq = interface.threads.iter().find(is_own).and_then(woken_by);
+    let alike = interface.threads.iter();
+    let alike = alike.filter(|thread| woken_by(thread) == irq);
     let is_only = alike.clone().count() == 1;
-    let position = alike
-        .position(|thread| thread.pid == pid)
-        .unwrap_or_default();
+    let position = alike.clone().take_while(|thread| !is_own(thread)).count();
     let vector = irq.and_then(|irq| interface.vector(irq));
     match vector.map(|vector| vector.role.with_queue(vector.queue)) {
         Some(queue) if is_only => queue,

@@ -28,8 +28,9 @@ pub enum SettingKind {
 }
 
 impl SettingKind {
-    /// The kinds of settings in the directory of a queue.
-    pub(crate) const OF_QUEUES: [Self; 4] = [Rps, RpsFlow, Xps, XpsRxqs];
+    pub(crate) const ALL: [Self; 9] = [
+        Vector, Rss, NapiThread, Rps, RpsFlow, Xps, XpsRxqs, Sysctl, Ntuple,
+    ];
 
     pub fn is_cpus(self) -> bool {
         matches!(self, Vector | NapiThread | Rps | Xps)

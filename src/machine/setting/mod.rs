@@ -28,7 +28,6 @@ pub struct Setting<'a> {
     /// The IRQ of a vector, the process id of a thread, the number of a queue; else 0.
     pub number: u32,
     pub value: Value<'a>,
-    /// The file of a mask.
     file: Option<&'a MaskFile>,
     /// `None` for a setting of the whole machine.
     owner: Option<&'a Interface>,
@@ -38,7 +37,6 @@ pub struct Setting<'a> {
 /// is empty here.
 pub(crate) type Place<'a> = (SettingKind, u32, &'a str);
 
-/// Returns the place of a setting.
 pub(crate) fn place(kind: SettingKind, number: u32, interface: &str) -> Place<'_> {
     match kind {
         Vector | NapiThread => (kind, number, ""),
@@ -86,7 +84,6 @@ impl Interface {
 }
 
 impl Machine {
-    /// Returns the settings of the whole machine.
     pub(crate) fn own_settings(&self) -> impl Iterator<Item = Setting<'_>> {
         self.flow_entries.into_iter().map(|entries| Setting {
             kind: Sysctl,
@@ -126,7 +123,6 @@ impl<'a> Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// The text of its file.
     pub fn text(&self) -> Arc<str> {
         match (self.file, &self.value) {
             (Some(file), _) => Arc::clone(&file.text),

@@ -35,7 +35,6 @@ impl Value<'_> {
         }
     }
 
-    /// Whether two values mean the same to the kernel.
     pub(crate) fn is_same(&self, other: &Value<'_>) -> bool {
         match (self, other) {
             (Mask(a), Mask(b)) => a == b,

@@ -34,14 +34,12 @@ pub(super) fn process_start(root: &Root, pid: i32, name: &str) -> Result<Option<
     Ok(is_roots.then_some(stat.starttime))
 }
 
-/// Reads the state of a process; `None` if it has ended.
 pub(in crate::read) fn stat_of(root: &Root, pid: impl fmt::Display) -> Result<Option<Stat>> {
     root.read_as(&format!("/proc/{pid}/stat"), |text| {
         Stat::from_read(text.as_bytes())
     })
 }
 
-/// Process ids that may belong to a tool.
 #[derive(Debug, Default)]
 pub(super) struct Traces {
     pub(super) pids: Vec<i32>,
@@ -58,7 +56,6 @@ impl Traces {
         })
     }
 
-    /// Adds the process ids in a file, one per line.
     pub(super) fn in_file(&mut self, root: &Root, path: &str) {
         let text = self.read(path, root.read_opt(path)).unwrap_or_default();
         self.pids.extend(
@@ -107,7 +104,6 @@ pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) ->
     }
 }
 
-/// Finds the oldest process of root with this name in all of `/proc`.
 pub(super) fn walk(root: &Root, tool: &str) -> Result<Option<i32>> {
     let mut found = Vec::new();
     // Other names are not of processes.

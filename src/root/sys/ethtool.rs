@@ -204,7 +204,6 @@ pub(crate) fn get_link_modes(interface: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Returns the number of words from an answer's last byte, where it is negative.
 fn mask_words(answer: u32) -> u8 {
     let [.., words] = answer.to_ne_bytes();
     i8::from_ne_bytes([words]).unsigned_abs()

@@ -1,0 +1,150 @@
+//! Interrupt vectors: the IRQs of an interface's device, and where the kernel delivers them.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpuset::{CpuSet, MaskFile};
+
+/// An IRQ of an interface's device, with a known role.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vector {
+    /// The IRQ number, which may change at each boot.
+    pub irq: u32,
+    /// The handler's name.
+    pub action: String,
+    pub role: Role,
+    /// Number of the queue, or of the RDMA completion vector; `None` for data and control vectors.
+    pub queue: Option<u32>,
+    pub source: Source,
+    /// The driver row that matched the name; `None` if netlink or the order alone gave the role.
+    pub row: Option<String>,
+    /// The node of the device that raises the IRQ, if known and not the interface's own device.
+    pub node: Option<u32>,
+    /// `smp_affinity`: the CPUs to which the kernel may deliver.
+    pub affinity: MaskFile,
+    /// `effective_affinity`: the CPUs to which the kernel delivers; `None` on architectures without this file (powerpc,
+    /// s390).
+    pub effective: Option<CpuSet>,
+    /// CPUs of the affinity to which the IRQ was delivered since boot (`/proc/interrupts`). Read only if the kernel
+    /// reports no effective CPUs and the affinity has several; `None` if there was no interrupt.
+    pub counted: Option<CpuSet>,
+    /// Whether the affinity can be changed (since 6.12 the file's mode shows it), or the machine has one CPU.
+    pub movable: bool,
+}
+
+/// The purpose of a vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Receives and transmits.
+    Combined,
+    Rx,
+    Tx,
+    /// Carries packets of an unknown queue.
+    Data,
+    /// Signals completions of RDMA work requests, and no packets of the interface.
+    Rdma,
+    /// Link, mailbox, management.
+    Control,
+}
+
+/// The source of a vector's role and queue, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// The kernel's `netdev` family.
+    Netlink,
+    /// The driver's name for the vector.
+    Name,
+    /// The order of the MSI-X entries, or that nothing else of the device is left.
+    Order,
+}
+
+/// An IRQ whose handlers' names do not show its role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnknownVector {
+    pub irq: u32,
+    pub action: String,
+}
+
+impl Role {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Combined => "combined",
+            Self::Rx => "rx",
+            Self::Tx => "tx",
+            Self::Data => "data",
+            Self::Rdma => "rdma",
+            Self::Control => "control",
+        }
+    }
+
+    /// The role with its queue, if any: `rx 3`, `control`.
+    pub(crate) fn with_queue(self, queue: Option<u32>) -> String {
+        self.name().to_owned() + &queue.map(|queue| format!(" {queue}")).unwrap_or_default()
+    }
+
+    /// Whether such a vector carries packets.
+    pub fn is_queue(self) -> bool {
+        matches!(self, Self::Combined | Self::Rx | Self::Tx | Self::Data)
+    }
+
+    pub(crate) fn queue_id(self, queue: Option<u32>, irq: u32) -> Option<QueueId> {
+        let id = queue.map_or(QueueId::OfIrq(irq), QueueId::Number);
+        self.is_queue().then_some(id)
+    }
+}
+
+/// A queue of an interface; all its vectors get one CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum QueueId {
+    Number(u32),
+    /// The queue of a data vector, known by its IRQ only.
+    OfIrq(u32),
+}
+
+impl Vector {
+    pub(crate) fn queue_id(&self) -> Option<QueueId> {
+        self.role.queue_id(self.queue, self.irq)
+    }
+
+    /// Returns the effective CPUs; if the kernel does not report them, the online CPUs of the affinity.
+    pub(crate) fn effective_cpus(&self, online: &CpuSet) -> Cow<'_, CpuSet> {
+        effective(self.reported(), &self.affinity.cpus, online)
+    }
+
+    /// Returns the effective CPUs if they are known: reported, or a single CPU.
+    pub(crate) fn known_cpus(&self, online: &CpuSet) -> Option<Cow<'_, CpuSet>> {
+        known(self.reported(), &self.affinity.cpus, online)
+    }
+
+    fn reported(&self) -> Option<&CpuSet> {
+        self.effective.as_ref().or(self.counted.as_ref())
+    }
+}
+
+/// Returns the CPUs to which the kernel delivers. It keeps offline CPUs in an affinity, and uses the others if there
+/// are any.
+pub(crate) fn effective<'a>(
+    reported: Option<&'a CpuSet>,
+    affinity: &'a CpuSet,
+    online: &CpuSet,
+) -> Cow<'a, CpuSet> {
+    match reported {
+        Some(cpus) => Cow::Borrowed(cpus),
+        None if affinity.intersects(online) => Cow::Owned(affinity.intersection(online)),
+        None => Cow::Borrowed(affinity),
+    }
+}
+
+/// Returns the CPUs to which the kernel delivers if reported or a single one: of several, nobody knows which has the
+/// IRQ.
+pub(crate) fn known<'a>(
+    reported: Option<&'a CpuSet>,
+    affinity: &'a CpuSet,
+    online: &CpuSet,
+) -> Option<Cow<'a, CpuSet>> {
+    let cpus = effective(reported, affinity, online);
+    (reported.is_some() || cpus.len() == 1).then_some(cpus)
+}

@@ -1,0 +1,120 @@
+//! The CPUs on which IRQs interrupt, where the kernel does not report them (powerpc, s390, x86 before Linux 4.14): from
+//! the counts since boot.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use itertools::Itertools as _;
+
+use crate::cpuset::CpuSet;
+use crate::machine::setting::affinity_file;
+use crate::machine::{Interface, Vector};
+use crate::read::device::irqs_of;
+use crate::read::files::{read_affinity, read_effective};
+use crate::read::handlers::Handlers;
+use crate::read::interrupts::{INTERRUPTS, counts};
+use crate::read::others::PCI;
+use crate::root::{Result, Root};
+
+/// Adds the counted CPUs to vectors whose affinity has several, and to interfaces the CPUs of IRQs that are not
+/// understood. Returns the CPUs of `cards`, the IRQs of functions without an interface.
+pub(super) fn read(
+    root: &Root,
+    handlers: &Handlers<'_>,
+    mut interfaces: Vec<&mut Interface>,
+    cards: &[u32],
+) -> Result<CpuSet> {
+    let unclaimed = unclaimed_irqs(root, handlers, &interfaces, cards)?;
+    let not_understood = |interface: &Interface| {
+        let unknown = interface.unknown_vectors.iter().map(|vector| vector.irq);
+        let unclaimed = unclaimed.iter().filter(|_| interface.may_have_any());
+        let controller = interface.device.by_controller();
+        unknown
+            .chain(unclaimed.chain(controller).copied())
+            .collect_vec()
+    };
+    let others = interfaces
+        .iter()
+        .flat_map(|interface| not_understood(interface));
+    let others: BTreeSet<u32> = others.chain(cards.iter().copied()).collect();
+    let told = |irq| Ok((irq, told_cpus(root, irq)?));
+    let others: BTreeMap<u32, _> = others.into_iter().map(told).collect::<Result<_>>()?;
+    let is_untold =
+        |vector: &&mut Vector| vector.effective.is_none() && vector.affinity.cpus.len() > 1;
+    let vectors = interfaces
+        .iter_mut()
+        .flat_map(|interface| &mut interface.vectors);
+    let vectors = vectors.filter(is_untold).collect_vec();
+    let untold = others.iter().filter(|(_, told)| told.is_none());
+    let irqs = vectors.iter().map(|vector| vector.irq);
+    let counted = counted_cpus(root, &irqs.chain(untold.map(|(irq, _)| *irq)).collect())?;
+    for vector in vectors {
+        let cpus = counted.get(&vector.irq).cloned().unwrap_or_default();
+        let cpus = cpus.intersection(&vector.affinity.cpus);
+        vector.counted = Some(cpus).filter(|cpus| !cpus.is_empty());
+    }
+    let cpus_of = |irq: &u32| {
+        let told = others.get(irq).cloned().flatten();
+        told.or_else(|| counted.get(irq).cloned())
+            .unwrap_or_default()
+    };
+    for interface in interfaces {
+        let irqs = not_understood(interface);
+        interface.unknown_vector_cpus = CpuSet::union_of(irqs.iter().map(cpus_of));
+    }
+    Ok(CpuSet::union_of(cards.iter().map(cpus_of)))
+}
+
+/// The IRQs that no known device has; empty unless some interface has no known IRQ.
+fn unclaimed_irqs(
+    root: &Root,
+    handlers: &Handlers<'_>,
+    interfaces: &[&mut Interface],
+    cards: &[u32],
+) -> Result<BTreeSet<u32>> {
+    if !interfaces.iter().any(|interface| interface.may_have_any()) {
+        return Ok(BTreeSet::new());
+    }
+    let mut irqs = handlers.of_devices()?;
+    let known = interfaces.iter().flat_map(|interface| {
+        let vectors = interface.vectors.iter().map(|vector| vector.irq);
+        vectors.chain(interface.unknown_vectors.iter().map(|vector| vector.irq))
+    });
+    let mut known: BTreeSet<u32> = known.chain(cards.iter().copied()).collect();
+    for address in root.read_names(PCI)? {
+        known.extend(irqs_of(root, &address)?);
+    }
+    irqs.retain(|irq| !known.contains(irq) && root.exists(&affinity_file(*irq)));
+    Ok(irqs)
+}
+
+/// The CPUs on which an IRQ interrupts, if the kernel reports them or its affinity has one CPU.
+fn told_cpus(root: &Root, irq: u32) -> Result<Option<CpuSet>> {
+    let effective = read_effective(root, irq)?;
+    if effective.is_some() {
+        return Ok(effective);
+    }
+    let affinity = read_affinity(root, &affinity_file(irq))?;
+    let affinity = affinity.and_then(|file| CpuSet::parse_kernel_mask(&file.text).ok());
+    Ok(affinity.filter(|cpus| cpus.len() == 1))
+}
+
+fn counted_cpus(root: &Root, irqs: &BTreeSet<u32>) -> Result<BTreeMap<u32, CpuSet>> {
+    if irqs.is_empty() || !root.exists(INTERRUPTS) {
+        return Ok(BTreeMap::new());
+    }
+    // A capture keeps no counts.
+    root.gist("/nicpin/counted", || {
+        // Unreadable counts count as unknown.
+        let counts = counts(root, irqs).unwrap_or_default();
+        let cpus_of = |row: Vec<u32>| {
+            // The first interrupts after boot may have come elsewhere.
+            let least = row.iter().max().map_or(0, |most| most / 20);
+            let counted = counts.cpus.iter().zip(row);
+            let counted = counted.filter(|(_, count)| *count > least);
+            counted.map(|(cpu, _)| *cpu).collect::<CpuSet>()
+        };
+        let rows = counts.rows.into_iter();
+        rows.map(|(irq, row)| (irq, cpus_of(row.counts)))
+            .collect::<BTreeMap<_, _>>()
+    })
+}

@@ -1,0 +1,152 @@
+//! The bus device behind an interface: its driver, node, PCI Express link and IRQs.
+
+use crate::cpuset::{CpuSet, shown};
+use crate::drivers::Driver;
+use crate::machine::interface::is_pci_address;
+use crate::machine::{Device, PcieLink};
+use crate::read::files::{Dir, number, number_after};
+use crate::read::interrupts::numbers;
+use crate::read::others::{PCI, bus_device_above};
+use crate::read::{ReadOptions, device_tree};
+use crate::root::{Result, Root};
+
+pub(super) fn read_device(
+    link: &Dir,
+    bus: Option<&str>,
+    options: ReadOptions<'_>,
+) -> Result<Device> {
+    // The PCI ancestor of an adapter on USB is its controller, whose vectors are not the adapter's.
+    let controller = controller(link, bus)?;
+    let device = if controller.is_some() {
+        link.clone()
+    } else {
+        bus_device_above(link.clone())?
+    };
+    let parent = device.link_name("physfn")?;
+    let most = if options.settings_only {
+        None
+    } else {
+        read_link(&device, "max")?
+    };
+    let vendor = device.read_as("vendor", hex)?;
+    let id = match vendor {
+        Some(_) => device.read_as("device", hex)?,
+        None => None,
+    };
+    let mut own = device.read_node()?;
+    if let Some(parent) = device.canonical("physfn")?.filter(|_| own.is_none()) {
+        own = parent.read_node()?;
+    }
+    let irqs = match controller {
+        Some(_) => Vec::new(),
+        None => read_irqs(&device)?,
+    };
+    let is_unlisted = irqs.is_empty() && bus == Some("platform");
+    Ok(Device {
+        address: device.name().to_owned(),
+        pci_id: vendor
+            .zip(id)
+            .map(|(vendor, id)| format!("{vendor:04x}:{id:04x}")),
+        node: own,
+        local_cpus: device.read_as("local_cpulist", CpuSet::parse_list)?,
+        pcie_mtps: most.map_or(0, PcieLink::total),
+        link: match most {
+            Some(most) if parent.is_none() => read_links(&device, most)?,
+            _ => None,
+        },
+        parent,
+        irqs,
+        tree: if is_unlisted {
+            device_tree::read(&device)?
+        } else {
+            Vec::new()
+        },
+        controller,
+    })
+}
+
+/// Finds the controller of a device on USB or SDIO, which is on the path of the device.
+fn controller(link: &Dir, bus: Option<&str>) -> Result<Option<(String, Vec<u32>)>> {
+    let is_hub: fn(&str) -> bool = match bus {
+        Some("usb") => |name| number_after(name, "usb", u32::MAX).is_some(),
+        Some("sdio") => |name| name == "mmc_host",
+        _ => return Ok(None),
+    };
+    let Some(hub) = link.and_above().find(|above| is_hub(above.name())) else {
+        return Ok(Some(Default::default()));
+    };
+    let device = hub.above();
+    let driver = device.link_name("driver")?.unwrap_or_default();
+    Ok(Some((driver, read_irqs(&device)?)))
+}
+
+/// Parses a number such as `0x15b3`.
+pub(super) fn hex(text: &str) -> Result<u32, String> {
+    let text = text.trim();
+    text.strip_prefix("0x")
+        .and_then(|hex| u32::from_str_radix(hex, 16).ok())
+        .ok_or_else(|| format!("`{}` is not a number such as 0x1003", shown(text)))
+}
+
+/// Reads the `max` or `current` link of a device; `None` if unknown.
+fn read_link(device: &Dir, which: &str) -> Result<Option<PcieLink>> {
+    // "8.0 GT/s PCIe", on older kernels "8 GT/s"; "Unknown" and "Unknown speed".
+    let parse = |text: &str| {
+        let rate = text.split_whitespace().next().unwrap_or("Unknown");
+        if rate.eq_ignore_ascii_case("unknown") {
+            return Some(0);
+        }
+        let (whole, tenths) = rate.split_once('.').unwrap_or((rate, "0"));
+        let number = |digits: &str| digits.parse::<u16>().ok().map(u64::from);
+        Some(number(whole)? * 1000 + number(tenths)?.min(9) * 100)
+    };
+    let mtps = device.read_as(&format!("{which}_link_speed"), |text| {
+        parse(text).ok_or("is not a speed such as `8.0 GT/s PCIe`")
+    })?;
+    let lanes = device.read_as(&format!("{which}_link_width"), number::<u8>)?;
+    // 255 is the kernel's "unknown".
+    let (mtps, lanes) = (mtps.unwrap_or(0), lanes.unwrap_or(0).into());
+    Ok((mtps > 0 && ![0, 255].contains(&lanes)).then_some(PcieLink { mtps, lanes }))
+}
+
+/// The current link of a device, and the best link of which it and the port above are capable.
+fn read_links(device: &Dir, most: PcieLink) -> Result<Option<(PcieLink, PcieLink)>> {
+    let above = device.above();
+    if !is_pci_address(above.name()) {
+        return Ok(None);
+    }
+    let Some(now) = read_link(device, "current")? else {
+        return Ok(None);
+    };
+    Ok(read_link(&above, "max")?.map(|port| (now, most.least(port))))
+}
+
+pub(crate) fn irqs_of(root: &Root, address: &str) -> Result<Vec<u32>> {
+    read_irqs(&root.dir(format!("{PCI}/{address}")))
+}
+
+fn read_irqs(device: &Dir) -> Result<Vec<u32>> {
+    let msi = device.file("msi_irqs");
+    let names = device.root.read_names(&msi)?;
+    let mut irqs: Vec<u32> = numbers(names.iter().map(String::as_str)).ok_or_else(|| {
+        device
+            .root
+            .content_error(&msi, "has a name that is not the number of an IRQ")
+    })?;
+    irqs.sort_unstable();
+    if irqs.is_empty() {
+        // Without MSI, the legacy line, which the device may share; 0 is none.
+        let line = device.read_as("irq", number::<u32>)?;
+        irqs.extend(line.filter(|&line| line != 0));
+    }
+    Ok(irqs)
+}
+
+/// Reads the interface's driver, whose name may differ from the bus driver's.
+pub(super) fn read_driver(link: &Dir) -> Result<Option<String>> {
+    if let Some(driver) = link.link_name("driver")? {
+        return Ok(Some(Driver::on_bus(driver)));
+    }
+    // Dumps may lack links. Only Xen's driver binds to such a device.
+    Ok((link.read_text("modalias")?.trim_end() == "xen:vif").then(|| "vif".to_owned()))
+}

@@ -1,0 +1,99 @@
+//! The handlers of IRQs, read on demand: of one IRQ from `/sys/kernel/irq`, of all from `/proc/interrupts`.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::read::interrupts::{
+    INTERRUPTS, IRQS, Interrupts, counts, names, parse, read_rows, read_untorn,
+};
+use crate::root::{Result, Root};
+
+/// The handlers of a machine's IRQs.
+#[derive(Debug)]
+pub struct Handlers<'a> {
+    root: &'a Root,
+    listed: OnceCell<Interrupts>,
+}
+
+impl<'a> Handlers<'a> {
+    pub fn new(root: &'a Root) -> Self {
+        let listed = OnceCell::new();
+        Self { root, listed }
+    }
+
+    /// The names of an IRQ's handlers, as the drivers gave them; empty for an IRQ without a handler.
+    pub fn of(&self, irq: u32) -> Result<Vec<String>> {
+        match self.root.read_opt(&format!("{IRQS}/{irq}/actions"))? {
+            Some(actions) => Ok(names(actions.lines().next().unwrap_or_default(), ",")),
+            None => Ok(self.listed()?.get(&irq).cloned().unwrap_or_default()),
+        }
+    }
+
+    pub(crate) fn listed(&self) -> Result<&Interrupts> {
+        if let Some(listed) = self.listed.get() {
+            return Ok(listed);
+        }
+        let listed = read_untorn(self.root, parse)?;
+        Ok(self.listed.get_or_init(|| listed))
+    }
+
+    /// Whether `/proc/interrupts` has a row with a label in place of a number, such as `HYP`.
+    pub(crate) fn has_row(&self, label: &str) -> Result<bool> {
+        let text = self.root.read_text(INTERRUPTS)?;
+        let mut labels = text.lines().filter_map(|line| line.split_once(':'));
+        Ok(labels.any(|(row_label, _)| row_label.trim_start() == label))
+    }
+
+    /// Whether an IRQ takes a vector of an x86 CPU, by the name of its chip.
+    pub(crate) fn is_of_x86(&self, irq: u32) -> Result<bool> {
+        const CHIPS: [&str; 3] = ["PCI-MSI", "IO-APIC", "Hyper-V PCIe MSI"];
+        let chip = match self.root.read_opt(&format!("{IRQS}/{irq}/chip_name"))? {
+            None => counts(self.root, &[irq].into())?
+                .rows
+                .remove(&irq)
+                .map(|row| row.whose),
+            chip => chip,
+        };
+        let chip = chip.unwrap_or_default();
+        // With interrupt remapping the name has this prefix.
+        let chip = chip.strip_prefix("IR-").unwrap_or(&chip);
+        Ok(CHIPS.iter().any(|known| chip.starts_with(known)))
+    }
+
+    /// The IRQs that may belong to a device: without those that each CPU has of its own, such as Xen's and the first of
+    /// a GIC.
+    pub(crate) fn of_devices(&self) -> Result<BTreeSet<u32>> {
+        let mut irqs = self.chips()?;
+        let listed = self.listed()?;
+        irqs.retain(|irq, (chip, number)| {
+            let is_first = chip.starts_with("GIC") && number.is_some_and(|number| number < 32);
+            let has_handler = listed.get(irq).is_some_and(|actions| !actions.is_empty());
+            has_handler && !is_first && chip != "xen-percpu"
+        });
+        Ok(irqs.into_keys().collect())
+    }
+
+    /// The IRQs of Arm's GIC by their numbers there.
+    pub(crate) fn of_gic(&self) -> Result<BTreeMap<u32, u32>> {
+        let irqs = self.chips()?.into_iter();
+        let irqs = irqs.filter(|(_, (chip, _))| chip.starts_with("GIC"));
+        Ok(irqs
+            .filter_map(|(irq, (_, number))| Some((number?, irq)))
+            .collect())
+    }
+
+    /// The chip of each IRQ and the number behind its name in `/proc/interrupts`, if there is one.
+    fn chips(&self) -> Result<BTreeMap<u32, (String, Option<u32>)>> {
+        read_untorn(self.root, |source| {
+            let mut chips = BTreeMap::new();
+            read_rows(source, &|_| true, |irq, _, tail| {
+                let mut words = tail.split_ascii_whitespace();
+                let chip = words.next().unwrap_or_default().to_owned();
+                let number = words.next().and_then(|number| number.parse().ok());
+                chips.insert(irq, (chip, number));
+                Ok(())
+            })?;
+            Ok(chips)
+        })
+    }
+}

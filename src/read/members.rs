@@ -1,0 +1,191 @@
+//! Which IRQs belong to a device, by the kernel's list, else by the device tree and by names.
+
+use std::collections::BTreeMap;
+
+use itertools::Itertools as _;
+
+use crate::drivers::{ActionName, DriverPatterns};
+use crate::machine::{Device, Interface, Role};
+use crate::read::handlers::Handlers;
+use crate::read::interrupts::Interrupts;
+use crate::read::queues::Reported;
+use crate::root::Result;
+
+/// One of a device's interfaces, with the known facts of its vectors.
+pub(super) struct Port<'a> {
+    pub(super) interface: &'a mut Interface,
+    pub(super) patterns: DriverPatterns<'a>,
+    pub(super) reported: Reported,
+    pub(super) queue_names: Vec<String>,
+    /// Whether no other device has this driver, or all its devices have the same IRQs.
+    pub(super) is_only: bool,
+    /// Whether names tell which queues the vectors serve.
+    pub(super) is_numbered: bool,
+}
+
+pub(super) struct Members {
+    /// IRQs with a handler, and the handlers' names.
+    pub(super) requested: Vec<(u32, Vec<String>)>,
+    /// IRQs of the device tree, with their purpose.
+    pub(super) in_tree: BTreeMap<u32, Option<String>>,
+    /// Whether the device has no other IRQs.
+    pub(super) are_all: bool,
+}
+
+impl Members {
+    pub(super) fn read(handlers: &Handlers<'_>, ports: &[Port]) -> Result<Self> {
+        let device = &ports[0].interface.device;
+        let mut in_tree = BTreeMap::new();
+        if !device.tree.is_empty() {
+            let gic_irqs = handlers.of_gic()?;
+            let listed = device.tree.iter();
+            in_tree.extend(listed.filter_map(|interrupt| {
+                Some((*gic_irqs.get(&interrupt.hwirq)?, interrupt.name.clone()))
+            }));
+        }
+        let is_half = |action: &String| {
+            let mut named = classified(ports, action);
+            named.any(|named| matches!(named.role, Role::Rx | Role::Tx))
+        };
+        let listed = |is_own: &dyn Fn(u32, &String) -> bool| -> Result<Vec<_>> {
+            let listed = handlers.listed()?.iter().map(|(&irq, actions)| {
+                let own = actions.iter().filter(|action| is_own(irq, action));
+                (irq, own.cloned().collect_vec())
+            });
+            Ok(listed.collect_vec())
+        };
+        let mut requested = match device.irqs[..] {
+            // Xen, platform and other devices without a list.
+            [] => listed(&|irq, action| in_tree.contains_key(&irq) || has_name_of(ports, action))?,
+            // The device has an IRQ for each direction, of which sysfs has one (pasemi_mac).
+            [only] if handlers.of(only)?.iter().any(is_half) => {
+                listed(&|irq, action| irq != only && has_name_of(ports, action) && is_half(action))?
+            }
+            _ => Vec::new(),
+        };
+        // Most drivers free the IRQ of an interface that is down, which may be a line shared with others.
+        let may_be_of_others =
+            device.irqs.len() == 1 && ports.iter().all(|port| port.interface.is_down);
+        for &irq in &device.irqs {
+            let mut actions = handlers.of(irq)?;
+            actions.retain(|action| !may_be_of_others || may_be_own(ports, action));
+            requested.push((irq, actions));
+        }
+        requested.retain(|(_, actions)| !actions.is_empty());
+        let are_all = !device.irqs.is_empty()
+            || in_tree.len() == device.tree.len() && requested.len() == in_tree.len();
+        Ok(Self {
+            requested,
+            in_tree,
+            are_all,
+        })
+    }
+}
+
+/// The meanings of a name for the drivers of these interfaces.
+pub(super) fn classified<'p>(
+    ports: &'p [Port],
+    action: &'p str,
+) -> impl Iterator<Item = ActionName<'p>> {
+    ports
+        .iter()
+        .filter_map(move |port| port.patterns.classify(action))
+}
+
+/// Whether a name contains the name of an interface or of its device, or is a name of a driver that no other device
+/// has.
+fn has_name_of(ports: &[Port], action: &str) -> bool {
+    ports.iter().any(|port| {
+        let interface = &*port.interface;
+        let named = port.patterns.classify(action);
+        let is_of_driver = || {
+            let mut driver = interface.driver.iter();
+            port.patterns.has_queue_name(action) || driver.any(|driver| begins_with(action, driver))
+        };
+        named.and_then(|named| named.interface) == Some(&interface.name)
+            || names_device(action, &interface.device.address)
+            || port.is_only && is_of_driver()
+    })
+}
+
+/// Whether a driver may give this name, and the name is not of another interface or function.
+fn may_be_own(ports: &[Port], action: &str) -> bool {
+    ports.iter().any(|port| {
+        let Interface { name, device, .. } = &*port.interface;
+        let named = port.patterns.classify(action);
+        (!action.contains("pci:") || action.contains(&device.address))
+            && named.is_some_and(|named| named.interface.is_none_or(|interface| interface == name))
+    })
+}
+
+/// Whether a name contains the device's name on its bus: `30be0000.ethernet` of a platform device, also with a suffix;
+/// `vif0-q1-rx` of Xen's `vif-0`, and `vif1.0-q1-rx` of the other end, `vif-1-0`; `ibmvnic-30000003-rx1` of POWER's
+/// `30000003`.
+fn names_device(action: &str, device: &str) -> bool {
+    let starts = |with: &str| begins_with(action, with);
+    match device.strip_prefix("vif-") {
+        Some(handle) => starts(&format!("vif{}", handle.replace('-', "."))),
+        None => !device.is_empty() && (starts(device) || starts(&format!("ibmvnic-{device}"))),
+    }
+}
+
+/// Whether `action` is `name`, or `name` with a suffix.
+fn begins_with(action: &str, name: &str) -> bool {
+    let rest = action.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':', '@', '_', ' ']))
+}
+
+const USB: [&str; 6] = ["xhci", "ehci", "ohci", "uhci", "dwc2", "dwc3"];
+const VMBUS: &str = "Hyper-V VMbus";
+
+/// Returns the controller that interrupts for a device, with its IRQs: if the device's path does not tell them, by the
+/// handlers' names, else the only USB controller; for a `VMBus` device the interrupt of the `hv_vmbus` driver.
+pub(super) fn controller(
+    handlers: &Handlers<'_>,
+    interface: &Interface,
+) -> Result<Option<(String, Vec<u32>)>> {
+    let Device {
+        address,
+        controller: known,
+        ..
+    } = &interface.device;
+    let is_vmbus = known.is_none() && interface.vmbus.is_some();
+    if !is_vmbus && known.as_ref().is_none_or(|(_, irqs)| !irqs.is_empty()) {
+        return Ok(known.clone());
+    }
+    let listed = handlers.listed()?;
+    if is_vmbus {
+        // Every CPU has it: a row without a number on x86, a per-CPU IRQ elsewhere (`vmbus_drv.c`).
+        return match named(listed, |action| action == VMBUS).next() {
+            Some(found) => Ok(Some(found)),
+            None => Ok((handlers.has_row("HYP")?).then(|| ("HYP".to_owned(), Vec::new()))),
+        };
+    }
+    // Handlers have the number of the bus (`xhci-hcd:usb1`) or of the host (`mmc1`), with which the device's name
+    // begins.
+    let host = address.split(['-', ':']).next().unwrap_or_default();
+    let is_bus = host.bytes().all(|byte| byte.is_ascii_digit());
+    let of_bus = format!(":usb{host}");
+    let is_of_host = |action: &str| {
+        if is_bus {
+            action.ends_with(&of_bus)
+        } else {
+            action == host
+        }
+    };
+    let of_host = named(listed, is_of_host).next();
+    let is_usb = |action: &str| USB.iter().any(|name| action.starts_with(name));
+    let only_usb = || named(listed, is_usb).exactly_one().ok();
+    Ok(of_host.or_else(only_usb).or_else(|| known.clone()))
+}
+
+/// The listed IRQs with such a handler, each with the handler's name up to a colon.
+fn named(
+    listed: &Interrupts,
+    is_own: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (String, Vec<u32>)> {
+    listed.iter().filter_map(move |(&irq, actions)| {
+        let action = actions.iter().find(|action| is_own(action))?;
+        Some((action.split(':').next()?.to_owned(), vec![irq]))
+    })
+}
