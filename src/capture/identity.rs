@@ -163,7 +163,6 @@ impl StandIns {
         hidden + &text[plain..]
     }
 
-    /// Returns what replaces the known address that begins with these digits.
     fn stand_in(&self, digits: &str) -> Option<&str> {
         let (known, other) = self.0.range(digits.to_owned()..).next()?;
         known.starts_with(digits).then_some(other)

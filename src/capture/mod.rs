@@ -136,7 +136,6 @@ impl Capture {
         self.machine.interfaces.len()
     }
 
-    /// Number of files and links.
     pub fn files(&self) -> usize {
         self.tree
             .iter()

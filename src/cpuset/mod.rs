@@ -212,9 +212,7 @@ const MOST: usize = 1 << 17;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NumberSet(BTreeSet<u32>);
 
-/// IRQs by number.
 pub type IrqSet = NumberSet;
-/// Queues of an interface by number.
 pub type QueueSet = NumberSet;
 
 impl NumberSet {

@@ -30,10 +30,8 @@ pub struct Pattern {
     pub(super) cut: usize,
 }
 
-/// How the number in a vector's name becomes a queue number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Numbering {
-    /// The number is the queue.
     Queue,
     /// The number only orders: the k-th smallest of those on the device (of this interface, if the name holds one) with
     /// this role, or also this role, is queue k. tg3 counts from 1, hns3 by two, and bnxt's transmit vectors from the
@@ -119,7 +117,6 @@ pub const PLACEHOLDERS: [(&str, &str); 6] = [
 ];
 
 impl Pattern {
-    /// Parses a row; the error says what is wrong.
     pub fn parse(row: impl Into<Cow<'static, str>>) -> Result<Self, String> {
         let row = row.into();
         let (text, meaning) = row.rsplit_once('=').unwrap_or((&row, ""));
@@ -205,7 +202,6 @@ impl Pattern {
         &self.row[..self.length]
     }
 
-    /// Returns how a name fits, once for each role that it may have.
     pub(super) fn fits<'p, 'a>(
         &'p self,
         action: &'a str,

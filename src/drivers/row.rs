@@ -15,7 +15,6 @@ pub struct Driver {
     pub rdma: &'static [&'static str],
     /// Examples of names with their meaning, `eth0-TxRx-3 = combined 3`, for patterns with placeholders.
     pub examples: &'static [&'static str],
-    /// The order of vectors that all have the same name.
     pub order: &'static [OrderPart],
     /// Columns of the page on drivers: what the number in a name counts; affinities after ifdown and ifup; affinities
     /// after `ethtool -L`; XPS.
@@ -25,7 +24,6 @@ pub struct Driver {
     pub doubt: Option<(Option<(u32, u32)>, &'static str)>,
 }
 
-/// A part of a device's vectors, in their order.
 #[derive(Debug, Clone, Copy)]
 pub enum OrderPart {
     /// One vector for each queue of this role.

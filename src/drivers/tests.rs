@@ -143,7 +143,7 @@ fn no_two_patterns_fit_equally_well() {
         let is_first = |(pattern, role): (&Pattern, Role)| {
             (pattern.row(), role) == (named.told.row, named.role)
         };
-        let mut first = fits().filter(|(pattern, role, _)| is_first((pattern, *role)));
+        let mut first = fits().filter(|(pattern, role, _)| is_first((*pattern, *role)));
         let literals = first.next().unwrap().2.literals;
         for (other, role, fit) in fits() {
             let equal = fit.literals == literals && role.is_queue() == named.role.is_queue();

@@ -19,7 +19,6 @@ const MAX_ENTRIES: usize = 4096;
 /// flows that no filter sends elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rss {
-    /// The receive queue for each value of the hash's low bits.
     pub table: Vec<u32>,
     /// Number of receive queues that entries can name, from 0 (`ETHTOOL_GRXRINGS`).
     pub queues: u32,
@@ -83,7 +82,6 @@ impl Rss {
             .all(|(at, queue): (u32, _)| at.checked_rem(self.queues) == Some(*queue))
     }
 
-    /// Whether two tables are equal, or both the default of their number of queues.
     pub(crate) fn means_same(&self, other: &Self) -> bool {
         self.table == other.table
             || self.table.len() == other.table.len() && self.is_default() && other.is_default()
@@ -105,7 +103,6 @@ impl Rss {
                 .is_none_or(|(least, most)| most - least <= 1)
     }
 
-    /// Deals the entries to these queues in turn.
     #[must_use]
     pub fn spread_over(&self, queues: &QueueSet) -> Self {
         let dealt = queues.iter().copied().cycle().take(self.table.len());
@@ -131,14 +128,12 @@ pub struct RxHash {
     pub fields: BTreeMap<FlowKind, u32>,
     /// Whether the device passes its hash to the stack (`receive-hashing`), if reported.
     pub to_stack: Option<bool>,
-    /// Whether ntuple filters are on, if reported.
     pub ntuple: Option<bool>,
     /// Number of ntuple filters; `None` if it could not be read.
     pub filter_count: Option<u32>,
     /// The filters in the order of matching. Captures have only their number, since filters hold addresses.
     #[serde(skip)]
     pub filters: Vec<Filter>,
-    /// The kernel's release: major and minor number.
     pub release: Option<(u32, u32)>,
     /// `net.core.netdev_rss_key`, from which some drivers take their key without reporting it.
     pub system_key: Key,
@@ -251,7 +246,6 @@ const WITH_MORE: u32 = 0x8000_0000 | 0x4000_0000;
 const WITH_CONTEXT: u32 = 0x2000_0000;
 
 impl Filter {
-    /// Bytes of `struct ethtool_rx_flow_spec`.
     pub const SIZE: usize = 168;
 
     /// Parses the kernel's form of a filter; `context` is the RSS context beside it.

@@ -13,11 +13,8 @@ use crate::machine::netdev::Direction;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CounterSelection {
     pub irqs: BTreeSet<u32>,
-    /// Interfaces whose bytes and packets are counted.
     pub interfaces: BTreeSet<String>,
-    /// Threads that poll queues, by process id.
     pub threads: BTreeSet<u32>,
-    /// Interfaces whose packets are counted by queue.
     pub queues: BTreeSet<String>,
     /// Whether to read the CPUs' time, softirqs and backlogs.
     pub cpus: bool,
@@ -36,7 +33,6 @@ pub struct Sample {
     /// Backlogs by CPU: `processed` to `rps`.
     pub softnet: BTreeMap<u32, CpuCounts>,
     pub interfaces: BTreeMap<String, Counters>,
-    /// Threads by process id.
     pub threads: BTreeMap<u32, ThreadCounts>,
     /// Packets of each queue. Read before `interrupts`: a packet's interrupt precedes it.
     pub queues: BTreeMap<QueueOf, u64>,
@@ -51,12 +47,9 @@ pub struct Together {
     pub fired: BTreeMap<u32, u64>,
 }
 
-/// A thread's counts (`/proc/PID/status`, `/proc/PID/stat`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadCounts {
-    /// How often it stopped running.
     pub switches: u64,
-    /// The CPU on which it last ran.
     pub cpu: u32,
 }
 
@@ -77,7 +70,6 @@ pub struct InterfaceCounts {
     pub tx_packets: u64,
     /// Packets received and dropped, for lack of room in the device or in the kernel.
     pub rx_dropped: u64,
-    /// Packets not sent.
     pub tx_dropped: u64,
 }
 
@@ -108,7 +100,6 @@ pub struct CpuCounts {
 pub struct Counts {
     /// The online CPUs, in the order of their columns.
     pub cpus: Vec<u32>,
-    /// The requested IRQs that exist.
     pub rows: BTreeMap<u32, CountRow>,
 }
 
@@ -141,7 +132,6 @@ pub struct Delta {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadGrowth {
     pub runs: u64,
-    /// CPUs on which samples saw it last run.
     pub on: CpuSet,
 }
 
@@ -224,7 +214,6 @@ impl Delta {
         }
     }
 
-    /// Adds the delta of the next interval.
     pub fn add(&mut self, next: &Self) {
         self.elapsed = self.elapsed.saturating_add(next.elapsed);
         for (&pid, thread) in &next.threads {

@@ -46,11 +46,9 @@ pub struct Topology {
 /// Interrupt vectors of an x86 CPU for devices: 203 of the 256 on common kernels, fewer with some options.
 pub const VECTORS_OF_CPU: usize = 200;
 
-/// CPUs that the administrator keeps interrupts off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptOff {
     pub cpus: CpuSet,
-    /// The file that says so.
     pub by: String,
 }
 
@@ -202,7 +200,6 @@ impl NodeSource {
     }
 }
 
-/// The node of a device, and the CPUs near it.
 #[derive(Debug)]
 pub struct Home {
     /// Usually one. Several if equally near to the device's own node, which has no usable CPU; none if the node is
@@ -261,10 +258,7 @@ impl Pages {
 pub struct Rate {
     pub cpus_of: u32,
     pub memory_of: u32,
-    /// Number of CPUs that read, one per core.
     pub threads: usize,
-    /// Buffer size in bytes.
     pub buffer: u64,
-    /// Sum over all CPUs.
     pub bytes_per_second: u64,
 }

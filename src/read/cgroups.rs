@@ -38,7 +38,6 @@ pub struct Partitions {
     pub parents: Vec<String>,
     /// Children of `parents` with a cpuset: they are partitions or can become ones.
     pub cgroups: Vec<String>,
-    /// Whether there are too many cgroups to read all of them.
     pub cut: bool,
 }
 
@@ -81,14 +80,12 @@ pub fn partitions(root: &Root) -> Result<Partitions> {
 /// Whether `state` is that of a valid partition: neither `member` nor `root invalid (Cpu list in cpuset.cpus not
 /// exclusive)`.
 fn is_valid(state: &str) -> Option<bool> {
-    let state = state.trim();
-    let invalid = ["member", "root ", "isolated "];
-    match state {
+    match state.trim() {
         "root" | "isolated" => Some(true),
-        _ => invalid
-            .iter()
-            .any(|start| state.starts_with(start))
-            .then_some(false),
+        state => {
+            let mut invalid = ["member", "root ", "isolated "].iter();
+            (invalid.any(|start| state.starts_with(start))).then_some(false)
+        }
     }
 }
 
@@ -130,7 +127,6 @@ fn cpus(root: &Root, program: &Program) -> Result<CpuSet> {
 /// The place of a unit's cgroup, also if the unit does not run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnitPlace {
-    /// The cgroups of slices that were read.
     pub slices: Vec<String>,
     pub cgroup: Option<String>,
 }

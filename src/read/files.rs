@@ -181,6 +181,13 @@ pub(crate) fn line_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         .map(str::trim)
 }
 
+/// The value that a line of shell variables, such as one of a service's environment file, assigns to `name`.
+pub(crate) fn assigned<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let line = line.trim_start();
+    let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
+    line.strip_prefix(name)?.strip_prefix('=')
+}
+
 pub(crate) fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }

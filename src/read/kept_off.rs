@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::machine::topology::KeptOff;
-use crate::read::files::read_best_effort;
+use crate::read::files::{assigned, read_best_effort};
 use crate::root::{Result, Root};
 
 pub const DEFAULT_AFFINITY: &str = "/proc/irq/default_smp_affinity";
@@ -71,11 +71,7 @@ fn managed_cpus(line: &str) -> Option<CpuSet> {
 /// Parses the CPUs that a file of shell variables bans from irqbalance; the last setting counts.
 fn banned_cpus(text: &str) -> Option<CpuSet> {
     let value = |name: &str| {
-        let mut settings = text.lines().filter_map(|line| {
-            let line = line.trim_start();
-            let line = line.strip_prefix("export ").unwrap_or(line);
-            line.strip_prefix(name)?.strip_prefix('=')
-        });
+        let mut settings = text.lines().filter_map(|line| assigned(line, name));
         let value = settings.next_back()?.split('#').next()?;
         Some(value.trim().trim_matches(['"', '\'']).to_owned())
     };

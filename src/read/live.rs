@@ -93,21 +93,7 @@ fn interfaces_of(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
                 polling.add(napi);
             }
         }
-        // A function whose IRQs netlink reports for an interface is its second function. A single IRQ may be a shared
-        // line.
-        let named = interfaces
-            .iter()
-            .flat_map(|interface| interface.napis().map(|napi| (napi.irq, &interface.name)));
-        let owners: BTreeMap<u32, &String> =
-            named.filter_map(|(irq, name)| Some((irq?, name))).collect();
-        let owner = |interface: &Interface| {
-            let own = &interface.device.irqs;
-            let is_second = interface.is_elsewhere() && own.len() > 1;
-            let mut owners = own.iter().filter_map(|irq| owners.get(irq));
-            let owner = owners.next().filter(|_| is_second);
-            Some((interface.name.clone(), (*owner?).clone()))
-        };
-        let seconds: BTreeMap<_, _> = interfaces.iter().filter_map(owner).collect();
+        let seconds = second_functions(interfaces);
         interfaces.retain(|interface| !seconds.contains_key(&interface.name));
         cards.retain(|card| !seconds.contains_key(&card.address));
         machine.others.seconds = seconds;
@@ -139,6 +125,24 @@ fn interfaces_of(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
     machine.flow_entries = root.read_as(FLOW_ENTRIES, number)?;
     (machine.others.rdma, machine.others.cards) = (rdma, cards);
     Ok(machine)
+}
+
+/// The functions whose IRQs netlink reports for an interface, which are its second ones, with the interface's name. A
+/// single IRQ may be a shared line.
+fn second_functions(interfaces: &[Interface]) -> BTreeMap<String, String> {
+    let reported = interfaces.iter().flat_map(|interface| {
+        let irqs = interface.napis().filter_map(|napi| napi.irq);
+        irqs.map(|irq| (irq, &interface.name))
+    });
+    let owners: BTreeMap<u32, &String> = reported.collect();
+    let second = |interface: &Interface| {
+        let irqs = &interface.device.irqs;
+        let is_second = interface.is_elsewhere() && irqs.len() > 1;
+        let mut owner = irqs.iter().filter_map(|irq| owners.get(irq));
+        let owner = owner.next().filter(|_| is_second)?;
+        Some((interface.name.clone(), (*owner).clone()))
+    };
+    interfaces.iter().filter_map(second).collect()
 }
 
 /// Reads the steering settings of some interfaces' queues of which only the numbers were read before

@@ -43,7 +43,6 @@ pub struct Recorded {
     pub paths: BTreeMap<String, bool>,
     /// The files as they were read last; `None`: unreadable.
     pub files: BTreeMap<String, Option<TreeFile>>,
-    /// Files and directories that this user may not read.
     pub refused: BTreeSet<String>,
     pub lists: BTreeMap<String, Vec<String>>,
     /// Answers to ioctls and netlink requests, by their path in a tree.
@@ -453,7 +452,6 @@ impl Root {
         }
     }
 
-    /// Checks that [`Root::write`] could open a file.
     pub(crate) fn check_writable(&self, path: &str) -> io::Result<()> {
         self.faults.ask(FileAction::Write, path, "")?;
         self.open_at(path, OFlag::O_WRONLY | OFlag::O_NONBLOCK)?;

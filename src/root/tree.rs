@@ -28,11 +28,9 @@ const MAX_LINKS: usize = 40;
 /// Maximum names in a path whose links are resolved: up to the top and down again.
 const MAX_NAMES: usize = 4 * 64;
 
-/// Entries by path, which begins with `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     entries: HashMap<String, Entry, RandomState>,
-    /// Approximate bytes in memory.
     size: usize,
 }
 
@@ -63,7 +61,6 @@ impl Entry {
 }
 
 impl Tree {
-    /// Returns the entry at a path; follows no link.
     pub fn entry(&self, path: &str) -> Option<&Entry> {
         self.entries.get(path)
     }
@@ -76,7 +73,6 @@ impl Tree {
         }
     }
 
-    /// As readlink(2).
     pub(crate) fn read_link(&self, path: &str) -> Option<String> {
         self.link(path).or_else(|| {
             self.link(
@@ -163,7 +159,6 @@ impl Tree {
         }
     }
 
-    /// Adds a new entry and its parent directories.
     pub fn add(&mut self, path: &str, entry: Entry) -> Result<(), &'static str> {
         let Some(slash) = path.as_bytes().rfind_byte(b'/') else {
             return Err("has an empty path");

@@ -21,7 +21,6 @@ pub use self::kind::SettingKind;
 pub(crate) use self::value::means_same;
 pub use self::value::{Value, on_or_off};
 
-/// A setting and its value now.
 #[derive(Debug, Clone)]
 pub struct Setting<'a> {
     pub kind: SettingKind,

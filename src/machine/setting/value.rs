@@ -7,7 +7,6 @@ use super::kind::SettingKind;
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::Rss;
 
-/// The value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value<'a> {
     /// CPUs; of `xps_rxqs`, receive queues.

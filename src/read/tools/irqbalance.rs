@@ -8,7 +8,7 @@ use nix::libc::AF_UNIX;
 use nix::sys::socket::SockProtocol;
 
 use crate::machine::others::{Arguments, Irqbalance};
-use crate::read::files::{name_of, read_best_effort};
+use crate::read::files::{assigned, name_of, read_best_effort};
 use crate::read::netlink::Client;
 use crate::read::tools::process::{self, FoundProcess};
 use crate::root::{Result, Root};
@@ -158,7 +158,7 @@ fn variable(text: &str) -> Option<&'static str> {
     let set_in = |line: &str| {
         VARIABLES
             .into_iter()
-            .find(|name| assigned_value(line, name).is_some())
+            .find(|name| assigned(line, name).is_some())
     };
     text.lines().find_map(set_in).or_else(|| {
         text.lines()
@@ -166,18 +166,9 @@ fn variable(text: &str) -> Option<&'static str> {
     })
 }
 
-fn assigned_value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    let line = line.trim_start();
-    line.strip_prefix("export ")
-        .unwrap_or(line)
-        .trim_start()
-        .strip_prefix(name)?
-        .strip_prefix('=')
-}
-
 fn policy_script(line: &str, variable: &str) -> Option<String> {
     let mut words =
-        assigned_value(line, variable)?.split(|c: char| c.is_whitespace() || c == '"' || c == '\'');
+        assigned(line, variable)?.split(|c: char| c.is_whitespace() || c == '"' || c == '\'');
     let mut script = None;
     while let Some(word) = words.next() {
         script = match word
