@@ -193,6 +193,7 @@ pub struct Irqbalance {
     pub policy_script: Option<String>,
 }
 
+/// The place of irqbalance's arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arguments {
     pub file: String,
