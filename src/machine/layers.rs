@@ -1,4 +1,4 @@
-//! What stands on what: bonds, bridges and tunnels above interfaces, other names, RDMA devices beside them.
+//! Layers: bonds, bridges and tunnels above interfaces, their other names, and RDMA devices beside them.
 
 use std::collections::BTreeSet;
 
