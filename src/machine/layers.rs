@@ -62,7 +62,7 @@ impl Machine {
     pub(super) fn of_rdma(&self, rdma: &Rdma) -> impl Iterator<Item = &Interface> {
         self.interfaces
             .iter()
-            .filter(|i| Some(&i.device.address) == rdma.device.as_ref())
+            .filter(|interface| Some(&interface.device.address) == rdma.device.as_ref())
     }
 
     /// Whether all of these are below one bond or team. The kernel has no word for the kind of a team.

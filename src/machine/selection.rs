@@ -60,8 +60,10 @@ impl Selection {
             selection.names = machine
                 .interfaces
                 .iter()
-                .filter(|i| i.link == "up" || i.queue_vectors().next().is_some())
-                .map(|i| i.name.clone())
+                .filter(|interface| {
+                    interface.link == "up" || interface.queue_vectors().next().is_some()
+                })
+                .map(|interface| interface.name.clone())
                 .collect();
         }
         for selector in selectors {
@@ -101,8 +103,8 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
         Ok(machine
             .interfaces
             .iter()
-            .filter(|i| holds(i))
-            .map(|i| (i.name.clone(), None))
+            .filter(|interface| holds(interface))
+            .map(|interface| (interface.name.clone(), None))
             .collect())
     };
     if let Some(address) = pci_address(selector) {
@@ -110,7 +112,7 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
         let second = machine.others.seconds.get(&address);
         return Ok(match second {
             Some(name) => vec![(name.clone(), Some(address))],
-            None => those(&|i| i.device.address.eq_ignore_ascii_case(&address))?,
+            None => those(&|interface| interface.device.address.eq_ignore_ascii_case(&address))?,
         });
     }
     // Names may hold `*`, `?` and `[`, which the kernel allows.
@@ -123,10 +125,10 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
         Some(("driver", "")) => "expected a driver name such as driver:mlx5_core",
         Some(("driver", driver)) => {
             let wanted = pattern(driver)?;
-            return those(&|i| i.driver.iter().any(|name| wanted.matches(name)));
+            return those(&|interface| interface.driver.iter().any(|name| wanted.matches(name)));
         }
         Some(("node", node)) => match node.parse() {
-            Ok(node) => return those(&|i| machine.nodes_of(i).contains(node)),
+            Ok(node) => return those(&|interface| machine.nodes_of(interface).contains(node)),
             Err(_) => "expected a node number such as node:1",
         },
         _ if selector.is_empty() => "it is empty",
@@ -164,7 +166,9 @@ fn by_name(machine: &Machine, matches: impl Fn(&str) -> bool) -> Vec<Selected> {
         let rdma = machine.others.rdma.iter();
         for rdma in rdma.filter(|rdma| is_named(&rdma.name)) {
             let on_function = machine.of_rdma(rdma);
-            found.extend(on_function.map(|i| (i.name.clone(), Some(rdma.name.clone()))));
+            found.extend(
+                on_function.map(|interface| (interface.name.clone(), Some(rdma.name.clone()))),
+            );
         }
     }
     found
@@ -183,15 +187,18 @@ pub fn without_device(machine: &Machine, name: &str) -> Option<String> {
 /// Returns selectors of a kind that match interfaces: `pci`, `driver`, `node`, or for an empty string names of
 /// interfaces and of what stands for them.
 pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
-    let selectors_of = |i: &Interface| match kind {
-        "pci" => vec![i.device.address.clone()],
-        "driver" => i.driver.iter().cloned().collect(),
+    let selectors_of = |interface: &Interface| match kind {
+        "pci" => vec![interface.device.address.clone()],
+        "driver" => interface.driver.iter().cloned().collect(),
         "node" => machine
-            .nodes_of(i)
+            .nodes_of(interface)
             .iter()
             .map(|node| node.to_string())
             .collect(),
-        _ => machine.names_of(&i.name).map(str::to_owned).collect(),
+        _ => machine
+            .names_of(&interface.name)
+            .map(str::to_owned)
+            .collect(),
     };
     let named = machine.interfaces.iter().flat_map(selectors_of);
     if !kind.is_empty() {

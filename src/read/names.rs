@@ -56,8 +56,8 @@ pub(crate) fn place<'v>(
             _ => {}
         }
     }
-    let count = |is: &dyn Fn(&ActionName) -> bool| found.iter().filter(|v| is(&v.named)).count();
-    let plain = count(&|name| name.numbering == Plain);
+    let is_plain = |vector: &&NamedVector| vector.named.numbering == Plain;
+    let plain = found.iter().filter(is_plain).count();
     if plain > 1 && plain == found.len() {
         let driver = driver.filter(|_| are_all);
         let by_order = driver.and_then(|driver| driver.in_order(plain, rx, tx));
@@ -111,8 +111,9 @@ struct Names {
 
 impl Names {
     fn of(found: &[NamedVector], (rx, tx): (usize, usize)) -> Self {
-        let count =
-            |is: &dyn Fn(&ActionName) -> bool| found.iter().filter(|v| is(&v.named)).count();
+        let count = |is: &dyn Fn(&ActionName) -> bool| {
+            found.iter().filter(|vector| is(&vector.named)).count()
+        };
         let peers = group_by_role(found);
         let numbers = |role| {
             let peers = peers.get(&(role, Rank)).into_iter().flatten();

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use itertools::Itertools as _;
 use netlink_bindings::inet_diag::{self, Msg, ReqV2};
 use netlink_bindings::rt_addr::{self, Ifaddrmsg};
 use nix::libc::{AF_INET, AF_INET6, IPPROTO_TCP, IPPROTO_UDP};
@@ -177,10 +176,13 @@ fn node(root: &Root, topology: &Topology, process: &str) -> Option<u32> {
     let allowed: CpuSet = line_of(&read("status")?, "Cpus_allowed_list:")?
         .parse()
         .ok()?;
-    let allowed = allowed.intersection(&topology.online);
-    let mut nodes = allowed.iter().filter_map(|cpu| topology.node_of(cpu));
-    if let Ok(only) = nodes.all_equal_value() {
-        return Some(only);
+    let nodes: BTreeSet<u32> = allowed
+        .intersection(&topology.online)
+        .iter()
+        .filter_map(|cpu| topology.node_of(cpu))
+        .collect();
+    if nodes.len() == 1 {
+        return nodes.first().copied();
     }
     let last = Stat::from_read(read("stat")?.as_bytes()).ok()?.processor?;
     topology.node_of(u32::try_from(last).ok()?)

@@ -180,14 +180,11 @@ fn read_device(
                     .map(|queue| queue + pools.each.unwrap_or(0) * interface.port);
             }
         }
-        vectors.sort_by_key(|v| {
-            (
-                !v.role.is_queue(),
-                v.role == Role::Control,
-                v.queue,
-                v.role,
-                v.irq,
-            )
+        vectors.sort_by_key(|vector| {
+            let Vector {
+                role, queue, irq, ..
+            } = *vector;
+            (!role.is_queue(), role == Role::Control, queue, role, irq)
         });
         interface.vectors = vectors;
     }
