@@ -12,7 +12,6 @@ use crate::machine::wording::cpu_list;
 use crate::machine::{Machine, Topology};
 use crate::plan::{Plan, PlannedInterface};
 
-/// The node to run on.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum NodeChoice {
     #[default]
@@ -38,7 +37,6 @@ pub enum MemoryBinding {
 #[derive(Debug, Clone, Default)]
 pub struct BindingRequest {
     pub place: NodeChoice,
-    /// CPUs to use in place of the node's.
     pub cpus: Option<CpuSet>,
     pub memory: MemoryBinding,
 }
@@ -49,7 +47,6 @@ pub struct Binding {
     pub nodes: NodeSet,
     pub cpus: CpuSet,
     pub why: String,
-    /// Whether the CPUs were requested by number.
     pub requested: bool,
     pub memory: MemoryBinding,
     /// The nodes of the memory policy; unused with [`MemoryBinding::Local`].
@@ -57,7 +54,6 @@ pub struct Binding {
     pub notes: Vec<String>,
 }
 
-/// The machine cannot provide the request.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BindingError(pub(crate) String);
@@ -117,7 +113,6 @@ impl Binding {
     }
 }
 
-/// Nodes and their CPUs, or the reason for none.
 type NodeCpus = Result<(NodeSet, CpuSet), BindingError>;
 
 fn cpus_of_node(topology: &Topology, node: u32) -> NodeCpus {
@@ -185,7 +180,6 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
     // A second function of an interface may be on another node.
     let vectors = interfaces.iter().flat_map(|interface| &interface.vectors);
     near.extend(vectors.filter_map(|vector| vector.node));
-    // The device's node, even if it has no CPU.
     let from = interfaces
         .first()
         .and_then(|first| machine.interface(&first.name)?.device.node)

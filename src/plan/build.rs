@@ -7,28 +7,29 @@ use itertools::Itertools as _;
 use crate::cpuset::CpuSet;
 use crate::drivers::{Driver, Fact};
 use crate::machine::{Machine, NodeSource, Role, Selection, Topology, Vector};
-use crate::plan::candidates::{exclusive, unmet_files};
+use crate::plan::assign::placed_ports;
 use crate::plan::data::{
     DecidedBy, HostSummary, NodeSummary, Placement, Plan, PlannedInterface, PlannedVector, SCHEMA,
-    Why, not_judged,
+    not_judged,
 };
 use crate::plan::gain::{self, NOTHING_GAINED};
 use crate::plan::hash::{class, hash};
 use crate::plan::objective::weights;
 use crate::plan::place::Locations;
-use crate::plan::ports::{PlacedPort, placed_ports};
+use crate::plan::ports::PlacedPort;
+use crate::plan::requests::unmet_files;
 use crate::plan::rps::{self, Rps};
 use crate::plan::spread::Keep;
 use crate::plan::threads::Threads;
-use crate::plan::write::writes;
-use crate::plan::{device, notes, score, xps};
+use crate::plan::wanted::writes;
+use crate::plan::why::Why;
+use crate::plan::{device, notes, rfs, score, xps};
 use crate::policy::{Group, IRQBALANCE, KEEP_RDMA, ONLY_GAIN, Policy, RFS, Rfs, SCOPE, Scope, XPS};
 
 /// Values that the plan of one interface takes from all interfaces that take part, selected or not.
 struct Context<'a> {
     selection: &'a Selection,
     threads: Threads,
-    /// By the index of the interface.
     rps: BTreeMap<usize, Rps>,
     /// The CPUs of cores that take a queue, RDMA vector, polling thread or RPS work.
     network_cpus: CpuSet,
@@ -57,8 +58,8 @@ fn plan_keeping(
     let locations = &Locations::new(&machine.topology);
     let weights = &weights(machine);
     let mut ports = placed_ports(machine, locations, weights, policy, (selection, keep));
-    let chosen = |port: &&mut PlacedPort<'_>| selection.names.contains(&port.interface.name);
-    ports.iter_mut().filter(chosen).for_each(refuse_unmet);
+    let selected = ports.iter_mut().filter(|port| port.selected);
+    selected.for_each(refuse_unmet);
     let rdma = CpuSet::union_of(ports.iter().filter_map(PlacedPort::rdma_cpus));
     let polling = ports.iter().flat_map(PlacedPort::polling_cpus).collect();
     let others = rdma.union(&polling).union(&machine.not_understood_cpus());
@@ -75,7 +76,7 @@ fn plan_keeping(
         .map(|port| rps[&port.order].steering_cpus(port));
     let taken = CpuSet::union_of(taken).union(&loaded).union(&threads.cpus);
     let topology = &machine.topology;
-    let queues = rps::with_flows(&ports).map(|port| port.interface.rx_queues.len());
+    let queues = rfs::with_flows(&ports).map(|port| port.interface.rx_queues.len());
     let context = Context {
         selection,
         threads,
@@ -83,24 +84,26 @@ fn plan_keeping(
         network_cpus: topology.whole_cores(&taken),
         flow_queues: queues.sum(),
     };
-    let chosen = |port: &&PlacedPort<'_>| selection.names.contains(&port.interface.name);
-    let chosen = ports.iter().filter(chosen);
-    let mut interfaces = chosen
+    let selected = ports.iter().filter(|port| port.selected);
+    let mut interfaces = selected
         .clone()
         .map(|port| context.interface(port))
         .collect_vec();
     if keep.is_some() {
-        let xps = chosen.clone().map(|port| port.choice.get(&XPS));
+        let xps = selected.clone().map(|port| port.choice.get(&XPS));
         gain::keep_steering(machine, &mut interfaces, &xps.collect_vec());
     }
-    let is_on = |port: &PlacedPort<'_>| port.choice.get(&RFS) != Rfs::Keep;
-    let entries = rps::flow_table(&ports)
-        .filter(|_| chosen.clone().any(is_on))
+    let entries = rfs::flow_table(&ports)
+        .filter(|_| {
+            selected
+                .clone()
+                .any(|port| port.choice.get(&RFS) != Rfs::Keep)
+        })
         .map(|entries| (entries, "one flow table for all interfaces"));
     let wanted = interfaces.iter().flat_map(PlannedInterface::wanted);
     let (writes, unchanged) = writes(machine, wanted, entries);
     let host = summary(topology);
-    let channels = chosen.filter_map(device::channels).collect_vec();
+    let channels = selected.filter_map(device::channels).collect_vec();
     let mut plan = Plan {
         schema: SCHEMA.to_owned(),
         hash: hash(&host, &interfaces, &channels),
@@ -171,7 +174,7 @@ impl Context<'_> {
             notes.retain(|note| !note.advises_channels());
         }
         // The kernel runs no other cgroup's programs on exclusive CPUs.
-        let exclusive = exclusive(topology, &port.choice);
+        let exclusive = candidates.allowed.exclusive.clone();
         let free = candidates
             .near
             .difference(&self.network_cpus)
@@ -205,7 +208,7 @@ impl Context<'_> {
             unserved: port.unserved(),
             tx_queues: xps::plan(port),
             rss,
-            ntuple: rps::ntuple(port),
+            ntuple: rfs::ntuple(port),
             threads,
             notes,
         }
@@ -243,10 +246,10 @@ fn vector(port: &PlacedPort<'_>, vector: &Vector) -> PlannedVector {
     }
 }
 
-/// Says why a vector has its target.
 fn why(port: &PlacedPort<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> Why {
     let online = &port.machine.topology.online;
     let isolated = port.machine.topology.isolated_or_nohz();
+    let exclusive = &port.candidates.allowed.exclusive;
     let fixed = if let Some(skipped) = port.why_skipped() {
         skipped
     } else if !vector.movable {
@@ -263,11 +266,7 @@ fn why(port: &PlacedPort<'_>, vector: &Vector, cpus: Option<&CpuSet>) -> Why {
             (Role::Control, Some(_)) if vector.effective_cpus(online).is_subset(&isolated) => {
                 "control IRQ; moved off an isolated CPU"
             }
-            (Role::Control, Some(_))
-                if vector
-                    .effective_cpus(online)
-                    .is_subset(&exclusive(&port.machine.topology, &port.choice)) =>
-            {
+            (Role::Control, Some(_)) if vector.effective_cpus(online).is_subset(exclusive) => {
                 "control IRQ; moved off a CPU of an exclusive cpuset partition"
             }
             (Role::Control, Some(_)) => {

@@ -2,7 +2,6 @@
 //! `nicpin.plan/1`; CPU sets in it are CPU lists.
 
 use std::borrow::Cow;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -10,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::drivers::Taught;
 use crate::machine::interface::is_pci_address;
-use crate::machine::setting::Value;
 use crate::machine::vector::{effective, known};
-use crate::machine::{Channels, NodeSource, QueueId, Role, SettingKind, Source};
+use crate::machine::{Channels, NodeSource, QueueId, Role, Source};
 use crate::plan::note::Note;
 use crate::plan::objective::Score;
-use crate::plan::write::{Planned, Write};
+use crate::plan::why::Why;
+use crate::plan::write::Write;
 use crate::policy::Balancer;
 
 /// The name and version of the JSON form.
@@ -82,8 +81,10 @@ fn has_none(queues: &QueueSet) -> bool {
 
 /// The interfaces that are up and cannot be judged, without those whose state is unknown.
 pub(crate) fn not_judged(interfaces: &[PlannedInterface]) -> Vec<String> {
-    let up = interfaces.iter().filter(|interface| interface.link == "up");
-    up.filter(|interface| !interface.is_judged() && !interface.notes.iter().any(Note::is_unknown))
+    interfaces
+        .iter()
+        .filter(|interface| interface.link == "up")
+        .filter(|interface| !interface.is_judged() && !interface.notes.iter().any(Note::is_unknown))
         .map(|interface| interface.name.clone())
         .collect()
 }
@@ -109,7 +110,6 @@ pub struct ChannelChange {
     pub why: String,
 }
 
-/// CPUs and nodes of the machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostSummary {
     /// The host name, if the machine reports one; captures and copies of `/sys` do not. The planner leaves it `None`.
@@ -128,7 +128,6 @@ pub struct HostSummary {
     pub nodes: Vec<NodeSummary>,
 }
 
-/// A NUMA node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeSummary {
     pub node: u32,
@@ -160,7 +159,6 @@ pub struct PlannedInterface {
     /// `node` then differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unused_node: Option<u32>,
-    /// The candidate CPUs of the interface's vectors.
     pub candidates: CpuSet,
     #[serde(default)]
     pub candidate_cores: usize,
@@ -176,7 +174,6 @@ pub struct PlannedInterface {
     /// Local cores that take no queue, RDMA vector, polling thread or RPS work of any interface, for programs that use
     /// this one.
     pub worker_cpus: CpuSet,
-    /// Link speed in Mbit/s.
     pub speed_mbps: Option<u32>,
     /// Operational state (`operstate`).
     pub link: String,
@@ -225,12 +222,12 @@ impl PlannedInterface {
 
     /// Whether the interface has IRQs that are not understood, which the plan does not change.
     pub(crate) fn has_unknown(&self) -> bool {
-        let mut notes = self.notes.iter();
-        notes.any(|note| matches!(note, Note::UnknownVectors { .. }))
+        self.notes
+            .iter()
+            .any(|note| matches!(note, Note::UnknownVectors { .. }))
     }
 }
 
-/// The program or CPUs to which vectors are to be near.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedNear {
     /// As in the policy, `pid:N` or `unit:NAME`; absent if the policy names CPUs.
@@ -240,7 +237,6 @@ pub struct PlannedNear {
     pub cpus: CpuSet,
 }
 
-/// Local CPUs that are not candidates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     pub cpus: CpuSet,
@@ -266,7 +262,6 @@ pub struct PlannedVector {
     pub idle: bool,
     /// The planned affinity; `None`: unchanged.
     pub cpus: Option<CpuSet>,
-    /// The current affinity (`smp_affinity`).
     pub affinity: CpuSet,
     /// The current `effective_affinity`; `None` if the kernel does not report it.
     pub effective: Option<CpuSet>,
@@ -278,7 +273,6 @@ pub struct PlannedVector {
     /// The vector's candidate CPUs if they differ from the interface's: the driver's hint, or those of another device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidates: Option<CpuSet>,
-    /// The placement of the vector's queue; `None` for a vector that the plan does not place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
     pub why: Why,
@@ -289,7 +283,6 @@ pub struct PlannedVector {
 pub struct Placement {
     /// The CPU; with a group of CPUs, the one on which the queue is counted.
     pub cpu: u32,
-    /// All CPUs of the core.
     pub core: CpuSet,
     /// Queues on the core before this one.
     pub queues_on_core: usize,
@@ -319,58 +312,6 @@ pub enum DecidedBy {
     Line,
     /// The queue's present CPU is as good, and the policy changes only what gains something.
     Gain,
-}
-
-/// Why a vector has its CPUs, in words: what decided, and after it what else is so.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
-pub struct Why {
-    text: String,
-    /// The bytes of the text that say what decided.
-    decided: usize,
-}
-
-impl Why {
-    pub(crate) fn new(decided: impl Into<String>, more: &str) -> Self {
-        let decided = decided.into();
-        Self {
-            decided: decided.len(),
-            text: decided + more,
-        }
-    }
-
-    /// Returns what decided.
-    #[doc(hidden)]
-    pub fn decided(&self) -> &str {
-        &self.text[..self.decided]
-    }
-}
-
-/// A stored plan has the text alone.
-impl PartialEq for Why {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
-    }
-}
-
-impl Deref for Why {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.text
-    }
-}
-
-impl From<String> for Why {
-    fn from(text: String) -> Self {
-        Self::new(text, "")
-    }
-}
-
-impl From<Why> for String {
-    fn from(why: Why) -> Self {
-        why.text
-    }
 }
 
 /// The plan for one receive queue.
@@ -430,53 +371,6 @@ pub struct PlannedThread {
 }
 
 impl PlannedInterface {
-    /// The settings for which the plan has a value.
-    #[doc(hidden)]
-    pub fn wanted<'a>(&'a self) -> impl Iterator<Item = Planned<'a>> {
-        use SettingKind::{NapiThread, Ntuple, Rps, RpsFlow, Rss, Vector, Xps, XpsRxqs};
-        use Value::{Count, Mask, On, Spread};
-        let mut all = Vec::new();
-        let mut add = |kind, number, value: Option<Value<'a>>, why: &'a str| {
-            all.extend(value.map(|value| Planned {
-                interface: &self.name,
-                kind,
-                number,
-                value,
-                why,
-            }));
-        };
-        let cpus = |cpus: &'a Option<CpuSet>| cpus.as_ref().map(|cpus| Mask(Cow::Borrowed(cpus)));
-        for vector in &self.vectors {
-            add(Vector, vector.irq, cpus(&vector.cpus), &vector.why);
-        }
-        if let Some(rss) = &self.rss {
-            add(Rss, 0, rss.queues.as_ref().map(Spread), &rss.why);
-        }
-        for thread in &self.threads {
-            add(NapiThread, thread.pid, cpus(&thread.cpus), &thread.why);
-        }
-        for queue in &self.rx_queues {
-            let flows = queue.rps_flow_cnt.map(Count);
-            add(Rps, queue.queue, cpus(&queue.rps_cpus), &queue.why);
-            add(RpsFlow, queue.queue, flows, "its share of the flow table");
-        }
-        for queue in &self.tx_queues {
-            let rxqs = cpus(&queue.xps_rxqs);
-            add(Xps, queue.queue, cpus(&queue.xps_cpus), &queue.why);
-            add(XpsRxqs, queue.queue, rxqs, "flows of this receive queue");
-        }
-        add(Ntuple, 0, self.ntuple.map(On), "accelerated RFS");
-        all.into_iter()
-    }
-
-    pub(crate) fn cpus_mut(&mut self) -> impl Iterator<Item = &mut Option<CpuSet>> {
-        let vectors = self.vectors.iter_mut().map(|vector| &mut vector.cpus);
-        let threads = self.threads.iter_mut().map(|thread| &mut thread.cpus);
-        let rx = self.rx_queues.iter_mut().map(|rx| &mut rx.rps_cpus);
-        let tx = self.tx_queues.iter_mut().map(|tx| &mut tx.xps_cpus);
-        vectors.chain(threads).chain(rx).chain(tx)
-    }
-
     /// The node on which vectors count as local: the device's, or the nearest one with CPUs.
     pub fn local_node(&self) -> Option<u32> {
         self.unused_node.or(self.node)

@@ -15,7 +15,6 @@ use crate::plan::note::{Note, RssUnchanged};
 use crate::plan::ports::PlacedPort;
 use crate::policy::{CHANNELS, ChannelCount, RSS, RssQueues, SIBLINGS};
 
-/// Whether the interface's RSS table can be set.
 pub(crate) fn has_settable_rss(interface: &Interface) -> bool {
     let is_fixed = Driver::has(interface.driver.as_deref(), Fact::FixedRss);
     !is_fixed && interface.rss.as_ref().is_some_and(Rss::is_used)
@@ -85,8 +84,9 @@ pub(crate) fn advised_channels(port: &PlacedPort<'_>) -> Option<u32> {
         && !interface.in_other_namespace
         && (channels.is_some() || !was_requested);
     let cores = u32::try_from(cores).unwrap_or(u32::MAX);
-    let advised = may_change.then(|| cores.min(most).max(1));
-    advised.filter(|&few| channels.is_some() || (few as usize) < interface.rx_queues.len())
+    may_change
+        .then(|| cores.min(most).max(1))
+        .filter(|&few| channels.is_some() || (few as usize) < interface.rx_queues.len())
 }
 
 /// The RSS table of an interface that has one, and a note if it sends flows to CPUs that are no candidates.
@@ -100,13 +100,20 @@ pub(crate) fn rss(port: &PlacedPort<'_>) -> Option<(PlannedRss, Option<Note>)> {
         RssQueues::First(count) => {
             // Each queue on a vector of its own, as long as there are any.
             let free = free_queues(port, table);
-            let own = free.iter().copied().unique_by(|&queue| {
-                let vector = port.serving(Role::Rx, queue);
-                vector.map_or(Err(queue), |vector| Ok(vector.irq))
-            });
-            let own: QueueSet = own.take(count as usize).collect();
-            let others = free.iter().copied().filter(|queue| !own.contains(queue));
-            let others = others.take(count as usize - own.len());
+            let own: QueueSet = free
+                .iter()
+                .copied()
+                .unique_by(|&queue| {
+                    let vector = port.serving(Role::Rx, queue);
+                    vector.map_or(Err(queue), |vector| Ok(vector.irq))
+                })
+                .take(count as usize)
+                .collect();
+            let others = free
+                .iter()
+                .copied()
+                .filter(|queue| !own.contains(queue))
+                .take(count as usize - own.len());
             let queues: QueueSet = own.iter().copied().chain(others).collect();
             (Some(queues), "the first queues, as requested")
         }
@@ -146,10 +153,9 @@ pub(crate) fn unmet_rss(port: &PlacedPort<'_>) -> Option<Note> {
         None => Some(RssUnchanged::NoTable),
         Some(table) if !table.is_used() => Some(RssUnchanged::Function(table.function)),
         Some(_) if !has_settable_rss(interface) => Some(RssUnchanged::Fixed),
-        Some(table) if requested.is_none() => {
-            let has_none = queues_on_candidates(port, table).is_empty();
-            has_none.then_some(RssUnchanged::NoQueue)
-        }
+        Some(table) if requested.is_none() => queues_on_candidates(port, table)
+            .is_empty()
+            .then_some(RssUnchanged::NoQueue),
         Some(table) => {
             let most = free_queues(port, table).len().min(table.table.len());
             let is_beyond = requested.is_some_and(|count| most < count as usize);

@@ -95,8 +95,10 @@ pub(crate) fn class(machine: &Machine) -> String {
             .sets([&node.cpus])
             .numbers(distances.flat_map(|(&to, &distance)| [to, distance]));
     }
-    let interfaces = machine.interfaces.iter();
-    let physical = interfaces.filter(|interface| interface.device.parent.is_none());
+    let physical = machine
+        .interfaces
+        .iter()
+        .filter(|interface| interface.device.parent.is_none());
     // For each interface: texts, nodes, and the numbers of its queues and of its vectors of each role.
     let keys = physical.map(|interface| {
         let vectors = |role| interface.vectors.iter().filter(|v| v.role == role).count();

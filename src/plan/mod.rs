@@ -1,6 +1,8 @@
 //! The planner: a pure function from a machine and a policy to a plan. No I/O, no clock, no environment; the same
 //! machine gives the same plan, whatever its IRQ numbers and link states.
 
+mod allowed;
+mod assign;
 pub mod binding;
 mod build;
 mod candidates;
@@ -13,11 +15,15 @@ mod notes;
 mod objective;
 mod place;
 mod ports;
+mod requests;
+mod rfs;
 mod rps;
 mod score;
 mod spread;
 pub mod stored;
 mod threads;
+mod wanted;
+mod why;
 mod write;
 mod xps;
 
@@ -31,6 +37,7 @@ pub(crate) use gain::cores_serving;
 pub use note::{Found, Note, RssUnchanged, UsedFor};
 pub use objective::{LoadAtSpeed, Measure, RdmaScore, Score};
 pub(crate) use score::{Standing, standings};
-pub use write::{Planned, Write};
+pub use wanted::WantedSetting;
+pub use write::Write;
 
 pub use crate::machine::{NodeSource, SettingKind};

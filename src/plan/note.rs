@@ -1,16 +1,18 @@
 //! Notes of plans and reports: facts that a person should know, as data. Decisions match on the variant; the text is
 //! for people.
 
+mod because;
+mod json;
 mod text;
 
+pub use because::{Found, NoVectors, RssUnchanged, UsedFor};
 use itertools::Itertools as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-pub use text::Found;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::cpuset::{CpuSet, IrqSet, NodeSet, QueueSet};
 use crate::machine::netdev::QueueUser;
-use crate::machine::others::{Arguments, OtherTool, UnusedFunction};
+use crate::machine::others::{Arguments, UnusedFunction};
 use crate::machine::wording::{count, cpu_list};
 use crate::machine::{Channels, PcieLink, UnknownVector, VmbusChannel};
 use crate::plan::note::text::{
@@ -30,7 +32,6 @@ pub enum Note {
         "/sys shows it from another network namespace: its channels and what netlink reports of its queues are unknown"
     )]
     OtherNamespace,
-    /// The interface's name is not UTF-8 text without white space and control characters.
     #[error(
         "its name is not UTF-8 text without white space and control characters, so nothing of it can be read: rename it"
     )]
@@ -40,7 +41,6 @@ pub enum Note {
         "no interface here: which queues its IRQs serve is not known, and they are placed after those of all interfaces"
     )]
     NoInterface,
-    /// The interface of a PCI function is in another network namespace.
     #[error(
         "its interface is in another network namespace: its IRQs are planned, its queues and channels are out of reach"
     )]
@@ -53,7 +53,6 @@ pub enum Note {
         /// Whether `numa_node` is a node that the machine does not have.
         named: bool,
     },
-    /// `numa_node` is a node that the machine does not have.
     #[error("numa_node of the device is {node}, which this machine does not have")]
     NodeMissing { node: u32 },
     /// The interface's node has no usable CPU; the nearest node with one is used.
@@ -74,16 +73,13 @@ pub enum Note {
         now: Option<Box<CpuSet>>,
         found: Found,
     },
-    /// Every online CPU is isolated, `nohz_full` or in an exclusive cpuset partition.
     #[error("every CPU is isolated, nohz_full or in an exclusive cpuset partition; using {}", cpu_list(.online))]
     NoUsableCpu { online: CpuSet },
     /// The policy leaves no CPU; the interface stays as it is.
     #[error("without {} no CPU is left that may take its IRQs", cpu_list(.excluded))]
     NoCpuLeft { excluded: CpuSet },
-    /// There is no remote node for `--scope remote`; the interface stays as it is.
     #[error("no node is remote and has a usable CPU")]
     NoRemoteNode,
-    /// The nodes of `--scope node:N` have no usable CPU; the interface stays as it is.
     #[error("node {nodes} of the policy's scope has no usable CPU")]
     ScopeUnusable { nodes: NodeSet },
     /// Some of the CPUs that the policy names cannot be used; without any the interface stays as it is.
@@ -109,27 +105,20 @@ pub enum Note {
         /// The files with the administrator's lists.
         by: Vec<String>,
     },
-    /// The administrator's lists leave no CPU for interrupts that may take them.
     #[error("{} {} IRQs no CPU that is not isolated, nohz_full or excluded, and {} not followed", .by.join(" and "), if .by.len() == 1 { "leaves" } else { "leave" }, if .by.len() == 1 { "is" } else { "are" })]
-    ListNotFollowed {
-        /// The files with the lists.
-        by: Vec<String>,
-    },
+    ListNotFollowed { by: Vec<String> },
     /// Isolated CPUs take interrupts, because the policy names them or there are no others.
     #[error("isolated or nohz_full CPUs receive interrupts: {}", .cpus.short())]
     IsolatedCpusUsed { cpus: CpuSet },
     /// CPUs of an exclusive cpuset partition take interrupts, because the policy names them or there are no others.
     #[error("CPUs of an exclusive cpuset partition receive interrupts: {}", .cpus.short())]
     ExclusiveCpusUsed { cpus: CpuSet },
-    /// The PCI Express link is slower or narrower than the device and the port above it allow.
     #[error("the PCIe link runs at {now}, but the device and its slot support {possible}: {}% of the possible bandwidth", .now.total().saturating_mul(100) / .possible.total().max(1))]
     LinkBelow { now: PcieLink, possible: PcieLink },
-    /// The policy skips the interface.
     #[error("unchanged: the policy skips this interface")]
     Skipped,
 
     // Vectors.
-    /// The vectors of an interface cannot be read.
     #[error(fmt = vectors_unreadable)]
     VectorsUnreadable {
         /// The missing directory; `None` if only the files of `vectors` are missing.
@@ -139,19 +128,15 @@ pub enum Note {
     /// There are vectors that carry packets of unknown queues.
     #[error(fmt = data_vectors)]
     DataVectors { vectors: Vec<UnknownVector> },
-    /// Some receive queues have no vector that is known.
     #[error("no IRQ is known of receive queue {queues}")]
     QueuesUnserved { queues: QueueSet },
-    /// The names of some vectors are not recognized.
     #[error(fmt = unknown_vectors)]
     UnknownVectors { vectors: Vec<UnknownVector> },
     /// The record of the last apply cannot be read, so that the reasons for differing settings are unknown.
     #[error("the record of the last apply cannot be read: {error}")]
     RecordUnreadable { error: String },
-    /// Some vectors vanished while they were read.
     #[error(fmt = vectors_vanished)]
     VectorsVanished { vectors: Vec<UnknownVector> },
-    /// There are no queue vectors.
     #[error("{because}{}", by_controller(.controller.as_deref()))]
     NoVectors {
         because: NoVectors,
@@ -164,10 +149,8 @@ pub enum Note {
     /// The vectors of this interface include those of others.
     #[error("its IRQs include those of {}: the names do not show which IRQ belongs to which, and all are planned here", .others.join(", "))]
     VectorsOfSeveral { others: Vec<String> },
-    /// Other interfaces use the same vectors for their queues.
     #[error("its queues share their IRQs with those of {}", .others.join(", "))]
     VectorsForSeveral { others: Vec<String> },
-    /// An IRQ that several interfaces share.
     #[error("IRQ {irq} is shared with {owner}, where it is planned")]
     LineShared { irq: u32, owner: String },
     /// Queue vectors that cannot be moved, because the kernel manages their affinity.
@@ -177,7 +160,6 @@ pub enum Note {
     /// balancing by their driver (`IRQ_NO_BALANCING`), or of a controller that cannot move them.
     #[error("{} cannot be moved: the kernel does not let their affinity be set", count(*.vectors, "queue IRQ"))]
     NotMovable { vectors: usize },
-    /// netlink and the names of vectors disagree.
     #[error(fmt = sources_disagree)]
     SourcesDisagree { contradictions: Vec<String> },
     /// Hyper-V's channels, which have no vectors.
@@ -197,12 +179,10 @@ pub enum Note {
     /// Queue vectors whose hint holds no usable CPU.
     #[error("the driver's hints for {} name only offline, isolated or excluded CPUs: placed on the local node", count(*.vectors, "queue IRQ"))]
     HintUnusable { vectors: usize },
-    /// The driver's hints are not limited to the local node.
     #[error("the hints of {driver} are not limited to the local node")]
     HintIgnoresLocality { driver: String },
 
     // Queues and channels.
-    /// More queues than candidate cores.
     #[error("{}", queues_exceed_cores(*.queues, *.cores, *.advised, *.unsure, *.fixed, .irq_cores.is_some()))]
     QueuesExceedCores {
         interface: String,
@@ -211,7 +191,6 @@ pub enum Note {
         node: Option<u32>,
         /// Receiving channels with which the interface takes its share of the cores; `None` if there is no advice.
         advised: Option<u32>,
-        /// Whether the maximum of the driver is unknown.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         unsure: bool,
         fixed: bool,
@@ -238,7 +217,6 @@ pub enum Note {
         /// The cores of the package that can take queues.
         package: usize,
     },
-    /// RPS is off because the device can have more queues.
     #[error("{} for {}, and the device can have {}: RPS stays off; {FLAP}", count(*.queues, "receive queue"), count(*.cores, "core"), .channels.max_receiving())]
     MoreQueuesPossible {
         interface: String,
@@ -256,7 +234,6 @@ pub enum Note {
         "/proc/sys/net/core/rps_sock_flow_entries does not exist, as in a network namespace: RFS needs the flow table that it sets in the first one"
     )]
     NoFlowTable,
-    /// `--channels auto` changes nothing.
     #[error("{}, for {}: --channels auto changes nothing", channels(Some(*.now)), count(*.cores, "core"))]
     ChannelsFit { now: u32, cores: usize },
     /// Channels that the policy requests and that cannot be set.
@@ -266,7 +243,6 @@ pub enum Note {
         requested: Option<u32>,
         fixed: bool,
     },
-    /// The device can have fewer channels than the policy requests.
     #[error("{} requested, but the device has {most} at most", channels(Some(*.requested)))]
     ChannelsAtMost { requested: u32, most: u32 },
     /// The channels differ from the plan, which has this number of receiving ones.
@@ -276,7 +252,6 @@ pub enum Note {
         wanted: u32,
         why: String,
     },
-    /// The RSS table that the policy requests cannot be set.
     #[error("{} requested, but {because}", match .queues { Some(queues) => format!("RSS over {}", count(*queues as usize, "queue")), None => "RSS over the candidate cores".to_owned() })]
     RssUnchanged {
         /// The requested number; `None`: one on each candidate core.
@@ -303,23 +278,18 @@ pub enum Note {
     XpsRxqsSet { interface: String, queues: Vec<u32> },
 
     // The whole machine.
-    /// A selector that matches nothing.
     #[error("no interface matches `{selector}`")]
     NotPresent { selector: String },
-    /// A selector names something without vectors.
     #[error("`{selector}` {what}")]
     NoDevice {
         selector: String,
         /// The kind of the selected thing, such as "is the loopback interface".
         what: String,
     },
-    /// No interface is up or has vectors.
     #[error("no interface with a device is up or has IRQs")]
     NothingToDo,
-    /// A rule of the policy that matches no interface.
     #[error("rule {rule} of the policy ({conditions}) matches no interface")]
     RuleUnmatched {
-        /// The rule's number in the file, counted from 1.
         rule: usize,
         /// The rule's conditions as in the file: `name = "ens*", node = 1`.
         conditions: String,
@@ -338,16 +308,12 @@ pub enum Note {
         "more than 8192 cgroups: some were not checked, so CPUs of an exclusive cpuset partition may receive interrupts"
     )]
     CgroupsLeftOut,
-    /// There is no `/proc`.
     #[error("there is no /proc below this root, so all IRQs are unknown")]
     NoProc,
-    /// There is no `/proc/irq`.
     #[error("there is no /proc/irq below this root, so all IRQs are unknown")]
     NoProcIrq,
-    /// The machine has one CPU.
     #[error("the machine has one CPU, which receives every interrupt")]
     OneCpu,
-    /// irqbalance runs.
     #[error("irqbalance runs (process {pid}); {}", irqbalance(*.action, *.irqs, *.left_alone, *.lasts))]
     IrqbalanceRunning {
         pid: i32,
@@ -388,7 +354,6 @@ pub enum Note {
     LinkIrqAffinity { path: String, policy: String },
 
     // Reports.
-    /// Sockets poll (`net.core.busy_read`, `busy_poll`).
     #[error(
         "busy polling is on (net.core.busy_read, busy_poll): while a socket polls, packets are processed on the program's CPU, not on the IRQ's"
     )]
@@ -436,13 +401,10 @@ pub enum Note {
     /// Interfaces appeared, vanished or reset their counters during a measurement.
     #[error("interfaces appeared, vanished or reset their counters meanwhile, and are left out: {}", .interfaces.join(", "))]
     InterfacesChanged { interfaces: Vec<String> },
-    /// About the memory of a command that is measured.
     #[error("{about}")]
     Memory { about: String },
-    /// Both sides of a comparison are one node.
     #[error("near and far are both node {node}")]
     SameNode { node: CpuSet },
-    /// The sides of a comparison have different numbers of CPUs.
     #[error("unequal CPU counts: {near} on the near node, {far} on the far node")]
     CpusUnlike { near: usize, far: usize },
     /// Runs of a comparison, counted from 1, whose time or throughput is far from that of the others.
@@ -452,57 +414,6 @@ pub enum Note {
         what: String,
         runs: Vec<usize>,
     },
-}
-
-/// The purpose for which a policy names CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum UsedFor {
-    Interrupts,
-    /// Receive packet steering.
-    Rps,
-}
-
-/// Why an RSS table is not changed although the policy requests a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RssUnchanged {
-    /// The driver reports no table.
-    #[error("the driver reports no RSS table")]
-    NoTable,
-    /// The driver cannot set its table.
-    #[error("the driver cannot set its RSS table")]
-    Fixed,
-    /// The hash function, by its number, is not known to use the table.
-    #[error("hash function {0} is not known to use the RSS table")]
-    Function(u8),
-    /// It cannot reach as many queues as requested.
-    #[error("its table can reach {0} at most")]
-    AtMost(usize),
-    /// No queue's vector is on a candidate CPU.
-    #[error("no queue's IRQ is on a candidate CPU")]
-    NoQueue,
-}
-
-/// Why an interface has no queue vectors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NoVectors {
-    /// The device has no vectors of its own.
-    #[error("the device has no IRQs of its own")]
-    OfDevice,
-    /// No queue IRQ is known to belong to the device: sysfs lists IRQs of PCI devices alone, and others may serve several
-    /// devices (DPIO of DPAA2).
-    #[error("no queue IRQ is known to be its device's: sysfs lists those of PCI devices only")]
-    Unlisted,
-    /// The driver has requested no IRQ.
-    #[error("the driver has requested no queue IRQ; there is nothing to place")]
-    Requested,
-    /// The driver has requested no IRQ while the interface is down.
-    #[error(
-        "the driver requests no queue IRQ while the interface is down; there is nothing to place yet"
-    )]
-    WhileDown,
 }
 
 impl Note {
@@ -572,48 +483,5 @@ impl Note {
     pub fn code(&self) -> String {
         let object = serde_json::to_value(self).unwrap_or_default();
         object["code"].as_str().unwrap_or_default().to_owned()
-    }
-}
-
-impl Serialize for Note {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct WithText<'a> {
-            #[serde(flatten, serialize_with = "Note::serialize")]
-            data: &'a Note,
-            text: String,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            fix: Option<String>,
-        }
-        WithText {
-            data: self,
-            text: format!("{self:#}"),
-            fix: self.advice().map(|advice| advice.text),
-        }
-        .serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Note {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Note::deserialize(deserializer)
-    }
-}
-
-impl From<&OtherTool> for Note {
-    fn from(tool: &OtherTool) -> Self {
-        match tool.clone() {
-            OtherTool::CloudScript { path, writes } => Self::CloudScript { path, writes },
-            OtherTool::Tuned {
-                active,
-                profile,
-                setting,
-            } => Self::TunedRunning {
-                active,
-                profile,
-                setting,
-            },
-            OtherTool::LinkFile { path, policy } => Self::LinkIrqAffinity { path, policy },
-        }
     }
 }

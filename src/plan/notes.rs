@@ -1,14 +1,15 @@
-//! The notes of a plan, and the advice of each.
+//! The notes of a plan: of each interface, and of the machine.
+
+mod advice;
 
 use itertools::{Itertools as _, chain};
 
+use crate::cpuset::CpuSet;
 use crate::drivers::{Driver, Fact};
 use crate::machine::interface::is_pci_address;
-use crate::machine::others::{Arguments, SCRIPT_PATH, UnusedFunction};
-use crate::machine::setting::queue_file;
-use crate::machine::wording::{selector, word};
-use crate::machine::{Machine, Role, Selection, UnknownVector};
-use crate::plan::candidates::{core_count, exclusive, unreserved};
+use crate::machine::others::{OtherTool, UnusedFunction};
+use crate::machine::{Interface, Machine, Role, Selection, UnknownVector, Vector};
+use crate::plan::candidates::core_count;
 use crate::plan::data::{IrqbalancePlan, Plan, PlannedRss};
 use crate::plan::device::{self, advised_channels};
 use crate::plan::note::{NoVectors, Note};
@@ -22,208 +23,225 @@ pub(crate) fn interface_notes(
     selection: &Selection,
     rss: Option<&PlannedRss>,
 ) -> Vec<Note> {
-    let (interface, topology) = (port.interface, &port.machine.topology);
+    let interface = port.interface;
     if port.choice.get(&SKIP) {
         return vec![Note::Skipped];
     }
-    let apart = interface.in_other_namespace && !interface.is_elsewhere();
+    let is_apart = interface.in_other_namespace && !interface.is_elsewhere();
+    let apart = is_apart.then_some(Note::OtherNamespace);
     if port.skip {
-        return Vec::from_iter(apart.then_some(Note::OtherNamespace));
+        return Vec::from_iter(apart);
     }
     if interface.unreadable_name {
         return vec![Note::NameUnreadable];
     }
-    let mut notes = vector_notes(port, selection);
-    if interface.without_netdev {
-        notes.extend((!interface.is_for_rdma()).then_some(Note::NoInterface));
+    let place = if interface.without_netdev {
+        Some(Note::NoInterface)
     } else if interface.is_elsewhere() {
-        notes.extend((!interface.is_for_rdma()).then_some(Note::Elsewhere));
-    } else if apart {
-        notes.push(Note::OtherNamespace);
-    }
-    if !interface.contradictions.is_empty() {
-        notes.push(Note::SourcesDisagree {
-            contradictions: interface.contradictions.clone(),
+        Some(Note::Elsewhere)
+    } else {
+        apart
+    };
+    let contradictions = interface.contradictions.clone();
+    let disagree = (!contradictions.is_empty()).then_some(Note::SourcesDisagree { contradictions });
+    let lines = port
+        .shared
+        .iter()
+        .filter(|_| interface.shares_vectors_of.is_none())
+        .map(|(&irq, &owner)| Note::LineShared {
+            irq,
+            owner: owner.to_owned(),
         });
-    }
-    let lines = port.shared.iter();
-    for (&irq, &owner) in lines.filter(|_| interface.shares_vectors_of.is_none()) {
-        let owner = owner.to_owned();
-        notes.push(Note::LineShared { irq, owner });
-    }
     let vectors = interface.queue_vectors().filter(|v| !v.movable).count();
-    if vectors > 0 {
-        let is_managed = Driver::has(interface.driver.as_deref(), Fact::ManagedIrqs);
-        notes.push(if is_managed {
+    let stay = (vectors > 0).then(|| {
+        if Driver::has(interface.driver.as_deref(), Fact::ManagedIrqs) {
             Note::KernelManaged { vectors }
         } else {
             Note::NotMovable { vectors }
-        });
-    }
-    let link = interface.device.link;
-    if let Some((now, possible)) = link.filter(|(now, possible)| now.is_below(*possible)) {
-        notes.push(Note::LinkBelow { now, possible });
-    }
+        }
+    });
+    let link = interface
+        .device
+        .link
+        .filter(|(now, possible)| now.is_below(*possible))
+        .map(|(now, possible)| Note::LinkBelow { now, possible });
     let exceeding = too_many_queues(port, rss);
     let more = package_has_more(port, exceeding.as_ref());
     let exhausted = vectors_exhausted(port);
     // Both give the same advice.
     let exceeding = exceeding.filter(|_| exhausted.is_none());
-    notes.extend(chain!(exhausted, exceeding, more));
-    notes.extend(other_channels(port));
-    let queues = interface
-        .tx_queues
-        .iter()
-        .filter(|tx| tx.xps_rxqs.iter().any(|rxqs| !rxqs.cpus.is_empty()))
-        .map(|tx| tx.index)
-        .collect_vec();
-    if matches!(port.choice.get(&XPS), Xps::Auto | Xps::Off) && !queues.is_empty() {
-        let interface = interface.name.clone();
-        notes.push(Note::XpsRxqsSet { interface, queues });
-    }
-    notes.extend(hint_notes(port));
-    if port.has_placed_queues() {
-        let candidates = &port.candidates.cpus;
-        let cpus = topology.isolated_or_nohz().intersection(candidates);
-        if !cpus.is_empty() {
-            notes.push(Note::IsolatedCpusUsed { cpus });
-        }
-        let cpus = exclusive(topology, &port.choice).intersection(candidates);
-        if !cpus.is_empty() {
-            notes.push(Note::ExclusiveCpusUsed { cpus });
-        }
-    }
-    notes
+    let used = |cpus: &CpuSet, note: fn(CpuSet) -> Note| {
+        let used = cpus.intersection(&port.candidates.cpus);
+        (port.has_placed_queues() && !used.is_empty()).then(|| note(used))
+    };
+    let isolated = port.machine.topology.isolated_or_nohz();
+    let exclusive = &port.candidates.allowed.exclusive;
+    chain!(
+        vector_notes(port, selection),
+        place.filter(|_| !interface.is_for_rdma()),
+        disagree,
+        lines,
+        stay,
+        link,
+        exhausted,
+        exceeding,
+        more,
+        other_channels(port),
+        xps_rxqs_set(port),
+        hint_notes(port),
+        used(&isolated, |cpus| Note::IsolatedCpusUsed { cpus }),
+        used(exclusive, |cpus| Note::ExclusiveCpusUsed { cpus }),
+    )
+    .collect()
 }
 
 /// Returns notes about vectors that are missing, not recognized or shared.
 fn vector_notes(port: &PlacedPort<'_>, selection: &Selection) -> Vec<Note> {
-    let (interface, missing) = (port.interface, port.machine.missing());
-    let has_queues = port.has_placed_queues();
-    let unreadable = |missing: Option<&str>, vectors: &[_]| Note::VectorsUnreadable {
-        missing: missing.map(str::to_owned),
-        vectors: vectors.to_vec(),
-    };
-    let vanished = &interface.vanished_vectors;
-    let vectors = interface.unknown_vectors.clone();
-    let data = interface
-        .vectors
-        .iter()
-        .filter(|vector| vector.role == Role::Data);
-    let data = data
-        .map(|vector| UnknownVector {
-            irq: vector.irq,
-            action: vector.action.clone(),
-        })
-        .collect_vec();
-    let controller = interface.device.controller.as_ref();
-    let controller = controller.map(|(driver, irqs)| {
-        let name = if driver.is_empty() {
-            "its controller"
-        } else {
-            driver
-        };
-        match irqs.first() {
-            Some(irq) => format!("{name} (IRQ {irq})"),
-            None => name.to_owned(),
-        }
-    });
-    let note = if missing.is_some() && interface.vmbus.is_none() {
-        Some(unreadable(missing, &[]))
-    } else if !vanished.is_empty() && !has_queues {
-        Some(unreadable(None, vanished))
-    } else if let Some(owner) = interface.shares_vectors_of.clone() {
-        let planned = selection.names.contains(&owner);
-        // Without the other one selected, they are planned here.
-        Some(if planned || !has_queues {
-            Note::VectorsShared { owner, planned }
-        } else {
-            let others = vec![owner];
-            Note::VectorsForSeveral { others }
-        })
-    } else if !vectors.is_empty() {
-        Some(Note::UnknownVectors { vectors })
-    } else if !data.is_empty() && !interface.without_netdev {
-        Some(Note::DataVectors { vectors: data })
-    } else if has_queues {
-        let queues = port.unserved();
-        (!queues.is_empty()).then_some(Note::QueuesUnserved { queues })
-    } else if interface.is_for_rdma() {
-        None
-    } else if let Some(channels) = interface.vmbus.clone() {
-        let mut stacked = port.machine.stacked.iter();
-        let below = stacked.find(|stacked| stacked.name == interface.name);
-        Some(Note::VmbusChannels {
-            device: interface.device.address.clone(),
-            controller,
-            channels,
-            interfaces: below.map_or(Vec::new(), |stacked| stacked.lowers.clone()),
-        })
-    } else {
-        let device = &interface.device;
-        // sysfs lists IRQs of PCI devices only.
-        let without = device.irqs.is_empty() && interface.vectors.is_empty();
-        let is_pci = is_pci_address(&device.address);
-        let because = match (without, interface.link == "up") {
-            _ if !is_pci && (device.controller.is_none() || !without) => NoVectors::Unlisted,
-            // Some drivers allocate vectors only while the interface is up.
-            (true, false) if is_pci => NoVectors::WhileDown,
-            (true, _) => NoVectors::OfDevice,
-            (false, true) => NoVectors::Requested,
-            (false, false) => NoVectors::WhileDown,
-        };
-        Some(Note::NoVectors {
-            because,
-            controller,
-        })
-    };
-    let mut notes = Vec::from_iter(note);
+    let interface = port.interface;
+    let mut notes = Vec::from_iter(first_vector_note(port, selection));
     if !interface.sharing.is_empty() {
         let others = interface
             .sharing
             .iter()
             .map(|other| other.name.clone())
             .collect();
-        notes.push(
-            if Driver::has(interface.driver.as_deref(), Fact::PortsShareQueues) {
-                Note::VectorsForSeveral { others }
-            } else {
-                Note::VectorsOfSeveral { others }
-            },
-        );
+        let driver = interface.driver.as_deref();
+        notes.push(if Driver::has(driver, Fact::PortsShareQueues) {
+            Note::VectorsForSeveral { others }
+        } else {
+            Note::VectorsOfSeveral { others }
+        });
     }
-    if missing.is_none() && has_queues && !vanished.is_empty() {
-        let vectors = vanished.clone();
+    let vectors = interface.vanished_vectors.clone();
+    let is_missing = port.machine.missing().is_some();
+    if !is_missing && port.has_placed_queues() && !vectors.is_empty() {
         notes.push(Note::VectorsVanished { vectors });
     }
     notes
 }
 
-fn hint_notes(port: &PlacedPort<'_>) -> Vec<Note> {
-    let mut notes = Vec::new();
-    if port.choice.get(&SCOPE) != Scope::Hint || port.candidates.named {
-        return notes;
+/// Returns the first of the notes that say why vectors are not placed by queue.
+fn first_vector_note(port: &PlacedPort<'_>, selection: &Selection) -> Option<Note> {
+    let (interface, has_queues) = (port.interface, port.has_placed_queues());
+    let missing = port
+        .machine
+        .missing()
+        .map(str::to_owned)
+        .filter(|_| interface.vmbus.is_none());
+    let mut vectors = interface.vanished_vectors.clone();
+    if missing.is_some() || !vectors.is_empty() && !has_queues {
+        vectors.retain(|_| missing.is_none());
+        return Some(Note::VectorsUnreadable { missing, vectors });
     }
-    let (hinted, without): (Vec<_>, Vec<_>) = port
+    if let Some(owner) = interface.shares_vectors_of.clone() {
+        let planned = selection.names.contains(&owner);
+        // Without the other one selected, they are planned here.
+        return Some(if planned || !has_queues {
+            Note::VectorsShared { owner, planned }
+        } else {
+            let others = vec![owner];
+            Note::VectorsForSeveral { others }
+        });
+    }
+    let vectors = interface.unknown_vectors.clone();
+    if !vectors.is_empty() {
+        return Some(Note::UnknownVectors { vectors });
+    }
+    let vectors = interface
+        .vectors
+        .iter()
+        .filter(|vector| vector.role == Role::Data && !interface.without_netdev)
+        .map(|vector| UnknownVector {
+            irq: vector.irq,
+            action: vector.action.clone(),
+        })
+        .collect_vec();
+    if !vectors.is_empty() {
+        return Some(Note::DataVectors { vectors });
+    }
+    if has_queues {
+        let queues = port.unserved();
+        return (!queues.is_empty()).then_some(Note::QueuesUnserved { queues });
+    }
+    (!interface.is_for_rdma()).then(|| without_vectors(port.machine, interface))
+}
+
+/// Says why an interface has no queue vectors, and by what its packets arrive.
+fn without_vectors(machine: &Machine, interface: &Interface) -> Note {
+    let device = &interface.device;
+    let controller = device.controller.as_ref().map(|(driver, irqs)| {
+        let name = match &**driver {
+            "" => "its controller",
+            driver => driver,
+        };
+        match irqs.first() {
+            Some(irq) => format!("{name} (IRQ {irq})"),
+            None => name.to_owned(),
+        }
+    });
+    if let Some(channels) = interface.vmbus.clone() {
+        let mut stacked = machine.stacked.iter();
+        let below = stacked.find(|stacked| stacked.name == interface.name);
+        return Note::VmbusChannels {
+            device: device.address.clone(),
+            controller,
+            channels,
+            interfaces: below.map_or(Vec::new(), |stacked| stacked.lowers.clone()),
+        };
+    }
+    // sysfs lists IRQs of PCI devices only.
+    let without = device.irqs.is_empty() && interface.vectors.is_empty();
+    let is_pci = is_pci_address(&device.address);
+    let because = match (without, interface.link == "up") {
+        _ if !is_pci && (controller.is_none() || !without) => NoVectors::Unlisted,
+        // Some drivers allocate vectors only while the interface is up.
+        (true, false) if is_pci => NoVectors::WhileDown,
+        (true, _) => NoVectors::OfDevice,
+        (false, true) => NoVectors::Requested,
+        (false, false) => NoVectors::WhileDown,
+    };
+    Note::NoVectors {
+        because,
+        controller,
+    }
+}
+
+/// A note if `xps_rxqs` overrides the `xps_cpus` of the policy.
+fn xps_rxqs_set(port: &PlacedPort<'_>) -> Option<Note> {
+    let queues = port
         .interface
-        .queue_vectors()
-        .partition(|vector| port.machine.hints.contains_key(&vector.irq));
-    if !without.is_empty() {
-        let vectors = without.len();
-        notes.push(Note::NoHint { vectors });
+        .tx_queues
+        .iter()
+        .filter(|tx| tx.xps_rxqs.iter().any(|rxqs| !rxqs.cpus.is_empty()))
+        .map(|tx| tx.index)
+        .collect_vec();
+    let is_meant = matches!(port.choice.get(&XPS), Xps::Auto | Xps::Off) && !queues.is_empty();
+    is_meant.then(|| Note::XpsRxqsSet {
+        interface: port.interface.name.clone(),
+        queues,
+    })
+}
+
+fn hint_notes(port: &PlacedPort<'_>) -> Vec<Note> {
+    if port.choice.get(&SCOPE) != Scope::Hint || port.candidates.named {
+        return Vec::new();
     }
+    let vectors = port.interface.queue_vectors();
+    let (hinted, without): (Vec<_>, Vec<_>) =
+        vectors.partition(|vector| port.machine.hints.contains_key(&vector.irq));
     let decided_by = |vector| port.placement(vector)?.decided_by;
     let unused = hinted.iter().filter(|vector| decided_by(vector).is_none());
-    let vectors = unused.count();
-    if vectors > 0 {
-        notes.push(Note::HintUnusable { vectors });
-    }
     let driver = port.interface.driver.as_deref().unwrap_or_default();
-    if without.is_empty() && Driver::has(Some(driver), Fact::HintsAnywhere) {
-        let driver = driver.to_owned();
-        notes.push(Note::HintIgnoresLocality { driver });
-    }
-    notes
+    let is_anywhere = without.is_empty() && Driver::has(Some(driver), Fact::HintsAnywhere);
+    let some = |vectors: usize| Some(vectors).filter(|vectors| *vectors > 0);
+    chain!(
+        some(without.len()).map(|vectors| Note::NoHint { vectors }),
+        some(unused.count()).map(|vectors| Note::HintUnusable { vectors }),
+        is_anywhere.then(|| Note::HintIgnoresLocality {
+            driver: driver.to_owned()
+        }),
+    )
+    .collect()
 }
 
 fn too_many_queues(port: &PlacedPort<'_>, rss: Option<&PlannedRss>) -> Option<Note> {
@@ -242,13 +260,10 @@ fn too_many_queues(port: &PlacedPort<'_>, rss: Option<&PlannedRss>) -> Option<No
         queues,
         cores,
         node: port.candidates.node.filter(holds_all),
-        advised: advised_channels(port)
-            .filter(|&advised| (advised as usize) < queues)
-            .filter(|&advised| {
-                interface
-                    .channels
-                    .is_none_or(|now| now.receiving() != advised)
-            }),
+        advised: advised_channels(port).filter(|&advised| {
+            (advised as usize) < queues
+                && (interface.channels).is_none_or(|now| now.receiving() != advised)
+        }),
         unsure: interface.channels.is_none(),
         fixed: interface.channels_fixed,
         irq_cores: (port.choice.get(&IRQ_CORES)).filter(|_| device::has_settable_rss(interface)),
@@ -258,11 +273,12 @@ fn too_many_queues(port: &PlacedPort<'_>, rss: Option<&PlannedRss>) -> Option<No
 /// A note if the candidates have no interrupt vectors for some IRQs, which the plan does not move.
 fn vectors_exhausted(port: &PlacedPort<'_>) -> Option<Note> {
     port.machine.vectors_held.as_ref()?;
-    let data = port.interface.vectors.iter();
-    let data = data.filter(|vector| vector.movable && vector.role != Role::Control);
-    let data = data.filter(|vector| !port.shared.contains_key(&vector.irq));
-    let data = data.filter(|vector| !port.is_kept(vector));
-    let irqs = data.filter(|vector| port.target(vector).is_none()).count();
+    let is_left = |vector: &&Vector| {
+        let is_meant = vector.movable && vector.role != Role::Control;
+        let is_planned_elsewhere = port.shared.contains_key(&vector.irq) || port.is_kept(vector);
+        is_meant && !is_planned_elsewhere && port.target(vector).is_none()
+    };
+    let irqs = port.interface.vectors.iter().filter(is_left).count();
     (irqs > 0).then(|| Note::VectorsExhausted {
         interface: port.interface.name.clone(),
         irqs,
@@ -285,13 +301,12 @@ fn package_has_more(port: &PlacedPort<'_>, exceeding: Option<&Note>) -> Option<N
     };
     let topology = &port.machine.topology;
     let candidates = &port.candidates.cpus;
-    let mut packages = topology.packages.iter();
-    let package = packages.find(|package| candidates.is_subset(package))?;
-    let package = core_count(
-        topology,
-        &port.choice,
-        &package.intersection(&unreserved(topology, &port.choice)),
-    );
+    let package = topology
+        .packages
+        .iter()
+        .find(|package| candidates.is_subset(package))?;
+    let usable = package.intersection(&port.candidates.allowed.unreserved);
+    let package = core_count(topology, &port.choice, &usable);
     let is_local = port.choice.get(&SCOPE) == Scope::Local && !port.choice.get(&WIDEN);
     (is_local && !port.candidates.named && package > cores).then(|| Note::PackageHasMore {
         interface: port.interface.name.clone(),
@@ -328,80 +343,106 @@ pub(crate) fn machine_notes(
     policy: &Policy,
     selection: &Selection,
 ) -> Vec<Note> {
-    let interfaces = &machine.interfaces;
-    let mut notes = selection
+    let (interfaces, names) = (&machine.interfaces, machine.names());
+    let missing = selection
         .missing
         .iter()
         .cloned()
         .map(|(selector, what)| match what {
             Some(what) => Note::NoDevice { selector, what },
             None => Note::NotPresent { selector },
-        })
-        .collect_vec();
-    if selection.names.is_empty() && notes.is_empty() {
-        notes.push(Note::NothingToDo);
-    }
-    let names = machine.names();
-    for (number, rule) in (1..).zip(&policy.rules) {
-        let mut matched = interfaces
-            .iter()
-            .map(|i| rule.matches(machine, |name| names.contains(name), i));
-        if !interfaces.is_empty() && !matched.contains(&true) {
-            let conditions = rule.text.clone();
-            notes.push(Note::RuleUnmatched {
-                rule: number,
-                conditions,
-            });
-        }
-    }
-    let drivers = interfaces
-        .iter()
-        .filter_map(|interface| interface.driver.clone());
-    let here = drivers.sorted().dedup().collect_vec();
-    for row in policy.drivers.iter().filter(|_| !interfaces.is_empty()) {
-        if !interfaces
-            .iter()
-            .any(|interface| interface.has_driver(&row.name))
-        {
-            let (driver, here) = (row.name.clone(), here.clone());
-            notes.push(Note::DriverUnmatched { driver, here });
-        }
-    }
-    // Lists interfaces and network functions that are not planned, if no selectors were given.
-    if !selection.explicit && machine.missing().is_none() {
-        let left = interfaces.iter();
-        let left = left.filter(|interface| !selection.names.contains(&interface.name));
-        // A function without an interface here has none that could be down.
-        let (functions, down): (Vec<_>, Vec<_>) =
-            left.partition(|interface| interface.is_elsewhere());
-        let down = down
-            .iter()
-            .map(|interface| interface.name.clone())
-            .collect_vec();
-        let functions = functions.iter().map(|interface| UnusedFunction {
-            address: interface.name.clone(),
-            driver: interface.driver.clone(),
         });
-        let functions = chain(machine.others.cards.clone(), functions).collect_vec();
-        if !down.is_empty() || !functions.is_empty() {
-            notes.push(Note::NotPlanned { down, functions });
-        }
-    }
-    if machine.topology.exclusive_cut {
-        notes.push(Note::CgroupsLeftOut);
-    }
-    if machine.missing().is_some() {
-        notes.push(if machine.without_proc {
+    let is_nothing = selection.names.is_empty() && selection.missing.is_empty();
+    let is_none = |holds: &dyn Fn(&Interface) -> bool| {
+        !interfaces.is_empty() && !interfaces.iter().any(holds)
+    };
+    let rules = (1..)
+        .zip(&policy.rules)
+        .filter(|(_, rule)| {
+            is_none(&|interface| rule.matches(machine, |name| names.contains(name), interface))
+        })
+        .map(|(rule, unmatched)| Note::RuleUnmatched {
+            rule,
+            conditions: unmatched.text.clone(),
+        });
+    let here = interfaces
+        .iter()
+        .filter_map(|interface| interface.driver.clone())
+        .sorted()
+        .dedup()
+        .collect_vec();
+    let drivers = policy
+        .drivers
+        .iter()
+        .filter(|row| is_none(&|interface| interface.has_driver(&row.name)))
+        .map(|row| Note::DriverUnmatched {
+            driver: row.name.clone(),
+            here: here.clone(),
+        });
+    let no_irqs = machine.missing().map(|_| {
+        if machine.without_proc {
             Note::NoProc
         } else {
             Note::NoProcIrq
-        });
+        }
+    });
+    chain!(
+        missing,
+        is_nothing.then_some(Note::NothingToDo),
+        rules,
+        drivers,
+        not_planned(machine, selection),
+        machine
+            .topology
+            .exclusive_cut
+            .then_some(Note::CgroupsLeftOut),
+        no_irqs,
+        (machine.topology.online.len() == 1).then_some(Note::OneCpu),
+        machine.other_tools.others.iter().map(Note::from),
+    )
+    .collect()
+}
+
+impl From<&OtherTool> for Note {
+    fn from(tool: &OtherTool) -> Self {
+        match tool.clone() {
+            OtherTool::CloudScript { path, writes } => Self::CloudScript { path, writes },
+            OtherTool::Tuned {
+                active,
+                profile,
+                setting,
+            } => Self::TunedRunning {
+                active,
+                profile,
+                setting,
+            },
+            OtherTool::LinkFile { path, policy } => Self::LinkIrqAffinity { path, policy },
+        }
     }
-    if machine.topology.online.len() == 1 {
-        notes.push(Note::OneCpu);
+}
+
+/// A note of interfaces and network functions that are not planned, if no selectors were given.
+fn not_planned(machine: &Machine, selection: &Selection) -> Option<Note> {
+    if selection.explicit || machine.missing().is_some() {
+        return None;
     }
-    notes.extend(machine.other_tools.others.iter().map(Note::from));
-    notes
+    let left = machine
+        .interfaces
+        .iter()
+        .filter(|interface| !selection.names.contains(&interface.name));
+    // A function without an interface here has none that could be down.
+    let (functions, down): (Vec<_>, Vec<_>) = left.partition(|interface| interface.is_elsewhere());
+    let down = down
+        .iter()
+        .map(|interface| interface.name.clone())
+        .collect_vec();
+    let functions = functions.iter().map(|interface| UnusedFunction {
+        address: interface.name.clone(),
+        driver: interface.driver.clone(),
+    });
+    let functions = chain(machine.others.cards.clone(), functions).collect_vec();
+    let is_any = !down.is_empty() || !functions.is_empty();
+    is_any.then_some(Note::NotPlanned { down, functions })
 }
 
 /// Adds to the plan of a machine with irqbalance running what apply does about it, and for how long.
@@ -420,11 +461,11 @@ pub(crate) fn add_irqbalance(machine: &Machine, action: Balancer, plan: &mut Pla
     let Some(running) = machine.other_tools.irqbalance.clone() else {
         return;
     };
-    let vectors = plan
+    let planned = plan
         .interfaces
         .iter()
-        .flat_map(|interface| &interface.vectors);
-    let planned = vectors.filter(|vector| vector.cpus.is_some());
+        .flat_map(|interface| &interface.vectors)
+        .filter(|vector| vector.cpus.is_some());
     // Two interfaces that share an IRQ both list it.
     let irqs = planned
         .map(|vector| vector.irq)
@@ -447,156 +488,4 @@ pub(crate) fn add_irqbalance(machine: &Machine, action: Balancer, plan: &mut Pla
         irqs,
         lasts,
     });
-}
-
-/// The advice of a note: a command, or a sentence if no command does it.
-#[derive(Debug)]
-pub struct Advice {
-    pub text: String,
-    /// Whether the advice is optional and repairs nothing.
-    pub optional: bool,
-}
-
-impl Note {
-    /// What to do about the note.
-    pub fn advice(&self) -> Option<Advice> {
-        let command = self.command();
-        let optional = match self {
-            Self::RssBeyondCandidates { .. } | Self::VectorsExhausted { .. } => false,
-            Self::VmbusChannels { .. } => true,
-            _ => command.is_some(),
-        };
-        let text = match command {
-            Some((command, interface)) => format!("{command} {}", selector(interface)),
-            None => self.shell().or_else(|| self.instruction())?,
-        };
-        Some(Advice { text, optional })
-    }
-
-    /// Whether the note says that one queue for each core is enough, which precedes other advice.
-    pub fn is_of_too_many_queues(&self) -> bool {
-        matches!(self, Self::QueuesExceedCores { .. })
-    }
-
-    pub(crate) fn advises_channels(&self) -> bool {
-        matches!(
-            self,
-            Self::QueuesExceedCores {
-                irq_cores: None,
-                ..
-            } | Self::VectorsExhausted { .. }
-                | Self::MoreQueuesPossible { .. }
-        )
-    }
-
-    /// The advised `nicpin` command without its last argument, and that argument: an interface. Interfaces with the
-    /// same command can be given together.
-    pub fn command(&self) -> Option<(String, &str)> {
-        let (options, interface) = match self {
-            Self::QueuesExceedCores {
-                interface,
-                irq_cores: Some(cores),
-                ..
-            } => (format!("--irq-cores {cores} --rss candidates"), interface),
-            Self::RssBeyondCandidates {
-                interface,
-                avoidable: true,
-                ..
-            } => ("--rss candidates".to_owned(), interface),
-            Self::QueuesExceedCores {
-                interface,
-                advised: Some(channels),
-                ..
-            }
-            | Self::VectorsExhausted {
-                interface,
-                advised: Some(channels),
-                ..
-            }
-            | Self::MoreQueuesPossible {
-                interface,
-                advised: channels,
-                ..
-            } => (format!("--channels {channels}"), interface),
-            Self::PackageHasMore { interface, .. } => ("--widen package".to_owned(), interface),
-            Self::VectorsShared {
-                owner,
-                planned: false,
-            } => return Some(("nicpin plan".to_owned(), owner)),
-            _ => return None,
-        };
-        Some((format!("nicpin apply {options}"), interface))
-    }
-
-    /// An advised command that has no interface as its argument.
-    pub fn shell(&self) -> Option<String> {
-        Some(match self {
-            // The channels' interrupts do not matter while packets arrive on the virtual function.
-            Self::VmbusChannels { interfaces, .. } if !interfaces.is_empty() => return None,
-            Self::VmbusChannels { device, .. } => {
-                let file = format!("/sys/bus/vmbus/devices/{device}/channels/CHANNEL/cpu");
-                format!("echo CPU > {}", word(&file))
-            }
-            Self::XpsRxqsSet { interface, queues } => {
-                let file = |queue: &u32| queue_file(interface, "tx", *queue, "xps_rxqs");
-                let files = queues.iter().map(|queue| word(&file(queue)).into_owned());
-                let to = if queues.len() == 1 { ">" } else { "| tee" };
-                format!("echo 0 {to} {}", files.format(" "))
-            }
-            Self::ThreadedNapi { placed: true, .. } => return None,
-            Self::ThreadedNapi { pids, .. } => format!("taskset -pc CPU {}", pids.first()?),
-            Self::IrqbalanceRunning {
-                action,
-                irqs,
-                left_alone,
-                ..
-            } => match action {
-                Balancer::Stop => "systemctl disable irqbalance".into(),
-                Balancer::Ignore if *left_alone > 0 && left_alone == irqs => return None,
-                Balancer::Ignore | Balancer::Refuse => "nicpin apply --irqbalance ban".into(),
-                Balancer::Ban => return None,
-            },
-            _ => return None,
-        })
-    }
-
-    /// The advice in words if no command does it.
-    fn instruction(&self) -> Option<String> {
-        Some(match self {
-            Self::VectorsUnreadable {
-                missing: Some(_), ..
-            } => "mount it, or include it in the copy".into(),
-            Self::VectorsUnreadable { .. } => "run again, or include them in the copy".into(),
-            Self::VectorsVanished { .. } => "run again".into(),
-            Self::IrqbalanceUnknown { .. } => "run as root".into(),
-            Self::CloudScript { .. } => {
-                "run nicpin apply after it; nicpin check reports whether it has run since".into()
-            }
-            Self::TunedRunning { .. } => {
-                "run nicpin apply after tuned: After=tuned.service in its unit".into()
-            }
-            Self::LinkIrqAffinity { .. } => {
-                "remove the line, or run nicpin apply after such events".into()
-            }
-            // A ban by IRQ number would apply to another IRQ after a reboot.
-            Self::IrqbalanceRunning {
-                action: Balancer::Ban,
-                lasts: false,
-                policy_script,
-                arguments,
-                ..
-            } => match (policy_script, arguments) {
-                (Some(script), _) => {
-                    format!("call nicpin irqbalance-policy in {script}, as {SCRIPT_PATH} does")
-                }
-                (None, Some(Arguments { file, variable })) => {
-                    format!("{variable}=\"--policyscript={SCRIPT_PATH}\" in {file}")
-                }
-                (None, None) => {
-                    format!("add --policyscript={SCRIPT_PATH} to the arguments of its service")
-                }
-            },
-            _ => return None,
-        })
-    }
 }

@@ -21,7 +21,6 @@ pub enum Measure {
     /// For each interface, its queues on the core that takes most of them above an even share: not all interfaces are
     /// busy at once.
     UnevenCores,
-    /// Interfaces whose queue 0 is on one core.
     FirstQueues,
     /// Queues above an even share on a thread of a core.
     UnevenThreads,
@@ -34,7 +33,6 @@ pub enum Measure {
     Isolated,
     /// The load of the busiest core in percent of the total, by the speeds of ports.
     BusiestShare,
-    /// RDMA IRQs that are not on their device's node.
     RemoteRdma,
     BusiestRdma,
     /// CPUs that have no transmit queue of their own, or several.
@@ -65,7 +63,6 @@ impl Measure {
         FarSenders,
     ];
 
-    /// Returns what is counted, as in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Outside => "IRQs outside the allowed CPUs",
@@ -104,14 +101,12 @@ pub struct Score {
     pub outside: usize,
     /// Most active queues on one core. A queue's receive and transmit vectors on one CPU count once.
     pub max_vectors_per_core: usize,
-    /// The largest load of a core, by the capacity of its queues' ports.
     pub max_load_kbps: u64,
     pub pairs_on_cores: u64,
     /// For each interface, the active queues on the core that takes most of them above an even share of its candidate
     /// cores.
     #[serde(default)]
     pub above_even_cores: usize,
-    /// Most interfaces whose queue 0 is on one core.
     pub max_first_queues_per_core: usize,
     /// Queues of a CPU beyond an even share of its core's.
     pub above_even_threads: usize,
@@ -138,7 +133,6 @@ pub struct LoadAtSpeed {
     pub all_kbps: u64,
 }
 
-/// The placement of RDMA vectors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RdmaScore {
     pub vectors: usize,
@@ -189,12 +183,13 @@ pub(crate) struct Weight {
     pub(crate) at_speed: Option<u64>,
 }
 
-/// The weight of a queue of each interface.
 pub(crate) fn weights(machine: &Machine) -> Vec<Weight> {
     let port = |interface: &Interface| {
         let device = &interface.device;
-        let function = device.parent.as_ref().unwrap_or(&device.address);
-        (function.clone(), interface.port)
+        (
+            device.parent.as_ref().unwrap_or(&device.address).clone(),
+            interface.port,
+        )
     };
     let mut ports: BTreeMap<(String, u32), [u64; 4]> = BTreeMap::new();
     for interface in &machine.interfaces {

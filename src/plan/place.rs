@@ -16,7 +16,6 @@ pub(crate) struct Locations<'a> {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CpuLocation {
-    /// Index into the topology's cores.
     pub(crate) core: usize,
     /// Index of the L3 domain; without L3 domains, of the node.
     pub(crate) domain: usize,
@@ -89,17 +88,14 @@ impl<'a> Locations<'a> {
         }
     }
 
-    /// The location of a CPU; `None` if it is offline.
     pub(crate) fn of(&self, cpu: u32) -> Option<CpuLocation> {
         *self.by_cpu.get(cpu as usize)?
     }
 
-    /// The CPUs of a CPU's core; `None` if it is offline.
     pub(crate) fn core_of(&self, cpu: u32) -> Option<&'a CpuSet> {
         self.topology.cores.get(self.of(cpu)?.core)
     }
 
-    /// The CPUs of a CPU's L3 domain, if it has one.
     pub(crate) fn l3_of(&self, cpu: u32) -> Option<&'a CpuSet> {
         let before = self.topology.nodes.len();
         let domain = self.of(cpu)?.domain.checked_sub(before)?;

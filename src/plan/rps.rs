@@ -1,4 +1,4 @@
-//! RPS and RFS of each receive queue, by the policy. RPS makes up for missing hardware receive queues
+//! RPS of each receive queue, by the policy, in place of hardware receive queues that are missing
 //! (`Documentation/networking/scaling.rst`).
 
 use std::collections::BTreeMap;
@@ -9,13 +9,14 @@ use crate::cpuset::CpuSet;
 use crate::machine::interface::is_pci_address;
 use crate::machine::wording::count;
 use crate::machine::{Role, RxQueue, Topology};
-use crate::plan::candidates::{cpus_kept_by_kernel, note_of_unusable, usable_rps_cpus};
 use crate::plan::data::PlannedRxQueue;
 use crate::plan::device;
 use crate::plan::note::{Note, UsedFor};
 use crate::plan::place::Locations;
 use crate::plan::ports::PlacedPort;
-use crate::policy::{self, AVOID_CPU0, RFS, RPS, Rfs};
+use crate::plan::requests::{cpus_kept_by_kernel, note_of_unusable, usable_rps_cpus};
+use crate::plan::rfs::{flow_entries, flow_share};
+use crate::policy::{self, AVOID_CPU0, RFS, RPS};
 
 /// Maximum number of CPUs of a machine on which RPS stays off: handing a packet over costs both CPUs more than is
 /// gained.
@@ -33,11 +34,9 @@ pub(crate) struct Rps {
     sets: Option<Vec<RpsSet>>,
     why: String,
     note: Option<Note>,
-    /// CPUs that the kernel removes from the sets.
     removed: CpuSet,
 }
 
-/// The CPUs to which a receive queue sends packets.
 #[derive(Debug, Clone, Default)]
 struct RpsSet {
     cpus: CpuSet,
@@ -64,8 +63,9 @@ pub(crate) fn rps(
     {
         crowd[place.core] += 1;
     }
-    let in_order = ports.iter().sorted_by_key(|port| port.rank());
-    let mut all = in_order
+    let mut all = ports
+        .iter()
+        .sorted_by_key(|port| port.rank())
         .map(|port| (port, Rps::new(port, loaded, &crowd, has_rdma)))
         .collect_vec();
     let sets = all.iter_mut().flat_map(|(_, rps)| &mut rps.sets).flatten();
@@ -140,8 +140,11 @@ impl Rps {
         if self.sets.is_some() {
             return self.cpus();
         }
-        let queues = port.interface.rx_queues.iter();
-        let now = queues.flat_map(|queue| &queue.rps_cpus);
+        let now = port
+            .interface
+            .rx_queues
+            .iter()
+            .flat_map(|queue| &queue.rps_cpus);
         CpuSet::union_of(now.map(|file| &file.cpus))
     }
 
@@ -170,14 +173,21 @@ impl Rps {
                 why: why.into(),
             }
         };
-        let queues = port.interface.rx_queues.iter().enumerate();
-        let plans = queues.map(plan).collect();
+        let plans = port
+            .interface
+            .rx_queues
+            .iter()
+            .enumerate()
+            .map(plan)
+            .collect();
         let cpus = self.removed.clone();
         let removed = (!cpus.is_empty()).then_some(Note::RpsFiltered { cpus });
         let has_no_table = entries > Some(0) && port.machine.flow_entries.is_none();
         let no_table = has_no_table.then_some(Note::NoFlowTable);
-        let notes = chain(self.note.clone(), removed).chain(no_table);
-        (plans, notes.collect())
+        (
+            plans,
+            chain(self.note.clone(), removed).chain(no_table).collect(),
+        )
     }
 }
 
@@ -248,13 +258,13 @@ fn automatic_rps(port: &PlacedPort<'_>, loaded: &CpuSet, crowd: &[usize], has_rd
         why = "to idle fast cores: the device has no more queues";
     }
     // A queue without a known IRQ may be served by any IRQ without a known queue.
-    let data = interface.active_vectors();
-    let data = data.filter(|vector| vector.role == Role::Data);
-    let data = data.map(|vector| port.cpus_of(vector));
+    let data = interface
+        .active_vectors()
+        .filter(|vector| vector.role == Role::Data)
+        .map(|vector| port.cpus_of(vector));
     let unknown = CpuSet::union_of(data).union(&interface.unknown_vector_cpus);
     let set = |queue: &RxQueue| {
-        let known = port.vector_of(Role::Rx, queue.index);
-        known
+        port.vector_of(Role::Rx, queue.index)
             .and_then(|vector| port.target(vector))
             .or_else(|| Some(CpuSet::single(port.cpu_of(Role::Rx, queue.index)?)))
             .unwrap_or_else(|| unknown.clone())
@@ -265,12 +275,14 @@ fn automatic_rps(port: &PlacedPort<'_>, loaded: &CpuSet, crowd: &[usize], has_rd
         let free = cpu_of_each_core(topology, &free);
         let is_slow = interface.supported_mbps.is_some_and(|mbps| mbps <= 1000);
         let most = if is_slow { MOST / 2 } else { MOST };
-        let near = |on| RpsSet::near(locations, &free, &on, most);
-        interrupted.map(near).collect()
+        interrupted
+            .map(|on| RpsSet::near(locations, &free, &on, most))
+            .collect()
     } else if queues == 1 && !interface.is_down {
         why = "to the cores that carry least: the device has no more queues";
-        let shared = |on| RpsSet::shared(port, candidates, &on, crowd);
-        interrupted.map(shared).collect()
+        interrupted
+            .map(|on| RpsSet::shared(port, candidates, &on, crowd))
+            .collect()
     } else {
         let queues = count(queues, "queue");
         return off(&format!("too few idle cores: {cores} for {queues}"), None);
@@ -298,8 +310,9 @@ fn fastest_cores(topology: &Topology, cpus: &CpuSet, needed: usize) -> CpuSet {
 }
 
 fn cpu_of_each_core(topology: &Topology, cpus: &CpuSet) -> Vec<u32> {
-    let cores = topology.cores.iter();
-    cores
+    topology
+        .cores
+        .iter()
         .filter_map(|core| core.intersection(cpus).first())
         .collect()
 }
@@ -341,9 +354,11 @@ impl RpsSet {
                     .is_some_and(|core| core.contains(0));
             (place.class, crowd[place.core], is_avoided, cpu)
         };
-        let cores = cpu_of_each_core(topology, &others).into_iter();
-        let cores = cores.sorted_by_key(carries).take(MOST_SHARED);
-        let cpus: CpuSet = cores.collect();
+        let cpus: CpuSet = cpu_of_each_core(topology, &others)
+            .into_iter()
+            .sorted_by_key(carries)
+            .take(MOST_SHARED)
+            .collect();
         let cpus = if cpus.len() < 2 { CpuSet::new() } else { cpus };
         Self {
             cpus,
@@ -359,9 +374,13 @@ impl RpsSet {
             .filter_map(|cpu| locations.of(cpu))
             .collect_vec();
         let within = |steps| {
-            let is_near = |there| own.is_empty() || own.iter().any(|own| own.steps(there) <= steps);
-            let free = free.iter().copied();
-            free.filter(|&cpu| locations.of(cpu).is_some_and(is_near))
+            free.iter()
+                .copied()
+                .filter(|&cpu| {
+                    locations.of(cpu).is_some_and(|there| {
+                        own.is_empty() || own.iter().any(|own| own.steps(there) <= steps)
+                    })
+                })
                 .collect_vec()
         };
         let mut scope = within(1);
@@ -397,50 +416,6 @@ fn deal(locations: &Locations<'_>, sets: &mut [&mut RpsSet]) {
     }
 }
 
-/// Returns whether ntuple filters are to be on: with RFS, if the driver steers its flows in hardware. `None`:
-/// unchanged.
-pub(crate) fn ntuple(port: &PlacedPort<'_>) -> Option<bool> {
-    let has_rfs = matches!(port.choice.get(&RFS), Rfs::Entries(_)) && port.has_placed_queues();
-    port.interface.ntuple.and(has_rfs.then_some(true))
-}
-
-/// The interfaces that share the flow table: those that are up or have queue vectors, selected or not.
-pub(crate) fn with_flows<'w, 'a>(
-    ports: &'w [PlacedPort<'a>],
-) -> impl Iterator<Item = &'w PlacedPort<'a>> + Clone {
-    let has_flows = |port: &&PlacedPort<'_>| {
-        !port.interface.is_down || port.interface.queue_vectors().next().is_some()
-    };
-    ports.iter().filter(has_flows)
-}
-
-/// The number of entries in the flow table, the largest in the settings of all interfaces; 0 if all are off. `None`:
-/// unchanged.
-pub(crate) fn flow_table(ports: &[PlacedPort<'_>]) -> Option<u32> {
-    let wanted = with_flows(ports).map(|port| flow_entries(port.choice.get(&RFS)));
-    let is_kept = wanted.clone().contains(&None);
-    wanted.max()?.filter(|&entries| entries > 0 || !is_kept)
-}
-
-/// The number of entries as the kernel rounds it: up to a power of two. `None`: unchanged.
-fn flow_entries(rfs: Rfs) -> Option<u32> {
-    match rfs {
-        Rfs::Entries(entries) => Some(entries.next_power_of_two()),
-        Rfs::Off => Some(0),
-        Rfs::Keep => None,
-    }
-}
-
-/// The `rps_flow_cnt` of each of `queues` receive queues for a flow table of `entries`: the largest power of two that
-/// fits, because the kernel rounds up.
-fn flow_share(entries: u32, queues: usize) -> u32 {
-    let share = entries / u32::try_from(queues.max(1)).unwrap_or(u32::MAX);
-    match entries {
-        0 => 0,
-        _ => 1 << share.max(1).ilog2(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -467,17 +442,5 @@ mod tests {
         assert_eq!(rps("3,11", &["2"]), [""]);
         // The queue has no known IRQ.
         assert_eq!(rps("1,4-5", &[""]), ["1,4-5"]);
-    }
-
-    #[test]
-    fn flow_shares_never_add_up_to_more_than_the_table() {
-        for (entries, queues, expected) in [
-            (32768, 16, 2048),
-            (32768, 12, 2048),
-            (32768, 1, 32768),
-            (4, 8, 1),
-        ] {
-            assert_eq!(flow_share(entries, queues), expected, "{entries}/{queues}");
-        }
     }
 }

@@ -76,7 +76,6 @@ pub(crate) fn standings(
         .collect()
 }
 
-/// A state of a machine and of the interfaces of a plan.
 struct State<'a> {
     machine: &'a Machine,
     locations: &'a Locations<'a>,
@@ -84,7 +83,6 @@ struct State<'a> {
     interfaces: &'a [PlannedInterface],
     planned: HashMap<u32, (&'a CpuSet, Option<&'a Placement>)>,
     is_planned: IsPlanned<'a>,
-    /// See [`all_at_speed`].
     all_at_speed: Option<u64>,
 }
 
@@ -119,26 +117,33 @@ impl<'a> State<'a> {
     where
         'a: 'v,
     {
-        if let Some((cpus, counted)) = self.planned_place(vector.irq) {
-            return (Cow::Borrowed(cpus), counted);
-        }
         let now = vector.effective_cpus(&self.machine.topology.online);
-        // With several CPUs in an affinity, the actual CPU is unknown.
-        let on = vector.effective.as_ref().map_or(now.only(), CpuSet::first);
-        (now, on)
+        self.place_of_irq(vector.irq, now, vector.effective.as_ref())
     }
 
-    /// The planned CPUs of an IRQ, and the CPU on which its queue counts. An IRQ shared by interfaces is planned for one
-    /// of them, and moves for all, also for those that are not in the plan.
-    fn planned_place(&self, irq: u32) -> Option<(&'a CpuSet, Option<u32>)> {
+    /// As [`State::place`]. An IRQ shared by interfaces is planned for one of them, and moves for all, also for those that
+    /// are not in the plan.
+    fn place_of_irq<'v>(
+        &self,
+        irq: u32,
+        now: Cow<'v, CpuSet>,
+        effective: Option<&CpuSet>,
+    ) -> (Cow<'v, CpuSet>, Option<u32>)
+    where
+        'a: 'v,
+    {
         let is_planned = (self.is_planned)(SettingKind::Vector, "", irq);
-        let planned = is_planned.then(|| self.planned.get(&irq));
-        let &(cpus, placement) = planned.flatten()?;
+        let planned = is_planned.then(|| self.planned.get(&irq)).flatten();
+        let Some(&(cpus, placement)) = planned else {
+            // With several CPUs in an affinity, the actual CPU is unknown.
+            let on = effective.map_or(now.only(), CpuSet::first);
+            return (now, on);
+        };
         // The kernel distributes vectors over the CPUs of a group.
         let counted = placement
             .map(|placement| placement.cpu)
             .filter(|&cpu| cpus.contains(cpu));
-        Some((cpus, counted.or(cpus.first())))
+        (Cow::Borrowed(cpus), counted.or(cpus.first()))
     }
 
     /// The queues in use of the plan's interfaces, and of others in their current state, by core.
@@ -160,13 +165,9 @@ impl<'a> State<'a> {
                 .into_iter()
                 .flatten()
                 .map(|vector| {
-                    let now = vector.effective_cpus(online);
-                    let now = vector.effective.as_ref().map_or(now.only(), CpuSet::first);
-                    let planned = self.planned_place(vector.irq);
-                    (
-                        vector.queue_id(),
-                        planned.map_or(now, |(_, counted)| counted),
-                    )
+                    let (irq, now) = (vector.irq, vector.effective_cpus(online));
+                    let (_, on) = self.place_of_irq(irq, now, vector.effective.as_ref());
+                    (vector.queue_id(), on)
                 });
             // A queue's receive and transmit vectors on one CPU count once.
             let queues = active.chain(unplanned).sorted_unstable().dedup();
@@ -178,8 +179,11 @@ impl<'a> State<'a> {
                 let mut threads = planned.iter().flat_map(|planned| &planned.threads);
                 thread.busy_polls && !threads.any(is_moved)
             };
-            let polling = read.threads.iter().filter(stays);
-            let polling = polling.map(|thread| (false, thread.affinity.cpus.only()));
+            let polling = read
+                .threads
+                .iter()
+                .filter(stays)
+                .map(|thread| (false, thread.affinity.cpus.only()));
             for (is_first, cpu) in queues.chain(polling) {
                 let place = cpu.and_then(|cpu| self.locations.of(cpu));
                 if let (Some(cpu), Some(place)) = (cpu, place) {
@@ -195,7 +199,6 @@ impl<'a> State<'a> {
         spots
     }
 
-    /// The standing of all interfaces, or of the `only` one.
     fn standing(
         &self,
         (spots, own): (&Spots<'_>, &OwnQueues<'_>),
@@ -259,11 +262,13 @@ impl<'a> State<'a> {
         }
         score.local = (known > 0).then(|| f64::from(local) / f64::from(known));
         let own_per_core = self.on_cores(spots, only, &mut score);
-        let above = interfaces.iter().map(|interface| {
-            let (queues, most) = own.get(&*interface.name).copied().unwrap_or_default();
-            most.saturating_sub(queues.div_ceil(interface.candidate_cores.max(1)))
-        });
-        score.above_even_cores = above.sum();
+        score.above_even_cores = interfaces
+            .iter()
+            .map(|interface| {
+                let (queues, most) = own.get(&*interface.name).copied().unwrap_or_default();
+                most.saturating_sub(queues.div_ceil(interface.candidate_cores.max(1)))
+            })
+            .sum();
         Standing {
             score,
             shared_senders,
@@ -294,8 +299,10 @@ impl<'a> State<'a> {
             let has_own_first = firsts.clone().any(|spot| is_own(&spot));
             let firsts = firsts.map(|spot| spot.interface).unique().count();
             let load = spots.iter().map(|spot| spot.weight.planned).sum();
-            let speeds = spots.iter().map(|spot| spot.weight.at_speed);
-            let load_at_speed = speeds.sum::<Option<u64>>();
+            let load_at_speed = spots
+                .iter()
+                .map(|spot| spot.weight.at_speed)
+                .sum::<Option<u64>>();
             for (load, core) in at_speed.iter_mut().zip(load_at_speed) {
                 load.busiest_kbps = load.busiest_kbps.max(core);
             }
@@ -310,9 +317,12 @@ impl<'a> State<'a> {
             let core = self.machine.topology.cores.get(core);
             let threads = core.map_or(1, |core| core.intersection(&candidates).len());
             let share = spots.len().div_ceil(threads.max(1));
-            let on_cpu = spots.iter().map(|spot| spot.cpu).sorted();
-            let on_cpu = on_cpu.dedup_with_count();
-            let above = on_cpu.map(|(queues, _)| queues.saturating_sub(share));
+            let above = spots
+                .iter()
+                .map(|spot| spot.cpu)
+                .sorted()
+                .dedup_with_count()
+                .map(|(queues, _)| queues.saturating_sub(share));
             score.above_even_threads += above.sum::<usize>();
         }
         score.at_speed = at_speed;
@@ -342,8 +352,7 @@ impl<'a> State<'a> {
         for (wanted, read) in planned.tx_queues.iter().zip(&read.tx_queues) {
             let is_planned = || (self.is_planned)(SettingKind::Xps, &planned.name, wanted.queue);
             let to = wanted.xps_cpus.as_ref().filter(|_| is_planned());
-            let now = || read.xps_cpus.as_ref().map(|file| &file.cpus);
-            if let Some(cpus) = to.or_else(now) {
+            if let Some(cpus) = to.or_else(|| read.xps_cpus.as_ref().map(|file| &file.cpus)) {
                 let queue = (node(wanted.queue), cpus);
                 classes.entry(&read.class).or_default().push(queue);
             }
@@ -384,11 +393,14 @@ impl<'a> State<'a> {
 
 /// The total load of the ports in use at their speeds, in kbit/s; `None` if no port is in use, or a speed is unknown.
 fn all_at_speed(machine: &Machine, weights: &[Weight]) -> Option<u64> {
-    let interfaces = machine.interfaces.iter().zip(weights);
-    let in_use = interfaces.map(|(interface, weight)| (interface.active_queues() as u64, weight));
-    let loads = in_use.filter(|(queues, _)| *queues > 0);
-    let loads = loads.map(|(queues, weight)| Some(queues * weight.at_speed?));
-    let all = loads.sum::<Option<u64>>()?;
+    let all = machine
+        .interfaces
+        .iter()
+        .zip(weights)
+        .map(|(interface, weight)| (interface.active_queues() as u64, weight))
+        .filter(|(queues, _)| *queues > 0)
+        .map(|(queues, weight)| Some(queues * weight.at_speed?))
+        .sum::<Option<u64>>()?;
     (all > 0).then_some(all)
 }
 

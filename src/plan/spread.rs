@@ -6,7 +6,7 @@
 //! the pairs of queues that share a core.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::mem::take;
 
 use itertools::Itertools as _;
@@ -46,12 +46,9 @@ struct CandidateSet {
 }
 
 pub(crate) struct Queue {
-    /// The caller's number for the queue.
     pub(crate) id: usize,
-    /// The index of the queue's interface among those that take part.
     pub(crate) port: usize,
     pub(crate) is_first: bool,
-    /// An index from [`Spread::set`].
     pub(crate) set: usize,
     pub(crate) weight: u64,
     pub(crate) irqs: usize,
@@ -65,7 +62,6 @@ impl Queue {
     }
 }
 
-/// The load of a core, or of a thread that counts as a core.
 #[derive(Default)]
 struct Core {
     place: CpuLocation,
@@ -75,7 +71,6 @@ struct Core {
     /// IRQs of movable queues, and the maximum.
     irqs: usize,
     room: usize,
-    /// Whether the core has IRQs that are not understood.
     has_others: bool,
     /// First queues of interfaces that cannot leave the core.
     firsts: usize,
@@ -93,19 +88,16 @@ impl Core {
 /// The state of the arrangement: cores, sets and queues.
 pub(crate) struct Spread<'a> {
     locations: &'a Locations<'a>,
-    /// CPUs each of which counts as a core.
     apart: CpuSet,
     /// The cores, by their first CPU; empty at other CPUs.
     cores: Vec<Core>,
     sets: Vec<CandidateSet>,
     queues: Vec<Queue>,
-    /// The largest number of IRQs of a queue.
     most_irqs: usize,
     in_domain: Vec<usize>,
     /// The queues of each interface on each core, and the maximum of them for a core.
     own: Vec<Vec<usize>>,
     limits: Vec<usize>,
-    /// IRQs that each CPU can still take.
     pub(crate) room: Vec<usize>,
     pub(crate) on_cpu: Vec<usize>,
     /// The core of CPU 0, if it is used last.
@@ -173,13 +165,18 @@ impl<'a> Spread<'a> {
             .dedup()
             .collect_vec();
         let mut ranks = Vec::new();
-        let with_cpu0 = self.locations.core_of(0).cloned();
-        let with_cpu0 = with_cpu0.unwrap_or_else(|| CpuSet::single(0));
+        let with_cpu0 = self
+            .locations
+            .core_of(0)
+            .cloned()
+            .unwrap_or_else(|| CpuSet::single(0));
         for &core in &cores {
             let core = &mut self.cores[core];
             core.sets.push(self.sets.len());
-            let has = |tier: &CpuSet| core.cpus.iter().any(|&cpu| tier.contains(cpu));
-            let tier = tiers.iter().position(has).unwrap_or(0);
+            let tier = tiers
+                .iter()
+                .position(|tier| core.cpus.iter().any(|&cpu| tier.contains(cpu)))
+                .unwrap_or(0);
             let is_last = avoid_cpu0 && core.cpus.iter().any(|&cpu| with_cpu0.contains(cpu));
             ranks.push((tier, (core.place.class, core.has_others, is_last)));
         }
@@ -201,29 +198,36 @@ impl<'a> Spread<'a> {
         self.sets[set].cpus.contains(cpu)
     }
 
-    /// The sets whose CPUs have no room for all IRQs that must be there. `irqs`: the number of those confined to a set.
-    pub(crate) fn full(
-        &self,
-        room: &BTreeMap<u32, usize>,
-        irqs: impl Fn(usize) -> usize,
-    ) -> BTreeSet<usize> {
-        let irqs = (0..self.sets.len()).map(irqs).collect_vec();
+    /// Takes room for `irqs` on a CPU; returns whether there was enough.
+    pub(crate) fn reserve(&mut self, cpu: u32, irqs: usize) -> bool {
+        let room = &mut self.room[cpu as usize];
+        let left = room.checked_sub(irqs);
+        *room = left.unwrap_or(*room);
+        left.is_some()
+    }
+
+    /// The sets whose CPUs have no room for all IRQs that must be there. `confined`: sets, each with a number of IRQs
+    /// that must be on its CPUs.
+    pub(crate) fn full(&self, confined: impl Iterator<Item = (usize, usize)>) -> BTreeSet<usize> {
+        let mut irqs = vec![0; self.sets.len()];
+        for (set, more) in confined {
+            irqs[set] += more;
+        }
         let mut full = BTreeSet::new();
         for set in &self.sets {
             let within = self
                 .sets
                 .iter()
-                .positions(|other| other.cpus.is_subset(&set.cpus));
-            let within = within.collect_vec();
-            let has: usize = set.cpus.iter().filter_map(|cpu| room.get(&cpu)).sum();
-            if within.iter().map(|&other| irqs[other]).sum::<usize>() > has {
+                .positions(|other| other.cpus.is_subset(&set.cpus))
+                .collect_vec();
+            let room: usize = set.cpus.iter().map(|cpu| self.room[cpu as usize]).sum();
+            if within.iter().map(|&other| irqs[other]).sum::<usize>() > room {
                 full.extend(within);
             }
         }
         full
     }
 
-    /// Counts a queue of an interface that keeps its CPU.
     pub(crate) fn add(&mut self, cpu: u32, port: usize, weight: u64, is_first: bool) {
         if let Some(core) = self.core(cpu) {
             self.count(core, weight);
@@ -283,11 +287,15 @@ impl<'a> Spread<'a> {
 
     /// Counts the queues on all threads of a core, if each thread counts as a core.
     fn beside(&self, core: usize) -> usize {
-        let topology = self.locations.topology;
-        let threads = topology.cores.get(self.cores[core].place.core);
-        let threads = threads.into_iter().flat_map(CpuSet::iter);
-        let threads = threads.filter_map(|cpu| self.cores.get(cpu as usize));
-        threads.map(|thread| thread.queues).sum()
+        self.locations
+            .topology
+            .cores
+            .get(self.cores[core].place.core)
+            .into_iter()
+            .flat_map(CpuSet::iter)
+            .filter_map(|cpu| self.cores.get(cpu as usize))
+            .map(|thread| thread.queues)
+            .sum()
     }
 
     /// The least loaded core of a set with fewer than `most` queues and room for `irqs`. Of equal ones: the nearest, a
@@ -358,8 +366,12 @@ impl<'a> Spread<'a> {
         });
         let candidates = CpuSet::union_of(self.sets.iter().map(|set| &set.cpus));
         for core in &mut self.cores {
-            let cpus = core.cpus.iter().filter(|cpu| candidates.contains(**cpu));
-            core.room = cpus.map(|&cpu| self.room[cpu as usize]).sum();
+            core.room = core
+                .cpus
+                .iter()
+                .filter(|cpu| candidates.contains(**cpu))
+                .map(|&cpu| self.room[cpu as usize])
+                .sum();
         }
         self.most_irqs = queues.iter().map(|queue| queue.irqs).max().unwrap_or(0);
         self.queues = queues;

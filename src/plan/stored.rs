@@ -17,7 +17,8 @@ use crate::plan::data::{
 };
 use crate::plan::hash::{class, hash};
 use crate::plan::notes::add_irqbalance;
-use crate::plan::write::{Planned, Write, writes};
+use crate::plan::wanted::{WantedSetting, writes};
+use crate::plan::write::Write;
 
 /// Maximum size of a stored plan, in bytes: with RPS and XPS of 4,096 queues on as many CPUs it has 35 MB.
 pub const LONGEST: usize = 40 << 20;
@@ -38,7 +39,6 @@ pub struct StoredError(String);
 pub struct Change {
     /// A fixed identifier, for programs.
     pub code: &'static str,
-    /// The interface; empty for the whole machine.
     pub interface: String,
     /// The change in words, without the name of the interface.
     pub text: String,
@@ -46,7 +46,6 @@ pub struct Change {
     pub left_out: bool,
 }
 
-/// A stored plan adapted to the machine as it is now.
 #[derive(Debug)]
 pub struct Fitted {
     /// The applicable part, with the writes that it takes now.
@@ -90,8 +89,10 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
         )));
     }
     let mut writes = take(&mut plan.writes);
-    let wanted = plan.interfaces.iter().flat_map(PlannedInterface::wanted);
-    let planned = wanted
+    let planned = plan
+        .interfaces
+        .iter()
+        .flat_map(PlannedInterface::wanted)
         .map(|planned| {
             let path = planned.kind.path(planned.interface, planned.number);
             ((planned.interface, planned.kind, path), planned)
@@ -99,8 +100,8 @@ pub fn parse(text: &str) -> Result<Plan, StoredError> {
         .collect();
     for write in &mut writes {
         let number = setting_number(&plan, &planned, write);
-        let wrong = |why| StoredError(format!("it writes {}: {why}", write.path));
-        write.number = number.map_err(wrong)?;
+        write.number =
+            number.map_err(|why| StoredError(format!("it writes {}: {why}", write.path)))?;
     }
     plan.writes = writes;
     Ok(plan)
@@ -123,18 +124,19 @@ fn has_control_character(json: &str) -> bool {
 
 /// The bytes of the set in a list of CPUs, which may be a hundred times as long as `0-8191`; 0 for any other text.
 fn bytes_of_list(text: &str) -> usize {
-    let is_list = |byte: u8| byte.is_ascii_digit() || matches!(byte, b',' | b'-');
-    if !text.bytes().all(is_list) {
+    if !text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b',' | b'-'))
+    {
         return 0;
     }
-    let numbers = text.split([',', '-']).flat_map(str::parse::<u32>);
-    numbers
+    text.split([',', '-'])
+        .flat_map(str::parse::<u32>)
         .max()
         .map_or(0, |last| last.min(MAX_CPUS) as usize / 8)
 }
 
-/// Planned settings by interface, kind and file.
-type ByFile<'a> = BTreeMap<(&'a str, SettingKind, String), Planned<'a>>;
+type ByFile<'a> = BTreeMap<(&'a str, SettingKind, String), WantedSetting<'a>>;
 
 /// The number of a write's setting; an error says why it does not follow from the plan's vectors and queues.
 fn setting_number(plan: &Plan, planned: &ByFile<'_>, write: &Write) -> Result<u32, &'static str> {
@@ -244,28 +246,18 @@ impl Changes {
         let (were, are) = (then.possible, now.possible);
         let text = format!("there were {were} possible CPUs, now there are {are}");
         self.add(were != are, "possible-cpus-changed", false, text);
-        for (code, what, then, now) in [
-            ("cpus-changed", "online", &then.online, &now.online),
-            (
-                "isolation-changed",
-                "isolated",
-                &then.isolated,
-                &now.isolated,
-            ),
-            (
-                "isolation-changed",
-                "nohz_full",
-                &then.nohz_full,
-                &now.nohz_full,
-            ),
-        ] {
+        let mut compare = |code, what, cpus: fn(&HostSummary) -> &CpuSet| {
+            let (then, now) = (cpus(then), cpus(now));
             let text = format!("CPUs were {what}: {}, now {}", list(then), list(now));
             self.add(then != now, code, false, text);
-        }
+        };
+        compare("cpus-changed", "online", |host| &host.online);
+        compare("isolation-changed", "isolated", |host| &host.isolated);
+        compare("isolation-changed", "nohz_full", |host| &host.nohz_full);
         // Memory does not decide on any CPU.
         let on = |host: &HostSummary| {
-            let nodes = host.nodes.iter();
-            nodes
+            host.nodes
+                .iter()
                 .map(|node| (node.node, node.cpus.clone()))
                 .collect_vec()
         };
@@ -318,7 +310,6 @@ impl Changes {
         fitted
     }
 
-    /// The planned vectors that exist, with their current IRQ numbers.
     fn vectors(&mut self, planned: &PlannedInterface, now: &Interface) -> Vec<PlannedVector> {
         let (mut gone, mut renumbered, mut renamed, mut fixed) = (vec![], vec![], vec![], vec![]);
         let (all, mut fitted) = (&planned.vectors, Vec::<PlannedVector>::new());
@@ -373,7 +364,6 @@ impl Changes {
         fitted
     }
 
-    /// The planned threads that exist, with their current process ids.
     fn threads(&mut self, planned: &PlannedInterface, now: &Interface) -> Vec<PlannedThread> {
         let mut unknown = now
             .threads
@@ -422,11 +412,11 @@ fn same_vector<'a>(
     let before = before
         .iter()
         .filter(|vector| is_named(vector.role, &vector.action));
-    let mut same_name = same_role
+    same_role
         .clone()
-        .filter(|vector| is_named(vector.role, &vector.action));
-    let by_name = same_name.nth(before.count());
-    by_name.or_else(|| same_role.find(|vector| vector.irq == planned.irq))
+        .filter(|vector| is_named(vector.role, &vector.action))
+        .nth(before.count())
+        .or_else(|| same_role.find(|vector| vector.irq == planned.irq))
 }
 
 fn list(set: &impl Display) -> String {

@@ -8,11 +8,9 @@ use itertools::Itertools as _;
 
 use crate::cpuset::CpuSet;
 use crate::machine::{NapiThread, Vector};
-use crate::plan::candidates::exclusive;
 use crate::plan::data::PlannedThread;
 use crate::plan::note::Note;
 use crate::plan::ports::PlacedPort;
-use crate::policy::EXCLUDE;
 
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
@@ -69,13 +67,13 @@ fn thread_candidates(port: &PlacedPort<'_>, candidates: &CpuSet) -> CpuSet {
     if port.candidates.named {
         return candidates.clone();
     }
-    let topology = &port.machine.topology;
+    let (topology, allowed) = (&port.machine.topology, &port.candidates.allowed);
     topology
         .online
         .difference(&topology.isolated_or_nohz())
         .union(candidates)
-        .difference(&port.choice.get(&EXCLUDE))
-        .difference(&exclusive(topology, &port.choice))
+        .difference(&allowed.excluded)
+        .difference(&allowed.exclusive)
 }
 
 impl Threads {

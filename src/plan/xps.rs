@@ -20,8 +20,11 @@ pub(crate) fn plan(port: &PlacedPort<'_>) -> Vec<PlannedTxQueue> {
         let class = (&*tx.class, tx.xps_cpus.is_some());
         classes.entry(class).or_default().push(tx);
     }
-    let planned = classes.values().flat_map(|queues| plan_class(port, queues));
-    planned.sorted_by_key(|tx| tx.queue).collect()
+    classes
+        .values()
+        .flat_map(|queues| plan_class(port, queues))
+        .sorted_by_key(|tx| tx.queue)
+        .collect()
 }
 
 /// Plans the transmit queues of a traffic class, all with `xps_cpus` or all without.
@@ -74,9 +77,12 @@ fn plan_class(port: &PlacedPort<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue>
             _ => why,
         };
         let receives = || {
-            let numbers = port.interface.rx_queues.iter().map(|rx| rx.index);
-            let own = numbers.filter(|&rx| rx as usize % queues.len() == at);
-            own.collect()
+            port.interface
+                .rx_queues
+                .iter()
+                .map(|rx| rx.index)
+                .filter(|&rx| rx as usize % queues.len() == at)
+                .collect()
         };
         PlannedTxQueue {
             queue: tx.index,
@@ -116,8 +122,10 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
     let class = |queue: usize| locations.of(completions[queue]).map(|place| place.class);
     let mut sizes = vec![0; completions.len()];
     let mut give = |queues: &[usize], cpus: &CpuSet| {
-        let fewest = |&&queue: &&usize| (sizes[queue], class(queue));
-        if let Some(&queue) = queues.iter().min_by_key(fewest) {
+        if let Some(&queue) = queues
+            .iter()
+            .min_by_key(|&&queue| (sizes[queue], class(queue)))
+        {
             shares[queue].add(cpus);
             sizes[queue] += cpus.len();
         }
@@ -148,8 +156,10 @@ fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
         let distance = |&to: &u32| Some(locations.topology.distance(from?, to));
         let nearest = nodes.iter().min_set_by_key(distance);
         let is_near = |node: &u32| nearest.contains(node);
-        let queues = shares.iter_mut().zip(&own);
-        let queues = queues.filter(|(_, node)| node.as_ref().is_none_or(is_near));
+        let queues = shares
+            .iter_mut()
+            .zip(&own)
+            .filter(|(_, node)| node.as_ref().is_none_or(is_near));
         deal(&cpus, queues.map(|(share, _)| share).collect());
     }
     shares

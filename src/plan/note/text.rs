@@ -2,14 +2,13 @@
 
 use std::fmt::{self, Formatter};
 
-use itertools::Itertools as _;
-use serde::{Deserialize, Serialize};
-
 use crate::cpuset::CpuSet;
 use crate::machine::others::UnusedFunction;
 use crate::machine::wording::{count, cpu_list, few};
 use crate::machine::{UnknownVector, VmbusChannel};
+use crate::plan::note::because::Found;
 use crate::policy::Balancer;
+use itertools::Itertools as _;
 
 pub(super) const FLAP: &str = "a change takes the link down for a moment";
 
@@ -20,22 +19,6 @@ pub(super) fn cpus_unusable(wanted: &CpuSet, missing: &CpuSet, for_rps: bool) ->
     }
     let missing = missing.short();
     format!("the policy names CPUs{rps} that are absent, offline or excluded: {missing} of {list}")
-}
-
-/// The result of a request for interrupts near a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Found {
-    /// The candidates are in the program's L3 domains.
-    There,
-    /// The program may run in all L3 domains of the candidates, and on all their cores.
-    Everywhere,
-    /// No candidate is in the program's L3 domains.
-    Nowhere,
-    /// The unit does not run, and no earlier apply has recorded its CPUs.
-    NotRunning,
-    /// The process named by `pid:N` does not exist; the interface is unchanged.
-    NoProcess,
 }
 
 pub(super) fn near(

@@ -33,11 +33,13 @@ impl Spread<'_> {
     /// The ranges of consecutive queues of one kind.
     fn runs(&self, places: Range<usize>, is_same: fn(&Queue, &Queue) -> bool) -> Vec<Range<usize>> {
         let mut end = places.start;
-        let runs = self.queues[places].chunk_by(is_same).map(|run| {
-            let next = end + run.len();
-            replace(&mut end, next)..next
-        });
-        runs.collect()
+        self.queues[places]
+            .chunk_by(is_same)
+            .map(|run| {
+                let next = end + run.len();
+                replace(&mut end, next)..next
+            })
+            .collect()
     }
 
     /// Numbers queues of one set by their cores: one on each core before the second on any; near ones first, the core
@@ -102,12 +104,16 @@ impl Spread<'_> {
                 if own[from] <= self.limits[port] {
                     continue;
                 }
-                let fewer = self.sets[set].cores.iter().copied();
-                let fewer = fewer.filter(|&to| own[to] + 1 < own[from]);
-                let exchanges = fewer.flat_map(|to| self.exchanges(queue, to, limit));
+                let exchanges = self.sets[set]
+                    .cores
+                    .iter()
+                    .copied()
+                    .filter(|&to| own[to] + 1 < own[from])
+                    .flat_map(|to| self.exchanges(queue, to, limit));
                 let is_own = |back: usize| self.queues[back].port == port;
-                let others = exchanges.filter(|&(_, back)| !back.is_some_and(is_own));
-                let best = others.min_by_key(|&(to, back)| (own[to], back.is_none(), to));
+                let best = exchanges
+                    .filter(|&(_, back)| !back.is_some_and(is_own))
+                    .min_by_key(|&(to, back)| (own[to], back.is_none(), to));
                 if let Some((to, back)) = best {
                     self.change_places(queue, to, back);
                     (changed, has_moved) = (true, true);
@@ -130,9 +136,12 @@ impl Spread<'_> {
     fn better_cores(&self, queue: usize, limit: u64) -> impl Iterator<Item = usize> {
         let Queue { set, core, .. } = self.queues[queue];
         let order = core.map_or(0, |core| self.order(core));
-        let better = self.sets[set].cores.iter().copied();
-        let better = better.filter(move |&to| self.order(to) < order);
-        better.filter(move |&to| self.fits(queue, to, None, limit))
+        self.sets[set]
+            .cores
+            .iter()
+            .copied()
+            .filter(move |&to| self.order(to) < order)
+            .filter(move |&to| self.fits(queue, to, None, limit))
     }
 
     /// Returns how a queue can go to another core: in exchange for one there, or for none.
@@ -143,8 +152,10 @@ impl Spread<'_> {
         limit: u64,
     ) -> impl Iterator<Item = (usize, Option<usize>)> {
         let there = self.cores[to].movable.iter().copied().map(Some);
-        let fits = move |back: &Option<usize>| self.fits(queue, to, *back, limit);
-        there.chain([None]).filter(fits).map(move |back| (to, back))
+        there
+            .chain([None])
+            .filter(move |back| self.fits(queue, to, *back, limit))
+            .map(move |back| (to, back))
     }
 
     /// Whether a queue can go to another core, in exchange for one there or for none, and nothing gets worse.
@@ -188,13 +199,18 @@ impl Spread<'_> {
     /// first one first.
     fn part_firsts(&mut self, own: &[Range<usize>]) {
         let cores = |own: &Range<usize>| -> Vec<usize> {
-            let queues = self.queues[own.clone()].iter();
-            queues.filter_map(|queue| queue.core).collect()
+            self.queues[own.clone()]
+                .iter()
+                .filter_map(|queue| queue.core)
+                .collect()
         };
         let all = own.iter().map(cores).collect_vec();
         let others = |cores: &Vec<usize>| -> Vec<usize> {
-            let others = cores.iter().copied();
-            others.filter(|&core| Some(core) != self.last).collect()
+            cores
+                .iter()
+                .copied()
+                .filter(|&core| Some(core) != self.last)
+                .collect()
         };
         let without_last = all.iter().map(others).collect_vec();
         let mut on: Vec<Vec<usize>> = vec![Vec::new(); self.cores.len()];
@@ -257,8 +273,11 @@ impl Spread<'_> {
     /// Moves first queues off cores that take several of them, and off that of CPU 0.
     fn move_firsts(&mut self, limit: u64) {
         let mut firsts = self.cores.iter().map(|core| core.firsts).collect_vec();
-        let own = self.queues.iter().positions(|queue| queue.is_first);
-        let own = own.collect_vec();
+        let own = self
+            .queues
+            .iter()
+            .positions(|queue| queue.is_first)
+            .collect_vec();
         for core in own.iter().filter_map(|&queue| self.queues[queue].core) {
             firsts[core] += 1;
         }
@@ -275,8 +294,10 @@ impl Spread<'_> {
                 };
                 let change = |&queue: &usize| {
                     let Queue { set, core, .. } = self.queues[queue];
-                    let cores = self.sets[set].cores.iter().copied();
-                    let mut changes = cores
+                    let mut changes = self.sets[set]
+                        .cores
+                        .iter()
+                        .copied()
                         .filter(|&to| core.is_some_and(|from| is_better(from, to)))
                         .flat_map(|to| self.exchanges(queue, to, limit));
                     let fits =

@@ -1,0 +1,104 @@
+//! Requests of the policy that the machine cannot meet, and the CPUs that RPS can have.
+
+use crate::cpuset::CpuSet;
+use crate::machine::{Interface, Machine, RxQueue, Topology, TxQueue};
+use crate::plan::note::{Note, UsedFor};
+use crate::policy::{CHANNELS, ChannelCount, Choice, EXCLUDE, RFS, RPS, Rfs, RpsMode, XPS, Xps};
+
+/// A note if some of the CPUs that the policy names cannot be used.
+pub(crate) fn note_of_unusable(
+    wanted: &CpuSet,
+    usable: &CpuSet,
+    used_for: UsedFor,
+) -> Option<Note> {
+    let missing = wanted.difference(usable);
+    (!missing.is_empty()).then(|| Note::CpusUnusable {
+        wanted: wanted.clone(),
+        missing,
+        used_for,
+    })
+}
+
+/// A note if RPS of an interface can use none of the CPUs that the policy names for it.
+pub(crate) fn unmet_rps(machine: &Machine, interface: &Interface, choice: &Choice) -> Option<Note> {
+    let RpsMode::Cpus(wanted) = choice.get(&RPS) else {
+        return None;
+    };
+    let cpus = usable_rps_cpus(machine, choice, &wanted);
+    let kept = cpus_kept_by_kernel(&machine.topology, interface);
+    interface
+        .rx_queues
+        .iter()
+        .any(|queue| kept(queue, &cpus).is_empty())
+        .then(|| Note::CpusUnusable {
+            missing: wanted.clone(),
+            wanted,
+            used_for: UsedFor::Rps,
+        })
+}
+
+/// A note if the policy requests a number of channels that the device is not known to support. Functions whose
+/// interface is elsewhere cannot be asked.
+pub(crate) fn unmet_channels(interface: &Interface, choice: &Choice) -> Option<Note> {
+    let ChannelCount::Count(requested) = choice.get(&CHANNELS) else {
+        return None;
+    };
+    let fixed = interface.channels_fixed;
+    if let Some(known) = interface.channels.filter(|_| !fixed) {
+        let most = known.max_receiving();
+        return (requested > most).then_some(Note::ChannelsAtMost { requested, most });
+    }
+    let stays = !interface.is_elsewhere() && !interface.receives_by(requested);
+    let requested = Some(requested);
+    stays.then_some(Note::ChannelsUnchanged { requested, fixed })
+}
+
+/// A note if the policy requests steering for which the kernel has no file of some queue.
+pub(crate) fn unmet_files(interface: &Interface, choice: &Choice) -> Option<Note> {
+    let (rx, tx) = (&interface.rx_queues, &interface.tx_queues);
+    // A single transmit queue takes all flows; one in no traffic class has neither file.
+    let is_complete = |tx: &TxQueue| tx.xps_rxqs.is_some() || tx.xps_cpus.is_none();
+    let has_some = tx.iter().any(|tx| tx.xps_rxqs.is_some());
+    let has_rps = rx.iter().all(|rx| rx.rps_cpus.is_some());
+    let has_flows = rx.iter().all(|rx| rx.rps_flow_cnt.is_some());
+    let has_rxqs = tx.len() <= 1 || has_some && tx.iter().all(is_complete);
+    let (setting, file) = match (choice.get(&RPS), choice.get(&RFS), choice.get(&XPS)) {
+        (RpsMode::Cpus(_), ..) if !has_rps => (RPS.key, "rps_cpus"),
+        (_, Rfs::Entries(_), _) if !has_flows => (RFS.key, "rps_flow_cnt"),
+        (_, _, Xps::ReceiveQueues) if !has_rxqs => (XPS.key, "xps_rxqs"),
+        _ => return None,
+    };
+    let [setting, file] = [setting, file].map(str::to_owned);
+    Some(Note::QueueFilesMissing { setting, file })
+}
+
+pub(crate) fn usable_rps_cpus(machine: &Machine, choice: &Choice, wanted: &CpuSet) -> CpuSet {
+    wanted
+        .intersection(&machine.topology.online)
+        .difference(&choice.get(&EXCLUDE))
+}
+
+/// A function that restricts a queue's RPS CPUs to those that the kernel keeps. Whether the kernel removes the boot CPU
+/// shows only in the file, and before Linux 5.9 it removes none: then some queue may already have a CPU that would be
+/// removed.
+pub(crate) fn cpus_kept_by_kernel(
+    topology: &Topology,
+    interface: &Interface,
+) -> impl Fn(&RxQueue, &CpuSet) -> CpuSet {
+    let filter = &topology.rps_filter;
+    let removed = filter.intersection(&topology.isolated_or_nohz());
+    let mut now = interface.rx_queues.iter().flat_map(|rx| &rx.rps_cpus);
+    let keeps_all = now.any(|now| now.cpus.intersects(&removed));
+    move |queue, wanted| {
+        if keeps_all {
+            return wanted.clone();
+        }
+        let kept = wanted.difference(&removed);
+        let now = queue.rps_cpus.as_ref().map(|now| &now.cpus);
+        now.filter(|now| {
+            !now.is_empty() && now.is_subset(&kept) && kept.difference(now).is_subset(filter)
+        })
+        .unwrap_or(&kept)
+        .clone()
+    }
+}
