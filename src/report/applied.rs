@@ -42,16 +42,13 @@ pub struct Applied {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof_error: Option<String>,
     pub proof_cut_short: bool,
-    /// Changes since a stored plan was made.
     pub changes: Vec<Change>,
     /// Whether nothing was written because a stored plan does not fit.
     pub misfit: bool,
-    /// Whether vectors that cannot be moved count as failures.
     #[serde(skip)]
     pub strict: bool,
     /// Requested interfaces that cannot be planned.
     pub unknown: Vec<NoteAbout>,
-    /// Interfaces that are up and cannot be judged.
     pub not_judged: Vec<String>,
     pub notes: Vec<NoteAbout>,
     /// The effect on a running `nicpin watch`; `None` if there is none.
@@ -146,7 +143,6 @@ impl Applied {
     }
 }
 
-/// The interrupts of one vector after an apply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VectorProof {
     pub interface: String,
@@ -161,7 +157,6 @@ pub struct VectorProof {
     pub others: CpuSet,
 }
 
-/// Where a vector's interrupts were seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Evidence {

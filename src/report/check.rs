@@ -29,7 +29,6 @@ pub struct Check {
     /// The interfaces, worst first; the JSON form has their summaries.
     #[serde(serialize_with = "summaries")]
     pub interfaces: Vec<InterfaceReport>,
-    /// Interfaces that are up and cannot be judged.
     pub not_judged: Vec<String>,
     /// Whether there is a record of an apply since boot.
     pub applied: bool,
@@ -45,7 +44,6 @@ pub struct Check {
     pub channels: Vec<ChannelChange>,
     /// Requested interfaces whose state could not be determined.
     pub unknown: Vec<NoteAbout>,
-    /// Vectors of queues that cannot be moved.
     pub unmovable: Vec<UnmovableVector>,
     /// Other tools on the machine that set affinity: `irqbalance`, unless it permanently ignores the planned IRQs, with
     /// its version if it may have moved a vector; `tuned`, `systemd-udevd` and scripts by their paths.
@@ -84,8 +82,11 @@ fn other_tools(plan: &Plan) -> Vec<String> {
         Note::CloudScript { path, .. } => Some(path),
         _ => None,
     });
-    let tools = irqbalance.map(|_| "irqbalance").chain(others);
-    tools.map(str::to_owned).collect()
+    irqbalance
+        .map(|_| "irqbalance")
+        .chain(others)
+        .map(str::to_owned)
+        .collect()
 }
 
 impl Check {
@@ -146,7 +147,6 @@ impl Check {
         self.differs.len() + self.channels.len()
     }
 
-    /// The number of differing settings by reason.
     pub fn reasons(&self) -> BTreeMap<Reason, usize> {
         counts(self.differs.iter().map(|difference| difference.reason))
     }
@@ -222,13 +222,13 @@ impl FromStr for Range {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |number: &str| {
-            let number = number
+            number
                 .parse()
                 .ok()
-                .filter(|number: &f64| number.is_finite());
-            number.ok_or_else(|| {
-                format!("`{text}` is not a range, such as `95:` for an alert below 95")
-            })
+                .filter(|number: &f64| number.is_finite())
+                .ok_or_else(|| {
+                    format!("`{text}` is not a range, such as `95:` for an alert below 95")
+                })
         };
         let range = text.strip_prefix('@');
         let (inside, range) = (range.is_some(), range.unwrap_or(text));
@@ -264,7 +264,6 @@ impl fmt::Display for Range {
     }
 }
 
-/// The thresholds of a monitoring plugin for warning and critical.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Thresholds {
     /// For the local share of an interface, in percent.
@@ -275,7 +274,6 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// The status for a local share in percent.
     pub fn judge_share(&self, share: Option<f64>) -> PluginStatus {
         status([self.warning, self.critical], share)
     }
@@ -303,7 +301,6 @@ impl Thresholds {
     }
 }
 
-/// The status for a figure by the ranges for warning and critical.
 fn status([warning, critical]: [Option<Range>; 2], figure: Option<f64>) -> PluginStatus {
     let alerts = |range: Option<Range>| range.zip(figure).is_some_and(|(r, f)| r.alerts(f));
     if alerts(critical) {

@@ -24,12 +24,10 @@ pub struct Comparison {
     pub notes: Vec<Note>,
 }
 
-/// A place where the command runs.
 #[derive(Debug, Serialize)]
 pub struct Side {
     /// Usually one node; several if `local_cpulist` spans several.
     pub nodes: NodeSet,
-    /// The CPUs to which the command was bound.
     pub cpus: CpuSet,
     pub runs: Vec<ComparedRun>,
 }
@@ -86,7 +84,6 @@ impl Side {
 }
 
 impl ComparedRun {
-    /// Computes the figures of a run from the measurement of the machine and the times of the process.
     pub fn new(measure: &Measurement, wall: Duration, cpu: Duration) -> Self {
         let machine = measure.machine;
         Self {
@@ -101,10 +98,14 @@ impl ComparedRun {
             dropped: machine.dropped,
         }
     }
+
+    /// A figure by its name; `None` if the run has none.
+    fn of(&self, name: &str) -> Option<f64> {
+        serde_json::to_value(self).ok()?[name].as_f64()
+    }
 }
 
 impl Stats {
-    /// Computes the statistics of `values`; `None` without any.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values = sorted(values);
         let count = values.len() as f64;
@@ -143,29 +144,24 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
     // 0.6745: the distance of the quartiles of a normal distribution from its mean, in standard deviations.
     let deviation = median(&sorted(distances.clone())) / 0.6745;
     let least = (10.0 * deviation).max(middle.abs() / 20.0);
-    let far = distances.zip(1..).filter(|(distance, _)| *distance > least);
-    far.map(|(_, number)| number).collect()
+    distances
+        .zip(1..)
+        .filter(|(distance, _)| *distance > least)
+        .map(|(_, number)| number)
+        .collect()
 }
 
-type Value = fn(&ComparedRun) -> Option<f64>;
-
-const TIME: Value = |run| Some(run.wall_seconds);
-const THROUGHPUT: Value = |run| Some(run.gbit_per_second);
-
-const FIGURES: [(&str, Value); 9] = [
-    ("wall_seconds", TIME),
-    ("cpu_seconds", |run| Some(run.cpu_seconds)),
-    ("busy_cpu_seconds", |run| Some(run.busy_cpu_seconds)),
-    ("softirq_cpu_seconds", |run| Some(run.softirq_cpu_seconds)),
-    ("gbit_per_second", THROUGHPUT),
-    ("gbit_per_busy_cpu_second", |run| {
-        run.gbit_per_busy_cpu_second
-    }),
-    ("local_interrupts", |run| Some(run.local_interrupts as f64)),
-    ("remote_interrupts", |run| {
-        Some(run.remote_interrupts as f64)
-    }),
-    ("dropped", |run| Some(run.dropped as f64)),
+/// The fields of [`ComparedRun`].
+const FIGURES: [&str; 9] = [
+    "wall_seconds",
+    "cpu_seconds",
+    "busy_cpu_seconds",
+    "softirq_cpu_seconds",
+    "gbit_per_second",
+    "gbit_per_busy_cpu_second",
+    "local_interrupts",
+    "remote_interrupts",
+    "dropped",
 ];
 
 impl Comparison {
@@ -177,13 +173,14 @@ impl Comparison {
         far: Side,
         mut notes: Vec<Note>,
     ) -> Self {
-        let figures = FIGURES.map(|(name, value)| {
-            let stats = |side: &Side| Stats::of(side.runs.iter().filter_map(value));
+        let figures = FIGURES.map(|name| {
+            let stats = |side: &Side| Stats::of(side.runs.iter().filter_map(|run| run.of(name)));
             Figure::new(name, stats(&near), stats(&far))
         });
         for (place, side) in [("near", &near), ("far", &far)] {
-            for (what, value) in [("time", TIME), ("throughput", THROUGHPUT)] {
-                let runs = outliers(&side.runs.iter().filter_map(value).collect_vec());
+            for (what, name) in [("time", "wall_seconds"), ("throughput", "gbit_per_second")] {
+                let figures = side.runs.iter().filter_map(|run| run.of(name));
+                let runs = outliers(&figures.collect_vec());
                 if !runs.is_empty() {
                     notes.push(Note::Outliers {
                         side: place.to_owned(),

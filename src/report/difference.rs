@@ -77,7 +77,6 @@ pub struct Difference {
     #[serde(flatten)]
     pub write: Write,
     pub reason: Reason,
-    /// Details of the reason, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
@@ -89,7 +88,6 @@ impl Difference {
     }
 }
 
-/// Counts equal elements.
 pub(super) fn counts<T: Ord>(all: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
     let mut counts = BTreeMap::new();
     for element in all {
@@ -110,7 +108,6 @@ pub struct Differences {
 pub struct Fallback {
     pub path: String,
     pub planned: String,
-    /// The mask that the file holds.
     pub holds: String,
 }
 
@@ -126,7 +123,6 @@ pub struct UnmovableVector {
 }
 
 impl UnmovableVector {
-    /// The vectors of a plan that cannot be moved.
     #[doc(hidden)]
     pub fn of(plan: &Plan) -> Vec<Self> {
         plan.interfaces
@@ -258,12 +254,13 @@ impl MeasureChange {
             .partition(|change| change.is_better());
         let is_plain = |change: &&Self| PLAIN.contains(&change.measure);
         let has_plain = better.iter().any(is_plain);
-        let better = better
+        better
             .iter()
-            .filter(|change| !has_plain || is_plain(change));
-        let better = better.take(MOST_TOLD.saturating_sub(worse.len()).max(1));
-        let told = better.chain(&worse).copied();
-        told.sorted_by_key(|change| all.iter().position(|other| other == *change))
+            .filter(|change| !has_plain || is_plain(change))
+            .take(MOST_TOLD.saturating_sub(worse.len()).max(1))
+            .chain(&worse)
+            .copied()
+            .sorted_by_key(|change| all.iter().position(|other| other == *change))
             .collect()
     }
 }
@@ -316,28 +313,34 @@ impl Gain {
 }
 
 pub fn changes(machine: &Machine, plan: &Plan) -> Vec<MeasureChange> {
-    let gains = gains(machine, plan, &Vec::from_iter(&plan.writes));
-    gains.into_iter().flat_map(|gain| gain.changes).collect()
+    gains(machine, plan, &Vec::from_iter(&plan.writes))
+        .into_iter()
+        .flat_map(|gain| gain.changes)
+        .collect()
 }
 
 /// Counts the IRQs that a plan moves without any gain: each is on one CPU, and they only change places, or move to CPUs
 /// that are as good and as fast.
 pub fn moves_without_gain(machine: &Machine, plan: &Plan) -> usize {
-    let writes = plan.writes.iter();
-    let writes = writes.filter(|write| write.kind == SettingKind::Vector);
-    let writes = writes.collect_vec();
+    let writes = plan
+        .writes
+        .iter()
+        .filter(|write| write.kind == SettingKind::Vector)
+        .collect_vec();
     let class = |cpu: u32| {
-        let mut classes = machine.topology.speed_classes.iter();
-        classes.position(|class| class.contains(cpu))
+        machine
+            .topology
+            .speed_classes
+            .iter()
+            .position(|class| class.contains(cpu))
     };
-    let vectors = plan
+    let classes: Option<(Vec<_>, Vec<_>)> = plan
         .interfaces
         .iter()
-        .flat_map(|interface| &interface.vectors);
-    let moves = vectors.filter_map(|vector| Some((&vector.affinity, vector.cpus.as_ref()?)));
-    let moves = moves.filter(|(now, planned)| now != planned);
-    let classes = moves.map(|(now, to)| Some((class(now.only()?), class(to.first()?))));
-    let classes: Option<(Vec<_>, Vec<_>)> = classes
+        .flat_map(|interface| &interface.vectors)
+        .filter_map(|vector| Some((&vector.affinity, vector.cpus.as_ref()?)))
+        .filter(|(now, planned)| now != planned)
+        .map(|(now, to)| Some((class(now.only()?), class(to.first()?))))
         .collect::<Option<Vec<_>>>()
         .map(|all| all.into_iter().unzip());
     let are_as_fast = classes.is_some_and(|(now, to)| now.iter().sorted().eq(to.iter().sorted()));
@@ -397,15 +400,20 @@ fn settings_without_measure<'a>(
     serving: &CpuSet,
 ) -> [(Measure, u64); 2] {
     let tx = interface.tx_queues.iter();
-    let mut xps = tx.filter_map(|tx| tx.xps_cpus.as_ref());
-    let xps_is_off = xps.all(CpuSet::is_empty);
+    let xps_is_off = tx
+        .filter_map(|tx| tx.xps_cpus.as_ref())
+        .all(CpuSet::is_empty);
     let read = machine.interface(&interface.name);
     let as_good = interface.rps_as_good(read, serving).count() as u64;
-    let vectors = interface.vectors.iter().filter(|vector| {
-        let placement = vector.placement.as_ref();
-        placement.is_some_and(|placement| placement.decided_by == Some(DecidedBy::Hint))
-    });
-    let hinted: BTreeSet<_> = vectors.map(|vector| affinity_file(vector.irq)).collect();
+    let hinted: BTreeSet<_> = interface
+        .vectors
+        .iter()
+        .filter(|vector| {
+            let placement = vector.placement.as_ref();
+            placement.is_some_and(|placement| placement.decided_by == Some(DecidedBy::Hint))
+        })
+        .map(|vector| affinity_file(vector.irq))
+        .collect();
     let (mut rps, mut others) = (0_u64, 0);
     for write in differs {
         match write.kind {

@@ -130,7 +130,6 @@ fn spread(arrivals: &[Arrival]) -> Vec<Share> {
         .collect()
 }
 
-/// Counts equal elements, most frequent first.
 fn most_first<T: Hash + Ord + Clone>(
     all: impl Iterator<Item = T>,
 ) -> impl Iterator<Item = (T, usize)> {
@@ -139,7 +138,6 @@ fn most_first<T: Hash + Ord + Clone>(
         .sorted_by_key(|(element, count)| (Reverse(*count), element.clone()))
 }
 
-/// Predicted arrivals of the machine's connections.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Connections {
     /// Connections with other machines over the measured interfaces: TCP, and connected UDP.
@@ -152,7 +150,6 @@ pub struct Connections {
     pub unknown: Vec<UnknownConnections>,
 }
 
-/// Connections that arrive on one CPU, of processes on one node.
 #[derive(Debug, Clone, Serialize)]
 pub struct ArrivingConnections {
     pub interface: String,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use itertools::{Itertools as _, izip};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::cpuset::{CpuSet, QueueSet};
 use crate::machine::netdev::{Netdev, QueueUser};
@@ -21,163 +21,10 @@ use crate::plan::{NodeSource, Note, Plan, PlannedInterface, PlannedRss, SettingK
 use crate::report::difference::{
     Differences, Gain, MeasureChange, NoteAbout, Reason, counts, gains,
 };
-use crate::report::interface::InterfaceState::{
-    Crowded, Drifted, Equivalent, Isolated, Pending, Remote, Unknown, Unproven, Unsupported,
-    Untuned,
-};
-use crate::report::vectors::VectorState::{Differs, Elsewhere, Unmovable};
-use crate::report::vectors::{ThreadStatus, VectorState, VectorStatus};
-
-/// The state of an interface, best first. A state is bad only if the plan improves something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum InterfaceState {
-    /// As planned, and interrupts arrived on the planned CPUs.
-    Ok,
-    /// No vector can be placed: none can be moved, or no queue vector is understood. Counted apart, by name.
-    Unsupported,
-    /// As planned; no interrupt was seen.
-    Unproven,
-    /// Some settings differ from the plan, which improves nothing.
-    Equivalent,
-    /// Set as planned; the kernel moves some vectors at their next interrupt.
-    Pending,
-    /// Some settings differ, and the plan makes a measure of the objective or of steering better.
-    Untuned,
-    /// Like `Untuned`, and the busiest core with one of the interface's queues has at least twice as many as the
-    /// busiest would have as planned.
-    Crowded,
-    /// Settings have changed since apply set them, and a measure is worse for it.
-    Drifted,
-    /// Queue vectors are on another node, and the plan moves them to the local one.
-    Remote,
-    /// Vectors are on isolated CPUs, and the plan moves them off.
-    Isolated,
-    /// A needed file could not be read.
-    Unknown,
-}
-
-/// What there is to say of a state; its pages are made from it.
-pub struct StateRow {
-    pub state: InterfaceState,
-    /// The word in JSON.
-    pub name: &'static str,
-    /// The number in metrics. It never changes, since alerts compare it; a new state has one between those of its
-    /// neighbours.
-    pub number: f32,
-    pub means: &'static str,
-    /// The exit code of `check`.
-    pub check: &'static str,
-}
-
-impl InterfaceState {
-    /// The states, best first.
-    pub const ROWS: [StateRow; 11] = [
-        StateRow {
-            state: Self::Ok,
-            name: "ok",
-            number: 0.0,
-            means: "as planned, and in a second of watching (`--seconds N`) all interrupts arrived where planned",
-            check: "0",
-        },
-        StateRow {
-            state: Self::Unsupported,
-            name: "unsupported",
-            number: 1.0,
-            means: "nothing can be placed: its IRQs cannot be moved, or it has no queue IRQs. Counted apart, by name; with a \
-         selector, the latter is `unknown`",
-            check: "0",
-        },
-        StateRow {
-            state: Self::Unproven,
-            name: "unproven",
-            number: 2.0,
-            means: "as planned; no interrupt was seen. `check`, trees and captures watch none",
-            check: "0",
-        },
-        StateRow {
-            state: Self::Equivalent,
-            name: "equivalent",
-            number: 3.0,
-            means: "settings differ, and the plan makes nothing better. `apply` and `watch` still restore the exact plan",
-            check: "0, with `--exact` 2",
-        },
-        StateRow {
-            state: Self::Pending,
-            name: "pending",
-            number: 4.0,
-            means: "as planned; the kernel moves IRQs at their next interrupt",
-            check: "0",
-        },
-        StateRow {
-            state: Self::Untuned,
-            name: "untuned",
-            number: 5.0,
-            means: "settings differ, and the plan makes a measure better",
-            check: "2",
-        },
-        StateRow {
-            state: Self::Crowded,
-            name: "crowded",
-            number: 6.0,
-            means: "the busiest core with one of its queues has at least twice as many as the busiest would have as planned",
-            check: "2",
-        },
-        StateRow {
-            state: Self::Drifted,
-            name: "drifted",
-            number: 7.0,
-            means: "something changed what apply had set, and a measure is worse for it",
-            check: "2",
-        },
-        StateRow {
-            state: Self::Remote,
-            name: "remote",
-            number: 8.0,
-            means: "queue IRQs are on another node, and the plan moves them to the local one",
-            check: "2",
-        },
-        StateRow {
-            state: Self::Isolated,
-            name: "isolated",
-            number: 9.0,
-            means: "IRQs are on isolated CPUs, and the plan moves them off these",
-            check: "2",
-        },
-        StateRow {
-            state: Self::Unknown,
-            name: "unknown",
-            number: 10.0,
-            means: "something that it needs could not be read",
-            check: "1",
-        },
-    ];
-
-    /// The word in JSON.
-    pub fn name(self) -> &'static str {
-        Self::ROWS[self as usize].name
-    }
-
-    /// The number in metrics.
-    pub fn number(self) -> f32 {
-        Self::ROWS[self as usize].number
-    }
-
-    /// Whether the state needs attention now.
-    pub fn is_alarming(self) -> bool {
-        self >= Self::Drifted
-    }
-
-    /// Whether settings differ from the plan, and the plan is better.
-    pub fn differs(self) -> bool {
-        self >= Self::Untuned && self != Self::Unknown
-    }
-
-    /// The worst state, without unsupported interfaces if there are others.
-    pub fn worst(states: impl Iterator<Item = Self>) -> Option<Self> {
-        states.max_by_key(|&state| (state != Self::Unsupported, state))
-    }
-}
+use crate::report::state::state;
+pub use crate::report::state::{InterfaceState, StateRow};
+use crate::report::vectors::VectorState::Unmovable;
+use crate::report::vectors::{ThreadStatus, VectorStatus};
 
 /// The facts about an interface and its state: the part of a report that `check` prints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -185,7 +32,6 @@ pub struct InterfaceSummary {
     pub name: String,
     pub state: InterfaceState,
     pub driver: Option<String>,
-    /// Address of the interface's bus device.
     pub device: String,
     /// PCI vendor and device in hex (`15b3:1017`); `None` off PCI.
     pub pci_id: Option<String>,
@@ -193,13 +39,11 @@ pub struct InterfaceSummary {
     pub node: Option<u32>,
     pub candidates: CpuSet,
     pub candidate_cores: usize,
-    /// Receive and transmit queues in use.
     pub rx_queues: usize,
     pub tx_queues: usize,
     pub queue_vectors: usize,
     /// Queue vectors with a local effective CPU; `None` if no node, or not every vector's location, is known.
     pub local: Option<usize>,
-    /// The measures that the plan changes, better or worse.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<MeasureChange>,
 }
@@ -225,9 +69,7 @@ pub struct InterfaceReport {
     /// The MTU in bytes.
     pub mtu: Option<u32>,
     pub node_source: NodeSource,
-    /// Link speed in Mbit/s.
     pub speed_mbps: Option<u32>,
-    /// Operational state (`operstate`).
     pub link: String,
     /// Receive queues in use, or transmit queues if there are more.
     pub queues: usize,
@@ -270,7 +112,6 @@ pub struct InterfaceReport {
     pub rss: Option<PlannedRss>,
     pub polling: Polling,
     pub notes: Vec<Note>,
-    /// The command that sets the planned state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
@@ -288,7 +129,6 @@ impl Deref for InterfaceReport {
 pub struct Steering {
     /// Queues with a plan, including "off".
     pub planned: usize,
-    /// Queues for which the plan turns steering on.
     pub on: usize,
     pub differ: usize,
 }
@@ -301,10 +141,14 @@ pub fn not_judged(plan: &Plan, interfaces: &[InterfaceReport]) -> Vec<String> {
         plan.interface(name)
             .is_some_and(PlannedInterface::has_unknown)
     };
-    let judged = interfaces.iter().filter(|report| {
-        report.state == Unknown || report.state.differs() && !is_left(&report.name)
-    });
-    let judged = judged.map(|report| &*report.name).collect_vec();
+    let judged = interfaces
+        .iter()
+        .filter(|report| {
+            report.state == InterfaceState::Unknown
+                || report.state.differs() && !is_left(&report.name)
+        })
+        .map(|report| &*report.name)
+        .collect_vec();
     names.retain(|name| !judged.contains(&&**name));
     names
 }
@@ -320,8 +164,9 @@ pub fn interfaces(
     let differs = found.differs.iter();
     let drifted = differs
         .clone()
-        .filter(|difference| difference.reason.is_change_since_apply());
-    let drifted = drifted.map(|difference| &difference.write).collect_vec();
+        .filter(|difference| difference.reason.is_change_since_apply())
+        .map(|difference| &difference.write)
+        .collect_vec();
     let gain = gains(
         machine,
         plan,
@@ -337,7 +182,7 @@ pub fn interfaces(
         let standing = (gain, lost.is_better(), per_core);
         let mut report = report(machine, plan, planned, found, standing, watched);
         if unknown.iter().any(|note| note.interface == report.name) {
-            report.summary.state = Unknown;
+            report.summary.state = InterfaceState::Unknown;
         }
         report
     });
@@ -372,13 +217,14 @@ fn report(
         .iter()
         .filter(|difference| difference.is_of(&planned.name));
     let kinds = counts(own.clone().map(|difference| difference.write.kind));
-    let reasons = counts(own.clone().map(|difference| difference.reason));
-    let drifted = own
-        .clone()
-        .filter(|difference| difference.reason.is_change_since_apply())
-        .count();
+    let reasons = counts(own.map(|difference| difference.reason));
+    let drifted = reasons
+        .iter()
+        .filter(|(reason, _)| reason.is_change_since_apply())
+        .map(|(_, many)| many)
+        .sum();
     let steering = |planned: Vec<&CpuSet>, way: &str| {
-        let is_of = |kind: &SettingKind| kind.of_queue().is_some_and(|of| of.0 == way);
+        let is_of = |kind: &SettingKind| kind.of_queue().is_some_and(|(queues, _)| queues == way);
         let own = kinds.iter().filter(|(kind, _)| is_of(kind));
         Steering {
             planned: planned.len(),
@@ -391,7 +237,7 @@ fn report(
     let xps = tx.filter_map(|tx| tx.xps_cpus.as_ref()).collect();
     let mut channels = plan.channels.iter();
     let is_asked = channels.any(|change| change.interface == planned.name);
-    let differ = own.count() + usize::from(is_asked);
+    let differ = kinds.values().sum::<usize>() + usize::from(is_asked);
     // Losses that other interfaces' settings cause are in the reports of those.
     let asked = (has_lost && drifted > 0, is_asked);
     let local = count(&|row| row.is_active() && row.local == Some(true));
@@ -405,8 +251,12 @@ fn report(
         speed_mbps: planned.speed_mbps,
         link: planned.link.clone(),
         queues: if interface.is_elsewhere() {
-            let active = vectors.iter().filter(|row| row.is_active());
-            active.map(VectorStatus::queue_id).unique().count()
+            vectors
+                .iter()
+                .filter(|row| row.is_active())
+                .map(VectorStatus::queue_id)
+                .unique()
+                .count()
         } else {
             planned.rx_queues.len().max(planned.tx_queues.len())
         },
@@ -486,8 +336,12 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<
             irq_suspend_timeout: polling.irq_suspend_timeout,
         });
     }
-    let busy = interface.threads.iter().filter(|thread| thread.busy_polls);
-    let pids = busy.map(|thread| thread.pid).collect_vec();
+    let pids = interface
+        .threads
+        .iter()
+        .filter(|thread| thread.busy_polls)
+        .map(|thread| thread.pid)
+        .collect_vec();
     if !pids.is_empty() {
         notes.push(Note::BusyPolling { pids });
     }
@@ -503,62 +357,14 @@ fn notes(plan: &Plan, planned: &PlannedInterface, interface: &Interface) -> Vec<
     notes
 }
 
-/// Determines the state. `differ`: the number of settings that differ from the plan. `has_lost`: whether a measure is
-/// worse since settings of apply were changed. `is_asked`: whether other channels are requested.
-fn state(
-    machine: &Machine,
-    interface: &Interface,
-    planned: &PlannedInterface,
-    vectors: &[VectorStatus],
-    differ: usize,
-    gain: &Gain,
-    (has_lost, is_asked): (bool, bool),
-) -> InterfaceState {
-    let any = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().any(holds);
-    let topology = &machine.topology;
-    let apart = topology.isolated_or_nohz().union(&planned.exclusive);
-    let leaves_isolated = |row: &VectorStatus| {
-        let planned = row.planned.as_ref();
-        row.on_isolated && planned.is_some_and(|planned| !planned.intersects(&apart))
-    };
-    let comes_home =
-        |row: &VectorStatus| row.is_active() && row.local == Some(false) && row.planned_local;
-    let netdev = interface.netdev.as_ref();
-    let may_be_silent = |queue| netdev.is_some_and(|netdev| netdev.may_be_silent(queue));
-    let [now, as_planned] = gain.busiest;
-    // Effects of other interfaces' settings are in the reports of those.
-    let is_worse = differ > 0 && gain.is_better();
-    // With several CPUs in an affinity, the IRQ's CPU is unknown unless the kernel reports it.
-    let is_measured = !any(&|row| row.is_active() && !row.is_known && row.now.len() > 1);
-    if any(&|row| row.state == Differs && leaves_isolated(row)) {
-        Isolated
-    } else if any(&|row| row.state == Differs && comes_home(row)) {
-        Remote
-    } else if has_lost {
-        Drifted
-    } else if is_worse && is_measured && now >= 2 * as_planned.max(1) {
-        Crowded
-    } else if is_worse || is_asked || differ > 0 && !is_measured {
-        Untuned
-    } else if !planned.is_judged() {
-        Unsupported
-    } else if any(&|row| matches!(row.state, VectorState::Pending | Elsewhere)) {
-        Pending
-    } else if differ > 0 {
-        Equivalent
-    } else if any(&|row| row.is_active() && row.has_arrived())
-        || any(&VectorStatus::is_active)
-            && !any(&|row| row.is_active() && !row.queue.is_some_and(may_be_silent))
-    {
-        InterfaceState::Ok
-    } else {
-        Unproven
-    }
-}
-
 fn most_queues(vectors: &[VectorStatus]) -> usize {
-    let active = vectors.iter().filter(|row| row.is_active());
-    let queues = active.filter_map(|row| Some((row.now.first()?, row.queue_id()?)));
-    let on_cpu = queues.unique().counts_by(|(cpu, _)| cpu);
-    on_cpu.into_values().max().unwrap_or(0)
+    vectors
+        .iter()
+        .filter(|row| row.is_active())
+        .filter_map(|row| Some((row.now.first()?, row.queue_id()?)))
+        .unique()
+        .counts_by(|(cpu, _)| cpu)
+        .into_values()
+        .max()
+        .unwrap_or(0)
 }

@@ -104,7 +104,6 @@ pub struct Measurement {
     /// Whether it covers the whole run of a command.
     pub whole: bool,
     pub interfaces: Vec<InterfaceRates>,
-    /// The rates of each CPU, by number.
     pub cpus: Vec<CpuRates>,
     pub machine: MachineRates,
     /// Where established connections arrive; `None` if the kernel does not list them.
@@ -149,7 +148,6 @@ pub struct VectorRates {
     #[serde(skip)]
     here: Option<u64>,
     pub per_second: f64,
-    /// The share on local CPUs, 0 to 1.
     pub local: Option<f64>,
     pub cpus: Vec<OnCpu>,
     /// For a data vector: the queues whose packets were counted when it fired, and when no other data vector did. Each
@@ -225,13 +223,13 @@ fn share(part: u64, all: u64) -> Option<f64> {
 
 /// The interrupts of vectors on local CPUs, and all of vectors with a known node.
 fn local_interrupts<'a>(vectors: impl Iterator<Item = &'a VectorRates>) -> (u64, u64) {
-    let known = vectors.filter_map(|vector| Some((vector.here?, vector.interrupts)));
-    known.fold((0_u64, 0_u64), |(local, all), (here, count)| {
-        (local.saturating_add(here), all.saturating_add(count))
-    })
+    vectors
+        .filter_map(|vector| Some((vector.here?, vector.interrupts)))
+        .fold((0_u64, 0_u64), |(local, all), (here, count)| {
+            (local.saturating_add(here), all.saturating_add(count))
+        })
 }
 
-/// A delta of counters, to be turned into rates.
 struct Rates<'a> {
     topology: &'a Topology,
     delta: &'a Delta,
@@ -244,8 +242,12 @@ impl Measurement {
             .iter()
             .map(|subject| rates.interface(subject))
             .collect_vec();
-        let interrupts = delta.interrupts.values().flatten().into_grouping_map();
-        let taken = interrupts.fold(0_u64, |sum, _, count| sum.saturating_add(*count));
+        let taken = delta
+            .interrupts
+            .values()
+            .flatten()
+            .into_grouping_map()
+            .fold(0_u64, |sum, _, count| sum.saturating_add(*count));
         let cpu = |(&cpu, delta): (&u32, &CpuCounts)| CpuRates {
             cpu,
             node: topology.node_of(cpu),
@@ -316,48 +318,53 @@ impl Rates<'_> {
         &'s self,
         subject: &'s MeasuredInterface,
     ) -> impl Iterator<Item = (u32, Direction, u32)> + 's {
-        let of_interface = self.delta.queues.iter();
-        let of_interface = of_interface.filter(|((name, ..), _)| *name == subject.name);
-        of_interface.filter_map(|((_, direction, queue), together)| {
-            let data = subject
-                .vectors
-                .iter()
-                .filter(|vector| vector.role == Role::Data);
-            let fired =
-                |vector: &MeasuredVector| together.fired.get(&vector.irq).copied().unwrap_or(0);
-            let often = data
-                .clone()
-                .filter(|vector| fired(vector) * 2 > together.steps);
-            let only = often.exactly_one().ok()?;
-            let is_plain = together.steps >= LEAST_STEPS && fired(only) * 5 >= together.steps * 4;
-            is_plain.then_some((only.irq, *direction, *queue))
-        })
+        self.delta
+            .queues
+            .iter()
+            .filter(|((name, ..), _)| *name == subject.name)
+            .filter_map(|((_, direction, queue), together)| {
+                let data = subject
+                    .vectors
+                    .iter()
+                    .filter(|vector| vector.role == Role::Data);
+                let fired =
+                    |vector: &MeasuredVector| together.fired.get(&vector.irq).copied().unwrap_or(0);
+                let only = data
+                    .clone()
+                    .filter(|vector| fired(vector) * 2 > together.steps)
+                    .exactly_one()
+                    .ok()?;
+                let is_plain =
+                    together.steps >= LEAST_STEPS && fired(only) * 5 >= together.steps * 4;
+                is_plain.then_some((only.irq, *direction, *queue))
+            })
     }
 
     fn learn(&self, subject: &MeasuredInterface) -> Option<Taught> {
         let moved = self.queues_moved_with(subject).collect_vec();
-        let data = subject
+        let seen = subject
             .vectors
             .iter()
-            .filter(|vector| vector.role == Role::Data);
-        let seen = data.map(|vector| {
-            let only = |way: Direction| {
-                let mut queues = moved
-                    .iter()
-                    .filter(|(irq, to, _)| (*irq, *to) == (vector.irq, way));
-                let first = queues.next().map(|(.., queue)| *queue);
-                first.filter(|_| queues.next().is_none())
-            };
-            Seen {
-                irq: vector.irq,
-                action: &vector.action,
-                rx: only(Direction::Rx),
-                tx: only(Direction::Tx),
-            }
-        });
+            .filter(|vector| vector.role == Role::Data)
+            .map(|vector| {
+                let only = |way: Direction| {
+                    let mut queues = moved
+                        .iter()
+                        .filter(|(irq, to, _)| (*irq, *to) == (vector.irq, way));
+                    queues
+                        .next()
+                        .map(|(.., queue)| *queue)
+                        .filter(|_| queues.next().is_none())
+                };
+                Seen {
+                    irq: vector.irq,
+                    action: &vector.action,
+                    rx: only(Direction::Rx),
+                    tx: only(Direction::Tx),
+                }
+            });
         let name = subject.driver.clone()?;
-        let rows = learn::rows(&name, &subject.name, &subject.device, &seen.collect_vec());
-        let irqs = rows
+        let irqs = learn::rows(&name, &subject.name, &subject.device, &seen.collect_vec())
             .iter()
             .filter_map(|row| Pattern::taught(row).ok())
             .collect_vec();
@@ -370,8 +377,11 @@ impl Rates<'_> {
         let interrupts = total(on.values().copied());
         let here = vector.node.map(|node| {
             let near = self.topology.cpus_near(node);
-            let here = on.iter().filter(|(cpu, _)| near.contains(**cpu));
-            total(here.map(|(_, count)| *count))
+            total(
+                on.iter()
+                    .filter(|(cpu, _)| near.contains(**cpu))
+                    .map(|(_, count)| *count),
+            )
         });
         let cpus = on.iter().map(|(&cpu, &interrupts)| OnCpu {
             cpu,

@@ -12,5 +12,6 @@ pub mod nodes;
 pub mod outcome;
 pub mod restored;
 pub mod run;
+pub mod state;
 pub mod status;
 pub mod vectors;

@@ -113,10 +113,9 @@ pub fn counts(neighbours: &[Neighbour]) -> String {
 
 /// The node of an interface: its device's node, even one without CPUs; else the node in its plan.
 pub fn home(machine: &Machine, plan: &Plan, name: &str) -> Option<u32> {
-    let device = machine
+    machine
         .interface(name)
-        .and_then(|interface| interface.device.node);
-    device
+        .and_then(|interface| interface.device.node)
         .filter(|node| machine.topology.nodes.contains_key(node))
         .or_else(|| plan.interface(name)?.node)
 }

@@ -36,9 +36,7 @@ pub struct Status {
     pub host: HostSummary,
     pub score: Score,
     pub score_now: Score,
-    /// The interfaces, worst first.
     pub interfaces: Vec<InterfaceReport>,
-    /// Interfaces that are up and cannot be judged.
     pub not_judged: Vec<String>,
     pub irqbalance: IrqbalanceStatus,
     pub notes: Vec<Note>,

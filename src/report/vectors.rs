@@ -38,7 +38,6 @@ pub struct VectorStatus {
     pub idle: bool,
     /// The planned affinity; `None`: unchanged.
     pub planned: Option<CpuSet>,
-    /// `smp_affinity`.
     pub affinity: CpuSet,
     /// `effective_affinity`; `None` if the kernel does not report it.
     pub effective: Option<CpuSet>,

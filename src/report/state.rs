@@ -1,0 +1,215 @@
+//! The state of an interface: its number, its meaning, and how it follows from the vectors and from what the plan gains.
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::{Interface, Machine};
+use crate::plan::PlannedInterface;
+use crate::report::difference::Gain;
+use crate::report::state::InterfaceState::{
+    Crowded, Drifted, Equivalent, Isolated, Pending, Remote, Unproven, Unsupported, Untuned,
+};
+use crate::report::vectors::VectorState::{Differs, Elsewhere};
+use crate::report::vectors::{VectorState, VectorStatus};
+
+/// The state of an interface, best first. A state is bad only if the plan improves something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InterfaceState {
+    /// As planned, and interrupts arrived on the planned CPUs.
+    Ok,
+    /// No vector can be placed: none can be moved, or no queue vector is understood. Counted apart, by name.
+    Unsupported,
+    /// As planned; no interrupt was seen.
+    Unproven,
+    /// Some settings differ from the plan, which improves nothing.
+    Equivalent,
+    /// Set as planned; the kernel moves some vectors at their next interrupt.
+    Pending,
+    /// Some settings differ, and the plan makes a measure of the objective or of steering better.
+    Untuned,
+    /// Like `Untuned`, and the busiest core with one of the interface's queues has at least twice as many as the
+    /// busiest would have as planned.
+    Crowded,
+    /// Settings have changed since apply set them, and a measure is worse for it.
+    Drifted,
+    /// Queue vectors are on another node, and the plan moves them to the local one.
+    Remote,
+    /// Vectors are on isolated CPUs, and the plan moves them off.
+    Isolated,
+    /// A needed file could not be read.
+    Unknown,
+}
+
+pub struct StateRow {
+    pub state: InterfaceState,
+    /// The word in JSON.
+    pub name: &'static str,
+    /// The number in metrics. It never changes, since alerts compare it; a new state has one between those of its
+    /// neighbours.
+    pub number: f32,
+    pub means: &'static str,
+    /// The exit code of `check`.
+    pub check: &'static str,
+}
+
+impl InterfaceState {
+    /// The states, best first.
+    pub const ROWS: [StateRow; 11] = [
+        StateRow {
+            state: Self::Ok,
+            name: "ok",
+            number: 0.0,
+            means: "as planned, and in a second of watching (`--seconds N`) all interrupts arrived where planned",
+            check: "0",
+        },
+        StateRow {
+            state: Self::Unsupported,
+            name: "unsupported",
+            number: 1.0,
+            means: "nothing can be placed: its IRQs cannot be moved, or it has no queue IRQs. Counted apart, by name; with a \
+         selector, the latter is `unknown`",
+            check: "0",
+        },
+        StateRow {
+            state: Self::Unproven,
+            name: "unproven",
+            number: 2.0,
+            means: "as planned; no interrupt was seen. `check`, trees and captures watch none",
+            check: "0",
+        },
+        StateRow {
+            state: Self::Equivalent,
+            name: "equivalent",
+            number: 3.0,
+            means: "settings differ, and the plan makes nothing better. `apply` and `watch` still restore the exact plan",
+            check: "0, with `--exact` 2",
+        },
+        StateRow {
+            state: Self::Pending,
+            name: "pending",
+            number: 4.0,
+            means: "as planned; the kernel moves IRQs at their next interrupt",
+            check: "0",
+        },
+        StateRow {
+            state: Self::Untuned,
+            name: "untuned",
+            number: 5.0,
+            means: "settings differ, and the plan makes a measure better",
+            check: "2",
+        },
+        StateRow {
+            state: Self::Crowded,
+            name: "crowded",
+            number: 6.0,
+            means: "the busiest core with one of its queues has at least twice as many as the busiest would have as planned",
+            check: "2",
+        },
+        StateRow {
+            state: Self::Drifted,
+            name: "drifted",
+            number: 7.0,
+            means: "something changed what apply had set, and a measure is worse for it",
+            check: "2",
+        },
+        StateRow {
+            state: Self::Remote,
+            name: "remote",
+            number: 8.0,
+            means: "queue IRQs are on another node, and the plan moves them to the local one",
+            check: "2",
+        },
+        StateRow {
+            state: Self::Isolated,
+            name: "isolated",
+            number: 9.0,
+            means: "IRQs are on isolated CPUs, and the plan moves them off these",
+            check: "2",
+        },
+        StateRow {
+            state: Self::Unknown,
+            name: "unknown",
+            number: 10.0,
+            means: "something that it needs could not be read",
+            check: "1",
+        },
+    ];
+
+    /// The word in JSON.
+    pub fn name(self) -> &'static str {
+        Self::ROWS[self as usize].name
+    }
+
+    /// The number in metrics.
+    pub fn number(self) -> f32 {
+        Self::ROWS[self as usize].number
+    }
+
+    /// Whether the state needs attention now.
+    pub fn is_alarming(self) -> bool {
+        self >= Self::Drifted
+    }
+
+    /// Whether settings differ from the plan, and the plan is better.
+    pub fn differs(self) -> bool {
+        self >= Self::Untuned && self != Self::Unknown
+    }
+
+    /// The worst state, without unsupported interfaces if there are others.
+    pub fn worst(states: impl Iterator<Item = Self>) -> Option<Self> {
+        states.max_by_key(|&state| (state != Self::Unsupported, state))
+    }
+}
+
+/// Determines the state. `differ`: the number of settings that differ from the plan. `has_lost`: whether a measure is
+/// worse since settings of apply were changed. `is_asked`: whether other channels are requested.
+pub(super) fn state(
+    machine: &Machine,
+    interface: &Interface,
+    planned: &PlannedInterface,
+    vectors: &[VectorStatus],
+    differ: usize,
+    gain: &Gain,
+    (has_lost, is_asked): (bool, bool),
+) -> InterfaceState {
+    let any = |holds: &dyn Fn(&VectorStatus) -> bool| vectors.iter().any(holds);
+    let topology = &machine.topology;
+    let apart = topology.isolated_or_nohz().union(&planned.exclusive);
+    let leaves_isolated = |row: &VectorStatus| {
+        let planned = row.planned.as_ref();
+        row.on_isolated && planned.is_some_and(|planned| !planned.intersects(&apart))
+    };
+    let comes_home =
+        |row: &VectorStatus| row.is_active() && row.local == Some(false) && row.planned_local;
+    let netdev = interface.netdev.as_ref();
+    let may_be_silent = |queue| netdev.is_some_and(|netdev| netdev.may_be_silent(queue));
+    let [now, as_planned] = gain.busiest;
+    // Effects of other interfaces' settings are in the reports of those.
+    let is_worse = differ > 0 && gain.is_better();
+    // With several CPUs in an affinity, the IRQ's CPU is unknown unless the kernel reports it.
+    let is_measured = !any(&|row| row.is_active() && !row.is_known && row.now.len() > 1);
+    if any(&|row| row.state == Differs && leaves_isolated(row)) {
+        Isolated
+    } else if any(&|row| row.state == Differs && comes_home(row)) {
+        Remote
+    } else if has_lost {
+        Drifted
+    } else if is_worse && is_measured && now >= 2 * as_planned.max(1) {
+        Crowded
+    } else if is_worse || is_asked || differ > 0 && !is_measured {
+        Untuned
+    } else if !planned.is_judged() {
+        Unsupported
+    } else if any(&|row| matches!(row.state, VectorState::Pending | Elsewhere)) {
+        Pending
+    } else if differ > 0 {
+        Equivalent
+    } else if any(&|row| row.is_active() && row.has_arrived())
+        || any(&VectorStatus::is_active)
+            && !any(&|row| row.is_active() && !row.queue.is_some_and(may_be_silent))
+    {
+        InterfaceState::Ok
+    } else {
+        Unproven
+    }
+}
