@@ -7,7 +7,6 @@ use crate::plan::binding::{Binding, BindingError, MemoryBinding};
 use crate::root::errno_words;
 use crate::root::sys::{self, MPOL_BIND, MPOL_LOCAL, MPOL_PREFERRED, MPOL_PREFERRED_MANY};
 
-/// Returns the kernel's answer in words, with the meaning of EINVAL and EPERM here.
 fn refusal(answer: &io::Error, invalid: &str) -> String {
     let words = errno_words(answer);
     match answer.kind() {

@@ -93,8 +93,8 @@ impl ChangedChannels {
         let start = Instant::now();
         // A tree has no driver that creates queues.
         while root.is_real() {
-            let queues = root.list(&queue_files(interface));
-            let queues = queues
+            let queues = root
+                .list(&queue_files(interface))
                 .map_err(|error| error.to_string())?
                 .into_iter()
                 .flatten();

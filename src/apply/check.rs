@@ -26,10 +26,15 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Ch
     let mut check = Check::new(machine, plan, found, unknown);
     check.applied = Record::exists(root);
     // Needed only to find out who moved a vector.
-    let moved = |difference: &Difference| difference.reason == MovedByOther;
-    if check.differs.iter().any(moved) {
-        let mut tools = check.other_tools.iter_mut();
-        let name = tools.find(|tool| *tool == "irqbalance");
+    if check
+        .differs
+        .iter()
+        .any(|difference| difference.reason == MovedByOther)
+    {
+        let name = check
+            .other_tools
+            .iter_mut()
+            .find(|tool| *tool == "irqbalance");
         if let Some((name, version)) = name.zip(irqbalance::version(root)) {
             *name = format!("irqbalance {version}");
         }
@@ -37,7 +42,6 @@ pub fn check(root: &Root, machine: &Machine, plan: &Plan, requested: bool) -> Ch
     check
 }
 
-/// Returns the interfaces whose state cannot be determined.
 pub fn unknown(
     root: &Root,
     machine: &Machine,
@@ -49,11 +53,10 @@ pub fn unknown(
     let mut without = NoteAbout::of(plan, |interface, note| {
         !requested && interface.link == "up" && matches!(note, Note::NoVectors { .. })
     });
-    let differ = found
+    let mut names: BTreeSet<&str> = found
         .differs
         .iter()
-        .filter(|difference| difference.reason == Unknown);
-    let mut names: BTreeSet<&str> = differ
+        .filter(|difference| difference.reason == Unknown)
         .map(|difference| &*difference.write.interface)
         .collect();
     if without.is_empty() && names.is_empty() {
@@ -62,8 +65,11 @@ pub fn unknown(
     match Record::load(root) {
         // Interfaces that are up without vectors, although an earlier apply recorded some.
         Ok(record) => {
-            let had = |interface| record.has_vectors_of(interface);
-            without.retain(|note| machine.interface(&note.interface).is_some_and(had));
+            without.retain(|note| {
+                machine
+                    .interface(&note.interface)
+                    .is_some_and(|interface| record.has_vectors_of(interface))
+            });
             unknown.extend(without);
         }
         Err(error) => {
@@ -103,8 +109,9 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
         let setting = by_place.get(&write.place());
         let set = setting.and_then(set_last);
         let same = |text: &str, other: &str| means_same(write.kind, text, other);
-        let fallback = set.filter(|set| same(&set.value, &write.value));
-        let fallback = fallback.and_then(|set| set.fallback.as_ref());
+        let fallback = set
+            .filter(|set| same(&set.value, &write.value))
+            .and_then(|set| set.fallback.as_ref());
         if fallback.is_some_and(|cpu| same(cpu, &write.current)) {
             found.fallbacks.push(Fallback {
                 path: write.path.clone(),
@@ -170,8 +177,9 @@ fn reason(
         return (IrqRecreated, recreated);
     }
     let held = set.fallback.as_ref().unwrap_or(&set.value);
-    let offline = CpuSet::parse_kernel_mask(held).unwrap_or_default();
-    let offline = offline.difference(&machine.topology.online);
+    let offline = CpuSet::parse_kernel_mask(held)
+        .unwrap_or_default()
+        .difference(&machine.topology.online);
     if write.kind.is_cpus() && !offline.is_empty() {
         because(
             CpuOffline,

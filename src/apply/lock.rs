@@ -34,7 +34,6 @@ pub enum LockError {
         path: PathBuf,
         /// The process that the file names: `nicpin COMMAND, process PID`.
         holder: String,
-        /// How long this process waited.
         seconds: u64,
     },
 }
@@ -83,7 +82,6 @@ impl Lock {
                 continue;
             }
             let mut holder = String::new();
-            // Empty if it is no text.
             let _ = file.read_to_string(&mut holder);
             let holder = match holder.trim() {
                 "" => "another process",
@@ -125,12 +123,10 @@ impl TrialGuard {
                 .io_error(PATH_OF_TRIAL, io::ErrorKind::WouldBlock)
                 .into());
         }
-        // For people to read.
         let _ = writeln!(watch.0, "{}", std::process::id());
         Ok(watch)
     }
 
-    /// Opens the file of the present trial.
     pub fn open(root: &Root) -> Result<Self, LockError> {
         Ok(Self(root.open_state(PATH_OF_TRIAL)?))
     }
@@ -154,7 +150,6 @@ pub fn stop(why: String) {
     let _ = REQUEST.set(why);
 }
 
-/// Returns the reason that was given to [`stop`].
 pub fn stop_reason() -> Option<&'static str> {
     REQUEST.get().map(String::as_str)
 }

@@ -13,7 +13,6 @@ use crate::report::applied::Evidence::{Elsewhere, Gone, MovedAway, NoTraffic, Pr
 use crate::report::applied::{Applied, VectorProof};
 use crate::root::{Result, Root};
 
-/// The counters of a plan's queue vectors since the apply.
 #[derive(Debug)]
 pub struct Proof {
     watched: Vec<VectorProof>,
@@ -30,9 +29,10 @@ impl Proof {
         let mut watched = Vec::new();
         for interface in &done.plan.interfaces {
             for vector in interface.vectors.iter().filter(|vector| vector.is_active()) {
-                let fallback = fallbacks.get(&*affinity_file(vector.irq));
-                let fallback = fallback.and_then(|mask| CpuSet::parse_kernel_mask(mask).ok());
-                let cpus = fallback.or_else(|| vector.cpus.clone());
+                let cpus = fallbacks
+                    .get(&*affinity_file(vector.irq))
+                    .and_then(|mask| CpuSet::parse_kernel_mask(mask).ok())
+                    .or_else(|| vector.cpus.clone());
                 watched.extend(cpus.map(|cpus| VectorProof {
                     interface: interface.name.clone(),
                     role: vector.role,
@@ -61,8 +61,7 @@ impl Proof {
             vector.look(root, &self.last, &now)?;
         }
         self.last = now;
-        let is_proven = |vector: &VectorProof| vector.verdict == Proven;
-        Ok(self.watched.iter().all(is_proven))
+        Ok(self.watched.iter().all(|vector| vector.verdict == Proven))
     }
 
     /// Returns the verdicts, also on whether each affinity is still as written.
@@ -94,8 +93,7 @@ impl VectorProof {
         if before.whose != after.whose {
             return Ok(());
         }
-        let counts = last.cpus.iter().zip(&before.counts);
-        let before: BTreeMap<&u32, &u32> = counts.collect();
+        let before: BTreeMap<&u32, &u32> = last.cpus.iter().zip(&before.counts).collect();
         let (mut planned, mut others) = (0, CpuSet::new());
         for (&cpu, &count) in now.cpus.iter().zip(&after.counts) {
             // In /proc/interrupts, a CPU that came online since goes on from an unknown count.

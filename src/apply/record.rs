@@ -28,7 +28,6 @@ const FILE: StateFile = StateFile {
 /// The settings before nicpin, and what nicpin has set since.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// The original text of each setting.
     pub(crate) first_seen: Texts,
     #[serde(default)]
     pub(crate) last_set: BTreeMap<SettingId, LastSet>,
@@ -53,7 +52,6 @@ pub(crate) struct LastSet {
     /// The text that was written because the planned CPU had no free interrupt vector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fallback: Option<String>,
-    /// The kernel's error, if it refused the write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
     /// Whether the kernel's error was that the vector cannot be moved.
@@ -96,7 +94,6 @@ impl Record {
         Ok(READ.load(root)?.unwrap_or_default())
     }
 
-    /// As [`Record::load`], for a command that is about to write.
     pub(crate) fn load_to_write(root: &Root) -> Result<Self, StateError> {
         Ok(FILE.load(root)?.unwrap_or_default())
     }
@@ -110,9 +107,12 @@ impl Record {
     pub fn add(&mut self, root: &Root, machine: &Machine, plan: &Plan) {
         self.rename(root, machine, plan);
         // Queues that came with changed channels go away when the channels are restored.
-        let others = machine.interfaces.iter();
-        let others = others.filter(|interface| !self.has_first_channels(interface));
-        let others: BTreeSet<_> = others.map(|interface| Some(interface.port_id())).collect();
+        let others: BTreeSet<_> = machine
+            .interfaces
+            .iter()
+            .filter(|interface| !self.has_first_channels(interface))
+            .map(|interface| Some(interface.port_id()))
+            .collect();
         for (id, text) in settings::texts(machine, plan) {
             let is_of_any_channels = match id.name {
                 SettingName::Channels => true,
@@ -189,13 +189,12 @@ impl Record {
         let first = self
             .first_seen
             .get(&interface.setting_id(SettingName::Channels));
-        let both = first
+        first
             .and_then(|text| Channels::parse(text))
-            .zip(interface.channels);
-        both.is_none_or(|(first, now)| first.difference(&now).is_empty())
+            .zip(interface.channels)
+            .is_none_or(|(first, now)| first.difference(&now).is_empty())
     }
 
-    /// Records the outcomes of a plan's writes.
     pub fn settle(&mut self, machine: &Machine, plan: &Plan, written: &[WriteResult]) {
         let by_place: BTreeMap<Place<'_>, &WriteResult> = written
             .iter()
@@ -237,15 +236,15 @@ impl Record {
         }
     }
 
-    /// Returns the CPUs of a program by which the last apply planned.
     pub fn near(&self, program: &Program) -> Option<&CpuSet> {
         self.near.get(&program.to_string())
     }
 
     pub(crate) fn has_vectors_of(&self, interface: &Interface) -> bool {
         let port = Some(interface.port_id());
-        let mut set = self.last_set.keys();
-        set.any(|id| id.port == port && id.is_vector())
+        self.last_set
+            .keys()
+            .any(|id| id.port == port && id.is_vector())
     }
 
     /// Resets the entries of restored settings to those of an earlier record, `then`.
@@ -265,8 +264,13 @@ impl Record {
                 take_over(&mut self.queues, &then.queues, &port.to_string());
             }
         }
-        let set = self.last_set.keys().flat_map(|id| &id.port);
-        let set: BTreeSet<_> = set.dedup().map(PortId::to_string).collect();
+        let set: BTreeSet<_> = self
+            .last_set
+            .keys()
+            .flat_map(|id| &id.port)
+            .dedup()
+            .map(PortId::to_string)
+            .collect();
         self.queues.retain(|port, _| set.contains(port));
     }
 
@@ -281,15 +285,19 @@ impl Record {
 }
 
 fn elsewhere(machine: &mut Machine) -> impl Iterator<Item = &mut Interface> {
-    let interfaces = machine.interfaces.iter_mut();
-    interfaces.filter(|interface| interface.is_elsewhere())
+    machine
+        .interfaces
+        .iter_mut()
+        .filter(|interface| interface.is_elsewhere())
 }
 
 /// Names the ports of interfaces in another network namespace, each by the only port of its device that has settings.
 pub(crate) fn name_ports(machine: &mut Machine, texts: &Texts) {
     for interface in elsewhere(machine) {
-        let ports = texts.keys().flat_map(|id| &id.port);
-        let ports = ports.filter(|port| port.device == interface.device.address);
+        let ports = texts
+            .keys()
+            .flat_map(|id| &id.port)
+            .filter(|port| port.device == interface.device.address);
         if let [only] = ports.dedup().collect_vec()[..] {
             interface.port_name = Some(only.port.clone());
         }

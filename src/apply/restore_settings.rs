@@ -63,8 +63,8 @@ fn restore_pinned(
 ) -> Result<Restored, ApplyError> {
     let mut planned = RestorePlan::new(texts, machine, why);
     let why_stop = || stop_reason().filter(|_| may_stop).map(not_performed);
-    let changed = take(&mut planned.channels).into_iter();
-    let channels = changed
+    let channels = take(&mut planned.channels)
+        .into_iter()
         .map(|(_, change)| change.perform(root, why_stop()))
         .collect_vec();
     if !channels.is_empty() {
@@ -91,18 +91,16 @@ fn restore_pinned(
     Ok(outcome)
 }
 
-/// Returns what [`restore_settings`] would write.
 pub(crate) fn settings_to_restore(
     root: &Root,
     texts: &Texts,
     why: &str,
 ) -> Result<ToRestore, ApplyError> {
     let planned = RestorePlan::new(texts, &read_settings(root, texts)?, why);
-    let channels = planned
+    let channels: BTreeMap<_, _> = planned
         .channels
         .into_iter()
-        .map(|(_, change)| change.outcome);
-    let channels: BTreeMap<_, _> = channels
+        .map(|(_, change)| change.outcome)
         .map(|change| (change.interface, change.wanted))
         .collect();
     let mut results = planned.outcome.results;
@@ -113,8 +111,9 @@ pub(crate) fn settings_to_restore(
     let all = planned.writes.len();
     let writes = planned.writes.into_iter().map(|(_, write)| write);
     // An IRQ that two interfaces share is written once.
-    let once = |write: &Write| (write.path.clone(), write.value.clone());
-    let writes = writes.unique_by(once).collect_vec();
+    let writes = writes
+        .unique_by(|write| (write.path.clone(), write.value.clone()))
+        .collect_vec();
     Ok(ToRestore {
         channels,
         refusals: Refusals {
@@ -247,7 +246,6 @@ impl RestorePlan {
     }
 }
 
-/// Says why a recorded text cannot be written, and the fix.
 fn unusable(id: &SettingId, expected: &str) -> String {
     format!("recorded for {id}, but not {expected}; correct the record, or set it by hand")
 }

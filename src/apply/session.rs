@@ -22,7 +22,6 @@ use crate::root::{FileError, Root};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// How long to wait for the lock.
     pub wait: Duration,
     /// Whether the first failure stops the apply and restores what it has written.
     pub atomic: bool,
@@ -163,8 +162,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
 fn have_their_devices(root: &Root, plan: &Plan) -> Result<(), FileError> {
     for interface in &plan.interfaces {
         let device = root.canonical(&format!("{NET}/{}/device", interface.name))?;
-        let is_other = |path: String| path.split('/').all(|name| name != interface.device);
-        if device.is_some_and(is_other) {
+        if device.is_some_and(|path| path.split('/').all(|name| name != interface.device)) {
             return Err(root.io_error(&queue_files(&interface.name), Errno::ESTALE));
         }
     }
@@ -175,7 +173,6 @@ struct Session<'a> {
     root: &'a Root,
     options: Options,
     record: Record,
-    /// The record as it is on disk.
     saved: Record,
     before: Trial,
     earlier: Option<Restored>,
@@ -253,7 +250,7 @@ impl<'a> Session<'a> {
 
     /// Has the settings that only a later plan changes restored, too, with those of the first.
     fn add_to_trial(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
-        self.before.add_later(machine, plan);
+        self.before.add(machine, plan);
         if self.options.trial.is_some() {
             if let Err(error) = self.save_trial() {
                 self.undo()?;
@@ -277,12 +274,15 @@ impl<'a> Session<'a> {
         plan: &mut impl FnMut(&Root) -> Result<(Machine, Plan), E>,
     ) -> Result<(Machine, Plan), E> {
         // The plan depends on what the record says of vectors.
-        let saved = self.save().map_err(ApplyError::from);
-        let again = saved.map_err(E::from).and_then(|()| {
-            let (machine, plan) = plan(self.root)?;
-            self.add_to_record(&machine, &plan)?;
-            Ok((machine, plan))
-        });
+        let again = self
+            .save()
+            .map_err(ApplyError::from)
+            .map_err(E::from)
+            .and_then(|()| {
+                let (machine, plan) = plan(self.root)?;
+                self.add_to_record(&machine, &plan)?;
+                Ok((machine, plan))
+            });
         if again.is_err() {
             self.undo()?;
         }
@@ -296,24 +296,27 @@ impl<'a> Session<'a> {
         plan: &Plan,
         earlier: &[WriteResult],
     ) -> Result<Vec<WriteResult>, ApplyError> {
-        let interfaces = plan.interfaces.iter();
-        let directories = interfaces.map(|interface| queue_files(&interface.name));
-        let directories = directories.chain([IRQ_FILES.to_owned()]);
-        let results = self.root.with_pinned(directories, || {
-            have_their_devices(self.root, plan)?;
-            let fallbacks = Some((&machine.topology, plan));
-            Ok(write_plan(
-                self.root,
-                &plan.writes,
-                fallbacks,
-                self.options.atomic,
-                earlier,
-            ))
-        });
-        results.or_else(|error| {
-            self.undo()?;
-            Err(ApplyError::File(error))
-        })
+        let directories = plan
+            .interfaces
+            .iter()
+            .map(|interface| queue_files(&interface.name))
+            .chain([IRQ_FILES.to_owned()]);
+        self.root
+            .with_pinned(directories, || {
+                have_their_devices(self.root, plan)?;
+                let fallbacks = Some((&machine.topology, plan));
+                Ok(write_plan(
+                    self.root,
+                    &plan.writes,
+                    fallbacks,
+                    self.options.atomic,
+                    earlier,
+                ))
+            })
+            .or_else(|error| {
+                self.undo()?;
+                Err(ApplyError::File(error))
+            })
     }
 
     fn add_to_record(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {

@@ -48,8 +48,9 @@ fn by_id<'a>(settings: impl Iterator<Item = Setting<'a>>) -> Texts {
 }
 
 fn wanted(plan: &Plan) -> BTreeMap<Place<'_>, Value<'_>> {
-    let wanted = plan.interfaces.iter().flat_map(PlannedInterface::wanted);
-    wanted
+    plan.interfaces
+        .iter()
+        .flat_map(PlannedInterface::wanted)
         .map(|planned| (planned.place(), planned.value))
         .collect()
 }
@@ -78,7 +79,6 @@ pub fn planned_settings<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'
     of_plan(machine, plan).filter_map(with_text).collect()
 }
 
-/// Returns the settings of a plan's interfaces and of the machine.
 pub(crate) fn of_plan<'a>(machine: &'a Machine, plan: &Plan) -> impl Iterator<Item = Setting<'a>> {
     machine
         .interfaces

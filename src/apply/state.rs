@@ -9,7 +9,6 @@ use crate::root::{FileError, Root, errno_words};
 /// The directory of nicpin's lock and state files. On a tmpfs: a boot brings the original settings back anyway.
 pub const STATE_DIR: &str = "/run/nicpin";
 
-/// A state file, and the words for its errors.
 pub struct StateFile {
     pub path: &'static str,
     pub schema: &'static str,
@@ -65,15 +64,15 @@ impl StateFile {
     /// Replaces the file; a crash leaves either the old or the new one.
     pub fn save(&self, root: &Root, value: &impl Serialize) -> Result<(), StateError> {
         let schema = self.schema;
-        let saved = serde_json::to_string_pretty(&Versioned { schema, value })
+        serde_json::to_string_pretty(&Versioned { schema, value })
             .map_err(|error| root.io_error(self.path, error))
-            .and_then(|text| root.replace_state(self.path, &(text + "\n")));
-        saved.map_err(|error| self.save_error(error))
+            .and_then(|text| root.replace_state(self.path, &(text + "\n")))
+            .map_err(|error| self.save_error(error))
     }
 
     pub fn remove(&self, root: &Root) -> Result<(), StateError> {
-        let removed = root.remove_state(self.path);
-        removed.map_err(|error| self.save_error(error))
+        root.remove_state(self.path)
+            .map_err(|error| self.save_error(error))
     }
 
     fn save_error(&self, error: FileError) -> StateError {

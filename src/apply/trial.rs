@@ -5,8 +5,6 @@
 //! later apply tries again to restore them before it writes, until all are restored or planned by an apply, or until
 //! `nicpin restore`. irqbalance's banned IRQs are then left to `nicpin restore`: a later apply may have banned more.
 
-use std::mem::replace;
-
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
@@ -35,14 +33,11 @@ const FILE: StateFile = StateFile {
 /// The settings and state files before an apply, to restore if it fails, or is not confirmed in time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
-    /// The time for the confirmation.
     pub seconds: u64,
-    /// Whether it was not confirmed in time.
     pub over: bool,
     /// The settings that the apply may change; when the trial is over, those that could not be restored.
     before: Texts,
     pub(crate) record: Record,
-    /// The changes to irqbalance before the apply.
     irqbalance: IrqbalanceRecord,
     /// Whether irqbalance's bans could not be restored when the trial was over.
     #[serde(default)]
@@ -61,18 +56,18 @@ impl Trial {
         })
     }
 
+    /// Adds the settings that a plan changes and an earlier plan of the same apply does not.
     pub(crate) fn add(&mut self, machine: &Machine, plan: &Plan) {
         // Changed channels bring new queues and vectors, which are planned again.
-        self.before = if plan.channels.is_empty() {
+        self.add_texts(if plan.channels.is_empty() {
             settings::written(machine, plan)
         } else {
             settings::texts(machine, plan)
-        };
+        });
     }
 
-    /// Adds the settings that only a later plan of the same apply changes.
-    pub(crate) fn add_later(&mut self, machine: &Machine, plan: &Plan) {
-        for (id, text) in settings::written(machine, plan) {
+    fn add_texts(&mut self, texts: Texts) {
+        for (id, text) in texts {
             self.before.entry(id).or_insert(text);
         }
     }
@@ -97,26 +92,9 @@ impl Trial {
         Ok(restored.with_counts())
     }
 
-    /// Makes a trial that is over, to replace an unreadable one; `left` could not be restored.
-    pub(crate) fn at_end(left: Texts, restored: &Restored) -> Self {
-        let mut trial = Self {
-            before: left,
-            ..Self::default()
-        };
-        trial.end(restored);
-        trial
-    }
-
     /// Adds the settings that an earlier trial could not restore and that this one does not change.
     pub(crate) fn inherit(&mut self, earlier: &Self) {
-        let own = replace(&mut self.before, earlier.before.clone());
-        self.before.extend(own);
-    }
-
-    fn end(&mut self, restored: &Restored) {
-        let irqbalance = restored.irqbalance.as_ref();
-        self.irqbalance_failed = irqbalance.is_some_and(IrqbalanceOutcome::failed);
-        self.over = true;
+        self.add_texts(earlier.before.clone());
     }
 
     pub fn load(root: &Root) -> Result<Option<Self>, StateError> {
@@ -212,18 +190,29 @@ impl Trial {
     }
 
     /// Restores the settings before the apply, under the lock. Those that could not be restored stay in the trial.
-    pub(crate) fn restore(mut self, root: &Root) -> Result<Restored, ApplyError> {
+    pub(crate) fn restore(self, root: &Root) -> Result<Restored, ApplyError> {
         let why = "as it was before apply --try";
         let restored = self.undo(root, why)?;
-        if !self.over {
-            self.end(&restored);
-        }
-        self.before.retain(|id, _| restored.is_left(id));
-        self.save_end(root, &restored)?;
+        let texts = self.before.clone();
+        self.end(root, texts, &restored)?;
         Ok(restored)
     }
 
-    pub(crate) fn save_end(&self, root: &Root, restored: &Restored) -> Result<(), StateError> {
+    /// Saves the end of the trial: those of `texts` that could not be restored stay in it.
+    pub(crate) fn end(
+        mut self,
+        root: &Root,
+        texts: Texts,
+        restored: &Restored,
+    ) -> Result<(), StateError> {
+        self.before = restored.left_of(texts);
+        if !self.over {
+            self.irqbalance_failed = restored
+                .irqbalance
+                .as_ref()
+                .is_some_and(IrqbalanceOutcome::failed);
+            self.over = true;
+        }
         match self.save(root) {
             // There may be room when the larger file is gone. It protects nothing any more.
             Err(_) if restored.complete() => {

@@ -27,7 +27,6 @@ pub fn restore(root: &Root, wait: Duration) -> Result<Option<Restored>, ApplyErr
     restore_original(root, true).map(|(_, restored)| Some(restored))
 }
 
-/// Returns what [`restore`] would restore; writes nothing.
 pub fn to_restore(root: &Root) -> Result<ToRestore, ApplyError> {
     // An unreadable record is an error, an absent one is not.
     let texts = Record::load(root)?.first_seen;
@@ -44,7 +43,7 @@ pub fn to_restore(root: &Root) -> Result<ToRestore, ApplyError> {
 
 const BEFORE: &str = "as it was before the first apply";
 
-/// Restores the record's original settings, under the lock; also returns those that could not be restored.
+/// Restores the record's original settings, under the lock; also returns these.
 /// `ends_trial`: then ends any trial (if this process dies earlier, the trial's own process does). If a write is
 /// refused or left out, the trial stays pending, to restore these settings at its end.
 fn restore_original(root: &Root, ends_trial: bool) -> Result<(Texts, Restored), ApplyError> {
@@ -57,15 +56,12 @@ fn restore_original(root: &Root, ends_trial: bool) -> Result<(Texts, Restored), 
     } else if ends_trial {
         Trial::restores(root, &first_seen);
     }
-    let mut left = first_seen.clone();
-    left.retain(|id, _| restored.is_left(id));
     // A refused setting may be restored later; an absent one may come back.
     if restored.failed() {
         record.reset_to(first_seen.keys(), &restored, &Record::default());
     } else {
-        let first_seen = left.clone();
         record = Record {
-            first_seen,
+            first_seen: restored.left_of(first_seen.clone()),
             drivers: record.drivers,
             ..Record::default()
         };
@@ -75,7 +71,7 @@ fn restore_original(root: &Root, ends_trial: bool) -> Result<(Texts, Restored), 
         saved?;
     }
     // Otherwise the record on disk has more original settings than are left, which does no harm.
-    Ok((left, restored.with_counts()))
+    Ok((first_seen, restored.with_counts()))
 }
 
 /// Keeps the settings of an apply with [`Options::trial`](crate::apply::Options).
@@ -135,8 +131,8 @@ fn end(root: &Root, is_due: impl FnOnce(&Trial) -> bool) -> Result<Option<Restor
         Ok(Some(trial)) if is_due(&trial) => trial.restore(root).map(Some),
         Ok(_) => Ok(None),
         Err(_) => {
-            let (left, restored) = restore_original(root, false)?;
-            Trial::at_end(left, &restored).save_end(root, &restored)?;
+            let (texts, restored) = restore_original(root, false)?;
+            Trial::default().end(root, texts, &restored)?;
             Ok(Some(restored))
         }
     }

@@ -69,8 +69,10 @@ pub(crate) fn write_plan(
 /// Whether writes showed more vectors to be kernel-managed than earlier ones: before Linux 6.12 nothing else shows it.
 pub(crate) fn has_new_managed(results: &[WriteResult], earlier: &[WriteResult]) -> bool {
     let managed = |results: &[WriteResult]| -> BTreeSet<u32> {
-        let managed = (results.iter()).filter(|result| result.outcome == Managed);
-        managed.map(|result| result.number).collect()
+        (results.iter())
+            .filter(|result| result.outcome == Managed)
+            .map(|result| result.number)
+            .collect()
     };
     !managed(results).is_subset(&managed(earlier))
 }
@@ -122,7 +124,6 @@ pub(crate) fn write_one(
     (written, errno)
 }
 
-/// The outcome of a write that did not succeed, why, and the kernel's error.
 struct Unwritten(Outcome, String, Option<Errno>);
 
 impl Unwritten {
@@ -235,9 +236,10 @@ fn removed_cpus(root: &Root, of: SettingKind, held: &str, written: &str) -> Opti
         return None;
     }
     let filtered = removed.intersection(&filter);
-    let reasons = [(filtered, "isolated or nohz_full"), (offline, "offline")];
-    let reasons = reasons.iter().filter(|(cpus, _)| !cpus.is_empty());
-    let mut reasons = reasons.map(|(cpus, why)| format!("{}: {why}", cpu_list(cpus)));
+    let mut reasons = [(filtered, "isolated or nohz_full"), (offline, "offline")]
+        .into_iter()
+        .filter(|(cpus, _)| !cpus.is_empty())
+        .map(|(cpus, why)| format!("{}: {why}", cpu_list(&cpus)));
     Some(reasons.join("; "))
 }
 
@@ -314,8 +316,12 @@ fn fallback_cpus(
     let node = topology.node_of(planned);
     let node = node.map_or(topology.online.clone(), |node| topology.cpus_near(node));
     let l3 = group_of(&topology.l3_domains, planned).unwrap_or_default();
-    let cpus = interface.candidates.intersection(&node);
-    let mut cpus: Vec<u32> = cpus.difference(&mask).iter().collect();
+    let mut cpus: Vec<u32> = interface
+        .candidates
+        .intersection(&node)
+        .difference(&mask)
+        .iter()
+        .collect();
     // First threads before siblings, then by number, starting after the planned CPU and wrapping around.
     cpus.sort_by_key(|&cpu| {
         let sibling = group_of(&topology.cores, cpu).and_then(|core| core.first()) != Some(cpu);

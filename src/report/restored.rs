@@ -75,7 +75,6 @@ pub struct Restored {
     pub channels: Vec<ChannelOutcome>,
     /// The request to irqbalance, which counts like a write; `None` if there was nothing to undo.
     pub irqbalance: Option<IrqbalanceOutcome>,
-    /// Each write, in the order of execution.
     pub results: Vec<WriteResult>,
     /// Settings that could not be restored. The reasons are in `channels` and `results`.
     #[serde(skip)]
@@ -115,7 +114,6 @@ impl Restored {
         exit(self.failed())
     }
 
-    /// Whether everything is restored.
     pub fn complete(&self) -> bool {
         self.absent.is_empty() && !self.failed()
     }
@@ -125,8 +123,13 @@ impl Restored {
         !self.refused_ids.is_empty()
     }
 
-    pub(crate) fn is_left(&self, id: &SettingId) -> bool {
-        self.refused_ids.contains(id) || self.absent.contains(id)
+    /// Those of the recorded settings that are not restored.
+    pub(crate) fn left_of(
+        &self,
+        mut texts: BTreeMap<SettingId, String>,
+    ) -> BTreeMap<SettingId, String> {
+        texts.retain(|id, _| self.refused_ids.contains(id) || self.absent.contains(id));
+        texts
     }
 
     pub(crate) fn had_nothing_to_do(&self) -> bool {

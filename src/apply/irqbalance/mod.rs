@@ -30,20 +30,16 @@ const FILE: StateFile = StateFile {
     not_done: "irqbalance was not asked to ban IRQs, because that could not be undone",
 };
 
-/// The changes to irqbalance, to undo them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IrqbalanceRecord {
     /// The irqbalance that has the bans: process id and start time, since a restarted one has none.
     process: Option<(i32, u64)>,
-    /// The IRQs that nicpin banned.
     pub banned: BTreeSet<u32>,
     /// The planned IRQs with their devices: after channels change, a number may be another vector's.
     pub planned: BTreeMap<u32, RecordedIrq>,
-    /// Whether nicpin stopped irqbalance's service.
     pub stopped: bool,
 }
 
-/// The vector behind an IRQ number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedIrq {
     pub device: String,
@@ -52,7 +48,6 @@ pub struct RecordedIrq {
 }
 
 impl IrqbalanceRecord {
-    /// Reads the record; an empty one if there is none.
     pub fn load(root: &Root) -> Result<Self, StateError> {
         Ok(FILE.load(root)?.unwrap_or_default())
     }
@@ -66,7 +61,6 @@ impl IrqbalanceRecord {
         }
     }
 
-    /// Whether this irqbalance has the bans.
     fn is_of(&self, root: &Root, pid: i32) -> bool {
         self.process.is_some() && self.process == process_and_start(root, pid)
     }
@@ -79,8 +73,9 @@ impl IrqbalanceRecord {
         let now: BTreeSet<(u32, &str)> = machine.interfaces.iter().flat_map(vectors).collect();
         self.planned
             .retain(|irq, was| now.contains(&(*irq, &was.device)));
-        let is_planned = |irq: &u32| self.planned.contains_key(irq);
-        let (banned, stale) = take(&mut self.banned).into_iter().partition(is_planned);
+        let (banned, stale) = take(&mut self.banned)
+            .into_iter()
+            .partition(|irq| self.planned.contains_key(irq));
         self.banned = banned;
         stale
     }
@@ -215,8 +210,9 @@ pub fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     if recorded.is_empty() {
         return;
     }
-    let daemon = Daemon::with_timeout(SHORT_TIMEOUT, root, *pid);
-    let now = daemon.banned_irqs().unwrap_or(recorded);
+    let now = Daemon::with_timeout(SHORT_TIMEOUT, root, *pid)
+        .banned_irqs()
+        .unwrap_or(recorded);
     for note in &mut plan.notes {
         if let Note::IrqbalanceRunning { left_alone, .. } = note {
             *left_alone = irqs.iter().filter(|irq| now.contains(irq)).count();
@@ -241,8 +237,12 @@ fn ban(
     // IRQ numbers that belong to other vectors by now are not nicpin's to ban.
     let stale = record.remove_stale(machine);
     // A restarted irqbalance has also lost the bans of interfaces outside this plan.
-    let planned = record.planned.keys().chain(&balancer.irqs);
-    let planned: BTreeSet<u32> = planned.copied().collect();
+    let planned: BTreeSet<u32> = record
+        .planned
+        .keys()
+        .chain(&balancer.irqs)
+        .copied()
+        .collect();
     let expected = &planned | &record.banned;
     let now = daemon.setup(&expected)?.banned;
     let list = &(&now - &stale) | &planned;
@@ -367,7 +367,6 @@ const SYSTEMCTL: [&str; 3] = [
 ];
 const UNIT: &str = "irqbalance.service";
 
-/// Returns irqbalance's process id; `None` if it does not run.
 fn running(root: &Root) -> Result<Option<i32>, BanError> {
     let unknown = |path| format!("{path} cannot be read, so it is unknown whether irqbalance runs");
     tools::irqbalance::find(root).map_err(|path| BanError::Other(unknown(path)))
@@ -379,10 +378,13 @@ fn systemctl(root: &Root, words: &str) -> Result<(), BanError> {
         let why = format!("systemctl was not found; {words} irqbalance by hand");
         return Err(BanError::Other(why));
     };
-    let mut command = Command::new(program);
-    let command = command.args(words.split(' ')).arg(UNIT).env_clear();
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.map_err(|error| BanError::Other(format!("{program}: {error}")))?;
+    let output = Command::new(program)
+        .args(words.split(' '))
+        .arg(UNIT)
+        .env_clear()
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| BanError::Other(format!("{program}: {error}")))?;
     if output.status.success() {
         return Ok(());
     }

@@ -51,31 +51,23 @@ impl Setup {
     /// Parses the answer: `SLEEP 10 IRQ 71 LOAD 0 DIFF 0 CLASS 0 BANNED 000`.
     pub fn parse(text: &str) -> Option<Self> {
         let words = text.split_ascii_whitespace().collect_vec();
-        let ["SLEEP", interval, rest @ ..] = words.as_slice() else {
+        let end = words.iter().position(|word| *word == "BANNED")?;
+        let (["SLEEP", interval, irqs @ ..], [_, cpus @ ..]) = words.split_at(end) else {
             return None;
         };
-        let (number, mut rest) = (|word: &str| word.parse::<u64>().ok(), rest);
+        let number = |word: &str| word.parse::<u64>().ok();
         let mut banned = BTreeSet::new();
-        while let [
-            "IRQ",
-            irq,
-            "LOAD",
-            load,
-            "DIFF",
-            diff,
-            "CLASS",
-            class,
-            more @ ..,
-        ] = rest
-        {
+        for irq in irqs.chunks(8) {
+            let ["IRQ", irq, "LOAD", load, "DIFF", diff, "CLASS", class] = irq else {
+                return None;
+            };
             number(load).and(number(diff)).and(number(class))?;
             banned.insert(irq.parse().ok()?);
-            rest = more;
         }
-        let cpus = match rest {
+        let cpus = match cpus {
             // Older versions print nothing here if they use all CPUs.
-            ["BANNED"] => String::new(),
-            ["BANNED", cpus] => (*cpus).to_owned(),
+            [] => String::new(),
+            [cpus] => (*cpus).to_owned(),
             _ => return None,
         };
         Some(Self {
@@ -85,17 +77,14 @@ impl Setup {
         })
     }
 
-    /// Formats the answer as irqbalance does.
     pub fn to_text(&self) -> String {
-        let irqs = self.banned.iter();
-        let irqs = irqs.format_with("", |irq, f| {
+        let irqs = self.banned.iter().format_with("", |irq, f| {
             f(&format_args!("IRQ {irq} LOAD 0 DIFF 0 CLASS 0 "))
         });
         format!("SLEEP {} {irqs}BANNED {}", self.interval, self.cpus)
     }
 }
 
-/// Why nothing could be done about irqbalance.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BanError {
     /// No request was made, and none is needed.
@@ -106,7 +95,6 @@ pub(super) enum BanError {
         time.as_secs_f64()
     )]
     Silent { pid: i32, time: Duration },
-    /// Another failure of its socket.
     #[error("{0}")]
     Socket(String),
     /// A failure of its service, of its record, or of the bans themselves.
@@ -179,15 +167,15 @@ impl<'a> Daemon<'a> {
         Ok(setup)
     }
 
-    /// Bans exactly these IRQs.
     pub(super) fn ban(&self, irqs: &BTreeSet<u32>) -> Result<(), BanError> {
         if self.root.is_real() {
             return self.ask(&ban_request(irqs)).map(drop);
         }
         let mut changed = self.setup(irqs)?;
         changed.banned.clone_from(irqs);
-        let written = self.root.write(RECORDED, &changed.to_text());
-        written.map_err(|error| self.failed(&error))
+        self.root
+            .write(RECORDED, &changed.to_text())
+            .map_err(|error| self.failed(&error))
     }
 
     fn ask(&self, request: &str) -> Result<(String, bool), BanError> {
