@@ -28,13 +28,11 @@ const GROUP_HEAD: usize = 8;
 /// Between caches, and between interfaces.
 const GAP: usize = 8;
 
-/// The content of a picture.
 pub struct Picture {
     /// The machine, when it was read, and the release of its kernel, as far as known.
     pub origin: String,
     /// Whether each queue has a line to its CPU.
     pub lines: bool,
-    /// A summary of the machine.
     title: String,
     is_map: bool,
     /// By node; last the panel of interfaces and CPUs whose node is unknown, if any.
@@ -46,37 +44,30 @@ pub struct Picture {
     scenes: Vec<Scene>,
 }
 
-/// A node.
 #[derive(Default)]
 struct Panel {
     name: String,
     /// Package and memory.
     about: String,
-    /// Other devices on the node.
     neighbours: String,
     /// Groups of cores, and whether each group shares an L3 cache.
     groups: Vec<(bool, Vec<CpuSet>)>,
-    /// Indices of interfaces.
     cards: Vec<usize>,
 }
 
-/// An interface.
 struct Card {
     /// The letter that stands for it: A, B, and so on.
     key: String,
     name: String,
-    /// Number of queues, in words.
     size: String,
     /// Driver, speed, a link that is not up, and device.
     what: String,
-    /// Queues in use that have a vector.
     queues: BTreeSet<QueueId>,
 }
 
 /// The CPUs of all queues, now or planned.
 struct Scene {
     title: &'static str,
-    /// The score in words.
     score: String,
     marks: BTreeSet<Mark>,
 }
@@ -85,7 +76,6 @@ struct Scene {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Mark {
     cpu: u32,
-    /// Index of the interface.
     card: usize,
     queue: QueueId,
     role: Role,
@@ -141,7 +131,7 @@ fn panels(machine: &Machine, plan: &Plan) -> Vec<Panel> {
     let on = |node: Option<u32>| {
         plan.interfaces
             .iter()
-            .positions(|one| home(machine, plan, &one.name) == node)
+            .positions(|interface| home(machine, plan, &interface.name) == node)
             .collect_vec()
     };
     let panel = |(&id, node): (&u32, &Node)| {
@@ -167,8 +157,10 @@ fn panels(machine: &Machine, plan: &Plan) -> Vec<Panel> {
             cards: on(Some(id)),
         }
     };
-    let online = topology.online.iter();
-    let without_node = online.filter(|cpu| topology.node_of(*cpu).is_none());
+    let without_node = topology
+        .online
+        .iter()
+        .filter(|cpu| topology.node_of(*cpu).is_none());
     let unknown = Panel {
         name: "node unknown".to_owned(),
         groups: groups(topology, &without_node.collect()),
@@ -205,8 +197,9 @@ fn groups(topology: &Topology, cpus: &CpuSet) -> Vec<(bool, Vec<CpuSet>)> {
 }
 
 fn card((at, interface): (usize, &PlannedInterface)) -> Card {
-    let queues = active(interface).filter_map(PlannedVector::queue_id);
-    let queues: BTreeSet<_> = queues.collect();
+    let queues: BTreeSet<_> = active(interface)
+        .filter_map(PlannedVector::queue_id)
+        .collect();
     let what = [
         &*text_or(&interface.driver, ""),
         &text_or(interface.speed_mbps.map(speed), ""),
@@ -231,10 +224,11 @@ fn active(interface: &PlannedInterface) -> impl Iterator<Item = &PlannedVector> 
     interface.vectors.iter().filter(|vector| vector.is_active())
 }
 
-/// The effective CPUs of a vector, if known.
 fn effective_cpus(vector: &PlannedVector, online: &CpuSet) -> CpuSet {
-    let cpus = vector.known_cpus(online);
-    cpus.map(Cow::into_owned).unwrap_or_default()
+    vector
+        .known_cpus(online)
+        .map(Cow::into_owned)
+        .unwrap_or_default()
 }
 
 /// The planned CPUs of a vector; the effective ones if it is left unchanged.
@@ -287,7 +281,6 @@ fn words(score: &Score) -> String {
 /// Labels the queues of an interface on one CPU: `3` for a queue, `3r` or `3t` for one of its vectors when the other is
 /// on another CPU, `i60` for IRQ 60 of an unknown queue.
 fn labels(marks: &[&Mark]) -> Vec<String> {
-    // In order: by queue.
     marks
         .chunk_by(|a, b| a.queue == b.queue)
         .map(|marks| {

@@ -305,8 +305,8 @@ impl<'a> Drawing<'a> {
         let mut title = format!("CPU {cpu}");
         title += text_if(isolated, ", isolated or nohz_full");
         title += text_if(exclusive, ", in an exclusive cpuset partition");
-        let by_card = marks.chunk_by(|a, b| a.card == b.card);
-        let cards = by_card
+        let cards = marks
+            .chunk_by(|a, b| a.card == b.card)
             .map(|marks| (marks[0].card, labels(marks)))
             .collect_vec();
         for (card, queues) in &cards {
@@ -392,7 +392,6 @@ fn dots(count: usize, width: usize) -> (usize, usize, usize) {
     (in_row, count.div_ceil(in_row), (room / in_row).min(DOTS.1))
 }
 
-/// Returns the level of the heat map for so many queues on a core.
 fn level(queues: usize) -> usize {
     [0, 1, 2, 4, 8, 16]
         .iter()
@@ -404,7 +403,6 @@ fn inset([x, y, w, h]: [usize; 4], by: usize) -> [usize; 4] {
     [x + by, y + by, w - 2 * by, h - 2 * by]
 }
 
-/// Elements, one below the other.
 #[derive(Default)]
 struct Svg(String);
 

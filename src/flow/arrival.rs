@@ -31,14 +31,12 @@ pub struct Arrival {
     pub filter: Option<u32>,
     pub queue: Option<u32>,
     pub irq: Option<u32>,
-    /// The CPU that takes the IRQ.
     pub irq_cpu: Option<u32>,
     /// The CPU to which RPS hands the packets; `None` if RPS is off for the queue or leaves them, or the CPU is
     /// unknown.
     pub rps_cpu: Option<u32>,
     /// The CPU on which the stack processes the flow: that of RPS, of the NAPI thread, or of the IRQ.
     pub cpu: Option<u32>,
-    /// The node of `cpu`.
     pub node: Option<u32>,
     /// The CPUs that share the L3 cache of `cpu`; empty if not reported.
     pub l3: CpuSet,
@@ -120,7 +118,6 @@ pub fn arrivals(machine: &Machine, through: &Through<'_>, flow: &Flow) -> Vec<Ar
 pub struct Through<'a> {
     /// The interfaces with a device: one, the ports of a bond, or those that a selector matches.
     pub ports: Vec<&'a Interface>,
-    /// Whether they are ports of one bond or team.
     pub bonded: bool,
     /// An interface on the way that wraps packets in others.
     pub tunnel: Option<String>,
@@ -148,14 +145,18 @@ impl<'a> Through<'a> {
 /// Says where a flow arrives on an interface whose flow facts were read ([`ReadOptions::flows`](crate::read::ReadOptions)).
 pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival {
     let mut arrival = Arrival::begin(flow, &interface.name);
-    let found = choose_queue(machine, interface, &mut arrival)
-        .and_then(|()| follow_queue(machine, interface, &mut arrival));
-    arrival.missing = found.err();
+    arrival.missing = choose_queue(machine, interface, &mut arrival)
+        .and_then(|()| follow_queue(machine, interface, &mut arrival))
+        .err();
     if let Some(cpu) = arrival.cpu {
         arrival.node = machine.topology.node_of(cpu);
-        let mut domains = machine.topology.l3_domains.iter();
-        let domain = domains.find(|domain| domain.contains(cpu));
-        arrival.l3 = domain.cloned().unwrap_or_default();
+        arrival.l3 = machine
+            .topology
+            .l3_domains
+            .iter()
+            .find(|domain| domain.contains(cpu))
+            .cloned()
+            .unwrap_or_default();
     }
     arrival
 }
@@ -367,7 +368,6 @@ fn has(interface: &Interface, fact: Fact) -> bool {
     Driver::has(interface.driver.as_deref(), fact)
 }
 
-/// Follows the receive queue to the CPU that processes the flow.
 fn follow_queue(
     machine: &Machine,
     interface: &Interface,
@@ -383,8 +383,7 @@ fn follow_queue(
         matches!(vector.role, Role::Combined | Role::Rx) && vector.queue == Some(queue)
     });
     // A vector of several queues is known by the lowest.
-    let shared = || interface.reported_vector(Direction::Rx, queue);
-    let Some(vector) = own.or_else(shared) else {
+    let Some(vector) = own.or_else(|| interface.reported_vector(Direction::Rx, queue)) else {
         return unknown(format!("the IRQ of receive queue {queue} is not known"));
     };
     arrival.irq = Some(vector.irq);

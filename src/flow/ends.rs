@@ -109,7 +109,6 @@ pub fn connections(text: &str) -> Result<Vec<Option<Flow>>, (usize, FlowError)> 
     Ok(found)
 }
 
-/// Protocol, local and peer address.
 type Ends = (Protocol, SocketAddr, SocketAddr);
 
 fn connection(line: &str) -> Result<Option<Ends>, FlowError> {
