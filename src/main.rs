@@ -38,7 +38,7 @@ fn program() -> ExitCode {
     let cli = match Cli::of(args) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
-            output::say_usage(&error.to_string(), json);
+            output::say_usage(error, json);
             return Exit::Usage.into();
         }
         Err(help) => {

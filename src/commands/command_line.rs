@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 
-use clap::error::{Error, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use itertools::Itertools as _;
@@ -11,7 +10,6 @@ use itertools::Itertools as _;
 use crate::screen::Given;
 use nicpin::machine::wording::{selector, word};
 
-/// Inserts `status` if the command line names no command: `nicpin`, `nicpin eth2`, `nicpin --all`.
 pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.into_iter().collect();
     let mut at = 1;
@@ -89,7 +87,6 @@ pub fn nearest_command(command: &Command, word: &str) -> Option<String> {
     (distance <= 2 && distance * 2 < word.len()).then(|| name.to_owned())
 }
 
-/// The only command with an option of this name, with the option: `plan --explain`.
 fn only_option(command: &Command, word: &str) -> Option<String> {
     let shown = command
         .get_subcommands()
@@ -108,7 +105,6 @@ pub fn option_of(command: &Command, name: &str, word: &str) -> Option<String> {
     Some(format!("{name} --{word}{}", value.format("")))
 }
 
-/// Names of such commands in other programs.
 const OTHER_NAMES: [(&str, &str); 14] = [
     ("show list ls info get query view", "status"),
     ("diff preview dry-run dryrun simulate", "plan"),
@@ -168,11 +164,9 @@ pub fn hide_refused(command: Command) -> Command {
     })
 }
 
-/// An error if an option is given that has no effect beside the others.
-pub fn refuse(command: &mut Command, matches: &ArgMatches) -> Result<(), Error> {
-    let Some((name, matches)) = matches.subcommand() else {
-        return Ok(());
-    };
+/// Says that an option is given that has no effect beside the others; `None` if each has one.
+pub fn without_effect(matches: &ArgMatches) -> Option<String> {
+    let (name, matches) = matches.subcommand()?;
     let given = |id: &str| is_given(matches, id);
     let raw = |id| {
         let words = matches.try_get_raw(id).ok().flatten();
@@ -183,50 +177,33 @@ pub fn refuse(command: &mut Command, matches: &ArgMatches) -> Result<(), Error> 
         (name, format!("nicpin {name}")),
         (&format, format!("--format {format}")),
     ];
-    for option in ["all", "explain", "workers", "dry_run"]
-        .into_iter()
-        .filter(|id| given(id))
-    {
-        beside.push((option, format!("--{}", option.replace('_', "-"))));
-    }
-    let is_file = |id| given(id) && raw(id) != "-";
-    let exports = ["output", "export_json", "export_markdown"]
-        .into_iter()
-        .any(is_file);
-    if ["capture", "draw", "compare"].contains(&name) && !exports {
-        beside.push(("stdout", "standard output".into()));
-    }
-    for (words, options) in NO_EFFECT {
-        let is_meant = |(word, _): &&(&str, String)| words.split(' ').contains(word);
-        let Some((_, beside)) = beside.iter().find(is_meant) else {
-            continue;
-        };
-        if let Some(option) = options.split(' ').find(|id| given(id)) {
-            return Err(no_effect(command, name, option, beside));
+    for option in ["all", "explain", "workers", "dry_run"] {
+        if given(option) {
+            beside.push((option, format!("--{}", option.replace('_', "-"))));
         }
     }
-    if format == "prometheus" && given("quiet") && !exports {
-        return Err(no_effect(command, name, "quiet", "--format prometheus"));
+    let mut exports = ["output", "export_json", "export_markdown"].into_iter();
+    let has_file = exports.any(|id| given(id) && raw(id) != "-");
+    if ["capture", "draw", "compare"].contains(&name) && !has_file {
+        beside.push(("stdout", "standard output".into()));
     }
-    Ok(())
-}
-
-fn no_effect(command: &mut Command, name: &str, option: &str, beside: &str) -> Error {
+    let of_table = NO_EFFECT.iter().find_map(|(words, options)| {
+        let is_meant = |(word, _): &&(&str, String)| words.split(' ').contains(word);
+        let (_, beside) = beside.iter().find(is_meant)?;
+        let option = options.split(' ').find(|id| given(id))?;
+        Some((option, &**beside))
+    });
+    let is_silent = format == "prometheus" && given("quiet") && !has_file;
+    let (option, beside) = of_table.or(is_silent.then_some(("quiet", "--format prometheus")))?;
     let option = option.replace('_', "-");
-    let text = format!("--{option} has no effect with {beside}");
-    match command.find_subcommand_mut(name) {
-        Some(command) => command.error(ErrorKind::ArgumentConflict, &text),
-        None => Error::raw(ErrorKind::ArgumentConflict, &text),
-    }
+    Some(format!("--{option} has no effect with {beside}"))
 }
 
-/// Whether the option exists and is on the command line.
 fn is_given(matches: &ArgMatches, id: &str) -> bool {
     matches.try_contains_id(id).is_ok()
         && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Options about the output, or the place of a copy.
 const NOT_APPLIED: &str = "quiet verbose json format root color dry_run detailed_exitcode";
 
 /// The options of `nicpin apply` on the command line that decide on the plan, and the selectors.

@@ -35,7 +35,7 @@ use std::ffi::OsString;
 use anstream::ColorChoice as Colours;
 use anyhow::{Result, bail};
 use clap::ColorChoice::{Always, Auto, Never};
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use self::Command::{
@@ -45,7 +45,7 @@ use self::Command::{
 use crate::commands::args::General;
 use crate::commands::child::CommandError;
 use crate::commands::command_line::{
-    complete, given, hide_refused, nearest_command, option_of, refuse,
+    complete, given, hide_refused, nearest_command, option_of, without_effect,
 };
 use crate::commands::help::HelpText;
 use crate::commands::inputs::{UsageError, usage};
@@ -153,14 +153,17 @@ impl Cli {
             }
             matches => matches?,
         };
-        refuse(&mut command, &matches)?;
-        let mut cli =
-            Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        let name = matches.subcommand_name().unwrap_or_default();
+        if let (Some(reason), Some(command)) =
+            (without_effect(&matches), command.find_subcommand_mut(name))
+        {
+            let mut error = command.error(ErrorKind::ArgumentConflict, &reason);
+            error.insert(ContextKind::Custom, ContextValue::String(reason));
+            return Err(error);
+        }
+        let mut cli = Self::from_arg_matches(&matches)?;
         cli.general.given = given(&command, &matches);
-        matches
-            .subcommand_name()
-            .unwrap_or_default()
-            .clone_into(&mut cli.general.command);
+        name.clone_into(&mut cli.general.command);
         Ok(cli)
     }
 }
@@ -245,7 +248,6 @@ fn misspelt(error: anyhow::Error, command: &str) -> anyhow::Error {
     usage(text).into()
 }
 
-/// The exit code of an error, or the status of a command that failed.
 pub fn exit_of(error: &anyhow::Error) -> u8 {
     if let Some(failed) = error.downcast_ref::<CommandError>() {
         return failed.status;

@@ -6,9 +6,11 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process;
+use std::{env, process};
 
 use anyhow::{Result, bail};
+use clap::Command;
+use clap::error::ContextKind;
 use itertools::Itertools as _;
 use nix::errno::Errno;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
@@ -17,11 +19,10 @@ use serde::Serialize;
 
 use crate::commands::args::ReportArgs;
 use crate::screen::page::{Page, Screen};
-use crate::screen::{self, message, printable};
+use crate::screen::{self, message, printable, text_if};
 use nicpin::report::exit::{ERROR_SCHEMA, Exit};
 use nicpin::root::{errno_words, remove_left};
 
-/// Formats a report as JSON, or as the table that `table` makes.
 pub fn report<T: Serialize>(
     args: ReportArgs,
     report: &T,
@@ -34,7 +35,6 @@ pub fn report<T: Serialize>(
     }
 }
 
-/// Prints why a command failed, which `--quiet` does not suppress.
 pub fn say_failures(page: &Page) {
     page.failures.iter().for_each(|failure| say(failure));
 }
@@ -51,7 +51,6 @@ pub fn screen() -> Screen {
     }
 }
 
-/// Writes bytes that are printable, or not for people, to standard output; `false` if the reader closed the pipe.
 pub fn print(mut bytes: &[u8]) -> Result<bool> {
     let stdout = io::stdout().lock();
     while !bytes.is_empty() {
@@ -117,7 +116,6 @@ fn path_error(path: &Path, error: &io::Error) -> Result<()> {
     bail!("{}: {}", path.display(), errno_words(error))
 }
 
-/// The text that [`publish`] wrote to a file earlier, if it can be read.
 pub fn read_published(path: &Path) -> Option<String> {
     let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
     let file = open_unfollowed(path, OpenOptions::new().read(true)).ok();
@@ -150,7 +148,6 @@ fn write(path: &Path, bytes: &[u8], force: bool, mode: Option<Permissions>) -> R
     written.or_else(|error| path_error(path, &error))
 }
 
-/// Writes a new file in the same directory, and renames it when it is complete.
 fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
     let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
     let above = path
@@ -177,26 +174,33 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
     write().inspect_err(|_| _ = remove_file(&new))
 }
 
+/// The beginning of a message; empty in a run of the watcher, which reads the messages of the run and reports them as
+/// its own.
+fn speaker() -> &'static str {
+    let is_run = env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == "watch-run");
+    text_if(!is_run, "nicpin: ")
+}
+
 /// Prints a message as one line to standard error; only the message is lost if that is closed.
 pub fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "nicpin: {}", message(text));
+    let _ = writeln!(io::stderr(), "{}{}", speaker(), message(text));
 }
 
 /// Prints an error of the command line, with the usage below it; `json`: also as JSON, without the usage.
-pub fn say_usage(text: &str, json: bool) {
-    let text = text.strip_prefix("error: ").unwrap_or(text);
-    let _ = write!(io::stderr(), "nicpin: {}", printable(text));
+pub fn say_usage(mut error: clap::Error, json: bool) {
+    let said = |error: &clap::Error| error.to_string().replacen("error: ", "", 1);
+    let _ = write!(io::stderr(), "{}{}", speaker(), printable(&said(&error)));
     if json {
-        let words = text
-            .split("\n\nUsage: ")
-            .next()
-            .unwrap_or_default()
-            .split("\n\nFor more information")
-            .next()
-            .unwrap_or_default()
-            .split_whitespace()
-            .join(" ");
-        say_as_json(&words, Exit::Usage as u8);
+        error.remove(ContextKind::Usage);
+        let reason = match error.remove(ContextKind::Custom) {
+            Some(reason) => reason.to_string(),
+            // Without `--help`, clap does not advise to try it.
+            None => said(&error.with_cmd(&Command::new("").disable_help_flag(true))),
+        };
+        let reason = reason.split_whitespace().join(" ");
+        say_as_json(&reason, Exit::Usage as u8);
     }
 }
 
@@ -208,12 +212,10 @@ pub fn say_as_json(text: &str, exit: u8) {
         error: &message(text),
     };
     if let Ok(line) = serde_json::to_string(&error) {
-        // An error cannot be reported.
         let _ = print(format!("{}\n", printable(&line)).as_bytes());
     }
 }
 
-/// The reason for a command's failure; its JSON form is [`ERROR_SCHEMA`].
 #[derive(Serialize)]
 struct ErrorDocument<'a> {
     schema: &'static str,

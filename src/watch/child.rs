@@ -67,7 +67,6 @@ impl Child {
         }
     }
 
-    /// Waits for the child's end; kills it after `time`.
     pub fn wait(mut self, time: Duration) -> io::Result<()> {
         let end = Instant::now() + time;
         // Nobody reads the output any more; a full pipe must not keep the child.
@@ -91,7 +90,6 @@ impl Child {
         end.is_ok_and(|end| end.code() == Some(Exit::Usage as i32))
     }
 
-    /// Returns the report of an ended child, or its error message.
     pub fn report(mut self) -> Result<RunReport, String> {
         let error = self.error();
         if self.output.len() > MOST_OUTPUT {
@@ -111,8 +109,7 @@ impl Child {
             Ok(None) => {}
         }
         let errors = String::from_utf8_lossy(&self.errors);
-        let line = errors.lines().next()?;
-        Some(line.strip_prefix("nicpin: ").unwrap_or(line).to_owned())
+        errors.lines().next().map(str::to_owned)
     }
 }
 
