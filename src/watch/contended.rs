@@ -19,30 +19,24 @@ pub const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 const HELD: Duration = Duration::from_secs(600);
 /// A started irqbalance may move IRQs for so long before it answers.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
-/// A contended setting is reported once in this time.
 const SAID: Duration = Duration::from_secs(24 * 3600);
 
-/// The settings that were restored lately, by their names in the record.
 #[derive(Default)]
 pub struct ContendedSettings {
     settings: BTreeMap<SettingId, History>,
-    /// How often a setting was left unchanged for a time.
     pub count: u64,
     /// The process of the irqbalance that last promised to leave the planned IRQs unchanged.
     irqbalance: Option<i32>,
     may_answer_until: Duration,
-    /// When an irqbalance was last silent.
     silent: Option<Duration>,
 }
 
 struct History {
-    /// The last write, and who may have undone it.
     restored: RestoredSetting,
     /// Restores without an event between them, less the forgotten ones.
     restores: u32,
     /// The end of the time in which it is left unchanged, or the last restore.
     until: Duration,
-    /// The last report.
     said: Option<Duration>,
 }
 
@@ -116,7 +110,6 @@ impl ContendedSettings {
         Some(wait)
     }
 
-    /// Returns the settings to leave unchanged now, with the values that are not restored, and until when.
     pub fn unrestored_settings(
         &self,
         now: Duration,
@@ -151,7 +144,6 @@ impl History {
         (self.restores, self.until) = (0, Duration::ZERO);
     }
 
-    /// Number of restores that count now.
     fn remembered_restores(&self, now: Duration) -> u32 {
         let held = now.saturating_sub(self.until).as_secs() / HELD.as_secs();
         let forgotten = u32::try_from(held).unwrap_or(u32::MAX);

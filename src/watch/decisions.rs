@@ -22,14 +22,12 @@ pub struct Decisions {
 struct Running {
     is_of_old_plan: bool,
     follows_up: bool,
-    /// Events since the run began.
     during: Events,
 }
 
 pub struct RunEnd {
     /// Whether its writes were planned before, so that another program may have undone them.
     pub is_of_old_plan: bool,
-    /// Settings to report as left unchanged, and for how long.
     pub contended: Vec<(RestoredSetting, Duration)>,
 }
 
@@ -41,7 +39,6 @@ impl Decisions {
         }
     }
 
-    /// Takes an event; one during a run is decided on at its end.
     pub fn take_event(&mut self, event: Event, now: Duration) {
         if let Some(interface) = event.explains() {
             self.contended.begin_anew(interface);
@@ -79,11 +76,27 @@ impl Decisions {
         cost: Duration,
         now: Duration,
     ) -> RunEnd {
-        let run = self.run.take().unwrap_or_default();
-        let is_again = self.after(run.during, report, moved, run.follows_up, now);
+        let Running {
+            is_of_old_plan,
+            follows_up,
+            mut during,
+        } = self.run.take().unwrap_or_default();
+        if let Some(event) = moved {
+            during.extend(event);
+        }
+        let mut is_again = false;
+        if !during.is_empty() {
+            // If the run may have caused these events, another run follows at once. If this one is that other run, it is
+            // retried as after a failure, less and less often.
+            self.follows_up =
+                report.is_some_and(|report| during.may_be_own(report.channels, report.irqbalance));
+            is_again = self.follows_up && follows_up;
+            if !is_again {
+                self.schedule.add(during, now);
+            }
+        }
         let has_failed = report.is_none_or(|report| report.failed > 0);
         self.schedule.end(now, cost, is_again || has_failed);
-        let is_of_old_plan = run.is_of_old_plan;
         let mut contended = Vec::new();
         if let Some(report) = report.filter(|report| !report.paused) {
             self.contended.forget(now);
@@ -111,31 +124,6 @@ impl Decisions {
             is_of_old_plan,
             contended,
         }
-    }
-
-    /// Decides about the events during a run. If the run may have caused them, another run follows at once; `true` if
-    /// it is that one: then retry as after a failure, less and less often.
-    fn after(
-        &mut self,
-        mut during: Events,
-        report: Option<&RunReport>,
-        moved: Option<Event>,
-        follows_up: bool,
-        now: Duration,
-    ) -> bool {
-        if let Some(event) = moved {
-            during.extend(event);
-        }
-        if during.is_empty() {
-            return false;
-        }
-        self.follows_up =
-            report.is_some_and(|report| during.may_be_own(report.channels, report.irqbalance));
-        let is_again = self.follows_up && follows_up;
-        if !is_again {
-            self.schedule.add(during, now);
-        }
-        is_again
     }
 }
 

@@ -10,7 +10,6 @@ use self::EventKind::{
     Periodic, Policy, Qdisc, Released, Request, Resume, Retry, Rss, Start,
 };
 
-/// A reason to look at the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub kind: EventKind,
@@ -18,7 +17,6 @@ pub struct Event {
     pub about: String,
 }
 
-/// The kinds of events, with their words for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum EventKind {
     #[error("start")]
@@ -26,7 +24,6 @@ pub enum EventKind {
     /// An interface was opened, closed, changed or removed (rtnetlink, group `link`).
     #[error("link")]
     Link,
-    /// An interface was added (uevent `net`).
     #[error("new device")]
     Added,
     /// An interface was removed or renamed, or a queue was added or removed (uevents `net` and `queues`).
@@ -38,7 +35,6 @@ pub enum EventKind {
     /// Channels, rings or private flags were set (ethtool netlink, group `monitor`).
     #[error("channels")]
     Channels,
-    /// An RSS table was set by anybody (ethtool netlink, group `monitor`, newer kernels).
     #[error("RSS")]
     Rss,
     /// A queueing discipline was set or removed (rtnetlink, group `tc`): mqprio takes XPS away.
@@ -65,7 +61,6 @@ pub enum EventKind {
     /// A program that interrupts are to be near may use other CPUs, or has started or ended.
     #[error("CPUs of")]
     Near,
-    /// The policy file was changed, or SIGHUP came.
     #[error("policy")]
     Policy,
     /// Another program has written the affinity of a planned vector.
@@ -74,12 +69,10 @@ pub enum EventKind {
     /// A trial or the pause of a restore has ended.
     #[error("end of a trial or pause")]
     Released,
-    /// SIGUSR1.
     #[error("SIGUSR1")]
     Request,
     #[error("periodic check")]
     Periodic,
-    /// A run failed and is tried again.
     #[error("retry")]
     Retry,
 }
@@ -101,7 +94,6 @@ impl Event {
         }
     }
 
-    /// An event of the whole machine.
     pub fn of_machine(kind: EventKind) -> Self {
         Self::new(kind, "")
     }
@@ -143,7 +135,6 @@ impl Events {
         for event in first {
             let mut known = self.first.iter_mut();
             match known.find(|known| known.kind == event.kind) {
-                // The last tells the present CPUs.
                 Some(known) if event.kind == Exclusive => *known = event,
                 Some(_) => {}
                 None => self.first.push(event),
@@ -155,7 +146,6 @@ impl Events {
         self.first.is_empty()
     }
 
-    /// Returns the first event, for people.
     pub fn cause(&self) -> String {
         self.first.first().map(Event::to_string).unwrap_or_default()
     }

@@ -49,11 +49,9 @@ const TRIES: usize = 4;
 #[derive(Clone, PartialEq)]
 enum WatchedFile {
     Directory(PathBuf),
-    /// The affinity of a planned vector, by its IRQ.
     Vector(u32),
     /// The initial affinity of IRQs, within which queues are planned.
     Default,
-    /// A cgroup, or a file of it.
     Cgroup,
     /// The state of a cgroup's partition; the kernel reports each change (`kernfs_notify`).
     Partition,
@@ -69,7 +67,6 @@ pub struct Files {
     default: Option<String>,
     /// The CPUs of exclusive cpuset partitions, and the root's `cpuset.cpus.isolated`.
     exclusive: (CpuSet, Option<String>),
-    /// The programs that interrupts are to be near, and the CPUs of those that run.
     programs: BTreeSet<Program>,
     near: BTreeMap<Program, ProgramCpus>,
     /// Whether the user has no watches left for cgroups (`fs.inotify.max_user_watches`).
@@ -123,7 +120,6 @@ impl Files {
         Ok(())
     }
 
-    /// Adds a watch; `false` if there is nothing to watch.
     fn add(
         &mut self,
         path: &Path,
@@ -138,12 +134,10 @@ impl Files {
         Ok(true)
     }
 
-    /// Watches a directory; `false` if it does not exist.
     fn watch(&mut self, directory: &Path) -> nix::Result<bool> {
         self.add(directory, NAMES_AND_WRITES, Directory(directory.to_owned()))
     }
 
-    /// Watches these files in place of all for which `is_old` is true.
     fn replace(
         &mut self,
         is_old: impl Fn(&WatchedFile) -> bool,
@@ -257,8 +251,6 @@ impl Files {
         Ok(())
     }
 
-    /// Returns an event for planned vectors with another affinity now. Events of writes do not tell a run's own from
-    /// others'.
     pub fn moved_vectors(&self, root: &Root) -> Option<Event> {
         self.planned
             .keys()
@@ -364,7 +356,6 @@ impl Files {
         for cgroup in &found.cgroups {
             files(cgroup, &PARTITION_FILES, &Cgroup);
         }
-        // A slice limits the units below it.
         for slice in slices {
             files(slice, &[CPUS], &Cgroup);
         }

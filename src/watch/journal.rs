@@ -12,7 +12,6 @@ use std::{env, io};
 
 use nicpin::root::Root;
 
-/// The socket of syslog and journald.
 const SOCKET: &str = "/dev/log";
 /// The socket of journald, which takes messages with fields.
 const JOURNAL: &str = "/run/systemd/journal/socket";
@@ -21,7 +20,6 @@ const KERNEL: &str = "/dev/kmsg";
 /// Facility `daemon` (RFC 5424).
 const DAEMON: u8 = 3 << 3;
 
-/// The severity of a message (RFC 5424).
 #[derive(Clone, Copy)]
 pub enum Priority {
     Warning = 4,
@@ -38,7 +36,6 @@ pub fn send(root: &Root, priority: Priority, message: &str) {
         one_line(message)
     );
     if !send_to(root, SOCKET, &line) && root.is_real() {
-        // One write is one message.
         let _ = OpenOptions::new()
             .write(true)
             .open(KERNEL)
@@ -65,7 +62,6 @@ pub fn log(root: &Root, priority: Priority, message: &str, fields: &[(&str, &str
 }
 
 fn send_to(root: &Root, socket: &str, text: &str) -> bool {
-    // Otherwise the message goes to standard error.
     let Ok(Some(path)) = root.canonical(socket) else {
         return false;
     };
@@ -80,13 +76,11 @@ fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
-/// The service manager that has started this process, if any.
 #[derive(Default)]
 pub struct Manager {
     socket: Option<UnixDatagram>,
     /// The maximum time between messages that the process is alive.
     watchdog: Option<Duration>,
-    /// The time of the last such message.
     alive: Duration,
 }
 
@@ -114,7 +108,6 @@ impl Manager {
         }
     }
 
-    /// Tells the manager that this process is alive, not more often than needed.
     pub fn alive(&mut self, now: Duration) {
         if self
             .watchdog
@@ -125,7 +118,6 @@ impl Manager {
         }
     }
 
-    /// The latest time for the next such message.
     pub fn alive_at(&self) -> Duration {
         self.watchdog
             .map_or(Duration::MAX, |within| self.alive + within / 2)

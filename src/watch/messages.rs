@@ -15,7 +15,6 @@ use nicpin::read::netlink::{attribute, messages};
 const LINK_MESSAGES: [u16; 2] = [16, 17];
 const AF_UNSPEC: u8 = 0;
 
-/// Returns the names of the interfaces with hardware in a datagram of rtnetlink.
 pub fn links(datagram: &[u8]) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for message in messages(datagram) {
@@ -59,7 +58,6 @@ pub fn qdiscs(datagram: &[u8]) -> io::Result<Vec<u32>> {
 const CHANGES: [u8; 3] = [15, 17, 19];
 /// `ETHTOOL_MSG_RSS_NTF`, of newer kernels: a planned table may have changed.
 const RSS_CHANGE: u8 = 50;
-/// Bytes of `struct genlmsghdr`.
 const GENLMSGHDR: usize = 4;
 /// The header of each notification, and in it the interface's name (`ETHTOOL_A_HEADER_DEV_NAME`).
 const HEADER: u16 = 1;

@@ -10,13 +10,11 @@ use nicpin::machine::others::{OtherTool, OtherTools};
 use nicpin::report::applied::Applied;
 use nicpin::report::difference::NoteAbout;
 use nicpin::report::outcome::IrqbalanceAction::Banned;
-use nicpin::report::outcome::{IrqbalanceOutcome, Outcome, WriteResult};
+use nicpin::report::outcome::{Outcome, WriteResult};
 use nicpin::report::run::ChangedSetting;
 
-/// Maximum number of reasons for failures in the report.
 const MOST_FAILURES: usize = 3;
 
-/// The report that a run prints for the watcher.
 #[derive(Default, Serialize, Deserialize)]
 pub struct RunReport {
     /// Whether nothing was written because `restore` has paused the watcher.
@@ -25,14 +23,12 @@ pub struct RunReport {
     /// Number of changed settings, channels and irqbalance included; with `--observe`, of those that differ.
     pub changed: usize,
     pub failed: usize,
-    /// The first reasons for `failed`.
     pub failures: Vec<String>,
     /// Whether channels were changed, which causes events.
     pub channels: bool,
     pub irqbalance: bool,
     /// The process of an irqbalance that leaves the planned IRQs unchanged, or was stopped.
     pub irqbalance_answered: Option<i32>,
-    /// Whether irqbalance did not answer.
     pub irqbalance_silent: bool,
     pub written: Vec<RestoredSetting>,
     /// The IRQ of each planned vector, and its planned `smp_affinity`.
@@ -40,7 +36,6 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// Makes the report of an apply; `unknown`: interfaces that cannot be planned.
     pub fn of(done: &Applied, unknown: &[NoteAbout]) -> Self {
         let results: BTreeMap<&str, &WriteResult> = done
             .results
@@ -51,22 +46,17 @@ impl RunReport {
         for (setting, text) in apply::planned_settings(&done.machine, &done.plan) {
             let result = results.get(setting.path().as_str());
             let fallback = result.and_then(|result| result.fallback.as_ref());
-            let held = fallback.unwrap_or(&text).trim().to_owned();
+            let is_changed = result.is_some_and(|result| result.changed());
             // A vector that could not be moved would be found moved at each look.
-            if result.is_none_or(|result| result.changed() || result.outcome == Outcome::Already) {
-                vectors.extend(setting.irq().map(|irq| (irq, held)));
+            if is_changed || result.is_none_or(|result| result.outcome == Outcome::Already) {
+                let held = fallback.unwrap_or(&text).trim();
+                vectors.extend(setting.irq().map(|irq| (irq, held.to_owned())));
             }
             // A vector that is still on its fallback was not moved by anybody.
-            if result.is_some_and(|result| {
-                result.changed() && (fallback.is_none() || fallback != result.was.as_ref())
-            }) {
-                let who = writers(
-                    &done.machine.other_tools,
-                    done.irqbalance.as_ref(),
-                    setting.irq().is_some(),
-                );
+            let was = result.and_then(|result| result.was.as_ref());
+            if is_changed && (fallback.is_none() || fallback != was) {
                 restored.push(RestoredSetting {
-                    writers: who,
+                    writers: writers(done, setting.irq().is_some()),
                     ..RestoredSetting::new(&setting, text)
                 });
             }
@@ -74,14 +64,16 @@ impl RunReport {
         let because = |what: &str, why: &Option<String>| {
             format!("{what}: {}", why.as_deref().unwrap_or_default())
         };
-        let irqbalance = done.irqbalance.iter().filter(|outcome| outcome.failed());
-        let answered = done.irqbalance.as_ref().filter(|outcome| !outcome.failed());
+        let irqbalance = done.irqbalance.as_ref();
+        let silent = irqbalance.filter(|outcome| outcome.failed());
+        let answered = irqbalance.filter(|outcome| !outcome.failed());
         let channels = done
             .channels
             .iter()
             .filter(|change| change.refused.is_some());
         let refused = done.results.iter().filter(|result| result.failed());
-        let failures = irqbalance
+        let failures = silent
+            .iter()
             .map(|outcome| because("irqbalance", &outcome.detail))
             .chain(channels.map(|change| {
                 because(
@@ -100,22 +92,15 @@ impl RunReport {
             failed: done.tally.failed() + unknown.len(),
             failures: failures.chain(unplanned).take(MOST_FAILURES).collect(),
             channels: done.channels.iter().any(|change| change.refused.is_none()),
-            irqbalance: done
-                .irqbalance
-                .as_ref()
-                .is_some_and(|outcome| outcome.changed),
+            irqbalance: irqbalance.is_some_and(|outcome| outcome.changed),
             irqbalance_answered: answered.and_then(|outcome| outcome.pid),
-            irqbalance_silent: done
-                .irqbalance
-                .as_ref()
-                .is_some_and(IrqbalanceOutcome::failed),
+            irqbalance_silent: silent.is_some(),
             written: restored,
             vectors,
         }
     }
 }
 
-/// A setting that a run wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoredSetting {
     #[serde(flatten)]
@@ -127,7 +112,6 @@ pub struct RestoredSetting {
 }
 
 impl RestoredSetting {
-    /// Describes a setting and its value, without writers, which are not known yet.
     pub fn new(setting: &Setting<'_>, value: String) -> Self {
         Self {
             setting: ChangedSetting {
@@ -140,34 +124,29 @@ impl RestoredSetting {
         }
     }
 
-    /// Serializes the setting for the command line of a run that leaves it unchanged; see [`RestoredSetting::parse`].
     pub fn as_argument(&self) -> String {
         let ChangedSetting {
             name,
             interface,
             path,
         } = &self.setting;
-        [&name.to_string(), interface, path, &self.value]
-            .map(String::as_str)
-            .join("\t")
+        format!("{name}\t{interface}\t{path}\t{}", self.value)
     }
 
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        let parts: Vec<String> = text.splitn(4, '\t').map(str::to_owned).collect();
-        let parts = <[String; 4]>::try_from(parts);
-        let [name, interface, path, value] = parts.map_err(|_| "no setting with its value")?;
+        let mut parts = text.splitn(4, '\t').map(str::to_owned);
+        let mut next = || parts.next().ok_or("no setting with its value");
         Ok(Self {
             setting: ChangedSetting {
-                name: name.into(),
-                interface,
-                path,
+                name: next()?.into(),
+                interface: next()?,
+                path: next()?,
             },
-            value,
+            value: next()?,
             writers: Vec::new(),
         })
     }
 
-    /// Whether it is the same value in the same file, of an interface with the same name.
     pub fn is_same(&self, other: &Self) -> bool {
         self.setting == other.setting && self.value == other.value
     }
@@ -175,22 +154,18 @@ impl RestoredSetting {
 
 /// The programs on this machine that may write a setting. irqbalance writes only affinities, and no longer those that
 /// it has banned; tuned writes affinities, too.
-fn writers(
-    tools: &OtherTools,
-    asked: Option<&IrqbalanceOutcome>,
-    is_affinity: bool,
-) -> Vec<String> {
-    let is_kept = |pid| {
-        asked.is_some_and(|outcome| {
-            outcome.done == Banned && !outcome.changed && outcome.pid == Some(pid)
-        })
-    };
-    let irqbalance = tools
-        .irqbalance
+fn writers(done: &Applied, is_affinity: bool) -> Vec<String> {
+    let OtherTools {
+        irqbalance, others, ..
+    } = &done.machine.other_tools;
+    let banned = done.irqbalance.as_ref();
+    let banned = banned.filter(|outcome| outcome.done == Banned && !outcome.changed);
+    let banned = banned.and_then(|outcome| outcome.pid);
+    let irqbalance = irqbalance
         .iter()
-        .filter(|daemon| is_affinity && !is_kept(daemon.pid));
-    let irqbalance = irqbalance.map(|daemon| format!("irqbalance (process {})", daemon.pid));
-    let others = tools.others.iter().filter_map(|tool| match tool {
+        .filter(|daemon| is_affinity && banned != Some(daemon.pid))
+        .map(|daemon| format!("irqbalance (process {})", daemon.pid));
+    let others = others.iter().filter_map(|tool| match tool {
         OtherTool::Tuned { profile, .. } if is_affinity => {
             Some(format!("tuned (profile {profile})"))
         }

@@ -24,13 +24,10 @@ pub struct Schedule {
     /// Events since the last run started, and when the first and the last of them came.
     events: Events,
     came: Option<(Duration, Duration)>,
-    /// Whether to run without waiting for quiet or budget.
     pub at_once: bool,
-    /// Start and CPU time of the last minute's runs.
     runs: Vec<(Duration, Duration)>,
     pub check_at: Duration,
     retry_at: Option<Duration>,
-    /// The pause after the next failure.
     retry: Duration,
 }
 
@@ -69,7 +66,6 @@ impl Schedule {
             .fold(self.check_at, Duration::min)
     }
 
-    /// Moves the next run to this time at the latest.
     pub fn look_at(&mut self, time: Option<Duration>) {
         self.check_at = time.map_or(self.check_at, |time| time.min(self.check_at));
     }

@@ -45,7 +45,6 @@ pub struct Sources {
     clock: TimerFd,
     pub files: Files,
     netlink: Vec<(OwnedFd, Read)>,
-    /// Sources that could not be opened, in words.
     pub missing: Vec<String>,
     buffer: Vec<u8>,
 }
@@ -139,7 +138,6 @@ impl Sources {
         Ok(self.clock.set(never, flags)?)
     }
 
-    /// Waits for events or a child's output, at most for `time`.
     pub fn wait(
         &mut self,
         root: &Root,
@@ -162,7 +160,6 @@ impl Sources {
             Ok(0) | Err(Errno::EINTR) => return Ok(woken),
             ready => ready?,
         };
-        // Reads do not block.
         while let Some(signal) = self.signals.read_signal()? {
             let number = i32::try_from(signal.ssi_signo).ok();
             woken

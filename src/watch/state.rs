@@ -15,7 +15,6 @@ use nicpin::report::run::{WaitsFor, Watcher};
 use nicpin::root::sys::try_lock;
 use nicpin::root::{FileError, Root};
 
-/// The state of the running watcher.
 pub const WATCHER: StateFile = StateFile {
     path: "/run/nicpin/watch.json",
     schema: "nicpin.watch/1",
@@ -23,7 +22,6 @@ pub const WATCHER: StateFile = StateFile {
     not_done: "it cannot be shown",
 };
 
-/// Exists while the watcher is paused.
 pub const PAUSE: StateFile = StateFile {
     path: "/run/nicpin/watch-paused.json",
     schema: "nicpin.watch-paused/1",
@@ -31,7 +29,6 @@ pub const PAUSE: StateFile = StateFile {
     not_done: "the watcher would write again what is restored, so nothing was restored",
 };
 
-/// State files whose change may start or end a pause.
 pub const RELEASES: [&str; 2] = ["/run/nicpin/try.json", PAUSE.path];
 const LOCK: &str = "/run/nicpin/watch.lock";
 const POLICY: &str = "/run/nicpin/watch-policy.toml";
@@ -51,7 +48,6 @@ impl WatcherLock {
             };
             bail!("another nicpin watch (pid {pid}) is already running");
         }
-        // For people to read.
         let _ = (file.set_len(0)).and_then(|()| writeln!(file, "{}", process::id()));
         Ok(Self(file))
     }
@@ -81,7 +77,6 @@ pub fn pause(root: &Root) -> Result<bool> {
     Ok(true)
 }
 
-/// Ends the pause; `false` if there was none.
 pub fn resume(root: &Root) -> Result<bool> {
     let is_paused = PAUSE.exists(root);
     PAUSE.remove(root)?;
