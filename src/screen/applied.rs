@@ -8,11 +8,11 @@ use itertools::Itertools as _;
 
 use crate::screen::nodes::runs;
 use crate::screen::page::{LEFT, Page};
-use crate::screen::plan::moving;
+use crate::screen::placement::pending;
 use crate::screen::status::MOST_INTERFACES;
 use crate::screen::{
     Given, QUOTED, count, count_if_any, cut, enclose, group_by_key, group_sorted,
-    interface_or_machine, moves, ranges, role_word, text_if, text_or, unjudged, value_change,
+    interface_or_machine, moves_later, ranges, role_word, text_if, text_or, unjudged, value_change,
     with_prefix,
 };
 use nicpin::machine::Role;
@@ -46,9 +46,8 @@ pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
     } else {
         let rest = could_not(tally.failed(), "written") + &not_judged(Some(&applied.not_judged));
         let pending = match tally.changed {
-            0 => moving(&applied.plan),
-            _ if tally.pending == 0 => String::new(),
-            _ => format!(" {} at the next interrupt.", moves(tally.pending)),
+            0 => pending(&applied.plan),
+            _ => tally.pending,
         };
         let settings = |many| count(many, "setting");
         let text = match tally.changed {
@@ -61,7 +60,7 @@ pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
             ),
             changed => format!("{} written and read back{rest}.", settings(changed)),
         };
-        page.text(text + &pending);
+        page.text(text + &moves_later(pending));
     }
     for change in &applied.changes {
         let left_out = text_if(change.left_out && !applied.misfit, "; left out");
@@ -83,7 +82,6 @@ pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
     let notes = applied.notes.iter();
     let notes = notes.filter(|note| !note.note.advice().is_some_and(|advice| advice.optional));
     page.notes(notes.map(|note| (&*note.interface, from_ref(&note.note))));
-    // The notes and the last line contain them.
     for unknown in &applied.unknown {
         page.failures
             .push(format!("{}: {}", unknown.interface, unknown.note));
@@ -131,7 +129,6 @@ pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
     page
 }
 
-/// Says how many could not be `be`; empty if all could.
 fn could_not(failed: usize, be: &str) -> String {
     enclose(
         "; ",
@@ -140,12 +137,10 @@ fn could_not(failed: usize, be: &str) -> String {
     )
 }
 
-/// Names the interfaces that cannot be judged; empty if there are none, or that is unknown.
 fn not_judged(names: Option<&Vec<String>>) -> String {
     with_prefix("; ", names.map(|names| unjudged(names)))
 }
 
-/// Shows where interrupts arrived: queues by interface and verdict, and each IRQ with interrupts on other CPUs.
 fn proof(page: &mut Page, vectors: &[VectorProof]) {
     let with_verdict = |verdict| {
         vectors
@@ -199,7 +194,6 @@ fn proof(page: &mut Page, vectors: &[VectorProof]) {
     ));
 }
 
-/// Shows a restore; `all`: each setting. The last line holds the counts.
 pub fn restored(restored: &Restored, all: bool) -> Page {
     let (changed, already) = (restored.changed, restored.already);
     let (refused, absent) = (restored.refused, restored.absent.len());
@@ -274,7 +268,6 @@ pub fn to_restore(to_restore: &ToRestore) -> Page {
     page
 }
 
-/// Lists settings whose files are absent now, a line for each port.
 fn absent(page: &mut Page, ids: &BTreeSet<SettingId>, then: &str) {
     let ports = group_sorted(ids.iter().map(|id| match &id.port {
         Some(port) => (port.to_string(), id.name.to_string()),
@@ -290,7 +283,6 @@ fn absent(page: &mut Page, ids: &BTreeSet<SettingId>, then: &str) {
     }
 }
 
-/// Says how an unconfirmed trial has ended; `not_restored`: the settings that could not be restored.
 pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> String {
     let why = match ended {
         TrialEnd::InTime => "the trial was not confirmed in time",
@@ -405,7 +397,6 @@ fn settings(page: &mut Page, results: &[WriteResult], all: bool) {
     if rows.len() <= MOST_INTERFACES {
         return page.table(2, LEFT, rows.into_iter().map(|(name, kinds)| [name, kinds]));
     }
-    // If there are many, most are alike.
     let alike = group_by_key(rows.iter().map(|(name, kinds)| (kinds.clone(), &**name)));
     page.table(
         2,

@@ -8,7 +8,6 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// A screen on which no line is broken.
     pub const UNBROKEN: Self = Self {
         width: usize::MAX,
         colour: false,
@@ -24,16 +23,11 @@ impl Default for Screen {
     }
 }
 
-/// The meaning of a colour.
 #[derive(Clone, Copy)]
 pub enum Tone {
-    /// Good, and proven.
     Good,
-    /// Worth a look.
     Warning,
-    /// Wrong.
     Alarm,
-    /// Neither good nor bad.
     Plain,
 }
 

@@ -2,11 +2,12 @@
 
 use itertools::Itertools as _;
 
-use crate::screen::page::{Cell, LEFT, Page, change, plain};
-use crate::screen::status::{MOST_INTERFACES, more_rows, moving, tone, why};
+use crate::screen::page::{Cell, LEFT, Page, change};
+use crate::screen::state::{moving, tone, why};
+use crate::screen::status::{MOST_INTERFACES, more_rows};
 use crate::screen::{
-    Given, count, cpus, differ, enclose, group_sorted, interface_or_machine, is, moves, text_if,
-    unbroken, with_not_judged, with_prefix,
+    Given, count, cpus, differ, enclose, group_sorted, interface_or_machine, is, moves_later,
+    text_if, unbroken, with_prefix,
 };
 use nicpin::cpuset::{CpuSet, IrqSet};
 use nicpin::machine::Rss;
@@ -22,7 +23,6 @@ use nicpin::report::difference::{Fallback, NoteAbout, Reason};
 use nicpin::report::interface::InterfaceState::{Unsupported, Untuned};
 use nicpin::report::interface::{InterfaceReport, InterfaceState as State};
 
-/// `all`: each setting. `given`: the options that decide on the plan.
 pub fn check(check: &Check, all: bool, given: &Given) -> Page {
     let mut page = Page::of(given, all);
     page.text(verdict(check, &given.apply()));
@@ -97,13 +97,13 @@ fn verdict(check: &Check, apply: &str) -> String {
         super::judged_count(&check.interfaces, not_judged),
         "interface",
     );
-    let named = |verdict: String| with_not_judged(&verdict, not_judged);
+    let named = |verdict: &str| format!("{verdict}{}.", super::not_judged(not_judged));
     match check.verdict {
         Same if check.interfaces.is_empty() => "There is no interface to check.".into(),
         Same if counted == 0 && not_judged.is_empty() => {
             "No interface has an IRQ that can be placed.".into()
         }
-        Same if counted == 0 => named("No interface is as planned.".into()),
+        Same if counted == 0 => named("No interface is as planned"),
         Same => {
             let but = format!(
                 ", or as good: {settings} {} (--exact counts them)",
@@ -111,13 +111,11 @@ fn verdict(check: &Check, apply: &str) -> String {
             );
             let (are, but) = (is(counted), text_if(differs > 0, &but));
             let moving = check.interfaces.iter().map(moving).sum();
-            let moves = format!(" {} at the next interrupt.", moves(moving));
-            named(format!("{counted} of {all} {are} as planned{but}."))
-                + text_if(moving > 0, &moves)
+            named(&format!("{counted} of {all} {are} as planned{but}")) + &moves_later(moving)
         }
         Differs if differs == 0 => {
             let irqs = count(check.unmovable.len(), "IRQ");
-            named(format!("{irqs} cannot be moved."))
+            named(&format!("{irqs} cannot be moved"))
         }
         Differs => {
             let worst = enclose(" (worst: ", check.state.map(State::name), ")");
@@ -133,8 +131,8 @@ fn verdict(check: &Check, apply: &str) -> String {
                 0 => (format!("{settings} of the machine"), differs, ""),
                 many => (format!("{many} of {all}"), many, &*worst),
             };
-            let text = format!("{what} {} from the plan{worst}.", differ(many));
-            format!("{} {fix}", named(text))
+            let text = format!("{what} {} from the plan{worst}", differ(many));
+            format!("{} {fix}", named(&text))
         }
         CouldNotBeDetermined => {
             let states = check.interfaces.iter().map(|interface| interface.state);
@@ -148,7 +146,7 @@ fn verdict(check: &Check, apply: &str) -> String {
                 !unknown.any(|about| matches!(about.note, Note::RecordUnreadable { .. }));
             let rest = format!(" What can be set: {apply}");
             let rest = text_if(differs > 0 && has_record, &rest);
-            named(format!("The state of {what} is unknown.")) + rest
+            named(&format!("The state of {what} is unknown")) + rest
         }
     }
 }
@@ -174,7 +172,7 @@ fn by_interface(check: &Check, page: &mut Page, given: &Given) {
             .chain(channels.map(|_| "channels".to_owned()))
             .join(", ");
         let why = match interface.changes.iter().find(|changed| changed.is_better()) {
-            Some(changed) if interface.state == Untuned => change(changed, plain(changed.measure)),
+            Some(changed) if interface.state == Untuned => change(changed),
             _ => why(interface, true),
         };
         let mut cells = [&*interface.name, interface.state.name(), &kinds, &why].map(Cell::from);
@@ -196,8 +194,6 @@ fn by_interface(check: &Check, page: &mut Page, given: &Given) {
     }
 }
 
-/// Lists the reasons for differing settings, with the interfaces and the number of settings; nothing if none was ever
-/// applied.
 fn reasons(check: &Check, page: &mut Page) {
     let differs = check.differs.iter();
     let told = differs.filter(|found| check.applied || found.reason != NotApplied);
@@ -226,7 +222,6 @@ fn setting(write: &Write) -> String {
     }
 }
 
-/// Shows a setting's current and planned value: CPUs as lists.
 fn difference(host: &HostSummary, write: &Write) -> String {
     let shown = |value: &str| match (CpuSet::parse_kernel_mask(value), Rss::parse(value)) {
         (Ok(set), _) if write.kind.is_cpus() => cpus(host, &set),

@@ -4,14 +4,13 @@ use itertools::Itertools as _;
 
 use crate::fleet::fold::fold;
 use crate::fleet::{Class, Deviation, Fleet, Shape};
-use crate::screen::{count, differ, few, group_sorted, in_parentheses, text_if, text_or};
+use crate::screen::{count, differ, enclose, few, group_sorted, text_if, text_or};
 
 /// `all`: also the hosts of each class and plan that do not deviate.
 pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
     let is_alone = fleet.drift.is_empty() && fleet.not_judged.is_empty();
     let mut out = headline(fleet) + text_if(!is_alone, "\n");
     for drift in &fleet.drift {
-        // A plan has no state.
         let of_plan = match drift.cause.reason {
             "could-not-be-determined" => "unknown",
             _ => "differs",
@@ -21,7 +20,7 @@ pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
             drift.state.map_or(of_plan, |state| state.name()),
             hosts(drift.count),
             drift.cause.reason,
-            in_parentheses([drift.cause.by.join(", ")]),
+            enclose(" (", [drift.cause.by.join(", ")], ")"),
             list(&drift.hosts, all)
         );
     }
@@ -101,7 +100,6 @@ fn class_text(class: &Class<'_>, all: bool) -> String {
     out
 }
 
-/// Says how machines differ; `other` if no compared fact does.
 fn texts(deviations: &[Deviation], other: &str) -> String {
     text_or(
         [deviations
@@ -114,7 +112,6 @@ fn texts(deviations: &[Deviation], other: &str) -> String {
 
 const MOST_DRIVERS: usize = 8;
 
-/// Describes a machine: `64 CPUs, 32 cores, 2 nodes; 1 igb, 2 mlx5_core`.
 fn describe_machine(shape: &Shape) -> String {
     let host = &shape.host;
     let drivers = shape
@@ -160,7 +157,6 @@ fn list(names: &[&str], all: bool) -> String {
     format!("    {few}\n    and {others} others: nicpin fleet -v\n")
 }
 
-/// Formats a number like 10,000.
 fn thousands(number: usize) -> String {
     number
         .to_string()

@@ -3,13 +3,10 @@
 use itertools::Itertools as _;
 
 use crate::screen::page::{LEFT, Page};
-use crate::screen::{
-    count, count_if_any, in_parentheses, join_nonempty, text_if, text_or, with_prefix,
-};
+use crate::screen::{count, count_if_any, enclose, join_nonempty, text_if, text_or, with_prefix};
 use nicpin::flow::Arrival;
 use nicpin::report::flow::{Flows, Ports};
 
-/// Shows one flow as a sentence; several as a table of their spread, and then each of them.
 pub fn flows(flows: &Flows) -> Page {
     let mut page = Page::default();
     if !flows.ports.is_empty() {
@@ -60,7 +57,7 @@ fn place(arrival: &Arrival) -> String {
         }
         _ => String::new(),
     };
-    let known = taken + &then + &in_parentheses([around]);
+    let known = taken + &then + &enclose(" (", [around], ")");
     join_nonempty(
         "; then ",
         [&known, &with_prefix("unknown: ", &arrival.missing)],

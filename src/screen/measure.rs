@@ -11,7 +11,6 @@ use nicpin::report::measure::{CpuRates, InterfaceRates, MachineRates, Measuremen
 
 const MOST_CPUS: usize = 16;
 
-/// Shows a measurement as tables. `all`: also vectors without interrupts and idle CPUs.
 pub fn measure(measure: &Measurement, all: bool) -> Page {
     let mut page = Page::default();
     let most = if all { usize::MAX } else { MOST_CPUS };
@@ -131,7 +130,6 @@ fn policy(row: &Taught) -> Vec<String> {
         .collect()
 }
 
-/// Lists the CPUs that took interrupts or packets, the busiest ones if there are many.
 fn cpus(page: &mut Page, cpus: &[CpuRates], most: usize, all: bool) {
     let work = |cpu: &CpuRates| cpu.interrupts_per_second + cpu.packets_per_second;
     let mut cpus = cpus
@@ -176,7 +174,6 @@ fn cpus(page: &mut Page, cpus: &[CpuRates], most: usize, all: bool) {
     ));
 }
 
-/// Lists the connections by the CPU of their predicted arrival.
 fn connections(page: &mut Page, connections: &Connections, most: usize) {
     let total = count(connections.established, "connection");
     let arrivals = &connections.arrivals[..];
@@ -250,19 +247,26 @@ fn machine(machine: &MachineRates, seconds: f64) -> String {
     )
 }
 
-/// `9.41 Gbit/s`, `1.20 Mbit/s`, `0 bit/s`.
-fn gbit(gbit_per_second: f64) -> String {
+/// A rate as a number, and the prefix of its unit.
+fn scaled(gbit_per_second: f64) -> (String, &'static str) {
     match gbit_per_second {
-        0.0 => "0 bit/s".into(),
-        giga if giga >= 1.0 => format!("{giga:.2} Gbit/s"),
-        mega if mega >= 1e-3 => format!("{:.2} Mbit/s", mega * 1e3),
-        kilo => format!("{:.2} kbit/s", kilo * 1e6),
+        0.0 => ("0".into(), ""),
+        giga if giga >= 1.0 => (format!("{giga:.2}"), "G"),
+        mega if mega >= 1e-3 => (format!("{:.2}", mega * 1e3), "M"),
+        kilo => (format!("{:.2}", kilo * 1e6), "k"),
     }
 }
 
-/// Like [`gbit`], short for a column: `9.41G`, `0`.
+/// `9.41 Gbit/s`, `1.20 Mbit/s`, `0 bit/s`.
+fn gbit(gbit_per_second: f64) -> String {
+    let (number, prefix) = scaled(gbit_per_second);
+    format!("{number} {prefix}bit/s")
+}
+
+/// `9.41G`, `0`.
 fn bits(gbit_per_second: f64) -> String {
-    gbit(gbit_per_second).replace("bit/s", "").replace(' ', "")
+    let (number, prefix) = scaled(gbit_per_second);
+    number + prefix
 }
 
 /// Formats a share in percent, rounded; 100% only for the whole.
@@ -319,7 +323,6 @@ const HEADER: [&str; 7] = [
     "FAR/NEAR",
 ];
 
-/// Says the result in throughput and CPU time, the command, and the number of runs.
 fn what(comparison: &Comparison) -> String {
     let mut ratios = [
         ("Gbit/s", "gbit_per_second"),

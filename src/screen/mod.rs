@@ -7,15 +7,19 @@
 pub mod applied;
 mod cells;
 pub mod check;
+mod details;
 pub mod fleet;
 pub mod flow;
 pub mod measure;
 pub mod monitoring;
 pub mod nodes;
 pub mod page;
+mod placement;
 pub mod plan;
 pub mod shell;
+mod state;
 pub mod status;
+pub mod watcher;
 mod writer;
 
 use std::borrow::Cow;
@@ -35,7 +39,6 @@ use nicpin::plan::NodeSource::{LocalCpulist, Nearest, NumaNode, Policy, SingleNo
 use nicpin::plan::{HostSummary, NodeSource};
 use nicpin::report::interface::{InterfaceReport, InterfaceState};
 
-/// Formats a report as indented JSON with a final newline.
 pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
@@ -115,14 +118,8 @@ pub(crate) fn enclose(
     }
 }
 
-/// The value's text after `before`; empty if it is empty or there is no value.
 pub(crate) fn with_prefix(before: &str, value: impl IntoIterator<Item: Display>) -> String {
     enclose(before, value, "")
-}
-
-/// The value's text in parentheses after a blank; empty if it is empty or there is no value.
-pub(crate) fn in_parentheses(value: impl IntoIterator<Item: Display>) -> String {
-    enclose(" (", value, ")")
 }
 
 pub(crate) fn value_change(shown: String, was: &str, now: &str) -> [String; 2] {
@@ -159,7 +156,6 @@ pub(crate) fn join_nonempty<const N: usize>(between: &str, texts: [&str; N]) -> 
 #[derive(Clone, Default)]
 pub struct Given {
     pub options: Vec<String>,
-    /// Selectors, each after a blank.
     pub selectors: String,
 }
 
@@ -209,24 +205,17 @@ pub(crate) fn group_sorted<K: Clone + Hash + Ord, V>(
     group_by_key(pairs.into_iter().sorted_by(|(a, _), (b, _)| a.cmp(b)))
 }
 
-pub(crate) fn with_not_judged(verdict: &str, names: &[String]) -> String {
-    let Some(begin) = verdict.strip_suffix('.').filter(|_| !names.is_empty()) else {
-        return verdict.to_owned();
-    };
-    format!(
-        "{begin}; {} cannot be judged: {}.",
-        names.len(),
-        few(", ", names, false)
-    )
+/// Names the interfaces that cannot be judged, as the end of a sentence about others; empty if there are none.
+pub(crate) fn not_judged(names: &[String]) -> String {
+    let those = format!(" cannot be judged: {}", few(", ", names, false));
+    enclose("; ", Some(names.len()).filter(|&many| many > 0), &those)
 }
 
-/// Names the interfaces that cannot be judged, for use after a sentence about something else.
 pub(crate) fn unjudged(names: &[String]) -> String {
     let those = format!(" cannot be judged: {}", few(", ", names, false));
     count_if_any(names.len(), "interface", &those)
 }
 
-/// Counts the interfaces in a verdict: those that are judged, if only by their steering, and those that cannot be.
 pub(crate) fn judged_count(interfaces: &[InterfaceReport], not_judged: &[String]) -> usize {
     let counts = |interface: &&InterfaceReport| {
         interface.state != InterfaceState::Unsupported || not_judged.contains(&interface.name)
@@ -234,7 +223,6 @@ pub(crate) fn judged_count(interfaces: &[InterfaceReport], not_judged: &[String]
     interfaces.iter().filter(counts).count()
 }
 
-/// Shows CPUs for people: a whole node or the whole machine by its name, otherwise a short list.
 pub(crate) fn cpus(host: &HostSummary, cpus: &CpuSet) -> String {
     match cpus.len() {
         0 => "none".into(),
@@ -243,7 +231,6 @@ pub(crate) fn cpus(host: &HostSummary, cpus: &CpuSet) -> String {
     }
 }
 
-/// Shows CPUs as those of a node if there are several nodes, as all, or by number.
 fn cpus_in_words(host: &HostSummary, cpus: &CpuSet, [of_node, all, some]: [&str; 3]) -> String {
     let mut nodes = host.nodes.iter().filter(|_| host.nodes.len() > 1);
     match nodes.find(|node| node.cpus == *cpus) {
@@ -256,7 +243,6 @@ fn cpus_in_words(host: &HostSummary, cpus: &CpuSet, [of_node, all, some]: [&str;
 /// Maximum length of a list of numbers; longer ones are counted.
 const LONGEST: usize = 24;
 
-/// Lists numbers in their order, or says how many there are.
 pub(crate) fn list_numbers(numbers: &[u32]) -> String {
     // A set of CPUs holds no process ids and IRQs beyond its limit.
     let has_all = numbers.iter().all(|&number| number < MAX_CPUS);
@@ -279,7 +265,6 @@ pub(crate) fn list_numbers(numbers: &[u32]) -> String {
     format!("{first} to {last} ({})", numbers.len())
 }
 
-/// Lists the CPUs of several vectors, in their order if that is short.
 pub(crate) fn places(host: &HostSummary, sets: &[&CpuSet]) -> String {
     let single: Option<Vec<u32>> = sets
         .iter()
@@ -297,18 +282,18 @@ pub(crate) fn places(host: &HostSummary, sets: &[&CpuSet]) -> String {
                 format!("{} CPUs{node}", all.len())
             }
         },
-        None if !sets.iter().all_equal() => sizes(sets),
+        None if !sets.iter().all_equal() => sizes(sets, "CPU"),
         None if all.is_empty() => "none".into(),
         None => cpus_in_words(host, &all, ["any of node ", "any CPU", "CPUs "]),
     }
 }
 
-/// Says how many CPUs each set has: `2 CPUs each`, `1 to 3 CPUs each`.
-pub(crate) fn sizes(sets: &[&CpuSet]) -> String {
+/// `2 CPUs each`, `1 to 3 CPUs each`; `what`: `CPU`.
+pub(crate) fn sizes(sets: &[&CpuSet], what: &str) -> String {
     let ends = sets.iter().map(|set| set.len()).minmax().into_option();
     match ends.unwrap_or_default() {
-        (least, most) if least == most => format!("{} each", count(most, "CPU")),
-        (least, most) => format!("{least} to {most} CPUs each"),
+        (least, most) if least == most => format!("{} each", count(most, what)),
+        (least, most) => format!("{least} to {most} {what}s each"),
     }
 }
 
@@ -334,7 +319,6 @@ pub(crate) fn role_word(role: Role) -> &'static str {
     }
 }
 
-/// Names an interface, its device and its node, as the head of its lines.
 pub(crate) fn heading(
     host: &HostSummary,
     (name, driver, device): (&str, Option<&str>, &str),
@@ -362,7 +346,6 @@ pub(crate) fn heading(
     format!("{name}  {driver} {device}{speed}, node {node}{by}{colon} CPUs {cpus} ({cores})")
 }
 
-/// Formats a link's speed in few characters: `40G`, `2.5G`, `100M`.
 pub(crate) fn short_speed(mbps: u32) -> String {
     speed(mbps).replace(" Gbit/s", "G").replace(" Mbit/s", "M")
 }
@@ -381,12 +364,16 @@ pub(crate) fn rate(per_second: f64) -> String {
     }
 }
 
-/// Says `1 IRQ moves`, `2 IRQs move`.
 pub(crate) fn moves(irqs: usize) -> String {
     count(irqs, "IRQ") + if irqs == 1 { " moves" } else { " move" }
 }
 
-/// Formats a time in UTC: `2026-11-22T13:20:00Z`.
+/// Says ` 2 IRQs move at the next interrupt.`; empty if none does.
+pub(crate) fn moves_later(irqs: usize) -> String {
+    let moves = (irqs > 0).then(|| moves(irqs));
+    enclose(" ", moves, " at the next interrupt.")
+}
+
 pub(crate) fn time(seconds: u64) -> String {
     text_or(date(seconds), "unknown")
 }

@@ -7,10 +7,10 @@ use std::fmt::Display;
 use itertools::Itertools as _;
 
 use crate::screen::{
-    count, count_if_any, enclose, group_sorted, in_parentheses, interface_or_machine,
-    join_nonempty, message, printable, text_if, text_or, unjudged, with_prefix,
+    count, count_if_any, enclose, group_sorted, interface_or_machine, join_nonempty, message,
+    printable, text_if, text_or, unjudged, with_prefix,
 };
-use nicpin::machine::setting::IRQ_FILES;
+use nicpin::machine::setting::{SettingKind, SettingName};
 use nicpin::report::check::CheckState::{CouldNotBeDetermined, Same};
 use nicpin::report::check::PluginStatus::{Critical, Warning};
 use nicpin::report::check::{Check, PluginStatus, Thresholds};
@@ -18,7 +18,6 @@ use nicpin::report::difference::Reason;
 use nicpin::report::interface::InterfaceState;
 use nicpin::report::run::Watcher;
 
-/// The last time at which the machine was in the planned state.
 const LAST_SUCCESS: &str = "nicpin_last_success_timestamp_seconds";
 
 /// Prints the metrics of a check and of the watcher, if one runs, at most ten series for each interface.
@@ -48,76 +47,75 @@ pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u6
         let none = interfaces.clone().map(|row| (&*row.name, 0));
         let left = watcher.left_alone.iter().map(|left| {
             let setting = &left.setting;
-            (
-                &*setting.interface,
-                u32::from(setting.path.starts_with(IRQ_FILES)),
-            )
+            let is_vector = matches!(setting.name.name, SettingName::Of(SettingKind::Vector, _));
+            (&*setting.interface, u32::from(is_vector))
         });
         group_sorted(none.chain(left))
             .into_iter()
             .map(|(name, vectors)| ([device(name)], vectors.iter().sum::<u32>()))
     });
     [
-        family(
+        gauge(
             "nicpin_build_info",
             "The version of nicpin.",
             [([("version", env!("CARGO_PKG_VERSION"))], 1)],
         ),
-        family(
+        gauge(
             "nicpin_plan_info",
             "The hardware class of the machine and the hash of its plan.",
             [([("class", &*check.class), ("hash", &check.hash)], 1)],
         ),
-        family(
+        gauge(
             "nicpin_check_success",
             "Whether the state of all interfaces could be determined (1) or not (0).",
             [([], u8::from(check.verdict != CouldNotBeDetermined))],
         ),
-        family(
+        gauge(
             "nicpin_as_planned",
             "Whether the machine is in the planned state (1) or not (0).",
             [([], u8::from(check.verdict == Same))],
         ),
-        family(
+        gauge(
             "nicpin_not_judged_interfaces",
             "Interfaces that are up and cannot be judged.",
             [([], check.not_judged.len())],
         ),
-        family(
+        gauge(
             "nicpin_different_channels",
             "Interfaces whose number of channels is not as planned.",
             [([], check.channels.len())],
         ),
-        family(
+        gauge(
             "nicpin_interface_state",
             &state,
             interfaces
                 .clone()
                 .map(|row| ([device(&row.name)], row.state.number())),
         ),
-        family(
+        gauge(
             "nicpin_interface_local_ratio",
             "The share of the interface's queue vectors that interrupt CPUs of its own node.",
             interfaces.filter_map(|row| Some(([device(&row.name)], row.local_share()?))),
         ),
-        family(
+        gauge(
             "nicpin_different_settings",
             "Settings that differ from the plan, by reason; without device: settings of the whole machine.",
             of_each
                 .chain(of_machine)
                 .map(|(name, reason, many)| ([device(name), ("reason", reason.name())], many)),
         ),
-        family(
+        gauge(
             "nicpin_interface_contended_vectors",
             "Vectors that nicpin watch does not restore for a while, because something else moved them again and again.",
             contended.into_iter().flatten(),
         ),
         family(
+            "counter",
             "nicpin_restores_total",
             "How often nicpin watch has restored the planned state since it started.",
             watcher.map(|watcher| ([], watcher.restores)),
         ),
-        family(
+        gauge(
             LAST_SUCCESS,
             "When the machine was last found in the planned state, in seconds since 1970.",
             last_success.map(|seconds| ([], seconds)),
@@ -126,18 +124,22 @@ pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u6
     .concat()
 }
 
-/// Prints the samples of a family, with labels and values, below its help and type; nothing without samples. Leaves out
-/// labels without a value.
-fn family<'a, const N: usize>(
+fn gauge<'a, const N: usize>(
     name: &str,
     help: &str,
     samples: impl IntoIterator<Item = ([(&'a str, &'a str); N], impl Display)>,
 ) -> String {
-    let kind = if name.ends_with("_total") {
-        "counter"
-    } else {
-        "gauge"
-    };
+    family("gauge", name, help, samples)
+}
+
+/// Prints the samples of a family, with labels and values, below its help and type; nothing without samples. Leaves out
+/// labels without a value.
+fn family<'a, const N: usize>(
+    kind: &str,
+    name: &str,
+    help: &str,
+    samples: impl IntoIterator<Item = ([(&'a str, &'a str); N], impl Display)>,
+) -> String {
     let samples = samples.into_iter().map(|(labels, value)| {
         let mut labels = labels
             .iter()
@@ -156,7 +158,6 @@ pub fn last_success(text: &str) -> Option<u64> {
         .find_map(|line| line.strip_prefix(LAST_SUCCESS)?.trim().parse().ok())
 }
 
-/// Escapes the value of a label as the format requires, and removes control characters.
 fn escape_label(value: &str) -> String {
     printable(value)
         .replace('\\', "\\\\")
@@ -167,7 +168,6 @@ fn escape_label(value: &str) -> String {
 /// Maximum number of interfaces that are named; all have performance data.
 const MOST: usize = 8;
 
-/// Prints the line of a monitoring plugin about a check, or about the error of a failed one.
 pub fn line(check: Result<&Check, &str>, thresholds: Thresholds) -> String {
     // One line, without the character that begins the performance data.
     let plain = |text: &str| message(text).replace('|', "/");
@@ -216,7 +216,7 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
             "{differ} of {} not as planned{}{}",
             count(check.same + differ, "setting"),
             text_if(check.verdict == Same, ", but as good"),
-            in_parentheses([reasons.join(", ")])
+            enclose(" (", [reasons.join(", ")], ")")
         )
     } else {
         count(check.same, "setting") + " as planned"

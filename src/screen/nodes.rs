@@ -16,8 +16,6 @@ use nicpin::plan::binding::Binding;
 use nicpin::plan::binding::MemoryBinding::{Bind, Local, Preferred};
 use nicpin::report::nodes::{NodeInterface, Nodes, counts};
 
-/// Shows memory, CPUs, interfaces and other devices of each node, distances, page counters and, if measured, memory
-/// bandwidth.
 pub fn nodes(nodes: &Nodes) -> Page {
     let all = &nodes.nodes;
     let interfaces: usize = all.iter().map(|node| node.interfaces.len()).sum();
@@ -115,7 +113,6 @@ pub(crate) fn runs(names: &[&str]) -> String {
     runs.map(run).join(", ")
 }
 
-/// Formats a size: `338 MiB`, `62.5 GiB`.
 pub fn size(kib: Option<u64>) -> String {
     const GIB: u64 = 1 << 20;
     match kib {
@@ -156,7 +153,6 @@ fn bandwidth(page: &mut Page, rates: &[Rate]) {
         let cells = memory.iter().map(|&node| {
             let rate = row.iter().find(|rate| rate.memory_of == node);
             let text = rate.map(|rate| {
-                // Tenths of GB, rounded down.
                 let tenths = rate.bytes_per_second / 100_000_000;
                 format!("{}.{}", tenths / 10, tenths % 10)
             });
@@ -169,7 +165,6 @@ fn bandwidth(page: &mut Page, rates: &[Rate]) {
     matrix(page, "READ, GB/S", columns, rows);
 }
 
-/// Shows a binding: node, CPUs, memory and notes, a line each. `left`: the CPUs that remain after the cpuset, if known.
 pub fn binding(name: &str, binding: &Binding, left: Option<&CpuSet>) -> Page {
     let nodes = &binding.memory_nodes;
     let memory = match binding.memory {
@@ -188,7 +183,6 @@ pub fn binding(name: &str, binding: &Binding, left: Option<&CpuSet>) -> Page {
     page
 }
 
-/// The notes of a binding, with one if the cpuset leaves fewer CPUs.
 pub fn binding_notes(binding: &Binding, left: Option<&CpuSet>) -> Vec<String> {
     let narrowed = left.filter(|&left| *left != binding.cpus).map(|left| {
         let (left, all) = (left.short(), binding.cpus.short());

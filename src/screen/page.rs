@@ -16,7 +16,6 @@ pub use crate::screen::cells::{Cell, Screen, Tone};
 #[derive(Default)]
 pub struct Page {
     blocks: Vec<Block>,
-    /// Options that commands in notes repeat.
     given: Given,
     /// Whether to show whole lists in notes, and all gains of the plan.
     in_full: bool,
@@ -25,9 +24,7 @@ pub struct Page {
 }
 
 enum Block {
-    /// A line that is never broken.
     Line(String),
-    /// A label, and a text whose further lines are indented below it.
     Item(String, String),
     /// Indent, columns that are aligned to the right, and rows.
     Table(usize, Range<usize>, Vec<Vec<Cell>>),
@@ -37,7 +34,6 @@ pub const LEFT: Range<usize> = 0..0;
 pub const FIGURES: Range<usize> = 1..usize::MAX;
 
 impl Page {
-    /// Makes a page whose commands repeat `given`. `in_full`: without the cuts of a short page.
     pub fn of(given: &Given, in_full: bool) -> Self {
         Self {
             given: given.clone(),
@@ -46,12 +42,10 @@ impl Page {
         }
     }
 
-    /// Adds a line that is never broken, such as a command to be copied.
     pub fn line(&mut self, text: impl Into<String>) {
         self.blocks.push(Block::Line(text.into()));
     }
 
-    /// Adds a text, broken at the end of the screen's lines.
     pub fn text(&mut self, text: impl Into<String>) {
         self.item("", text);
     }
@@ -130,9 +124,9 @@ impl Page {
                 if self.in_full && now != planned =>
             {
                 let speeds = format!(" ({now}\u{a0}->\u{a0}{planned}\u{a0}Mbit/s)");
-                change(changed, plain(changed.measure)) + &speeds
+                change(changed) + &speeds
             }
-            _ => change(changed, plain(changed.measure)),
+            _ => change(changed),
         });
         let gain = local.into_iter().chain(gain).join(", ");
         self.text(enclose("With the plan: ", [gain], "."));
@@ -140,7 +134,6 @@ impl Page {
             .any(|changed| changed.measure == Measure::BusiestQueues)
     }
 
-    /// A note's text; in full with whole lists.
     pub(crate) fn text_of(&self, note: &Note) -> String {
         if self.in_full {
             format!("{note:#}")
@@ -149,12 +142,10 @@ impl Page {
         }
     }
 
-    /// Joins names; unless in full, only the first of many.
     pub(crate) fn names<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
         few(", ", names, self.in_full)
     }
 
-    /// Adds notes by their subject, with their advice: one for all interfaces that share it.
     pub(crate) fn notes<'a>(&mut self, notes: impl IntoIterator<Item = (&'a str, &'a [Note])>) {
         self.first_notes("", notes, usize::MAX);
     }
@@ -210,7 +201,6 @@ impl Page {
         groups.len().saturating_sub(most)
     }
 
-    /// Lays the page out for a screen; printable but for its colours.
     pub fn show(&self, screen: Screen) -> String {
         let mut out = Writer {
             out: String::new(),
@@ -238,34 +228,26 @@ impl Page {
     }
 }
 
-/// Says how a plan changes a measure with this name.
-pub(crate) fn change(changed: &MeasureChange, name: &str) -> String {
+pub(crate) fn change(changed: &MeasureChange) -> String {
     let MeasureChange {
         measure,
         now,
         planned,
     } = changed;
     let worse = text_if(!changed.is_better(), " (worse)");
+    let name = match measure {
+        Measure::BusiestLoad => "load of the busiest core",
+        measure => measure.name(),
+    };
     match (measure, now) {
         // If the capacity of ports is the width of a bus, it is no rate.
         (Measure::BusiestLoad, 1..) => {
-            let (sign, by) = if planned > now {
-                ('+', planned - now)
-            } else {
-                ('-', now - planned)
-            };
-            format!("{name} {sign}{}%{worse}", by * 100 / now)
+            let sign = if planned > now { '+' } else { '-' };
+            let percent = now.abs_diff(*planned) * 100 / now;
+            format!("{name} {sign}{percent}%{worse}")
         }
         (Measure::BusiestShare, _) => format!("{name} {now}%\u{a0}->\u{a0}{planned}%{worse}"),
         _ => format!("{name} {now}\u{a0}->\u{a0}{planned}{worse}"),
-    }
-}
-
-/// Names a measure plainly; for a load, only the change is shown.
-pub(crate) fn plain(measure: Measure) -> &'static str {
-    match measure {
-        Measure::BusiestLoad => "load of the busiest core",
-        measure => measure.name(),
     }
 }
 

@@ -47,7 +47,6 @@ fn command(write: &Write) -> String {
     }
 }
 
-/// The arguments with which `ethtool -X` spreads flows over the same queues.
 fn rss(table: &str) -> String {
     let table = Rss::parse(table).filter(|table| !table.is_default());
     let Some(reached) = table.map(|table| table.reached()) else {
@@ -64,7 +63,6 @@ fn rss(table: &str) -> String {
     }
 }
 
-/// Lists, for each interface, the CPUs that take its interrupts and the node's other CPUs.
 pub fn workers(machine: &Machine, plan: &Plan) -> Page {
     let mut page = Page::default();
     for interface in &plan.interfaces {

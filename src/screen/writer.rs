@@ -10,7 +10,6 @@ use crate::screen::cells::Tone::{Alarm, Good, Plain, Warning};
 use crate::screen::cells::{Cell, Screen, Tone};
 use crate::screen::{printable, text_if};
 
-/// Maximum width to which a cell widens its column.
 const WIDEST: usize = 48;
 /// Minimum room beside the beginning of a line; with less, the rest continues below.
 const LEAST_ROOM: usize = 24;
@@ -21,7 +20,6 @@ pub(super) struct Writer {
     pub(super) out: String,
     pub(super) screen: Screen,
     pub(super) at: usize,
-    /// Number of blanks before the next text of the line.
     pub(super) gap: usize,
 }
 
@@ -112,8 +110,6 @@ impl Writer {
         self.end(0);
     }
 
-    /// Adds words; further lines begin after `indent`. A word that is longer than a line, such as a list of CPUs, is
-    /// broken after a comma.
     pub(super) fn words(&mut self, cell: &Cell, indent: usize) {
         let width = self.screen.width;
         if self.at + self.gap + length(&cell.text) <= width {
@@ -157,7 +153,6 @@ impl Writer {
         self.out += &format!("{style}{text}{style:#}");
     }
 
-    /// Ends the line; the next begins after `indent`.
     pub(super) fn end(&mut self, indent: usize) {
         self.out.push('\n');
         (self.at, self.gap) = (0, indent);

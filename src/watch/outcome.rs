@@ -56,7 +56,6 @@ impl Loop<'_> {
         self.state.runs.insert(0, run);
         self.state.runs.truncate(LAST_RUNS);
         self.show();
-        // A process that still writes metrics writes almost the same.
         if self.options.metrics && self.metrics.is_none() {
             match self.child(["--metrics".to_owned()]) {
                 Ok(child) => self.metrics = Some(child),
@@ -73,8 +72,8 @@ impl Loop<'_> {
             _ => Warning,
         };
         let observe = self.options.observe;
-        let cause = screen::status::cause(run);
-        let mut text = format!("{cause}: {}", screen::status::result(run, observe));
+        let cause = screen::watcher::cause(run);
+        let mut text = format!("{cause}: {}", screen::watcher::result(run, observe));
         if observe && run.changed > 0 {
             text += "; nicpin apply would change them";
         }
@@ -97,7 +96,6 @@ impl Loop<'_> {
         journal::log(self.root, priority, &text, &fields);
     }
 
-    /// Says that a setting is restored less often from now on.
     fn log_contended(&self, restored: &RestoredSetting, wait: Duration) {
         let (setting, writers) = (&restored.setting, &restored.writers);
         let who = match &writers[..] {
@@ -123,7 +121,6 @@ impl Loop<'_> {
         journal::log(self.root, Warning, &text, &fields);
     }
 
-    /// Watches the planned vectors that have a planned affinity.
     fn guard(&mut self, report: &RunReport, now: Duration) {
         if !self.options.guard {
             return;

@@ -34,18 +34,15 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The interval of looks at a trial or a pause whose end the watcher waits for.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
 
-/// What a watcher is told by its command line.
 pub struct Watch<'a> {
     pub root: &'a Root,
     /// Path of the policy file, outside the root.
     pub policy_path: String,
     /// Reads the policy if it is valid on this machine, and the text of its file.
     pub read_policy: &'a dyn Fn() -> Result<(Policy, Option<String>)>,
-    /// Whether runs write nothing.
     pub observe: bool,
     /// Whether a write of a planned affinity by another program is an event.
     pub guard: bool,
-    /// Whether metrics are written after each run.
     pub metrics: bool,
     pub verbose: bool,
 }
@@ -108,11 +105,8 @@ pub fn watch(options: Watch<'_>) -> Result<Option<String>> {
 
 /// The last valid policy, which stays in force while the policy file is invalid.
 struct ValidPolicy {
-    /// The last valid text; `None` if there was no file.
     text: Option<String>,
-    /// The policy of that text and of the options.
     policy: Policy,
-    /// A copy of that text, while the file is invalid.
     copy: Option<PathBuf>,
     error: Option<String>,
 }
@@ -130,10 +124,8 @@ pub(super) struct Loop<'a> {
     run: Option<Run>,
     pub(super) metrics: Option<Child>,
     pub(super) spent: Duration,
-    /// Number of interfaces planned in the last run.
     pub(super) interfaces: usize,
     pub(super) state: Watcher,
-    /// The time of the next look at what is waited for.
     look_again: Duration,
     /// Whether the watcher has waited for events since the last run.
     has_slept: bool,
@@ -142,7 +134,6 @@ pub(super) struct Loop<'a> {
 struct Run {
     child: Child,
     began: Duration,
-    /// The known facts about the run, for `status`.
     shown: WatcherRun,
     /// The time limit of the run, and the signal that it gets then.
     limit: (Duration, Signal),
@@ -222,7 +213,6 @@ impl Loop<'_> {
         self.decisions.take_event(event, self.start.elapsed());
     }
 
-    /// Reads the policy file again. Reports an invalid one once.
     fn refresh_policy(&mut self) {
         let (last, path) = (&mut self.policy, &self.options.policy_path);
         let report = |priority, text: &str| {
@@ -350,12 +340,11 @@ impl Loop<'_> {
     /// Stops writing until a trial or the pause of a restore has ended.
     pub(super) fn wait_for(&mut self, why: WaitsFor) {
         if self.state.waits_for.replace(why) != Some(why) {
-            journal::log(self.root, Notice, screen::status::waits_for(why), &[]);
+            journal::log(self.root, Notice, screen::watcher::waits_for(why), &[]);
             self.show();
         }
     }
 
-    /// A trial or a pause may have begun or ended.
     fn look_at_state(&mut self) {
         self.look_again = Duration::ZERO;
         match (state::why_blocked(self.root), self.state.waits_for) {
@@ -369,7 +358,6 @@ impl Loop<'_> {
         }
     }
 
-    /// Saves the state for `nicpin status`, and tells systemd.
     pub(super) fn show(&self) {
         if self.lock.is_some() {
             // `status` shows less without it; nothing else depends on it.
@@ -378,7 +366,7 @@ impl Loop<'_> {
         let check_at = self.decisions.schedule.check_at;
         let next = check_at.saturating_sub(self.now());
         let next = wall() + next.as_secs();
-        let line = screen::status::line(&self.state, self.interfaces, next);
+        let line = screen::watcher::line(&self.state, self.interfaces, next);
         self.manager.send(&format!("READY=1\nSTATUS={line}"));
     }
 

@@ -1,0 +1,356 @@
+//! The lines of an interface in a plan: its IRQs, threads and steering, a line for each run of queues or for each queue.
+
+use std::collections::BTreeMap;
+
+use itertools::Itertools as _;
+
+use self::PlanDetail::{Queues, Reasons, Runs};
+use crate::screen::{
+    count, enclose, group_by_key, join_nonempty, list_numbers, places, ranges, role_word, sizes,
+    text_if, text_or, with_prefix,
+};
+use nicpin::cpuset::CpuSet;
+use nicpin::machine::Role::{Rx, Tx};
+use nicpin::machine::Source::{Name, Netlink, Order};
+use nicpin::machine::setting::on_or_off;
+use nicpin::plan::{
+    HostSummary, Plan, PlannedInterface, PlannedThread, PlannedVector, SettingKind,
+};
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum PlanDetail {
+    Runs,
+    Queues,
+    Reasons,
+}
+
+/// Maximum number of runs of one kind, for a few interfaces and for many; more become one line.
+const MOST_RUNS: [usize; 2] = [8, 4];
+const FEW_INTERFACES: usize = 4;
+/// Maximum length of the list of CPUs on which interrupts arrive now.
+const SHORT: usize = 8;
+
+pub(super) fn lines(
+    plan: &Plan,
+    interface: &PlannedInterface,
+    detail: PlanDetail,
+) -> Vec<Vec<String>> {
+    let mut rows = Rows {
+        host: &plan.host,
+        detail,
+        most_runs: MOST_RUNS[usize::from(plan.interfaces.len() > FEW_INTERFACES)],
+        lines: Vec::new(),
+        reason: interface.node_source.reason(interface.node),
+    };
+    rows.items("IRQ", interface.vectors.iter().map(Item::vector));
+    rows.items("process", interface.threads.iter().map(Item::thread));
+    rows.steering(plan, interface);
+    rows.lines
+}
+
+pub(super) fn pending(plan: &Plan) -> usize {
+    let interfaces = plan.interfaces.iter();
+    let vectors = interfaces.flat_map(|interface| &interface.vectors);
+    vectors.map(Item::vector).filter(Item::is_pending).count()
+}
+
+/// A vector, a thread, or the steering of a queue, with its CPUs now and planned.
+#[derive(Default)]
+struct Item<'a> {
+    label: &'static str,
+    number: Option<u32>,
+    id: u32,
+    now: CpuSet,
+    effective: Option<&'a CpuSet>,
+    planned: Option<&'a CpuSet>,
+    core: Option<&'a CpuSet>,
+    idle: bool,
+    why: &'a str,
+    reason: &'a str,
+    vector: Option<&'a PlannedVector>,
+    source: &'static str,
+}
+
+impl<'a> Item<'a> {
+    fn vector(vector: &'a PlannedVector) -> Self {
+        let source = match vector.source {
+            Netlink => "by netlink",
+            Name => "by its name",
+            Order => "by the order of IRQs",
+        };
+        let why = &*vector.why;
+        Self {
+            label: role_word(vector.role),
+            number: vector.queue,
+            id: vector.irq,
+            now: vector.affinity.clone(),
+            effective: vector.effective.as_ref(),
+            planned: vector.cpus.as_ref(),
+            core: vector.placement.as_ref().map(|placement| &placement.core),
+            idle: vector.idle,
+            why,
+            reason: vector.why.decided(),
+            vector: Some(vector),
+            source,
+        }
+    }
+
+    fn thread(thread: &'a PlannedThread) -> Self {
+        let source = match thread.source {
+            Some(Order) => "by the order of NAPI instances",
+            Some(_) => "by netlink",
+            None => "unknown queue",
+        };
+        let label = match thread.role {
+            Some(Rx) => "thread rx",
+            Some(Tx) => "thread tx",
+            _ => "thread",
+        };
+        Self {
+            label,
+            number: thread.queue,
+            id: thread.pid,
+            now: thread.affinity.clone(),
+            planned: thread.cpus.as_ref(),
+            why: &thread.why,
+            reason: &thread.why,
+            source,
+            ..Self::default()
+        }
+    }
+
+    fn more(&self) -> String {
+        let source = self.source.to_owned();
+        let Some(vector) = self.vector else {
+            return source;
+        };
+        let row = with_prefix(", as ", vector.row.as_ref());
+        let placed = vector.placement.as_ref().map(|placement| {
+            let on_l3 = format!(" had {}", placement.queues_on_l3);
+            let on_l3 = enclose(", the cache of CPUs ", [placement.l3.short()], &on_l3);
+            let on_core = count(placement.queues_on_core, "queue");
+            format!("; core {} had {on_core}{on_l3}", placement.core)
+        });
+        format!("{} {source}{row}{}", vector.action, text_or(placed, ""))
+    }
+
+    /// Whether the item is the next queue, for the same reason, on a core that the run does not have.
+    fn continues(&self, run: &[&Self]) -> bool {
+        let before = run[run.len() - 1];
+        self.number == before.number.map(|before| before + 1)
+            && self.is_like() == before.is_like()
+            && (self.core.is_none() || run.iter().all(|item| item.core != self.core))
+    }
+
+    fn is_pending(&self) -> bool {
+        let planned = self.planned.filter(|planned| **planned == self.now);
+        let on = self.effective.zip(planned);
+        on.is_some_and(|(on, planned)| !on.is_subset(planned))
+    }
+
+    fn is_like(&self) -> (bool, bool, &str) {
+        (self.planned.is_some(), self.idle, self.reason)
+    }
+}
+
+struct Rows<'a> {
+    host: &'a HostSummary,
+    detail: PlanDetail,
+    most_runs: usize,
+    lines: Vec<Vec<String>>,
+    reason: String,
+}
+
+impl Rows<'_> {
+    fn add(&mut self, what: &str, which: String, change: &str, why: &str) {
+        let change = format!("{change}; {why}");
+        self.lines.push(vec![what.to_owned(), which, change]);
+    }
+
+    fn items<'i>(&mut self, ids: &str, items: impl Iterator<Item = Item<'i>>) {
+        for (label, alike) in group_by_key(items.map(|item| (item.label, item))) {
+            let (mut cores, mut taken) = (Vec::new(), CpuSet::new());
+            for run in self.runs(&alike, self.most_runs) {
+                let pass = pass(&run, &mut cores, &mut taken);
+                let numbers = run.iter().filter_map(|item| item.number).collect_vec();
+                let s = text_if(label == "queue" && numbers.len() > 1, "s");
+                let which = list_numbers(&run.iter().map(|item| item.id).collect_vec());
+                let first = run[0];
+                let facts = match self.detail {
+                    Reasons => first.more(),
+                    _ => String::new(),
+                };
+                let (reason, more) = match self.detail {
+                    // The word "unchanged" is reason enough.
+                    Runs if label == "control" && first.planned.is_none() => ("", ""),
+                    Runs => (first.reason, &*pass),
+                    Queues => (first.why, ""),
+                    Reasons => (first.why, &*facts),
+                };
+                // A reason is left out if it is that of the line above.
+                let is_new = self.detail == Reasons || self.reason != reason;
+                let why = join_nonempty(", ", [text_if(is_new, reason), more]);
+                reason.clone_into(&mut self.reason);
+                self.lines.push(vec![
+                    format!("{label}{s} {}", ranges(numbers)),
+                    format!("{ids} {which}"),
+                    change(&run, |sets| places(self.host, sets)),
+                    why,
+                ]);
+            }
+        }
+    }
+
+    /// Returns runs of consecutive queues with the same reason, none of which shares a core with another. If there are
+    /// more than `most`, all with the same reason are one.
+    fn runs<'i, 'a>(&self, items: &'i [Item<'a>], most: usize) -> Vec<Vec<&'i Item<'a>>> {
+        let mut runs: Vec<Vec<&Item<'_>>> = Vec::new();
+        for item in items {
+            match runs.last_mut() {
+                Some(run) if self.detail == Runs && item.continues(run) => run.push(item),
+                _ => runs.push(vec![item]),
+            }
+        }
+        if self.detail != Runs || runs.len() <= most {
+            return runs;
+        }
+        group_by_key(items.iter().map(|item| (item.is_like(), item)))
+            .into_iter()
+            .map(|(_, run)| run)
+            .sorted_by_key(|run| run[0].number)
+            .collect()
+    }
+
+    fn steering<'i>(&mut self, plan: &Plan, interface: &'i PlannedInterface) {
+        let writes = plan.writes.iter();
+        let writes = writes.filter(|write| *write.interface == *interface.name);
+        let writes: BTreeMap<_, _> = writes
+            .map(|write| ((write.kind, write.number), write))
+            .collect();
+        let item = |way, kind, queue, planned: &'i Option<CpuSet>, why: &'i str| {
+            let write = writes.get(&(kind, queue));
+            let now = write.and_then(|write| CpuSet::parse_kernel_mask(&write.current).ok());
+            Item {
+                label: way,
+                number: Some(queue),
+                now: now.or(planned.clone()).unwrap_or_default(),
+                planned: planned.as_ref(),
+                why,
+                reason: why,
+                ..Item::default()
+            }
+        };
+        let (rx, tx) = (interface.rx_queues.iter(), interface.tx_queues.iter());
+        let xps = tx
+            .clone()
+            .map(|tx| item("tx", SettingKind::Xps, tx.queue, &tx.xps_cpus, &tx.why));
+        self.add_steering("XPS", "none", xps);
+        for tx in tx {
+            if let Some(queues) = tx.xps_rxqs.as_ref().filter(|queues| !queues.is_empty()) {
+                let change = format!("flows of rx {queues} first");
+                self.add("XPS", format!("tx {}", tx.queue), &change, "by the policy");
+            }
+        }
+        let rps = rx
+            .clone()
+            .map(|rx| item("rx", SettingKind::Rps, rx.queue, &rx.rps_cpus, &rx.why));
+        self.add_steering("RPS", "off", rps);
+        for (flows, queues) in group_by_key(rx.filter_map(|rx| Some((rx.rps_flow_cnt?, rx.queue))))
+        {
+            let (change, why) = match flows {
+                0 => ("off".to_owned(), "by the policy"),
+                _ => (format!("{flows} flows each"), "its share of the flow table"),
+            };
+            self.add("RFS", format!("rx {}", ranges(queues)), &change, why);
+        }
+        let rss = interface.rss.as_ref();
+        if let Some(rss) = rss.filter(|rss| rss.queues.is_some() || rss.now != rss.possible) {
+            let planned = rss.queues.as_ref().filter(|queues| **queues != rss.now);
+            let change = format!("to {}{}", rss.now, with_prefix(" -> ", planned));
+            self.add("RSS", format!("rx {}", rss.possible), &change, &rss.why);
+        }
+        if let Some(on) = interface.ntuple {
+            let why = "accelerated RFS: the device sends flows to the CPUs of their programs";
+            self.add("ntuple", String::new(), on_or_off(on), why);
+        }
+    }
+
+    /// Adds lines for steering of one kind: one for all queues with the same reason, or one for each. `none`: the word
+    /// for no CPU.
+    fn add_steering<'i>(&mut self, what: &str, none: &str, items: impl Iterator<Item = Item<'i>>) {
+        for group in self.runs(&items.collect_vec(), 0) {
+            let sets = |sets: &[&CpuSet]| match sets.iter().all(|set| set.is_empty()) {
+                true => none.to_owned(),
+                false if sets.iter().all_equal() => places(self.host, sets),
+                false => sizes(sets, "CPU"),
+            };
+            let change = change(&group, sets);
+            let numbers = ranges(group.iter().filter_map(|item| item.number));
+            let queues = format!("{} {numbers}", group[0].label);
+            self.add(what, queues, &change, group[0].why);
+        }
+    }
+}
+
+/// Says how the queues of a run follow earlier ones, which have `taken` CPUs on `cores`.
+fn pass<'a>(run: &[&Item<'a>], cores: &mut Vec<&'a CpuSet>, taken: &mut CpuSet) -> String {
+    if run[0].idle {
+        return "not in use".into();
+    }
+    let Some(of_run) = run.iter().map(|item| item.core).collect::<Option<Vec<_>>>() else {
+        return String::new();
+    };
+    let planned = CpuSet::union_of(run.iter().filter_map(|item| item.planned));
+    let known = of_run.iter().filter(|core| cores.contains(core)).count();
+    let is_new = !planned.intersects(taken);
+    let most = of_run.iter().counts().into_values().max().unwrap_or(0);
+    cores.extend(&of_run);
+    taken.add(&planned);
+    let words = match (run.len(), known) {
+        _ if most > 1 => return format!("up to {most} on a core"),
+        (1, 0) => "",
+        (_, 0) => "one per core",
+        (1, _) if is_new => "its sibling",
+        (many, _) if known == many && is_new => "their siblings",
+        (many, _) if known == many => "one more per core",
+        _ => "",
+    };
+    words.to_owned()
+}
+
+/// Says `now -> planned`, or only one of them if they are the same; for IRQs that may arrive anywhere, with the CPUs on
+/// which they do.
+fn change(items: &[&Item<'_>], text: impl Fn(&[&CpuSet]) -> String) -> String {
+    let Some(planned) = items
+        .iter()
+        .map(|item| item.planned)
+        .collect::<Option<Vec<_>>>()
+    else {
+        return "unchanged".into();
+    };
+    let now = items.iter().map(|item| &item.now).collect_vec();
+    let (before, after) = (text(&now), text(&planned));
+    let are_single = |sets: &[&CpuSet]| sets.iter().all(|set| set.len() == 1);
+    let on = |items: &[&Item<'_>]| {
+        let on = CpuSet::union_of(items.iter().filter_map(|item| item.effective)).short();
+        Some(format!("on {on}")).filter(|_| on.len() <= SHORT)
+    };
+    let pending = items.iter().copied().filter(|item| item.is_pending());
+    let pending = pending.collect_vec();
+    let after = match now == planned {
+        true if pending.is_empty() => return after,
+        true => {
+            let still = on(&pending).unwrap_or_else(|| format!("{} elsewhere", pending.len()));
+            return format!("{after} (still {still})");
+        }
+        false if before != after => after,
+        false if after == sizes(&planned, "CPU") => sizes(&planned, "other CPU"),
+        false if are_single(&planned) && !are_single(&now) => "one of these each".into(),
+        false => "the same in another order".into(),
+    };
+    let are_known = items.iter().all(|item| item.effective.is_some());
+    let on = (are_known && !are_single(&now))
+        .then(|| on(items))
+        .flatten();
+    format!("{before}{} -> {after}", enclose(" (", on, ")"))
+}
