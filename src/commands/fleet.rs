@@ -101,10 +101,11 @@ fn add(cli: &General, input: Input, tally: &mut FleetTally) {
             line: error,
         } => tally.fail(&source, &error),
         Document(document) => {
-            let source = document.source;
-            let file = match source.rsplit_once(':') {
-                Some((file, _)) if document.alone => stem(Path::new(file)),
-                _ => source.clone(),
+            let source = document.source();
+            let file = if document.alone {
+                stem(Path::new(&document.file))
+            } else {
+                source.clone()
             };
             for (named, host) in catch_panic(|| Host::parse(&document.text))
                 .unwrap_or_else(|panic| vec![(None, Err(panic))])

@@ -11,18 +11,15 @@ use serde::de::IgnoredAny;
 pub const MOST: usize = 64 << 20;
 /// How often a closing brace without indentation, which ends nicpin's documents, is taken for the end at once.
 const TRIES: usize = 16;
-/// A thing to read, or one that could not be read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Input {
     /// A capture, or a tree with the files of a machine.
     Machine(PathBuf),
     Document(Document),
-    /// Output of a host that is no JSON.
     Text {
         host: String,
         line: String,
     },
-    /// An unreadable file, an incomplete document, or text that is no JSON and has no host.
     Failed {
         source: String,
         error: String,
@@ -31,13 +28,20 @@ pub enum Input {
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Document {
-    /// The file with the number of the first line.
-    pub source: String,
+    pub file: String,
+    /// The number of its first line.
+    pub line: usize,
     /// The host by the name before its lines.
     pub host: Option<String>,
     /// Whether it is the only one of its file.
     pub alone: bool,
     pub text: String,
+}
+
+impl Document {
+    pub fn source(&self) -> String {
+        format!("{}:{}", self.file, self.line)
+    }
 }
 
 /// Splits a stream into JSON documents: one a line, or over many lines as nicpin prints them, one after the other or in
@@ -46,9 +50,7 @@ pub struct Document {
 pub struct Documents<'a> {
     source: &'a str,
     lines: usize,
-    /// The incomplete documents, by host.
     open: BTreeMap<Option<String>, Open>,
-    /// The bytes of `open`.
     bytes: usize,
     /// The first complete document, until it is known whether there are more.
     first: Option<Document>,
@@ -169,7 +171,8 @@ impl<'a> Documents<'a> {
 
     fn complete(&mut self, host: Option<String>, line: usize, text: String) {
         let document = Document {
-            source: format!("{}:{line}", self.source),
+            file: self.source.to_owned(),
+            line,
             host,
             alone: false,
             text,
@@ -189,7 +192,6 @@ impl<'a> Documents<'a> {
         (self.give)(Input::Failed { source, error });
     }
 
-    /// Takes a line that belongs to no document.
     fn other(&mut self, host: Option<&str>, line: &str) {
         // Messages of clush and pdsh about the hosts: 1 and 2 are exit codes of check.
         let is_tool = host.is_some_and(|host| host == "clush" || host.starts_with("pdsh@"));
@@ -236,13 +238,13 @@ mod tests {
         found
     }
 
-    fn document(source: &str, host: Option<&str>, alone: bool, text: &str) -> Input {
-        let (source, host, text) = (source.to_owned(), host.map(str::to_owned), text.to_owned());
+    fn document(line: usize, host: Option<&str>, alone: bool, text: &str) -> Input {
         Input::Document(Document {
-            source,
-            host,
+            file: "f".to_owned(),
+            line,
+            host: host.map(str::to_owned),
             alone,
-            text,
+            text: text.to_owned(),
         })
     }
 
@@ -250,7 +252,7 @@ mod tests {
     fn documents_of_one_and_of_many_lines() {
         assert_eq!(
             printed(&["{\"a\": 1}\n"]),
-            [document("f:1", None, true, "{\"a\": 1}")]
+            [document(1, None, true, "{\"a\": 1}")]
         );
         let many = printed(&[
             "{",
@@ -263,11 +265,11 @@ mod tests {
         assert_eq!(
             many,
             [
-                anonymous("f:1", "{\n  \"a\": \"}\\\"{\"\n}"),
-                anonymous("f:4", "{\"b\": [{}]}"),
-                anonymous("f:4", "{}"),
-                anonymous("f:5", "{}"),
-                anonymous("f:5", "{}")
+                anonymous(1, "{\n  \"a\": \"}\\\"{\"\n}"),
+                anonymous(4, "{\"b\": [{}]}"),
+                anonymous(4, "{}"),
+                anonymous(5, "{}"),
+                anonymous(5, "{}")
             ]
         );
     }
@@ -286,9 +288,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                of_host("f:2", "h2", "{\n}"),
-                of_host("f:1", "h1", "{\n  \"a\": 1\n}"),
-                of_host("f:6", "h3", "{}")
+                of_host(2, "h2", "{\n}"),
+                of_host(1, "h1", "{\n  \"a\": 1\n}"),
+                of_host(6, "h3", "{}")
             ]
         );
     }
@@ -324,7 +326,7 @@ mod tests {
                 failed("f:6", "is no JSON of nicpin: what"),
                 text("h6", "ssh exited with exit code 255"),
                 failed("f:8", "the JSON document does not end"),
-                document("f:5", Some("h4"), true, "{}"),
+                document(5, Some("h4"), true, "{}"),
             ]
         );
         assert_eq!(printed(&[]), [failed("f", "holds no JSON of nicpin")]);

@@ -8,7 +8,6 @@ use itertools::Itertools as _;
 
 use nicpin::machine::interface::natural;
 
-/// Names between which only numbers differ.
 struct Alike<'a> {
     /// The text before each number, and after the last one.
     texts: Vec<&'a str>,
@@ -67,8 +66,6 @@ pub fn fold(names: &[&str]) -> Vec<String> {
     folded.into_iter().map(|(_, text)| text).collect()
 }
 
-/// Splits a name into texts and numbers. Characters with a meaning in lists of names, and numbers too long to count
-/// with, are text.
 fn parts(name: &str) -> (Vec<&str>, Vec<&str>) {
     let is_plain = |c: char| c.is_alphanumeric() || "-_.:".contains(c);
     if !name.chars().all(is_plain) {
@@ -102,7 +99,6 @@ fn digits(name: &str) -> impl Iterator<Item = Range<usize>> {
 }
 
 impl Alike<'_> {
-    /// Returns the first name of each block, and the block.
     fn fold(mut self) -> Vec<(String, String)> {
         for place in (0..self.widths.len()).rev() {
             let mut joined: BTreeMap<Vec<Vec<u64>>, BTreeSet<u64>> = BTreeMap::new();

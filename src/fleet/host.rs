@@ -20,14 +20,12 @@ pub struct Host {
     pub shape: Shape,
 }
 
-/// Whether a host is as planned, the causes if not, and what cannot be judged.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostOutcome {
     pub verdict: CheckState,
     /// The worst state of the host's interfaces; `None` from a plan, which has none.
     pub state: Option<InterfaceState>,
     pub causes: Vec<Cause>,
-    /// Interfaces that are up and cannot be judged.
     pub not_judged: Vec<String>,
 }
 
@@ -40,7 +38,6 @@ pub struct Cause {
     pub by: Vec<String>,
 }
 
-/// The keys that a plan and a check as JSON share.
 #[derive(Deserialize)]
 struct PlanOrCheck {
     schema: String,
@@ -49,7 +46,6 @@ struct PlanOrCheck {
     class: String,
     host: HostSummary,
     interfaces: Vec<ShapeInterface>,
-    /// Number of writes of a plan.
     #[serde(default, deserialize_with = "count")]
     writes: usize,
     #[serde(default, deserialize_with = "count")]
@@ -57,7 +53,6 @@ struct PlanOrCheck {
     gains: Option<bool>,
     #[serde(default)]
     not_judged: Vec<String>,
-    /// The verdict of a check.
     verdict: Option<CheckState>,
     state: Option<InterfaceState>,
     #[serde(default)]
@@ -71,7 +66,6 @@ struct Differing {
     reason: Reason,
 }
 
-/// A host and its name, if known, or why nothing is known of it.
 pub type ReadHost = (Option<String>, Result<Host, String>);
 
 impl Host {
@@ -107,7 +101,6 @@ impl Host {
         found
     }
 
-    /// Makes a host and its name from a check, by its JSON.
     pub fn from_check(check: &Check) -> Result<ReadHost, serde_json::Error> {
         Ok(PlanOrCheck::deserialize(serde_json::to_value(check)?)?.host())
     }
@@ -154,7 +147,6 @@ fn search(value: &Value, name: Option<&str>, found: &mut Vec<ReadHost>) {
     }
 }
 
-/// Returns why a command of nicpin failed, from its output.
 fn error_of(value: &Value) -> Option<&str> {
     value["error"]
         .as_str()

@@ -20,7 +20,6 @@ const DEPTH: usize = 8;
 /// Maximum hosts of which lines that are no JSON are kept.
 const MOST_HOSTS: usize = 100_000;
 
-/// The first bytes of gzip, and so of a capture.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Finds the inputs that the arguments name, and gives them one by one. Returns the hosts that printed something other
@@ -70,7 +69,6 @@ impl Inputs<'_> {
         }
     }
 
-    /// Reads a list of paths, one a line.
     fn list(&mut self, list: &Path) -> io::Result<()> {
         let lines: Box<dyn BufRead> = if list == Path::new("-") {
             Box::new(io::stdin().lock())
@@ -143,7 +141,6 @@ impl Inputs<'_> {
     }
 }
 
-/// Opens a regular file: nothing that waits for a writer, or has no end.
 #[allow(clippy::disallowed_methods)] // the user's file
 fn open(path: &Path) -> io::Result<BufReader<File>> {
     let mut options = OpenOptions::new();

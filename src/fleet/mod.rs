@@ -40,10 +40,8 @@ fn is_alike(machine: &Shape, deviations: &[Deviation]) -> bool {
     deviations.len() <= MOST_DEVIATIONS && missing + added <= machine.interfaces.len() - added
 }
 
-/// The hosts so far.
 #[derive(Default)]
 pub struct FleetTally {
-    /// By class and hash.
     plans: BTreeMap<(String, String), PlanTally>,
     failed: Vec<Failed>,
 }
@@ -53,7 +51,6 @@ struct PlanTally {
     names: BTreeMap<HostOutcome, Vec<Box<str>>>,
 }
 
-/// A file or a host that could not be read.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Failed {
     /// The file, with the number of the line, or the host.
@@ -95,7 +92,6 @@ impl FleetTally {
         self.failed.extend(other.failed);
     }
 
-    /// Adds the hosts that printed lines, but no JSON.
     pub fn fail_unread(&mut self, mut printed: BTreeMap<String, String>) {
         for name in self
             .names()
@@ -123,13 +119,9 @@ impl PlanTally {
 #[derive(Serialize)]
 pub struct Fleet<'a> {
     schema: &'static str,
-    /// Number of hosts that were read.
     pub hosts: usize,
-    /// Number of hosts in the planned state.
     pub planned: usize,
-    /// Number of hosts that differ from their plan.
     pub differ: usize,
-    /// Number of hosts whose state could not be determined.
     pub undetermined: usize,
     /// The hosts that are not in the planned state, by state and reason, worst first.
     pub drift: Vec<Drift<'a>>,
@@ -145,7 +137,6 @@ pub struct Fleet<'a> {
 /// Hosts in one state for one reason. A host with several reasons is in several.
 #[derive(Serialize)]
 pub struct Drift<'a> {
-    /// The worst state of the host's interfaces; `None` if not known, as from a plan.
     pub state: Option<InterfaceState>,
     #[serde(flatten)]
     pub cause: &'a Cause,
@@ -153,7 +144,6 @@ pub struct Drift<'a> {
     pub hosts: Vec<&'a str>,
 }
 
-/// Hosts with the same interfaces that cannot be judged.
 #[derive(Serialize)]
 pub struct NotJudged<'a> {
     pub interfaces: &'a [String],
@@ -161,7 +151,6 @@ pub struct NotJudged<'a> {
     pub hosts: Vec<&'a str>,
 }
 
-/// Hosts with the same hardware.
 #[derive(Serialize)]
 #[allow(clippy::struct_field_names)] // as in JSON
 pub struct Class<'a> {
@@ -169,15 +158,11 @@ pub struct Class<'a> {
     pub count: usize,
     /// The most similar class with more hosts.
     pub like: Option<&'a str>,
-    /// How it differs from `like`.
     pub deviations: Vec<Deviation>,
-    /// CPUs, nodes and interfaces of a host with the most common plan.
     pub machine: &'a Shape,
-    /// Most hosts first.
     pub plans: Vec<PlanGroup<'a>>,
 }
 
-/// Hosts of a class with the same plan.
 #[derive(Serialize)]
 pub struct PlanGroup<'a> {
     pub hash: &'a str,
@@ -287,7 +272,6 @@ impl FleetTally {
     }
 }
 
-/// Sorts `h2` before `h10`.
 fn sort_hosts(mut names: Vec<&str>) -> Vec<&str> {
     names.sort_unstable_by(|a, b| natural(a).cmp(&natural(b)).then(a.cmp(b)));
     names

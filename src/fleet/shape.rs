@@ -9,12 +9,10 @@ use serde_json::Value;
 use nicpin::cpuset::CpuSet;
 use nicpin::plan::{HostSummary, Note};
 
-/// CPUs, nodes and interfaces of a machine, as far as a plan depends on them.
 #[derive(Serialize)]
 pub struct Shape {
     #[serde(flatten)]
     pub host: HostSummary,
-    /// By name.
     pub interfaces: Vec<ShapeInterface>,
 }
 
@@ -42,7 +40,6 @@ pub struct ShapeInterface {
     pub is_unknown: bool,
 }
 
-/// Ignores notes of other versions of nicpin.
 fn has_unknown<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     let notes = Vec::<Value>::deserialize(from)?.into_iter();
     Ok(notes
@@ -50,7 +47,6 @@ fn has_unknown<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
         .any(|note| note.is_unknown()))
 }
 
-/// Reads a number, or the length of a list.
 pub fn count<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected a number or a list")]
@@ -64,7 +60,6 @@ pub fn count<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     })
 }
 
-/// A difference of a machine from an ordinary one.
 #[derive(Serialize)]
 pub struct Deviation {
     /// A fixed identifier, for programs.
@@ -72,12 +67,10 @@ pub struct Deviation {
     /// `None` for the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     interface: Option<String>,
-    /// The difference in words, with the name of the interface.
     pub text: String,
 }
 
 impl Shape {
-    /// Returns the differences of this machine from an ordinary one of its kind.
     pub fn deviations(&self, ordinary: &Self) -> Vec<Deviation> {
         let mut found = Vec::new();
         of_machine(&self.host, &ordinary.host, &mut found);
@@ -154,7 +147,7 @@ fn of_machine(this: &HostSummary, ordinary: &HostSummary, found: &mut Vec<Deviat
     }
 }
 
-/// The key by which interfaces are paired.
+/// Tells which interfaces of two machines are a pair.
 type Key = fn(&ShapeInterface) -> (&str, &str);
 
 /// Compares interfaces paired by name, else by slot, else by hardware.
