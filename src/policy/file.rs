@@ -25,7 +25,6 @@ pub struct PolicyError {
     pub message: String,
 }
 
-/// The offset of an error in the text, and its message.
 type Wrong = (usize, String);
 type TomlKey<'t> = Spanned<DeString<'t>>;
 type Toml<'t> = Spanned<DeValue<'t>>;
@@ -64,16 +63,11 @@ fn policy(text: &str) -> Result<Policy, Wrong> {
         match key.get_ref().as_ref() {
             "defaults" => policy.defaults = settings(item)?,
             "rule" => {
-                let rules = item.get_ref().as_array();
-                let rules =
-                    rules.ok_or_else(|| at(item, "expected rules, each headed by [[rule]]"))?;
+                let rules = array(item, "expected rules, each headed by [[rule]]")?;
                 policy.rules = rules.iter().map(rule).try_collect()?;
             }
             "driver" => {
-                let rows = item.get_ref().as_array();
-                let rows =
-                    rows.ok_or_else(|| at(item, "expected drivers, each headed by [[driver]]"))?;
-                for row in rows {
+                for row in array(item, "expected drivers, each headed by [[driver]]")? {
                     policy.drivers.push(driver(row, &policy.drivers)?);
                 }
             }
@@ -101,7 +95,6 @@ fn rule(item: &Toml<'_>) -> Result<Rule, Wrong> {
     })
 }
 
-/// Parses a `[[driver]]`, after those in `before`.
 fn driver(item: &Toml<'_>, before: &[Taught]) -> Result<Taught, Wrong> {
     let (mut name, mut irqs) = (None, None);
     for (key, item) in entries(item)? {
@@ -117,9 +110,7 @@ fn driver(item: &Toml<'_>, before: &[Taught]) -> Result<Taught, Wrong> {
                 name = Some(text.to_owned());
             }
             "irqs" => {
-                let rows = item.get_ref().as_array();
-                let rows = rows
-                    .ok_or_else(|| at(item, "expected a list of names, each with its meaning"))?;
+                let rows = array(item, "expected a list of names, each with its meaning")?;
                 let pattern =
                     |row: &Toml<'_>| Pattern::taught(string(row)?).map_err(|wrong| at(row, wrong));
                 irqs = Some(rows.iter().map(pattern).try_collect()?);
@@ -134,7 +125,6 @@ fn driver(item: &Toml<'_>, before: &[Taught]) -> Result<Taught, Wrong> {
     })
 }
 
-/// Parses the conditions of a rule; also returns their text.
 fn conditions(item: &Toml<'_>) -> Result<(Vec<Condition>, String), Wrong> {
     let (mut conditions, mut texts) = (Vec::new(), Vec::new());
     // In the order of their keys, whatever that of the file.
@@ -185,7 +175,6 @@ fn speeds(text: &str) -> Option<RangeInclusive<u32>> {
     })
 }
 
-/// Parses the settings of `[defaults]` or of a rule.
 fn settings(item: &Toml<'_>) -> Result<Settings, Wrong> {
     let mut settings = Settings::default();
     let entries = entries(item)?;
@@ -202,7 +191,6 @@ fn settings(item: &Toml<'_>) -> Result<Settings, Wrong> {
     Ok(settings)
 }
 
-/// Adds a setting, for interfaces or of the machine.
 fn set(
     settings: &mut Settings,
     key: &TomlKey<'_>,
@@ -298,6 +286,13 @@ fn at<T>(place: &Spanned<T>, message: impl Into<String>) -> Wrong {
 fn table<'d, 't>(item: &'d Toml<'t>) -> Result<&'d DeTable<'t>, Wrong> {
     let table = item.get_ref().as_table();
     table.ok_or_else(|| at(item, "expected a table"))
+}
+
+fn array<'d, 't>(item: &'d Toml<'t>, expected: &str) -> Result<&'d [Toml<'t>], Wrong> {
+    let array = item.get_ref().as_array();
+    array
+        .map(|array| &**array)
+        .ok_or_else(|| at(item, expected))
 }
 
 fn entries<'d, 't>(item: &'d Toml<'t>) -> Result<Vec<(&'d TomlKey<'t>, &'d Toml<'t>)>, Wrong> {

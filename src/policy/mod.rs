@@ -65,7 +65,6 @@ pub const CONDITIONS: [(&str, &str); 6] = [
     ),
 ];
 
-/// A condition on an interface ([`CONDITIONS`]).
 #[derive(Debug, Clone, PartialEq)]
 enum Condition {
     Name(Pattern),
@@ -73,7 +72,6 @@ enum Condition {
     Device(Pattern),
     Node(u32),
     Pci(Pattern),
-    /// In Mbit/s.
     Speed(RangeInclusive<u32>),
 }
 
@@ -114,7 +112,6 @@ impl Policy {
         .collect()
     }
 
-    /// Returns all values of a setting, in the file and on the command line.
     fn given<T: Clone>(&self, setting: &'static PolicySetting<T>) -> impl Iterator<Item = T> {
         self.rules
             .iter()
@@ -174,7 +171,6 @@ impl Policy {
 }
 
 impl Rule {
-    /// Whether all conditions hold. `is_name`: whether an interface of the machine has this name.
     pub(crate) fn matches(
         &self,
         machine: &Machine,

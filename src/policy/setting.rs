@@ -38,7 +38,6 @@ pub enum Form {
     Program(&'static str),
 }
 
-/// Where a setting can be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AllowedIn {
     /// For interfaces: in `[defaults]`, in the `set` of a rule, and as an option.
@@ -102,12 +101,10 @@ impl<T: Clone> PolicySetting<T> {
         }
     }
 
-    /// Adds sentences on what it decides.
     pub(crate) const fn note(self, note: &'static str) -> Self {
         Self { note, ..self }
     }
 
-    /// Adds values that are not words, and what they stand for.
     pub(crate) const fn forms(self, forms: &'static [Form], read: fn(Value) -> Option<T>) -> Self {
         Self {
             forms,
@@ -177,7 +174,6 @@ impl Form {
         }
     }
 
-    /// Returns a description and an example.
     fn description(self) -> (String, &'static str) {
         match self {
             Self::Number {

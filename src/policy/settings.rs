@@ -55,7 +55,6 @@ impl Settings {
         setting.meaning(self.0.get(setting.key)?)
     }
 
-    /// Refuses a setting without effect beside another one given here. `dashes` begins the name of each.
     pub(crate) fn check_effects(&self, dashes: &str) -> Result<(), SettingError> {
         self.without_effect(self).map_or(Ok(()), |(setting, beside)| {
             Err(SettingError(format!(
@@ -104,7 +103,6 @@ impl Settings {
         self.0.contains_key(key)
     }
 
-    /// Adds the settings of `other` that are not given here.
     pub(super) fn complete_with(&mut self, other: &Self) {
         for (key, value) in &other.0 {
             self.0.entry(key).or_insert_with(|| value.clone());
