@@ -23,7 +23,6 @@ static INHERITED: OnceLock<Inherited> = OnceLock::new();
 /// Takes over the signals and the limit of open files. Called once, before other threads.
 pub fn prepare() -> io::Result<()> {
     let inherited = sys::take_over()?;
-    // Only the first call has something to set.
     let _ = INHERITED.set(inherited);
     Ok(())
 }
@@ -46,7 +45,6 @@ pub fn with_stack(program: fn() -> ExitCode) -> ExitCode {
     )
 }
 
-/// Those of the signals that the caller did not have ignored.
 pub fn not_ignored(signals: &[Signal]) -> impl Iterator<Item = Signal> {
     let is_ignored = |signal: &Signal| {
         INHERITED
@@ -63,7 +61,6 @@ pub fn not_ignored(signals: &[Signal]) -> impl Iterator<Item = Signal> {
 /// consistent; the second one ends the process at once.
 const ENDING: [Signal; 2] = [Signal::SIGINT, Signal::SIGTERM];
 
-/// Calls `then` on another thread when the first of these signals comes. Called before any other thread is started.
 fn catch(then: impl FnOnce(Signal) + Send + 'static) -> Result<()> {
     let signals: SigSet = not_ignored(&ENDING).collect();
     signals.thread_block()?;
@@ -79,7 +76,6 @@ fn catch(then: impl FnOnce(Signal) + Send + 'static) -> Result<()> {
     Ok(())
 }
 
-/// Lets the first signal end apply or restore after the current write.
 pub fn stop_apply() -> Result<()> {
     catch(|signal| stop(format!("ended by {signal}")))
 }
@@ -89,7 +85,6 @@ pub fn release() -> Result<()> {
     Ok(SigSet::from_iter(ENDING).thread_unblock()?)
 }
 
-/// The first signal, to wait for.
 pub struct Signals {
     coming: Receiver<Signal>,
     came: OnceCell<Signal>,

@@ -17,9 +17,9 @@ use crate::commands::inputs::{
     Purpose, complete, from_top, open_to_write, read_and_plan, require_vectors,
 };
 use crate::commands::output;
-use crate::commands::plan::{document, exit};
+use crate::commands::plan::{document, exit, page};
 use crate::screen;
-use crate::screen::plan::{PlanDetail, PlanDocument};
+use crate::screen::plan::PlanDetail;
 use crate::start;
 use crate::watch::state;
 use nicpin::apply::{self, ApplyError, Options, Proof, apply_when_safe, irqbalance};
@@ -28,7 +28,7 @@ use nicpin::plan::stored::{self, Change, Fitted};
 use nicpin::plan::{Note, Plan};
 use nicpin::read::{self, ReadOptions};
 use nicpin::report::applied::{Applied, VectorProof, Watched};
-use nicpin::report::difference::{self, NoteAbout};
+use nicpin::report::difference::NoteAbout;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
@@ -90,45 +90,26 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
         None => planned(cli, &args.target, root),
     };
     let done = if args.dry_run {
-        plan(&root).map(Err)
-    } else {
-        apply(cli, args, &root, plan).map(Ok)
-    };
-    let applied = match done.map_err(anyhow::Error::downcast) {
-        Ok(Ok(applied)) => Applied { changes, ..applied },
-        Ok(Err((machine, plan))) => {
-            let detail = if cli.verbose {
-                PlanDetail::Queues
-            } else {
-                PlanDetail::Runs
-            };
-            for Change {
-                interface, text, ..
-            } in changes
-            {
-                let on = screen::interface_or_machine(&interface);
-                output::say(&format!("differs from the plan: {on}: {text}"));
+        match plan(&root) {
+            Ok((machine, plan)) => {
+                return dry_run(cli, args, &root, (machine, plan), &changes, out);
             }
-            let changes = difference::changes(&machine, &plan);
-            let table = |_: &PlanDocument<'_>| {
-                let needless = difference::moves_without_gain(&machine, &plan);
-                screen::plan::plan(&plan, (&changes, needless), detail, false, &cli.given)
-            };
-            *out += &output::report(args.report, &document(&plan, &changes), table)?;
-            return Ok(exit(
-                &root,
-                &plan,
-                args.target.is_given(),
-                args.detailed_exitcode,
-            ));
+            Err(error) => Err(error),
         }
-        Err(Ok(PlanDoesNotFit(hash))) => Applied {
-            hash,
-            changes,
-            misfit: true,
-            ..Applied::default()
-        },
-        Err(Err(error)) => return Err(error),
+    } else {
+        apply(cli, args, &root, plan)
+    };
+    let applied = match done {
+        Ok(applied) => Applied { changes, ..applied },
+        Err(error) => {
+            let PlanDoesNotFit(hash) = error.downcast()?;
+            Applied {
+                hash,
+                changes,
+                misfit: true,
+                ..Applied::default()
+            }
+        }
     };
     let table = |applied: &Applied| screen::applied::applied(applied, cli.verbose, &cli.given);
     *out += &output::report(args.report, &applied, table)?;
@@ -145,12 +126,35 @@ pub fn run(cli: &General, args: &ApplyArgs, out: &mut String) -> Result<Exit> {
     }
 }
 
-/// Reads the machine and plans it by the command line.
 pub fn planned(cli: &General, target: &TargetArgs, root: &Root) -> Result<(Machine, Plan)> {
     with_readable_vectors(
         root,
         read_and_plan(Purpose::Write, cli, root, target, ReadOptions::default())?,
     )
+}
+
+fn dry_run(
+    cli: &General,
+    args: &ApplyArgs,
+    root: &Root,
+    (machine, plan): (Machine, Plan),
+    changes: &[Change],
+    out: &mut String,
+) -> Result<Exit> {
+    for change in changes {
+        let on = screen::interface_or_machine(&change.interface);
+        output::say(&format!("differs from the plan: {on}: {}", change.text));
+    }
+    let detail = if cli.verbose {
+        PlanDetail::Queues
+    } else {
+        PlanDetail::Runs
+    };
+    *out += &output::report(args.report, &document(&machine, &plan), |_| {
+        page(cli, &machine, &plan, detail, false)
+    })?;
+    let is_given = args.target.is_given();
+    Ok(exit(root, &plan, is_given, args.detailed_exitcode))
 }
 
 fn apply(
@@ -260,7 +264,6 @@ fn read_stored(path: &Path) -> Result<Plan> {
     stored::parse(&text).map_err(|error| anyhow!("{name}: {error}"))
 }
 
-/// The error for a stored plan that does not fit the machine; holds the plan's hash.
 #[derive(Debug, Error)]
 #[error("plan {0} does not fit this machine")]
 struct PlanDoesNotFit(String);

@@ -46,14 +46,14 @@ pub struct General {
     pub given: Given,
 }
 
-/// Parses a number of seconds, such as `0.5`.
-pub fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().map(Duration::try_from_secs_f64);
-    match seconds {
-        // One day: a larger number is a typing error.
-        Some(Ok(seconds)) if seconds.as_secs() <= 86_400 => Ok(seconds),
+/// Parses a number of seconds, such as `0.5`: `least` or more, and a day at most: a larger number is a typing error.
+pub fn seconds(least: f64) -> impl TypedValueParser<Value = Duration> {
+    move |text: &str| match text.parse::<f64>() {
+        Ok(seconds) if least <= seconds && seconds < 86_401.0 => {
+            Ok(Duration::from_secs_f64(seconds))
+        }
         _ => Err(format!(
-            "`{text}` is not a number of seconds from 0 to 86400"
+            "`{text}` is not a number of seconds from {least} to 86400"
         )),
     }
 }
@@ -71,7 +71,6 @@ impl LockArgs {
     }
 }
 
-/// The values of `--memory`, with their help.
 pub fn memory_binding() -> impl TypedValueParser<Value = MemoryBinding> {
     use MemoryBinding::{Bind, Local, Preferred};
     let values = [
@@ -109,7 +108,6 @@ pub struct SelectArgs {
     pub if_present: bool,
 }
 
-/// The interfaces to plan, and the options that override the policy file.
 #[derive(Clone, Default, Args)]
 pub struct TargetArgs {
     #[command(flatten)]
@@ -120,7 +118,6 @@ pub struct TargetArgs {
 }
 
 impl TargetArgs {
-    /// Whether interfaces are selected by name.
     pub fn is_given(&self) -> bool {
         !self.select.selectors.is_empty()
     }
@@ -138,7 +135,6 @@ impl TargetArgs {
     }
 }
 
-/// The output format of a command.
 #[derive(Clone, Copy, Args)]
 pub struct FormatArgs<F: ValueEnum + Default + Send + Sync + 'static> {
     /// Output format
@@ -155,7 +151,6 @@ pub struct FormatArgs<F: ValueEnum + Default + Send + Sync + 'static> {
     json: bool,
 }
 
-/// The formats of most commands.
 #[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
     /// Text
@@ -173,7 +168,6 @@ impl ReportArgs {
     }
 }
 
-/// Options that override the policy file.
 #[derive(Clone, Default)]
 pub struct PolicyArgs(pub Settings);
 
@@ -219,7 +213,6 @@ fn options() -> impl Iterator<Item = &'static PolicyEntry> {
     SETTINGS.iter().filter(|entry| entry.is_option())
 }
 
-/// The options at the beginning of the help.
 const COMMON: [&str; 7] = [
     "scope",
     "near",
@@ -257,14 +250,12 @@ fn option(entry: &'static PolicyEntry) -> Arg {
         .help(first.to_uppercase() + rest)
 }
 
-/// The accepted forms with their meanings.
 fn forms(entry: &PolicyEntry) -> impl Iterator<Item = (&'static str, &'static str)> {
     entry
         .shown_words()
         .chain(entry.forms.iter().map(|form| form.in_help()))
 }
 
-/// The help of a setting, with its values if there are several.
 fn help(entry: &PolicyEntry) -> String {
     let mut text = entry.help.to_owned();
     if forms(entry).count() > 1 {
@@ -278,7 +269,6 @@ fn help(entry: &PolicyEntry) -> String {
     text + &with_prefix(". ", [entry.note.trim_end_matches('.')])
 }
 
-/// Parses the values of a setting; shells complete the words among them.
 #[derive(Clone)]
 struct Values(&'static PolicyEntry);
 

@@ -17,7 +17,6 @@ use nicpin::machine::{Machine, Topology};
 use nicpin::root::errno_words;
 use nicpin::root::sys::{self, MemPage};
 
-/// The duration of the measurement of each pair of nodes.
 const TIME: Duration = Duration::from_millis(250);
 /// The maximum size of a buffer in bytes: larger than any cache, and quickly filled.
 const MOST: u64 = 1 << 30;
@@ -27,7 +26,6 @@ const LEAST: u64 = 64 << 20;
 pub struct BandwidthTest {
     /// Nodes whose memory is read, and the size of the buffer on each, in bytes.
     pub memory: Vec<(u32, u64)>,
-    /// Nodes whose CPUs read, and one CPU of each of their cores.
     pub readers: Vec<(u32, CpuSet)>,
 }
 
@@ -63,7 +61,6 @@ impl BandwidthTest {
         self.memory.len() * self.readers.len()
     }
 
-    /// Measures every pair, `TIME` each; `before` is called with the number of pairs done.
     pub fn run(&self, mut before: impl FnMut(usize)) -> Result<Vec<Rate>> {
         let mut rates = Vec::new();
         for &(memory_of, size) in &self.memory {
@@ -113,7 +110,6 @@ fn buffer_on(node: u32, size: u64) -> Result<Vec<MemPage>> {
     Ok(buffer)
 }
 
-/// Reads a buffer with all of these CPUs at once; returns bytes per second.
 fn read(buffer: &[MemPage], cpus: &CpuSet) -> Result<u64> {
     let share = (buffer.len() / cpus.len().max(1)).max(1);
     thread::scope(|scope| {
@@ -136,7 +132,6 @@ fn read(buffer: &[MemPage], cpus: &CpuSet) -> Result<u64> {
     })
 }
 
-/// Reads a part repeatedly; returns bytes per second.
 fn rate(part: &[MemPage]) -> u64 {
     let start = Instant::now();
     let mut bytes = 0_u128;

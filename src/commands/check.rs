@@ -80,46 +80,38 @@ pub fn run(cli: &General, args: &CheckArgs, out: &mut String) -> Result<Exit> {
     });
     let format = args.format.format;
     if let Nagios = format {
-        let thresholds = Thresholds {
-            warning: args.warning,
-            critical: args.critical,
-            not_judged: [args.warning_not_judged, args.critical_not_judged],
-        };
-        let checked = checked.map_err(|error| format!("{error:#}"));
-        let check = checked
-            .as_ref()
-            .map(|(check, ..)| check)
-            .map_err(|error| &**error);
-        let line = monitoring::line(check, thresholds);
-        if let Err(error) = output::print(if cli.quiet { b"" } else { line.as_bytes() }) {
-            output::say(&format!("{error:#}"));
-            // Exit code 1 would be WARNING to a monitoring system; use 3 (UNKNOWN).
-            return Ok(Exit::PluginUnknown);
-        }
-        return Ok(check
-            .map_or(PluginStatus::Unknown, |check| thresholds.judge(check))
-            .into());
+        return Ok(plugin(cli, args, checked.map(|(check, ..)| check)));
     }
     let (check, watcher, given) = checked?;
     let watcher = watcher.as_ref();
-    let document = match (format, output::named(args.output.as_ref())) {
-        (Json, _) => screen::json(&check)?,
-        (Prometheus, None) => metrics(&check, watcher, None),
-        (Prometheus, Some(file)) => {
-            publish(&check, watcher, file)?;
-            String::new()
-        }
-        _ => {
-            let page = screen::check::check(&check, cli.verbose, &given);
-            *out += &page.show(output::screen());
-            return Ok(check.exit());
-        }
-    };
-    *out += &screen::printable(&document);
+    match (format, output::named(args.output.as_ref())) {
+        (Json, _) => *out += &screen::printable(&screen::json(&check)?),
+        (Prometheus, None) => *out += &screen::printable(&metrics(&check, watcher, None)),
+        (Prometheus, Some(file)) => publish(&check, watcher, file)?,
+        _ => *out += &screen::check::check(&check, cli.verbose, &given).show(output::screen()),
+    }
     Ok(check.exit())
 }
 
-/// Checks the machine; also returns the running watcher, and the options that decide on the plan.
+fn plugin(cli: &General, args: &CheckArgs, checked: Result<Check>) -> Exit {
+    let thresholds = Thresholds {
+        warning: args.warning,
+        critical: args.critical,
+        not_judged: [args.warning_not_judged, args.critical_not_judged],
+    };
+    let checked = checked.map_err(|error| format!("{error:#}"));
+    let check = checked.as_ref().map_err(String::as_str);
+    let line = monitoring::line(check, thresholds);
+    if let Err(error) = output::print(if cli.quiet { b"" } else { line.as_bytes() }) {
+        output::say(&format!("{error:#}"));
+        // Exit code 1 would be WARNING to a monitoring system; use 3 (UNKNOWN).
+        return Exit::PluginUnknown;
+    }
+    check
+        .map_or(PluginStatus::Unknown, |check| thresholds.judge(check))
+        .into()
+}
+
 fn check_machine(cli: &General, target: &TargetArgs) -> Result<(Check, Option<Watcher>, Given)> {
     let root = Root::open(&cli.root)?;
     let (machine, plan, watcher, given) = read_and_compare(cli, &root, target)?;
@@ -133,7 +125,6 @@ pub fn write_metrics(cli: &General, target: &TargetArgs, file: &Path) -> Result<
     Ok(check.exit())
 }
 
-/// Replaces a file with metrics; keeps the time of the last success.
 fn publish(check: &Check, watcher: Option<&Watcher>, file: &Path) -> Result<()> {
     let last_success = output::read_published(file).and_then(|text| last_success(&text));
     output::publish(file, metrics(check, watcher, last_success).as_bytes())

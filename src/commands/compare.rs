@@ -87,7 +87,6 @@ pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> 
         root.is_real(),
         usage("the command would run on this machine, not on the one that --root names")
     );
-    // Before the runs, which may take long.
     for file in args.export_json.iter().chain(&args.export_markdown) {
         output::check_new(file, args.force)?;
     }
@@ -153,7 +152,6 @@ pub fn run(cli: &General, args: &CompareArgs, out: &mut String) -> Result<Exit> 
     Ok(Exit::Planned)
 }
 
-/// The bindings near and far, and the interfaces to measure.
 fn bindings(
     machine: &Machine,
     policy: &Policy,
@@ -191,7 +189,6 @@ fn bindings(
     ))
 }
 
-/// Returns notes on differences between the sides other than the distance.
 fn notes([near, far]: &[Binding; 2]) -> Vec<Note> {
     let about = near.notes.iter().chain(&far.notes).cloned();
     let mut notes: Vec<Note> = about.map(|about| Note::Memory { about }).collect();
@@ -222,7 +219,6 @@ fn run_once(
     if interrupts.within(Duration::ZERO).is_some() {
         return Ok(None);
     }
-    // The command's status is not the result of the comparison.
     CommandError::check(command, status).map_err(|failed| anyhow!("{failed}"))?;
     let cpu = children_cpu()?.saturating_sub(before);
     Ok(Some((whole, wall, cpu)))

@@ -29,7 +29,6 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// The environment variable by which a script names its shell.
 const VARIABLE: &str = "NICPIN_COMPLETE";
 
 /// The script for bash, which splits words at `:` and `=`, which occur in selectors and options, and replaces only the
@@ -165,7 +164,6 @@ fn root(words: &[OsString]) -> PathBuf {
         .into()
 }
 
-/// Adds the machine's names to selectors and nodes, and topics to pages.
 fn with_candidates(defined: &Command, root: &Path) -> Command {
     let by = |find: fn(&Path, &OsStr) -> Vec<CompletionCandidate>| {
         let root = root.to_owned();
@@ -191,7 +189,6 @@ fn with_candidates(defined: &Command, root: &Path) -> Command {
     })
 }
 
-/// Reads the machine; an unreadable one is empty, and has no candidates.
 fn machine(root: &Path) -> Machine {
     let read = |root| read::machine(&root, ReadOptions::default()).ok();
     Root::open(root).ok().and_then(read).unwrap_or_default()

@@ -68,11 +68,9 @@ pub fn run(cli: &General, args: &ConfirmArgs, out: &mut String) -> Result<Exit> 
     Ok(Exit::Planned)
 }
 
-/// The apply's end of the pipe to the watcher.
 pub struct TrialProcess(ChildStdin);
 
 impl TrialProcess {
-    /// Starts the process, and returns when it is ready.
     pub fn start(cli: &General, seconds: u64) -> Result<Self> {
         let root = absolute(&cli.root).with_context(|| cli.root.display().to_string())?;
         // The running program, even if its file was replaced or removed.
@@ -139,13 +137,11 @@ pub fn watch(cli: &General, args: &AwaitConfirmArgs) -> Result<Exit> {
     }
 }
 
-/// Says which settings of a trial could not be restored, as the end of a sentence.
 fn unrestored_settings(trial: Option<Trial>) -> String {
     let left = trial.and_then(|trial| trial.not_restored());
     left.map_or(String::new(), |left| format!(", but {left}"))
 }
 
-/// Restores the settings, and tries again until it succeeds.
 fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
     const NOT_CONFIRMED: &str = "apply --try was not confirmed in time";
     let mut pause = FIRST_PAUSE;
@@ -214,7 +210,6 @@ pub fn ask(cli: &General, seconds: u64, wait: Duration, exit: Exit) -> Result<Ex
     while waits(&root) {
         let unwatched = watch.has_ended();
         if unwatched || Instant::now() > late {
-            // The watcher has ended, or is stopped.
             let undone = end_trial(&root, Duration::MAX)
                 .context("it was not confirmed, and cannot be restored")?;
             if undone.is_some() && unwatched {

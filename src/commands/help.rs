@@ -39,7 +39,6 @@ impl HelpText {
         HELP.get(word).unwrap_or(&NOTHING)
     }
 
-    /// The exit codes with their meanings; none if the command has none of its own.
     pub fn exit_codes(&self) -> impl Iterator<Item = (u8, &str)> {
         let usage = (!self.codes.is_empty()).then_some(USAGE);
         let own = self.codes.iter().map(|(code, means)| (*code, &**means));

@@ -16,7 +16,7 @@ use nicpin::apply::{Record, irqbalance};
 use nicpin::machine::setting::NET;
 use nicpin::machine::{Interface, Machine, Program, ProgramCpus, Selection};
 use nicpin::plan::{Found, Note, Plan, RssUnchanged, UsedFor};
-use nicpin::policy::{CHANNELS, EXCLUDE, NEAR, Policy, RPS, RSS, SCOPE};
+use nicpin::policy::Policy;
 use nicpin::read::{self, Queues, ReadOptions};
 use nicpin::report::difference::NoteAbout;
 use nicpin::report::run::Watcher;
@@ -44,16 +44,13 @@ pub fn open_to_write(cli: &General) -> Result<Root> {
     Ok(root)
 }
 
-/// Makes a path of the command line, which is not below --root, absolute.
 pub fn from_top(path: &Path) -> Result<String> {
     let absolute = absolute(path).with_context(|| path.display().to_string())?;
     Ok(absolute.to_string_lossy().into_owned())
 }
 
-/// Whether a command writes to the machine, which decides on the policy files that it trusts.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Purpose {
-    /// The command only reads.
     Look,
     /// The command only reads, and compares with the last apply: programs count with the CPUs that they had then.
     Compare,
@@ -166,7 +163,6 @@ fn programs(
     Ok(found)
 }
 
-/// Refuses a machine without visible interfaces, unless `if_present`. `machine`: as far as it was read.
 pub fn require_interfaces(root: &Root, if_present: bool, machine: &Machine) -> Result<()> {
     let mut missing = Vec::new();
     for path in [NET, "/proc/irq"] {
@@ -192,7 +188,6 @@ pub fn require_interfaces(root: &Root, if_present: bool, machine: &Machine) -> R
     Ok(())
 }
 
-/// Refuses a machine whose vectors cannot be read because a directory is missing.
 pub fn require_vectors(root: &Root, machine: &Machine) -> Result<()> {
     if let Some(path) = machine.missing() {
         let (path, answer) = (root.outside(path), Errno::ENOENT.into());
@@ -226,7 +221,6 @@ pub fn read_and_plan(
     plan.host.name = read::host_name(root)?;
     irqbalance::note_earlier_bans(root, &mut plan);
     require_met(&policy, &plan)?;
-    // An interface in the plan whose vectors cannot be read is reported by its name.
     if plan.interfaces.is_empty() {
         require_interfaces(root, select.if_present, &machine)?;
     }
@@ -285,23 +279,20 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
     let Some(first) = unmet.first() else {
         return Ok(());
     };
-    let options = &policy.options;
-    let (option, is_given) = match &first.note {
-        Note::NoCpuLeft { .. } => ("exclude", options.get(&EXCLUDE).is_some()),
-        Note::Near { .. } => ("near", options.get(&NEAR).is_some()),
-        Note::ChannelsAtMost { .. } | Note::ChannelsUnchanged { .. } => {
-            ("channels", options.get(&CHANNELS).is_some())
-        }
+    let option = match &first.note {
+        Note::NoCpuLeft { .. } => "exclude",
+        Note::Near { .. } => "near",
+        Note::ChannelsAtMost { .. } | Note::ChannelsUnchanged { .. } => "channels",
         Note::CpusUnusable {
             used_for: UsedFor::Rps,
             ..
-        } => ("rps", options.get(&RPS).is_some()),
-        Note::RssUnchanged { .. } => ("rss", options.get(&RSS).is_some()),
-        Note::QueueFilesMissing { setting, .. } => (&**setting, options.has(setting)),
-        _ => ("scope", options.get(&SCOPE).is_some()),
+        } => "rps",
+        Note::RssUnchanged { .. } => "rss",
+        Note::QueueFilesMissing { setting, .. } => &**setting,
+        _ => "scope",
     };
     ensure!(
-        !is_given || unmet.len() < plan.interfaces.len(),
+        !policy.options.has(option) || unmet.len() < plan.interfaces.len(),
         UsageError(format!("--{option}: {}", first.note))
     );
     Ok(())

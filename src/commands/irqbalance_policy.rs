@@ -70,7 +70,6 @@ fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
     Ok(class(root, &device)?.starts_with("0x02"))
 }
 
-/// Whether a plan of the whole machine assigns CPUs to this IRQ.
 fn is_planned(cli: &General, root: &Root, irq: u32) -> Result<bool> {
     let mut all = TargetArgs::default();
     all.select.if_present = true;

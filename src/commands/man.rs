@@ -54,7 +54,6 @@ pub fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
         }
         return Ok(Exit::Planned);
     }
-    // The name of a page is accepted, too.
     let is_meant = |page: &&ManPage| page.about == asked || Some(&page.name) == asked.as_ref();
     match pages.iter().find(is_meant) {
         Some(page) => *out += &source(page, &pages),
@@ -129,10 +128,8 @@ fn shown(topic: &ManPage) -> screen::page::Page {
     page
 }
 
-/// The exit codes of a command without its own.
 const CODES: [(u8, &str); 3] = [(0, "success"), (1, "failure"), USAGE];
 
-/// The section FILES of the pages of commands that read a machine.
 const FILES: [(&str, &str); 2] = [
     ("/etc/nicpin.toml", "The policy; see nicpin.toml(5)."),
     (
@@ -141,7 +138,6 @@ const FILES: [(&str, &str); 2] = [
     ),
 ];
 
-/// Returns all pages, nicpin(8) first and topics last.
 pub fn pages(command: Command) -> Result<Vec<ManPage>> {
     let mut command = command.disable_help_subcommand(true);
     command.build();

@@ -25,14 +25,6 @@ use nicpin::report::flow::Connections;
 use nicpin::report::measure::{MeasuredInterface, Measurement};
 use nicpin::root::Root;
 
-/// Parses seconds like [`seconds`], without 0.
-fn nonzero_seconds(text: &str) -> Result<Duration, String> {
-    seconds(text)
-        .ok()
-        .filter(|time| *time >= Duration::from_millis(1))
-        .ok_or_else(|| format!("`{text}` is not a number of seconds from 0.001 to 86400"))
-}
-
 #[derive(Args)]
 pub struct MeasureArgs {
     #[command(flatten)]
@@ -42,7 +34,7 @@ pub struct MeasureArgs {
     report: ReportArgs,
 
     /// Length of a sample; by default 1, with CMD as long as it runs
-    #[arg(short, long, value_name = "N", value_parser = nonzero_seconds)]
+    #[arg(short, long, value_name = "N", value_parser = seconds(0.001))]
     seconds: Option<Duration>,
 
     /// Number of samples; by default 1, with --watch unlimited
@@ -102,7 +94,6 @@ pub fn run(cli: &General, args: &MeasureArgs, out: &mut String) -> Result<Exit> 
     Ok(Exit::Planned)
 }
 
-/// The machine, the interfaces to measure, and notes on selectors that match nothing.
 fn read_subjects(
     cli: &General,
     args: &MeasureArgs,
@@ -152,13 +143,11 @@ impl MeasureSession<'_> {
         Ok(sockets.map(|sockets| Connections::new(&self.machine, &measured, &sockets)))
     }
 
-    /// The report on a delta; `whole`: on the whole run of a command.
     fn text(&self, delta: &Delta, connections: Option<Connections>, whole: bool) -> Result<String> {
         let mut measure = Measurement::new(&self.machine.topology, &self.subjects, delta);
         measure.notes.extend_from_slice(&self.notes);
         (measure.connections, measure.whole) = (connections, whole);
         if self.args.report.is_json() {
-            // One sample per line.
             return Ok(screen::printable(&(serde_json::to_string(&measure)? + "\n")).into_owned());
         }
         let all = self.args.all || self.cli.verbose;
@@ -201,7 +190,6 @@ impl MeasureSession<'_> {
         Ok(())
     }
 
-    /// Whether an interface has no vectors yet, as while its driver restarts.
     fn awaits_vectors(&self) -> bool {
         let mut subjects = self.subjects.iter();
         subjects.any(|subject| subject.kind.is_none() && subject.vectors.is_empty())
@@ -215,7 +203,6 @@ impl MeasureSession<'_> {
         sampler.change(MeasuredInterface::wanted(&self.subjects))
     }
 
-    /// Runs the command. Reports on its whole run, with the connections of its last second.
     fn during_command(
         &self,
         mut sampler: Sampler<'_>,

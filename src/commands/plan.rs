@@ -8,8 +8,10 @@ use crate::commands::args::{FormatArgs, General, TargetArgs};
 use crate::commands::inputs::{Purpose, read_and_plan, usage};
 use crate::commands::output::{say, screen};
 use crate::screen;
+use crate::screen::page::Page;
 use crate::screen::plan::{PlanDetail, PlanDocument};
 use nicpin::apply::irqbalance;
+use nicpin::machine::Machine;
 use nicpin::plan::Plan;
 use nicpin::read::ReadOptions;
 use nicpin::report::difference::{MeasureChange, NoteAbout, changes, moves_without_gain};
@@ -80,13 +82,11 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
                 false if args.all || cli.verbose => PlanDetail::Queues,
                 false => PlanDetail::Runs,
             };
-            let changes = changes(&machine, &plan);
-            let told = (&*changes, moves_without_gain(&machine, &plan));
-            screen::plan::plan(&plan, told, detail, args.masks, &cli.given).show(screen())
+            page(cli, &machine, &plan, detail, args.masks).show(screen())
         }
         Json => screen::json(&PlanDocument {
             explanation: args.explain.then(|| screen::plan::explanation(&plan)),
-            ..document(&plan, &changes(&machine, &plan))
+            ..document(&machine, &plan)
         })?,
         Sh => screen::shell::script(&plan),
     };
@@ -101,15 +101,25 @@ pub fn run(cli: &General, args: &PlanArgs, out: &mut String) -> Result<Exit> {
     ))
 }
 
-pub fn document<'a>(plan: &'a Plan, changes: &[MeasureChange]) -> PlanDocument<'a> {
+pub fn page(
+    cli: &General,
+    machine: &Machine,
+    plan: &Plan,
+    detail: PlanDetail,
+    masks: bool,
+) -> Page {
+    let told = (&*changes(machine, plan), moves_without_gain(machine, plan));
+    screen::plan::plan(plan, told, detail, masks, &cli.given)
+}
+
+pub fn document<'a>(machine: &Machine, plan: &'a Plan) -> PlanDocument<'a> {
     PlanDocument {
         plan,
-        gains: changes.iter().any(MeasureChange::is_better),
+        gains: changes(machine, plan).iter().any(MeasureChange::is_better),
         explanation: None,
     }
 }
 
-/// Says what is not planned, for an output without notes.
 pub fn say_unplanned(cli: &General, plan: &Plan, given: bool) {
     for note in plan.notes.iter().filter(|_| !cli.quiet) {
         if note.is_of_selection() {

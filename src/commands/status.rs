@@ -32,7 +32,7 @@ pub struct StatusArgs {
     all: bool,
 
     /// Watch interrupts for N seconds; 0: do not watch. By default 1, and 0 for a tree or a capture
-    #[arg(short, long, value_name = "N", value_parser = seconds)]
+    #[arg(short, long, value_name = "N", value_parser = seconds(0.0))]
     seconds: Option<Duration>,
 }
 

@@ -15,10 +15,8 @@ pub struct ManPage {
     /// The name, such as `nicpin-plan`, and the section of the manual.
     pub name: String,
     pub section: u8,
-    /// The description on one line.
     pub what: String,
     pub synopsis: String,
-    /// The description and the further sections.
     pub parts: Vec<ManPart>,
 }
 
@@ -26,16 +24,13 @@ pub enum ManPart {
     Heading(&'static str),
     /// Paragraphs, separated by empty lines.
     Text(String),
-    /// A word and its meaning.
     Item(Inline, String),
     /// A value of the preceding word, and its meaning.
     Value(Inline, String),
     Example(String),
-    /// The source of a page.
     Roff(String),
 }
 
-/// The pages about topics, which `nicpin help TOPIC` prints, too.
 pub fn topics() -> [ManPage; 3] {
     let topic = |about: &str, (name, section): (&str, u8), what: &str, parts| ManPage {
         about: Some(about.into()),

@@ -50,7 +50,6 @@ pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
     }
 }
 
-/// The policy if it is valid on this machine, and the text of its file.
 fn valid_policy(cli: &General, args: &WatchArgs, root: &Root) -> Result<(Policy, Option<String>)> {
     let purpose = if args.observe {
         Purpose::Look

@@ -23,7 +23,6 @@ use nicpin::report::difference::NoteAbout;
 use nicpin::report::exit::Exit;
 use nicpin::root::Root;
 
-/// A run of the watcher.
 #[derive(Args)]
 pub struct WatchRunArgs {
     /// Write the metrics, and nothing else
@@ -73,7 +72,6 @@ pub fn run(cli: &General, args: &WatchArgs, run: &WatchRunArgs, out: &mut String
     Ok(Exit::Planned)
 }
 
-/// The error that ends an apply before it reads the machine.
 #[derive(Debug, Error)]
 #[error("nicpin restore has paused the watcher until the next nicpin apply")]
 struct Paused;
