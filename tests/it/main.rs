@@ -2,7 +2,7 @@
 //! machines in `fixtures/`, and the library.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)] // tests, on trees of their own
-#![allow(clippy::print_stdout)] // the tables of tests/it/compare.rs
+#![allow(clippy::print_stdout)] // the tables of tests/it/other_tools.rs
 #![allow(clippy::too_many_lines)] // tests are tables
 
 // The program's rooms, as `src/main.rs` has them: no library exports them.
@@ -47,14 +47,17 @@ mod apply;
 mod architecture;
 mod archives;
 mod bad_input;
+mod benchmark_machines;
 mod captures;
 mod channels;
 mod check;
 mod compare;
 mod completions;
 mod confined;
+mod counter_deltas;
 mod crashes;
-mod devices;
+mod default_policy;
+mod device_irqs;
 mod dist;
 mod documentation;
 mod drivers;
@@ -67,20 +70,21 @@ mod fuzz;
 mod gain;
 mod help;
 mod identity;
+mod interface_nodes;
 mod irqbalance;
 mod limits;
-mod locality;
 mod manual;
 mod measure;
 mod monitoring;
 mod napi_threads;
-mod near;
-mod near_far;
+mod near_a_program;
 mod neighbours;
 mod nodes;
 mod not_understood;
 mod optimum;
 mod options;
+mod other_tools;
+mod other_writers;
 mod pictures;
 mod plans;
 mod policy_file;
@@ -88,20 +92,15 @@ mod processes;
 mod proof;
 mod properties;
 mod rss;
-mod rules;
 mod run;
-mod sample;
 mod schemas;
-mod shapes;
-mod sizes;
-mod sources;
 mod start_of_process;
 mod states;
 mod status;
 mod steering;
 mod stop;
 mod stored;
-mod taught;
+mod taught_drivers;
 mod terminal;
 mod topology;
 mod trial;
@@ -109,6 +108,7 @@ mod trial_terminal;
 mod trusted;
 mod undo;
 mod unreadable;
+mod unusual_machines;
+mod vector_queues;
 mod versions;
 mod watching;
-mod writers;
