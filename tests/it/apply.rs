@@ -3,10 +3,12 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::machine::Port;
-use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
-use crate::support::small::{Tree, card, two_nodes};
+use serde_json::{Value, json};
+
+use crate::support::machine::{Port, card, two_nodes};
+use crate::support::run::{Copy, FIXTURES, expect, fixture, nicpin};
 use crate::support::temporary;
+use crate::support::trial::waits_for_the_lock;
 use nicpin::apply::Lock;
 use nicpin::root::Root;
 
@@ -16,12 +18,11 @@ fn apply_writes_the_plan_and_a_second_apply_writes_nothing() {
         let machine = Copy::of(name);
         let script = machine.nicpin(&["plan", "--format", "sh"]).stdout;
         assert_eq!(machine.nicpin(&["check", "-q"]).code, 2, "{name}");
-        let first = machine.nicpin(&["apply"]);
+        let first = machine.nicpin(&["apply", "--json"]);
         assert_eq!(
             (first.code, first.stderr.as_str()),
             (0, ""),
-            "{name}: {}",
-            first.stdout
+            "{name}: {first:?}"
         );
         let mut lines = 0;
         for line in script.lines().filter_map(|line| line.strip_prefix("echo ")) {
@@ -29,25 +30,16 @@ fn apply_writes_the_plan_and_a_second_apply_writes_nothing() {
             assert_eq!(machine.read(path), value, "{name}{path}");
             lines += 1;
         }
-        assert!(
-            first.stdout.contains(&format!("changed={lines} ")),
-            "{name}: {}",
-            first.stdout
-        );
+        assert_eq!(first.json()["changed"], lines, "{name}");
         let written = machine.snapshot();
-        let second = machine.nicpin(&["apply"]);
-        assert!(
-            second.code == 0 && second.stdout.contains("changed=0 "),
-            "{name}: {}",
-            second.stdout
+        let second = machine.nicpin(&["apply", "--json"]);
+        assert_eq!(
+            (second.code, &second.json()["changed"]),
+            (0, &json!(0)),
+            "{name}"
         );
         assert_eq!(machine.snapshot(), written, "{name}");
-        let check = machine.nicpin(&["check"]);
-        assert!(
-            check.code == 0 && check.stdout.contains(" as planned."),
-            "{name}: {}",
-            check.stdout
-        );
+        assert_eq!(machine.nicpin(&["check"]).code, 0, "{name}");
     }
 }
 
@@ -55,7 +47,7 @@ fn apply_writes_the_plan_and_a_second_apply_writes_nothing() {
 fn restore_restores_every_setting_and_is_idempotent() {
     for name in FIXTURES {
         let machine = Copy::of(name);
-        let before = machine.snapshot();
+        let before = machine.texts();
         assert_eq!(machine.nicpin(&["start"]).code, 0);
         // Later settings do not overwrite the recorded ones.
         let moved = machine.nicpin(&["apply", "--scope", "all", "--xps", "off"]);
@@ -67,12 +59,7 @@ fn restore_restores_every_setting_and_is_idempotent() {
             "{name}: {}",
             restored.stdout
         );
-        for (path, entry) in machine.snapshot() {
-            // The kernel prints a newline at the end; a write to a tree has none.
-            let text =
-                |entry: &crate::support::tree::Entry| format!("{entry:?}").replace("\\n", "");
-            assert_eq!(text(&entry), text(&before[&path]), "{name}{path}");
-        }
+        assert_eq!(machine.texts(), before, "{name}");
         for args in [&["restore"][..], &["restore", "--dry-run"]] {
             let again = machine.nicpin(args);
             assert_eq!(
@@ -88,11 +75,8 @@ fn restore_restores_every_setting_and_is_idempotent() {
 fn a_second_apply_says_which_irqs_have_yet_to_move() {
     let machine = Copy::of("dl980");
     let first = machine.nicpin(&["apply"]).stdout;
-    let moves = " 43 IRQs move at the next interrupt.\n";
-    assert!(first.contains(moves), "{first}");
     let second = machine.nicpin(&["apply"]).stdout;
-    let nothing = format!("Nothing was written: 180 settings already as planned.{moves}");
-    assert!(second.starts_with(&nothing), "{second}");
+    expect("dl980.apply.txt", first + &second);
 }
 
 /// Interfaces stand in the order of their numbers, and those of which the same was written share a line if there are many.
@@ -107,19 +91,19 @@ fn many_interfaces_fit_one_screen() {
         card
     };
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-    let few = Tree::of(&two_nodes((9..12).map(card)));
-    let applied = lines(&few.run(&["apply"]).stdout);
+    let few = Copy::build(&two_nodes((9..12).map(card)));
+    let applied = lines(&few.nicpin(&["apply"]).stdout);
     let row = |at: u32| format!("  {:<5}  2 IRQs, 2 XPS", name(at));
     assert_eq!(applied[1..4], [row(9), row(10), row(11)], "{applied:?}");
-    let many = Tree::of(&two_nodes((0..30).map(card)));
-    let check = lines(&many.run(&["check"]).stdout);
+    let many = Copy::build(&two_nodes((0..30).map(card)));
+    let check = lines(&many.nicpin(&["check"]).stdout);
     let more = "6 more, none worse than crowded: nicpin status -v";
     assert!(
         check.len() == 29 && check.contains(&more.to_owned()),
         "{check:?}"
     );
     for command in ["apply", "restore"] {
-        let text = lines(&many.run(&[command]).stdout);
+        let text = lines(&many.nicpin(&[command]).stdout);
         assert_eq!(text[1], "  2 IRQs, 2 XPS  eth0 to eth29", "{text:?}");
     }
 }
@@ -129,13 +113,13 @@ fn many_interfaces_fit_one_screen() {
 fn an_irq_of_two_interfaces_would_be_restored_once() {
     let card = card("e1000", Port::new("eth0", 1000, 1, 1), 40, &["eth0, eth1"]);
     let card = card.port(Port::new("eth1", 1000, 1, 1));
-    let tree = Tree::of(&two_nodes([card]));
+    let tree = Copy::build(&two_nodes([card]));
     let counts = |text: &str| text.split(' ').next().unwrap().to_owned();
-    let applied = tree.run(&["apply"]).stdout;
-    let before = tree.run(&["restore", "--dry-run"]).stdout;
+    let applied = tree.nicpin(&["apply"]).stdout;
+    let before = tree.nicpin(&["restore", "--dry-run"]).stdout;
     let irq = before.matches("/proc/irq/40/smp_affinity").count();
     assert_eq!((irq, counts(&before)), (1, counts(&applied)), "{before}");
-    assert_eq!(counts(&tree.run(&["restore"]).stdout), counts(&applied));
+    assert_eq!(counts(&tree.nicpin(&["restore"]).stdout), counts(&applied));
 }
 
 #[test]
@@ -169,37 +153,10 @@ fn irq_numbers_may_change_between_apply_and_restore() {
     assert_eq!(machine.read("/proc/irq/71/smp_affinity").trim(), "fff");
     assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
     // The driver was loaded again: IRQ 71 is now 171.
-    std::fs::rename(machine.path("/proc/irq/71"), machine.path("/proc/irq/171")).unwrap();
-    let device = "/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0/msi_irqs";
-    let device = if machine.path(device).is_dir() {
-        device.to_owned()
-    } else {
-        find_dir(&machine, "0000:82:00.0/msi_irqs")
-    };
-    std::fs::rename(
-        machine.path(&format!("{device}/71")),
-        machine.path(&format!("{device}/171")),
-    )
-    .unwrap();
-    let text = machine
-        .read("/proc/interrupts")
-        .replace("\n  71:", "\n 171:");
-    machine.write("/proc/interrupts", &text);
+    machine.renumber("/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0", 71, 171);
     assert_eq!(machine.nicpin(&["check", "eth2"]).code, 0);
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.read("/proc/irq/171/smp_affinity").trim(), "fff");
-}
-
-fn find_dir(machine: &Copy, end: &str) -> String {
-    let below = |path: &String| {
-        path.split_once(end)
-            .map(|(above, _)| format!("{above}{end}"))
-    };
-    machine
-        .snapshot()
-        .keys()
-        .find_map(below)
-        .unwrap_or_else(|| panic!("no {end}"))
 }
 
 #[test]
@@ -213,13 +170,14 @@ fn what_no_longer_exists_at_restore_is_named_and_stays_in_the_record() {
         .filter(|line| !line.contains("eth0"))
         .collect();
     machine.write("/proc/interrupts", &(without.join("\n") + "\n"));
-    let run = machine.nicpin(&["restore"]);
+    let run = machine.nicpin(&["restore", "--json"]);
     assert_eq!(run.code, 0, "{}", run.stdout);
+    let restored = run.json();
+    let absent = restored["absent"].as_array().unwrap();
+    let is_of_eth0 = |setting: &Value| setting.as_str().unwrap().starts_with("0000:01:00.0 port 0");
     assert!(
-        run.stdout
-            .contains("absent    0000:01:00.0 port 0: 5 settings; kept for the next restore"),
-        "{}",
-        run.stdout
+        absent.len() == 5 && absent.iter().all(is_of_eth0),
+        "{restored}"
     );
     assert_ne!(machine.read("/proc/irq/65/smp_affinity").trim(), "03f");
     machine.write("/proc/interrupts", &interrupts);
@@ -247,7 +205,7 @@ fn a_record_with_an_invalid_setting_is_refused_and_kept() {
         ("rx-0 rps_flow_cnt", "0", "many", "a number"),
     ] {
         let machine = Copy::of("two-socket-mlx4");
-        let before = machine.snapshot();
+        let before = machine.texts();
         assert_eq!(machine.nicpin(&["apply", "eth2", "--rfs", "4096"]).code, 0);
         let key = format!("0000:82:00.0 port 0 {file}");
         let record = machine.read("/run/nicpin/state.json");
@@ -260,25 +218,29 @@ fn a_record_with_an_invalid_setting_is_refused_and_kept() {
             "/run/nicpin/state.json",
             &record.replacen(&good, &broken, 1),
         );
-        let run = machine.nicpin(&["restore"]);
-        let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
-        assert!(
-            said.contains(&format!(
-                "<- {bad}: recorded for {key}, but not {expected}; "
-            )),
-            "{said}"
+        let run = machine.nicpin(&["restore", "--json"]);
+        assert_eq!(run.code, 1, "{run:?}");
+        let report = run.json();
+        assert_eq!(
+            (&report["refused"], &report["absent"]),
+            (&json!(1), &json!([]))
         );
-        assert!(said.contains(" refused=1 absent=0"), "{said}");
+        let results = report["results"].as_array().unwrap();
+        let refused = results
+            .iter()
+            .find(|of| of["outcome"] == "refused")
+            .unwrap();
+        assert_eq!(refused["value"], bad);
+        let detail = format!("recorded for {key}, but not {expected}; ");
+        assert!(
+            refused["detail"].as_str().unwrap().starts_with(&detail),
+            "{refused}"
+        );
         // The others are restored; with a valid setting in the record, this one is, too.
         assert_eq!(machine.read("/proc/irq/73/smp_affinity").trim(), "fff");
         machine.write("/run/nicpin/state.json", &record);
         assert_eq!(machine.nicpin(&["restore"]).code, 0);
-        for (path, entry) in machine.snapshot() {
-            let text =
-                |entry: &crate::support::tree::Entry| format!("{entry:?}").replace("\\n", "");
-            assert_eq!(text(&entry), text(&before[&path]), "{path}");
-        }
+        assert_eq!(machine.texts(), before);
     }
 }
 
@@ -295,19 +257,9 @@ fn a_renamed_interface_is_restored_whole() {
     std::fs::remove_file(&link).unwrap();
     std::fs::rename(device.join("eth0"), device.join("lan0")).unwrap();
     std::os::unix::fs::symlink(target, machine.path("/sys/class/net/lan0")).unwrap();
-    let run = machine.nicpin(&["restore"]);
-    assert!(
-        run.code == 0 && run.stdout.contains("absent=0"),
-        "{}{}",
-        run.stdout,
-        run.stderr
-    );
-    assert!(
-        machine
-            .nicpin(&["restore"])
-            .stdout
-            .starts_with("nothing to restore")
-    );
+    let run = machine.nicpin(&["restore", "--json"]);
+    assert_eq!((run.code, &run.json()["absent"]), (0, &json!([])));
+    assert!(!machine.path("/run/nicpin/state.json").exists());
 }
 
 #[test]
@@ -355,7 +307,7 @@ fn a_broken_record_stops_apply_and_restore_before_they_write() {
 #[test]
 fn a_second_nicpin_waits_for_the_lock_and_names_its_holder() {
     let machine = Copy::of("two-node");
-    let root = Root::open(&machine.path("/")).unwrap();
+    let root = Root::open(machine.dir()).unwrap();
     let lock = Lock::take(&root, "restore", Duration::ZERO).unwrap();
     let before = machine.snapshot();
     let run = machine.nicpin(&["apply", "--wait", "0"]);
@@ -378,8 +330,7 @@ fn a_second_nicpin_waits_for_the_lock_and_names_its_holder() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // Longer than an apply takes.
-    std::thread::sleep(Duration::from_millis(300));
+    waits_for_the_lock(&machine, waiting.id());
     assert_eq!(waiting.try_wait().unwrap(), None);
     assert_eq!(machine.snapshot(), before);
     drop(lock);
@@ -479,25 +430,23 @@ fn a_refused_write_is_reported_with_its_fix_and_the_others_are_done() {
     machine.open_to_all();
     machine.set_mode("/proc/irq/38/smp_affinity", 0o666);
     machine.set_mode("/sys/class/net/nic0/queues/tx-1/xps_cpus", 0o444);
-    let run = machine.nicpin_as_nobody(&["apply"]);
-    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
-    let refused: Vec<&str> = run
-        .stdout
-        .lines()
-        .filter(|line| line.starts_with("refused"))
-        .collect();
-    assert_eq!(refused.len(), 1, "{}", run.stdout);
-    assert!(
-        refused[0]
-            .contains("/sys/class/net/nic0/queues/tx-1/xps_cpus <- 24: permission denied (EACCES)"),
-        "{}",
-        run.stdout
+    let run = machine.nicpin_as_nobody(&["apply", "--json"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    let report = run.json();
+    assert_eq!(
+        (&report["refused"], &report["vanished"]),
+        (&json!(1), &json!(0))
     );
-    assert!(run.stdout.contains("run as root"), "{}", run.stdout);
+    let results = report["results"].as_array().unwrap();
+    let refused = results
+        .iter()
+        .find(|of| of["outcome"] == "refused")
+        .unwrap();
+    assert_eq!(refused["path"], "/sys/class/net/nic0/queues/tx-1/xps_cpus");
+    let detail = refused["detail"].as_str().unwrap();
     assert!(
-        run.stdout.contains("refused=1 vanished=0"),
-        "{}",
-        run.stdout
+        detail.contains("EACCES") && detail.contains("run as root"),
+        "{detail}"
     );
     assert_eq!(machine.read("/proc/irq/38/smp_affinity"), "04");
     assert_eq!(

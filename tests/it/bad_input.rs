@@ -20,13 +20,15 @@ fn an_unknown_interface_names_the_nearest() {
         );
     }
     machine.fails(&["plan", "driver:mlx4_en"], 1, &["driver:mlx5_core"]);
-    let run = machine.nicpin(&["apply", "--if-present", "eth22"]);
+    let run = machine.nicpin(&["apply", "--if-present", "eth22", "--json"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(
-        run.stdout.contains("no interface matches `eth22`") && run.stdout.contains("changed=0"),
-        "{}",
-        run.stdout
+    let report = run.json();
+    let note = &report["notes"][0];
+    assert_eq!(
+        (&note["code"], &note["selector"]),
+        (&"not-present".into(), &"eth22".into())
     );
+    assert_eq!(report["changed"], 0);
 }
 
 #[test]
@@ -176,7 +178,7 @@ fn proc_interrupts_empty_torn_or_missing() {
 #[test]
 fn proc_interrupts_cut_at_any_byte() {
     let machine = Copy::of("two-socket-mlx4");
-    let root = Root::open(&machine.path("/")).unwrap();
+    let root = Root::open(machine.dir()).unwrap();
     let whole = machine.read("/proc/interrupts");
     let header = whole.find('\n').unwrap() + 1;
     for cut in (0..whole.len()).step_by(if is_full() { 1 } else { 17 }) {
@@ -208,7 +210,7 @@ fn a_vector_without_files_is_named() {
     let machine = Copy::of("two-socket-mlx4");
     machine.remove("/proc/irq/73");
     let run = machine.nicpin(&["plan", "eth2", "--format", "json"]);
-    let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let plan = run.json();
     let note = &plan["interfaces"][0]["notes"][0];
     assert_eq!((run.code, &note["code"]), (1, &"vectors-vanished".into()));
     let text = note["text"].as_str().unwrap();
@@ -238,7 +240,7 @@ fn a_machine_without_proc_irq_is_planned_and_proves_nothing() {
         let machine = Copy::of("two-socket-mlx4");
         machine.remove(gone);
         let run = machine.nicpin(&["plan", "--format", "json"]);
-        let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        let plan = run.json();
         assert_eq!((run.code, &plan["notes"][0]["code"]), (1, &code.into()));
         let table = machine.nicpin(&["plan"]).stdout;
         assert!(
@@ -468,8 +470,7 @@ fn vectors_whose_queues_are_not_known_are_placed_as_data() {
     let odd = machine.read("/proc/interrupts").replace("mlx4-", "acme-");
     machine.write("/proc/interrupts", &odd);
     let before = machine.texts();
-    let plan: Value =
-        serde_json::from_str(&machine.nicpin(&["plan", "--json", "eth2"]).stdout).unwrap();
+    let plan = machine.nicpin(&["plan", "--json", "eth2"]).json();
     let eth2 = &plan["interfaces"][0];
     let vectors = eth2["vectors"].as_array().unwrap();
     assert!(vectors.len() > 4);
@@ -500,13 +501,9 @@ fn vectors_whose_queues_are_not_known_are_placed_as_data() {
     let planned = machine.nicpin(&["plan", "--json", "eth2"]).stdout;
     machine.write("/plan.json", &planned);
     let file = machine.path("/plan.json");
-    let again = machine.nicpin(&["apply", "--plan", file.to_str().unwrap()]);
-    assert!(
-        again.code == 0 && again.stdout.contains("changed=0"),
-        "{} {}",
-        again.stdout,
-        again.stderr
-    );
+    let again = machine.nicpin(&["apply", "--json", "--plan", file.to_str().unwrap()]);
+    assert_eq!(again.code, 0, "{again:?}");
+    assert_eq!(again.json()["changed"], 0);
     machine.remove("/plan.json");
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert!(machine.texts() == before);
@@ -700,7 +697,7 @@ fn an_empty_speed_is_an_unknown_one() {
         "",
     );
     let run = machine.nicpin(&["plan", "nic0", "--json"]);
-    let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let plan = run.json();
     assert_eq!(
         (run.code, &plan["interfaces"][0]["speed_mbps"]),
         (0, &serde_json::Value::Null),

@@ -6,7 +6,6 @@ use crate::support::captured::{Captured, assert_same_plans, plan};
 use crate::support::machine::{Card, MachineSpec, Port};
 use crate::support::run::{Copy, FIXTURES, Run, fixture, is_root, nicpin};
 use crate::support::temporary;
-use crate::support::tree::put;
 
 #[test]
 fn a_capture_and_what_it_unpacks_to_plan_as_the_machine() {
@@ -24,17 +23,17 @@ fn a_machine_without_recognized_vectors_is_captured() {
     let machine = Copy::of("x460");
     let interrupts = machine.read("/proc/interrupts");
     machine.write("/proc/interrupts", &interrupts.replace(" eth", " foo"));
-    let captured = Captured::of(&machine.path("/"));
+    let captured = Captured::of(machine.dir());
     assert_eq!(captured.run.code, 0, "{}", captured.run.stderr);
-    assert_same_plans(&machine.path("/"), &captured.file());
+    assert_same_plans(machine.dir(), &captured.file());
 }
 
 #[test]
 fn check_and_selectors_work_on_a_capture() {
     let machine = Copy::of("four-node");
-    put(&machine.path("/"), "/proc/irq/38/affinity_hint", "0020");
+    machine.put("/proc/irq/38/affinity_hint", "0020");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
-    let captured = Captured::of(&machine.path("/"));
+    let captured = Captured::of(machine.dir());
     let capture = captured.file();
     let root = capture.to_str().unwrap();
     for args in [
@@ -60,10 +59,10 @@ fn check_and_selectors_work_on_a_capture() {
 #[test]
 fn an_unchanged_machine_gives_the_same_bytes() {
     let machine = Copy::of("wide");
-    let first = Captured::of(&machine.path("/")).bytes();
-    assert_eq!(first, Captured::of(&machine.path("/")).bytes());
+    let first = Captured::of(machine.dir()).bytes();
+    assert_eq!(first, Captured::of(machine.dir()).bytes());
     // A capture of the capture, too.
-    let captured = Captured::of(&machine.path("/"));
+    let captured = Captured::of(machine.dir());
     assert_eq!(first, Captured::of(&captured.file()).bytes());
     // More interrupts change nothing; a moved vector does.
     let interrupts = machine.read("/proc/interrupts");
@@ -72,9 +71,9 @@ fn an_unchanged_machine_gives_the_same_bytes() {
         "/proc/interrupts",
         &interrupts.replace("          1 ", "    4294967 "),
     );
-    assert_eq!(first, Captured::of(&machine.path("/")).bytes());
+    assert_eq!(first, Captured::of(machine.dir()).bytes());
     machine.write("/proc/sys/net/core/rps_sock_flow_entries", "4096\n");
-    assert_ne!(first, Captured::of(&machine.path("/")).bytes());
+    assert_ne!(first, Captured::of(machine.dir()).bytes());
 }
 
 #[test]
@@ -84,7 +83,7 @@ fn permission_bits_and_empty_directories_are_captured() {
     machine.set_mode("/proc/irq/37/smp_affinity", 0o644);
     let queue = "/sys/class/net/nic0/queues/tx-3";
     machine.remove(&format!("{queue}/xps_cpus"));
-    let captured = Captured::of(&machine.path("/"));
+    let captured = Captured::of(machine.dir());
     let unpacked = captured.unpack();
     let mode = |path: &str| {
         std::fs::metadata(unpacked.join(path))
@@ -101,8 +100,8 @@ fn permission_bits_and_empty_directories_are_captured() {
         (0o444, 0o644)
     );
     assert!(unpacked.join(queue.trim_start_matches('/')).is_dir());
-    assert_same_plans(&machine.path("/"), &captured.file());
-    assert_same_plans(&machine.path("/"), &unpacked);
+    assert_same_plans(machine.dir(), &captured.file());
+    assert_same_plans(machine.dir(), &unpacked);
     let json = plan(&captured.file(), "json");
     assert!(json.contains("\"movable\": false"), "{json}");
 }
@@ -111,9 +110,9 @@ fn permission_bits_and_empty_directories_are_captured() {
 fn files_that_are_absent_are_absent_in_the_capture() {
     let machine = Copy::of("two-node");
     machine.remove("/sys/class/net/nic1/speed");
-    let captured = Captured::of(&machine.path("/"));
+    let captured = Captured::of(machine.dir());
     assert!(!captured.unpack().join("sys/class/net/nic1/speed").exists());
-    assert_same_plans(&machine.path("/"), &captured.file());
+    assert_same_plans(machine.dir(), &captured.file());
 }
 
 #[test]
@@ -123,15 +122,15 @@ fn the_policy_file_is_captured_without_its_comments() {
     let policy = "# rack 12, ask ann@example.org\n[defaults]\nexclude = \"0\" # db7\n\
                   [[rule]]\nmatch = { name = \"nic1\" }\nset = { irq-cores = 2 }\n";
     machine.write("/etc/nicpin.toml", policy);
-    let captured = Captured::of(&machine.path("/"));
-    assert_same_plans(&machine.path("/"), &captured.file());
+    let captured = Captured::of(machine.dir());
+    assert_same_plans(machine.dir(), &captured.file());
     for word in ["rack", "ann", "db7"] {
         assert!(!captured.text().contains(word), "{word}");
     }
     let rule = "[[rule]]\nmatch = { name = \"db7\" }\nset = { rps = \"off\" }\n";
     for refused in ["exclude = \n# db7", &rule.repeat(6000)] {
         machine.write("/etc/nicpin.toml", refused);
-        let captured = Captured::of(&machine.path("/"));
+        let captured = Captured::of(machine.dir());
         let why = "/etc/nicpin.toml is left out: it is not a policy, or one that is too long";
         assert!(captured.run.stderr.contains(why), "{}", captured.run.stderr);
         assert!(!captured.text().contains("db7"));
@@ -142,7 +141,7 @@ fn the_policy_file_is_captured_without_its_comments() {
 fn a_machine_that_cannot_be_read_is_still_captured() {
     let machine = Copy::of("two-node");
     machine.write("/proc/irq/36/smp_affinity", "garbage\n");
-    let captured = Captured::of(&machine.path("/"));
+    let captured = Captured::of(machine.dir());
     assert_eq!(
         (captured.run.code, captured.run.stderr.lines().count()),
         (1, 1),
@@ -177,11 +176,7 @@ fn unreadable_files_are_left_out_and_named_without_root() {
     machine.set_mode("/proc/irq/36/effective_affinity_list", 0o000);
     // Only root may read affinity_hint.
     for irq in [36, 37, 38] {
-        put(
-            &machine.path("/"),
-            &format!("/proc/irq/{irq}/affinity_hint"),
-            "02",
-        );
+        machine.put(&format!("/proc/irq/{irq}/affinity_hint"), "02");
         machine.set_mode(&format!("/proc/irq/{irq}/affinity_hint"), 0o000);
     }
     let dir = temporary();

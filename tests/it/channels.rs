@@ -3,15 +3,12 @@
 
 use nix::errno::Errno;
 
-use crate::support::machine::{Port, channels};
-use crate::support::run::{Copy, good, words};
-use crate::support::small::{Tree, card, two_nodes};
-use crate::support::tree::{Entry, put};
-use nicpin::apply::{self, ApplyError, Options};
-use nicpin::machine::{Channels, Selection};
-use nicpin::policy::{Policy, Settings};
-use nicpin::root::Root;
-use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
+use crate::support::host::read_and_plan;
+use crate::support::machine::{Port, card, channels, two_nodes};
+use crate::support::run::{Copy, good};
+use crate::support::tree::Entry;
+use nicpin::apply::{self, Options};
+use nicpin::machine::Channels;
 
 const ETH0: &str = "/nicpin/ethtool/eth0/channels";
 
@@ -30,7 +27,7 @@ fn a_plan_that_changes_channels_has_another_hash() {
     let machine = Copy::of("two-socket-mlx4");
     let hash = |channels: &str| {
         let plan = machine.nicpin(&["plan", "--json", "--channels", channels]);
-        let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+        let plan = plan.json();
         (
             plan["channels"] != serde_json::json!([]),
             plan["hash"].clone(),
@@ -53,7 +50,7 @@ fn settings_of_flows_that_a_later_apply_sets_are_restored_too() {
         machine.write("/nicpin/ethtool/eth2/rss", &rss);
         for queue in 0..6 {
             let file = format!("/sys/class/net/eth2/queues/tx-{queue}/xps_rxqs");
-            put(&machine.path("/"), &file, "0");
+            machine.put(&file, "0");
         }
         let before = machine.texts();
         good(&machine, &["apply", "--channels", "4", "eth2"]);
@@ -152,15 +149,14 @@ fn channels_that_are_not_reported_stay_in_the_record_for_the_next_restore() {
     );
     let applied = machine.read(ETH0);
     machine.remove(ETH0);
-    let run = machine.nicpin(&["restore"]);
-    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    let run = machine.nicpin(&["restore", "--json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let absent = run.json()["absent"].clone();
+    assert_eq!(absent.as_array().unwrap().len(), 1, "{absent}");
     assert!(
-        run.stdout
-            .contains("port 0: channels; kept for the next restore\n"),
-        "{}",
-        run.stdout
+        absent[0].as_str().unwrap().ends_with(" port 0 channels"),
+        "{absent}"
     );
-    assert!(run.stdout.contains("absent=1\n"), "{}", run.stdout);
     machine.write(ETH0, &applied);
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.read(ETH0), before);
@@ -178,7 +174,7 @@ fn channels_that_are_not_reported_stay_in_the_record_for_the_next_restore() {
         &record.replace("max_rx", "most_rx"),
     );
     let run = machine.nicpin(&["restore"]);
-    let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = run.words();
     assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
     assert!(
         said.contains("port 0 channels, but not a number of channels; correct the record"),
@@ -192,7 +188,7 @@ fn channels_that_are_not_reported_stay_in_the_record_for_the_next_restore() {
 /// The command for so many channels of eth0, if they are to be changed.
 fn planned_command(machine: &Copy, count: &str) -> Option<String> {
     let plan = machine.nicpin(&["plan", "--channels", count, "eth0", "--format", "json"]);
-    let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+    let plan = plan.json();
     plan["channels"][0]["command"].as_str().map(str::to_owned)
 }
 
@@ -232,7 +228,7 @@ fn channels_can_be_set_in_the_policy_file() {
         "[[rule]]\nmatch = { driver = 'ixgbe' }\nset = { channels = 8 }\n",
     );
     let plan = machine.nicpin(&["plan", "--format", "json"]);
-    let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+    let plan = plan.json();
     let changed: Vec<&str> = plan["channels"]
         .as_array()
         .unwrap()
@@ -246,9 +242,7 @@ fn channels_can_be_set_in_the_policy_file() {
     assert!(run.stdout.starts_with("2 of "), "{}", run.stdout);
     // Channels that restore sets were not as recorded.
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
-    let count = |args: &[&str]| -> serde_json::Value {
-        serde_json::from_str(&machine.nicpin(args).stdout).unwrap()
-    };
+    let count = |args: &[&str]| -> serde_json::Value { machine.nicpin(args).json() };
     let planned = count(&["restore", "--dry-run", "--json"]);
     let restored = count(&["restore", "--json"]);
     assert_eq!(restored["already"], planned["unchanged"], "{restored}");
@@ -317,7 +311,7 @@ fn channels_that_the_device_does_not_support_are_reported() {
     for format in ["table", "json", "sh"] {
         let args = ["plan", "eth0", "--channels", "8", "--format", format];
         let asked = machine.nicpin(&args);
-        let said = words(&asked);
+        let said = asked.words();
         assert!(asked.code == 1 && said.contains(none), "{said}");
         assert!(!said.contains("echo "), "{said}");
     }
@@ -336,13 +330,13 @@ fn channels_that_the_device_does_not_support_are_reported() {
 fn channels_that_a_driver_only_reports_are_left_alone() {
     let names = ["eth0-rx-0", "eth0-rx-1", "eth0-tx-0", "eth0-err"];
     let card = card("enic", Port::new("eth0", 10_000, 2, 1), 30, &names);
-    let machine = Tree::of(&two_nodes([card]));
+    let machine = Copy::build(&two_nodes([card]));
     let reported = channels([8, 8, 0, 0], [2, 1, 0, 0]).to_text();
-    put(machine.dir(), ETH0, &reported);
+    machine.put(ETH0, &reported);
     for count in ["keep", "auto", "1", "2", "8"] {
         let args = ["plan", "eth0", "--channels", count];
-        let asked = machine.run(&args);
-        let said = words(&asked) + &asked.stderr;
+        let asked = machine.nicpin(&args);
+        let said = asked.words() + &asked.stderr;
         assert!(!said.contains("ethtool -L"), "{said}");
         assert!(!said.contains("the device can have"), "{said}");
         let has_note = said.contains("the driver has a fixed number");
@@ -370,30 +364,9 @@ fn channels_stay_as_they_are_if_nothing_else_can_be_written() {
     for read_only in ["/proc/irq/", "/sys/class/net/"] {
         let machine = Copy::of("dl980");
         let before = machine.snapshot();
-        let root = Root::open_with_faults(
-            &machine.path("/"),
-            move |FileAccess { action, path, .. }| {
-                let refused = action == FileAction::Write && path.starts_with(read_only);
-                if refused {
-                    InjectedAnswer::Errno(Errno::EROFS as i32)
-                } else {
-                    InjectedAnswer::Done
-                }
-            },
-        );
-        let done = apply::apply(&root.unwrap(), Options::default(), |root| {
-            let host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
-            let selection = Selection::new(&host, &["eth0".to_owned()], false).unwrap();
-            let options = Settings::of([("channels", "8")]).unwrap();
-            let plan = nicpin::plan::plan(
-                &host,
-                &Policy {
-                    options,
-                    ..Policy::default()
-                },
-                &selection,
-            );
-            Ok::<_, ApplyError>((host, plan))
+        let root = machine.refusing_writes(Errno::EROFS, move |path| path.starts_with(read_only));
+        let done = apply::apply(&root, Options::default(), |root| {
+            read_and_plan(root, &[("channels", "8")], &["eth0"])
         });
         let done = done.unwrap();
         let refused = done.channels[0].refused.as_deref().unwrap();
@@ -457,7 +430,7 @@ fn link_modes_weigh_the_queues() {
     let machine = Copy::of("two-socket-mlx4");
     let load = || {
         let run = machine.nicpin(&["plan", "--format", "json", "eth2"]);
-        let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        let plan = run.json();
         plan["score"]["max_load_kbps"].as_u64().unwrap()
     };
     let slower = load();
@@ -475,7 +448,7 @@ fn an_interface_of_another_namespace_has_no_answers() {
     let machine = Copy::of("dl980");
     machine.write("/nicpin/ethtool/eth0/other-namespace", "");
     let run = machine.nicpin(&["plan", "--channels", "2", "--format", "json", "eth0"]);
-    let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let plan = run.json();
     let codes: Vec<&str> = plan["interfaces"][0]["notes"]
         .as_array()
         .unwrap()

@@ -252,13 +252,13 @@ fn without_a_far_node_nothing_runs() {
         machine.write(&format!("/sys/class/net/veth0/{file}"), text);
     }
     for nodes in [&[][..], &["--near", "0"], &["--far", "0"]] {
-        let (code, errors) = run(&machine.path("/"), &[nodes, &["veth0"]].concat());
+        let (code, errors) = run(machine.dir(), &[nodes, &["veth0"]].concat());
         assert!(
             code == 1 && errors.contains("`veth0` is a veth or a tunnel and has no node"),
             "{errors}"
         );
     }
-    let (code, _) = run(&machine.path("/"), &["--near", "0", "--far", "1", "veth0"]);
+    let (code, _) = run(machine.dir(), &["--near", "0", "--far", "1", "veth0"]);
     assert_eq!(code, 64, "now all is said but the machine");
 }
 

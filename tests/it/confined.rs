@@ -91,7 +91,7 @@ fn a_file_with_another_name_outside_is_not_written() {
         let before = crate::support::tree::entries(outside.path());
         let run = machine.nicpin(&["apply", "--scope", "remote", "--try", "1"]);
         assert_eq!(run.code, code, "{name}: {}{}", run.stdout, run.stderr);
-        let said = crate::support::run::words(&run) + &run.stderr;
+        let said = run.words() + &run.stderr;
         assert!(
             code == 0 || said.contains("has another name (a hard link)"),
             "{name}: {said}"
@@ -133,7 +133,7 @@ fn a_directory_that_becomes_a_link_does_not_lead_out() {
         let (mut inside, mut led_out) = (0, 0);
         for errno in [Errno::EAGAIN, Errno::ENOSYS] {
             without_openat2(errno, || {
-                let root = Root::open(&machine.path("/")).unwrap();
+                let root = Root::open(machine.dir()).unwrap();
                 for _ in 0..if is_full() { 30_000 } else { 5_000 } {
                     match root.read(AFFINITY) {
                         Ok(text) if text == "outside" => led_out += 1,
@@ -154,7 +154,7 @@ fn a_directory_that_becomes_a_link_does_not_lead_out() {
 fn without_openat2_a_tree_is_read_the_same() {
     let machine = Copy::of("four-node");
     let read = || {
-        let root = Root::open(&machine.path("/")).unwrap();
+        let root = Root::open(machine.dir()).unwrap();
         format!(
             "{:?}",
             nicpin::read::machine(&root, ReadOptions::EVERYTHING).unwrap()

@@ -66,7 +66,7 @@ fn a_crash_at_every_step_of_a_trial() {
     let machine = machine();
     let before = machine.texts();
     let wait = Options::default().wait;
-    let nic1 = ["nic1".to_owned()];
+    let nic1 = ["nic1"];
     let foreign =
         "/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0/virtio1/net/nic0/queues/rx-0/rps_cpus";
     let trial = || machine.path("/run/nicpin/try.json").exists();
@@ -139,18 +139,10 @@ fn a_crash_at_every_step_of_a_trial() {
 fn crash_at(machine: &Copy, step: usize, run: impl FnOnce(&Root) -> bool) -> usize {
     let steps = Rc::new(Cell::new(0));
     let count = Rc::clone(&steps);
-    let root = Root::open_with_faults(&at(machine), move |FileAccess { action, .. }| {
-        if action == FileAction::Read {
-            return InjectedAnswer::Done;
-        }
-        count.set(count.get() + 1);
-        if count.get() > step {
-            InjectedAnswer::Errno(Errno::EIO as i32)
-        } else {
-            InjectedAnswer::Done
-        }
-    })
-    .unwrap();
+    let root = machine.refusing(Errno::EIO, move |access| {
+        count.set(count.get() + usize::from(access.action != FileAction::Read));
+        access.action != FileAction::Read && count.get() > step
+    });
     run(&root);
     steps.get()
 }
@@ -186,14 +178,7 @@ fn nothing_is_written_before_the_record_is_safe() {
         for errno in [Errno::ENOSPC, Errno::EROFS, Errno::EACCES, Errno::EIO] {
             let machine = crate::support::two_node::machine();
             let before = machine.texts();
-            let root = Root::open_with_faults(&at(&machine), move |access| {
-                if access.action == action {
-                    InjectedAnswer::Errno(errno as i32)
-                } else {
-                    InjectedAnswer::Done
-                }
-            })
-            .unwrap();
+            let root = machine.refusing(errno, move |access| access.action == action);
             let error = run(&root, Options::default()).unwrap_err().to_string();
             assert!(
                 error.contains("run/nicpin")

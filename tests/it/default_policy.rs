@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::support::host::{
-    add, codes, combined, cpus, fix, machine, mask, of, plan, plan_with, rps_of, set, vector,
+    add, codes, combined, cpus, fix, machine, mask, of, plan, plan_by, plan_with, rps_of, set,
+    vector,
 };
 use crate::support::run::Copy;
 use nicpin::machine::{Channels, Role};
@@ -109,7 +110,7 @@ fn rule_1_irqs_stay_where_the_administrator_wants_them() {
     let machine = Copy::of("two-node");
     let plan = |args: &[&str]| -> Value {
         let all = [&["plan", "--json"], args].concat();
-        serde_json::from_str(&machine.nicpin(&all).stdout).unwrap()
+        machine.nicpin(&all).json()
     };
     let candidates = |plan: &Value| -> Vec<String> {
         let interfaces = plan["interfaces"].as_array().unwrap().iter();
@@ -553,9 +554,7 @@ fn rule_7_an_interface_that_the_policy_skips_is_left_alone_and_keeps_its_room() 
     host.interfaces[0].vectors[0].effective = Some(set("1"));
     add(&mut host, "eth1", Some(0), 1);
     let text = "[[rule]]\nmatch = { name = 'eth0' }\nset = { skip = true }\n";
-    let policy = nicpin::policy::Policy::parse(text).unwrap();
-    let selection = nicpin::machine::Selection::new(&host, &[], false).unwrap();
-    let plan = nicpin::plan::plan(&host, &policy, &selection);
+    let plan = plan_by(&host, text);
     assert!(plan.writes.iter().all(|write| &*write.interface == "eth1"));
     assert_eq!(cpus(of(&plan, "eth1")), ["2"]);
     assert_eq!(

@@ -336,7 +336,7 @@ fn the_example_policy_is_the_default_policy_and_every_line_is_good() {
             .count(),
         3
     );
-    let words = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = run.words();
     assert!(words.contains("by rule 1"), "{}", run.stdout);
 }
 

@@ -1,35 +1,14 @@
 //! The queue of each vector, driver by driver, read from trees.
 
-use crate::support::host::{fix_of, of};
-use crate::support::machine::{Card, Kernel, MachineSpec, Port, cpus};
-use crate::support::small::{Tree, two_nodes};
+use crate::support::host::{fix_of, of, plan_with};
+use crate::support::machine::{Card, Kernel, MachineSpec, Port, cpus, two_nodes};
+use crate::support::run::Copy;
 use crate::support::temporary;
-use crate::support::tree::put;
-use nicpin::machine::{Interface, Machine, Role, Selection, Source};
-use nicpin::policy::Policy;
+use nicpin::machine::{Interface, Role, Source};
 use nicpin::root::Root;
 
-fn read(machine: &MachineSpec) -> Machine {
-    let dir = temporary();
-    machine.write(dir.path());
-    nicpin::read::machine(
-        &Root::open(dir.path()).unwrap(),
-        nicpin::read::ReadOptions::default(),
-    )
-    .unwrap()
-}
-
 fn card(driver: &str, name: &str, rx: usize, tx: usize, first: u32, actions: &[&str]) -> Card {
-    Card::new(
-        driver,
-        "pci0000:00/0000:00:02.0",
-        "0000:82:00.0",
-        0,
-        "8.0 GT/s PCIe",
-        8,
-    )
-    .port(Port::new(name, 10_000, rx, tx))
-    .vectors(first, actions.iter().copied(), &cpus("0-3"), &[0])
+    crate::support::machine::card(driver, Port::new(name, 10_000, rx, tx), first, actions)
 }
 
 /// `irq=role queue` of each vector, in the plan's order.
@@ -368,7 +347,7 @@ fn every_driver_by_its_names() {
     ] {
         let mut machine = MachineSpec::new(&["0-3"]);
         machine.cards.push(card(driver, "e0", rx, tx, 98, &names));
-        let host = read(&machine);
+        let host = machine.read();
         assert_eq!(vectors(&host.interfaces[0]), expected, "{driver}");
         assert!(host.interfaces[0].unknown_vectors.is_empty(), "{driver}");
     }
@@ -387,7 +366,7 @@ fn virtio_through_its_pci_parent() {
     let mut virtio = card("virtio_net", "ens3", 2, 2, 40, &names);
     (virtio.virtio, virtio.node) = (Some(7), 1);
     machine.cards.push(virtio);
-    let host = read(&machine);
+    let host = machine.read();
     let ens3 = &host.interfaces[0];
     assert_eq!(
         vectors(ens3),
@@ -411,7 +390,7 @@ fn eth1_is_not_eth10() {
         card.msi = false;
         machine.cards.push(card);
     }
-    let host = read(&machine);
+    let host = machine.read();
     let all: Vec<_> = host
         .interfaces
         .iter()
@@ -430,7 +409,7 @@ fn a_line_shared_with_others_is_found_by_the_interfaces_own_name() {
     let mut card = card("e1000", "eth1", 1, 1, 19, &["uhci_hcd:usb5, eth1"]);
     card.msi = false;
     machine.cards.push(card);
-    let host = read(&machine);
+    let host = machine.read();
     assert_eq!(vectors(&host.interfaces[0]), ["19=Combined 0"]);
     assert_eq!(host.interfaces[0].vectors[0].action, "eth1");
 }
@@ -447,7 +426,7 @@ fn names_from_before_a_rename_belong_to_the_device() {
         &["eth4-TxRx-0", "eth4-TxRx-1"],
     ));
     assert_eq!(
-        vectors(&read(&machine).interfaces[0]),
+        vectors(&machine.read().interfaces[0]),
         ["30=Combined 0", "31=Combined 1"]
     );
 }
@@ -460,7 +439,7 @@ fn an_interface_that_is_named_like_a_queue() {
     let own = card("igb", "e-TxRx-1", 2, 2, 30, &names);
     machine.cards.push(own);
     assert_eq!(
-        vectors(&read(&machine).interfaces[0]),
+        vectors(&machine.read().interfaces[0]),
         ["31=Combined 0", "32=Combined 1", "30=Control"]
     );
 }
@@ -478,9 +457,9 @@ fn the_revision_of_a_realtek_chip_tells_which_vectors_send() {
     ] {
         let mut machine = MachineSpec::new(&["0-3"]);
         machine.cards.push(card("r8125", "e0", 4, 2, 30, &names));
-        let tree = Tree::of(&machine);
+        let tree = Copy::build(&machine);
         if let Some(revision) = revision {
-            put(tree.dir(), "sys/class/net/e0/device/revision", revision);
+            tree.put("sys/class/net/e0/device/revision", revision);
         }
         let host = tree.host();
         let found = vectors(&host.interfaces[0]);
@@ -500,7 +479,7 @@ fn ports_with_a_common_pool_of_vectors_have_no_known_queues() {
     machine
         .cards
         .push(card("mlx4_core", "eth0", 4, 4, 30, &names).port(second));
-    let host = read(&machine);
+    let host = machine.read();
     let roles = host.interfaces[0].vectors.iter().map(|vector| vector.role);
     assert!(roles.eq([Role::Data; 8]));
     assert!(host.interfaces[1].vectors.is_empty());
@@ -519,7 +498,7 @@ fn a_port_on_the_vectors_of_another_moves_both() {
     machine
         .cards
         .push(card("mana", "e0", 2, 2, 30, &names).port(second));
-    let tree = Tree::of(&machine);
+    let tree = Copy::build(&machine);
     let [both, alone] = [&[][..], &["e1"]].map(|selectors| tree.plan(selectors));
     // Two queues on a core, those of its number of both.
     let busiest = |plan: &nicpin::plan::Plan| plan.score.max_vectors_per_core;
@@ -548,7 +527,7 @@ fn two_ports_of_one_function() {
     machine
         .cards
         .push(card("mlx4_core", "eth0", 2, 2, 30, &names).port(Port::new("eth1", 10_000, 2, 2)));
-    let host = read(&machine);
+    let host = machine.read();
     assert_eq!(vectors(&host.interfaces[0]).len(), 3);
     assert_eq!(
         host.interfaces[1].shares_vectors_of.as_deref(),
@@ -567,7 +546,7 @@ fn two_ports_of_one_function() {
     machine
         .cards
         .push(card("cxgb4", "eth0", 2, 2, 30, &names).port(Port::new("eth1", 10_000, 2, 2)));
-    let host = read(&machine);
+    let host = machine.read();
     assert_eq!(
         vectors(&host.interfaces[0]),
         ["31=Rx 0", "34=Rx 1", "30=Control", "33=Control"]
@@ -584,13 +563,11 @@ fn vectors_of_several_ports_are_planned_with_the_first() {
     machine
         .cards
         .push(card("mlx4_core", "eth0", 3, 3, 30, &names).port(Port::new("eth'1", 10_000, 3, 3)));
-    let host = read(&machine);
+    let host = machine.read();
     let eth0 = &host.interfaces[0];
     assert!(eth0.vectors.iter().all(|vector| !eth0.is_idle(vector)));
     let note = |selectors: &[&str], name: &str| {
-        let selectors: Vec<String> = selectors.iter().map(|&s| s.to_owned()).collect();
-        let selection = Selection::new(&host, &selectors, false).unwrap();
-        let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
+        let plan = plan_with(&host, &[], selectors);
         let planned = plan
             .interfaces
             .into_iter()
@@ -641,15 +618,11 @@ fn ports_that_share_the_queues_of_a_function_are_steered() {
     machine
         .cards
         .push(first.port(Port::new("eth1", 10_000, 2, 2)));
-    let host = read(&machine);
+    let host = machine.read();
     let second = &host.interfaces[1];
     assert_eq!(second.shares_vectors_of.as_deref(), Some("eth0"));
     assert_eq!(vectors(second), ["31=Combined 0", "32=Combined 1"]);
-    let plan = nicpin::plan::plan(
-        &host,
-        &Policy::default(),
-        &Selection::new(&host, &[], false).unwrap(),
-    );
+    let plan = plan_with(&host, &[], &[]);
     let [first, second] = &plan.interfaces[..] else {
         panic!("two interfaces");
     };
@@ -666,7 +639,7 @@ fn ports_that_share_the_queues_of_a_function_are_steered() {
     machine
         .cards
         .push(card.port(Port::new("eth1", 10_000, 2, 2)));
-    let interfaces = read(&machine).interfaces;
+    let interfaces = machine.read().interfaces;
     assert_eq!(vectors(&interfaces[0]), ["30=Data", "31=Data"]);
     assert!(interfaces[1].vectors.is_empty());
     let codes: Vec<_> = second.notes.iter().map(nicpin::Note::code).collect();
@@ -686,23 +659,19 @@ fn representors_add_no_vector_in_use_to_their_port_s() {
         port = port.port(Port::new(&format!("rep{n}"), 10_000, 1, 1));
     }
     machine.cards.push(port);
-    let host = read(&machine);
+    let host = machine.read();
     let p0 = &host.interfaces[0];
     assert_eq!((&*p0.name, p0.sharing.len()), ("p0", 6));
     let used = p0.vectors.iter().filter(|vector| !p0.is_idle(vector));
     assert_eq!(used.count(), 4);
-    let plan = nicpin::plan::plan(
-        &host,
-        &Policy::default(),
-        &Selection::new(&host, &[], false).unwrap(),
-    );
+    let plan = plan_with(&host, &[], &[]);
     assert_eq!(plan.score.max_vectors_per_core, 1);
 }
 
 /// Sub-functions share vectors with each other, and not with their parent function.
 #[test]
 fn the_vectors_of_sub_functions_are_the_first_one_s() {
-    let tree = Tree::of(&two_nodes([card(
+    let tree = Copy::build(&two_nodes([card(
         "mlx5_core",
         "eth0",
         1,
@@ -730,7 +699,7 @@ fn the_vectors_of_sub_functions_are_the_first_one_s() {
         &names.each_ref().map(String::as_str),
     );
     for irq in [40, 41] {
-        put(tree.dir(), &format!("{function}/msi_irqs/{irq}"), "msix");
+        tree.put(&format!("{function}/msi_irqs/{irq}"), "msix");
     }
     let host = tree.host();
     let of = |name: &str| {
@@ -770,7 +739,7 @@ fn vectors_whose_queues_are_not_known_are_data() {
     );
     other.address = "0000:83:00.0".to_owned();
     machine.cards.push(other);
-    let host = read(&machine);
+    let host = machine.read();
     for (interface, names) in host.interfaces.iter().zip([
         &["eth0", "eth0", "eth0"][..],
         &["newdriver:queue_0", "newdriver:queue_1"],
@@ -790,7 +759,7 @@ fn an_irq_without_a_handler_is_not_a_vector() {
     machine
         .cards
         .push(card("igb", "eth0", 2, 2, 30, &["", "", ""]));
-    let host = read(&machine);
+    let host = machine.read();
     assert!(host.interfaces[0].vectors.is_empty() && host.interfaces[0].unknown_vectors.is_empty());
 }
 
@@ -805,7 +774,7 @@ fn vectors_beyond_the_queues_in_use_are_idle() {
     machine
         .cards
         .push(card("mlx5_core", "eth0", 2, 2, 30, &names));
-    let host = read(&machine);
+    let host = machine.read();
     let idle: Vec<bool> = host.interfaces[0]
         .vectors
         .iter()
@@ -827,7 +796,7 @@ fn every_format_of_proc_interrupts_gives_the_same_vectors() {
             30,
             &["eth0-TxRx-0", "eth0-TxRx-1"],
         ));
-        let host = read(&machine);
+        let host = machine.read();
         assert_eq!(
             vectors(&host.interfaces[0]),
             ["30=Combined 0", "31=Combined 1"],
@@ -871,7 +840,7 @@ fn the_driver_is_known_from_the_names_of_its_vectors() {
         let mut machine = MachineSpec::new(&["0-3"]);
         machine.cards.push(card(driver, "e0", 2, 2, 98, &names));
         assert_eq!(
-            vectors(&read(&machine).interfaces[0]),
+            vectors(&machine.read().interfaces[0]),
             expected,
             "{driver} {names:?}"
         );
@@ -894,7 +863,7 @@ fn pcie_bandwidth_in_every_format() {
         card.max_link = Some((speed.to_owned(), width));
         machine.cards.push(card);
         assert_eq!(
-            read(&machine).interfaces[0].device.pcie_mtps,
+            machine.read().interfaces[0].device.pcie_mtps,
             expected,
             "{speed} x{width}"
         );

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use snapbox::{assert_data_eq, str};
+
 use crate::support::captured::Captured;
 use crate::support::host::{self, add, codes, mask, of, plan_with, set, vector};
-use crate::support::run::{Copy, nicpin, words};
+use crate::support::run::{Copy, nicpin};
 use crate::support::temporary;
 use crate::support::tree::put;
 use nicpin::Root;
@@ -122,7 +124,7 @@ fn partitions_of_each_kernel() {
 fn a_plan_leaves_them_out_on_request_only() {
     let machine = Copy::of("two-node");
     let before = machine.nicpin(&["plan"]).stdout;
-    make(&machine.path("/"), &[("guest", "root", "5-6", Some("5-6"))]);
+    make(machine.dir(), &[("guest", "root", "5-6", Some("5-6"))]);
     assert_eq!(machine.nicpin(&["plan"]).stdout, before);
     let with = machine.nicpin(&["plan", "--avoid-exclusive", "--format", "json"]);
     let plan: nicpin::Plan = serde_json::from_str(&with.stdout).unwrap();
@@ -131,18 +133,20 @@ fn a_plan_leaves_them_out_on_request_only() {
         (nic1.candidates.to_string(), nic1.exclusive.to_string()),
         ("4,7".into(), "5-6".into())
     );
-    let left: Vec<String> = nic1
-        .left_out
-        .iter()
-        .map(|left| format!("{}: {}", left.cpus, left.why))
-        .collect();
-    assert_eq!(left, ["5-6: in an exclusive cpuset partition"]);
+    assert_eq!(nic1.left_out.len(), 1);
+    assert_eq!(nic1.left_out[0].cpus, set("5-6"));
+    assert_data_eq!(
+        &*nic1.left_out[0].why,
+        str!["in an exclusive cpuset partition"]
+    );
     // Programs of others cannot run there.
     assert!(nic1.worker_cpus.is_empty(), "{}", nic1.worker_cpus);
     // XPS says where each CPU sends: it is of those CPUs, too.
     let mut sending = nic1.tx_queues.iter().filter_map(|tx| tx.xps_cpus.as_ref());
     assert!(sending.any(|cpus| cpus.contains(5)));
-    let explained = words(&machine.nicpin(&["plan", "--explain", "--avoid-exclusive"]));
+    let explained = machine
+        .nicpin(&["plan", "--explain", "--avoid-exclusive"])
+        .words();
     assert!(
         explained.contains("CPUs 5-6 left out: in an exclusive cpuset partition"),
         "{explained}"
@@ -153,7 +157,7 @@ fn a_plan_leaves_them_out_on_request_only() {
     machine.write("/etc/nicpin.toml", "[defaults]\navoid-exclusive = true\n");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     assert_eq!(machine.nicpin(&["check"]).code, 0);
-    let run = words(&machine.nicpin(&["run", "--dry-run", "nic1"]));
+    let run = machine.nicpin(&["run", "--dry-run", "nic1"]).words();
     assert!(
         run.contains("4,7")
             && run.contains("CPUs 5-6 left out: isolated or nohz_full, or in an exclusive cpuset"),
@@ -167,7 +171,9 @@ fn a_plan_leaves_them_out_on_request_only() {
     machine.write("/proc/irq/27/effective_affinity_list", "5\n");
     let status = machine.nicpin(&["status", "--avoid-exclusive", "--all", "--seconds", "0"]);
     assert!(
-        words(&status).contains("effective CPU 5 is in an exclusive cpuset partition"),
+        status
+            .words()
+            .contains("effective CPU 5 is in an exclusive cpuset partition"),
         "{}",
         status.stdout
     );
@@ -187,18 +193,14 @@ fn a_plan_leaves_them_out_on_request_only() {
 #[test]
 fn nodes_and_pictures_show_them() {
     let machine = Copy::of("two-node");
-    make(
-        &machine.path("/"),
-        &[("guest", "isolated", "5-6", Some("5-6"))],
-    );
+    make(machine.dir(), &[("guest", "isolated", "5-6", Some("5-6"))]);
     assert!(
         machine
             .nicpin(&["nodes"])
             .stdout
             .contains("\nCPUs 5-6 of node 1 are in exclusive cpuset partitions.\n")
     );
-    let json: serde_json::Value =
-        serde_json::from_str(&machine.nicpin(&["nodes", "--json"]).stdout).unwrap();
+    let json = machine.nicpin(&["nodes", "--json"]).json();
     assert_eq!(
         (
             &json["nodes"][0]["exclusive"],
@@ -275,9 +277,9 @@ fn control_vectors_leave_them() {
     let plan = plan_with(&host, &[("avoid-exclusive", "true")], &[]);
     let control = &plan.interfaces[0].vectors[2];
     assert_eq!(control.cpus, Some(set("0")));
-    assert_eq!(
+    assert_data_eq!(
         &*control.why,
-        "control IRQ; moved off a CPU of an exclusive cpuset partition"
+        str!["control IRQ; moved off a CPU of an exclusive cpuset partition"]
     );
     assert_eq!((plan.score.on_isolated, plan.score_now.on_isolated), (0, 1));
 }
@@ -287,14 +289,14 @@ fn control_vectors_leave_them() {
 fn captures_have_them_without_the_names_of_cgroups() {
     let copy = Copy::of("two-node");
     make(
-        &copy.path("/"),
+        copy.dir(),
         &[
             ("machine.slice", "member", "0-3,7", Some("4-6")),
             ("machine.slice/qemu-acme.scope", "root", "5-6", Some("5-6")),
             ("user-1000.slice", "member", "0-4,7", Some("")),
         ],
     );
-    let captured = Captured::of(&copy.path("/"));
+    let captured = Captured::of(copy.dir());
     assert!(
         captured
             .run
@@ -317,7 +319,7 @@ fn captures_have_them_without_the_names_of_cgroups() {
         ])
         .stdout
     };
-    assert_eq!(plan(&captured.file()), plan(&copy.path("/")));
+    assert_eq!(plan(&captured.file()), plan(copy.dir()));
     assert!(
         nicpin(&["nodes", "--root", captured.file().to_str().unwrap()])
             .stdout
@@ -330,7 +332,7 @@ fn captures_have_them_without_the_names_of_cgroups() {
     );
     // With its identity, a machine keeps its names.
     assert!(
-        Captured::with(&copy.path("/"), &["--identify"])
+        Captured::with(copy.dir(), &["--identify"])
             .text()
             .contains("qemu-acme.scope")
     );
@@ -343,7 +345,7 @@ fn endless_cgroups_do_not_stall_anything() {
     for number in 0..10_000 {
         std::fs::create_dir_all(machine.path(&format!("{CGROUPS}/{number}"))).unwrap();
     }
-    make(&machine.path("/"), &[("zz", "root", "1", None)]);
+    make(machine.dir(), &[("zz", "root", "1", None)]);
     let run = machine.nicpin(&["plan", "--avoid-exclusive"]);
     assert!(
         run.code == 0 && run.stdout.contains("some were not checked"),
@@ -360,13 +362,12 @@ fn endless_cgroups_do_not_stall_anything() {
     let deep = Copy::of("two-node");
     let path = vec!["a"; 40].join("/");
     for depth in 1..=40 {
-        put(
-            &deep.path("/"),
+        deep.put(
             &format!("{CGROUPS}/{}/cpuset.cpus.partition", &path[..depth * 2 - 1]),
             "root",
         );
     }
-    let root = Root::open(&deep.path("/")).unwrap();
+    let root = Root::open(deep.dir()).unwrap();
     assert!(partitions(&root).unwrap().cut);
 }
 
@@ -377,8 +378,8 @@ fn text_that_no_kernel_writes() {
         ("cpuset.cpus.effective", "x"),
         ("cpuset.cpus.exclusive.effective", "3-1"),
     ] {
-        make(&copy.path("/"), &[("a", "root", "1", Some("1"))]);
-        put(&copy.path("/"), &format!("{CGROUPS}/a/{file}"), text);
+        make(copy.dir(), &[("a", "root", "1", Some("1"))]);
+        copy.put(&format!("{CGROUPS}/a/{file}"), text);
         let run = copy.nicpin(&["plan", "--avoid-exclusive"]);
         assert_eq!((run.code, run.stdout.as_str()), (1, ""));
         assert!(

@@ -180,17 +180,11 @@ fn steering_follows_vectors_that_turn_out_to_be_kernel_managed() {
         .iter()
         .map(|write| write.path.clone())
         .collect();
-    let root = Root::open_with_faults(&at(&machine), {
-        let refused = refused.clone();
-        move |FileAccess { action, path, .. }| {
-            if action == FileAction::Write && refused.iter().any(|file| file == path) {
-                InjectedAnswer::Errno(Errno::EIO as i32)
-            } else {
-                InjectedAnswer::Done
-            }
-        }
+    let files = refused.clone();
+    let root = machine.refusing_writes(Errno::EIO, move |path| {
+        files.iter().any(|file| file == path)
     });
-    let done = apply::apply(&root.unwrap(), Options::default(), planned_by_record).unwrap();
+    let done = apply::apply(&root, Options::default(), planned_by_record).unwrap();
     let is_managed = |result: &&WriteResult| result.outcome == Outcome::Managed;
     let managed = done.results.iter().filter(is_managed).count();
     assert_eq!(managed, 2, "{:?}", done.results);
@@ -253,11 +247,8 @@ fn an_atomic_apply_undoes_what_only_its_second_plan_has_changed() {
 #[test]
 fn the_same_refusals_are_one_message() {
     let machine = machine();
-    let root = Root::open_with_faults(&at(&machine), |FileAccess { action, .. }| match action {
-        FileAction::Write => InjectedAnswer::Errno(Errno::EROFS as i32),
-        _ => InjectedAnswer::Done,
-    });
-    let done = run(&root.unwrap(), on_trial()).unwrap();
+    let root = machine.refusing_writes(Errno::EROFS, |_| true);
+    let done = run(&root, on_trial()).unwrap();
     assert!(
         done.results
             .iter()
@@ -375,17 +366,9 @@ fn what_atomic_cannot_restore_is_reported_and_left_to_restore() {
     let before = machine.texts();
     let writes = Cell::new(0);
     // The third write is refused, and so is restoring the first one.
-    let root = Root::open_with_faults(&at(&machine), move |FileAccess { action, .. }| {
-        let refused = action == FileAction::Write
-            && [2, 4]
-                .contains(&writes.replace(writes.get() + usize::from(action == FileAction::Write)));
-        if refused {
-            InjectedAnswer::Errno(Errno::EINVAL as i32)
-        } else {
-            InjectedAnswer::Done
-        }
-    })
-    .unwrap();
+    let root = machine.refusing_writes(Errno::EINVAL, move |_| {
+        [2, 4].contains(&writes.replace(writes.get() + 1))
+    });
     let done = run(&root, atomic()).unwrap();
     let undone = done.undone.as_ref().unwrap();
     assert!(undone.failed() && undone.results.len() == 2, "{undone:?}");
@@ -401,15 +384,7 @@ fn a_write_is_repeated_while_the_kernel_is_busy() {
     for errno in [Errno::EBUSY, Errno::EAGAIN, Errno::EINTR] {
         let machine = machine();
         let asked = Cell::new(0);
-        let root = Root::open_with_faults(&at(&machine), move |FileAccess { action, .. }| {
-            let busy = action == FileAction::Write && asked.replace(asked.get() + 1) % 4 != 3;
-            if busy {
-                InjectedAnswer::Errno(errno as i32)
-            } else {
-                InjectedAnswer::Done
-            }
-        })
-        .unwrap();
+        let root = machine.refusing_writes(errno, move |_| asked.replace(asked.get() + 1) % 4 != 3);
         let done = run(&root, Options::default()).unwrap();
         assert!(
             !done.failed()
@@ -683,8 +658,8 @@ fn what_a_write_says_of_a_kernel_managed_vector_is_remembered() {
     assert_eq!(fits.code, 0, "{}{}", fits.stdout, fits.stderr);
     std::fs::remove_file(&stored).unwrap();
     // A capture has it, too.
-    let captured = Captured::of(&machine.path("/"));
-    assert_same_plans(&machine.path("/"), &captured.file());
+    let captured = Captured::of(machine.dir());
+    assert_same_plans(machine.dir(), &captured.file());
     let first = check();
     let unmovable = first["unmovable"].as_array().unwrap().len();
     assert_eq!(unmovable, done.tally.managed, "{first}");

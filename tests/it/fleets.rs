@@ -7,15 +7,14 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::machine::{MachineSpec, Port};
+use crate::support::machine::{MachineSpec, Port, card};
 use crate::support::run::{Copy, Run, fixture, nicpin};
 use crate::support::schema::meets;
-use crate::support::small::{Tree, card};
 use crate::support::{is_full, temporary};
 
 /// What `check --json` prints of a machine, whatever its exit code.
 fn checked(machine: &Copy) -> Value {
-    serde_json::from_str(&machine.nicpin(&["check", "--json"]).stdout).unwrap()
+    machine.nicpin(&["check", "--json"]).json()
 }
 
 /// A machine in the planned state.
@@ -232,7 +231,7 @@ fn machines_that_differ_from_their_class_are_named_with_what_differs() {
         ))
     );
     let run = streamed(&["--json"], &stream);
-    let report: Value = serde_json::from_str(&run.stdout).unwrap();
+    let report = run.json();
     let classes = report["classes"].as_array().unwrap();
     assert_eq!(
         (classes.len(), &classes[0]["count"], &classes[0]["like"]),
@@ -294,7 +293,7 @@ fn a_device_is_not_said_to_be_on_the_node_next_to_its_own() {
         let mut nic = card("mlx5_core", Port::new("eth0", 50_000, 1, 1), 30, &names);
         nic.node = node;
         machine.cards.push(nic);
-        Tree::of(&machine).run(&["plan", "--json"]).stdout
+        Copy::build(&machine).nicpin(&["plan", "--json"]).stdout
     };
     let one_line = |text: String| serde_json::from_str::<Value>(&text).unwrap().to_string();
     let [ordinary, other] = [1, 2].map(|node| one_line(with_device_on(node)));
@@ -358,7 +357,7 @@ fn the_class_is_that_of_the_hardware() {
     machine.write("/sys/devices/system/cpu/isolated", "3\n");
     assert_eq!(class(&machine), of, "settings and isolation");
     let plan = |machine: &Copy, args: &[&str]| -> Value {
-        serde_json::from_str(&machine.nicpin(&[&["plan", "--json"], args].concat()).stdout).unwrap()
+        machine.nicpin(&[&["plan", "--json"], args].concat()).json()
     };
     assert_eq!(
         plan(&machine, &["eth2", "--scope", "all"])["class"],
@@ -381,7 +380,7 @@ fn the_class_is_that_of_the_hardware() {
         0
     );
     let captured = nicpin(&["plan", "--json", "--root", file.to_str().unwrap()]);
-    let captured: Value = serde_json::from_str(&captured.stdout).unwrap();
+    let captured = captured.json();
     assert_eq!(captured["class"], plan(&machine, &[])["class"]);
     assert_ne!(captured["hash"], plan(&machine, &[])["hash"]);
 }
@@ -465,7 +464,7 @@ fn lines_of_hosts_alternate_and_other_lines_are_named_if_no_json_follows() {
     stream += "h4: ssh: connect to host h4 port 22: Connection refused\nclush: h4: exited with exit code 255\n";
     stream += "clush: h[1-2] (2): exited with exit code 2\n";
     let run = streamed(&["--json"], &stream);
-    let report: Value = serde_json::from_str(&run.stdout).unwrap();
+    let report = run.json();
     assert_eq!(run.code, 1);
     assert_eq!(
         report["classes"][0]["plans"][0]["hosts"],
@@ -489,7 +488,7 @@ fn the_error_of_a_host_is_what_its_command_said() {
     let play = json!({ "plays": [{ "tasks": [{ "hosts": { "h1": result } }] }] });
     for stream in [format!("h1: {printed}"), play.to_string()] {
         let run = streamed(&["--json"], &stream);
-        let report: Value = serde_json::from_str(&run.stdout).unwrap();
+        let report = run.json();
         let failed = json!([{ "source": "h1", "error": said }]);
         assert_eq!((run.code, &report["failed"]), (1, &failed));
     }
@@ -621,7 +620,7 @@ fn a_plan_that_gains_nothing_is_as_planned() {
     machine.settle();
     machine.exchange([73, 74]);
     let plan = machine.nicpin(&["plan", "--json"]);
-    let parsed: Value = serde_json::from_str(&plan.stdout).unwrap();
+    let parsed = plan.json();
     assert_eq!(parsed["writes"].as_array().map(Vec::len), Some(2));
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     let documents = [

@@ -388,7 +388,7 @@ fn a_capture_answers_as_the_machine() {
         let ends = ["66.9.149.187:2794", "161.142.100.80:1766"];
         crate::support::run::nicpin(&[&["flow", "--root", root, "nic0"], &ends[..]].concat())
     };
-    let (here, there) = (flow(&machine.path("/")), flow(&capture));
+    let (here, there) = (flow(machine.dir()), flow(&capture));
     assert_eq!(
         here.stdout,
         "queue 0, IRQ 36, CPU 4 (node 1, cache of 4-7)\n"
@@ -613,7 +613,7 @@ fn fragments_are_unknown_where_they_are_hashed() {
 fn filters_and_contexts_go_first() {
     let copy = machine(&reported());
     let options = nicpin::read::ReadOptions::EVERYTHING;
-    let root = nicpin::root::Root::open(&copy.path("/")).unwrap();
+    let root = nicpin::root::Root::open(copy.dir()).unwrap();
     let mut machine = nicpin::read::machine(&root, options).unwrap();
     let at = machine
         .interfaces
@@ -700,7 +700,7 @@ fn filters_and_contexts_go_first() {
 #[test]
 fn hashes_that_differ_from_what_is_reported_are_unknown() {
     let copy = machine(&reported());
-    let root = nicpin::root::Root::open(&copy.path("/")).unwrap();
+    let root = nicpin::root::Root::open(copy.dir()).unwrap();
     let mut machine = nicpin::read::machine(&root, nicpin::read::ReadOptions::EVERYTHING).unwrap();
     let at = machine
         .interfaces
@@ -757,7 +757,7 @@ fn hashes_that_differ_from_what_is_reported_are_unknown() {
 #[test]
 fn udp_is_hashed_where_the_driver_steers_tcp() {
     let copy = machine(&reported());
-    let root = nicpin::root::Root::open(&copy.path("/")).unwrap();
+    let root = nicpin::root::Root::open(copy.dir()).unwrap();
     let mut machine = nicpin::read::machine(&root, nicpin::read::ReadOptions::EVERYTHING).unwrap();
     let mut nics = machine.interfaces.iter_mut();
     let nic = nics.find(|nic| nic.name == "nic0").unwrap();
@@ -781,7 +781,7 @@ fn udp_is_hashed_where_the_driver_steers_tcp() {
 #[test]
 fn the_queue_is_unknown_where_accelerated_rfs_chooses_it() {
     let copy = machine(&reported());
-    let root = nicpin::root::Root::open(&copy.path("/")).unwrap();
+    let root = nicpin::root::Root::open(copy.dir()).unwrap();
     let machine = nicpin::read::machine(&root, nicpin::read::ReadOptions::EVERYTHING).unwrap();
     let end = |port| ([10, 0, 0, 1], port).into();
     let flow = Flow::new(Protocol::Udp, end(1), end(2));
@@ -880,7 +880,7 @@ fn connections_are_measured() {
         );
     }
     let run = machine.nicpin(&["measure", "nic0", "-s", "0.1", "--json"]);
-    let json: Value = serde_json::from_str(&run.stdout).unwrap();
+    let json = run.json();
     assert_eq!(
         json["connections"]["unknown"],
         json!([{
@@ -892,13 +892,13 @@ fn connections_are_measured() {
     machine.write("/proc/sys/net/core/rps_sock_flow_entries", "32768\n");
     machine.write("/sys/class/net/nic0/queues/rx-0/rps_flow_cnt", "2048\n");
     let run = machine.nicpin(&["measure", "nic0", "-s", "0.1", "--json"]);
-    let json: Value = serde_json::from_str(&run.stdout).unwrap();
+    let json = run.json();
     let missing = json["connections"]["unknown"][0]["missing"].as_str();
     assert!(missing.unwrap().starts_with("RFS sends it to"), "{json}");
     // A tree without the answer.
     std::fs::remove_file(machine.path("/nicpin/sockets")).unwrap();
     let run = machine.nicpin(&["measure", "nic0", "-s", "0.1", "--json"]);
-    let json: Value = serde_json::from_str(&run.stdout).unwrap();
+    let json = run.json();
     assert_eq!(json["connections"], Value::Null);
 }
 

@@ -273,7 +273,7 @@ fn reports_are_json_or_left_out_on_request() {
     ] {
         let said = |options: &[&str]| Copy::of("two-node").nicpin(&[args, options].concat());
         let (short, long) = (said(&["-j"]), said(&["--format", "json"]));
-        let json: serde_json::Value = serde_json::from_str(&short.stdout).unwrap();
+        let json = short.json();
         assert!(
             json["schema"].as_str().unwrap().starts_with("nicpin."),
             "{args:?}"

@@ -16,9 +16,9 @@ fn units_in_the_policy_are_replaced() {
     let machine = Copy::of("two-node");
     let policy = "[defaults]\nnear = 'unit:acme-billing.service'\n\
                   [[rule]]\nmatch = { name = \"nic1\" }\nset = { near = 'unit:acme\\x2dnames.slice' }\n";
-    put(&machine.path("/"), "/etc/nicpin.toml", policy);
+    machine.put("/etc/nicpin.toml", policy);
     for args in [&[][..], &["--redact-names"]] {
-        let captured = Captured::with(&machine.path("/"), args);
+        let captured = Captured::with(machine.dir(), args);
         assert!(!captured.text().contains("acme"), "{args:?}");
         assert_eq!(
             captured.run.stderr,
@@ -34,8 +34,8 @@ fn units_in_the_policy_are_replaced() {
 fn versions_are_no_addresses() {
     let machine = Copy::of("two-node");
     let driver = r#"{"version":"6.12.0","firmware":"218.0.219.13/pkg 218.0.219.13"}"#;
-    put(&machine.path("/"), "/nicpin/ethtool/nic0/driver", driver);
-    let captured = Captured::of(&machine.path("/"));
+    machine.put("/nicpin/ethtool/nic0/driver", driver);
+    let captured = Captured::of(machine.dir());
     assert_eq!(captured.run.stderr, "");
     assert!(captured.text().contains("218.0.219.13/pkg 218.0.219.13"));
 }
@@ -73,7 +73,7 @@ fn identified() -> Copy {
 #[test]
 fn a_capture_does_not_identify_the_machine() {
     let machine = identified();
-    let captured = Captured::of(&machine.path("/"));
+    let captured = Captured::of(machine.dir());
     assert_eq!(captured.run.stderr, "");
     let text = captured.text();
     let secrets = [
@@ -88,14 +88,14 @@ fn a_capture_does_not_identify_the_machine() {
         "irqbalance is a fact of the plan"
     );
     assert!(text.contains("kernel 6.12.43\n"));
-    assert_same_plans(&machine.path("/"), &captured.file());
+    assert_same_plans(machine.dir(), &captured.file());
     assert!(plan(&captured.file(), "json").contains("irqbalance-running"));
 }
 
 #[test]
 fn identity_is_captured_on_request() {
     let machine = identified();
-    let captured = Captured::with(&machine.path("/"), &["--identify"]);
+    let captured = Captured::with(machine.dir(), &["--identify"]);
     let text = captured.text();
     for expected in [
         "host db7.example.org\n",
@@ -108,7 +108,7 @@ fn identity_is_captured_on_request() {
         !text.contains("secretd"),
         "other processes are nobody's business"
     );
-    assert_same_plans(&machine.path("/"), &captured.file());
+    assert_same_plans(machine.dir(), &captured.file());
 }
 
 /// systemd names USB and other network interfaces after their hardware address.
@@ -122,7 +122,7 @@ fn an_interface_named_after_its_address_is_renamed() {
     let target = std::fs::read_link(&link).unwrap().with_file_name(own);
     symlink(target, link.with_file_name(own)).unwrap();
     machine.remove("/sys/class/net/nic1");
-    let captured = Captured::of(&machine.path("/"));
+    let captured = Captured::of(machine.dir());
     let expected = format!(
         "nicpin: {own} has a hardware address in its name; the capture calls it {other}, and so does its plan\n"
     );
@@ -138,10 +138,10 @@ fn an_interface_named_after_its_address_is_renamed() {
     };
     assert_eq!(
         plan_of(&captured.file()),
-        plan_of(&machine.path("/")).replace(own, other)
+        plan_of(machine.dir()).replace(own, other)
     );
-    let kept = Captured::with(&machine.path("/"), &["--identify"]);
-    assert_same_plans(&machine.path("/"), &kept.file());
+    let kept = Captured::with(machine.dir(), &["--identify"]);
+    assert_same_plans(machine.dir(), &kept.file());
 }
 
 /// Drivers, buses and sites put addresses, GUIDs and names of people into names and texts.
@@ -270,7 +270,7 @@ fn an_interface_is_selected_by_any_of_its_names() {
     let planned = |root: &Path, selector: &str| {
         let root = root.to_str().unwrap();
         let run = nicpin(&["plan", "--root", root, "--json", selector]);
-        let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        let plan = run.json();
         let interfaces = plan["interfaces"].as_array().unwrap().iter();
         interfaces
             .map(|interface| interface["name"].as_str().unwrap().to_owned())
@@ -304,7 +304,7 @@ fn an_interface_on_a_card_by_netlink_alone_stands_for_the_card() {
         for selector in ["tunnel0", "tunnel1", "tunnel[01]"] {
             let root = root.to_str().unwrap();
             let run = nicpin(&["plan", "--root", root, "--json", selector]);
-            let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+            let plan = run.json();
             let interfaces = plan["interfaces"].as_array().unwrap();
             assert_eq!(interfaces.len(), 1, "{selector}");
             assert_eq!(interfaces[0]["name"], "nic1");
@@ -460,7 +460,7 @@ fn json(root: &Path) -> String {
 #[test]
 fn a_capture_holds_only_what_is_read() {
     let machine = identified();
-    let captured = Captured::of(&machine.path("/"));
+    let captured = Captured::of(machine.dir());
     let unpacked = captured.unpack();
     let root = nicpin::root::Root::open_recording(&unpacked).unwrap();
     nicpin::read::machine(&root, nicpin::read::ReadOptions::EVERYTHING).unwrap();

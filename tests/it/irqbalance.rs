@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::run::{Copy, good, words};
-use crate::support::tree::put;
+use nix::errno::Errno;
+use serde_json::{Value, json};
+
+use crate::support::host::read_and_plan;
+use crate::support::run::{Copy, good};
 use crate::support::trial::watched_to_the_end;
 use nicpin::apply::{self, Options};
-use nicpin::machine::Selection;
-use nicpin::policy::Policy;
 use nicpin::report::applied::Applied;
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
@@ -32,25 +33,16 @@ fn restart(machine: &Copy, started: u32, banned: &[u32]) {
     let stat = format!(
         "{PID} (irqbalance) S 1 812 812 0 -1 4194560 1200 0 3 0 15 20 0 0 20 0 2 0 {started}"
     );
-    put(
-        &machine.path("/"),
+    machine.put(
         &format!("/proc/{PID}/stat"),
         &format!("{stat}{}", " 0".repeat(30)),
     );
-    put(
-        &machine.path("/"),
-        "/proc/1/stat",
-        &format!("1 (init) S{}", " 0".repeat(49)),
-    );
-    put(&machine.path("/"), SOCKET, "");
+    machine.put("/proc/1/stat", &format!("1 (init) S{}", " 0".repeat(49)));
+    machine.put(SOCKET, "");
     let irqs: String = banned.iter().fold(String::new(), |all, irq| {
         all + &format!("IRQ {irq} LOAD 0 DIFF 0 CLASS 4 ")
     });
-    put(
-        &machine.path("/"),
-        ANSWER,
-        &format!("SLEEP 10 {irqs}BANNED 00"),
-    );
+    machine.put(ANSWER, &format!("SLEEP 10 {irqs}BANNED 00"));
 }
 
 fn banned(machine: &Copy) -> BTreeSet<u32> {
@@ -64,36 +56,36 @@ fn banned(machine: &Copy) -> BTreeSet<u32> {
 }
 
 fn apply_all(root: &Root, options: Options) -> Applied {
-    let done = apply::apply(root, options, |root| {
-        let host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
-        let selection = Selection::new(&host, &[], false).unwrap();
-        let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
-        Ok::<_, apply::ApplyError>((host, plan))
-    });
-    done.unwrap()
+    apply::apply(root, options, |root| read_and_plan(root, &[], &[])).unwrap()
 }
 
 fn set(irqs: &[u32]) -> BTreeSet<u32> {
     irqs.iter().copied().collect()
 }
 
+/// What a command has done: how many settings it changed, and its request to irqbalance.
+fn done(machine: &Copy, args: &[&str]) -> (Value, Value) {
+    let run = machine.nicpin(&[args, &["--json"]].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
+    let report = run.json();
+    let balancer = &report["irqbalance"];
+    let request = match balancer {
+        Value::Null => Value::Null,
+        _ => json!([balancer["done"], balancer["irqs"], balancer["changed"]]),
+    };
+    (report["changed"].clone(), request)
+}
+
 #[test]
 fn exactly_the_planned_irqs_are_banned_and_others_stay_so() {
     let machine = machine(611, &[9, 31]);
-    let text = good(&machine, &["apply"]);
-    assert!(text.contains("irqbalance 16 IRQs banned"), "{text}");
+    assert_eq!(done(&machine, &["apply"]).1, json!(["banned", 16, true]));
     assert_eq!(banned(&machine), &set(&PLANNED) | &set(&[9]));
-    let text = good(&machine, &["apply", "--detailed-exitcode"]);
-    assert!(
-        text.contains("irqbalance 16 IRQs already banned") && text.contains("changed=0"),
-        "{text}"
-    );
+    let again = done(&machine, &["apply", "--detailed-exitcode"]);
+    assert_eq!(again, (json!(0), json!(["banned", 16, false])));
     // Bans by others stay when nicpin's are removed.
-    let text = good(&machine, &["restore"]);
-    assert!(
-        text.contains("irqbalance 15 IRQs no longer banned"),
-        "{text}"
-    );
+    let restored = done(&machine, &["restore"]).1;
+    assert_eq!(restored, json!(["unbanned", 15, true]));
     assert_eq!(banned(&machine), set(&[9, 31]));
     assert!(!machine.path("/run/nicpin/irqbalance.json").exists());
     assert_eq!(
@@ -122,18 +114,15 @@ fn a_restarted_irqbalance_gets_the_bans_again_and_keeps_its_own() {
     assert_eq!(machine.nicpin(&plan).code, 0);
     restart(&machine, 9999, &[36]);
     assert_eq!(machine.nicpin(&plan).code, 2);
-    let text = good(&machine, &["apply"]);
-    assert!(
-        text.contains("irqbalance 16 IRQs banned") && text.contains("changed=1 "),
-        "{text}"
-    );
+    let again = done(&machine, &["apply"]);
+    assert_eq!(again, (json!(1), json!(["banned", 16, true])));
     good(&machine, &["restore"]);
     assert_eq!(banned(&machine), set(&[36]));
     // Restarted between apply and restore: there are no bans to remove.
     good(&machine, &["apply"]);
     restart(&machine, 12000, &[36, 37]);
-    let text = good(&machine, &["restore"]);
-    assert!(!text.contains("irqbalance"), "{text}");
+    let restored = done(&machine, &["restore"]).1;
+    assert_eq!(restored, json!(["unbanned", 0, false]));
     assert_eq!(banned(&machine), set(&[36, 37]));
 }
 
@@ -269,14 +258,14 @@ fn ignore_reports_the_bans_of_an_earlier_apply() {
     // What irqbalance answers counts, not what was recorded.
     let state = || {
         let status = good(&machine, &["status", "--irqbalance", "ignore", "--json"]);
-        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        let status: Value = serde_json::from_str(&status).unwrap();
         status["irqbalance"]["state"].clone()
     };
     assert_eq!(state(), "banned");
     let answer = machine.read(ANSWER);
-    put(&machine.path("/"), ANSWER, "SLEEP 10 BANNED 00");
+    machine.put(ANSWER, "SLEEP 10 BANNED 00");
     assert_ne!(state(), "banned");
-    put(&machine.path("/"), ANSWER, &answer);
+    machine.put(ANSWER, &answer);
     let stored = machine.path("/stored.json");
     std::fs::write(
         &stored,
@@ -311,13 +300,11 @@ fn a_tree_without_a_recorded_answer_bans_and_stops_nothing() {
     for action in ["ban", "stop"] {
         let machine = machine(611, &[]);
         machine.remove(ANSWER);
-        let text = good(&machine, &["apply", "--irqbalance", action]);
-        assert!(
-            text.contains("irqbalance not asked: this is a copy of a machine"),
-            "{action}: {text}"
-        );
+        let (_, request) = done(&machine, &["apply", "--irqbalance", action]);
+        assert_eq!(request[0], "not-requested", "{action}");
         assert!(machine.path(&format!("/proc/{PID}/stat")).exists());
-        assert!(good(&machine, &["restore", "--format", "json"]).contains("refused\": 0"));
+        let restored = machine.nicpin(&["restore", "--json"]).json();
+        assert_eq!(restored["refused"], 0, "{action}");
     }
 }
 
@@ -325,30 +312,35 @@ fn a_tree_without_a_recorded_answer_bans_and_stops_nothing() {
 fn a_malformed_answer_is_a_refusal_and_the_writes_are_done() {
     let machine = machine(611, &[]);
     machine.write(ANSWER, "Permission denied\n");
-    let run = machine.nicpin(&["apply"]);
+    let run = machine.nicpin(&["apply", "--json"]);
     assert_eq!(run.code, 1);
-    let text = words(&run);
-    assert!(
-        text.contains(
-            "refused irqbalance: process 812 does not answer as irqbalance does (`Permission denied"
-        ),
-        "{text}"
+    let report = run.json();
+    let balancer = &report["irqbalance"];
+    assert_eq!(
+        (&balancer["done"], &balancer["pid"]),
+        (&json!("refused"), &json!(812))
     );
     assert!(
-        text.contains("refused=1 ") && text.contains("changed=24 "),
-        "{text}"
+        balancer["detail"]
+            .as_str()
+            .unwrap()
+            .contains("`Permission denied")
+    );
+    assert_eq!(
+        (&report["refused"], &report["changed"]),
+        (&json!(1), &json!(24))
     );
 }
 
 #[test]
 fn a_malformed_record_of_bans_is_reported_and_nothing_is_banned() {
     let machine = machine(611, &[9]);
-    put(&machine.path("/"), "/run/nicpin/irqbalance.json", "{}");
+    machine.put("/run/nicpin/irqbalance.json", "{}");
     for command in ["apply", "restore"] {
         let run = machine.nicpin(&[command]);
         assert_eq!(run.code, 1, "{}", run.stdout);
         assert!(
-            words(&run).contains("not a record of bans for irqbalance"),
+            run.words().contains("not a record of bans for irqbalance"),
             "{}",
             run.stdout
         );
@@ -378,7 +370,7 @@ fn the_plan_prints_the_policy_script_line_for_each_distribution() {
         ("/etc/conf.d/irqbalance", "", "IRQBALANCE_OPTS"),
     ] {
         let machine = machine(611, &[]);
-        put(&machine.path("/"), file, text);
+        machine.put(file, text);
         let text = good(&machine, &["plan"]);
         assert!(
             text.contains("apply bans the 16 planned IRQs until irqbalance restarts"),
@@ -410,20 +402,18 @@ fn a_policy_script_that_asks_nicpin_lasts() {
         ("/opt/site/policy", "/opt/site/policy", false),
     ] {
         let machine = machine(611, &[]);
-        put(
-            &machine.path("/"),
+        machine.put(
             "/etc/default/irqbalance",
             &format!("IRQBALANCE_ARGS=\"-t 5 --policyscript={argument}\""),
         );
-        put(&machine.path("/"), installed, "#!/bin/sh");
+        machine.put(installed, "#!/bin/sh");
         let text = good(&machine, &["plan"]);
         assert_eq!(
             text.contains("; its policy script asks nicpin"),
             lasts,
             "{argument}: {text}"
         );
-        let plan: serde_json::Value =
-            serde_json::from_str(&machine.nicpin(&["plan", "--format", "json"]).stdout).unwrap();
+        let plan = machine.nicpin(&["plan", "--format", "json"]).json();
         let expected =
             serde_json::json!({ "pid": 812, "action": "ban", "irqs": PLANNED, "lasts": lasts });
         assert_eq!(plan["irqbalance"], expected);
@@ -441,19 +431,11 @@ fn a_policy_script_that_asks_nicpin_lasts() {
 #[test]
 fn the_policy_file_has_the_same_values_and_options_override_it() {
     let machine = machine(611, &[]);
-    put(
-        &machine.path("/"),
-        "/etc/nicpin.toml",
-        "irqbalance = \"refuse\"",
-    );
+    machine.put("/etc/nicpin.toml", "irqbalance = \"refuse\"");
     assert!(good(&machine, &["plan"]).contains("apply refuses to write while it runs"));
     assert_eq!(machine.nicpin(&["apply"]).code, 1);
     good(&machine, &["apply", "--irqbalance", "ignore"]);
-    put(
-        &machine.path("/"),
-        "/etc/nicpin.toml",
-        "irqbalance = \"kill\"",
-    );
+    machine.put("/etc/nicpin.toml", "irqbalance = \"kill\"");
     let run = machine.nicpin(&["plan"]);
     assert_eq!(run.code, 64);
     assert!(
@@ -475,18 +457,14 @@ fn with_pci(machine: &Copy) {
     for (address, bridge) in [("0000:21:00.0", "20"), ("0000:41:00.0", "40")] {
         let target = format!("../../../devices/pci0000:{bridge}/0000:{bridge}:00.0/{address}");
         crate::support::tree::link(
-            &machine.path("/"),
+            machine.dir(),
             &format!("/sys/bus/pci/devices/{address}"),
             &target,
         );
     }
-    put(
-        &machine.path("/"),
-        "/sys/devices/pci0000:60/0000:61:00.0/class",
-        "0x010802",
-    );
+    machine.put("/sys/devices/pci0000:60/0000:61:00.0/class", "0x010802");
     crate::support::tree::link(
-        &machine.path("/"),
+        machine.dir(),
         "/sys/bus/pci/devices/0000:61:00.0",
         "../../../devices/pci0000:60/0000:61:00.0",
     );
@@ -511,8 +489,7 @@ fn the_policy_script_bans_only_planned_irqs() {
     );
     assert_eq!(policy(&machine, "/sys", 9), "");
     assert_eq!(policy(&machine, "/sys", 36), "ban=true\n");
-    put(
-        &machine.path("/"),
+    machine.put(
         "/etc/nicpin.toml",
         "[[rule]]\nmatch = { name = \"nic0\" }\nset = { skip = true }",
     );
@@ -547,13 +524,8 @@ fn without_visible_interfaces_the_policy_script_bans_what_was_applied() {
 #[test]
 fn unreadable_files_of_other_tools_are_not_an_error() {
     let machine = machine(611, &[]);
-    put(
-        &machine.path("/"),
-        "/etc/default/irqbalance",
-        "IRQBALANCE_ARGS=",
-    );
-    put(
-        &machine.path("/"),
+    machine.put("/etc/default/irqbalance", "IRQBALANCE_ARGS=");
+    machine.put(
         "/etc/systemd/network/10-net.link",
         "[Link]\nIRQAffinityPolicy=spread",
     );
@@ -567,7 +539,7 @@ fn unreadable_files_of_other_tools_are_not_an_error() {
     }
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     assert!(
-        words(&run).contains("to the arguments of its service"),
+        run.words().contains("to the arguments of its service"),
         "{}",
         run.stdout
     );
@@ -583,15 +555,8 @@ fn atomic_removes_the_bans_of_this_apply() {
         atomic: true,
         ..Options::default()
     };
-    let root = Root::open_with_faults(&machine.path("/"), |access: FileAccess<'_>| {
-        let refused = access.action == FileAction::Write && access.path.ends_with("/xps_cpus");
-        if refused {
-            InjectedAnswer::Errno(nix::libc::EINVAL)
-        } else {
-            InjectedAnswer::Done
-        }
-    });
-    let undone = apply_all(&root.unwrap(), options).undone.unwrap();
+    let root = machine.refusing_writes(Errno::EINVAL, |path| path.ends_with("/xps_cpus"));
+    let undone = apply_all(&root, options).undone.unwrap();
     assert!(undone.complete() && undone.irqbalance.is_some_and(|done| done.irqs == 8));
     assert_eq!(banned(&machine), &set(&PLANNED[8..]) | &set(&[9]));
     good(&machine, &["restore"]);
@@ -607,7 +572,7 @@ fn vectors_that_irqbalance_moves_before_it_answers_are_restored() {
     let planned = machine.read(&vector);
     restart(&machine, 700, &[]);
     let moved = machine.path(&vector);
-    let root = Root::open_with_faults(&machine.path("/"), move |access: FileAccess<'_>| {
+    let root = Root::open_with_faults(machine.dir(), move |access: FileAccess<'_>| {
         if access.action == FileAction::Write && access.path == ANSWER {
             std::fs::write(&moved, "80\n").unwrap();
         }
@@ -625,9 +590,8 @@ fn atomic_writes_nothing_when_irqbalance_does_not_take_the_bans() {
     let machine = machine(611, &[]);
     machine.write(ANSWER, "Permission denied\n");
     let before = machine.snapshot();
-    let run = machine.nicpin(&["apply", "--atomic"]);
-    assert_eq!(run.code, 1);
-    assert!(words(&run).contains("refused=1 "), "{}", run.stdout);
+    let run = machine.nicpin(&["apply", "--atomic", "--json"]);
+    assert_eq!((run.code, &run.json()["refused"]), (1, &json!(1)));
     machine.write(ANSWER, "Permission denied\n");
     assert_eq!(machine.snapshot(), before);
 }
@@ -649,14 +613,10 @@ fn a_stored_plan_bans_in_the_irqbalance_that_runs_now() {
     for then in [None, Some("ban"), Some("ignore"), Some("refuse")] {
         let machine = Copy::of("two-node");
         if let Some(action) = then {
-            put(
-                &machine.path("/"),
-                "/etc/nicpin.toml",
-                &format!("irqbalance = \"{action}\""),
-            );
+            machine.put("/etc/nicpin.toml", &format!("irqbalance = \"{action}\""));
             let stat = format!("700 (irqbalance) S{}", " 1".repeat(49));
-            put(&machine.path("/"), "/proc/700/stat", &stat);
-            put(&machine.path("/"), "/run/irqbalance/irqbalance700.sock", "");
+            machine.put("/proc/700/stat", &stat);
+            machine.put("/run/irqbalance/irqbalance700.sock", "");
         }
         machine.write(
             "/plan.json",

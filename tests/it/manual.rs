@@ -3,7 +3,7 @@
 use std::process::Command as Process;
 
 use crate::help::{bond, commands, defined, examples, options};
-use crate::support::run::{self, Copy, nicpin};
+use crate::support::run::{Copy, nicpin};
 use crate::support::temporary;
 use nicpin::report::interface::InterfaceState;
 
@@ -147,7 +147,7 @@ fn pages_have_the_date_of_the_sources() {
 fn topics_are_explained() {
     let states = nicpin(&["help", "states"]);
     assert_eq!((states.code, states.stderr.as_str()), (0, ""));
-    let states = run::words(&states);
+    let states = states.words();
     let reference = include_str!("../../docs/json.md");
     for row in InterfaceState::ROWS {
         let (name, means, code) = (row.name, row.means, row.check);
@@ -179,7 +179,7 @@ fn topics_are_explained() {
     ] {
         assert!(selectors.contains(&format!("\n  {form} ")), "{selectors}");
         let run = machine.nicpin(&["plan", "--json", given]);
-        let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        let plan = run.json();
         assert_eq!(plan["interfaces"][0]["name"], "eth2", "{given}");
         assert_eq!(plan["interfaces"].as_array().unwrap().len(), 1, "{given}");
     }

@@ -8,12 +8,10 @@ use serde_json::{Value, json};
 
 use crate::support::host::{add, machine, mask, of, plan, plan_with, set};
 use crate::support::run::Copy;
-use crate::support::tree::put;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::sample::{Delta, ThreadGrowth};
-use nicpin::machine::{Machine, NapiThread, Selection, Source};
+use nicpin::machine::{Machine, NapiThread, Source};
 use nicpin::plan::PlannedThread;
-use nicpin::policy::Policy;
 use nicpin::report::difference::Differences;
 use nicpin::report::status::Status;
 use nicpin::report::vectors::VectorState;
@@ -43,7 +41,7 @@ fn add_threads(machine: &Copy, interface: &str, threads: &[(u32, u32)], affinity
         Vec::new()
     };
     all.extend(added);
-    put(&machine.path("/"), &path, &json!(all).to_string());
+    machine.put(&path, &json!(all).to_string());
 }
 
 fn recorded(machine: &Copy, interface: &str) -> Vec<Value> {
@@ -98,12 +96,8 @@ fn each_thread_is_set_beside_its_queue_and_restored() {
         );
     }
     assert_eq!(machine.nicpin(&["check", "eth2"]).code, 0);
-    assert!(
-        machine
-            .nicpin(&["apply", "eth2"])
-            .stdout
-            .contains("changed=0 ")
-    );
+    let again = machine.nicpin(&["apply", "eth2", "--json"]);
+    assert_eq!(again.json()["changed"], 0);
     let restore = machine.nicpin(&["restore"]);
     assert_eq!(restore.code, 0, "{}{}", restore.stdout, restore.stderr);
     for pid in 900..908 {
@@ -120,7 +114,7 @@ fn netlink_has_the_last_word_on_the_queue_of_a_thread() {
     napis.push(json!({ "id": 8200, "pid": 907 }));
     let queues = [json!({ "direction": "rx", "id": 7, "napi": 8200 })];
     let answer = json!({ "queues": queues, "napis": napis }).to_string();
-    put(&machine.path("/"), "/nicpin/netlink/eth2", &answer);
+    machine.put("/nicpin/netlink/eth2", &answer);
     assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
     for at in 0..8 {
         assert_eq!(affinity(&machine, 907 - at), CpuSet::single(87 - at));
@@ -176,8 +170,7 @@ fn settings_are_found_again_under_other_process_ids() {
     let machine = eth2();
     let stored = machine.nicpin(&["plan", "eth2", "--format", "json"]).stdout;
     let hash = |machine: &Copy| {
-        let plan: Value =
-            serde_json::from_str(&machine.nicpin(&["plan", "eth2", "-j"]).stdout).unwrap();
+        let plan = machine.nicpin(&["plan", "eth2", "-j"]).json();
         plan["hash"].clone()
     };
     let first = hash(&machine);
@@ -338,11 +331,7 @@ fn what_runs_is_proven_by_a_sample() {
     with_threads(&mut host, Source::Netlink);
     let to = of(&plan(&host), "eth0").threads[0].cpus.clone().unwrap();
     host.interfaces[0].threads[0].affinity = mask(&host, &to);
-    let plan = nicpin::plan::plan(
-        &host,
-        &Policy::default(),
-        &Selection::new(&host, &[], false).unwrap(),
-    );
+    let plan = plan(&host);
     let state = |delta: Option<Delta>| {
         let status = Status::new(
             &host,

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::support::run::{Copy, words};
+use crate::support::run::Copy;
 use nicpin::cpuset::CpuSet;
 
 const UNIT: &str = "/sys/fs/cgroup/system.slice/app.slice/web.service";
@@ -39,7 +39,7 @@ fn ended(machine: &Copy) {
 fn planned(machine: &Copy, args: &[&str]) -> Value {
     let run = machine.nicpin(&[&["plan", "--json"], args].concat());
     assert_eq!(run.code, 0, "{}", run.stderr);
-    serde_json::from_str(&run.stdout).unwrap()
+    run.json()
 }
 
 fn candidates(plan: &Value, interface: &str) -> String {
@@ -80,7 +80,7 @@ fn the_l3_domains_of_a_program_less_its_own_cores() {
     assert_eq!(near["program"], "unit:web.service");
     assert_eq!(near["cpus"], "8,10-11");
     assert_eq!(candidates(&plan, "eth2"), "16-31");
-    let text = words(&machine.nicpin(&["plan", "--near", "unit:web"]));
+    let text = machine.nicpin(&["plan", "--near", "unit:web"]).words();
     assert!(
         text.contains("eth0, eth1: near unit:web.service, which may use CPUs 8,10-11"),
         "{text}"
@@ -96,7 +96,7 @@ fn the_l3_domains_of_a_program_less_its_own_cores() {
     assert_eq!(candidates(&two, "eth0"), "2-5");
     let all = planned(&machine, &["--near", "0", "--scope", "all"]);
     assert_eq!(candidates(&all, "eth7"), "2-7");
-    let none = words(&machine.nicpin(&["plan", "--near", "0-15", "eth0"]));
+    let none = machine.nicpin(&["plan", "--near", "0-15", "eth0"]).words();
     assert!(none.contains("the plan is the same without"), "{none}");
 }
 
@@ -134,8 +134,7 @@ fn what_cannot_be_met_is_refused() {
     );
     let run = machine.nicpin(&["apply"]);
     assert_eq!(run.code, 1, "{}", run.stdout);
-    let status: Value =
-        serde_json::from_str(&machine.nicpin(&["status", "--json"]).stdout).unwrap();
+    let status = machine.nicpin(&["status", "--json"]).json();
     let of_each: Vec<&str> = (status["interfaces"].as_array().unwrap().iter())
         .map(|one| one["state"].as_str().unwrap())
         .collect();
@@ -151,7 +150,7 @@ fn a_check_compares_with_where_the_program_was_at_the_last_apply() {
     // Not yet running: a note, and nothing else.
     let early = machine.nicpin(&["apply"]);
     assert_eq!(early.code, 0, "{}", early.stderr);
-    assert!(words(&early).contains("unit:web.service does not run"));
+    assert!(early.words().contains("unit:web.service does not run"));
     unit(&machine, ["8", "10-11"]);
     assert_eq!(machine.nicpin(&["check"]).code, 2);
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
@@ -167,7 +166,7 @@ fn a_check_compares_with_where_the_program_was_at_the_last_apply() {
     unit(&machine, ["0", "1"]);
     let check = machine.nicpin(&["check"]);
     assert_eq!(check.code, 0, "{}", check.stdout);
-    let status = words(&machine.nicpin(&["status", "--seconds", "0"]));
+    let status = machine.nicpin(&["status", "--seconds", "0"]).words();
     assert!(status.contains("now it may use CPUs 0-1"), "{status}");
     assert_eq!(
         candidates(&planned(&machine, &[]), "eth0"),
@@ -180,7 +179,7 @@ fn a_check_compares_with_where_the_program_was_at_the_last_apply() {
     let again = machine.nicpin(&["apply"]);
     assert_eq!(again.code, 0);
     assert!(
-        words(&again).contains("it does not run now"),
+        again.words().contains("it does not run now"),
         "{}",
         again.stdout
     );

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::support::captured::Captured;
-use crate::support::run::{Copy, nicpin, words};
+use crate::support::run::{Copy, nicpin};
 use crate::support::tree::{link, put};
 use nicpin::machine::NeighbourKind;
 
@@ -103,8 +103,7 @@ fn nodes_and_pictures_show_what_else_is_there() {
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
-    let json: serde_json::Value =
-        serde_json::from_str(&machine.nicpin(&["nodes", "--json"]).stdout).unwrap();
+    let json = machine.nicpin(&["nodes", "--json"]).json();
     assert_eq!(
         json["nodes"][1]["neighbours"][0],
         serde_json::json!({ "kind": "gpu", "name": "0000:a1:00.0", "driver": "nvidia", "node": 1 })
@@ -133,7 +132,7 @@ fn nodes_and_pictures_show_what_else_is_there() {
             .map(str::to_owned)
     };
     assert_eq!(hash(&machine), hash(&Copy::of("two-node")));
-    let captured = Captured::of(&machine.path("/"));
+    let captured = Captured::of(machine.dir());
     assert_eq!(
         nicpin(&["nodes", "--root", captured.file().to_str().unwrap()]).stdout,
         text
@@ -227,7 +226,7 @@ fn a_link_below_what_device_and_slot_can_do_is_a_note() {
                 width,
             );
         }
-        let shown = words(&machine.nicpin(&["plan", "eth2"]));
+        let shown = machine.nicpin(&["plan", "eth2"]).words();
         assert_eq!(
             shown.contains("the PCIe link runs at"),
             note.is_some(),
@@ -240,14 +239,24 @@ fn a_link_below_what_device_and_slot_can_do_is_a_note() {
                 )),
                 "{shown}"
             );
-            assert!(words(&machine.nicpin(&["status", "eth2"])).contains("the PCIe link runs at"));
+            assert!(
+                machine
+                    .nicpin(&["status", "eth2"])
+                    .words()
+                    .contains("the PCIe link runs at")
+            );
             // A virtual function has no link of its own.
             link(
                 &top,
                 &format!("/{}/physfn", below.display()),
                 "../0000:00:00.0",
             );
-            assert!(!words(&machine.nicpin(&["plan", "eth2"])).contains("the PCIe link runs at"));
+            assert!(
+                !machine
+                    .nicpin(&["plan", "eth2"])
+                    .words()
+                    .contains("the PCIe link runs at")
+            );
             std::fs::remove_file(top.join(below.join("physfn"))).unwrap();
         }
     }

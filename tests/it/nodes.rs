@@ -2,12 +2,11 @@
 //! `SNAPSHOTS=overwrite cargo test --test it -- nodes::` rewrites the expected output.
 // Helpers of tests, and snapshots as the tool writes them.
 
-use snapbox::data::DataFormat;
-use snapbox::{Data, assert_data_eq, str};
+use snapbox::{assert_data_eq, str};
 
 use crate::commands::bandwidth::BandwidthTest;
 use crate::support::host::{machine, set};
-use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
+use crate::support::run::{Copy, FIXTURES, expect, fixture, nicpin};
 use crate::support::temporary;
 
 #[test]
@@ -21,11 +20,7 @@ fn every_machine_shows_its_nodes() {
             "{}",
             run.stdout
         );
-        let expected = fixture("expected").join(format!("{name}.nodes.txt"));
-        assert_data_eq!(
-            Data::text(run.stdout),
-            Data::read_from(&expected, Some(DataFormat::Text)).raw()
-        );
+        expect(&format!("{name}.nodes.txt"), run.stdout);
     }
 }
 
@@ -61,8 +56,7 @@ node 1      5116          1             2             371        5042          7
 
 "]]
     );
-    let json: serde_json::Value =
-        serde_json::from_str(&machine.nicpin(&["nodes", "--format", "json"]).stdout).unwrap();
+    let json = machine.nicpin(&["nodes", "--format", "json"]).json();
     assert_eq!(json["schema"], "nicpin.nodes/1");
     let node = &json["nodes"][1];
     assert_eq!(

@@ -6,12 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::support::host::of;
-use crate::support::machine::Port;
-use crate::support::run::{FIXTURES, fixture};
-use crate::support::small::{Tree, card, two_nodes};
+use crate::support::host::{cpus as planned, of};
+use crate::support::machine::{Port, card, two_nodes};
+use crate::support::run::{Copy, FIXTURES, fixture};
 use crate::support::temporary;
-use crate::support::tree::{copy_tree, link, put, read, settle, unpack};
+use crate::support::tree::{copy_tree, read, settle, unpack};
 use nicpin::apply;
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::{Interface, Machine, Role, Selection};
@@ -260,12 +259,12 @@ fn a_card_of_which_nothing_is_known_counts_more_queues() {
         "eth0",
     ];
     let one = card("igb", Port::new("eth0", 10_000, 4, 4), 31, &names);
-    let tree = Tree::of(&two_nodes([one]));
+    let tree = Copy::build(&two_nodes([one]));
     for (irq, cpu) in (31..).zip([0, 0, 1, 1, 2]) {
         let mask = format!("{:x}", 1 << cpu);
-        put(tree.dir(), &format!("proc/irq/{irq}/smp_affinity"), &mask);
+        tree.put(&format!("proc/irq/{irq}/smp_affinity"), &mask);
         let file = format!("proc/irq/{irq}/effective_affinity_list");
-        put(tree.dir(), &file, &cpu.to_string());
+        tree.put(&file, &cpu.to_string());
     }
     let before = Said::of(tree.dir());
     rename(tree.dir(), &(31..36).collect());
@@ -281,10 +280,10 @@ fn a_card_of_which_nothing_is_known_counts_more_queues() {
 fn a_card_of_which_half_is_known_is_named() {
     let names = ["eth0-rx-0", "eth0-rx-1", "qqz-0", "qqz-1"];
     let half = card("igb", Port::new("eth0", 10_000, 2, 2), 31, &names);
-    let tree = Tree::of(&two_nodes([half]));
-    assert_eq!(tree.run(&["apply"]).code, 0);
+    let tree = Copy::build(&two_nodes([half]));
+    assert_eq!(tree.nicpin(&["apply"]).code, 0);
     settle(tree.dir());
-    let check = tree.run(&["check"]);
+    let check = tree.nicpin(&["check"]);
     let first = "No interface is as planned; 1 cannot be judged: eth0.\n";
     assert!(
         check.code == 0 && check.stdout.starts_with(first),
@@ -297,8 +296,8 @@ fn a_card_of_which_half_is_known_is_named() {
 fn cores_that_serve_a_card_are_not_idle() {
     let names = ["eth0-TxRx-0", "eth0-TxRx-1"];
     let known = card("ixgbe", Port::new("eth0", 10_000, 2, 2), 31, &names);
-    let tree = Tree::of(&two_nodes([known]));
-    let idle = |tree: &Tree| {
+    let tree = Copy::build(&two_nodes([known]));
+    let idle = |tree: &Copy| {
         let host = tree.host();
         let plan = tree.plan(&[]);
         let cores = host.topology.online.difference(&plan.network_cpus);
@@ -306,17 +305,17 @@ fn cores_that_serve_a_card_are_not_idle() {
     };
     let on = |irq: u32, cpu: u32| {
         let file = format!("proc/irq/{irq}/effective_affinity_list");
-        put(tree.dir(), &file, &cpu.to_string());
+        tree.put(&file, &cpu.to_string());
     };
     assert_eq!(idle(&tree), "0,3-7");
     // A program's.
     let device = "devices/pci0000:00/0000:00:03.0/0000:90:00.0";
-    put(tree.dir(), &format!("sys/{device}/class"), "0x020000");
-    put(tree.dir(), &format!("sys/{device}/msi_irqs/50"), "msix");
+    tree.put(&format!("sys/{device}/class"), "0x020000");
+    tree.put(&format!("sys/{device}/msi_irqs/50"), "msix");
     let driver = format!("sys/{device}/driver");
-    link(tree.dir(), &driver, "../../../../bus/pci/drivers/vfio-pci");
+    tree.link(&driver, "../../../../bus/pci/drivers/vfio-pci");
     let entry = "sys/bus/pci/devices/0000:90:00.0";
-    link(tree.dir(), entry, &format!("../../../{device}"));
+    tree.link(entry, &format!("../../../{device}"));
     tree.interrupts(50, "PCI-MSI 0-edge", &["vfio-msix[0](0000:90:00.0)"]);
     on(50, 4);
     assert_eq!(idle(&tree), "0,3,5-7");
@@ -333,15 +332,15 @@ fn cores_that_serve_a_card_are_not_idle() {
         "{rps:?}"
     );
     // The channels of Hyper-V, and not while a virtual function below takes the packets.
-    let tree = Tree::of(&two_nodes([]));
+    let tree = Copy::build(&two_nodes([]));
     let device = "sys/devices/VMBUS:00/f8b3781a-1e82-4818-a1c3-63d806ec15bb";
     tree.add(device, "vmbus", "hv_netvsc", "eth0", 2);
     for (channel, cpu) in [(14, "0"), (20, "5")] {
-        put(tree.dir(), &format!("{device}/channels/{channel}/cpu"), cpu);
+        tree.put(&format!("{device}/channels/{channel}/cpu"), cpu);
     }
     assert_eq!(idle(&tree), "1-4,6-7");
     // One of a card whose IRQs nobody knows may be any that no device has.
-    let tree = Tree::of(&two_nodes([]));
+    let tree = Copy::build(&two_nodes([]));
     tree.add(
         "sys/devices/platform/1510.ethernet",
         "platform",
@@ -350,7 +349,7 @@ fn cores_that_serve_a_card_are_not_idle() {
         2,
     );
     tree.interrupts(60, "GICv3 65 Level", &[UNKNOWN]);
-    put(tree.dir(), "proc/irq/60/effective_affinity_list", "6");
+    tree.put("proc/irq/60/effective_affinity_list", "6");
     assert_eq!(idle(&tree), "0-5,7");
 }
 
@@ -359,10 +358,10 @@ fn cores_that_serve_a_card_are_not_idle() {
 fn a_receive_queue_without_a_known_irq_is_not_as_planned() {
     let applied = |driver: &str, rx: usize, names: &[&str]| {
         let port = Port::new("eth0", 10_000, rx, 2);
-        let tree = Tree::of(&two_nodes([card(driver, port, 31, names)]));
-        assert_eq!(tree.run(&["apply"]).code, 0);
+        let tree = Copy::build(&two_nodes([card(driver, port, 31, names)]));
+        assert_eq!(tree.nicpin(&["apply"]).code, 0);
         settle(tree.dir());
-        let check = tree.run(&["check"]);
+        let check = tree.nicpin(&["check"]);
         assert_eq!(check.code, 0, "{check:?}");
         check.stdout.lines().next().unwrap().to_owned()
     };
@@ -386,18 +385,125 @@ fn a_receive_queue_without_a_known_irq_is_not_as_planned() {
 fn few_interrupts_elsewhere_say_nothing() {
     let names = ["eth0-TxRx-0"];
     let one = card("ixgbe", Port::new("eth0", 10_000, 1, 1), 31, &names);
-    let tree = Tree::of(&two_nodes([one]));
+    let tree = Copy::build(&two_nodes([one]));
     std::fs::remove_file(tree.dir().join("proc/irq/31/effective_affinity_list")).unwrap();
-    put(tree.dir(), "proc/irq/31/smp_affinity", "ff");
+    tree.put("proc/irq/31/smp_affinity", "ff");
     let counts = |counts: [u32; 8]| {
         let counts = counts.map(|count| format!("{count:>8}")).join(" ");
         let header = "    CPU0    CPU1    CPU2    CPU3    CPU4    CPU5    CPU6    CPU7";
         let text = format!("  {header}\n  31: {counts}  PCI-MSI 0-edge  eth0-TxRx-0\n");
-        put(tree.dir(), "proc/interrupts", &text);
-        let status = tree.run(&["status", "-j", "--seconds", "0"]).stdout;
+        tree.put("proc/interrupts", &text);
+        let status = tree.nicpin(&["status", "-j", "--seconds", "0"]).stdout;
         let status: serde_json::Value = serde_json::from_str(&status).unwrap();
         status["interfaces"][0]["local"].as_f64()
     };
     assert_eq!(counts([0, 5000, 0, 0, 100, 0, 0, 0]), Some(1.0));
     assert_eq!(counts([0, 100, 0, 0, 5000, 0, 0, 0]), Some(0.0));
+}
+
+/// What is not understood is in the verdict, and its cores are not idle.
+#[test]
+fn interfaces_that_cannot_be_judged_are_named_in_each_verdict() {
+    let names = ["eth0-TxRx-0", "eth0-TxRx-1", "eth0-TxRx-2", "eth0-TxRx-3"];
+    let known = card("ixgbe", Port::new("eth0", 10_000, 4, 4), 31, &names);
+    let mut half = card(
+        "ixgbe",
+        Port::new("eth2", 10_000, 2, 2),
+        41,
+        &["eth2-TxRx-0", "something"],
+    );
+    half.address = "0000:83:00.0".to_owned();
+    let tree = Copy::build(&two_nodes([known, half]));
+    tree.add(
+        "sys/devices/platform/soc/1510.ethernet",
+        "platform",
+        "newsoc",
+        "eth1",
+        4,
+    );
+    tree.put("proc/irq/42/effective_affinity_list", "2");
+    let names = "; 2 interfaces cannot be judged: eth1, eth2";
+    let first = |args: &[&str]| tree.nicpin(args).stdout.lines().next().unwrap().to_owned();
+    let nothing = format!("nothing to restore: there is no record of an apply{names}");
+    assert_eq!(first(&["restore"]), nothing);
+    let done = first(&["apply"]);
+    assert!(done.contains(&format!(" read back{names}.")), "{done}");
+    for args in [&["restore", "--dry-run"][..], &["restore"], &["apply"]] {
+        let json = tree.nicpin(&[args, &["--json"]].concat()).stdout;
+        crate::support::schema::meets(&json);
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let expected = serde_json::json!(["eth1", "eth2"]);
+        assert_eq!(json["not_judged"], expected, "{args:?}");
+    }
+    for args in [&["restore", "--dry-run"][..], &["restore"], &["apply"]] {
+        let said = first(args);
+        assert!(said.contains(&format!("{names}.")), "{said}");
+    }
+    let who = "; 2 cannot be judged: eth1, eth2.";
+    // The kernel has moved what apply has set.
+    crate::support::tree::settle(tree.dir());
+    let check = tree.nicpin(&["check"]);
+    assert_eq!(check.code, 0, "{}", check.stdout);
+    let verdict = format!("1 of 3 interfaces is as planned{who}\n");
+    assert!(check.stdout.starts_with(&verdict), "{}", check.stdout);
+    let status = tree.nicpin(&["status"]).stdout;
+    let verdict = status.replace('\n', " ");
+    assert!(
+        verdict.starts_with("1 of 3 interfaces is as planned") && verdict.contains(who),
+        "{status}"
+    );
+    let nagios = tree.nicpin(&["check", "--format", "nagios"]);
+    assert!(
+        nagios.code == 0
+            && nagios
+                .stdout
+                .contains("2 interfaces cannot be judged: eth1, eth2 |"),
+        "{}",
+        nagios.stdout
+    );
+    for (option, code) in [("--warning-not-judged", 1), ("--critical-not-judged", 2)] {
+        let run = tree.nicpin(&["check", "--format", "nagios", option, "1"]);
+        assert_eq!(run.code, code, "{}", run.stdout);
+    }
+    let metrics = tree.nicpin(&["check", "--format", "prometheus"]).stdout;
+    assert!(
+        metrics.contains("nicpin_not_judged_interfaces 2\n"),
+        "{metrics}"
+    );
+    // Of many machines, from each kind of document, and from the tree.
+    let dir = crate::support::temporary();
+    for (name, command) in [("a1", "plan"), ("a2", "check")] {
+        let json = tree.nicpin(&[command, "--json"]).stdout;
+        std::fs::write(dir.path().join(format!("{name}.json")), json).unwrap();
+    }
+    let (files, top) = (dir.path().display().to_string(), tree.dir().display());
+    let run = crate::support::run::nicpin(&["fleet", &files, &top.to_string()]);
+    assert!(
+        run.stdout
+            .starts_with("3 hosts, 1 class, 1 plan: 3 as planned; 6 interfaces cannot be judged\n")
+            && run
+                .stdout
+                .contains("\ncannot be judged: 3 hosts, eth1, eth2\n"),
+        "{}",
+        run.stdout
+    );
+    let json = crate::support::run::nicpin(&["fleet", "--json", &files]).stdout;
+    crate::support::schema::meets(&json);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        json["not_judged"],
+        serde_json::json!([{"interfaces": ["eth1", "eth2"], "count": 2, "hosts": ["a1", "a2"]}])
+    );
+    // The queue whose IRQ is not known sends nowhere, and the CPU of that IRQ takes no other queue while there are idle ones.
+    let plan = tree.plan(&["eth2"]);
+    let eth2 = of(&plan, "eth2");
+    assert!(eth2.tx_queues.iter().all(|queue| queue.xps_cpus.is_none()));
+    let alone = Copy::build(&two_nodes([card(
+        "ixgbe",
+        Port::new("eth2", 10_000, 4, 4),
+        41,
+        &["eth2-TxRx-0", "something", "eth2-TxRx-1", "eth2-TxRx-2"],
+    )]));
+    alone.put("proc/irq/42/effective_affinity_list", "2");
+    assert_eq!(planned(of(&alone.plan(&[]), "eth2")), ["1", "3", "0"]);
 }

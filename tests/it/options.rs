@@ -474,7 +474,7 @@ fn the_explanation_is_in_the_json_too() {
     let machine = Copy::of("dl980");
     let plan = |args: &[&str]| -> Value {
         let run = machine.nicpin(&[&["plan", "--json", "eth4"], args].concat());
-        serde_json::from_str(&run.stdout).unwrap()
+        run.json()
     };
     let (mut explained, without) = (plan(&["--explain"]), plan(&[]));
     let lines = explained

@@ -1,7 +1,6 @@
 //! Other tools than irqbalance that write affinities: the plan's notes on them, on copies of a shipped machine.
 
-use crate::support::run::{Copy, good, nicpin, words};
-use crate::support::tree::put;
+use crate::support::run::{Copy, good, nicpin};
 
 #[test]
 fn other_tools_that_write_affinities_are_named() {
@@ -105,12 +104,11 @@ fn other_tools_that_write_affinities_are_named() {
     ] {
         let machine = Copy::of("two-node");
         for (path, text) in &files {
-            put(&machine.path("/"), path, text);
+            machine.put(path, text);
         }
         let text = good(&machine, &["plan"]);
         assert!(text.contains(expected), "{files:?}: {text}");
-        let plan: serde_json::Value =
-            serde_json::from_str(&machine.nicpin(&["plan", "--format", "json"]).stdout).unwrap();
+        let plan = machine.nicpin(&["plan", "--format", "json"]).json();
         let known = ["tuned-running", "link-irq-affinity", "cloud-script"];
         let codes = plan["notes"]
             .as_array()
@@ -132,6 +130,6 @@ fn other_tools_that_write_affinities_are_named() {
             &["capture", "-q", "-o", archive.to_str().unwrap()],
         );
         let captured = nicpin(&["plan", "--root", archive.to_str().unwrap()]);
-        assert!(words(&captured).contains(expected), "{}", captured.stdout);
+        assert!(captured.words().contains(expected), "{}", captured.stdout);
     }
 }

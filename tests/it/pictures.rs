@@ -9,13 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use roxmltree::{Document, Node};
-use snapbox::data::DataFormat;
-use snapbox::{Data, assert_data_eq};
 
 use crate::draw::Picture;
 use crate::support::host::{add, machine};
 use crate::support::machine::{Card, MachineSpec, Port, cpus};
-use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
+use crate::support::run::{Copy, FIXTURES, expect, fixture, nicpin};
 use crate::support::{is_full, temporary};
 use nicpin::machine::Selection;
 use nicpin::plan::Plan;
@@ -419,11 +417,7 @@ fn an_image_is_made_by_another_program() {
 #[test]
 fn some_pictures_are_as_expected() {
     for name in ["two-socket-mlx4", "four-node"] {
-        let expected = fixture("expected").join(format!("{name}.svg"));
-        assert_data_eq!(
-            Data::text(draw(&fixture(name))),
-            Data::read_from(&expected, Some(DataFormat::Text)).raw()
-        );
+        expect(&format!("{name}.svg"), draw(&fixture(name)));
     }
 }
 
@@ -431,8 +425,7 @@ fn some_pictures_are_as_expected() {
 fn a_machine_as_planned_is_drawn_once() {
     let machine = Copy::of("two-node");
     machine.write("/sys/devices/system/cpu/isolated", "3\n");
-    let planned: Plan =
-        serde_json::from_str(&machine.nicpin(&["plan", "--format", "json"]).stdout).unwrap();
+    let planned = plan(machine.dir());
     for vector in planned
         .interfaces
         .iter()

@@ -1,13 +1,8 @@
 //! The plan of every shipped machine, in every format, by the binary. `SNAPSHOTS=overwrite cargo test --test it -- plans::`
 //! rewrites the expected plans; read the difference before you commit it.
 
-use snapbox::data::DataFormat;
-use snapbox::{Data, assert_data_eq};
-
-use crate::support::machine::{MachineSpec, Port};
-use crate::support::run::{Copy, FIXTURES, fixture, nicpin};
-use crate::support::small::{Tree, card, two_nodes};
-use crate::support::tree::put;
+use crate::support::machine::{MachineSpec, Port, card, two_nodes};
+use crate::support::run::{Copy, FIXTURES, expect, fixture, nicpin};
 
 #[test]
 fn every_machine_plans_as_expected() {
@@ -17,11 +12,7 @@ fn every_machine_plans_as_expected() {
             let run = nicpin(&["plan", "--root", root.to_str().unwrap(), "--format", format]);
             assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{name}");
             let ending = if format == "table" { "txt" } else { format };
-            let expected = fixture("expected").join(format!("{name}.{ending}"));
-            assert_data_eq!(
-                Data::text(run.stdout),
-                Data::read_from(&expected, Some(DataFormat::Text)).raw()
-            );
+            expect(&format!("{name}.{ending}"), run.stdout);
         }
     }
 }
@@ -208,8 +199,8 @@ fn workers_on_several_nodes_have_the_memory_of_each() {
     let mut nic = card("mlx5_core", Port::new("eth0", 50_000, 2, 2), 30, &names);
     nic.node = 2;
     machine.cards.push(nic);
-    let tree = Tree::of(&machine);
-    let workers = tree.run(&["plan", "--workers", "eth0"]).stdout;
+    let tree = Copy::build(&machine);
+    let workers = tree.nicpin(&["plan", "--workers", "eth0"]).stdout;
     for line in [
         "eth0  node 0-1\n",
         " --membind=0-1 COMMAND\n",
@@ -227,10 +218,10 @@ fn traffic_classes_use_no_further_vectors_of_mlx5() {
     let reported = [0, 1].map(|n| [("rx", n, 30 + n), ("tx", n, 30 + n), ("tx", n + 2, 30 + n)]);
     for netlink in [&[][..], &reported.concat()] {
         let port = Port::new("eth0", 50_000, 2, 4).netlink(netlink);
-        let tree = Tree::of(&two_nodes([card("mlx5_core", port, 30, &names)]));
+        let tree = Copy::build(&two_nodes([card("mlx5_core", port, 30, &names)]));
         for queue in 0..4 {
             let class = format!("sys/class/net/eth0/queues/tx-{queue}/traffic_class");
-            put(tree.dir(), &class, &format!("{}\n", queue / 2));
+            tree.put(&class, &format!("{}\n", queue / 2));
         }
         let eth0 = &tree.host().interfaces[0];
         let idle = eth0.vectors.iter().filter(|vector| eth0.is_idle(vector));
@@ -252,8 +243,8 @@ fn queues_that_are_not_in_use_are_said_so() {
     let names = [0, 1, 2, 3].map(|n| format!("mlx5_comp{n}@pci:0000:82:00.0"));
     let names = names.each_ref().map(String::as_str);
     let nic = card("mlx5_core", Port::new("eth0", 50_000, 2, 2), 30, &names);
-    let tree = Tree::of(&two_nodes([nic]));
-    let plan = tree.run(&["plan", "eth0"]).stdout;
+    let tree = Copy::build(&two_nodes([nic]));
+    let plan = tree.nicpin(&["plan", "eth0"]).stdout;
     let rows: Vec<_> = plan
         .lines()
         .filter(|line| line.starts_with("  queues"))
@@ -338,6 +329,6 @@ fn first_queues_meet_on_no_core_while_another_has_none() {
     let machine = Copy::unpacked("server.tar.gz");
     std::fs::remove_dir_all(machine.path("/nicpin")).unwrap();
     let plan = machine.nicpin(&["plan", "--json"]);
-    let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+    let plan = plan.json();
     assert_eq!(plan["score"]["max_first_queues_per_core"], 1);
 }

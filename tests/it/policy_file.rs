@@ -1,6 +1,6 @@
 //! The policy file: its errors, settings without effect, and what overrides what.
 
-use crate::support::run::{Copy, words};
+use crate::support::run::Copy;
 
 #[test]
 fn a_policy_file_with_an_error_names_line_and_column() {
@@ -50,7 +50,7 @@ fn a_rule_is_for_the_interface_of_that_very_name_before_those_that_match() {
     );
     let ruled = || {
         let run = machine.nicpin(&["plan", "--config", &at, "--format", "json"]);
-        let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        let plan = run.json();
         let interfaces = plan["interfaces"].as_array().unwrap().clone();
         let has_all = |i: &serde_json::Value| i["candidates"] == "0-7";
         let names = interfaces
@@ -73,7 +73,7 @@ fn cpus_that_the_machine_cannot_have() {
         machine.write("/policy.toml", text);
         let run = machine.nicpin(&["plan", "--json", "--config", &at]);
         assert_eq!(run.code, 0, "{}", run.stderr);
-        serde_json::from_str(&run.stdout).unwrap()
+        run.json()
     };
     let nic1 = |plan: &serde_json::Value, key: &str| {
         let mut all = plan["interfaces"].as_array().unwrap().iter();
@@ -102,7 +102,7 @@ fn cpus_that_the_machine_cannot_have() {
         machine.write("/policy.toml", &rule(none));
         let run = machine.nicpin(&["apply", "--config", &at]);
         assert_eq!(run.code, 1, "{}", run.stdout);
-        let words = &words(&run);
+        let words = &run.words();
         assert!(words.contains("nic1: none of the policy's CPUs"), "{words}");
         let check = machine.nicpin(&["check", "--config", &at, "nic0"]);
         assert_eq!(check.code, 0, "{none}: {}", check.stdout);
@@ -213,7 +213,7 @@ fn the_policy_of_the_machine_is_used_and_options_override_it() {
     );
     let cpus = |args: &[&str]| -> Vec<String> {
         let run = machine.nicpin(&[&["plan", "nic1", "--format", "json"], args].concat());
-        let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        let plan = run.json();
         let vectors = plan["interfaces"][0]["vectors"].as_array().unwrap().clone();
         vectors
             .iter()
@@ -271,7 +271,7 @@ fn a_wish_that_cannot_be_met_is_not_overruled() {
     );
     let json = |command: &str| -> serde_json::Value {
         let run = machine.nicpin(&[command, "--json"]);
-        serde_json::from_str(&run.stdout).unwrap()
+        run.json()
     };
     for command in ["check", "status"] {
         let found = json(command);

@@ -56,7 +56,7 @@ fn accesses(
 ) -> (OtherTools, Vec<String>) {
     let paths = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&paths);
-    let root = Root::open_with_faults(&machine.path("/"), move |access: FileAccess<'_>| {
+    let root = Root::open_with_faults(machine.dir(), move |access: FileAccess<'_>| {
         if access.action == FileAction::Read {
             seen.borrow_mut().push(access.path.to_owned());
         }
@@ -70,7 +70,7 @@ fn accesses(
 #[test]
 fn the_number_of_processes_changes_nothing() {
     let machine = machine();
-    put(&machine.path("/"), SOCKET, "");
+    machine.put(SOCKET, "");
     let (few, read_of_few) = accesses(&machine, |_| None);
     for pid in 1000..1400 {
         process(&machine, pid, "irqbalance", 1, 0);
@@ -112,12 +112,8 @@ fn each_trace_of_irqbalance_leads_to_it_and_is_captured() {
         unix(&"@".repeat(108)),
     ] {
         let machine = machine();
-        put(&machine.path("/"), &path, &text);
-        assert_eq!(
-            tools(&machine.path("/")).irqbalance.unwrap().pid,
-            812,
-            "{path}"
-        );
+        machine.put(&path, &text);
+        assert_eq!(tools(machine.dir()).irqbalance.unwrap().pid, 812, "{path}");
         let archive = machine.path("/machine.tar.gz");
         // Quietly: otherwise it says that it renames the cgroups of a service.
         good(
@@ -139,7 +135,7 @@ fn a_trace_that_cannot_be_read_is_not_absent() {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         // A link to itself is refused to everybody.
         std::os::unix::fs::symlink(file.file_name().unwrap(), &file).unwrap();
-        let hidden = tools(&machine.path("/")).irqbalance_hidden;
+        let hidden = tools(machine.dir()).irqbalance_hidden;
         assert_eq!(hidden.as_deref(), Some(path));
         assert!(good(&machine, &["plan"]).contains(path));
     }
@@ -149,9 +145,9 @@ fn a_trace_that_cannot_be_read_is_not_absent() {
 #[test]
 fn a_capture_without_traces_still_has_its_irqbalance() {
     let machine = machine();
-    assert_eq!(tools(&machine.path("/")).irqbalance, None);
-    put(&machine.path("/"), "/nicpin/capture", "nicpin.capture/2");
-    assert_eq!(tools(&machine.path("/")).irqbalance.unwrap().pid, 812);
+    assert_eq!(tools(machine.dir()).irqbalance, None);
+    machine.put("/nicpin/capture", "nicpin.capture/2");
+    assert_eq!(tools(machine.dir()).irqbalance.unwrap().pid, 812);
 }
 
 /// Any user can give a process this name, and bind a socket without a file.
@@ -161,37 +157,33 @@ fn a_process_of_another_user_is_not_irqbalance() {
     machine.remove("/proc/812");
     // The first in order of text, of number, and of age.
     process(&machine, 1000, "irqbalance", 1, 65534);
-    put(
-        &machine.path("/"),
+    machine.put(
         "/proc/net/unix",
         "0: 00000002 00000000 00010000 0001 01 5 @irqbalance1000.sock",
     );
-    let tools_now = tools(&machine.path("/"));
+    let tools_now = tools(machine.dir());
     assert_eq!(
         (tools_now.irqbalance, tools_now.irqbalance_hidden),
         (None, None)
     );
     assert!(!good(&machine, &["plan"]).contains("irqbalance"));
     // One with another real than effective user is not root's, either.
-    put(
-        &machine.path("/"),
+    machine.put(
         "/proc/1000/status",
         "Name:\tirqbalance\nUid:\t65534\t0\t0\t0",
     );
-    assert_eq!(tools(&machine.path("/")).irqbalance, None);
+    assert_eq!(tools(machine.dir()).irqbalance, None);
     // Beside the real one.
     process(&machine, 9999, "irqbalance", 700, 0);
-    put(
-        &machine.path("/"),
-        "/proc/net/unix",
+    machine.put("/proc/net/unix",
         "0: 00000002 0 00010000 0001 01 5 @irqbalance1000.sock\n0: 00000002 0 00010000 0001 01 6 @irqbalance9999.sock",
     );
-    assert_eq!(tools(&machine.path("/")).irqbalance.unwrap().pid, 9999);
+    assert_eq!(tools(machine.dir()).irqbalance.unwrap().pid, 9999);
     // What systemd started comes first.
     process(&machine, 31000, "irqbalance", 800, 0);
-    put(&machine.path("/"), SERVICE, "30999\n31000");
+    machine.put(SERVICE, "30999\n31000");
     process(&machine, 30999, "sh", 900, 0);
-    assert_eq!(tools(&machine.path("/")).irqbalance.unwrap().pid, 31000);
+    assert_eq!(tools(machine.dir()).irqbalance.unwrap().pid, 31000);
 }
 
 /// A process that ends between open(2) and read(2) answers ESRCH.
@@ -206,10 +198,10 @@ fn a_process_that_ends_meanwhile_is_no_error() {
     ] {
         for errno in [ESRCH, ENOENT] {
             let machine = machine();
-            put(&machine.path("/"), SERVICE, "812");
-            put(&machine.path("/"), "/run/tuned/tuned.pid", "700");
-            put(&machine.path("/"), "/etc/tuned/active_profile", "site");
-            put(&machine.path("/"), "/etc/tuned/site/tuned.conf", "[irq]");
+            machine.put(SERVICE, "812");
+            machine.put("/run/tuned/tuned.pid", "700");
+            machine.put("/etc/tuned/active_profile", "site");
+            machine.put("/etc/tuned/site/tuned.conf", "[irq]");
             process(&machine, 700, "tuned", 5, 0);
             let (found, read) = accesses(&machine, move |path| (path == file).then_some(errno));
             assert!(read.iter().any(|path| path == file), "{file}");
@@ -236,14 +228,14 @@ fn what_may_not_be_looked_at_could_not_be_determined() {
     for errno in [EPERM, EACCES, ENOENT] {
         let hide = move |path: &str| path.ends_with("/stat").then_some(errno);
         let machine = machine();
-        put(&machine.path("/"), SOCKET, "");
+        machine.put(SOCKET, "");
         let (found, _) = accesses(&machine, hide);
         assert_eq!(
             (found.irqbalance, found.irqbalance_hidden.as_deref()),
             (None, Some("/proc/812"))
         );
         // Only root puts a process into the service.
-        put(&machine.path("/"), SERVICE, "812");
+        machine.put(SERVICE, "812");
         let (found, _) = accesses(&machine, hide);
         assert_eq!(
             (found.irqbalance.unwrap().pid, found.irqbalance_hidden),
@@ -251,7 +243,7 @@ fn what_may_not_be_looked_at_could_not_be_determined() {
         );
     }
     let machine = machine();
-    put(&machine.path("/"), SOCKET, "");
+    machine.put(SOCKET, "");
     machine.remove("/proc/1");
     machine.remove("/proc/812");
     let text = good(&machine, &["plan"]);

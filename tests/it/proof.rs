@@ -3,12 +3,12 @@
 use std::process::{Command, Stdio};
 
 use crate::screen::page::Screen;
+use crate::support::host::read_and_plan;
 use crate::support::run::{Copy, Run};
 use crate::support::schema::meets;
 use crate::support::tree::put;
-use nicpin::apply::{self, ApplyError, Options, Proof};
-use nicpin::machine::{Role, Selection};
-use nicpin::policy::Policy;
+use nicpin::apply::{self, Options, Proof};
+use nicpin::machine::Role;
 use nicpin::report::applied::{Applied, Evidence, VectorProof};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, InjectedAnswer};
@@ -23,14 +23,9 @@ struct MachineSpec {
 impl MachineSpec {
     fn new() -> Self {
         let tree = Copy::of("two-node");
-        let root = Root::open(&tree.path("/")).unwrap();
-        let done = apply::apply(&root, Options::default(), |root| {
-            let host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
-            let selection = Selection::new(&host, &["nic0".to_owned()], false).unwrap();
-            let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
-            Ok::<_, ApplyError>((host, plan))
-        })
-        .unwrap();
+        let root = Root::open(tree.dir()).unwrap();
+        let planned = |root: &Root| read_and_plan(root, &[], &["nic0"]);
+        let done = apply::apply(&root, Options::default(), planned).unwrap();
         assert!(!done.failed());
         Self { tree, root, done }
     }

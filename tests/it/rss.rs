@@ -3,15 +3,14 @@
 
 use nix::errno::Errno;
 
-use crate::support::run::{Copy, Run, words};
-use crate::support::tree::put;
+use crate::support::host::read_and_plan;
+use crate::support::run::{Copy, Run};
+use crate::support::two_node::atomic;
 use crate::support::{host, temporary};
-use nicpin::apply::{self, ApplyError, Options};
+use nicpin::apply;
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::{Rss, Selection};
-use nicpin::policy::{Policy, Settings};
-use nicpin::root::Root;
-use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
+use nicpin::machine::Rss;
+use nicpin::root::faults::FileAction;
 
 const ETH0: &str = "/nicpin/ethtool/eth0/rss";
 /// As igb sets it: in blocks, which is not the kernel's default.
@@ -34,7 +33,7 @@ fn machine(table: &str) -> Copy {
 
 fn ok(run: &Run) -> String {
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
-    run.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    run.words()
 }
 
 fn json(run: &Run) -> serde_json::Value {
@@ -126,7 +125,7 @@ fn candidates_are_a_queue_on_each_core() {
         codes(&kept)
     );
     // What was given stands there once.
-    assert!(words(&machine.nicpin(&few[..4])).contains(fix));
+    assert!(machine.nicpin(&few[..4]).words().contains(fix));
     let plan = json(&machine.nicpin(&[&few[..], &["--rss", "candidates"]].concat()));
     assert_eq!(plan["interfaces"][0]["rss"]["queues"], "0-1");
     assert!(
@@ -146,11 +145,7 @@ fn another_hand_is_named() {
     ok(&machine.nicpin(&args("apply")));
     machine.write(ETH0, &DEFAULT.replace("table 0 1 2 3 ", "table 9 9 9 9 "));
     let check = machine.nicpin(&[&args("check")[..], &["-v"]].concat());
-    let said = check
-        .stdout
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
+    let said = check.words();
     assert_eq!(check.code, 2, "{said}");
     assert!(
         said.contains(
@@ -189,7 +184,7 @@ fn a_table_that_cannot_be_set_is_refused() {
         ] {
             let run = machine.nicpin(&[command, &["eth0", "--rss", wish]].concat());
             assert_eq!(run.code, code, "{command:?} {wish}: {}", run.stderr);
-            let said = words(&run) + &run.stderr;
+            let said = run.words() + &run.stderr;
             assert!(said.contains(because), "{command:?} {wish}: {said}");
         }
         let mut after = machine.texts();
@@ -207,11 +202,7 @@ fn a_table_that_cannot_be_set_is_refused() {
         }
         // A rule of the policy concerns what it matches.
         let rule = format!("[defaults]\nrss = '{wish}'\n").replace("'99'", "99");
-        put(
-            &machine.path("/"),
-            "etc/nicpin.toml",
-            &rule.replace("'4'", "4"),
-        );
+        machine.put("etc/nicpin.toml", &rule.replace("'4'", "4"));
         assert_eq!(machine.nicpin(&["check", "eth0"]).code, 1, "{rule}");
     }
     // XOR and CRC32 select an entry as Toeplitz does.
@@ -256,7 +247,7 @@ fn a_dry_run_of_restore_names_what_restore_refuses() {
     for (many, already) in [(32, 32), (0, 64)] {
         let dry = machine.nicpin(&["restore", "-n"]);
         let restored = machine.nicpin(&["restore"]);
-        let [first, second] = [&dry, &restored].map(words);
+        let [first, second] = [&dry, &restored].map(Run::words);
         let expected = format!(
             "{many} settings would be restored; 2 could not be restored; {already} already as recorded."
         );
@@ -288,7 +279,7 @@ fn a_dry_run_of_restore_names_what_restore_refuses() {
 #[test]
 fn a_trial_and_an_atomic_apply_undo_the_table() {
     let machine = machine(BLOCKS);
-    let (before, errno) = (machine.texts(), Errno::EACCES as i32);
+    let before = machine.texts();
     ok(&machine.nicpin(&["apply", "eth0", "--rss", "4", "--try", "1"]));
     crate::support::trial::watched_to_the_end(&machine);
     assert_eq!(machine.read(ETH0), BLOCKS);
@@ -300,37 +291,14 @@ fn a_trial_and_an_atomic_apply_undo_the_table() {
         ),
         (ETH0, ETH0),
     ] {
-        let root =
-            Root::open_with_faults(&machine.path("/"), move |access: FileAccess<'_>| {
-                match (
-                    access.action,
-                    access.path.starts_with(refused) && !access.value.contains("*8"),
-                ) {
-                    (FileAction::Write, true) => InjectedAnswer::Errno(errno),
-                    _ => InjectedAnswer::Done,
-                }
-            });
-        let done = apply::apply(
-            &root.unwrap(),
-            Options {
-                atomic: true,
-                ..Options::default()
-            },
-            |root| {
-                let host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
-                let selection = Selection::new(&host, &["eth0".to_owned()], false).unwrap();
-                let options = Settings::of([("rss", "4")]).unwrap();
-                let plan = nicpin::plan::plan(
-                    &host,
-                    &Policy {
-                        options,
-                        ..Policy::default()
-                    },
-                    &selection,
-                );
-                Ok::<_, ApplyError>((host, plan))
-            },
-        );
+        let root = machine.refusing(Errno::EACCES, move |access| {
+            access.action == FileAction::Write
+                && access.path.starts_with(refused)
+                && !access.value.contains("*8")
+        });
+        let done = apply::apply(&root, atomic(), |root| {
+            read_and_plan(root, &[("rss", "4")], &["eth0"])
+        });
         let done = done.unwrap();
         assert!(done.failed() && done.undone.as_ref().unwrap().complete());
         let mut refusals = done

@@ -82,6 +82,7 @@ fn commands_start_as_if_the_caller_had_started_them() {
 #[test]
 fn an_ignored_interrupt_stays_ignored() {
     let machine = Copy::of("two-node");
+    // The program has the time to end, which it would do at once.
     let measured = r#"trap '' INT; exec "$1" measure --root "$2" -- sh -c 'kill -INT $PPID; sleep 0.2; exit 4'"#;
     let run = Run::of(&mut script(&machine, measured));
     assert_eq!(run.code, 4, "{}", run.stderr);

@@ -7,22 +7,9 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use snapbox::data::DataFormat;
-use snapbox::{Data, assert_data_eq};
-
 use crate::support::is_full;
-use crate::support::machine::Port;
-use crate::support::run::{Copy, FIXTURES, fixture, nicpin, words};
-use crate::support::small::{Tree, card, two_nodes};
-use crate::support::tree::put;
-
-fn expect(name: &str, got: String) {
-    let expected = fixture("expected").join(name);
-    assert_data_eq!(
-        Data::text(got),
-        Data::read_from(&expected, Some(DataFormat::Text)).raw()
-    );
-}
+use crate::support::machine::{Port, card, two_nodes};
+use crate::support::run::{Copy, FIXTURES, expect, fixture, nicpin};
 
 /// The column of queues counts one direction, and a reason never more queues than there are.
 #[test]
@@ -35,22 +22,22 @@ fn counts_of_queues_agree() {
         "eth0-tx-3",
     ];
     let port = Port::new("eth0", 1000, 1, 4).channels([1, 4, 0, 0], [1, 4, 0, 0]);
-    let sends = Tree::of(&two_nodes([card("igb", port, 31, &names)]));
-    let row = words(&sends.run(&[]));
+    let sends = Copy::build(&two_nodes([card("igb", port, 31, &names)]));
+    let row = sends.nicpin(&[]).words();
     assert!(row.contains("eth0 1G 0 4/4 "), "{row}");
     let port = Port::new("eth0", 1000, 2, 2);
-    let unknown = Tree::of(&two_nodes([card(
+    let unknown = Copy::build(&two_nodes([card(
         "newnic",
         port,
         31,
         &["a", "b", "c", "d"],
     )]));
     for irq in 31..35 {
-        put(unknown.dir(), &format!("proc/irq/{irq}/smp_affinity"), "20");
+        unknown.put(&format!("proc/irq/{irq}/smp_affinity"), "20");
         let file = format!("proc/irq/{irq}/effective_affinity_list");
-        put(unknown.dir(), &file, "5");
+        unknown.put(&file, "5");
     }
-    let check = unknown.run(&["check"]);
+    let check = unknown.nicpin(&["check"]);
     assert!(check.stdout.contains("4 of 4 IRQs on node 1"), "{check:?}");
 }
 
@@ -433,16 +420,14 @@ fn a_misspelt_command_is_a_usage_error_and_a_missing_interface_is_not() {
 #[test]
 fn offline_cpus_in_an_affinity_are_not_remote() {
     let machine = Copy::of("two-node");
-    let plan: serde_json::Value =
-        serde_json::from_str(&machine.nicpin(&["plan", "--json", "nic1"]).stdout).unwrap();
+    let plan = machine.nicpin(&["plan", "--json", "nic1"]).json();
     for vector in plan["interfaces"][0]["vectors"].as_array().unwrap() {
         let irq = format!("/proc/irq/{}", vector["irq"]);
         machine.write(&format!("{irq}/smp_affinity"), "f0\n");
         machine.remove(&format!("{irq}/effective_affinity_list"));
     }
     machine.write("/sys/devices/system/cpu/online", "0-6\n");
-    let status: serde_json::Value =
-        serde_json::from_str(&machine.nicpin(&["status", "--json", "nic1"]).stdout).unwrap();
+    let status = machine.nicpin(&["status", "--json", "nic1"]).json();
     assert_eq!(status["score_now"]["outside"], 0);
     let nic1 = &status["interfaces"][0];
     assert_eq!(nic1["local"], nic1["queue_vectors"], "{nic1}");
@@ -477,10 +462,10 @@ fn on_one_cpu_all_is_as_planned() {
         assert_eq!(machine.nicpin(&["status"]).code, 0);
         let applied = machine.nicpin(&["apply", "--json"]);
         assert_eq!(applied.code, 0, "{}{}", applied.stdout, applied.stderr);
-        let applied: serde_json::Value = serde_json::from_str(&applied.stdout).unwrap();
+        let applied = applied.json();
         assert_eq!(applied["results"], serde_json::json!([]));
         let check = machine.nicpin(&["check", "--json"]);
-        let check: serde_json::Value = serde_json::from_str(&check.stdout).unwrap();
+        let check = check.json();
         assert_eq!(check["state"], "unproven");
         assert_eq!(check["unmovable"], serde_json::json!([]));
     }
@@ -568,13 +553,13 @@ fn the_commands_on_screen_have_the_given_options() {
     );
     let options = ["status", "--exclude", "0-3", "--config", "/dev/null"];
     let fix = "Fix: nicpin apply --exclude 0-3 --config /dev/null";
-    let status = words(&machine.nicpin(&[&options[..], &["-v"]].concat()));
+    let status = machine.nicpin(&[&options[..], &["-v"]].concat()).words();
     assert!(status.contains(&format!("{fix} (")), "{status}");
     for interface in ["eth0", "eth2"] {
         let fix = format!("not as planned. {fix} {interface} ");
         assert!(status.contains(&fix), "{status}");
     }
-    let plan = words(&machine.nicpin(&["plan", "--exclude", "0-3"]));
+    let plan = machine.nicpin(&["plan", "--exclude", "0-3"]).words();
     let advice = "Try: nicpin apply --channels 8 --exclude 0-3 eth4";
     assert!(plan.contains(advice), "{plan}");
 }

@@ -9,12 +9,10 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::support::host::read_and_plan;
 use crate::support::kernel::default_signals;
 use crate::support::run::{Copy, in_its_own_process};
 use nicpin::apply::{self, Options};
-use nicpin::machine::Selection;
-use nicpin::policy::{Policy, Settings};
-use nicpin::read::ReadOptions;
 use nicpin::report::applied::Applied;
 use nicpin::report::outcome::{ChannelOutcome, WriteResult};
 use nicpin::root::Root;
@@ -23,7 +21,7 @@ use nicpin::root::faults::{FileAction, InjectedAnswer};
 /// Asks to stop during the third write.
 fn stopping_root(machine: &Copy) -> Root {
     let writes = AtomicUsize::new(0);
-    Root::open_with_faults(&machine.path("/"), move |access| {
+    Root::open_with_faults(machine.dir(), move |access| {
         if access.action == FileAction::Write && writes.fetch_add(1, Ordering::Relaxed) == 2 {
             apply::stop("ended by SIGTERM".to_owned());
         }
@@ -37,17 +35,7 @@ fn apply_to(root: &Root, atomic: bool) -> Applied {
         atomic,
         ..Options::default()
     };
-    apply::apply(root, options, |root| {
-        let machine =
-            nicpin::read::machine(root, ReadOptions::default()).map_err(apply::ApplyError::from)?;
-        let plan = nicpin::plan::plan(
-            &machine,
-            &Policy::default(),
-            &Selection::new(&machine, &[], false).unwrap(),
-        );
-        Ok::<_, apply::ApplyError>((machine, plan))
-    })
-    .unwrap()
+    apply::apply(root, options, |root| read_and_plan(root, &[], &[])).unwrap()
 }
 
 fn changed(results: &[WriteResult]) -> usize {
@@ -127,7 +115,7 @@ fn channels_are_not_changed_after_a_request() {
     }
     let machine = Copy::of("dl980");
     let args = &["apply", "eth0", "--channels", "8"];
-    let root = Root::open(&machine.path("/")).unwrap();
+    let root = Root::open(machine.dir()).unwrap();
     let channels = || {
         machine
             .read("/nicpin/ethtool/eth0/channels")
@@ -140,14 +128,7 @@ fn channels_are_not_changed_after_a_request() {
         channels[0].refused.as_deref() == Some("not written: ended by SIGTERM; fix: run again")
     };
     let done = apply::apply(&root, Options::default(), |root| {
-        let machine = nicpin::read::machine(root, ReadOptions::default())?;
-        let policy = Policy {
-            options: Settings::of([("channels", "8")]).unwrap(),
-            ..Policy::default()
-        };
-        let selection = Selection::new(&machine, &["eth0".to_owned()], false).unwrap();
-        let plan = nicpin::plan::plan(&machine, &policy, &selection);
-        Ok::<_, apply::ApplyError>((machine, plan))
+        read_and_plan(root, &[("channels", "8")], &["eth0"])
     });
     assert!(left_out(&done.unwrap().channels));
     assert_eq!(channels(), before);

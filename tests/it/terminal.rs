@@ -104,7 +104,7 @@ fn errors_are_one_line_with_a_part_of_the_text() {
         ("/etc/nicpin.toml", 64),
     ] {
         let machine = Copy::of("two-node");
-        put(&machine.path("/"), path, &long);
+        machine.put(path, &long);
         let run = machine.nicpin(&["plan"]);
         assert_eq!(
             (run.code, run.stderr.lines().count()),
@@ -175,12 +175,5 @@ fn fixes_quote_names_for_the_shell() {
     symlink(target, machine.path("/sys/class/net/eth9")).unwrap();
     let run = machine.nicpin(&["plan", "eth9"]);
     let fix = "echo CPU > '/sys/bus/vmbus/devices/a;reboot $(x)/channels/CHANNEL/cpu'";
-    assert!(
-        run.stdout
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
-            .contains(fix),
-        "{run:?}"
-    );
+    assert!(run.words().contains(fix), "{run:?}");
 }

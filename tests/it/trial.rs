@@ -2,7 +2,6 @@
 //! and whatever file is lost meanwhile.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
@@ -11,14 +10,13 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 
+use crate::support::host::read_and_plan;
 use crate::support::run::Copy;
-use crate::support::trial::{kill_watcher, watched_to_the_end, watcher};
+use crate::support::trial::{ended, kill_watcher, watched_to_the_end, watcher};
 use crate::support::two_node::planned_for;
-use nicpin::apply::{self, ApplyError, Options};
-use nicpin::machine::Selection;
-use nicpin::policy::Policy;
+use crate::support::wait_until;
+use nicpin::apply::{self, Options};
 use nicpin::root::Root;
-use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 
 #[test]
 fn what_is_not_confirmed_is_restored() {
@@ -168,16 +166,7 @@ const REFUSED: &str = "/sys/class/net/nic0/queues/tx-1/xps_cpus";
 
 /// The machine, while the kernel refuses to write to files whose paths begin so.
 fn refusing(machine: &Copy, refused: &'static str) -> Root {
-    Root::open_with_faults(
-        &machine.path("/"),
-        move |FileAccess { action, path, .. }| match action {
-            FileAction::Write if path.starts_with(refused) => {
-                InjectedAnswer::Errno(Errno::EINVAL as i32)
-            }
-            _ => InjectedAnswer::Done,
-        },
-    )
-    .unwrap()
+    machine.refusing_writes(Errno::EINVAL, move |path| path.starts_with(refused))
 }
 
 /// A trial that has ended, with one setting that the kernel refused to restore.
@@ -222,14 +211,14 @@ fn what_could_not_be_restored_is_tried_again_by_the_next_apply() {
     let broken = machine.read(REFUSED);
     machine.remove(REFUSED);
     let run = machine.nicpin(&["apply", "nic1", "--format", "json"]);
-    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let report = run.json();
     assert_eq!(
         (run.code, &report["earlier"]["not_restored"]),
         (0, &1.into()),
         "{report}"
     );
     let run = machine.nicpin(&["apply", "nic1"]);
-    let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = run.words();
     assert!(
         said.contains("1 setting could not be restored: the next apply tries again absent"),
         "{said}"
@@ -264,25 +253,11 @@ fn what_could_not_be_restored_and_is_applied_stays_applied() {
     partly_restored_trial(&machine);
     // It cannot be restored this time either, but it is planned.
     let tried = Cell::new(0);
-    let root = Root::open_with_faults(
-        &machine.path("/"),
-        move |FileAccess { action, path, .. }| {
-            let first = action == FileAction::Write
-                && path == REFUSED
-                && tried.replace(tried.get() + 1) == 0;
-            if first {
-                InjectedAnswer::Errno(Errno::EINVAL as i32)
-            } else {
-                InjectedAnswer::Done
-            }
-        },
-    );
-    let done = apply::apply(&root.unwrap(), Options::default(), |root| {
-        let host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
-        let selection = Selection::new(&host, &[], false).unwrap();
-        let plan = nicpin::plan::plan(&host, &Policy::default(), &selection);
-        Ok::<_, ApplyError>((host, plan))
+    let root = machine.refusing_writes(Errno::EINVAL, move |path| {
+        path == REFUSED && tried.replace(tried.get() + 1) == 0
     });
+    let planned = |root: &Root| read_and_plan(root, &[], &[]);
+    let done = apply::apply(&root, Options::default(), planned);
     let done = done.unwrap();
     assert!(
         done.earlier
@@ -310,7 +285,7 @@ fn what_could_not_be_restored_is_left_to_a_later_trial() {
             ..Options::default()
         };
         let done = apply::apply(&refusing(&machine, refused), options, |root| {
-            planned_for(root, &["nic1".to_owned()])
+            planned_for(root, &["nic1"])
         });
         assert_eq!(done.unwrap().trial.is_some(), refused == REFUSED);
         let run = machine.nicpin(&["apply", "nic1"]);
@@ -336,7 +311,7 @@ fn a_restore_that_is_refused_leaves_the_trial() {
         let restored = apply::restore(&refusing(&machine, REFUSED), wait);
         assert!(restored.unwrap().is_some_and(|restored| restored.failed()));
         if command == "await" {
-            let root = Root::open(&machine.path("/")).unwrap();
+            let root = Root::open(machine.dir()).unwrap();
             let undone = apply::end_trial(&root, wait).unwrap();
             assert!(undone.is_some_and(|undone| undone.complete()));
         } else {
@@ -485,20 +460,14 @@ fn all_or_nothing_leaves_nothing_on_trial() {
     machine.open_to_all();
     machine.set_mode("/sys/class/net/nic0/queues/tx-1/xps_cpus", 0o444);
     let before = machine.texts();
-    let run = machine.nicpin_as_nobody(&["apply", "--try", "3600", "--atomic"]);
-    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
-    assert!(
-        run.stdout
-            .contains("because not every setting could be written"),
-        "{}",
-        run.stdout
+    let run = machine.nicpin_as_nobody(&["apply", "--try", "3600", "--atomic", "--json"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    let report = run.json();
+    assert_eq!(
+        (&report["changed"], &report["refused"]),
+        (&0.into(), &1.into())
     );
-    assert!(
-        run.stdout.contains("changed=0 ") && run.stdout.contains("refused=1 "),
-        "{}",
-        run.stdout
-    );
-    assert!(!run.stdout.contains("Trial: "), "{}", run.stdout);
+    assert!(report["undone"].is_object(), "{report}");
     watched_to_the_end(&machine);
     assert_eq!(machine.texts(), before);
 }
@@ -550,7 +519,7 @@ fn a_proof_takes_its_time_from_the_trial() {
     assert_eq!(machine.texts(), before);
     // A proof shorter than the trial is not cut short.
     let run = machine.nicpin(&["apply", "--try", "3600", "--prove", "1", "--format", "json"]);
-    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let report = run.json();
     assert_eq!(
         (&report["proof_cut_short"], &report["trial"]),
         (&false.into(), &3600.into())
@@ -567,18 +536,6 @@ fn the_time_of_a_trial_has_limits() {
             64,
             "{seconds}"
         );
-    }
-}
-
-/// Waits until the settings are these, and fails after ten seconds.
-fn becomes(machine: &Copy, expected: &BTreeMap<String, String>) {
-    let start = Instant::now();
-    while machine.texts() != *expected {
-        assert!(
-            start.elapsed() < Duration::from_secs(10),
-            "the settings were not restored"
-        );
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -649,20 +606,14 @@ fn the_watcher_tries_again_what_was_refused() {
         "/run/nicpin/try.json",
         &text.replace(key, &format!("{key}x")),
     );
-    let over = || {
-        machine
-            .read("/run/nicpin/try.json")
-            .contains("\"over\": true")
-    };
-    while !over() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let is_over = || (machine.read("/run/nicpin/try.json")).contains("\"over\": true");
+    wait_until("over", is_over);
     let text = machine.read("/run/nicpin/try.json");
     machine.write(
         "/run/nicpin/try.json",
         &text.replace(&format!("{key}x"), key),
     );
-    becomes(&machine, &before);
+    wait_until("restored", || machine.texts() == before);
     watched_to_the_end(&machine);
 }
 
@@ -680,15 +631,16 @@ fn a_trial_may_follow_another_one_at_once() {
     let stopped = watcher(&machine);
     kill(stopped, Signal::SIGSTOP).unwrap();
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
-    let run = machine.nicpin(&["apply", "--try", "3"]);
+    let run = machine.nicpin(&["apply", "--try", "3600"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
     assert_ne!(watcher(&machine), stopped);
     // It has no say in the later trial.
     let applied = machine.texts();
     kill(stopped, Signal::SIGCONT).unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    ended(stopped);
     assert_eq!(machine.texts(), applied);
-    watched_to_the_end(&machine);
+    assert_eq!(machine.nicpin(&["confirm"]).code, 0, "it waits as before");
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.texts(), before);
 }
 

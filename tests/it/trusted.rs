@@ -1,7 +1,5 @@
 //! A command that writes trusts only files that no user other than root and the one who runs it may write.
 
-use std::os::unix::fs::PermissionsExt as _;
-
 use crate::support::run::Copy;
 use crate::support::temporary;
 
@@ -162,13 +160,6 @@ fn state_files_that_other_users_may_write_are_not_used() {
 #[test]
 fn only_their_owner_may_open_the_locks() {
     let machine = Copy::of("two-node");
-    let mode = |path: &str| {
-        std::fs::metadata(machine.path(path))
-            .unwrap()
-            .permissions()
-            .mode()
-            & 0o7777
-    };
     for _ in 0..2 {
         assert_eq!(machine.nicpin(&["apply", "--try", "3600"]).code, 0);
         assert_eq!(machine.nicpin(&["confirm"]).code, 0);
@@ -177,7 +168,7 @@ fn only_their_owner_may_open_the_locks() {
             ("/run/nicpin/try.lock", 0o600),
             ("/run/nicpin/state.json", 0o644),
         ] {
-            assert_eq!(mode(path), expected, "{path}");
+            assert_eq!(machine.mode(path), expected, "{path}");
             machine.set_mode(path, 0o644);
         }
     }

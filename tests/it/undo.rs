@@ -2,22 +2,20 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
-use crate::support::machine::Port;
+use crate::support::machine::{Port, card, two_nodes};
 use crate::support::run::{Copy, good};
-use crate::support::small::{Tree, card, two_nodes};
-use crate::support::tree::{put, read};
+use crate::support::tree::read;
+use crate::support::trial::{waits_for_the_lock, watched_to_the_end, watcher};
 use crate::support::two_node::planned_for;
 use nicpin::apply::{self, ApplyError, Options};
 use nicpin::root::Root;
-use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
+use nicpin::root::faults::{FileAction, InjectedAnswer};
 
 /// Reading the state of a process that ends meanwhile answers ESRCH.
 #[test]
@@ -32,16 +30,9 @@ fn a_process_that_ends_keeps_nothing_from_being_restored() {
     for on_trial in [false, true] {
         let seconds: &[&str] = if on_trial { &["--try", "3600"] } else { &[] };
         good(&machine, &[&["apply"], seconds].concat());
-        let root =
-            Root::open_with_faults(&machine.path("/"), |FileAccess { action, path, .. }| {
-                let ends = action == FileAction::Read && path.starts_with("/proc/4711/");
-                if ends {
-                    InjectedAnswer::Errno(Errno::ESRCH as i32)
-                } else {
-                    InjectedAnswer::Done
-                }
-            })
-            .unwrap();
+        let root = machine.refusing(Errno::ESRCH, |access| {
+            access.action == FileAction::Read && access.path.starts_with("/proc/4711/")
+        });
         let wait = Options::default().wait;
         let restored = if on_trial {
             apply::end_trial(&root, wait)
@@ -74,23 +65,19 @@ fn what_is_away_is_restored_later() {
 #[test]
 fn other_users_cannot_hold_the_locks() {
     let machine = Copy::of("two-node");
-    let mode = |path: &str| {
-        std::fs::metadata(machine.path(path))
-            .unwrap()
-            .permissions()
-            .mode()
-            & 0o777
-    };
     std::fs::create_dir_all(machine.path("/run/nicpin")).unwrap();
     machine.write("/run/nicpin/lock", "");
     machine.set_mode("/run/nicpin/lock", 0o644);
     good(&machine, &["apply", "--try", "3600"]);
     assert_eq!(
-        (mode("/run/nicpin/lock"), mode("/run/nicpin/try.lock")),
+        (
+            machine.mode("/run/nicpin/lock"),
+            machine.mode("/run/nicpin/try.lock")
+        ),
         (0o600, 0o600)
     );
     // Others may see what was recorded.
-    assert_eq!(mode("/run/nicpin/state.json"), 0o644);
+    assert_eq!(machine.mode("/run/nicpin/state.json"), 0o644);
     good(&machine, &["restore"]);
 }
 
@@ -146,14 +133,11 @@ fn a_trial_waits_for_the_lock() {
         .open(machine.path("/run/nicpin/lock"))
         .unwrap();
     assert!(nicpin::root::sys::try_lock(&lock).unwrap());
-    std::thread::sleep(Duration::from_millis(1500));
+    waits_for_the_lock(&machine, watcher(&machine).as_raw().try_into().unwrap());
     assert_ne!(machine.texts(), before);
     drop(lock);
-    let start = Instant::now();
-    while machine.texts() != before {
-        assert!(start.elapsed() < Duration::from_secs(10));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    watched_to_the_end(&machine);
+    assert_eq!(machine.texts(), before);
 }
 
 /// An interface's link is no reason to leave its settings, and those of all others, as they are.
@@ -175,16 +159,10 @@ fn what_only_planning_reads_keeps_nothing_from_being_restored() {
         let before = machine.texts();
         let args: &[&str] = if trial { &["--try", "3600"] } else { &[] };
         good(&machine, &[&["apply"], args].concat());
-        let root =
-            Root::open_with_faults(&machine.path("/"), |FileAccess { action, path, .. }| {
-                match action {
-                    FileAction::Read if FACTS.iter().any(|fact| path.ends_with(fact)) => {
-                        InjectedAnswer::Errno(Errno::EIO as i32)
-                    }
-                    _ => InjectedAnswer::Done,
-                }
-            })
-            .unwrap();
+        let root = machine.refusing(Errno::EIO, |access| {
+            access.action == FileAction::Read
+                && FACTS.iter().any(|fact| access.path.ends_with(fact))
+        });
         let end = if trial {
             apply::end_trial
         } else {
@@ -209,28 +187,28 @@ fn interfaces_with_the_same_port_are_restored_each_to_its_own() {
         &["mlx5_comp0", "mlx5_comp1"],
     );
     card.ports = ports.to_vec();
-    let tree = Tree::of(&two_nodes([card]));
+    let tree = Copy::build(&two_nodes([card]));
     let net = "sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0/net";
     let cpus = |of: &str| format!("{net}/{of}/queues/tx-0/xps_cpus");
     let before = ["01", "02", "04", "08"];
     let shown = [("", "6"), ("p0", "7"), ("", "5"), ("pf0vf0", "8")];
     for ((of, mask), (port, index)) in names.into_iter().zip(before).zip(shown) {
-        put(tree.dir(), &cpus(of), mask);
+        tree.put(&cpus(of), mask);
         for (file, text) in [
             ("dev_port", "0"),
             ("phys_port_name", port),
             ("ifindex", index),
         ] {
-            put(tree.dir(), &format!("{net}/{of}/{file}"), text);
+            tree.put(&format!("{net}/{of}/{file}"), text);
         }
     }
-    assert_eq!(tree.run(&["apply"]).code, 0);
+    assert_eq!(tree.nicpin(&["apply"]).code, 0);
     let record = read(tree.dir(), "run/nicpin/state.json");
     for port in ["eth0", "p0", "0", "pf0vf0"] {
         let key = format!("\"0000:82:00.0 port {port} tx-0 xps_cpus\"");
         assert!(record.contains(&key), "{key}: {record}");
     }
-    assert_eq!(tree.run(&["restore"]).code, 0);
+    assert_eq!(tree.nicpin(&["restore"]).code, 0);
     assert_eq!(names.map(|of| read(tree.dir(), &cpus(of))), before);
 }
 
@@ -239,15 +217,15 @@ fn interfaces_with_the_same_port_are_restored_each_to_its_own() {
 fn vectors_with_the_same_queue_are_restored_each_to_its_own() {
     let port = Port::new("eth0", 25_000, 2, 2);
     let names = ["eth0-TxRx-0", "eth0-TxRx-1"];
-    let tree = Tree::of(&two_nodes([card("ixgbe", port, 60, &names)]));
+    let tree = Copy::build(&two_nodes([card("ixgbe", port, 60, &names)]));
     let answer = r#"{"queues":[{"direction":"rx","id":1,"napi":1},{"direction":"tx","id":1,"napi":1}],
         "napis":[{"id":1,"irq":60}]}"#;
-    put(tree.dir(), "nicpin/netlink/eth0", answer);
+    tree.put("nicpin/netlink/eth0", answer);
     let affinity = |irq: u32| format!("proc/irq/{irq}/smp_affinity");
-    put(tree.dir(), &affinity(60), "10");
-    put(tree.dir(), &affinity(61), "20");
-    assert_eq!(tree.run(&["apply"]).code, 0);
-    assert_eq!(tree.run(&["restore"]).code, 0);
+    tree.put(&affinity(60), "10");
+    tree.put(&affinity(61), "20");
+    assert_eq!(tree.nicpin(&["apply"]).code, 0);
+    assert_eq!(tree.nicpin(&["restore"]).code, 0);
     let restored = [60, 61].map(|irq| read(tree.dir(), &affinity(irq)));
     assert_eq!(restored, ["10", "20"]);
 }
@@ -256,16 +234,16 @@ fn vectors_with_the_same_queue_are_restored_each_to_its_own() {
 #[test]
 fn threads_of_one_vector_are_restored_each_to_its_own() {
     let port = Port::new("eth0", 25_000, 1, 1);
-    let tree = Tree::of(&two_nodes([card("ixgbe", port, 60, &["eth0-TxRx-0"])]));
+    let tree = Copy::build(&two_nodes([card("ixgbe", port, 60, &["eth0-TxRx-0"])]));
     let answer = r#"{"queues":[{"direction":"rx","id":0,"napi":1},{"direction":"tx","id":0,"napi":2}],
         "napis":[{"id":1,"irq":60,"pid":100},{"id":2,"irq":60,"pid":101}]}"#;
-    put(tree.dir(), "nicpin/netlink/eth0", answer);
+    tree.put("nicpin/netlink/eth0", answer);
     let file = "nicpin/threads/eth0";
     let threads = r#"[{"pid":100,"napi":1,"affinity":"0f"},{"pid":101,"napi":2,"affinity":"f0"}]"#;
-    put(tree.dir(), file, threads);
-    assert_eq!(tree.run(&["apply"]).code, 0);
+    tree.put(file, threads);
+    assert_eq!(tree.nicpin(&["apply"]).code, 0);
     assert_ne!(read(tree.dir(), file), threads);
-    assert_eq!(tree.run(&["restore"]).code, 0);
+    assert_eq!(tree.nicpin(&["restore"]).code, 0);
     assert_eq!(read(tree.dir(), file), threads);
 }
 
@@ -326,7 +304,7 @@ fn names_that_are_swapped_during_a_restore() {
     let swapped_at = |step: usize| {
         let (seen, top) = (Rc::new(Cell::new(0)), machine.path("/"));
         let steps = Rc::clone(&seen);
-        let root = Root::open_with_faults(&machine.path("/"), move |_| {
+        let root = Root::open_with_faults(machine.dir(), move |_| {
             if seen.replace(seen.get() + 1) == step {
                 swap_names(&top);
             }
@@ -377,7 +355,7 @@ fn a_name_that_comes_and_goes_during_a_restore() {
         Cell::new(0),
         [nameless.clone(), named.clone(), link.clone()],
     );
-    let root = Root::open_with_faults(&machine.path("/"), move |access| {
+    let root = Root::open_with_faults(machine.dir(), move |access| {
         let is_next = match step.get() {
             0 => access.path.starts_with("/sys/class/net/nic1/"),
             1 => access.path.starts_with("/proc/irq/"),
@@ -405,10 +383,10 @@ fn a_name_that_comes_and_goes_during_a_restore() {
 fn names_that_are_swapped_before_an_apply_writes() {
     let machine = Copy::of("four-node");
     let before = by_device(&machine);
-    let root = Root::open(&machine.path("/")).unwrap();
+    let root = Root::open(machine.dir()).unwrap();
     let done = apply::apply(&root, Options::default(), |root| {
-        let planned = planned_for(root, &["nic0".to_owned()])?;
-        swap_names(&machine.path("/"));
+        let planned = planned_for(root, &["nic0"])?;
+        swap_names(machine.dir());
         Ok::<_, ApplyError>(planned)
     });
     let error = done.unwrap_err().to_string();
@@ -435,7 +413,7 @@ fn a_name_that_another_interface_gets_while_an_apply_writes() {
         InjectedAnswer::Done
     });
     let done = apply::apply(&root.unwrap(), Options::default(), |root| {
-        let planned = planned_for(root, &["nic1".to_owned()])?;
+        let planned = planned_for(root, &["nic1"])?;
         std::fs::remove_file(top.join("sys/class/net/nic1")).unwrap();
         Ok::<_, ApplyError>(planned)
     });

@@ -11,7 +11,7 @@ use std::path::Path;
 use nix::sys::stat::{Mode, SFlag, mknod};
 
 use crate::support::is_full;
-use crate::support::run::{Copy, is_root, words};
+use crate::support::run::{Copy, is_root};
 use nicpin::read::{self, Queues, ReadOptions};
 use nicpin::root::Root;
 
@@ -55,7 +55,7 @@ fn kind(path: &str) -> Vec<String> {
 
 /// The files that a check reads, one for each name without its numbers.
 fn evidence(machine: &Copy) -> Vec<String> {
-    let root = Root::open_recording(&machine.path("/")).unwrap();
+    let root = Root::open_recording(machine.dir()).unwrap();
     let options = ReadOptions {
         queues: Queues::WithoutFlowCounts,
         ..ReadOptions::default()
@@ -130,7 +130,7 @@ fn an_interface_whose_name_is_no_text_is_named_and_unknown() {
     for command in ["status", "plan", "check", "apply"] {
         let run = machine.nicpin(&[command]);
         assert_eq!(run.code, 1, "{command}: {}", run.stdout);
-        let words = words(&run);
+        let words = run.words();
         assert!(
             words.contains("eth\u{fffd}") && words.contains("is not UTF-8 text"),
             "{command}: {words}"
@@ -147,7 +147,7 @@ fn an_interface_whose_name_has_odd_characters_is_named_and_unknown() {
         let interfaces = machine.path("/sys/class/net");
         std::fs::rename(interfaces.join("nic1"), interfaces.join(name)).unwrap();
         let run = machine.nicpin(&["check"]);
-        let words = words(&run);
+        let words = run.words();
         assert!(
             run.code == 1 && words.contains("nic\u{fffd}2") && words.contains("is not UTF-8 text"),
             "{name:?}: {} {words}",
@@ -166,6 +166,6 @@ fn a_queue_vector_without_its_file_is_named_and_unknown() {
     for command in ["status", "plan", "check", "apply"] {
         let run = machine.nicpin(&[command]);
         assert_eq!(run.code, 1, "{command}: {}", run.stdout);
-        assert!(words(&run).contains("36"), "{command}: {}", run.stdout);
+        assert!(run.words().contains("36"), "{command}: {}", run.stdout);
     }
 }

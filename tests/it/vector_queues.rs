@@ -1,11 +1,11 @@
 //! The queue of each vector, from netlink, from names, from the order of vectors and from the files of the IRQ; on
 //! trees.
 
-use crate::support::host::{codes, cpus as planned, of};
-use crate::support::machine::{Card, Port, cpus};
+use snapbox::{assert_data_eq, str};
+
+use crate::support::host::{codes, cpus as planned, of, vectors};
+use crate::support::machine::{Card, Port, card, cpus, two_nodes};
 use crate::support::run::{Copy, nicpin};
-use crate::support::small::{Tree, card, two_nodes, vectors};
-use crate::support::tree::{link, make_dir, put};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Source;
 use nicpin::root::Root;
@@ -20,7 +20,7 @@ fn netlink_reports_vectors_whose_names_have_no_queue() {
         ("rx", 1, 30),
         ("tx", 1, 30),
     ]);
-    let tree = Tree::of(&two_nodes([card(
+    let tree = Copy::build(&two_nodes([card(
         "newdriver",
         port,
         30,
@@ -41,7 +41,7 @@ fn netlink_reports_vectors_whose_names_have_no_queue() {
 fn netlink_is_trusted_over_a_name_and_the_plan_has_a_note() {
     let reported = [("rx", 0, 31), ("tx", 0, 31), ("rx", 1, 30), ("tx", 1, 30)];
     let port = Port::new("eth0", 10_000, 2, 2).netlink(&reported);
-    let tree = Tree::of(&two_nodes([card(
+    let tree = Copy::build(&two_nodes([card(
         "ixgbe",
         port,
         30,
@@ -69,7 +69,7 @@ fn netlink_is_trusted_over_a_name_and_the_plan_has_a_note() {
     ] {
         assert!(note.to_string().contains(part), "{note}");
     }
-    let run = tree.run(&["plan", "eth0", "--format", "json"]);
+    let run = tree.nicpin(&["plan", "eth0", "--format", "json"]);
     assert!(
         run.stdout.contains(r#""source": "netlink""#) && run.stdout.contains("sources-disagree")
     );
@@ -80,10 +80,10 @@ fn netlink_is_trusted_over_a_name_and_the_plan_has_a_note() {
 fn a_data_vector_that_netlink_leaves_out_is_planned_and_checked() {
     let machine = Copy::of("four-node");
     let reported = Port::new("nic3", -1, 1, 1).netlink(&[("rx", 0, 76), ("tx", 0, 76)]);
-    put(&machine.path("/"), "nicpin/netlink/nic3", &reported.netlink);
+    machine.put("nicpin/netlink/nic3", &reported.netlink);
     machine.write("/proc/irq/77/smp_affinity", "0001\n");
     let host = nicpin::read::machine(
-        &Root::open(&machine.path("/")).unwrap(),
+        &Root::open(machine.dir()).unwrap(),
         nicpin::read::ReadOptions::default(),
     )
     .unwrap();
@@ -127,7 +127,7 @@ fn without_irqs_over_netlink_the_names_are_used() {
         &names.each_ref().map(String::as_str),
     );
     card.virtio = Some(0);
-    let tree = Tree::of(&two_nodes([card]));
+    let tree = Copy::build(&two_nodes([card]));
     let eth0 = &tree.host().interfaces[0];
     assert_eq!(
         vectors(eth0),
@@ -159,7 +159,7 @@ fn ports_of_one_function_are_distinguished_by_netlink() {
         &names,
     )
     .port(Port::new("eth1", 10_000, 1, 1).netlink(&both(32)));
-    let host = Tree::of(&two_nodes([card.clone()])).host();
+    let host = Copy::build(&two_nodes([card.clone()])).host();
     assert_eq!(
         vectors(&host.interfaces[0]),
         ["31=combined 0 netlink", "30=control"]
@@ -168,7 +168,7 @@ fn ports_of_one_function_are_distinguished_by_netlink() {
     // Both queues of a shared vector are listed.
     let mut card = card;
     card.ports[1] = Port::new("eth1", 10_000, 1, 1).netlink(&both(31));
-    let plan = Tree::of(&two_nodes([card])).plan(&[]);
+    let plan = Copy::build(&two_nodes([card])).plan(&[]);
     assert_eq!(planned(of(&plan, "eth1")), ["-"]);
     assert_eq!(codes(of(&plan, "eth1")), ["line-shared"]);
 }
@@ -201,19 +201,14 @@ fn an_interface_over_two_functions_uses_both_nodes() {
         8,
     );
     second = second.vectors(41, [comp(0, "c1"), comp(1, "c1")], &cpus("0-7"), &[0]);
-    let tree = Tree::of(&two_nodes([first, second]));
+    let tree = Copy::build(&two_nodes([first, second]));
     for (irq, node) in [(31, 0), (32, 0), (41, 1), (42, 1)] {
-        put(
-            tree.dir(),
-            &format!("proc/irq/{irq}/node"),
-            &node.to_string(),
-        );
+        tree.put(&format!("proc/irq/{irq}/node"), &node.to_string());
     }
     // The second has no interface of its own, here or in another network namespace.
     let device = "devices/pci0000:c0/0000:c0:02.0/0000:c1:00.0";
-    put(tree.dir(), &format!("sys/{device}/class"), "0x020000");
-    link(
-        tree.dir(),
+    tree.put(&format!("sys/{device}/class"), "0x020000");
+    tree.link(
         "sys/bus/pci/devices/0000:c1:00.0",
         &format!("../../../{device}"),
     );
@@ -242,7 +237,10 @@ fn an_interface_over_two_functions_uses_both_nodes() {
         (eth0.candidates.to_string(), plan.score.local),
         ("0-7".to_owned(), Some(1.0))
     );
-    assert_eq!(&*eth0.vectors[1].why, "node 1, where the IRQ's device is");
+    assert_data_eq!(
+        &*eth0.vectors[1].why,
+        str!["node 1, where the IRQ's device is"]
+    );
     // The address of either function selects it.
     for address in ["0000:82:00.0", "pci:0000:C1:00.0"] {
         assert_eq!(of(&tree.plan(&[address]), "eth0").vectors.len(), 5);
@@ -288,7 +286,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
     std::fs::rename(tree.dir().join(from), tree.dir().join(to)).unwrap();
     std::fs::remove_file(tree.dir().join("sys/bus/pci/devices/0000:c1:00.0")).unwrap();
     let up = "../../../devices/pci0000:00/0000:00:02.0/0000:82:00.1";
-    link(tree.dir(), "sys/bus/pci/devices/0000:82:00.1", up);
+    tree.link("sys/bus/pci/devices/0000:82:00.1", up);
     let known = tree
         .host()
         .interfaces
@@ -312,7 +310,7 @@ fn queues_beyond_the_vectors_are_where_netlink_says() {
         ("tx", 2, 31),
         ("tx", 3, 31),
     ];
-    let tree = Tree::of(&two_nodes([card(
+    let tree = Copy::build(&two_nodes([card(
         "newdriver",
         Port::new("eth0", 10_000, 2, 4).netlink(&reported),
         30,
@@ -342,7 +340,7 @@ fn queues_beyond_the_vectors_are_where_netlink_says() {
 fn queues_on_a_vector_of_ice_follow_each_other() {
     let names = ["0-1", "2-3", "4-5", "6-7"].map(|of| format!("ice-eth0-TxRx-{of}"));
     let names = names.each_ref().map(String::as_str);
-    let tree = Tree::of(&two_nodes([card(
+    let tree = Copy::build(&two_nodes([card(
         "ice",
         Port::new("eth0", 10_000, 8, 8),
         30,
@@ -367,7 +365,7 @@ fn queues_on_a_vector_of_ice_follow_each_other() {
 fn an_irq_from_netlink_without_a_handler_is_not_a_vector() {
     let port =
         Port::new("eth0", 10_000, 2, 2).netlink(&[("rx", 0, 30), ("tx", 0, 30), ("rx", 1, 77)]);
-    let tree = Tree::of(&two_nodes([card("ixgbe", port, 30, &["eth0-TxRx-0"])]));
+    let tree = Copy::build(&two_nodes([card("ixgbe", port, 30, &["eth0-TxRx-0"])]));
     assert_eq!(
         vectors(&tree.host().interfaces[0]),
         ["30=combined 0 netlink"]
@@ -378,8 +376,8 @@ fn an_irq_from_netlink_without_a_handler_is_not_a_vector() {
 fn a_malformed_recorded_answer_is_reported_with_its_place() {
     let mut port = Port::new("eth0", 10_000, 1, 1);
     port.netlink = "{\"queues\":[],\n\"napis\":[{\"id\":8193,\"irq\":\"none\"}]}".to_owned();
-    let tree = Tree::of(&two_nodes([card("igb", port, 30, &["eth0-TxRx-0"])]));
-    let run = tree.run(&["plan"]);
+    let tree = Copy::build(&two_nodes([card("igb", port, 30, &["eth0-TxRx-0"])]));
+    let run = tree.nicpin(&["plan"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
     assert!(
         run.stderr
@@ -406,7 +404,7 @@ fn vectors_that_are_all_named_alike_are_planned_by_their_order() {
         &["lan743x"; 6],
     );
     lan743x.address = "0000:83:00.0".to_owned();
-    let tree = Tree::of(&two_nodes([atlantic, lan743x]));
+    let tree = Copy::build(&two_nodes([atlantic, lan743x]));
     let host = tree.host();
     assert_eq!(
         vectors(&host.interfaces[0]),
@@ -435,7 +433,7 @@ fn vectors_that_are_all_named_alike_are_planned_by_their_order() {
 
 #[test]
 fn more_vectors_of_one_name_than_the_driver_requests_are_all_data() {
-    let tree = Tree::of(&two_nodes([card(
+    let tree = Copy::build(&two_nodes([card(
         "atlantic",
         Port::new("eth0", 10_000, 4, 4),
         97,
@@ -460,7 +458,7 @@ fn twelve_queues_across_irq_100_and_two_cards_of_one_driver() {
         card.address = address.to_owned();
         card
     };
-    let tree = Tree::of(&two_nodes([
+    let tree = Copy::build(&two_nodes([
         one("eth1", "0000:82:00.0", 94),
         one("eth10", "0000:82:00.1", 106),
     ]));
@@ -482,7 +480,7 @@ fn twelve_queues_across_irq_100_and_two_cards_of_one_driver() {
 #[test]
 fn a_renamed_interface_keeps_its_vectors() {
     let names = ["eth4-TxRx-0", "eth4-TxRx-1"];
-    let tree = Tree::of(&two_nodes([card(
+    let tree = Copy::build(&two_nodes([card(
         "ixgbe",
         Port::new("ens1f0", 10_000, 2, 2),
         30,
@@ -494,7 +492,7 @@ fn a_renamed_interface_keeps_its_vectors() {
     );
     let reported = [("rx", 0, 30), ("tx", 0, 30), ("rx", 1, 31), ("tx", 1, 31)];
     let port = Port::new("ens1f0", 10_000, 2, 2).netlink(&reported);
-    let host = Tree::of(&two_nodes([card("ixgbe", port, 30, &names)])).host();
+    let host = Copy::build(&two_nodes([card("ixgbe", port, 30, &names)])).host();
     assert_eq!(
         vectors(&host.interfaces[0]),
         ["30=combined 0 netlink", "31=combined 1 netlink"]
@@ -508,8 +506,8 @@ fn an_interface_that_is_down_has_what_its_driver_still_holds() {
     port.state = "down".to_owned();
     port.speed = None;
     // Allocated and not requested.
-    let tree = Tree::of(&two_nodes([card("ixgbe", port, 30, &["", "", ""])]));
-    make_dir(tree.dir(), "proc/irq/0");
+    let tree = Copy::build(&two_nodes([card("ixgbe", port, 30, &["", "", ""])]));
+    tree.make_dir("proc/irq/0");
     assert!(tree.host().interfaces[0].vectors.is_empty());
     let plan = tree.plan(&["eth0"]);
     assert_eq!(codes(of(&plan, "eth0")), ["no-vectors"]);
@@ -529,10 +527,10 @@ fn a_line_belongs_to_a_card_that_is_down_only_by_a_handler_of_its_own() {
         port.state = "down".to_owned();
         let mut line = card(driver, port, 30, &[action]);
         line.msi = false;
-        let plan = Tree::of(&two_nodes([line.clone()])).plan(&["eth0"]);
+        let plan = Copy::build(&two_nodes([line.clone()])).plan(&["eth0"]);
         assert_eq!(codes(of(&plan, "eth0")), expected, "{driver}: {action}");
         line.ports[0].state = "up".to_owned();
-        let plan = Tree::of(&two_nodes([line])).plan(&["eth0"]);
+        let plan = Copy::build(&two_nodes([line])).plan(&["eth0"]);
         assert!(
             !codes(of(&plan, "eth0")).contains(&"no-vectors"),
             "{driver}: {action}"
@@ -551,7 +549,7 @@ fn an_interface_that_goes_away_while_it_is_read_is_not_there() {
         &["eth1-TxRx-0"],
     );
     gone.address = "0000:83:00.0".to_owned();
-    let tree = Tree::of(&two_nodes([card("ixgbe", port, 30, &names), gone]));
+    let tree = Copy::build(&two_nodes([card("ixgbe", port, 30, &names), gone]));
     // /sys/class/net still lists it, as a broken link; a vector of the other interface has lost its directory.
     std::fs::remove_dir_all(
         tree.dir()
@@ -571,25 +569,21 @@ const TWO_QUEUES: [&str; 2] = ["eth0-TxRx-0", "eth0-TxRx-1"];
 
 #[test]
 fn the_file_of_an_irq_s_handlers_goes_before_the_list_of_all() {
-    let tree = Tree::of(&two_nodes([card(
+    let tree = Copy::build(&two_nodes([card(
         "ixgbe",
         Port::new("eth0", 10_000, 2, 2),
         98,
         &TWO_QUEUES,
     )]));
-    put(tree.dir(), "proc/interrupts", "not what a kernel prints");
+    tree.put("proc/interrupts", "not what a kernel prints");
     for (irq, actions) in [(98, "eth0-TxRx-0"), (99, "PCIe PME,eth0-TxRx-1")] {
-        put(
-            tree.dir(),
-            &format!("sys/kernel/irq/{irq}/actions"),
-            actions,
-        );
+        tree.put(&format!("sys/kernel/irq/{irq}/actions"), actions);
     }
     assert_eq!(
         vectors(&tree.host().interfaces[0]),
         ["98=combined 0 name", "99=combined 1 name"]
     );
-    put(tree.dir(), "sys/kernel/irq/99/actions", "");
+    tree.put("sys/kernel/irq/99/actions", "");
     assert_eq!(
         vectors(&tree.host().interfaces[0]),
         ["98=combined 0 name"],
@@ -599,13 +593,13 @@ fn the_file_of_an_irq_s_handlers_goes_before_the_list_of_all() {
 
 #[test]
 fn an_irq_without_such_a_file_is_looked_up_in_the_list_of_all() {
-    let tree = Tree::of(&two_nodes([card(
+    let tree = Copy::build(&two_nodes([card(
         "ixgbe",
         Port::new("eth0", 10_000, 2, 2),
         98,
         &TWO_QUEUES,
     )]));
-    put(tree.dir(), "sys/kernel/irq/98/actions", "eth0");
+    tree.put("sys/kernel/irq/98/actions", "eth0");
     assert_eq!(
         vectors(&tree.host().interfaces[0]),
         ["99=combined 1 name", "98=control"]

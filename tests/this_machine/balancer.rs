@@ -67,6 +67,7 @@ fn serve(word: &str, directory: &str) {
             },
             "silent" => waiting.push(stream),
             "drips" => {
+                // A byte before each timeout of a reader, which would wait forever.
                 while stream.write_all(b"S").is_ok() {
                     std::thread::sleep(Duration::from_millis(100));
                 }
@@ -179,10 +180,6 @@ fn nicpin(machine: &Copy, args: &[&str]) -> (Run, Duration) {
     (Run::of(&mut command), start.elapsed())
 }
 
-fn words(run: &Run) -> String {
-    run.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 pub fn is_asked() {
     assert!(is_root());
     for with_file in [true, false] {
@@ -191,14 +188,14 @@ pub fn is_asked() {
         let balancer = Balancer::start(with_file.then_some(top.as_path()), "good", 0, None);
         process(&machine, balancer.pid(), 0);
         let (run, _) = nicpin(&machine, &["apply"]);
-        let text = words(&run);
+        let text = run.words();
         assert!(
             run.code == 0 && text.contains("irqbalance 16 IRQs banned"),
             "{text}{}",
             run.stderr
         );
         let (run, _) = nicpin(&machine, &["restore"]);
-        let text = words(&run);
+        let text = run.words();
         assert!(
             run.code == 0 && text.contains("irqbalance 16 IRQs no longer banned"),
             "{text}{}",
@@ -232,10 +229,10 @@ pub fn costs_at_most_five_seconds() {
             }
             scope.spawn(move || {
                 let machine = Copy::of("two-node");
-                let balancer = Balancer::start(Some(&machine.path("/")), word, 0, None);
+                let balancer = Balancer::start(Some(machine.dir()), word, 0, None);
                 process(&machine, balancer.pid(), 0);
                 let (run, time) = nicpin(&machine, &["apply"]);
-                let text = words(&run);
+                let text = run.words();
                 assert_eq!(run.code, 1, "{word}: {text}{}", run.stderr);
                 assert!(
                     text.contains(&format!(
@@ -273,7 +270,7 @@ pub fn impostors_are_not_asked() {
         process(&machine, real, 0);
         let impostor = Balancer::start(None, "good", user, Some(real));
         let (run, _) = nicpin(&machine, &["apply"]);
-        let text = words(&run);
+        let text = run.words();
         let expected = format!(
             "refused irqbalance: the socket of process {real} belongs to process {} of user {user}, which is not asked",
             impostor.pid()
@@ -281,14 +278,13 @@ pub fn impostors_are_not_asked() {
         // The kernel lists sockets of root's only; a service leads to irqbalance as well.
         if user == 65534 {
             assert!(!text.contains("irqbalance"), "{text}");
-            put(
-                &machine.path("/"),
+            machine.put(
                 "/sys/fs/cgroup/system.slice/irqbalance.service/cgroup.procs",
                 &real.to_string(),
             );
             let (run, _) = nicpin(&machine, &["apply"]);
             assert!(
-                run.code == 1 && words(&run).contains(&expected),
+                run.code == 1 && run.words().contains(&expected),
                 "{}",
                 run.stdout
             );

@@ -52,19 +52,6 @@ pub fn all() -> Vec<Facts> {
         .collect()
 }
 
-/// Nodes of so many cores with two threads each, the second ones numbered after all first ones.
-fn with_siblings(nodes: u32, cores: u32) -> MachineSpec {
-    let all = nodes * cores;
-    let list = |node: u32| {
-        let (first, last) = (node * cores, node * cores + cores - 1);
-        format!("{first}-{last},{}-{}", first + all, last + all)
-    };
-    let lists: Vec<String> = (0..nodes).map(list).collect();
-    let mut machine = MachineSpec::new(&lists.iter().map(String::as_str).collect::<Vec<_>>());
-    machine.cores = machine.groups(|cpu| cpu % all);
-    machine
-}
-
 /// A card of 100 Gbit/s as its driver leaves it: vectors and transmit queues on the node's CPUs by number.
 fn mlx5(name: &str, bus: &str, node: i32, first: u32, queues: u32, near: &[u32]) -> Card {
     let address = format!("0000:{bus}:00.0");
@@ -119,7 +106,7 @@ fn intel(driver: &str, name: &str, address: &str, node: i32, first: u32, queues:
 }
 
 fn two_cards() -> MachineSpec {
-    let mut machine = with_siblings(2, 16);
+    let mut machine = MachineSpec::even(2, 16, 2, 16);
     let near = cpus("16-31,48-63");
     machine.cards.push(mlx5("ens1f0np0", "81", 1, 60, 8, &near));
     machine.cards.push(mlx5("ens2f0np0", "a1", 1, 70, 8, &near));
@@ -136,7 +123,7 @@ fn side_by_side() -> MachineSpec {
 }
 
 fn many_caches() -> MachineSpec {
-    let mut machine = with_siblings(2, 32);
+    let mut machine = MachineSpec::even(2, 32, 2, 32);
     // Four cores, eight CPUs.
     machine.l3 = machine.groups(|cpu| cpu % 64 / 4);
     machine
@@ -146,7 +133,7 @@ fn many_caches() -> MachineSpec {
 }
 
 fn sub_numa() -> MachineSpec {
-    let mut machine = with_siblings(4, 8);
+    let mut machine = MachineSpec::even(4, 8, 2, 8);
     machine.set_distances(|from, to| match (from, to) {
         _ if from == to => 10,
         _ if from / 2 == to / 2 => 12,
@@ -160,7 +147,7 @@ fn sub_numa() -> MachineSpec {
 }
 
 fn node_unknown() -> MachineSpec {
-    let mut machine = with_siblings(2, 8);
+    let mut machine = MachineSpec::even(2, 8, 2, 8);
     machine
         .cards
         .push(mlx5("ens1f0np0", "17", -1, 60, 8, &cpus("0-15")));
@@ -182,7 +169,7 @@ fn node_without_cpus() -> MachineSpec {
 }
 
 fn isolated() -> MachineSpec {
-    let mut machine = with_siblings(2, 8);
+    let mut machine = MachineSpec::even(2, 8, 2, 8);
     machine.isolated = cpus("8-11,24-27");
     machine
         .cards
@@ -206,7 +193,7 @@ fn offline() -> MachineSpec {
 }
 
 fn more_queues_than_cores() -> MachineSpec {
-    let mut machine = with_siblings(2, 4);
+    let mut machine = MachineSpec::even(2, 4, 2, 4);
     machine
         .cards
         .push(mlx5("ens1f0np0", "81", 1, 60, 12, &cpus("4-7,12-15")));
@@ -215,7 +202,7 @@ fn more_queues_than_cores() -> MachineSpec {
 
 /// The last four queues were added later, and drew IRQ numbers that had been given back in between.
 fn crossing_a_hundred() -> MachineSpec {
-    let mut machine = with_siblings(2, 12);
+    let mut machine = MachineSpec::even(2, 12, 2, 12);
     let near = cpus("12-23,36-47");
     let mut card = mlx5("ens1f0np0", "81", 1, 90, 12, &near);
     for (vector, irq) in card
@@ -231,7 +218,7 @@ fn crossing_a_hundred() -> MachineSpec {
 }
 
 fn two_ports() -> MachineSpec {
-    let mut machine = with_siblings(2, 16);
+    let mut machine = MachineSpec::even(2, 16, 2, 16);
     for (port, first) in [(0, 60), (1, 70)] {
         let (name, address) = (format!("ens4f{port}"), format!("0000:81:00.{port}"));
         machine
@@ -242,7 +229,7 @@ fn two_ports() -> MachineSpec {
 }
 
 fn virtio() -> MachineSpec {
-    let mut machine = with_siblings(2, 8);
+    let mut machine = MachineSpec::even(2, 8, 2, 8);
     let near = cpus("8-15,24-31");
     let names =
         (0..8).flat_map(|queue| ["input", "output"].map(|way| format!("virtio3-{way}.{queue}")));
@@ -267,7 +254,7 @@ fn virtio() -> MachineSpec {
 }
 
 fn gve() -> MachineSpec {
-    let mut machine = with_siblings(2, 8);
+    let mut machine = MachineSpec::even(2, 8, 2, 8);
     let near = cpus("8-15,24-31");
     let names = (0..16).map(|block| format!("gve-ntfy-blk{block}@pci:0000:81:00.0"));
     let port = Port::new("ens5", 32_000, 8, 8).channels([16, 16, 0, 0], [8, 8, 0, 0]);

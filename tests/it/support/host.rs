@@ -1,57 +1,23 @@
 //! Machines in memory, for tests of the planner.
 
+use super::machine::{Card, MachineSpec, Port};
+use nicpin::apply::ApplyError;
 use nicpin::cpuset::CpuSet;
-use nicpin::machine::{
-    Channels, Device, Interface, Machine, MaskFile, Node, Role, RxQueue, Selection, Source,
-    Topology, TxQueue, Vector,
-};
+use nicpin::machine::{Channels, Interface, Machine, MaskFile, Role, Selection, Source, Vector};
 use nicpin::plan::{Note, Plan, PlannedInterface};
 use nicpin::policy::{Policy, Settings};
+use nicpin::read::ReadOptions;
+use nicpin::root::Root;
 
 pub fn set(list: &str) -> CpuSet {
     CpuSet::parse_list(list).unwrap()
 }
 
-/// A machine of `nodes` nodes with `cores` cores each and `threads` threads per core; the first threads of all cores
-/// are numbered before the second ones; one L3 domain per `per_l3` cores of a node.
+/// As [`MachineSpec::even`], with IRQs of other devices.
 pub fn machine(nodes: u32, cores: u32, threads: u32, per_l3: u32) -> Machine {
-    let total = nodes * cores;
-    let core = |core: u32| {
-        (0..threads)
-            .map(|thread| core + thread * total)
-            .collect::<CpuSet>()
-    };
-    let union = |from: u32, to: u32| {
-        (from..to)
-            .map(core)
-            .fold(CpuSet::new(), |all, core| all.union(&core))
-    };
-    let domains = (0..nodes).flat_map(|node| {
-        (0..cores)
-            .step_by(per_l3 as usize)
-            .map(move |at| (node * cores + at, node * cores + (at + per_l3).min(cores)))
-    });
-    let topology = Topology {
-        online: (0..total * threads).collect(),
-        possible: total * threads,
-        cores: (0..total).map(core).collect(),
-        l3_domains: domains.map(|(from, to)| union(from, to)).collect(),
-        nodes: (0..nodes)
-            .map(|node| {
-                (
-                    node,
-                    Node {
-                        cpus: union(node * cores, (node + 1) * cores),
-                        ..Node::default()
-                    },
-                )
-            })
-            .collect(),
-        ..Topology::default()
-    };
     Machine {
-        topology,
-        ..Machine::default()
+        without_irqs: false,
+        ..MachineSpec::even(nodes, cores, threads, per_l3).read()
     }
 }
 
@@ -60,53 +26,32 @@ pub fn mask(host: &Machine, cpus: &CpuSet) -> MaskFile {
     MaskFile::parse(&cpus.to_mask(width).unwrap()).unwrap()
 }
 
-/// An interface with `queues` combined queues; the affinity of its vectors is all CPUs, the effective CPU the first.
+/// An interface of ixgbe with `queues` combined queues; the affinity of its vectors is all CPUs, the effective CPU the
+/// first.
 pub fn card(host: &Machine, name: &str, node: Option<u32>, queues: u32) -> Interface {
-    let everywhere = mask(host, &host.topology.online);
-    let off = mask(host, &CpuSet::new());
-    let irq = 32 + 300 * u32::try_from(host.interfaces.len()).unwrap();
-    Interface {
-        name: name.to_owned(),
-        driver: Some("ixgbe".to_owned()),
-        device: Device {
-            address: format!("0000:{:02x}:00.0", 1 + host.interfaces.len()),
-            pci_id: None,
-            node,
-            local_cpus: None,
-            pcie_mtps: 64_000,
-            link: None,
-            parent: None,
-            irqs: (irq..irq + queues).collect(),
-            tree: Vec::new(),
-            controller: None,
-        },
-        link: "up".to_owned(),
-        speed_mbps: Some(10_000),
-        supported_mbps: Some(10_000),
-        rx_queues: (0..queues)
-            .map(|index| RxQueue {
-                index,
-                rps_cpus: Some(off.clone()),
-                rps_flow_cnt: Some(0),
-            })
-            .collect(),
-        tx_queues: (0..queues)
-            .map(|index| TxQueue {
-                index,
-                class: String::new(),
-                xps_cpus: (queues > 1).then(|| off.clone()),
-                xps_rxqs: Some(off.clone()),
-            })
-            .collect(),
-        vectors: (0..queues)
-            .map(|queue| Vector {
-                effective: everywhere.cpus.first().map(CpuSet::single),
-                counted: None,
-                ..vector(irq + queue, Role::Combined, Some(queue), &everywhere)
-            })
-            .collect(),
-        ..Interface::default()
-    }
+    let at = u32::try_from(host.interfaces.len()).unwrap();
+    let online: Vec<u32> = host.topology.online.iter().collect();
+    let names = (0..queues).map(|queue| format!("{name}-TxRx-{queue}"));
+    let (parent, address) = (
+        format!("pci0000:00/0000:00:{at:02x}.0"),
+        format!("0000:{:02x}:00.0", 1 + at),
+    );
+    let node = node.map_or(-1, |node| i32::try_from(node).unwrap());
+    let card = Card::new("ixgbe", &parent, &address, node, "8.0 GT/s PCIe", 8)
+        .port(Port::new(name, 10_000, queues as usize, queues as usize))
+        .vectors(32 + 300 * at, names, &online, &online[..1]);
+    let spec = MachineSpec {
+        possible: host.topology.possible,
+        mask_bits: host.topology.possible,
+        online,
+        irq_files: true,
+        cards: vec![card],
+        ..MachineSpec::new(&["0"])
+    };
+    let mut interface = spec.read().interfaces.remove(0);
+    // Those of the spec, which has no nodes of the machine.
+    interface.device.local_cpus = None;
+    interface
 }
 
 pub fn vector(irq: u32, role: Role, queue: Option<u32>, allowed: &MaskFile) -> Vector {
@@ -125,7 +70,7 @@ pub fn vector(irq: u32, role: Role, queue: Option<u32>, allowed: &MaskFile) -> V
     }
 }
 
-/// Adds an interface; all other facts are defaults.
+/// Adds an interface as [`card`].
 pub fn add(host: &mut Machine, name: &str, node: Option<u32>, queues: u32) {
     let card = card(host, name, node, queues);
     host.interfaces.push(card);
@@ -146,6 +91,23 @@ pub fn plan_with(host: &Machine, options: &[(&str, &str)], selectors: &[&str]) -
     nicpin::plan::plan(host, &policy, &selection)
 }
 
+/// Plans by a policy file.
+pub fn plan_by(host: &Machine, policy: &str) -> Plan {
+    let selection = Selection::new(host, &[], false).unwrap();
+    nicpin::plan::plan(host, &Policy::parse(policy).unwrap(), &selection)
+}
+
+/// What an apply reads and plans, with options of the command line.
+pub fn read_and_plan(
+    root: &Root,
+    options: &[(&str, &str)],
+    selectors: &[&str],
+) -> Result<(Machine, Plan), ApplyError> {
+    let host = nicpin::read::machine(root, ReadOptions::default())?;
+    let plan = plan_with(&host, options, selectors);
+    Ok((host, plan))
+}
+
 pub fn of<'a>(plan: &'a Plan, name: &str) -> &'a PlannedInterface {
     plan.interfaces
         .iter()
@@ -155,17 +117,17 @@ pub fn of<'a>(plan: &'a Plan, name: &str) -> &'a PlannedInterface {
 
 /// The planned CPU of each queue vector, as text; `-` where a vector is left unchanged.
 pub fn cpus(interface: &PlannedInterface) -> Vec<String> {
-    let queues = interface
+    cpus_of(interface, |role| role != Role::Control)
+}
+
+/// The same of the vectors of some roles.
+pub fn cpus_of(interface: &PlannedInterface, is_role: impl Fn(Role) -> bool) -> Vec<String> {
+    let vectors = interface
         .vectors
         .iter()
-        .filter(|vector| vector.role != Role::Control);
-    queues
-        .map(|vector| {
-            vector
-                .cpus
-                .as_ref()
-                .map_or("-".to_owned(), CpuSet::to_string)
-        })
+        .filter(|vector| is_role(vector.role));
+    let cpus = vectors.map(|vector| vector.cpus.as_ref());
+    cpus.map(|cpus| cpus.map_or("-".to_owned(), CpuSet::to_string))
         .collect()
 }
 
@@ -207,4 +169,14 @@ pub fn rps_of(plan: &Plan, name: &str) -> Vec<String> {
                 .map_or("-".to_owned(), CpuSet::to_string)
         })
         .collect()
+}
+
+/// `irq=role queue source` of each vector, in the plan's order.
+pub fn vectors(interface: &Interface) -> Vec<String> {
+    let text = |v: &Vector| match v.queue {
+        Some(queue) => format!("{}={:?} {queue} {:?}", v.irq, v.role, v.source).to_lowercase(),
+        None if v.role == Role::Data => format!("{}=data", v.irq),
+        None => format!("{}=control", v.irq),
+    };
+    interface.vectors.iter().map(text).collect()
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use itertools::Itertools as _;
 use serde_json::json;
 
 use nicpin::machine::Channels;
@@ -178,6 +179,26 @@ impl MachineSpec {
         machine
     }
 
+    /// A machine of `nodes` nodes with `cores` cores each and `threads` threads per core; the first threads of all cores
+    /// are numbered before the second ones; one L3 domain per `per_l3` cores of a node.
+    pub fn even(nodes: u32, cores: u32, threads: u32, per_l3: u32) -> Self {
+        let total = nodes * cores;
+        let cpus_of = |node: u32| {
+            let firsts = (0..threads).map(|thread| thread * total + node * cores);
+            firsts
+                .map(|first| format!("{first}-{}", first + cores - 1))
+                .join(",")
+        };
+        let lists: Vec<String> = (0..nodes).map(cpus_of).collect();
+        let mut machine = Self::new(&lists.iter().map(String::as_str).collect::<Vec<_>>());
+        machine.cores = machine.groups(|cpu| cpu % total);
+        machine.l3 = machine.groups(|cpu| {
+            let core = cpu % total;
+            core / cores * cores + core % cores / per_l3
+        });
+        machine
+    }
+
     /// The CPUs that a rule gives the same key, as groups: `|cpu| cpu / 2` for siblings next to each other.
     pub fn groups(&self, key: impl Fn(u32) -> u32) -> Vec<Cpus> {
         let mut groups: BTreeMap<u32, Cpus> = BTreeMap::new();
@@ -308,6 +329,21 @@ impl Port {
         self.channels = Some(channels(max, now));
         self
     }
+}
+
+/// Two nodes of four CPUs each.
+pub fn two_nodes(cards: impl IntoIterator<Item = Card>) -> MachineSpec {
+    let mut machine = MachineSpec::new(&["0-3", "4-7"]);
+    machine.cards.extend(cards);
+    machine
+}
+
+/// A card on node 0 of [`two_nodes`], its vectors from an IRQ on.
+pub fn card(driver: &str, port: Port, first: u32, actions: &[&str]) -> Card {
+    let (parent, address) = ("pci0000:00/0000:00:02.0", "0000:82:00.0");
+    Card::new(driver, parent, address, 0, "8.0 GT/s PCIe", 8)
+        .port(port)
+        .vectors(first, actions.iter().copied(), &cpus("0-3"), &[0])
 }
 
 /// Maximum and current channels, as receive, transmit, other, combined.

@@ -1,6 +1,6 @@
 //! What the tests share: machines as values, and directory trees.
 
-// Every test file is a crate of its own and uses its part of this.
+// `tests/it`, `tests/this_machine` and the benchmark use their parts of this.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -15,7 +15,6 @@ pub mod machine;
 pub mod machines;
 pub mod run;
 pub mod schema;
-pub mod small;
 pub mod tree;
 pub mod trial;
 pub mod two_node;
@@ -24,6 +23,7 @@ mod interrupts;
 mod sysfs;
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 use tempfile::TempDir;
@@ -47,6 +47,15 @@ pub fn temporary() -> TempDir {
         &std::env::temp_dir()
     };
     tempfile::tempdir_in(place).unwrap()
+}
+
+/// Waits until it is so, and fails after a minute.
+pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "not {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// How often a property is tried. The seed is always the same (`.cargo/config.toml`), but in `.ci/full`.

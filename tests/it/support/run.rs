@@ -8,8 +8,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
+use itertools::Itertools as _;
+use nix::errno::Errno;
+use serde_json::Value;
+use snapbox::data::DataFormat;
+use snapbox::{Data, assert_data_eq};
+
 use super::tree::{Entry, settle};
 use crate::support::temporary;
+use nicpin::machine::Machine;
+use nicpin::plan::Plan;
+use nicpin::read::ReadOptions;
+use nicpin::root::Root;
+use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 
 /// The shipped machines.
 pub const FIXTURES: [&str; 7] = [
@@ -37,6 +48,15 @@ pub fn fixture(name: &str) -> PathBuf {
         .join(name)
 }
 
+/// Compares with `fixtures/expected/NAME`, which `SNAPSHOTS=overwrite` writes anew.
+pub fn expect(name: &str, got: String) {
+    let expected = fixture("expected").join(name);
+    assert_data_eq!(
+        Data::text(got),
+        Data::read_from(&expected, Some(DataFormat::Text)).raw()
+    );
+}
+
 /// Runs the binary.
 pub fn nicpin(args: &[&str]) -> Run {
     Run::of(Command::new(env!("CARGO_BIN_EXE_nicpin")).args(args))
@@ -52,6 +72,16 @@ impl Run {
         run
     }
 
+    /// The document that it has printed.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The output with each run of blanks and line ends as one blank.
+    pub fn words(&self) -> String {
+        self.stdout.split_whitespace().join(" ")
+    }
+
     /// What a process has printed, and its exit code.
     pub fn ended(output: Output) -> Self {
         Self {
@@ -65,7 +95,7 @@ impl Run {
     }
 }
 
-/// A copy of a shipped machine that can be written to.
+/// A machine as a tree that can be written to.
 pub struct Copy {
     dir: tempfile::TempDir,
     /// Made at its first use.
@@ -91,6 +121,36 @@ impl Copy {
         Self::at(dir)
     }
 
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// What nicpin reads of the machine.
+    pub fn host(&self) -> Machine {
+        let root = Root::open(self.dir()).unwrap();
+        nicpin::read::machine(&root, ReadOptions::default()).unwrap()
+    }
+
+    /// The plan without options.
+    pub fn plan(&self, selectors: &[&str]) -> Plan {
+        super::host::plan_with(&self.host(), &[], selectors)
+    }
+
+    /// Writes a file of one or more lines, and the directories above it. The last line is ended here.
+    pub fn put(&self, path: &str, text: &str) {
+        super::tree::put(self.dir(), path, text);
+    }
+
+    /// Makes a link, and the directories above it.
+    pub fn link(&self, path: &str, target: &str) {
+        super::tree::link(self.dir(), path, target);
+    }
+
+    /// Makes a directory, and those above it.
+    pub fn make_dir(&self, path: &str) {
+        super::tree::make_dir(self.dir(), path);
+    }
+
     /// A copy of a machine that is shipped as an archive.
     pub fn unpacked(name: &str) -> Self {
         let dir = temporary();
@@ -101,8 +161,7 @@ impl Copy {
     /// A machine with a policy file that keeps CPU 5 free.
     pub fn with_policy(mode: u32) -> Self {
         let machine = Self::of("two-node");
-        std::fs::create_dir_all(machine.path("/etc")).unwrap();
-        machine.write("/etc/nicpin.toml", "[defaults]\nexclude = \"5\"\n");
+        machine.put("/etc/nicpin.toml", "[defaults]\nexclude = \"5\"");
         machine.set_mode("/etc", 0o755);
         machine.set_mode("/etc/nicpin.toml", mode);
         machine
@@ -225,6 +284,75 @@ impl Copy {
         }
     }
 
+    /// Adds an interface on a device of another bus than PCI, which has no list of IRQs.
+    pub fn add(&self, device: &str, bus: &str, driver: &str, interface: &str, queues: u32) {
+        let up = "../".repeat(device.matches('/').count());
+        self.link(&format!("{device}/subsystem"), &format!("{up}bus/{bus}"));
+        self.link(
+            &format!("{device}/driver"),
+            &format!("{up}bus/{bus}/drivers/{driver}"),
+        );
+        let path = format!("{device}/net/{interface}");
+        let target = format!("../../{}", path.trim_start_matches("sys/"));
+        self.link(&format!("sys/class/net/{interface}"), &target);
+        self.link(
+            &format!("{path}/device"),
+            &format!("../../../{}", device.rsplit('/').next().unwrap()),
+        );
+        self.put(&format!("{path}/operstate"), "up");
+        for queue in 0..queues {
+            self.make_dir(&format!("{path}/queues/rx-{queue}"));
+            self.make_dir(&format!("{path}/queues/tx-{queue}"));
+        }
+    }
+
+    /// Adds rows to `/proc/interrupts` of handlers with these names, and their files.
+    pub fn interrupts(&self, first: u32, chip: &str, actions: &[&str]) {
+        let mut text = super::tree::read(self.dir(), "proc/interrupts");
+        for (irq, action) in (first..).zip(actions) {
+            let counts = "          0 ".repeat(8);
+            text.push_str(&format!("\n{irq:>3}: {counts} {chip}  {action}"));
+            self.put(&format!("proc/irq/{irq}/smp_affinity"), "ff");
+        }
+        self.put("proc/interrupts", &text);
+    }
+
+    /// Adds an interface without a device.
+    pub fn add_virtual(&self, name: &str, files: &[(&str, &str)]) {
+        let path = format!("sys/devices/virtual/net/{name}");
+        self.link(
+            &format!("sys/class/net/{name}"),
+            &format!("../../devices/virtual/net/{name}"),
+        );
+        for (file, text) in [("type", "1"), ("ifindex", "9"), ("iflink", "9")]
+            .iter()
+            .chain(files)
+        {
+            self.put(&format!("{path}/{file}"), text);
+        }
+    }
+
+    /// The error line of the program if it cannot plan a selector.
+    pub fn refuses(&self, selector: &str) -> String {
+        let run = self.nicpin(&["plan", selector]);
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (1, ""),
+            "{selector}: {}",
+            run.stderr
+        );
+        assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+        // With --if-present the same is a note.
+        let run_if = self.nicpin(&["plan", "--if-present", selector]);
+        assert_eq!(run_if.code, 0, "{}", run_if.stderr);
+        assert!(
+            run_if.stdout.contains(&format!("`{selector}`")),
+            "{}",
+            run_if.stdout
+        );
+        run.stderr
+    }
+
     /// Runs the binary on this machine without any privilege: as `nobody` where the tests run as root.
     pub fn nicpin_as_nobody(&self, args: &[&str]) -> Run {
         let (_, binary) = self.binary.get_or_init(copied_binary);
@@ -234,6 +362,49 @@ impl Copy {
             command.uid(65534).gid(65534);
         }
         Run::of(&mut command)
+    }
+
+    /// The machine, while the kernel refuses some accesses with this errno.
+    pub fn refusing(
+        &self,
+        errno: Errno,
+        is_refused: impl Fn(FileAccess<'_>) -> bool + 'static,
+    ) -> Root {
+        let answer = move |access: FileAccess<'_>| {
+            if is_refused(access) {
+                InjectedAnswer::Errno(errno as i32)
+            } else {
+                InjectedAnswer::Done
+            }
+        };
+        Root::open_with_faults(self.dir(), answer).unwrap()
+    }
+
+    /// The machine, while the kernel refuses to write some files.
+    pub fn refusing_writes(
+        &self,
+        errno: Errno,
+        is_refused: impl Fn(&str) -> bool + 'static,
+    ) -> Root {
+        self.refusing(errno, move |access| {
+            access.action == FileAction::Write && is_refused(access.path)
+        })
+    }
+
+    /// Permission bits of a file.
+    pub fn mode(&self, path: &str) -> u32 {
+        std::fs::metadata(self.path(path)).unwrap().mode() & 0o7777
+    }
+
+    /// Gives a vector of a device another IRQ, as a driver does that allocates its vectors anew.
+    pub fn renumber(&self, device: &str, from: u32, to: u32) {
+        for directory in ["/proc/irq", &format!("{device}/msi_irqs")] {
+            let irq = |irq: u32| self.path(directory).join(irq.to_string());
+            std::fs::rename(irq(from), irq(to)).unwrap();
+        }
+        let text = self.read("/proc/interrupts");
+        let row = |irq: u32| format!("\n{irq:>4}:");
+        self.write("/proc/interrupts", &text.replace(&row(from), &row(to)));
     }
 
     /// The text of every file and the target of every link, by path, without nicpin's state files.
@@ -281,11 +452,7 @@ pub fn good(machine: &Copy, args: &[&str]) -> String {
         "{args:?}: {}",
         run.stdout
     );
-    words(&run)
-}
-
-pub fn words(run: &Run) -> String {
-    run.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    run.words()
 }
 
 /// Runs the test of this name, its modules included, in a process of its own, for what a process shares: requests to

@@ -1,13 +1,69 @@
-//! Writes a machine as the files that nicpin reads and no others, in the kernel's formats.
+//! A machine as the files that nicpin reads and no others, in the kernel's formats: a tree on disk for the program, and
+//! what nicpin reads of one in memory for the planner.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::machine::{Card, Cpus, Kernel, MachineSpec, Port, list, mask};
-use super::tree::{link, make_dir, put};
+use super::tree;
+use nicpin::machine::Machine;
+use nicpin::read::ReadOptions;
+use nicpin::root::Root;
+use nicpin::root::tree::{Entry, Tree, TreeFile};
+
+/// The entries of a tree by path, without a `/` before it.
+#[derive(Default)]
+struct Files(BTreeMap<String, Entry>);
+
+impl Files {
+    /// Adds a file of one or more lines. The last line is ended here.
+    fn put(&mut self, path: &str, text: &str) {
+        let text = format!("{text}\n").into();
+        let file = TreeFile { mode: 0o644, text };
+        self.0.insert(path.to_owned(), Entry::File(file));
+    }
+
+    fn link(&mut self, path: &str, target: &str) {
+        let link = Entry::Link(target.to_owned());
+        self.0.insert(path.to_owned(), link);
+    }
+
+    fn make_dir(&mut self, path: &str) {
+        let directory = Entry::Directory(BTreeSet::new());
+        self.0.insert(path.to_owned(), directory);
+    }
+}
 
 impl MachineSpec {
     /// Writes the machine below a directory.
     pub fn write(&self, dir: &Path) {
+        for (path, entry) in self.files().0 {
+            match entry {
+                Entry::File(file) => tree::put(dir, &path, file.text.trim_end_matches('\n')),
+                Entry::Link(target) => tree::link(dir, &path, &target),
+                Entry::Directory(_) => tree::make_dir(dir, &path),
+            }
+        }
+    }
+
+    /// What nicpin reads of the machine.
+    pub fn read(&self) -> Machine {
+        let mut tree = Tree::default();
+        for (path, entry) in self.files().0 {
+            let path = format!("/{path}");
+            let added = match entry {
+                Entry::Directory(_) => tree.add_directory(&path),
+                entry => tree.add(&path, entry),
+            };
+            added.unwrap_or_else(|error| panic!("{path} {error}"));
+        }
+        let root = Root::of_tree(Path::new("/"), tree);
+        nicpin::read::machine(&root, ReadOptions::default()).unwrap()
+    }
+
+    fn files(&self) -> Files {
+        let mut files = Files::default();
+        let dir = &mut files;
         self.write_cpus(dir);
         self.write_nodes(dir);
         for card in &self.cards {
@@ -22,21 +78,13 @@ impl MachineSpec {
             {
                 if self.irq_files {
                     for (file, text) in [("actions", &*vector.action), ("chip_name", "PCI-MSI")] {
-                        put(dir, &format!("sys/kernel/irq/{}/{file}", vector.irq), text);
+                        dir.put(&format!("sys/kernel/irq/{}/{file}", vector.irq), text);
                     }
                 }
                 let irq = format!("proc/irq/{}", vector.irq);
-                put(
-                    dir,
-                    &format!("{irq}/smp_affinity"),
-                    &self.mask(&vector.allowed),
-                );
+                dir.put(&format!("{irq}/smp_affinity"), &self.mask(&vector.allowed));
                 if let Some(cpu) = vector.serving {
-                    put(
-                        dir,
-                        &format!("{irq}/effective_affinity_list"),
-                        &cpu.to_string(),
-                    );
+                    dir.put(&format!("{irq}/effective_affinity_list"), &cpu.to_string());
                 }
             }
         }
@@ -44,40 +92,34 @@ impl MachineSpec {
             self.write_stacked(dir, name, lowers);
         }
         if let Some(entries) = self.flow_entries {
-            put(
-                dir,
+            dir.put(
                 "proc/sys/net/core/rps_sock_flow_entries",
                 &entries.to_string(),
             );
         }
-        make_dir(dir, "proc/irq");
-        put(
-            dir,
-            "proc/interrupts",
-            self.interrupts().trim_end_matches('\n'),
-        );
+        dir.make_dir("proc/irq");
+        dir.put("proc/interrupts", self.interrupts().trim_end_matches('\n'));
+        files
     }
 
     /// nicpin reads only the first CPU of each core and of each L3 domain; only online CPUs have these files.
-    fn write_cpus(&self, dir: &Path) {
+    fn write_cpus(&self, dir: &mut Files) {
         const CPU: &str = "sys/devices/system/cpu";
-        put(dir, &format!("{CPU}/online"), &list(&self.online));
-        put(
-            dir,
+        dir.put(&format!("{CPU}/online"), &list(&self.online));
+        dir.put(
             &format!("{CPU}/possible"),
             &list(&(0..self.possible).collect::<Cpus>()),
         );
-        put(dir, &format!("{CPU}/isolated"), &list(&self.isolated));
+        dir.put(&format!("{CPU}/isolated"), &list(&self.isolated));
         match &self.nohz_full {
             // As wide as a mask would be: `%*pbl` of no mask at all.
             Some(cpus) if cpus.is_empty() => {
-                put(
-                    dir,
+                dir.put(
                     &format!("{CPU}/nohz_full"),
                     &format!("{:>1$}", "(null)", self.possible as usize),
                 );
             }
-            Some(cpus) => put(dir, &format!("{CPU}/nohz_full"), &list(cpus)),
+            Some(cpus) => dir.put(&format!("{CPU}/nohz_full"), &list(cpus)),
             None => {}
         }
         let groups = |groups: &[Cpus]| {
@@ -87,41 +129,34 @@ impl MachineSpec {
                 .collect::<Vec<_>>()
         };
         for core in groups(&self.cores).iter().filter(|core| !core.is_empty()) {
-            put(
-                dir,
+            dir.put(
                 &format!("{CPU}/cpu{}/topology/thread_siblings_list", core[0]),
                 &list(core),
             );
         }
         for domain in groups(&self.l3).iter().filter(|domain| !domain.is_empty()) {
             let cache = format!("{CPU}/cpu{}/cache/index3", domain[0]);
-            put(dir, &format!("{cache}/level"), "3");
-            put(dir, &format!("{cache}/shared_cpu_list"), &list(domain));
+            dir.put(&format!("{cache}/level"), "3");
+            dir.put(&format!("{cache}/shared_cpu_list"), &list(domain));
         }
     }
 
-    fn write_nodes(&self, dir: &Path) {
+    fn write_nodes(&self, dir: &mut Files) {
         const NODE: &str = "sys/devices/system/node";
         if self.nodes.is_empty() {
             return;
         }
-        put(
-            dir,
+        dir.put(
             &format!("{NODE}/online"),
             &list(&self.nodes.iter().map(|node| node.id).collect::<Cpus>()),
         );
         for node in &self.nodes {
             let path = format!("{NODE}/node{}", node.id);
-            put(
-                dir,
-                &format!("{path}/cpulist"),
-                &list(&self.running(&node.cpus)),
-            );
+            dir.put(&format!("{path}/cpulist"), &list(&self.running(&node.cpus)));
             let distances: Vec<String> = node.distances.iter().map(u32::to_string).collect();
-            put(dir, &format!("{path}/distance"), &distances.join(" "));
+            dir.put(&format!("{path}/distance"), &distances.join(" "));
             if let Some(kib) = node.memory {
-                put(
-                    dir,
+                dir.put(
                     &format!("{path}/meminfo"),
                     &format!("Node {} MemTotal:       {kib:8} kB", node.id),
                 );
@@ -129,7 +164,7 @@ impl MachineSpec {
         }
     }
 
-    fn write_device(&self, dir: &Path, card: &Card) {
+    fn write_device(&self, dir: &mut Files, card: &Card) {
         let path = card.path();
         let node = self
             .nodes
@@ -137,26 +172,25 @@ impl MachineSpec {
             .find(|node| i64::from(node.id) == i64::from(card.node));
         // The kernel prints all online CPUs if it does not know the node.
         let local = node.map_or(self.online.clone(), |node| self.running(&node.cpus));
-        put(
-            dir,
+        dir.put(
             &format!("{path}/local_cpulist"),
             &list(card.local_cpus.as_ref().unwrap_or(&local)),
         );
         if !self.nodes.is_empty() {
-            put(dir, &format!("{path}/numa_node"), &card.node.to_string());
+            dir.put(&format!("{path}/numa_node"), &card.node.to_string());
         }
         if let Some(physical) = &card.physical {
-            link(dir, &format!("{path}/physfn"), &format!("../{physical}"));
+            dir.link(&format!("{path}/physfn"), &format!("../{physical}"));
         }
         if let Some((speed, width)) = &card.max_link {
-            put(dir, &format!("{path}/max_link_speed"), speed);
-            put(dir, &format!("{path}/max_link_width"), &width.to_string());
+            dir.put(&format!("{path}/max_link_speed"), speed);
+            dir.put(&format!("{path}/max_link_width"), &width.to_string());
         }
         for vector in &card.vectors {
             if card.msi {
-                put(dir, &format!("{path}/msi_irqs/{}", vector.irq), "msix");
+                dir.put(&format!("{path}/msi_irqs/{}", vector.irq), "msix");
             } else {
-                put(dir, &format!("{path}/irq"), &vector.irq.to_string());
+                dir.put(&format!("{path}/irq"), &vector.irq.to_string());
             }
         }
         let bus = if card.virtio.is_some() {
@@ -166,31 +200,27 @@ impl MachineSpec {
         };
         let device = card.device_path();
         let bus = format!("{}bus/{bus}", up(device.matches('/').count()));
-        link(
-            dir,
+        dir.link(
             &format!("{device}/driver"),
             &format!("{bus}/drivers/{}", card.driver),
         );
-        link(dir, &format!("{device}/subsystem"), &bus);
+        dir.link(&format!("{device}/subsystem"), &bus);
     }
 
-    fn write_interface(&self, dir: &Path, card: &Card, number: u32, port: &Port) {
+    fn write_interface(&self, dir: &mut Files, card: &Card, number: u32, port: &Port) {
         let device = card.device_path();
         let path = format!("{device}/net/{}", port.name);
         let class = format!("sys/class/net/{}", port.name);
-        link(
-            dir,
+        dir.link(
             &class,
             &format!("../../{}", path.trim_start_matches("sys/")),
         );
-        link(
-            dir,
+        dir.link(
             &format!("{path}/device"),
             &format!("../../../{}", device.rsplit('/').next().unwrap()),
         );
-        put(dir, &format!("{path}/operstate"), &port.state);
-        put(
-            dir,
+        dir.put(&format!("{path}/operstate"), &port.state);
+        dir.put(
             &format!("{path}/flags"),
             if port.state == "down" {
                 "0x1002"
@@ -199,27 +229,26 @@ impl MachineSpec {
             },
         );
         if self.kernel >= Kernel::V4_2 {
-            put(dir, &format!("{path}/dev_port"), &number.to_string());
+            dir.put(&format!("{path}/dev_port"), &number.to_string());
         }
         if let Some(speed) = port.speed {
-            put(dir, &format!("{path}/speed"), &speed.to_string());
+            dir.put(&format!("{path}/speed"), &speed.to_string());
         }
         for (index, rps) in port.rx.iter().enumerate() {
             let queue = format!("{path}/queues/rx-{index}");
-            make_dir(dir, &queue);
+            dir.make_dir(&queue);
             if port.steering {
-                put(dir, &format!("{queue}/rps_cpus"), &self.mask(rps));
-                put(dir, &format!("{queue}/rps_flow_cnt"), "0");
+                dir.put(&format!("{queue}/rps_cpus"), &self.mask(rps));
+                dir.put(&format!("{queue}/rps_flow_cnt"), "0");
             }
         }
         for (index, xps) in port.tx.iter().enumerate() {
             let queue = format!("{path}/queues/tx-{index}");
             if port.steering && port.tx.len() > 1 {
-                put(dir, &format!("{queue}/xps_cpus"), &self.mask(xps));
+                dir.put(&format!("{queue}/xps_cpus"), &self.mask(xps));
                 // Since 4.18.
                 if self.kernel >= Kernel::V6_2 {
-                    put(
-                        dir,
+                    dir.put(
                         &format!("{queue}/xps_rxqs"),
                         &mask(&[], u32::try_from(port.rx.len()).unwrap()),
                     );
@@ -227,31 +256,29 @@ impl MachineSpec {
             } else {
                 // The kernel refuses to read xps_cpus of a single queue. nicpin does not read this file: it is
                 // here because git does not store empty directories.
-                put(dir, &format!("{queue}/tx_timeout"), "0");
+                dir.put(&format!("{queue}/tx_timeout"), "0");
             }
         }
         if !port.netlink.is_empty() {
-            put(dir, &format!("nicpin/netlink/{}", port.name), &port.netlink);
+            dir.put(&format!("nicpin/netlink/{}", port.name), &port.netlink);
         }
         if let Some(speed) = port.speed.filter(|&speed| speed > 0) {
             let path = format!("nicpin/ethtool/{}/link-modes", port.name);
             let mode = format!("{speed}baseCR/Full");
-            put(
-                dir,
+            dir.put(
                 &path,
                 &serde_json::json!({ "supported": [mode] }).to_string(),
             );
         }
         if let Some(channels) = port.channels {
             let path = format!("nicpin/ethtool/{}/channels", port.name);
-            put(dir, &path, &channels.to_text());
+            dir.put(&path, &channels.to_text());
         }
     }
 
-    fn write_stacked(&self, dir: &Path, name: &str, lowers: &[String]) {
+    fn write_stacked(&self, dir: &mut Files, name: &str, lowers: &[String]) {
         let path = format!("sys/devices/virtual/net/{name}");
-        link(
-            dir,
+        dir.link(
             &format!("sys/class/net/{name}"),
             &format!("../../devices/virtual/net/{name}"),
         );
@@ -263,8 +290,7 @@ impl MachineSpec {
             let below = card.map_or("virtual".to_owned(), |card| {
                 card.device_path()["sys/devices/".len()..].to_owned()
             });
-            link(
-                dir,
+            dir.link(
                 &format!("{path}/lower_{lower}"),
                 &format!("../../../{below}/net/{lower}"),
             );
@@ -278,7 +304,7 @@ impl MachineSpec {
     fn running(&self, cpus: &[u32]) -> Cpus {
         cpus.iter()
             .copied()
-            .filter(|cpu| self.online.contains(cpu))
+            .filter(|cpu| self.online.binary_search(cpu).is_ok())
             .collect()
     }
 }

@@ -1,24 +1,37 @@
 //! The process that watches a trial.
 
 use std::fs::File;
-use std::time::Duration;
 
-use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::run::Copy;
+use super::wait_until;
 
 /// Waits until the watcher has ended.
 pub fn watched_to_the_end(machine: &Copy) {
-    let mut file = File::open(machine.path("/run/nicpin/try.lock")).unwrap();
+    let file = File::open(machine.path("/run/nicpin/try.lock")).unwrap();
     // The value unlocks it at once. By closing alone, a process that another test starts just now would still have it.
-    while let Err((locked, errno)) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-        assert_eq!(errno, Errno::EWOULDBLOCK);
-        file = locked;
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    drop(Flock::lock(file, FlockArg::LockExclusive).unwrap());
+}
+
+/// Waits until a process waits for the lock that the test holds.
+pub fn waits_for_the_lock(machine: &Copy, process: u32) {
+    let lock = machine.path("/run/nicpin/lock").canonicalize().unwrap();
+    let is_open = || {
+        let descriptors = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+        let mut files = descriptors.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+        files.any(|file| file == lock)
+    };
+    wait_until("waiting for the lock", is_open);
+}
+
+/// Waits for the end of a process that is not a child of the tests.
+pub fn ended(process: Pid) {
+    let stat = format!("/proc/{process}/stat");
+    let has_ended = || std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
+    wait_until("at its end", has_ended);
 }
 
 /// The watcher, while it runs.

@@ -2,19 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use super::host::read_and_plan;
 use super::run::Copy;
 use nicpin::apply::{self, ApplyError, Options};
-use nicpin::machine::{Machine, Selection};
+use nicpin::machine::Machine;
 use nicpin::plan::Plan;
-use nicpin::policy::{Policy, Settings};
 use nicpin::report::applied::Applied;
 use nicpin::root::Root;
 
 /// A machine on which apply writes every kind of file.
 pub fn machine() -> Copy {
     let machine = Copy::of("two-node");
-    std::fs::create_dir_all(machine.path("/proc/sys/net/core")).unwrap();
-    machine.write("/proc/sys/net/core/rps_sock_flow_entries", "0\n");
+    machine.put("/proc/sys/net/core/rps_sock_flow_entries", "0");
     machine
 }
 
@@ -22,16 +21,8 @@ pub fn planned(root: &Root) -> Result<(Machine, Plan), ApplyError> {
     planned_for(root, &[])
 }
 
-pub fn planned_for(root: &Root, selectors: &[String]) -> Result<(Machine, Plan), ApplyError> {
-    let host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
-    let selection = Selection::new(&host, selectors, false).unwrap();
-    let options = Settings::of([("rfs", "4096"), ("rps", "0-7")]).unwrap();
-    let policy = Policy {
-        options,
-        ..Policy::default()
-    };
-    let plan = nicpin::plan::plan(&host, &policy, &selection);
-    Ok((host, plan))
+pub fn planned_for(root: &Root, selectors: &[&str]) -> Result<(Machine, Plan), ApplyError> {
+    read_and_plan(root, &[("rfs", "4096"), ("rps", "0-7")], selectors)
 }
 
 pub fn run(root: &Root, options: Options) -> Result<Applied, ApplyError> {

@@ -1,0 +1,253 @@
+//! Functions that have no interface here: bound to another driver, for RDMA alone, or with it in another network namespace.
+
+use crate::support::host::{codes, cpus as planned, of};
+use crate::support::machine::{Port, card, two_nodes};
+use crate::support::run::Copy;
+use crate::support::tree::link;
+use nicpin::root::Root;
+
+#[test]
+fn a_device_without_an_interface_names_its_driver() {
+    let tree = Copy::build(&two_nodes([]));
+    let functions = [
+        ("0000:3b:00.0", "vfio-pci", "0x020000"),
+        ("0000:3b:00.1", "ixgbe", "0x020000"),
+        ("0000:3b:00.2", "", "0x020700"),
+    ];
+    for (address, driver, class) in functions
+        .iter()
+        .chain(&[("0000:01:00.0", "nvme", "0x010802")])
+    {
+        let device = format!("sys/devices/pci0000:3a/{address}");
+        tree.put(&format!("{device}/class"), class);
+        if !driver.is_empty() {
+            tree.link(
+                &format!("{device}/driver"),
+                &format!("../../../bus/pci/drivers/{driver}"),
+            );
+        }
+        tree.link(
+            &format!("sys/bus/pci/devices/{address}"),
+            &format!("../../../devices/pci0000:3a/{address}"),
+        );
+    }
+    for (selector, expected) in [
+        (
+            "pci:0000:3b:00.0",
+            "`pci:0000:3b:00.0` is a network card bound to vfio-pci",
+        ),
+        (
+            "pci:3b:00.1",
+            "ixgbe is bound to it, but has no interface or has it in another network namespace",
+        ),
+        ("pci:3b:00.2", "no driver is bound to it"),
+        ("pci:01:00.0", "no interface matches `pci:01:00.0`"),
+    ] {
+        let said = tree.refuses(selector);
+        assert!(said.contains(expected), "{selector}: {said}");
+    }
+}
+
+/// Of EFA: its completion vectors are planned when it is selected.
+#[test]
+fn a_function_for_rdma_alone_is_neither_down_nor_without_irqs() {
+    let names = ["efa-mgmnt@pci:0000:82:00.0", "efa-comp0@pci:0000:82:00.0"];
+    let mut function = card("efa", Port::new("eth0", 0, 0, 0), 30, &names);
+    function.ports.clear();
+    let tree = Copy::build(&two_nodes([function]));
+    let device = "devices/pci0000:00/0000:00:02.0/0000:82:00.0";
+    tree.put(&format!("sys/{device}/class"), "0x020000");
+    tree.link(
+        "sys/bus/pci/devices/0000:82:00.0",
+        &format!("../../../{device}"),
+    );
+    tree.make_dir("sys/class/net");
+    let all = tree.plan(&[]);
+    let notes: Vec<_> = all.notes.iter().map(ToString::to_string).collect();
+    let expected = "not planned: 0000:82:00.0 (driver efa, no interface here)";
+    assert!(notes.iter().any(|note| note == expected), "{notes:?}");
+    let plan = tree.plan(&["0000:82:00.0"]);
+    let efa = of(&plan, "0000:82:00.0");
+    assert_eq!((codes(efa), planned(efa)), (vec![], vec!["1".to_owned()]));
+    // It can be judged: its one vector is as good where it is.
+    assert_eq!(tree.nicpin(&["check", "0000:82:00.0"]).code, 0);
+}
+
+/// nic1 of the fixture is an igb: its interface goes to a container.
+#[test]
+fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() {
+    let machine = Copy::of("four-node");
+    let interface = machine.path("/sys/class/net/nic1").canonicalize().unwrap();
+    let device = interface.parent().unwrap().parent().unwrap();
+    std::fs::write(device.join("class"), "0x020000\n").unwrap();
+    // Nobody tells this of it while it is away.
+    std::fs::write(interface.join("phys_port_name"), "p0\n").unwrap();
+    let top = machine.path("/").canonicalize().unwrap();
+    let below_sys = device
+        .strip_prefix(top.join("sys"))
+        .unwrap()
+        .display()
+        .to_string();
+    let address = device.file_name().unwrap().to_str().unwrap();
+    let entry = format!("sys/bus/pci/devices/{address}");
+    link(&top, &entry, &format!("../../../{below_sys}"));
+    // A port that carries more than its link does.
+    std::fs::create_dir_all(machine.path("/nicpin/ethtool/nic1")).unwrap();
+    machine.write(
+        "/nicpin/ethtool/nic1/link-modes",
+        "{\"supported\": [\"100000baseSR4/Full\"]}\n",
+    );
+    let load = || {
+        let plan = machine.nicpin(&["plan", "--json"]).json();
+        plan["score"]["max_load_kbps"].as_u64().unwrap()
+    };
+    let before = machine.texts();
+    assert_eq!(machine.nicpin(&["apply"]).code, 0);
+    let load_here = load();
+    assert!(load_here > 10_000_000, "{load_here}");
+    let host = nicpin::read::machine(
+        &Root::open(machine.dir()).unwrap(),
+        nicpin::read::ReadOptions::default(),
+    );
+    let nic1 = host.unwrap().interface("nic1").unwrap().clone();
+    let irq = nic1.vectors[0].irq;
+    let file = format!("/proc/irq/{irq}/smp_affinity");
+    let planned = machine.read(&file);
+    let entry = machine.path("/sys/class/net/nic1");
+    let to = std::fs::read_link(&entry).unwrap();
+    let away = machine.path("/away");
+    let leave = || {
+        std::fs::remove_file(&entry).unwrap();
+        // The directory `net` stays, as in the kernel.
+        std::fs::rename(&interface, &away).unwrap();
+    };
+    let come_back = || {
+        std::fs::rename(&away, &interface).unwrap();
+        std::os::unix::fs::symlink(&to, &entry).unwrap();
+    };
+    leave();
+
+    // Nothing of it has changed but that its queues are out of reach.
+    let run = machine.nicpin(&["plan"]);
+    assert!(run.stdout.contains(address), "{}", run.stdout);
+    assert!(
+        run.stdout
+            .contains("its interface is in another network namespace"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    assert_eq!(load(), load_here);
+    for selector in [address, &format!("pci:{address}"), "driver:igb"] {
+        let run = machine.nicpin(&["plan", selector, "--json"]);
+        assert!(
+            run.code == 0 && run.stdout.contains(&format!("\"name\": \"{address}\"")),
+            "{selector}"
+        );
+    }
+
+    let status = machine.nicpin(&["status", address, "--json"]).stdout;
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["interfaces"][0]["queues"], nic1.rx_queues.len());
+
+    // Its owner moves a vector on its node, which is nobody else's business while it is not selected.
+    machine.write(&file, "80\n");
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    assert_eq!(machine.nicpin(&["check", "--exact"]).code, 0);
+    assert_eq!(machine.nicpin(&["check", "--exact", address]).code, 2);
+    assert_eq!(machine.nicpin(&["apply", "-q"]).code, 0);
+    assert_eq!(machine.read(&file), "80\n");
+
+    // Somebody moves it off the node.
+    machine.write(&file, "8000\n");
+    let effective = format!("/proc/irq/{irq}/effective_affinity_list");
+    let on = machine.read(&effective);
+    machine.write(&effective, "15\n");
+    let run = machine.nicpin(&["check"]);
+    let row = format!("{address}  remote");
+    assert!(run.code == 2 && run.stdout.contains(&row), "{}", run.stdout);
+    assert_eq!(machine.nicpin(&["apply", "-q"]).code, 0);
+    let again = u32::from_str_radix(machine.read(&file).trim(), 16).unwrap();
+    assert!(again & 0xf0 == again, "{again:x}: CPUs of its node");
+    machine.write(&effective, &again.trailing_zeros().to_string());
+    let run = machine.nicpin(&["check", "-v"]);
+    assert_eq!(run.code, 0, "{}", run.stdout);
+    machine.write(&effective, &on);
+    machine.write(&file, &planned);
+    // Nothing shows that it has an interface.
+    std::fs::remove_dir(interface.parent().unwrap()).unwrap();
+    let run = machine.nicpin(&["plan"]);
+    assert!(
+        run.stdout
+            .contains(&format!("{address}: no interface here")),
+        "{}",
+        run.stdout
+    );
+    let plan = machine.nicpin(&["plan", "--json"]).json();
+    let of = plan["interfaces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|of| of["name"] == address)
+        .unwrap();
+    let data = of["vectors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|vector| vector["role"] == "data");
+    assert!(
+        data.clone().count() == 8 && data.clone().all(|vector| vector["queue"].is_null()),
+        "{of}"
+    );
+    std::fs::create_dir(interface.parent().unwrap()).unwrap();
+
+    // It comes back, and is known by its name again.
+    come_back();
+    assert_eq!(machine.nicpin(&["check"]).code, 0);
+    machine.write(&file, "8000\n");
+    let moved = machine.nicpin(&["check"]).stdout;
+    assert!(moved.contains("changed since apply"), "{moved}");
+    machine.write(&file, &planned);
+
+    // Its IRQs get their original affinity while it is away, although it was applied again under its address.
+    leave();
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.texts()[&file], before[&file]);
+    come_back();
+    assert_eq!(machine.nicpin(&["restore"]).code, 0);
+    assert_eq!(machine.texts(), before);
+}
+
+/// nic0 of the fixture is a virtio card: the device of its interface is below the PCI function.
+#[test]
+fn a_virtio_function_whose_interface_is_in_another_namespace_is_known_as_such() {
+    let machine = Copy::of("four-node");
+    let interface = machine.path("/sys/class/net/nic0").canonicalize().unwrap();
+    let net = interface.parent().unwrap();
+    let device = net.parent().unwrap().parent().unwrap();
+    std::fs::write(device.join("class"), "0x020000\n").unwrap();
+    let top = machine.path("/").canonicalize().unwrap();
+    let below_sys = device.strip_prefix(top.join("sys")).unwrap().display();
+    let address = device.file_name().unwrap().to_str().unwrap();
+    let entry = format!("sys/bus/pci/devices/{address}");
+    link(&top, &entry, &format!("../../../{below_sys}"));
+    let driver = format!("sys/{below_sys}/driver");
+    link(&top, &driver, "../../../../bus/pci/drivers/virtio-pci");
+    std::fs::remove_file(machine.path("/sys/class/net/nic0")).unwrap();
+    std::fs::remove_dir_all(&interface).unwrap();
+    let plan = || {
+        machine
+            .nicpin(&["plan", address])
+            .stdout
+            .replace("\n      ", " ")
+    };
+    let text = plan();
+    let elsewhere = format!("{address}: its interface is in another network namespace");
+    assert!(text.contains(&elsewhere), "{text}");
+    std::fs::remove_dir(net).unwrap();
+    let text = plan();
+    assert!(
+        text.contains(&format!("{address}: no interface here")),
+        "{text}"
+    );
+}

@@ -1,0 +1,201 @@
+//! Selectors that stand for other interfaces, and those that stand for none.
+
+use crate::support::host::{codes, cpus as planned, of};
+use crate::support::machine::{Port, card, two_nodes};
+use crate::support::run::Copy;
+
+/// Accelerated networking: the virtual function below carries the traffic, and is planned once.
+#[test]
+fn a_hyper_v_card_stands_for_the_virtual_function_below_it() {
+    let names = [
+        "mlx5_async0@pci:0000:82:00.0",
+        "mlx5_comp0@pci:0000:82:00.0",
+        "mlx5_comp1@pci:0000:82:00.0",
+    ];
+    let tree = Copy::build(&two_nodes([card(
+        "mlx5_core",
+        Port::new("enP1s1", 50_000, 2, 2),
+        30,
+        &names,
+    )]));
+    let device = "sys/devices/VMBUS:00/f8b3781a-1e82-4818-a1c3-63d806ec15bb";
+    tree.add(device, "vmbus", "hv_netvsc", "eth0", 2);
+    tree.link(
+        &format!("{device}/net/eth0/lower_enP1s1"),
+        "../../../../../class/net/enP1s1",
+    );
+    let plan = tree.plan(&["eth0", "enP1s1"]);
+    let listed: Vec<_> = plan
+        .interfaces
+        .iter()
+        .map(|i| (i.name.as_str(), i.via.join(",")))
+        .collect();
+    assert_eq!(
+        listed,
+        [("enP1s1", "eth0".to_owned()), ("eth0", String::new())]
+    );
+    assert_eq!(planned(of(&plan, "enP1s1")), ["1", "2"]);
+    let mut notes = of(&plan, "eth0").notes.iter();
+    let note = notes.find(|note| note.code() == "vmbus-channels").unwrap();
+    let said = note.to_string();
+    let on = "packets arrive on enP1s1 while it is there, else by Hyper-V's VMBus channels";
+    assert!(said.starts_with(on), "{said}");
+    assert!(note.advice().is_none(), "{note:?}");
+    assert!(!tree.nicpin(&["plan"]).stdout.contains("echo CPU"));
+    crate::support::schema::meets(&tree.nicpin(&["plan", "--json"]).stdout);
+}
+
+#[test]
+fn interfaces_without_a_device_are_named_by_their_kind() {
+    let tree = Copy::build(&two_nodes([]));
+    tree.add_virtual("lo", &[("type", "772")]);
+    tree.add_virtual("dummy0", &[]);
+    tree.add_virtual("veth1", &[("iflink", "8")]);
+    tree.add_virtual("tap0", &[("tun_flags", "0x1002")]);
+    tree.add_virtual("vxlan0", &[("uevent", "DEVTYPE=vxlan\nINTERFACE=vxlan0")]);
+    tree.add_virtual("br0", &[("bridge/stp_state", "0")]);
+    for (name, what) in [
+        ("lo", "the loopback interface"),
+        ("dummy0", "a virtual interface (dummy or the like)"),
+        ("veth1", "a veth or a tunnel"),
+        ("tap0", "a TUN/TAP interface"),
+        ("vxlan0", "a virtual interface (vxlan)"),
+        ("br0", "a bridge without ports"),
+    ] {
+        let said = tree.refuses(name);
+        let expected = format!("`{name}` is {what}: it has no device and no vectors");
+        assert!(said.contains(&expected), "{said}");
+    }
+    assert!(tree.plan(&[]).interfaces.is_empty());
+}
+
+#[test]
+fn rdma_devices_stand_for_the_interfaces_of_their_function() {
+    let names = ["mlx5_comp0@pci:0000:82:00.0", "mlx5_comp1@pci:0000:82:00.0"];
+    let card = card("mlx5_core", Port::new("eth0", 100_000, 2, 2), 30, &names)
+        .port(Port::new("ib0", 100_000, 2, 2));
+    let tree = Copy::build(&two_nodes([card]));
+    for (name, device) in [
+        ("mlx5_0", "0000:00:02.0/0000:82:00.0"),
+        ("mlx5_1", "0000:00:02.0/0000:82:00.7"),
+    ] {
+        tree.make_dir(&format!("sys/devices/pci0000:00/{device}"));
+        tree.link(
+            &format!("sys/class/infiniband/{name}/device"),
+            &format!("../../../devices/pci0000:00/{device}"),
+        );
+    }
+    tree.make_dir("sys/class/infiniband/rxe0");
+    let plan = tree.plan(&["mlx5_0", "eth0"]);
+    let listed: Vec<_> = plan
+        .interfaces
+        .iter()
+        .map(|i| (i.name.as_str(), i.via.join(",")))
+        .collect();
+    assert_eq!(
+        listed,
+        [("eth0", "mlx5_0".to_owned()), ("ib0", "mlx5_0".to_owned())]
+    );
+    assert_eq!(planned(of(&plan, "eth0")), ["1", "2"]);
+    assert_eq!(codes(of(&plan, "ib0")), ["vectors-shared"]);
+    assert_eq!(tree.plan(&["mlx5_?"]).interfaces.len(), 2);
+    let said = tree.refuses("mlx5_1");
+    assert!(
+        said.contains("`mlx5_1` is an RDMA device on 0000:82:00.7, which has no network interface"),
+        "{said}"
+    );
+    assert!(
+        tree.refuses("rxe0")
+            .contains("`rxe0` is a software RDMA device")
+    );
+}
+
+#[test]
+fn bonds_teams_vlans_bridges_and_macvlans_stand_for_the_interfaces_below() {
+    let one = |name: &str, address: &str, first: u32| {
+        let names = [format!("{name}-TxRx-0"), format!("{name}-TxRx-1")];
+        let mut card = card(
+            "ixgbe",
+            Port::new(name, 10_000, 2, 2),
+            first,
+            &names.each_ref().map(String::as_str),
+        );
+        card.address = address.to_owned();
+        card
+    };
+    let mut machine = two_nodes([
+        one("eth0", "0000:82:00.0", 30),
+        one("eth1", "0000:82:00.1", 40),
+    ]);
+    for (upper, lowers) in [
+        ("bond0", &["eth0", "eth1"][..]),
+        ("team0", &["eth1"]),
+        ("bond0.5", &["bond0"]),
+        ("br0", &["bond0.5", "tap0"]),
+        ("macvlan0", &["eth1"]),
+        ("br1", &["tap0"]),
+    ] {
+        machine.stacked.push((
+            upper.to_owned(),
+            lowers.iter().map(|&lower| lower.to_owned()).collect(),
+        ));
+    }
+    let tree = Copy::build(&machine);
+    tree.add_virtual("tap0", &[("tun_flags", "0x1002")]);
+    for (selectors, expected) in [
+        (&["bond0"][..], &[("eth0", "bond0"), ("eth1", "bond0")][..]),
+        (&["team0"], &[("eth1", "team0")]),
+        (&["bond0.5"], &[("eth0", "bond0.5"), ("eth1", "bond0.5")]),
+        (&["br0"], &[("eth0", "br0"), ("eth1", "br0")]),
+        (&["macvlan0"], &[("eth1", "macvlan0")]),
+        (
+            &["eth0", "team0", "br0"],
+            &[("eth0", "br0"), ("eth1", "team0,br0")],
+        ),
+        (&["eth*"], &[("eth0", ""), ("eth1", "")]),
+    ] {
+        let plan = tree.plan(selectors);
+        let listed: Vec<_> = plan
+            .interfaces
+            .iter()
+            .map(|i| (i.name.as_str(), i.via.join(",")))
+            .collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|&(name, via)| (name, via.to_owned()))
+            .collect();
+        assert_eq!(listed, expected, "{selectors:?}");
+    }
+    let run = tree.nicpin(&["plan", "bond0"]);
+    let words = run.words();
+    assert!(
+        words.contains(" node 0: CPUs 0-3 (4 cores); via bond0 "),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        tree.refuses("br1")
+            .contains("it is above tap0, and no interface below it has a device")
+    );
+}
+
+#[test]
+fn a_virtual_function_names_its_parent() {
+    let names = ["iavf-eth0v1-TxRx-0", "iavf-0000:82:02.0:mbx"];
+    let mut vf = card("iavf", Port::new("eth0v1", 10_000, 1, 1), 30, &names);
+    vf.address = "0000:82:02.0".to_owned();
+    let tree = Copy::build(&two_nodes([vf]));
+    let function = "sys/devices/pci0000:00/0000:00:02.0/0000:82:02.0";
+    tree.make_dir("sys/devices/pci0000:00/0000:00:02.0/0000:82:00.0");
+    tree.link(&format!("{function}/physfn"), "../0000:82:00.0");
+    assert_eq!(
+        of(&tree.plan(&["eth0v1"]), "eth0v1").parent.as_deref(),
+        Some("0000:82:00.0")
+    );
+    let run = tree.nicpin(&["plan", "eth0v1"]);
+    assert!(
+        run.stdout.contains("0000:82:02.0 (VF of 0000:82:00.0)"),
+        "{}",
+        run.stdout
+    );
+}
