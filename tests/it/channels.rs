@@ -91,8 +91,8 @@ fn auto_is_a_queue_per_candidate_core_and_restore_undoes_it() {
         apply.stdout
     );
     assert_eq!(Channels::parse(&machine.read(ETH0)).unwrap().combined, 8);
-    let again = machine.nicpin(&["apply", "--channels", "auto", "eth0"]);
-    assert!(again.stdout.contains("changed=0 "), "{}", again.stdout);
+    let again = machine.nicpin(&["apply", "--channels", "auto", "eth0", "--json"]);
+    assert_eq!(again.json()["changed"], 0);
     let restore = machine.nicpin(&["restore"]);
     assert_eq!(restore.code, 0, "{}", restore.stdout);
     assert!(
