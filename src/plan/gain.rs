@@ -123,40 +123,39 @@ impl PlannedInterface {
     fn has_no_better_rps(&self, other: &Self, machine: &Machine, serving: &CpuSet) -> bool {
         let read = machine.interface(&self.name);
         let now = |queue: u32| Some(&read?.rx_queue(queue)?.rps_cpus.as_ref()?.cpus);
-        let all = self.rps_candidates(serving);
+        let is_as_good = self.rps_judge(serving);
         izip!(&self.rx_queues, &other.rx_queues).all(|(best, other)| {
             let other = other.rps_cpus.as_ref().or_else(|| now(other.queue));
             let pair = best.rps_cpus.as_ref().zip(other);
-            pair.is_none_or(|(best, other)| {
-                best == other || best.len() == other.len() && other.is_subset(&all)
-            })
+            pair.is_none_or(|(best, other)| is_as_good(best, other))
         })
     }
 
-    /// The CPUs to which the plan sends packets, and those of the candidates that do not serve any interface.
-    fn rps_candidates(&self, serving: &CpuSet) -> CpuSet {
+    /// Tells whether RPS of a queue is as good as planned: it has as many of the CPUs to which the plan sends packets, or
+    /// of the candidates that do not serve any interface.
+    fn rps_judge(&self, serving: &CpuSet) -> impl Fn(&CpuSet, &CpuSet) -> bool + use<> {
         let idle = self.candidates.difference(serving);
         let wanted = self.rx_queues.iter().filter_map(|rx| rx.rps_cpus.as_ref());
-        CpuSet::union_of(wanted.chain([&idle]))
+        let all = CpuSet::union_of(wanted.chain([&idle]));
+        move |planned, other| other.len() == planned.len() && other.is_subset(&all)
     }
 
-    /// The receive queues whose RPS differs from the plan and is as good: it has as many of the CPUs to which the plan
-    /// sends packets, or of those that do not serve any interface now. `serving`: by [`cores_serving`].
+    /// The receive queues whose RPS differs from the plan and is as good. `serving`: by [`cores_serving`].
     pub(crate) fn rps_as_good(
         &self,
         read: Option<&Interface>,
         serving: &CpuSet,
     ) -> impl Iterator<Item = u32> {
-        let all = self.rps_candidates(serving);
-        let is_as_good = move |rx: &&PlannedRxQueue| {
+        let is_as_good = self.rps_judge(serving);
+        let is_other = move |rx: &&PlannedRxQueue| {
             let now = read?.rx_queue(rx.queue)?;
             let (now, wanted) = (&now.rps_cpus.as_ref()?.cpus, rx.rps_cpus.as_ref()?);
-            Some(now != wanted && now.len() == wanted.len() && now.is_subset(&all))
+            Some(now != wanted && is_as_good(wanted, now))
         };
         let as_good = self
             .rx_queues
             .iter()
-            .filter(move |rx| is_as_good(rx) == Some(true));
+            .filter(move |rx| is_other(rx) == Some(true));
         as_good.map(|rx| rx.queue)
     }
 }

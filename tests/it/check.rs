@@ -24,7 +24,7 @@ fn json(machine: &Copy, args: &[&str]) -> Value {
 }
 
 /// All differences have this reason. What `check` prints then.
-fn because(machine: &Copy, args: &[&str], reason: &str, detail: &str) -> String {
+fn check_reason(machine: &Copy, args: &[&str], reason: &str, detail: &str) -> String {
     let check = json(machine, args);
     assert_eq!(
         (&check["schema"], &check["verdict"]),
@@ -54,23 +54,23 @@ fn assert_quiet(machine: &Copy, args: &[&str], code: i32) {
 
 #[test]
 fn not_applied() {
-    let table = because(&Copy::of("two-node"), &[], "not-applied", "");
+    let table = check_reason(&Copy::of("two-node"), &[], "not-applied", "");
     expect("not-applied.check.txt", table);
     let machine = Copy::of("two-node");
     assert_eq!(machine.nicpin(&["apply", "nic0"]).code, 0);
-    let table = because(&machine, &[], "not-applied", "");
+    let table = check_reason(&machine, &[], "not-applied", "");
     expect("not-applied-everywhere.check.txt", table);
     // After a restore the settings are not applied.
     let machine = applied("two-node");
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
-    because(&machine, &[], "not-applied", "");
+    check_reason(&machine, &[], "not-applied", "");
 }
 
 #[test]
 fn moved_by_another() {
     let machine = applied("two-socket-mlx4");
     machine.write("/proc/irq/73/smp_affinity", "001\n");
-    let table = because(&machine, &[], "moved-by-other", "the last apply set 100");
+    let table = check_reason(&machine, &[], "moved-by-other", "the last apply set 100");
     let each = machine.nicpin(&["check", "-v"]).stdout;
     expect("moved-by-other.check.txt", table + &each);
     let check = json(&machine, &[]);
@@ -91,7 +91,7 @@ fn moved_by_another() {
     // The record keeps what apply has set, also after another apply.
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine.write("/sys/class/net/eth2/queues/tx-0/xps_cpus", "000\n");
-    because(&machine, &[], "moved-by-other", "the last apply set ");
+    check_reason(&machine, &[], "moved-by-other", "the last apply set ");
 }
 
 /// Who may have moved it: the tools on the machine, irqbalance with its version.
@@ -130,7 +130,7 @@ fn restored_by_a_restore_or_a_trial_that_was_refused_in_part() {
             _ => apply::end_trial(&root, wait).unwrap(),
         };
         assert!(undone.unwrap().failed());
-        because(&machine, &[], "not-applied", "");
+        check_reason(&machine, &[], "not-applied", "");
         let differs = json(&machine, &[])["differs"].clone();
         let mut paths = differs.as_array().unwrap().iter().map(|of| &of["path"]);
         assert!(paths.all(|path| path != refused), "{differs}");
@@ -155,7 +155,7 @@ fn another_number_of_queues() {
     machine.remove("/sys/class/net/nic0/queues/rx-3");
     machine.remove("/sys/class/net/nic0/queues/tx-3");
     let counts = "4 rx and 4 tx queues at the last apply, 3 and 3 now";
-    let table = because(&machine, &["nic0"], "queue-count-changed", counts);
+    let table = check_reason(&machine, &["nic0"], "queue-count-changed", counts);
     expect("queue-count-changed.check.txt", table);
     assert_eq!(machine.nicpin(&["check", "nic1"]).code, 0);
 }
@@ -207,14 +207,14 @@ fn vectors_have_other_irqs() {
     // As planned by chance: no difference.
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     machine.write("/proc/irq/171/smp_affinity", "fff\n");
-    let table = because(&machine, &[], "irq-recreated", "was IRQ 71, is now IRQ 171");
+    let table = check_reason(&machine, &[], "irq-recreated", "was IRQ 71, is now IRQ 171");
     expect("irq-recreated.check.txt", table);
 }
 
 #[test]
 fn another_plan_is_wanted() {
     let detail = "as the last apply set it";
-    let table = because(
+    let table = check_reason(
         &applied("two-node"),
         &["--scope", "remote"],
         "plan-changed",

@@ -1,8 +1,18 @@
 //! Selectors that stand for other interfaces, and those that stand for none.
 
+use nicpin::plan::Plan;
+
 use crate::support::host::{codes, cpus as planned, of};
 use crate::support::machine::{Port, card, two_nodes};
 use crate::support::run::Copy;
+
+/// Each planned interface, with the selectors that stand for it.
+fn listed(plan: &Plan) -> Vec<(&str, String)> {
+    plan.interfaces
+        .iter()
+        .map(|interface| (interface.name.as_str(), interface.via.join(",")))
+        .collect()
+}
 
 /// Accelerated networking: the virtual function below carries the traffic, and is planned once.
 #[test]
@@ -25,11 +35,7 @@ fn a_hyper_v_card_stands_for_the_virtual_function_below_it() {
         "../../../../../class/net/enP1s1",
     );
     let plan = tree.plan(&["eth0", "enP1s1"]);
-    let listed: Vec<_> = plan
-        .interfaces
-        .iter()
-        .map(|i| (i.name.as_str(), i.via.join(",")))
-        .collect();
+    let listed = listed(&plan);
     assert_eq!(
         listed,
         [("enP1s1", "eth0".to_owned()), ("eth0", String::new())]
@@ -87,11 +93,7 @@ fn rdma_devices_stand_for_the_interfaces_of_their_function() {
     }
     tree.make_dir("sys/class/infiniband/rxe0");
     let plan = tree.plan(&["mlx5_0", "eth0"]);
-    let listed: Vec<_> = plan
-        .interfaces
-        .iter()
-        .map(|i| (i.name.as_str(), i.via.join(",")))
-        .collect();
+    let listed = listed(&plan);
     assert_eq!(
         listed,
         [("eth0", "mlx5_0".to_owned()), ("ib0", "mlx5_0".to_owned())]
@@ -155,11 +157,7 @@ fn bonds_teams_vlans_bridges_and_macvlans_stand_for_the_interfaces_below() {
         (&["eth*"], &[("eth0", ""), ("eth1", "")]),
     ] {
         let plan = tree.plan(selectors);
-        let listed: Vec<_> = plan
-            .interfaces
-            .iter()
-            .map(|i| (i.name.as_str(), i.via.join(",")))
-            .collect();
+        let listed = listed(&plan);
         let expected: Vec<_> = expected
             .iter()
             .map(|&(name, via)| (name, via.to_owned()))
