@@ -23,6 +23,7 @@ static INHERITED: OnceLock<Inherited> = OnceLock::new();
 /// Takes over the signals and the limit of open files. Called once, before other threads.
 pub fn prepare() -> io::Result<()> {
     let inherited = sys::take_over()?;
+    // Only the first call has something to set.
     let _ = INHERITED.set(inherited);
     Ok(())
 }

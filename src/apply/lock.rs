@@ -82,6 +82,7 @@ impl Lock {
                 continue;
             }
             let mut holder = String::new();
+            // Empty if it is no text.
             let _ = file.read_to_string(&mut holder);
             let holder = match holder.trim() {
                 "" => "another process",
@@ -123,6 +124,7 @@ impl TrialGuard {
                 .io_error(PATH_OF_TRIAL, io::ErrorKind::WouldBlock)
                 .into());
         }
+        // For people to read.
         let _ = writeln!(watch.0, "{}", std::process::id());
         Ok(watch)
     }

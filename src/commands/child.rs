@@ -57,6 +57,7 @@ pub fn run(
     // A waiting thread measures the end exactly, whatever the caller does meanwhile.
     spawn(move || {
         let status = child.wait();
+        // The receiver may be gone.
         let _ = send.send((status, began.elapsed()));
     });
     let mut interrupted = None;

@@ -219,6 +219,7 @@ fn run_once(
     if interrupts.within(Duration::ZERO).is_some() {
         return Ok(None);
     }
+    // The command's status is not the result of the comparison.
     CommandError::check(command, status).map_err(|failed| anyhow!("{failed}"))?;
     let cpu = children_cpu()?.saturating_sub(before);
     Ok(Some((whole, wall, cpu)))

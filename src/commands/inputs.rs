@@ -221,6 +221,7 @@ pub fn read_and_plan(
     plan.host.name = read::host_name(root)?;
     irqbalance::note_earlier_bans(root, &mut plan);
     require_met(&policy, &plan)?;
+    // An interface in the plan whose vectors cannot be read is reported by its name.
     if plan.interfaces.is_empty() {
         require_interfaces(root, select.if_present, &machine)?;
     }

@@ -54,6 +54,7 @@ pub fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
         }
         return Ok(Exit::Planned);
     }
+    // The name of a page is accepted, too.
     let is_meant = |page: &&ManPage| page.about == asked || Some(&page.name) == asked.as_ref();
     match pages.iter().find(is_meant) {
         Some(page) => *out += &source(page, &pages),

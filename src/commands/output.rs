@@ -212,6 +212,7 @@ pub fn say_as_json(text: &str, exit: u8) {
         error: &message(text),
     };
     if let Ok(line) = serde_json::to_string(&error) {
+        // An error cannot be reported.
         let _ = print(format!("{}\n", printable(&line)).as_bytes());
     }
 }

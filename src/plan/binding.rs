@@ -180,6 +180,7 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
     // A second function of an interface may be on another node.
     let vectors = interfaces.iter().flat_map(|interface| &interface.vectors);
     near.extend(vectors.filter_map(|vector| vector.node));
+    // The device's node, even if it has no CPU.
     let from = interfaces
         .first()
         .and_then(|first| machine.interface(&first.name)?.device.node)

@@ -82,6 +82,7 @@ pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
     let notes = applied.notes.iter();
     let notes = notes.filter(|note| !note.note.advice().is_some_and(|advice| advice.optional));
     page.notes(notes.map(|note| (&*note.interface, from_ref(&note.note))));
+    // The notes and the last line contain them.
     for unknown in &applied.unknown {
         page.failures
             .push(format!("{}: {}", unknown.interface, unknown.note));

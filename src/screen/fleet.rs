@@ -11,6 +11,7 @@ pub fn fleet(fleet: &Fleet<'_>, all: bool) -> String {
     let is_alone = fleet.drift.is_empty() && fleet.not_judged.is_empty();
     let mut out = headline(fleet) + text_if(!is_alone, "\n");
     for drift in &fleet.drift {
+        // A plan has no state.
         let of_plan = match drift.cause.reason {
             "could-not-be-determined" => "unknown",
             _ => "differs",

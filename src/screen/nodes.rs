@@ -153,6 +153,7 @@ fn bandwidth(page: &mut Page, rates: &[Rate]) {
         let cells = memory.iter().map(|&node| {
             let rate = row.iter().find(|rate| rate.memory_of == node);
             let text = rate.map(|rate| {
+                // Tenths of GB, rounded down.
                 let tenths = rate.bytes_per_second / 100_000_000;
                 format!("{}.{}", tenths / 10, tenths % 10)
             });

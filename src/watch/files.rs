@@ -356,6 +356,7 @@ impl Files {
         for cgroup in &found.cgroups {
             files(cgroup, &PARTITION_FILES, &Cgroup);
         }
+        // A slice limits the units below it.
         for slice in slices {
             files(slice, &[CPUS], &Cgroup);
         }

@@ -36,6 +36,7 @@ pub fn send(root: &Root, priority: Priority, message: &str) {
         one_line(message)
     );
     if !send_to(root, SOCKET, &line) && root.is_real() {
+        // An error cannot be reported; one write is one message.
         let _ = OpenOptions::new()
             .write(true)
             .open(KERNEL)

@@ -56,6 +56,7 @@ impl Loop<'_> {
         self.state.runs.insert(0, run);
         self.state.runs.truncate(LAST_RUNS);
         self.show();
+        // A process that still writes metrics writes almost the same.
         if self.options.metrics && self.metrics.is_none() {
             match self.child(["--metrics".to_owned()]) {
                 Ok(child) => self.metrics = Some(child),

@@ -160,6 +160,7 @@ impl Sources {
             Ok(0) | Err(Errno::EINTR) => return Ok(woken),
             ready => ready?,
         };
+        // Reads do not block.
         while let Some(signal) = self.signals.read_signal()? {
             let number = i32::try_from(signal.ssi_signo).ok();
             woken

@@ -48,6 +48,7 @@ impl WatcherLock {
             };
             bail!("another nicpin watch (pid {pid}) is already running");
         }
+        // For people to read.
         let _ = (file.set_len(0)).and_then(|()| writeln!(file, "{}", process::id()));
         Ok(Self(file))
     }
