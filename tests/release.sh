@@ -1,6 +1,6 @@
 #!/bin/bash
-# release.sh - dist/release from two directories, on two days: the same sums, signed; the sources build, pass the tests and install
-# where there is nothing but Debian 13's own Rust and no network. tests/vm/run.sh runs the image (`container`).
+# release.sh - dist/release from two directories, on two days: the same sums, signed; the sources build, install and pass the
+# README's two commands where there is nothing but Debian 13's own Rust and no network. tests/vm/run.sh runs the image (`container`).
 #
 # Needs root, Debian with mmdebstrap, rpm, buildah, gpg and faketime, cargo-cyclonedx, and unshare. The Debian is kept below
 # ${NICPIN_RELEASE_CACHE:-~/.cache/nicpin-release}. The last line counts. Ends with 77 where it cannot run: not root, or no
@@ -36,6 +36,7 @@ for tool in install touch gzip tar rpmbuild dpkg-deb git; do
   printf '#!/bin/sh\nexec faketime -f +2d %s "$@"\n' "$(command -v $tool)" >"$WORK/later/$tool"
   chmod 755 "$WORK/later/$tool"
 done
+# In a directory with a longer name, with another umask and time zone.
 (cd "$WORK/another place" && umask 077 && TZ=Pacific/Auckland PATH=$WORK/later:$PATH \
   dist/release --target x86_64-unknown-linux-gnu --sign release@example.org --out "$WORK/second")
 equal "both have the same sums" "$(cat "$OUT/SHA256SUMS")" "$(cat "$WORK/second/SHA256SUMS")"
@@ -64,6 +65,8 @@ fi
 # The commands of CONTRIBUTING.md, as they stand there.
 commands=$(sed -n '/^## Build/,/^## /s/^    \([^#]*[^# ]\).*/\1/p' CONTRIBUTING.md)
 equal "commands of CONTRIBUTING.md" 3 "$(wc -l <<<"$commands")"
+readme=$(sed -n 's/^    \(cargo .*\)/\1/p' README.md | head -n 2)
+equal "the second of the README" "cargo test" "$(tail -n 1 <<<"$readme")"
 mkdir -p "$WORK"/{upper,work,root,home}
 tar --extract --gzip --directory="$WORK/home" --file="$OUT/nicpin-$VERSION.tar.gz"
 chown -R 1000:1000 "$WORK/home"
@@ -80,7 +83,7 @@ for node in null zero full random urandom tty; do touch dev/\$node && mount --bi
 mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts dev/pts && ln -s pts/ptmx dev/ptmx
 ln -s /proc/self/fd dev/fd
 as_user() { chroot . setpriv --reuid=1000 --regid=1000 --clear-groups env -i HOME=/home/user TERM=dumb PATH=/usr/bin:/bin sh -euc "cd /home/user/nicpin-$VERSION; \$1"; }
-as_user "cargo --version; ${commands//$'\n'/; }; cargo test"
+as_user "cargo --version; ${commands//$'\n'/; }; ${readme//$'\n'/; }"
 cp home/user/nicpin-$VERSION/target/dist/*.deb root/
 chroot . dpkg --install "root/nicpin_$VERSION-1_amd64.deb"
 as_user "/usr/bin/nicpin plan --root fixtures/two-node"
@@ -88,7 +91,7 @@ chroot . dpkg --purge nicpin
 find . -xdev -name '*nicpin*' -not -path './home/*' -not -path './root/*' | sed 's/^/LEFT /'
 END
 built() { unshare --mount --net --pid --fork --propagation private bash "$WORK/inside" >"$WORK/log" 2>&1; }
-holds "built by the commands of CONTRIBUTING.md, tested, installed, used and removed" built
+holds "built by the commands of CONTRIBUTING.md, tested by those of the README, installed, used and removed" built
 grep -E '^cargo |^test result|^test .* FAILED|panicked at|  nicpin.*\.(deb|rpm|gz)$' "$WORK/log" || tail -n 40 "$WORK/log"
 equal "what is left" "" "$(grep '^LEFT' "$WORK/log")"
 
