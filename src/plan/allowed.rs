@@ -6,14 +6,13 @@ use crate::policy::{AVOID_EXCLUSIVE, Choice, EXCLUDE};
 
 pub(crate) struct Allowed {
     pub(crate) excluded: CpuSet,
-    /// The CPUs of exclusive cpuset partitions, if the policy leaves them out.
+    /// CPUs of exclusive cpuset partitions, if the policy leaves them out.
     pub(crate) exclusive: CpuSet,
-    /// The CPUs that get no interrupts unless the policy names them or there are no others: isolated and `nohz_full`
-    /// ones, and `exclusive`.
+    /// Isolated, `nohz_full` and `exclusive` CPUs, which take interrupts only if the policy names them or there are no
+    /// others.
     pub(crate) apart: CpuSet,
-    /// The CPUs that the administrator's lists keep interrupts off.
     pub(crate) kept_off: CpuSet,
-    /// The other online CPUs that are not excluded; also without `kept_off`, while others are left.
+    /// Online CPUs that are neither excluded nor apart; without `kept_off`, too, while others are left.
     pub(crate) unreserved: CpuSet,
 }
 

@@ -1,5 +1,4 @@
-//! Which interfaces take part, and a CPU for each of their queues, for RDMA vectors, and for control vectors that have to
-//! be moved.
+//! Selects the interfaces that take part, and assigns CPUs to their queues, RDMA vectors and misplaced control vectors.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +16,8 @@ use crate::plan::ports::PlacedPort;
 use crate::plan::spread::{Keep, Queue, Spread};
 use crate::policy::{KEEP_RDMA, Policy, SIBLINGS};
 
-/// The order in which CPUs are chosen. Units without data of an interface come after its queues. Idle queues are not
-/// counted; RDMA vectors are spread around all queues, and around RDMA vectors that stay.
+/// The order in which CPUs are chosen. Idle queues are not counted; RDMA vectors are spread around all queues, and
+/// around RDMA vectors that stay.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
     Active,
@@ -39,15 +38,14 @@ struct Unit<'a> {
     source: CpuSource,
 }
 
-/// Where the CPU of a unit comes from.
 #[derive(Clone, Copy)]
 enum CpuSource {
-    /// On this CPU: one of the vectors stays there (`Vector`), it is as good as any (`Gain`), or the vectors are there and
-    /// the candidates cannot take all IRQs.
+    /// One of the vectors stays on this CPU (`Vector`), it is as good as any (`Gain`), or the candidates have no room
+    /// for all IRQs.
     On(u32, Option<DecidedBy>),
-    /// On the CPU of the unit with this index, which has the same IRQ.
+    /// The unit with this index has the same IRQ.
     OfUnit(usize),
-    /// On one CPU of the set with this index.
+    /// One CPU of the set with this index.
     Among(usize, Option<DecidedBy>),
 }
 
@@ -56,7 +54,7 @@ impl Unit<'_> {
         self.vectors[0].queue == Some(0)
     }
 
-    /// Counts the unit on its CPU. Only queues in use have a weight.
+    /// Only queues in use have a weight.
     fn count(&self, spread: &mut Spread<'_>, cpu: u32) {
         if self.turn == Turn::Active {
             spread.add(cpu, self.port, self.weight, self.is_first());
@@ -99,8 +97,8 @@ fn units<'a>(port: &PlacedPort<'a>) -> impl Iterator<Item = (Turn, Vec<&'a Vecto
     queues.chain(rdma)
 }
 
-/// The interfaces that take part, with their CPUs: those that are planned by default, and those that are selected.
-/// `weights`: of all interfaces of the machine. `keep`: limits for queues that may keep their CPU.
+/// The interfaces planned by default and those selected, with their CPUs. `keep`: limits for queues that may keep their
+/// CPU.
 pub(crate) fn placed_ports<'a>(
     machine: &'a Machine,
     locations: &'a Locations<'a>,
@@ -152,10 +150,9 @@ fn assign(
     let not_understood = machine.not_understood_cpus();
     let mut spread = Spread::new(locations, ports.len(), apart, &not_understood);
     let mut units = all_units(&mut spread, ports);
-    // The preceding queues on each core and L3 domain.
     let mut on_core = vec![0_usize; locations.cores];
     let mut on_l3 = vec![0_usize; locations.domain_sizes.len()];
-    // Vectors that cannot or must not be moved are counted first, so that others are placed around them.
+    // Vectors that stay are counted first, so that others are placed around them.
     for unit in units.iter().filter(|unit| unit.turn == Turn::Active) {
         let port = &ports[unit.port];
         let active = unit
@@ -171,7 +168,7 @@ fn assign(
             on_l3[place.domain] += 1;
         }
     }
-    // Busy-polling threads that keep their CPU are counted first too, as one queue each.
+    // Busy-polling threads that stay count as one queue each.
     for (at, port) in ports.iter().enumerate() {
         for cpu in port.polling_cpus() {
             spread.add(cpu, at, port.weight, false);
@@ -237,7 +234,7 @@ fn assign(
     }
 }
 
-/// Returns the queues in use that are to be arranged; counts those that keep their CPU.
+/// Returns the queues to arrange; counts those that keep their CPU.
 fn movable(spread: &mut Spread<'_>, units: &[Unit<'_>]) -> Vec<Queue> {
     let mut movable = Vec::new();
     let active = units.iter().enumerate();
@@ -264,7 +261,7 @@ fn all_units<'a>(spread: &mut Spread<'_>, ports: &[PlacedPort<'a>]) -> Vec<Unit<
         .iter()
         .enumerate()
         .flat_map(|(at, port)| units(port).map(move |(turn, vectors)| (turn, at, vectors)));
-    // The unit that had each IRQ last, and the set of each port's candidates once it is known.
+    // The last unit of each IRQ, and the set of each port's candidates once it is known.
     let mut lines = HashMap::default();
     let mut own_sets = vec![None; ports.len()];
     all.sorted_by_key(|unit| unit.0)
@@ -290,8 +287,7 @@ fn all_units<'a>(spread: &mut Spread<'_>, ports: &[PlacedPort<'a>]) -> Vec<Unit<
         .collect()
 }
 
-/// Determines where the CPU of a unit comes from. `line`: an earlier unit with one of its IRQs. `own_set`: the set of the
-/// port's candidates, once it is known and if it has one.
+/// `line`: an earlier unit with one of the IRQs. `own_set`: the set of the port's candidates, once it is known.
 fn cpu_source(
     spread: &mut Spread<'_>,
     port: &PlacedPort<'_>,
@@ -324,8 +320,7 @@ fn cpu_source(
     }
 }
 
-/// Limits the IRQs of each CPU to its capacity. If the candidates cannot take all IRQs, those on them stay: others
-/// would not find a vector before these have left.
+/// If the candidates cannot take all IRQs, those on them stay: others would not find a vector before these have left.
 fn limit_irqs(
     machine: &Machine,
     spread: &mut Spread<'_>,
@@ -376,7 +371,6 @@ fn limit_irqs(
     }
 }
 
-/// Lets units keep their CPU as far as the cores take them.
 fn stay_put(spread: &mut Spread<'_>, ports: &[PlacedPort<'_>], units: &mut [Unit<'_>], keep: Keep) {
     let mut rdma_on = BTreeMap::<Option<usize>, usize>::new();
     for unit in units {
@@ -434,7 +428,6 @@ fn move_control(port: &mut PlacedPort<'_>, spread: &mut Spread<'_>, only_gain: b
     }
 }
 
-/// The CPU of the first vector that cannot or must not be moved.
 fn cpu_that_stays<'a>(
     port: &PlacedPort<'_>,
     vectors: impl IntoIterator<Item = &'a &'a Vector>,

@@ -1,6 +1,5 @@
-//! Where a program that uses an interface should run: CPUs and memory of the local node, or of a remote one.
-//!
-//! Chosen from a machine and its plan; [`crate::apply::bind`] binds a thread to it.
+//! Chooses CPUs and memory for a program that uses an interface, on the local node or a remote one;
+//! [`crate::apply::bind`] binds a thread to them.
 
 use std::cmp::Reverse;
 
@@ -16,12 +15,11 @@ use crate::plan::{Plan, PlannedInterface};
 pub enum NodeChoice {
     #[default]
     Near,
-    /// The node with the greatest distance from the interface's; of several, the one with the lowest id.
+    /// The farthest node; of several, the one with the lowest id.
     Far,
     Node(u32),
 }
 
-/// How firmly memory is bound to the node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryBinding {
@@ -43,13 +41,13 @@ pub struct BindingRequest {
 
 #[derive(Debug, Serialize)]
 pub struct Binding {
-    /// The nodes of the CPUs and the memory: usually one; several when `local_cpulist` spans several.
+    /// Several only if `local_cpulist` spans several.
     pub nodes: NodeSet,
     pub cpus: CpuSet,
     pub why: String,
     pub requested: bool,
     pub memory: MemoryBinding,
-    /// The nodes of the memory policy; unused with [`MemoryBinding::Local`].
+    /// Unused with [`MemoryBinding::Local`].
     pub memory_nodes: NodeSet,
     pub notes: Vec<String>,
 }
@@ -59,8 +57,8 @@ pub struct Binding {
 pub struct BindingError(pub(crate) String);
 
 impl Binding {
-    /// Chooses CPUs and memory for a program that uses the interfaces `names`, which `selector` matched. `plan` is the
-    /// plan of all interfaces that take interrupts, so that the program avoids all of their CPUs.
+    /// `names` are the interfaces that `selector` matched. `plan` has all that take interrupts, so that the program
+    /// avoids all of their CPUs.
     pub fn new(
         machine: &Machine,
         plan: &Plan,
@@ -92,7 +90,6 @@ impl Binding {
                 )));
             }
         };
-        // A node without memory is replaced by the nearest node with memory.
         let (mut memory_nodes, mut notes) = (NodeSet::new(), Vec::new());
         for node in near_nodes.iter() {
             let with = machine.memory_near(node);
@@ -190,7 +187,7 @@ fn far(machine: &Machine, selector: &str, interfaces: &[&PlannedInterface]) -> N
     let farthest = nodes_with(topology, &topology.online)
         .difference(&near)
         .iter()
-        // If all CPUs of the device's own node are isolated, it is not among the near ones; it is not far either.
+        // If all CPUs of the device's own node are isolated, it is neither near nor far.
         .filter(|&node| node != from)
         .max_by_key(|&node| (topology.distance(from, node), Reverse(node)));
     if let Some(node) = farthest {
@@ -214,9 +211,8 @@ fn nodes_with(topology: &Topology, cpus: &CpuSet) -> NodeSet {
         .collect()
 }
 
-/// Chooses CPUs for a program from local ones: cores without queues, RDMA vectors, polling threads and RPS work if they
-/// are at least half of all, else CPUs without interrupts if they are, else all. Isolated and `nohz_full` CPUs, and
-/// exclusive ones that the policy leaves out, only if there are no others.
+/// Prefers cores without network work, then CPUs without interrupts, each if they are at least half of the usable ones.
+/// Isolated, `nohz_full` and exclusive CPUs are used only if there are no others.
 fn workers(machine: &Machine, plan: &Plan, near: &CpuSet) -> (CpuSet, String) {
     let exclusive = CpuSet::union_of(plan.interfaces.iter().map(|interface| &interface.exclusive));
     let without = near.difference(&machine.topology.isolated_or_nohz());

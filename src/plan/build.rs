@@ -1,4 +1,4 @@
-//! Makes a plan: places the queues, then decides on the target of each vector and queue, the reason, and the writes.
+//! Makes a plan: places the queues, then gives each vector and queue its target and reason, and lists the writes.
 
 use std::collections::BTreeMap;
 
@@ -26,19 +26,18 @@ use crate::plan::why::Why;
 use crate::plan::{device, notes, rfs, score, xps};
 use crate::policy::{Group, IRQBALANCE, KEEP_RDMA, ONLY_GAIN, Policy, RFS, Rfs, SCOPE, Scope, XPS};
 
-/// Values that the plan of one interface takes from all interfaces that take part, selected or not.
+/// Facts about all interfaces that take part, selected or not, on which the plan of each depends.
 struct Context<'a> {
     selection: &'a Selection,
     threads: Threads,
     rps: BTreeMap<usize, Rps>,
-    /// The CPUs of cores that take a queue, RDMA vector, polling thread or RPS work.
     network_cpus: CpuSet,
-    /// The receive queues over which a flow table is divided.
+    /// The number of receive queues that share a flow table.
     flow_queues: usize,
 }
 
-/// Plans the selected interfaces of a machine. Interfaces that share CPUs are placed together, selected or not, so that
-/// the plan of an interface does not depend on the selection.
+/// Plans the selected interfaces. Interfaces that share CPUs are placed together, selected or not, so that the plan of
+/// one does not depend on the selection.
 pub fn plan(machine: &Machine, policy: &Policy, selection: &Selection) -> Plan {
     let best = plan_keeping(machine, policy, selection, None);
     if policy.get(&ONLY_GAIN) {
@@ -125,8 +124,8 @@ fn plan_keeping(
     plan
 }
 
-/// Leaves an interface unchanged whose queues, which are read of selected interfaces only, cannot be steered as the
-/// policy requests.
+/// Skips an interface whose queues cannot be steered as the policy requests. Queues are read of selected interfaces
+/// only.
 fn refuse_unmet(port: &mut PlacedPort<'_>) {
     let unmet = || unmet_files(port.interface, &port.choice).or_else(|| device::unmet_rss(port));
     if let Some(unmet) = (!port.skip).then(unmet).flatten() {

@@ -22,12 +22,12 @@ pub(crate) struct Candidates {
     pub(crate) source: NodeSource,
     /// Whether other nodes are as near as `node`, and share its work.
     pub(crate) tied: bool,
-    /// The candidate CPUs; never empty on a machine with an online CPU.
+    /// Never empty on a machine with an online CPU.
     pub(crate) cpus: CpuSet,
     /// `cpus` in tiers of increasing distance, if the policy widens; else empty.
     pub(crate) tiers: Vec<CpuSet>,
     pub(crate) named: bool,
-    /// The local online CPUs, whatever the policy: those of the node, those in `local_cpulist`, or all.
+    /// Local online CPUs, whatever the policy: of the node, else of `local_cpulist`, else all.
     pub(crate) near: CpuSet,
     pub(crate) near_to: Option<PlannedNear>,
     pub(crate) left_out: Vec<LeftOut>,
@@ -127,7 +127,6 @@ struct Search<'a> {
     interface: &'a Interface,
     choice: &'a Choice,
     allowed: Allowed,
-    /// The CPUs that may take interrupts, on any node.
     usable: CpuSet,
     home: Home,
     notes: Vec<Note>,
@@ -152,7 +151,7 @@ impl Search<'_> {
             .extend(is_unknown.then_some(Note::NodeUnknown { named }));
     }
 
-    /// The usable CPUs of those that the policy names; within a scope, the local ones if there are any. `None` if none
+    /// The usable ones of the CPUs that the policy names; of a scope, the local ones if there are any. `None` if none
     /// is usable.
     fn named_cpus(&mut self) -> Option<CpuSet> {
         let (wanted, is_scope) = match (self.choice.get(&GROUP), self.choice.get(&SCOPE)) {
@@ -251,9 +250,8 @@ impl Search<'_> {
         tiers
     }
 
-    /// Restricts `cpus` to the L3 domains of the program that the policy names, without the program's own cores if
-    /// others are left; also returns the program's CPUs. Returns all of `cpus` if none is in those domains, or the
-    /// program's CPUs are unknown.
+    /// Restricts `cpus` to the L3 domains of the program that the policy names, without its own cores if others are
+    /// left. Returns all of `cpus` if that leaves none, or the program's CPUs are unknown.
     fn near_program(&mut self, cpus: CpuSet) -> (CpuSet, Option<PlannedNear>) {
         let (own, now, program) = match self.choice.get(&NEAR) {
             None => return (cpus, None),
@@ -300,7 +298,6 @@ impl Search<'_> {
     }
 }
 
-/// The unreserved CPUs; if every CPU is isolated or exclusive, all that are not excluded.
 fn usable_cpus(topology: &Topology, allowed: &Allowed, notes: &mut Vec<Note>) -> CpuSet {
     if !allowed.unreserved.is_empty() {
         return allowed.unreserved.clone();
@@ -317,7 +314,7 @@ fn usable_cpus(topology: &Topology, allowed: &Allowed, notes: &mut Vec<Note>) ->
     online
 }
 
-/// The local CPUs that are not candidates, with the reason. `not_in_scope`: the reason for those that could be.
+/// `not_in_scope`: the reason for CPUs that could be candidates.
 fn cpus_left_out(
     topology: &Topology,
     allowed: &Allowed,
@@ -348,7 +345,6 @@ fn cpus_left_out(
         .collect()
 }
 
-/// A note if the candidates lack CPUs only because of the administrator's lists, or these cannot be followed.
 fn kept_off_note(topology: &Topology, allowed: &Allowed, candidates: &CpuSet) -> Option<Note> {
     let lists = |is_meant: &dyn Fn(&KeptOff) -> bool| {
         let (cpus, by): (Vec<_>, Vec<_>) = topology
@@ -370,7 +366,6 @@ fn kept_off_note(topology: &Topology, allowed: &Allowed, candidates: &CpuSet) ->
     Some(Note::KeptOff { cpus, by })
 }
 
-/// Counts the cores in a set; if siblings count as cores, the CPUs.
 pub(crate) fn core_count(topology: &Topology, choice: &Choice, cpus: &CpuSet) -> usize {
     if choice.get(&SIBLINGS) {
         cpus.len()
@@ -379,9 +374,8 @@ pub(crate) fn core_count(topology: &Topology, choice: &Choice, cpus: &CpuSet) ->
     }
 }
 
-/// Restricts `cpus` to the number of cores that the policy sets for each node, and for the CPUs without a node:
-/// distributed over the node's L3 domains or in as few as possible, or one core of each; fast cores first, the core of
-/// CPU 0 last.
+/// Restricts `cpus` to the policy's number of cores for each node, and for the CPUs without one: spread over L3
+/// domains, packed into few, or one of each; fast cores first, the core of CPU 0 last.
 fn first_cores(locations: &Locations<'_>, cpus: CpuSet, choice: &Choice) -> CpuSet {
     let (most, one_per_l3) = (choice.get(&IRQ_CORES), choice.get(&ONE_PER_L3));
     if most.is_none() && !one_per_l3 {

@@ -1,5 +1,4 @@
-//! The plan as data: the target of each vector and queue, the reasons, the writes and the score. Its JSON form is
-//! `nicpin.plan/1`; CPU sets in it are CPU lists.
+//! The plan as data. Its JSON form is `nicpin.plan/1`; CPU sets in it are CPU lists.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,8 +26,8 @@ pub struct Plan {
     pub schema: String,
     /// Equal for equal plans on machines of one class: IRQ numbers and current settings do not count.
     pub hash: String,
-    /// The hardware class: equal for machines with the same CPUs, nodes, mask width and interfaces, whatever the names,
-    /// slots and IRQ numbers of the interfaces. Empty in plans of earlier versions.
+    /// Equal for machines with the same CPUs, nodes, mask width and interfaces, whatever their names, slots and IRQ
+    /// numbers. Empty in plans of earlier versions.
     #[serde(default)]
     pub class: String,
     pub host: HostSummary,
@@ -38,18 +37,18 @@ pub struct Plan {
     /// versions.
     #[serde(default)]
     pub not_judged: Vec<String>,
-    /// Changes of channels, which are performed first. They change the queues, and everything is planned again: the
-    /// rest of this plan is for the current queues.
+    /// Performed first, and everything is planned again for the new queues: the rest of this plan is for the current
+    /// ones.
     pub channels: Vec<ChannelChange>,
-    /// Writes for settings that differ from the plan, in the order of execution.
+    /// Settings that differ from the plan, in the order of execution.
     pub writes: Vec<Write>,
     /// The number of settings that hold their planned value.
     pub unchanged: usize,
-    /// The CPUs of cores that take a queue, an RDMA vector, a polling thread or RPS work, of all interfaces, planned or
-    /// not. Not stored: empty in a plan that is read back.
+    /// CPUs of cores that take a queue, an RDMA vector, a polling thread or RPS work of any interface, planned or not.
+    /// Not stored: empty in a plan that is read back.
     #[serde(skip)]
     pub network_cpus: CpuSet,
-    /// What apply does about irqbalance; `None` if it is not running.
+    /// `None` if irqbalance is not running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub irqbalance: Option<IrqbalancePlan>,
     pub score: Score,
@@ -79,7 +78,6 @@ fn has_none(queues: &QueueSet) -> bool {
     queues.is_empty()
 }
 
-/// The interfaces that are up and cannot be judged, without those whose state is unknown.
 pub(crate) fn not_judged(interfaces: &[PlannedInterface]) -> Vec<String> {
     interfaces
         .iter()
@@ -112,7 +110,7 @@ pub struct ChannelChange {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostSummary {
-    /// The host name, if the machine reports one; captures and copies of `/sys` do not. The planner leaves it `None`.
+    /// `None` from the planner, and for captures and copies of `/sys`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub online: CpuSet,
@@ -132,7 +130,6 @@ pub struct HostSummary {
 pub struct NodeSummary {
     pub node: u32,
     pub cpus: CpuSet,
-    /// Whether the kernel reports that the node has no memory.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub without_memory: bool,
 }
@@ -142,9 +139,9 @@ pub struct NodeSummary {
 pub struct PlannedInterface {
     pub name: String,
     pub driver: Option<String>,
-    /// Address of the interface's bus device, for PCI as `0000:3b:00.0`.
+    /// Address on the bus, for PCI as `0000:3b:00.0`.
     pub device: String,
-    /// The interface's port of the device: its name (`phys_port_name`), else its number (`dev_port`).
+    /// `phys_port_name`, else `dev_port`.
     pub port: String,
     /// PCI vendor and device in hex (`15b3:1017`); `None` off PCI.
     pub pci_id: Option<String>,
@@ -162,22 +159,21 @@ pub struct PlannedInterface {
     pub candidates: CpuSet,
     #[serde(default)]
     pub candidate_cores: usize,
-    /// The program to which the vectors are to be near; absent without one, and if its CPUs are unknown.
+    /// Absent without a program, or if its CPUs are unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub near: Option<PlannedNear>,
     pub left_out: Vec<LeftOut>,
-    /// The CPUs of exclusive cpuset partitions that the policy leaves out, of all nodes.
+    /// CPUs of exclusive cpuset partitions on any node, if the policy leaves them out.
     #[serde(skip_serializing_if = "CpuSet::is_empty", default)]
     pub exclusive: CpuSet,
-    /// CPUs that take the interface's interrupts under the plan.
+    /// Planned CPUs of queues in use.
     pub irq_cpus: CpuSet,
-    /// Local cores that take no queue, RDMA vector, polling thread or RPS work of any interface, for programs that use
-    /// this one.
+    /// Local CPUs outside the plan's `network_cpus`, for programs that use the interface.
     pub worker_cpus: CpuSet,
     pub speed_mbps: Option<u32>,
-    /// Operational state (`operstate`).
+    /// `operstate`.
     pub link: String,
-    /// Current and maximum channels; `None` if the driver does not report them.
+    /// `None` if the driver does not report them.
     pub channels: Option<Channels>,
     /// Rules of the policy file that matched, counted from 1.
     pub rules: Vec<usize>,
@@ -188,21 +184,21 @@ pub struct PlannedInterface {
     #[serde(skip_serializing_if = "has_none", default)]
     pub unserved: QueueSet,
     pub tx_queues: Vec<PlannedTxQueue>,
-    /// The plan for the RSS indirection table; absent if the device has none.
+    /// Absent if the device has no indirection table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rss: Option<PlannedRss>,
-    /// Whether ntuple filters are to be on, for accelerated RFS; absent: unchanged.
+    /// Ntuple filters, which accelerated RFS needs; absent: unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ntuple: Option<bool>,
-    /// The threads that poll the interface's queues; empty unless NAPI is threaded.
+    /// Empty unless NAPI is threaded.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub threads: Vec<PlannedThread>,
     pub notes: Vec<Note>,
 }
 
 impl PlannedInterface {
-    /// Whether the interface can be judged: an IRQ of a queue is known and movable, one of each receive queue is known,
-    /// and, if it may have IRQs that are not understood, one of a transmit queue.
+    /// Whether an IRQ of a queue is known and movable, one of each receive queue is known, and one of a transmit queue,
+    /// if there may be IRQs that are not understood.
     pub fn is_judged(&self) -> bool {
         let is_placeable =
             |vector: &PlannedVector| vector.cpus.is_some() || vector.movable && vector.is_active();
@@ -220,7 +216,6 @@ impl PlannedInterface {
             && (sends || !may_have_more)
     }
 
-    /// Whether the interface has IRQs that are not understood, which the plan does not change.
     pub(crate) fn has_unknown(&self) -> bool {
         self.notes
             .iter()
@@ -233,7 +228,6 @@ pub struct PlannedNear {
     /// As in the policy, `pid:N` or `unit:NAME`; absent if the policy names CPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// The CPUs that the program may use.
     pub cpus: CpuSet,
 }
 
@@ -253,24 +247,23 @@ pub struct PlannedVector {
     /// The number of the queue, or of the RDMA completion vector; `None` for a control vector.
     pub queue: Option<u32>,
     pub source: Source,
-    /// The driver's row that told the meaning of the name; `None` if netlink or only the order told it.
+    /// The driver's row that told the meaning of the name; `None` if netlink or the order told it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub row: Option<String>,
-    /// The node of the vector's device, if that is not the interface's device.
+    /// The node of the vector's device, if other than the interface's device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<u32>,
     pub idle: bool,
     /// The planned affinity; `None`: unchanged.
     pub cpus: Option<CpuSet>,
     pub affinity: CpuSet,
-    /// The current `effective_affinity`; `None` if the kernel does not report it.
+    /// `None` if the kernel does not report it.
     pub effective: Option<CpuSet>,
     /// The CPUs on which interrupts were counted since boot, if the kernel does not report the effective ones.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub counted: Option<CpuSet>,
-    /// Whether the kernel allows a change of the affinity.
     pub movable: bool,
-    /// The vector's candidate CPUs if they differ from the interface's: the driver's hint, or those of another device.
+    /// The vector's own candidate CPUs: by the driver's hint, or of another device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidates: Option<CpuSet>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -281,7 +274,7 @@ pub struct PlannedVector {
 /// The CPU of a queue, with the state in which it was chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// The CPU; with a group of CPUs, the one on which the queue is counted.
+    /// With a group of CPUs, the one on which the queue is counted.
     pub cpu: u32,
     pub core: CpuSet,
     /// Queues on the core before this one.
@@ -290,13 +283,11 @@ pub struct Placement {
     pub l3: CpuSet,
     /// Queues on the L3 domain (or on the node, without L3 domains) before this one.
     pub queues_on_l3: usize,
-    /// The deciding fact, if other than the number of queues on the candidates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<DecidedBy>,
 }
 
 impl Placement {
-    /// Whether the queue keeps its CPU because the policy changes only what gains something.
     pub(crate) fn stays_put(&self) -> bool {
         self.decided_by == Some(DecidedBy::Gain)
     }
@@ -339,15 +330,15 @@ pub struct PlannedTxQueue {
     pub why: Arc<str>,
 }
 
-/// The plan for an RSS indirection table. Queues are lists such as `0-3`.
+/// The plan for an RSS indirection table. Queues are receive queues, as lists such as `0-3`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedRss {
     pub entries: usize,
-    /// The receive queues to which the table can send flows.
+    /// Queues that the table can reach.
     pub possible: QueueSet,
-    /// The receive queues to which the table sends flows now.
+    /// Queues that it reaches now.
     pub now: QueueSet,
-    /// The receive queues to which the table is to send flows evenly; `None`: unchanged.
+    /// Queues that are to get the flows evenly; `None`: unchanged.
     pub queues: Option<QueueSet>,
     pub why: Arc<str>,
 }
@@ -357,15 +348,14 @@ pub struct PlannedRss {
 pub struct PlannedThread {
     /// The process id, which changes whenever the kernel creates the thread again.
     pub pid: u32,
-    /// The IRQ that wakes the thread; `None` if it could not be determined, as are `role`, `queue` and `source` then.
+    /// The IRQ that wakes the thread; `None` if unknown, as are `role`, `queue` and `source` then.
     pub irq: Option<u32>,
     pub role: Option<Role>,
     pub queue: Option<u32>,
-    /// How the vector was determined: by netlink, or by the order of NAPI instances.
+    /// Whether netlink or the order of NAPI instances told the IRQ.
     pub source: Option<Source>,
     /// The planned CPUs; `None`: unchanged.
     pub cpus: Option<CpuSet>,
-    /// The CPUs on which the thread may run now.
     pub affinity: CpuSet,
     pub why: Arc<str>,
 }
@@ -378,7 +368,6 @@ impl PlannedInterface {
 }
 
 impl PlannedVector {
-    /// The queue that the vector serves, if any.
     #[doc(hidden)]
     pub fn queue_id(&self) -> Option<QueueId> {
         self.role.queue_id(self.queue, self.irq)
@@ -401,7 +390,6 @@ impl PlannedVector {
         known(self.reported(), &self.affinity, online)
     }
 
-    /// The effective CPUs, or the counted ones; `None` if the kernel gives neither.
     pub(crate) fn reported(&self) -> Option<&CpuSet> {
         self.effective.as_ref().or(self.counted.as_ref())
     }

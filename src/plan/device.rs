@@ -1,5 +1,4 @@
-//! The parts of a policy that concern a device: the number of its channels, and the queues to which its RSS indirection
-//! table sends flows.
+//! The number of channels of a device, and the queues to which its RSS table sends flows, by the policy.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +19,7 @@ pub(crate) fn has_settable_rss(interface: &Interface) -> bool {
     !is_fixed && interface.rss.as_ref().is_some_and(Rss::is_used)
 }
 
-/// The change of channels that the policy requests; `None` if there is none, or the driver does not report its maximum.
+/// The change that the policy requests, if the driver reports its maximum.
 pub(crate) fn channels(port: &PlacedPort<'_>) -> Option<ChannelChange> {
     let stays = port.skip || port.interface.channels_fixed;
     let current = port.interface.channels.filter(|_| !stays)?;
@@ -41,8 +40,8 @@ pub(crate) fn channels(port: &PlacedPort<'_>) -> Option<ChannelChange> {
         }
         ChannelCount::Count(count) => (count, "as requested".to_owned()),
     };
-    // In the device's present form: combined channels, or separate ones with as many transmitting channels as possible,
-    // up to the same number.
+    // In the device's present form: combined, or separate with the same number of transmitting channels, if it can have
+    // so many.
     let wanted = if current.is_combined() {
         Channels {
             combined: count,
@@ -70,9 +69,9 @@ pub(crate) fn channels(port: &PlacedPort<'_>) -> Option<ChannelChange> {
     })
 }
 
-/// The number of receiving channels to advise: one for each candidate core, as far as the device is known to support.
-/// `None` for virtual functions, functions elsewhere, a fixed number, a request that cannot be met, and if the number
-/// is not reported and there are no more receive queues than that.
+/// One receiving channel for each candidate core, as far as the device is known to support. `None` if the number is
+/// fixed, for functions that are virtual or elsewhere, and, if it is not reported, where it was requested or there are
+/// no more receive queues.
 pub(crate) fn advised_channels(port: &PlacedPort<'_>) -> Option<u32> {
     let interface = port.interface;
     let channels = interface.channels;
@@ -89,7 +88,6 @@ pub(crate) fn advised_channels(port: &PlacedPort<'_>) -> Option<u32> {
         .filter(|&few| channels.is_some() || (few as usize) < interface.rx_queues.len())
 }
 
-/// The RSS table of an interface that has one, and a note if it sends flows to CPUs that are no candidates.
 pub(crate) fn rss(port: &PlacedPort<'_>) -> Option<(PlannedRss, Option<Note>)> {
     let requested = port.choice.get(&RSS);
     let table = port.interface.rss.as_ref()?;
@@ -137,8 +135,7 @@ pub(crate) fn rss(port: &PlacedPort<'_>) -> Option<(PlannedRss, Option<Note>)> {
     Some((planned, beyond))
 }
 
-/// A note if the RSS table cannot be set as the policy requests. One receive queue takes all flows without a table, and
-/// a function whose interface is elsewhere cannot be asked.
+/// One receive queue takes all flows without a table, and a function whose interface is elsewhere cannot be asked.
 pub(crate) fn unmet_rss(port: &PlacedPort<'_>) -> Option<Note> {
     let interface = port.interface;
     let requested = match port.choice.get(&RSS) {
@@ -179,8 +176,8 @@ fn free_queues(port: &PlacedPort<'_>, table: &Rss) -> QueueSet {
     free
 }
 
-/// Returns, for each core, the first queue whose receive vector is on candidate CPUs under the plan. A second queue on
-/// a core takes no load off it.
+/// The first queue of each core whose receive vector is on candidate CPUs under the plan: a second one takes no load
+/// off the core.
 fn queues_on_candidates(port: &PlacedPort<'_>, table: &Rss) -> QueueSet {
     let mut taken = BTreeSet::new();
     let is_apart = port.choice.get(&SIBLINGS);
@@ -208,7 +205,6 @@ fn receiving_cpus<'a>(port: &'a PlacedPort<'_>, queue: u32) -> (CpuSet, &'a CpuS
     (cpus, candidates.unwrap_or(&port.candidates.cpus))
 }
 
-/// A note if flows are sent to queues whose vectors cannot be moved to candidate CPUs.
 fn beyond_candidates(port: &PlacedPort<'_>, table: &Rss, reached: &QueueSet) -> Option<Note> {
     let (mut queues, mut cpus) = (QueueSet::default(), CpuSet::new());
     for &queue in reached.iter().filter(|_| !port.skip) {

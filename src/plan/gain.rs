@@ -1,5 +1,5 @@
-//! A plan with only those changes that make a measure better (`only-gain` of the policy): IRQs and steering that are as
-//! good as planned stay the same. Unlike other plans it depends on the current settings.
+//! The policy's `only-gain`: a plan with only those changes that make a measure better. Unlike other plans it depends
+//! on the current settings.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,11 +14,9 @@ use crate::plan::score::{Standing, standings};
 use crate::plan::spread::Keep;
 use crate::policy::Xps;
 
-/// The reason for an unchanged setting.
 pub(crate) const NOTHING_GAINED: &str = "a change would gain nothing";
 
-/// The plan with the fewest writes that is as good as the `best` one. `keeping` plans around IRQs that stay on their
-/// CPUs.
+/// The plan with the fewest writes that is as good as `best`. `keeping` plans around IRQs that stay on their CPUs.
 pub(crate) fn least(machine: &Machine, best: Plan, keeping: impl Fn(Keep) -> Plan) -> Plan {
     let Score {
         max_vectors_per_core,
@@ -74,7 +72,6 @@ pub(crate) fn least(machine: &Machine, best: Plan, keeping: impl Fn(Keep) -> Pla
     }
 }
 
-/// Keeps steering that is as good as planned. `xps`: the policy's value for each interface.
 pub(crate) fn keep_steering(machine: &Machine, interfaces: &mut [PlannedInterface], xps: &[Xps]) {
     let is_xps = |kind| kind == SettingKind::Xps;
     let now = standings(machine, interfaces, &|kind, _, _| !is_xps(kind));
@@ -119,7 +116,6 @@ pub(crate) fn cores_serving(machine: &Machine, planned: &[PlannedInterface]) -> 
 }
 
 impl PlannedInterface {
-    /// Whether `other`, a plan of the same interface, sends packets to CPUs that are as good.
     fn has_no_better_rps(&self, other: &Self, machine: &Machine, serving: &CpuSet) -> bool {
         let read = machine.interface(&self.name);
         let now = |queue: u32| Some(&read?.rx_queue(queue)?.rps_cpus.as_ref()?.cpus);
@@ -131,8 +127,8 @@ impl PlannedInterface {
         })
     }
 
-    /// Tells whether RPS of a queue is as good as planned: it has as many of the CPUs to which the plan sends packets, or
-    /// of the candidates that do not serve any interface.
+    /// RPS is as good as planned on as many CPUs, each a candidate that serves no interface, or a CPU to which the plan
+    /// sends packets.
     fn rps_judge(&self, serving: &CpuSet) -> impl Fn(&CpuSet, &CpuSet) -> bool + use<> {
         let idle = self.candidates.difference(serving);
         let wanted = self.rx_queues.iter().filter_map(|rx| rx.rps_cpus.as_ref());

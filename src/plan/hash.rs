@@ -1,5 +1,5 @@
-//! Two hashes that must not change between releases or architectures: that of a plan, equal for plans with the same
-//! targets, and the hardware class of a machine.
+//! Hashes that must not change between releases or architectures: of a plan's targets, and of a machine's hardware
+//! class.
 
 use itertools::Itertools as _;
 use siphasher::sip::SipHasher13;
@@ -8,8 +8,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Role};
 use crate::plan::data::{ChannelChange, HostSummary, PlannedInterface};
 
-/// Hashes the planned targets, without facts that differ between boots: IRQ numbers, current settings, link states and
-/// speeds.
+/// Facts that differ between boots do not count: IRQ numbers, current settings, link states and speeds.
 pub(crate) fn hash(
     machine: &HostSummary,
     interfaces: &[PlannedInterface],
@@ -68,9 +67,8 @@ pub(crate) fn hash(
     hash.finish()
 }
 
-/// The hardware class of a machine: CPUs, cores, caches, nodes, the width of its masks, and for each interface PCI id,
-/// driver, node, and role and number of queues. Names, addresses, slots, IRQ numbers, current settings and the policy
-/// do not count, nor do SR-IOV virtual functions, which come and go.
+/// The hardware class: CPUs, cores, caches, nodes, the width of masks, and for each interface PCI id, driver, node, and
+/// role and number of queues. SR-IOV virtual functions do not count: they come and go.
 pub(crate) fn class(machine: &Machine) -> String {
     let topology = &machine.topology;
     let vectors = machine
@@ -99,7 +97,6 @@ pub(crate) fn class(machine: &Machine) -> String {
         .interfaces
         .iter()
         .filter(|interface| interface.device.parent.is_none());
-    // For each interface: texts, nodes, and the numbers of its queues and of its vectors of each role.
     let keys = physical.map(|interface| {
         let vectors = |role| interface.vectors.iter().filter(|v| v.role == role).count();
         let mut counts = vec![
@@ -127,7 +124,7 @@ pub(crate) fn class(machine: &Machine) -> String {
     hash.finish()
 }
 
-/// Hashes a sequence of values so that different sequences have different bytes, independent of byte order.
+/// Different sequences of values have different bytes, independent of byte order.
 #[derive(Default)]
 struct PlanHasher(Vec<u8>);
 

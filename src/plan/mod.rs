@@ -1,5 +1,5 @@
-//! The planner: a pure function from a machine and a policy to a plan. No I/O, no clock, no environment; the same
-//! machine gives the same plan, whatever its IRQ numbers and link states.
+//! The planner: a pure function from a machine and a policy to a plan, without I/O, clock or environment. IRQ numbers
+//! and link states do not change the plan.
 
 mod allowed;
 mod assign;

@@ -22,12 +22,11 @@ use crate::plan::note::text::{
 };
 use crate::policy::Balancer;
 
-/// A note. Its alternate form (`{:#}`) prints lists in full where the other names a few elements. In JSON an object
-/// with `code` (the variant's name), the variant's data, `text`, and `fix` if there is advice.
+/// The alternate form (`{:#}`) prints lists in full, the other a few elements. In JSON an object with `code` (the
+/// variant's name), the variant's data, `text`, and `fix` if there is advice.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(remote = "Self", tag = "code", rename_all = "kebab-case")]
 pub enum Note {
-    /// `/sys` shows the interface from another network namespace: ethtool and netlink were not asked about it.
     #[error(
         "/sys shows it from another network namespace: its channels and what netlink reports of its queues are unknown"
     )]
@@ -36,7 +35,6 @@ pub enum Note {
         "its name is not UTF-8 text without white space and control characters, so nothing of it can be read: rename it"
     )]
     NameUnreadable,
-    /// Nothing shows that a PCI function has an interface.
     #[error(
         "no interface here: which queues its IRQs serve is not known, and they are placed after those of all interfaces"
     )]
@@ -47,7 +45,6 @@ pub enum Note {
     Elsewhere,
 
     // Nodes and candidate CPUs.
-    /// `numa_node` is -1 or a node that the machine does not have, and the node could not be determined otherwise.
     #[error("{}; all CPUs are treated as equally near", if *.named { "the device's node could not be determined" } else { "the device's node is unknown (numa_node is -1)" })]
     NodeUnknown {
         /// Whether `numa_node` is a node that the machine does not have.
@@ -55,19 +52,17 @@ pub enum Note {
     },
     #[error("numa_node of the device is {node}, which this machine does not have")]
     NodeMissing { node: u32 },
-    /// The interface's node has no usable CPU; the nearest node with one is used.
     #[error("the device is on node {node}, which has no usable CPU; {} {nearest} (distance {distance}) takes its IRQs", if .nearest.len() > 1 { "each of the equally near nodes" } else { "the nearest node" })]
     NodeWithoutCpus {
         node: u32,
         nearest: NodeSet,
         distance: u32,
     },
-    /// The program or CPUs to which the policy wants an interface's interrupts to be near.
     #[error("{}", near(.program.as_deref(), .cpus, .now.as_deref(), *.found))]
     Near {
-        /// As in the policy, `pid:N` or `unit:NAME`; `None` if the policy names CPUs.
+        /// `pid:N` or `unit:NAME`; `None` if the policy names CPUs.
         program: Option<String>,
-        /// The CPUs used for the plan; empty if they are unknown.
+        /// The CPUs used for the plan; empty if unknown.
         cpus: CpuSet,
         /// The CPUs that the program may use now; `None` if it does not run.
         now: Option<Box<CpuSet>>,
@@ -75,22 +70,19 @@ pub enum Note {
     },
     #[error("every CPU is isolated, nohz_full or in an exclusive cpuset partition; using {}", cpu_list(.online))]
     NoUsableCpu { online: CpuSet },
-    /// The policy leaves no CPU; the interface stays as it is.
     #[error("without {} no CPU is left that may take its IRQs", cpu_list(.excluded))]
     NoCpuLeft { excluded: CpuSet },
     #[error("no node is remote and has a usable CPU")]
     NoRemoteNode,
     #[error("node {nodes} of the policy's scope has no usable CPU")]
     ScopeUnusable { nodes: NodeSet },
-    /// Some of the CPUs that the policy names cannot be used; without any the interface stays as it is.
     #[error("{}", cpus_unusable(.wanted, .missing, *.used_for == UsedFor::Rps))]
     CpusUnusable {
         wanted: CpuSet,
-        /// The named CPUs that are absent, offline or excluded; all if none is usable.
+        /// CPUs that are absent, offline or excluded; all if none is usable.
         missing: CpuSet,
         used_for: UsedFor,
     },
-    /// `--widen`: other nodes of the package take queues.
     #[error("node {node} has {} for {queues} queues: some go to {} of the same package: {}", count(*.cores, "core"), count(.to.len(), "other node"), .to.iter().join(", "))]
     Widened {
         queues: usize,
@@ -98,7 +90,6 @@ pub enum Note {
         node: u32,
         to: Vec<u32>,
     },
-    /// The administrator has set the CPUs for interrupts.
     #[error("IRQs stay on {}, by {}", cpu_list(.cpus), .by.join(" and "))]
     KeptOff {
         cpus: CpuSet,
@@ -107,10 +98,8 @@ pub enum Note {
     },
     #[error("{} {} IRQs no CPU that is not isolated, nohz_full or excluded, and {} not followed", .by.join(" and "), if .by.len() == 1 { "leaves" } else { "leave" }, if .by.len() == 1 { "is" } else { "are" })]
     ListNotFollowed { by: Vec<String> },
-    /// Isolated CPUs take interrupts, because the policy names them or there are no others.
     #[error("isolated or nohz_full CPUs receive interrupts: {}", .cpus.short())]
     IsolatedCpusUsed { cpus: CpuSet },
-    /// CPUs of an exclusive cpuset partition take interrupts, because the policy names them or there are no others.
     #[error("CPUs of an exclusive cpuset partition receive interrupts: {}", .cpus.short())]
     ExclusiveCpusUsed { cpus: CpuSet },
     #[error("the PCIe link runs at {now}, but the device and its slot support {possible}: {}% of the possible bandwidth", .now.total().saturating_mul(100) / .possible.total().max(1))]
@@ -125,14 +114,12 @@ pub enum Note {
         missing: Option<String>,
         vectors: Vec<UnknownVector>,
     },
-    /// There are vectors that carry packets of unknown queues.
     #[error(fmt = data_vectors)]
     DataVectors { vectors: Vec<UnknownVector> },
     #[error("no IRQ is known of receive queue {queues}")]
     QueuesUnserved { queues: QueueSet },
     #[error(fmt = unknown_vectors)]
     UnknownVectors { vectors: Vec<UnknownVector> },
-    /// The record of the last apply cannot be read, so that the reasons for differing settings are unknown.
     #[error("the record of the last apply cannot be read: {error}")]
     RecordUnreadable { error: String },
     #[error(fmt = vectors_vanished)]
@@ -140,43 +127,37 @@ pub enum Note {
     #[error("{because}{}", by_controller(.controller.as_deref()))]
     NoVectors {
         because: NoVectors,
-        /// The controller by which the packets arrive, and its IRQs.
+        /// The controller by which packets arrive, with its IRQ.
         controller: Option<String>,
     },
-    /// The vectors are listed under another interface of the same device.
     #[error("it shares its device and IRQs with {owner}, where they are planned")]
     VectorsShared { owner: String, planned: bool },
-    /// The vectors of this interface include those of others.
     #[error("its IRQs include those of {}: the names do not show which IRQ belongs to which, and all are planned here", .others.join(", "))]
     VectorsOfSeveral { others: Vec<String> },
     #[error("its queues share their IRQs with those of {}", .others.join(", "))]
     VectorsForSeveral { others: Vec<String> },
     #[error("IRQ {irq} is shared with {owner}, where it is planned")]
     LineShared { irq: u32, owner: String },
-    /// Queue vectors that cannot be moved, because the kernel manages their affinity.
     #[error("{} {} kernel-managed and cannot be moved", count(*.vectors, "queue IRQ"), if *.vectors == 1 { "is" } else { "are" })]
     KernelManaged { vectors: usize },
-    /// Queue vectors that cannot be moved, for a reason that no file tells: managed by the kernel, excluded from
-    /// balancing by their driver (`IRQ_NO_BALANCING`), or of a controller that cannot move them.
+    /// No file tells why: the kernel manages them, their driver excludes them from balancing (`IRQ_NO_BALANCING`), or
+    /// their controller cannot move them.
     #[error("{} cannot be moved: the kernel does not let their affinity be set", count(*.vectors, "queue IRQ"))]
     NotMovable { vectors: usize },
     #[error(fmt = sources_disagree)]
     SourcesDisagree { contradictions: Vec<String> },
-    /// Hyper-V's channels, which have no vectors.
     #[error("{}", vmbus(.controller.as_deref(), .channels, .interfaces))]
     VmbusChannels {
         device: String,
-        /// The interrupt that all channels use, one for each CPU, as `/proc/interrupts` names it.
+        /// The interrupt of all channels, one for each CPU, as `/proc/interrupts` names it.
         controller: Option<String>,
         channels: Vec<VmbusChannel>,
         /// The virtual function, on which packets arrive while it exists.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         interfaces: Vec<String>,
     },
-    /// Queue vectors without a hint from the driver.
     #[error("{} without a hint from the driver: placed on the local node", count(*.vectors, "queue IRQ"))]
     NoHint { vectors: usize },
-    /// Queue vectors whose hint holds no usable CPU.
     #[error("the driver's hints for {} name only offline, isolated or excluded CPUs: placed on the local node", count(*.vectors, "queue IRQ"))]
     HintUnusable { vectors: usize },
     #[error("the hints of {driver} are not limited to the local node")]
@@ -189,16 +170,15 @@ pub enum Note {
         queues: usize,
         cores: usize,
         node: Option<u32>,
-        /// Receiving channels with which the interface takes its share of the cores; `None` if there is no advice.
+        /// Receiving channels; `None` if there is no advice.
         advised: Option<u32>,
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         unsure: bool,
         fixed: bool,
-        /// The number of cores that the policy sets, if the RSS table can leave the other queues out.
+        /// The policy's number of cores, if the RSS table can leave the other queues out.
         #[serde(skip_serializing_if = "Option::is_none")]
         irq_cores: Option<usize>,
     },
-    /// IRQs for which the candidate CPUs have no interrupt vectors (x86).
     #[error("some of its IRQs are unchanged, because {} {} no interrupt vectors left: a CPU of x86 has some 200{}", cpu_list(.cpus), if .cpus.len() == 1 { "has" } else { "have" }, if .advised.is_some() { format!("; {FLAP}") } else { String::new() })]
     VectorsExhausted {
         interface: String,
@@ -207,7 +187,6 @@ pub enum Note {
         /// Receiving channels with which all can be placed, if the driver allows another number.
         advised: Option<u32>,
     },
-    /// There are more queues than cores of a node, and other nodes of its package have some (sub-NUMA clusters).
     #[error("node {node} has {} for {queues} queues, and its package has {package}: other nodes of it can take some", count(*.cores, "core"))]
     PackageHasMore {
         interface: String,
@@ -223,29 +202,25 @@ pub enum Note {
         queues: usize,
         cores: usize,
         channels: Channels,
-        /// Receiving channels with which the interface takes its share of the cores.
+        /// Receiving channels.
         advised: u32,
     },
-    /// CPUs that the policy names for RPS, and that the kernel removes from `rps_cpus`.
     #[error("the kernel removes isolated and nohz_full CPUs from rps_cpus: {}; the others are planned", .cpus.short())]
     RpsFiltered { cpus: CpuSet },
-    /// RFS is requested, and there is no `rps_sock_flow_entries`.
     #[error(
         "/proc/sys/net/core/rps_sock_flow_entries does not exist, as in a network namespace: RFS needs the flow table that it sets in the first one"
     )]
     NoFlowTable,
     #[error("{}, for {}: --channels auto changes nothing", channels(Some(*.now)), count(*.cores, "core"))]
     ChannelsFit { now: u32, cores: usize },
-    /// Channels that the policy requests and that cannot be set.
     #[error("{} requested, but the driver {}: the number stays as it is", channels(*.requested), if *.fixed { "has a fixed number" } else { "has given no answer on channels" })]
     ChannelsUnchanged {
-        /// The requested number; `None`: one for each candidate core.
+        /// `None`: one for each candidate core.
         requested: Option<u32>,
         fixed: bool,
     },
     #[error("{} requested, but the device has {most} at most", channels(Some(*.requested)))]
     ChannelsAtMost { requested: u32, most: u32 },
-    /// The channels differ from the plan, which has this number of receiving ones.
     #[error("the channels are to be changed to {wanted}: {why}")]
     ChannelsDiffer {
         interface: String,
@@ -254,26 +229,21 @@ pub enum Note {
     },
     #[error("{} requested, but {because}", match .queues { Some(queues) => format!("RSS over {}", count(*queues as usize, "queue")), None => "RSS over the candidate cores".to_owned() })]
     RssUnchanged {
-        /// The requested number; `None`: one on each candidate core.
+        /// `None`: one on each candidate core.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         queues: Option<u32>,
         because: RssUnchanged,
     },
-    /// Steering that the policy requests, and for which the kernel has no file of some queue.
     #[error("{file} requested, but the kernel has none for some of its queues")]
     QueueFilesMissing { setting: String, file: String },
-    /// The RSS table sends flows to queues whose vectors the plan cannot move to candidate CPUs.
     #[error("RSS sends flows to {} {queues}, whose IRQs cannot be moved off {}", if .queues.len() == 1 { "receive queue" } else { "receive queues" }, cpu_list(.cpus))]
     RssBeyondCandidates {
         interface: String,
-        /// The queues whose vectors are not on candidates.
         queues: QueueSet,
-        /// The CPUs of the queues' vectors.
         cpus: CpuSet,
-        /// Whether a table without them can be planned.
+        /// Whether a table without these queues can be planned.
         avoidable: bool,
     },
-    /// `xps_rxqs` takes precedence over `xps_cpus`.
     #[error("xps_rxqs is set on {} and overrides xps_cpus for flows with a receive queue", count(.queues.len(), "transmit queue"))]
     XpsRxqsSet { interface: String, queues: Vec<u32> },
 
@@ -283,7 +253,7 @@ pub enum Note {
     #[error("`{selector}` {what}")]
     NoDevice {
         selector: String,
-        /// The kind of the selected thing, such as "is the loopback interface".
+        /// For example "is the loopback interface".
         what: String,
     },
     #[error("no interface with a device is up or has IRQs")]
@@ -291,19 +261,16 @@ pub enum Note {
     #[error("rule {rule} of the policy ({conditions}) matches no interface")]
     RuleUnmatched {
         rule: usize,
-        /// The rule's conditions as in the file: `name = "ens*", node = 1`.
+        /// As in the file: `name = "ens*", node = 1`.
         conditions: String,
     },
-    /// A driver of the policy that no interface has.
     #[error("the policy teaches the driver {driver}, which no interface has; those here: {}", .here.join(", "))]
     DriverUnmatched { driver: String, here: Vec<String> },
-    /// Interfaces and network functions that are not in the plan.
     #[error(fmt = not_planned)]
     NotPlanned {
         down: Vec<String>,
         functions: Vec<UnusedFunction>,
     },
-    /// There are too many cgroups to check all of them for exclusive cpuset partitions.
     #[error(
         "more than 8192 cgroups: some were not checked, so CPUs of an exclusive cpuset partition may receive interrupts"
     )]
@@ -319,14 +286,13 @@ pub enum Note {
         pid: i32,
         action: Balancer,
         irqs: usize,
-        /// The number of IRQs that irqbalance leaves unchanged since an earlier apply, although it is ignored now.
+        /// IRQs that irqbalance leaves unchanged since an earlier apply, although it is ignored now.
         left_alone: usize,
         /// Whether irqbalance's policy script asks nicpin.
         lasts: bool,
         policy_script: Option<String>,
         arguments: Option<Arguments>,
     },
-    /// It could not be determined whether irqbalance runs.
     #[error(
         "cannot tell whether irqbalance is running (no permission to read {hidden}); if it is, it moves IRQs"
     )]
@@ -335,10 +301,8 @@ pub enum Note {
         hidden: String,
         action: Balancer,
     },
-    /// A cloud provider's script that sets affinity at boot.
     #[error("{path} is installed and writes {writes} when it runs, usually at boot")]
     CloudScript { path: String, writes: String },
-    /// tuned runs with a profile that moves interrupts.
     #[error(
         "tuned runs with the profile {active}, where {profile} has {setting}: it sets the affinity of all IRQs at each start and each change of its profile"
     )]
@@ -347,7 +311,6 @@ pub enum Note {
         profile: String,
         setting: String,
     },
-    /// A `.link` file with `IRQAffinityPolicy=`, by which systemd-udevd sets affinity.
     #[error(
         "{path} has IRQAffinityPolicy={policy}: systemd-udevd sets the affinity of matching devices' IRQs when the devices appear or are moved"
     )]
@@ -358,16 +321,14 @@ pub enum Note {
         "busy polling is on (net.core.busy_read, busy_poll): while a socket polls, packets are processed on the program's CPU, not on the IRQ's"
     )]
     SocketsPoll,
-    /// Queues are polled by threads.
     #[error("threaded NAPI: packets are processed by kernel threads{} that the plan {}", processes(.pids), if *.placed { "places" } else { "does not pin" })]
     ThreadedNapi {
         interface: String,
         pids: Vec<u32>,
-        /// Whether the plan places the threads; they could not be found, or are kept by the policy.
+        /// False if the threads could not be found, or the policy keeps them.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         placed: bool,
     },
-    /// Interrupts are deferred (`napi_defer_hard_irqs`, `gro_flush_timeout`).
     #[error(
         "interrupt deferral is on (napi_defer_hard_irqs {napi_defer_hard_irqs}, gro_flush_timeout {gro_flush_timeout} ns, irq-suspend-timeout {irq_suspend_timeout} ns), so interrupt rates understate traffic"
     )]
@@ -376,29 +337,22 @@ pub enum Note {
         gro_flush_timeout: u64,
         irq_suspend_timeout: u32,
     },
-    /// Threads poll queues all the time.
     #[error("kernel threads{} poll all the time: each uses its CPU up, and its queue gets no interrupts", processes(.pids))]
     BusyPolling { pids: Vec<u32> },
-    /// Receive queues whose packets bypass the kernel's stack.
     #[error("packets of receive queues {} go to {} in place of the kernel's stack: no interrupt is expected of them", .queues, .user)]
     QueuesTaken { user: QueueUser, queues: QueueSet },
-    /// The plan was made with options that apply needs, too.
     #[error(
         "compared with a plan made from the options given here; pass the same options to nicpin apply"
     )]
     Options,
-    /// CPUs went on or offline during a measurement.
     #[error("CPUs went online or offline meanwhile, and are left out: {}", .cpus.short())]
     CpusChanged { cpus: CpuSet },
-    /// A measurement is too short for shares of CPU time.
     #[error(
         "the time is too short for shares of CPU time, which the kernel counts in ticks of 10 ms"
     )]
     Short,
-    /// Vectors appeared, vanished or restarted at 0 during a measurement.
     #[error("IRQs appeared, vanished or restarted at 0 meanwhile, and are left out: {irqs}")]
     VectorsChanged { irqs: IrqSet },
-    /// Interfaces appeared, vanished or reset their counters during a measurement.
     #[error("interfaces appeared, vanished or reset their counters meanwhile, and are left out: {}", .interfaces.join(", "))]
     InterfacesChanged { interfaces: Vec<String> },
     #[error("{about}")]
@@ -407,7 +361,7 @@ pub enum Note {
     SameNode { node: CpuSet },
     #[error("unequal CPU counts: {near} on the near node, {far} on the far node")]
     CpusUnlike { near: usize, far: usize },
-    /// Runs of a comparison, counted from 1, whose time or throughput is far from that of the others.
+    /// `runs` are counted from 1.
     #[error("{side}: {} {} {} in {what}; {}", if .runs.len() == 1 { "run" } else { "runs" }, .runs.iter().map(ToString::to_string).join(", "), if .runs.len() == 1 { "is an outlier" } else { "are outliers" }, if *.runs == [1] { "use --warmup to leave out first runs" } else { "other load may have interfered: use an idle machine and more --runs" })]
     Outliers {
         side: String,
@@ -434,8 +388,7 @@ impl Note {
         self.is_unknown() || matches!(self, Self::NoVectors { .. })
     }
 
-    /// Whether the interface's state is unknown with any policy: its vectors cannot be read, or the policy cannot be
-    /// met now.
+    /// Whether the state is unknown with any policy: the vectors cannot be read, or the policy cannot be met now.
     pub fn is_unknown(&self) -> bool {
         match self {
             Self::NameUnreadable

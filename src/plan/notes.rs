@@ -95,7 +95,6 @@ pub(crate) fn interface_notes(
     .collect()
 }
 
-/// Returns notes about vectors that are missing, not recognized or shared.
 fn vector_notes(port: &PlacedPort<'_>, selection: &Selection) -> Vec<Note> {
     let interface = port.interface;
     let mut notes = Vec::from_iter(first_vector_note(port, selection));
@@ -120,7 +119,7 @@ fn vector_notes(port: &PlacedPort<'_>, selection: &Selection) -> Vec<Note> {
     notes
 }
 
-/// Returns the first of the notes that say why vectors are not placed by queue.
+/// Why vectors are not placed by queue.
 fn first_vector_note(port: &PlacedPort<'_>, selection: &Selection) -> Option<Note> {
     let (interface, has_queues) = (port.interface, port.has_placed_queues());
     let missing = port
@@ -166,7 +165,6 @@ fn first_vector_note(port: &PlacedPort<'_>, selection: &Selection) -> Option<Not
     (!interface.is_for_rdma()).then(|| without_vectors(port.machine, interface))
 }
 
-/// Says why an interface has no queue vectors, and by what its packets arrive.
 fn without_vectors(machine: &Machine, interface: &Interface) -> Note {
     let device = &interface.device;
     let controller = device.controller.as_ref().map(|(driver, irqs)| {
@@ -206,7 +204,6 @@ fn without_vectors(machine: &Machine, interface: &Interface) -> Note {
     }
 }
 
-/// A note if `xps_rxqs` overrides the `xps_cpus` of the policy.
 fn xps_rxqs_set(port: &PlacedPort<'_>) -> Option<Note> {
     let queues = port
         .interface
@@ -270,7 +267,6 @@ fn too_many_queues(port: &PlacedPort<'_>, rss: Option<&PlannedRss>) -> Option<No
     })
 }
 
-/// A note if the candidates have no interrupt vectors for some IRQs, which the plan does not move.
 fn vectors_exhausted(port: &PlacedPort<'_>) -> Option<Note> {
     port.machine.vectors_held.as_ref()?;
     let is_left = |vector: &&Vector| {
@@ -288,7 +284,6 @@ fn vectors_exhausted(port: &PlacedPort<'_>) -> Option<Note> {
     })
 }
 
-/// A note if other nodes of the package could take the queues that exceed the cores of one node.
 fn package_has_more(port: &PlacedPort<'_>, exceeding: Option<&Note>) -> Option<Note> {
     let Some(&Note::QueuesExceedCores {
         queues,
@@ -317,7 +312,6 @@ fn package_has_more(port: &PlacedPort<'_>, exceeding: Option<&Note>) -> Option<N
     })
 }
 
-/// A note if the channels that the policy requests cannot be set.
 fn other_channels(port: &PlacedPort<'_>) -> Option<Note> {
     let requested = match port.choice.get(&CHANNELS) {
         ChannelCount::Keep => return None,
@@ -421,7 +415,6 @@ impl From<&OtherTool> for Note {
     }
 }
 
-/// A note of interfaces and network functions that are not planned, if no selectors were given.
 fn not_planned(machine: &Machine, selection: &Selection) -> Option<Note> {
     if selection.explicit || machine.missing().is_some() {
         return None;
@@ -445,7 +438,6 @@ fn not_planned(machine: &Machine, selection: &Selection) -> Option<Note> {
     is_any.then_some(Note::NotPlanned { down, functions })
 }
 
-/// Adds to the plan of a machine with irqbalance running what apply does about it, and for how long.
 pub(crate) fn add_irqbalance(machine: &Machine, action: Balancer, plan: &mut Plan) {
     // irqbalance may have ended since the plan was stored.
     plan.irqbalance = None;

@@ -1,5 +1,5 @@
-//! The objective: measures of a plan, in the order in which they count. The placement minimises them, and `status` and
-//! `plan` show them, now and planned.
+//! Measures of a plan, in the order in which they count. The placement minimises them; `status` and `plan` show them,
+//! now and planned.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,6 @@ use crate::machine::{Interface, Machine};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Measure {
     // The measures of the objective, in its order.
-    /// Queue IRQs outside their candidate CPUs.
     Outside,
     BusiestQueues,
     /// Mbit/s on the busiest core, by the capacity of ports.
@@ -22,13 +21,10 @@ pub enum Measure {
     /// busy at once.
     UnevenCores,
     FirstQueues,
-    /// Queues above an even share on a thread of a core.
     UnevenThreads,
-    /// CPUs that send through a queue on a farther node than necessary.
     FarSenders,
 
     // Measures that are only shown.
-    /// IRQs on another node than their device's, RDMA included.
     Remote,
     Isolated,
     /// The load of the busiest core in percent of the total, by the speeds of ports.
@@ -91,36 +87,34 @@ impl Serialize for Measure {
     }
 }
 
-/// The quality of a plan, or of the current state: the objective's measures, and others that are only shown.
+/// The measures of the objective, and others that are only shown, of a plan or the current state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// Share of active queue vectors on the local node, 0 to 1; `None` if no node is known.
     pub local: Option<f64>,
-    /// Active queue vectors outside their candidate CPUs, without offline CPUs and, while there are others, isolated
-    /// ones.
+    /// Active queue vectors outside their candidate CPUs.
     pub outside: usize,
     /// Most active queues on one core. A queue's receive and transmit vectors on one CPU count once.
     pub max_vectors_per_core: usize,
     pub max_load_kbps: u64,
     pub pairs_on_cores: u64,
-    /// For each interface, the active queues on the core that takes most of them above an even share of its candidate
-    /// cores.
+    /// Sum over the interfaces: queues on the core with most of them, above an even share of the candidate cores.
     #[serde(default)]
     pub above_even_cores: usize,
     pub max_first_queues_per_core: usize,
     /// Queues of a CPU beyond an even share of its core's.
     pub above_even_threads: usize,
-    /// For each interface, online CPUs whose transmit queue completes on a farther node than necessary.
+    /// For each interface, online CPUs that send through a queue on a farther node than necessary.
     pub far_senders: usize,
     /// Vectors on another node than their device's, RDMA included; vectors with an unknown node do not count.
     #[serde(default)]
     pub remote: usize,
-    /// The load at the speeds of ports; `None` if the speed of a port in use is unknown.
+    /// `None` if the speed of a port in use is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_speed: Option<LoadAtSpeed>,
     /// Vectors on isolated or `nohz_full` CPUs, or on exclusive ones that the policy leaves out, without idle ones.
     pub on_isolated: usize,
-    /// RDMA vectors, which otherwise count in `remote` and `on_isolated` alone; absent if there are none.
+    /// Absent if there are none. These vectors count in `remote` and `on_isolated`, and nowhere else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rdma: Option<RdmaScore>,
 }
@@ -141,8 +135,7 @@ pub struct RdmaScore {
 }
 
 impl Score {
-    /// The value of a measure of the objective, or of one that is only shown for the machine; 0 for measures of single
-    /// interfaces, and if the value is unknown.
+    /// The value of a measure; 0 for measures of single interfaces, and if it is unknown.
     pub fn of(&self, measure: Measure) -> u64 {
         let rdma = self.rdma.clone().unwrap_or_default();
         let count = match measure {
@@ -172,14 +165,14 @@ pub(crate) fn pairs(queues: usize) -> u64 {
     (queues * queues.saturating_sub(1) / 2) as u64
 }
 
-/// The weight of a queue of an interface, in kbit/s: the capacity of its port, divided by the queues in use of all
-/// functions of the port.
+/// The weight of a queue in kbit/s: the capacity of its port, divided by the queues in use of all functions of the
+/// port.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Weight {
-    /// The weight by which the plan is made. The speed of a link counts only where neither link modes nor the width of the bus
-    /// are known, as in some virtual machines; without any of these a port is taken for the slowest one that is known.
+    /// By link modes, else the width of the bus, else, as in some virtual machines, the speed of the link. A port
+    /// without any of these is taken for the slowest known one.
     pub(crate) planned: u64,
-    /// The weight at the port's speed, or at its fastest link mode if it reports none.
+    /// By the port's speed, or its fastest link mode if it reports none.
     pub(crate) at_speed: Option<u64>,
 }
 

@@ -1,15 +1,14 @@
-//! The locations of CPUs: core, L3 domain and node of each.
+//! Core, L3 domain and node of each CPU, as indices for quick comparison.
 
 use crate::cpuset::CpuSet;
 use crate::machine::Topology;
 
-/// Core, L3 domain and node of each CPU, as indices for quick comparison.
 #[derive(Debug)]
 pub(crate) struct Locations<'a> {
     pub(crate) topology: &'a Topology,
     /// By CPU id; `None` for CPUs that are not online.
     pub(crate) by_cpu: Vec<Option<CpuLocation>>,
-    /// The number of cores; 1 for all CPUs if none is known.
+    /// The number of cores; 1 if none is known.
     pub(crate) cores: usize,
     pub(crate) domain_sizes: Vec<usize>,
 }

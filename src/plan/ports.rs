@@ -26,22 +26,21 @@ pub(crate) struct PlacedPort<'a> {
     pub(crate) choice: Choice,
     /// Whether the interface is unchanged: by the policy, or because the policy cannot be met.
     pub(crate) skip: bool,
-    /// The CPUs on which the vectors of an interface in another network namespace stay: somebody else owns it and
+    /// CPUs on which the vectors of an interface in another network namespace stay, because somebody else owns it and
     /// nobody has selected it.
     pub(crate) kept: CpuSet,
     pub(crate) group: Option<Group>,
     pub(crate) candidates: Candidates,
-    /// Candidate CPUs by the node of the vectors' device, if the interface's vectors belong to devices on several nodes
-    /// (a network card with a PCI function on each socket); else empty. `None` is the interface's own device.
-    /// `candidates` then holds the union.
+    /// Candidate CPUs by the node of a vector's device, if a card has a PCI function on each socket; else empty. `None`
+    /// is the interface's own device. `candidates` has the union.
     pub(crate) by_node: BTreeMap<Option<u32>, CpuSet>,
     /// The CPU of each queue, idle ones included.
     pub(crate) cpus: BTreeMap<QueueId, Placement>,
-    /// The target CPU, by IRQ, of RDMA vectors and of control vectors that have to leave an isolated CPU.
+    /// The target CPU by IRQ, of RDMA vectors and of control vectors that have to leave their CPU.
     pub(crate) others: BTreeMap<u32, u32>,
-    /// The CPUs that take the interface's active queues.
+    /// CPUs of active queues.
     pub(crate) irq_cpus: CpuSet,
-    /// IRQs that are shared with and planned for another interface, with its name.
+    /// IRQs planned for another interface, with its name.
     pub(crate) shared: BTreeMap<u32, &'a str>,
 }
 
@@ -104,7 +103,7 @@ impl<'a> PlacedPort<'a> {
         }
     }
 
-    /// The rank among interfaces, by properties of the hardware only, so that it is the same at every boot.
+    /// By properties of the hardware only, so that it is the same at every boot.
     pub(crate) fn rank(&self) -> (&'a str, u32, usize) {
         let interface = self.interface;
         (&interface.device.address, interface.port, self.order)
@@ -146,12 +145,11 @@ impl<'a> PlacedPort<'a> {
         !self.skip && self.interface.queue_vectors().next().is_some()
     }
 
-    /// Whether the threads keep their CPUs: by the policy or, like RPS, without a placed queue.
+    /// Threads keep their CPUs by the policy and, like RPS, without a placed queue.
     pub(crate) fn keeps_threads(&self) -> bool {
         self.choice.get(&KEEP_NAPI_THREADS) || !self.has_placed_queues()
     }
 
-    /// The CPUs of the busy-polling threads that keep their CPUs.
     pub(crate) fn polling_cpus(&self) -> impl Iterator<Item = u32> {
         self.interface
             .threads
@@ -160,7 +158,7 @@ impl<'a> PlacedPort<'a> {
             .filter_map(|thread| thread.affinity.cpus.only())
     }
 
-    /// The planned affinity of a vector; `None`: unchanged.
+    /// The planned affinity; `None`: unchanged.
     pub(crate) fn target(&self, vector: &Vector) -> Option<CpuSet> {
         if self.stays(vector) || self.is_kept(vector) || self.shared.contains_key(&vector.irq) {
             return None;
@@ -190,7 +188,7 @@ impl<'a> PlacedPort<'a> {
         self.skip || !vector.movable
     }
 
-    /// Whether a vector is well placed and belongs to somebody else. Others are placed as if it were on its planned
+    /// Whether a vector that belongs to somebody else is well placed. Others are placed as if it were on its planned
     /// CPU, so that they do not follow its owner's changes.
     pub(crate) fn is_kept(&self, vector: &Vector) -> bool {
         if self.kept.is_empty() {
@@ -251,8 +249,6 @@ impl<'a> PlacedPort<'a> {
             .unwrap_or(&self.candidates.cpus)
     }
 
-    /// A vector's candidate CPUs if they are not the interface's: those of the driver's hint, or of a device on another
-    /// node.
     pub(crate) fn own_candidates(&self, vector: &Vector) -> Option<CpuSet> {
         let queue = vector.queue_id();
         let vectors = queue.and_then(|queue| self.queues.get(&queue));
@@ -281,8 +277,8 @@ impl<'a> PlacedPort<'a> {
             })
     }
 
-    /// Receive queues of which no IRQ is known. One IRQ that is alone receives for all, and where names leave gaps, each
-    /// tells the first queue of its IRQ, unless the device has IRQs that are not understood.
+    /// Receive queues of which no IRQ is known. A single IRQ receives for all, and where names leave gaps, each names
+    /// the first queue of its IRQ, unless the device has IRQs that are not understood.
     pub(crate) fn unserved(&self) -> QueueSet {
         let interface = self.interface;
         let has_data = interface
@@ -324,7 +320,7 @@ impl<'a> PlacedPort<'a> {
             .or(placed)
     }
 
-    /// The usable CPUs in the driver's affinity hint for one of these vectors, if the policy's scope is `hint`.
+    /// Usable CPUs of the driver's hint for one of the vectors, if the policy's scope is `hint`.
     pub(crate) fn hinted_cpus(&self, vectors: &[&Vector]) -> Option<CpuSet> {
         if self.choice.get(&SCOPE) != Scope::Hint {
             return None;
@@ -337,8 +333,8 @@ impl<'a> PlacedPort<'a> {
     }
 }
 
-/// The vector of a queue without its own; `vectors` are in the order of their queues, of which `number` is the lowest.
-/// If the numbers have gaps, as of ice, the queues of a vector are consecutive; else they are dealt out in turn.
+/// The vector that serves a queue without its own. `vectors` are in the order of `number`, their lowest queue. With
+/// gaps in the numbers, as of ice, a vector has consecutive queues; else queues are dealt out in turn.
 pub(crate) fn sharing<V>(
     vectors: &[V],
     queue: u32,

@@ -5,7 +5,6 @@ use crate::machine::{Interface, Machine, RxQueue, Topology, TxQueue};
 use crate::plan::note::{Note, UsedFor};
 use crate::policy::{CHANNELS, ChannelCount, Choice, EXCLUDE, RFS, RPS, Rfs, RpsMode, XPS, Xps};
 
-/// A note if some of the CPUs that the policy names cannot be used.
 pub(crate) fn note_of_unusable(
     wanted: &CpuSet,
     usable: &CpuSet,
@@ -19,7 +18,6 @@ pub(crate) fn note_of_unusable(
     })
 }
 
-/// A note if RPS of an interface can use none of the CPUs that the policy names for it.
 pub(crate) fn unmet_rps(machine: &Machine, interface: &Interface, choice: &Choice) -> Option<Note> {
     let RpsMode::Cpus(wanted) = choice.get(&RPS) else {
         return None;
@@ -37,8 +35,7 @@ pub(crate) fn unmet_rps(machine: &Machine, interface: &Interface, choice: &Choic
         })
 }
 
-/// A note if the policy requests a number of channels that the device is not known to support. Functions whose
-/// interface is elsewhere cannot be asked.
+/// Functions whose interface is elsewhere cannot be asked for their channels.
 pub(crate) fn unmet_channels(interface: &Interface, choice: &Choice) -> Option<Note> {
     let ChannelCount::Count(requested) = choice.get(&CHANNELS) else {
         return None;
@@ -53,7 +50,6 @@ pub(crate) fn unmet_channels(interface: &Interface, choice: &Choice) -> Option<N
     stays.then_some(Note::ChannelsUnchanged { requested, fixed })
 }
 
-/// A note if the policy requests steering for which the kernel has no file of some queue.
 pub(crate) fn unmet_files(interface: &Interface, choice: &Choice) -> Option<Note> {
     let (rx, tx) = (&interface.rx_queues, &interface.tx_queues);
     // A single transmit queue takes all flows; one in no traffic class has neither file.
@@ -78,9 +74,8 @@ pub(crate) fn usable_rps_cpus(machine: &Machine, choice: &Choice, wanted: &CpuSe
         .difference(&choice.get(&EXCLUDE))
 }
 
-/// A function that restricts a queue's RPS CPUs to those that the kernel keeps. Whether the kernel removes the boot CPU
-/// shows only in the file, and before Linux 5.9 it removes none: then some queue may already have a CPU that would be
-/// removed.
+/// Restricts a queue's RPS CPUs to those that the kernel keeps. Whether it removes the boot CPU shows only in the file,
+/// and before Linux 5.9 it removes none: then some queue may already have a CPU that would be removed.
 pub(crate) fn cpus_kept_by_kernel(
     topology: &Topology,
     interface: &Interface,

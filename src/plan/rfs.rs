@@ -6,8 +6,7 @@ use itertools::Itertools as _;
 use crate::plan::ports::PlacedPort;
 use crate::policy::{RFS, Rfs};
 
-/// Returns whether ntuple filters are to be on: with RFS, if the driver steers its flows in hardware. `None`:
-/// unchanged.
+/// Ntuple filters are on with RFS, if the driver steers its flows in hardware; `None`: unchanged.
 pub(crate) fn ntuple(port: &PlacedPort<'_>) -> Option<bool> {
     let has_rfs = matches!(port.choice.get(&RFS), Rfs::Entries(_)) && port.has_placed_queues();
     port.interface.ntuple.and(has_rfs.then_some(true))
@@ -23,8 +22,7 @@ pub(crate) fn with_flows<'w, 'a>(
     ports.iter().filter(has_flows)
 }
 
-/// The number of entries in the flow table, the largest in the settings of all interfaces; 0 if all are off. `None`:
-/// unchanged.
+/// Entries of the flow table, the most that any interface's policy requests; 0 if all are off. `None`: unchanged.
 pub(crate) fn flow_table(ports: &[PlacedPort<'_>]) -> Option<u32> {
     let wanted = with_flows(ports).map(|port| flow_entries(port.choice.get(&RFS)));
     let is_kept = wanted.clone().contains(&None);

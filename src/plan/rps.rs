@@ -18,8 +18,7 @@ use crate::plan::requests::{cpus_kept_by_kernel, note_of_unusable, usable_rps_cp
 use crate::plan::rfs::{flow_entries, flow_share};
 use crate::policy::{self, AVOID_CPU0, RFS, RPS};
 
-/// Maximum number of CPUs of a machine on which RPS stays off: handing a packet over costs both CPUs more than is
-/// gained.
+/// CPUs of a machine up to which RPS stays off: handing a packet over costs both CPUs more than is gained.
 const TINY: usize = 2;
 
 /// Maximum number of CPUs of an RPS set that are shared with queues of other interfaces.
@@ -40,20 +39,19 @@ pub(crate) struct Rps {
 #[derive(Debug, Clone, Default)]
 struct RpsSet {
     cpus: CpuSet,
-    /// The CPUs that the queue can get, one for each core; if there are several, as many as `most`.
+    /// CPUs to choose from, one for each core.
     scope: Vec<u32>,
     most: usize,
 }
 
-/// Decides on RPS of all interfaces that take part, by index. Interfaces and queues get different CPUs before any is
-/// shared. `loaded`: CPUs that take a queue, an RDMA vector or a busy-polling thread.
+/// RPS by the index of the interface. Interfaces and queues get different CPUs before any is shared. `loaded`: CPUs
+/// that take a queue, an RDMA vector or a busy-polling thread.
 pub(crate) fn rps(
     locations: &Locations<'_>,
     ports: &[PlacedPort<'_>],
     loaded: &CpuSet,
 ) -> BTreeMap<usize, Rps> {
     let has_rdma = ports.iter().any(|port| port.rdma_cpus().is_some());
-    // The number of queues on each core, without those of interfaces that are down.
     let mut crowd = vec![0; locations.cores];
     for place in ports
         .iter()
@@ -135,7 +133,7 @@ impl Rps {
         CpuSet::union_of(self.sets.iter().flatten().map(|set| &set.cpus))
     }
 
-    /// The CPUs to which an interface's packets are sent: planned ones, or the current ones if they do not change.
+    /// Planned CPUs, or the current ones if they do not change.
     pub(crate) fn steering_cpus(&self, port: &PlacedPort<'_>) -> CpuSet {
         if self.sets.is_some() {
             return self.cpus();
@@ -148,8 +146,6 @@ impl Rps {
         CpuSet::union_of(now.map(|file| &file.cpus))
     }
 
-    /// Plans the receive queues, with notes about RPS. `flow_queues`: receive queues over which a flow table is
-    /// divided.
     pub(crate) fn plan(
         &self,
         port: &PlacedPort<'_>,
@@ -191,8 +187,8 @@ impl Rps {
     }
 }
 
-/// Uses RPS in place of receive queues that the device cannot have, on candidate cores without a queue of any
-/// interface, for a single queue also on others; otherwise says why RPS is off.
+/// RPS in place of receive queues that the device cannot have, on candidate cores without a queue of any interface; for
+/// a single queue also on others.
 fn automatic_rps(port: &PlacedPort<'_>, loaded: &CpuSet, crowd: &[usize], has_rdma: bool) -> Rps {
     let (interface, locations) = (port.interface, port.locations);
     let topology = &port.machine.topology;
@@ -317,8 +313,8 @@ fn cpu_of_each_core(topology: &Topology, cpus: &CpuSet) -> Vec<u32> {
         .collect()
 }
 
-/// Whether the device has one receive queue by nature: its driver supports no other number (the kernel then refuses to read
-/// `xps_cpus`, `netif_is_multiqueue`), or it has one interrupt, as with `INTx`, or is built into a board.
+/// Whether the device can have one receive queue only: its driver supports no other number (the kernel then refuses to
+/// read `xps_cpus`, `netif_is_multiqueue`), it has one interrupt, as with `INTx`, or it is built into a board.
 fn has_one_queue(port: &PlacedPort<'_>) -> bool {
     let (interface, device) = (port.interface, &port.interface.device);
     let is_single = || device.irqs.len() <= 1;

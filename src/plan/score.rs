@@ -16,8 +16,7 @@ use crate::plan::objective::{LoadAtSpeed, Score, Weight, pairs, weights};
 use crate::plan::place::Locations;
 use crate::plan::ports::sharing;
 
-/// Whether a setting of an interface, of this kind and number, counts with its planned value instead of the current
-/// one.
+/// Whether a setting of this kind, interface and number counts with its planned value instead of the current one.
 type IsPlanned<'a> = &'a dyn Fn(SettingKind, &str, u32) -> bool;
 
 struct Spot<'a> {
@@ -36,13 +35,11 @@ type OwnQueues<'a> = BTreeMap<&'a str, (usize, usize)>;
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     pub(crate) score: Score,
-    /// Online CPUs that have no transmit queue of their own, or several, and those that share one while another has no
-    /// CPU.
+    /// Online CPUs that have no transmit queue of their own, or several.
     pub(crate) shared_senders: usize,
     pub(crate) own_per_core: usize,
 }
 
-/// The score of interfaces under the plan, or as they are now. `weights`: of the machine's interfaces.
 pub(crate) fn score(
     machine: &Machine,
     locations: &Locations<'_>,
@@ -58,8 +55,8 @@ pub(crate) fn score(
         .score
 }
 
-/// The standing of each interface of a plan. Settings for which `is_planned` holds count with their planned value,
-/// others with the current one; so do interfaces of the machine that are not in the plan.
+/// The standing of each interface of a plan. Settings for which `is_planned` does not hold, and interfaces that are not
+/// in the plan, count with their current value.
 pub(crate) fn standings(
     machine: &Machine,
     interfaces: &[PlannedInterface],
@@ -121,8 +118,8 @@ impl<'a> State<'a> {
         self.place_of_irq(vector.irq, now, vector.effective.as_ref())
     }
 
-    /// As [`State::place`]. An IRQ shared by interfaces is planned for one of them, and moves for all, also for those that
-    /// are not in the plan.
+    /// An IRQ shared by interfaces is planned for one of them, and moves for all, also for those that are not in the
+    /// plan.
     fn place_of_irq<'v>(
         &self,
         irq: u32,
@@ -169,7 +166,6 @@ impl<'a> State<'a> {
                     let (_, on) = self.place_of_irq(irq, now, vector.effective.as_ref());
                     (vector.queue_id(), on)
                 });
-            // A queue's receive and transmit vectors on one CPU count once.
             let queues = active.chain(unplanned).sorted_unstable().dedup();
             let queues =
                 queues.filter_map(|(queue, cpu)| Some((queue? == QueueId::Number(0), cpu)));
@@ -313,7 +309,6 @@ impl<'a> State<'a> {
             if has_own_first {
                 score.max_first_queues_per_core = score.max_first_queues_per_core.max(firsts);
             }
-            // Above an even share of the core's CPUs that are candidates.
             let core = self.machine.topology.cores.get(core);
             let threads = core.map_or(1, |core| core.intersection(&candidates).len());
             let share = spots.len().div_ceil(threads.max(1));
@@ -329,9 +324,9 @@ impl<'a> State<'a> {
         most_own
     }
 
-    /// Counts online CPUs by the transmit queue on which they send: those whose queue completes on a farther node than
-    /// another would, and those that have no queue of their own, or several of a traffic class, or share one while
-    /// another has no CPU. A class with one queue does not count: all CPUs send on it, whatever its mask.
+    /// Counts online CPUs whose transmit queue completes on a farther node than another would, and those that have no
+    /// queue of their own, or several of a traffic class, or share one while another has no CPU. A class with one queue
+    /// does not count: all CPUs send on it, whatever its mask.
     fn senders(&self, planned: &PlannedInterface) -> Option<(usize, usize)> {
         let topology = &self.machine.topology;
         let read = self.machine.interface(&planned.name)?;
@@ -340,7 +335,6 @@ impl<'a> State<'a> {
             .iter()
             .filter(|vector| matches!(vector.role, Role::Combined | Role::Tx) && !vector.idle)
             .collect_vec();
-        // If there are more queues than vectors, queues share vectors.
         let node = |queue: u32| {
             let vector = senders
                 .iter()

@@ -1,9 +1,9 @@
 //! Finds the arrangement of queues on cores that is best by the objective; the order of the cores decides between equal
 //! ones.
 //!
-//! Each queue goes to the least loaded candidate core that is not full; if all are full, queues move on along a chain
-//! of cores, or every core may take one more. Exchanges between two cores then lower the load of the busiest core, and
-//! the pairs of queues that share a core.
+//! Each queue goes to the least loaded candidate core that is not full; if all are full, queues move along a chain of
+//! cores, or cores may take one more. Exchanges then lower the load of the busiest core, and the pairs of queues that
+//! share a core.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -18,7 +18,6 @@ use crate::policy::{AVOID_CPU0, Choice, PACK_L3};
 mod arrange;
 mod own;
 
-/// The room of a CPU that can take all IRQs of any machine.
 const UNLIMITED: usize = u32::MAX as usize;
 
 /// Limits of a core for IRQs that keep their CPU.
@@ -34,14 +33,12 @@ pub(crate) struct Keep {
 /// Candidate CPUs common to some queues.
 struct CandidateSet {
     cpus: CpuSet,
-    /// The CPUs in tiers of increasing distance, if the policy widens; else empty.
+    /// Tiers of increasing distance; empty unless the policy widens.
     tiers: Vec<CpuSet>,
     avoid_cpu0: bool,
-    /// Whether the set fills one L3 domain before it begins another.
     packs: bool,
     cores: Vec<usize>,
-    /// The cores in order: near ones first, then fast ones; cores with IRQs that are not understood late, that of CPU 0
-    /// last.
+    /// Near cores first, then fast ones; cores with IRQs that are not understood late, that of CPU 0 last.
     ranks: Vec<(usize, (usize, bool, bool))>,
 }
 
@@ -68,7 +65,7 @@ struct Core {
     cpus: Vec<u32>,
     queues: usize,
     load: u64,
-    /// IRQs of movable queues, and the maximum.
+    /// IRQs of movable queues, and their maximum.
     irqs: usize,
     room: usize,
     has_others: bool,
@@ -79,13 +76,11 @@ struct Core {
 }
 
 impl Core {
-    /// Whether the core can take `gained` IRQs after it has lost `lost`.
     fn takes(&self, gained: usize, lost: usize) -> bool {
         self.irqs + gained <= self.room.saturating_add(lost)
     }
 }
 
-/// The state of the arrangement: cores, sets and queues.
 pub(crate) struct Spread<'a> {
     locations: &'a Locations<'a>,
     apart: CpuSet,
@@ -198,7 +193,6 @@ impl<'a> Spread<'a> {
         self.sets[set].cpus.contains(cpu)
     }
 
-    /// Takes room for `irqs` on a CPU; returns whether there was enough.
     pub(crate) fn reserve(&mut self, cpu: u32, irqs: usize) -> bool {
         let room = &mut self.room[cpu as usize];
         let left = room.checked_sub(irqs);
@@ -206,8 +200,8 @@ impl<'a> Spread<'a> {
         left.is_some()
     }
 
-    /// The sets whose CPUs have no room for all IRQs that must be there. `confined`: sets, each with a number of IRQs
-    /// that must be on its CPUs.
+    /// The sets whose CPUs have no room for all IRQs that must be on them. `confined`: sets, each with a number of such
+    /// IRQs.
     pub(crate) fn full(&self, confined: impl Iterator<Item = (usize, usize)>) -> BTreeSet<usize> {
         let mut irqs = vec![0; self.sets.len()];
         for (set, more) in confined {
@@ -237,7 +231,6 @@ impl<'a> Spread<'a> {
         }
     }
 
-    /// Whether the core of a CPU may take one more of the queues that keep their CPU.
     pub(crate) fn takes_one_more(&self, cpu: u32, weight: u64, is_first: bool, most: Keep) -> bool {
         self.core(cpu).is_some_and(|core| {
             let core = &self.cores[core];
@@ -299,8 +292,8 @@ impl<'a> Spread<'a> {
     }
 
     /// The least loaded core of a set with fewer than `most` queues and room for `irqs`. Of equal ones: the nearest, a
-    /// thread of a free core before a sibling of a taken one, the first by rank, then one of an L3 domain with few
-    /// queues for its size, or with many if the set packs them.
+    /// thread of a free core before a sibling of a taken one, the first by rank, then one in the L3 domain with the
+    /// fewest queues for its size, or with the most if the set packs them.
     fn first(
         &self,
         set: usize,
@@ -339,7 +332,7 @@ impl<'a> Spread<'a> {
         self.thread(set, core, irqs)
     }
 
-    /// Returns the CPU of a core with the fewest queues and room for `irqs`, and counts the queue there.
+    /// The CPU of a core with the fewest queues and room for `irqs`; counts the queue there.
     fn thread(&mut self, set: usize, core: usize, irqs: usize) -> Option<u32> {
         let cpu = self.cores[core]
             .cpus
@@ -352,7 +345,7 @@ impl<'a> Spread<'a> {
         Some(cpu)
     }
 
-    /// Places queues; returns id and CPU of each for whose IRQs some candidate has room.
+    /// Returns id and CPU of each queue for whose IRQs some candidate has room.
     pub(crate) fn place(&mut self, mut queues: Vec<Queue>) -> Vec<(usize, u32)> {
         queues.retain(|queue| !self.sets[queue.set].cores.is_empty());
         // An interface with few queues chooses cores before one with many.

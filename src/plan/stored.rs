@@ -1,5 +1,5 @@
-//! A plan that was stored in a file, and whether it fits the machine now. The file is not trusted: no path in it is
-//! ever written to. Its vectors and queues are looked up on the machine, and the writes are made from the machine's.
+//! A stored plan, and whether it fits the machine now. The file is not trusted: no path in it is ever written to.
+//! Vectors and queues are looked up on the machine.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -23,7 +23,7 @@ use crate::plan::write::Write;
 /// Maximum size of a stored plan, in bytes: with RPS and XPS of 4,096 queues on as many CPUs it has 35 MB.
 pub const LONGEST: usize = 40 << 20;
 
-/// The name of a document's format, which determines how to read the rest.
+/// The part of a document that is read first: it determines how to read the rest.
 #[derive(Deserialize)]
 pub(crate) struct Schema {
     pub(crate) schema: String,
@@ -122,7 +122,7 @@ fn has_control_character(json: &str) -> bool {
     json.contains(is_raw) || escaped.any(is_control)
 }
 
-/// The bytes of the set in a list of CPUs, which may be a hundred times as long as `0-8191`; 0 for any other text.
+/// The bytes of the parsed set, which may be a hundred times as long as `0-8191`; 0 for any other text.
 fn bytes_of_list(text: &str) -> usize {
     if !text
         .bytes()
@@ -138,7 +138,7 @@ fn bytes_of_list(text: &str) -> usize {
 
 type ByFile<'a> = BTreeMap<(&'a str, SettingKind, String), WantedSetting<'a>>;
 
-/// The number of a write's setting; an error says why it does not follow from the plan's vectors and queues.
+/// An error says why the number does not follow from the plan's vectors and queues.
 fn setting_number(plan: &Plan, planned: &ByFile<'_>, write: &Write) -> Result<u32, &'static str> {
     let (path, value) = (&write.path, &write.value);
     if path.split('/').any(|name| name == ".." || name == ".") {
@@ -198,7 +198,7 @@ pub fn fit(stored: &Plan, machine: &Machine) -> Fitted {
     }
 }
 
-/// Finds the planned interface on this machine; the error is a change: it is absent, or is another port or device.
+/// The error is a change: the interface is absent, or is another port or device.
 fn find_interface<'a>(
     planned: &PlannedInterface,
     machine: &'a Machine,
@@ -266,7 +266,6 @@ impl Changes {
         self.add(moved, "nodes-changed", false, text);
     }
 
-    /// Reduces the plan of an interface to what the interface has now.
     fn fit_interface(
         &mut self,
         planned: &PlannedInterface,
@@ -397,8 +396,8 @@ impl Changes {
     }
 }
 
-/// The vector that was planned: of the same queue, else of the same name (of several, the one at the same position
-/// among them), else of the same IRQ. `before`: the preceding vectors of the plan.
+/// The vector of the same queue, else of the same name (of several, the one at the same position), else of the same
+/// IRQ. `before`: the preceding vectors of the plan.
 fn same_vector<'a>(
     before: &[PlannedVector],
     planned: &PlannedVector,

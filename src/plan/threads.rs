@@ -18,9 +18,9 @@ pub(crate) struct Threads {
     pub(crate) cpus: CpuSet,
 }
 
-/// The CPUs of a vector's thread, with the reason: the first SMT sibling of the interrupted CPU that is not taken; else
-/// that CPU; the candidates if it is isolated or excluded. A queue that may interrupt several CPUs has its thread on
-/// all of them. A busy-polling thread has the CPU of its queue, which no longer interrupts: so the two take one core.
+/// The first SMT sibling of the interrupted CPU that is not taken, else that CPU; the candidates if it is isolated or
+/// excluded. A queue that may interrupt several CPUs has its thread on all of them. A busy-polling thread shares the
+/// CPU of its queue, which no longer interrupts: so the two take one core.
 fn place_thread(
     port: &PlacedPort<'_>,
     vector: &Vector,
@@ -62,7 +62,7 @@ fn place_thread(
     }
 }
 
-/// The CPUs that may take threads of an interface. If the policy names CPUs, only those may process packets.
+/// If the policy names CPUs, only those may process packets.
 fn thread_candidates(port: &PlacedPort<'_>, candidates: &CpuSet) -> CpuSet {
     if port.candidates.named {
         return candidates.clone();
@@ -77,7 +77,7 @@ fn thread_candidates(port: &PlacedPort<'_>, candidates: &CpuSet) -> CpuSet {
 }
 
 impl Threads {
-    /// Plans the threads of all interfaces, so that no two get one CPU while another sibling is free.
+    /// No two threads get one CPU while another sibling is free.
     pub(crate) fn new(ports: &[PlacedPort<'_>], loaded: &CpuSet) -> Self {
         let mut all = Self::default();
         let mut taken = loaded.clone();
@@ -127,8 +127,7 @@ impl Threads {
         self.cpus.add(&thread_cpus);
     }
 
-    /// The plan for the threads of an interface, and a note if they are not placed: they could not be found, or are
-    /// kept by the policy.
+    /// The plan for the threads of an interface, with a note if none of them is placed.
     pub(crate) fn of(&self, port: &PlacedPort<'_>) -> (Vec<PlannedThread>, Option<Note>) {
         let (interface, threads) = (port.interface, port.interface.threads.iter());
         let kept = if port.skip {

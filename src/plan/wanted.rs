@@ -28,7 +28,7 @@ impl<'a> WantedSetting<'a> {
         place(self.kind, self.number, self.interface)
     }
 
-    /// The text to write to the setting; `None` if it cannot have the value. `possible`: the machine's `nr_cpu_ids`.
+    /// `None` if the setting cannot have the value. `possible`: the machine's `nr_cpu_ids`.
     fn to_write(&self, setting: &Setting<'_>, possible: u32) -> Option<String> {
         setting.text_of(&self.value).or_else(|| match &self.value {
             // A file that is too narrow for its planned CPU comes from a damaged copy.
@@ -39,7 +39,6 @@ impl<'a> WantedSetting<'a> {
 }
 
 impl PlannedInterface {
-    /// The settings for which the plan has a value.
     #[doc(hidden)]
     pub fn wanted<'a>(&'a self) -> impl Iterator<Item = WantedSetting<'a>> {
         use SettingKind::{NapiThread, Ntuple, Rps, RpsFlow, Rss, Vector, Xps, XpsRxqs};
@@ -87,8 +86,8 @@ impl PlannedInterface {
     }
 }
 
-/// The writes of a plan in the order of execution, and the number of settings that need none. Leaves out settings that
-/// the machine does not have. `flow_entries`: the size of the flow table, and the reason.
+/// The writes in the order of execution, and the number of settings that need none; settings that the machine lacks are
+/// left out. `flow_entries`: the size of the flow table, and the reason.
 pub(crate) fn writes<'a>(
     machine: &'a Machine,
     wanted: impl Iterator<Item = WantedSetting<'a>>,
@@ -131,7 +130,6 @@ pub(crate) fn writes<'a>(
     (writes, unchanged)
 }
 
-/// A text, shared with `last` if it is the same.
 fn share_text(last: &mut Arc<str>, text: &str) -> Arc<str> {
     if **last != *text {
         *last = text.into();

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a vector has its CPUs, in words: what decided, and after it what else is so.
+/// The reason in words: first what decided, then what else is so.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct Why {
@@ -22,7 +22,6 @@ impl Why {
         }
     }
 
-    /// Returns what decided.
     #[doc(hidden)]
     pub fn decided(&self) -> &str {
         &self.text[..self.decided]

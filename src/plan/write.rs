@@ -17,7 +17,7 @@ pub struct Write {
     /// the form of [`Rss`](crate::machine::Rss).
     pub value: String,
     pub current: Arc<str>,
-    /// The interface; empty for a setting of the whole machine.
+    /// Empty for a setting of the whole machine.
     pub interface: Arc<str>,
     /// The number of the [`Setting`](crate::machine::Setting).
     #[serde(skip)]
@@ -26,7 +26,7 @@ pub struct Write {
 }
 
 impl Write {
-    /// Returns what a person sees of the setting.
+    /// The setting as people see it.
     pub fn shown(&self) -> String {
         self.kind.shown(&self.interface, self.number)
     }

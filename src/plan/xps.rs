@@ -13,7 +13,7 @@ use crate::plan::place::{CpuLocation, Locations};
 use crate::plan::ports::PlacedPort;
 use crate::policy::{XPS, Xps};
 
-/// Plans the transmit queues: the kernel keeps XPS for each traffic class by itself (`netif_set_xps_queue`).
+/// The kernel keeps XPS for each traffic class by itself (`netif_set_xps_queue`).
 pub(crate) fn plan(port: &PlacedPort<'_>) -> Vec<PlannedTxQueue> {
     let mut classes: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for tx in &port.interface.tx_queues {
@@ -27,7 +27,7 @@ pub(crate) fn plan(port: &PlacedPort<'_>) -> Vec<PlannedTxQueue> {
         .collect()
 }
 
-/// Plans the transmit queues of a traffic class, all with `xps_cpus` or all without.
+/// `queues`: of one traffic class, all with `xps_cpus` or all without.
 fn plan_class(port: &PlacedPort<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue> {
     let exists = queues.iter().all(|tx| tx.xps_cpus.is_some());
     let policy = port.choice.get(&XPS);
@@ -95,9 +95,9 @@ fn plan_class(port: &PlacedPort<'_>, queues: &[&TxQueue]) -> Vec<PlannedTxQueue>
 }
 
 /// Divides the online CPUs among transmit queues; queue k completes on CPU `completions[k]`. Each CPU is in exactly one
-/// set of the result. On nodes with completions, the CPUs of a core go to the nearest queue, of equally near ones to
-/// the one with the fewest CPUs; those of another node are divided evenly among the queues of the nearest one, each
-/// queue's share in one piece.
+/// set. On nodes with completions, the CPUs of a core go to the nearest queue, of equally near ones to the one with the
+/// fewest CPUs; those of each other node are divided evenly among the queues of the nearest one, each share in one
+/// piece.
 fn shares(locations: &Locations<'_>, completions: &[u32]) -> Vec<CpuSet> {
     let mut shares = vec![CpuSet::new(); completions.len()];
     // Queues by the node, the L3 domain and the core of their completions.

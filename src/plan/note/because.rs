@@ -1,4 +1,4 @@
-//! The reasons that are parts of notes.
+//! Reasons that are parts of notes.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -8,7 +8,6 @@ use thiserror::Error;
 #[serde(rename_all = "lowercase")]
 pub enum UsedFor {
     Interrupts,
-    /// Receive packet steering.
     Rps,
 }
 
@@ -20,7 +19,6 @@ pub enum RssUnchanged {
     NoTable,
     #[error("the driver cannot set its RSS table")]
     Fixed,
-    /// The hash function, by its number, is not known to use the table.
     #[error("hash function {0} is not known to use the RSS table")]
     Function(u8),
     #[error("its table can reach {0} at most")]

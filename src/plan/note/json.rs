@@ -1,4 +1,4 @@
-//! Notes as JSON: the variant's data with `code`, the variant's name, `text` and `fix`.
+//! The JSON form of notes.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -87,7 +87,7 @@ pub(super) fn vectors_vanished(vectors: &[UnknownVector], out: &mut Formatter<'_
     write_list(begin, vectors, out)
 }
 
-/// Writes `begin` and a list, in full in the alternate form.
+/// The list is in full in the alternate form.
 fn write_list(begin: &str, vectors: &[UnknownVector], out: &mut Formatter<'_>) -> fmt::Result {
     let names = vectors
         .iter()
@@ -103,7 +103,6 @@ pub(super) fn sources_disagree(contradictions: &[String], out: &mut Formatter<'_
     )
 }
 
-/// Names the source of the packets of a device without IRQs of its own.
 pub(super) fn by_controller(controller: Option<&str>) -> String {
     controller.map_or(String::new(), |name| {
         format!(": its packets arrive by {name}")
@@ -156,7 +155,6 @@ pub(super) fn not_planned(
     write!(out, "not planned: {}", parts.join(", "))
 }
 
-/// Says how irqbalance affects the planned IRQs, and what apply does about it.
 pub(super) fn irqbalance(
     action: Balancer,
     planned: usize,

@@ -1,4 +1,4 @@
-//! The advice of each note: the command that repairs, or what one may also do.
+//! Advice for each note.
 
 use itertools::Itertools as _;
 
@@ -117,7 +117,6 @@ impl Note {
         })
     }
 
-    /// The advice in words if no command does it.
     fn instruction(&self) -> Option<String> {
         Some(match self {
             Self::VectorsUnreadable {

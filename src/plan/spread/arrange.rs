@@ -10,7 +10,6 @@ use itertools::Itertools as _;
 use crate::plan::objective::pairs;
 use crate::plan::spread::{Core, Queue, Spread};
 
-/// Maximum number of queues of a core that are exchanged at once.
 const MOST_EXCHANGED: usize = 3;
 
 impl Spread<'_> {
@@ -74,8 +73,8 @@ impl Spread<'_> {
     }
 
     /// Moves a queue from one of the `from` cores to another, from there one to the next, and so on to a core with
-    /// fewer than `room` queues, by the shortest chain on which no core gets a load above `limit`. Without such a
-    /// chain, returns the cores that it could reach.
+    /// fewer than `room` queues, by the shortest chain that gives no core a load above `limit`; else returns the cores
+    /// that it could reach.
     fn shift(&mut self, from: &[usize], room: usize, limit: u64) -> Result<(), Vec<bool>> {
         let mut came: Vec<Option<usize>> = vec![None; self.cores.len()];
         let mut seen = vec![false; self.cores.len()];
@@ -178,7 +177,6 @@ impl Spread<'_> {
         4 * place.class as u64 + 2 * u64::from(*has_others) + u64::from(is_last)
     }
 
-    /// Whether a queue of a core could be on one with fewer, or on one that is as good with it and better placed.
     fn may_gain(&self, from: usize) -> bool {
         let (queues, order) = (self.cores[from].queues, self.order(from));
         self.cores[from]
@@ -194,8 +192,8 @@ impl Spread<'_> {
             })
     }
 
-    /// Exchanges at most three queues of a core for at most three of another, if that lowers the cost of the two cores;
-    /// chooses the cheapest exchange. A load up to `limit` costs nothing.
+    /// Makes the exchange of a core's queues for another core's that lowers the cost of the two most. A load up to
+    /// `limit` costs nothing.
     fn exchange(&mut self, from: usize, most: usize, limit: u64) -> bool {
         let mut best: Option<(_, Vec<usize>, usize, Vec<usize>)> = None;
         let mut known = BTreeSet::new();
@@ -248,8 +246,8 @@ impl Spread<'_> {
         true
     }
 
-    /// The load of the busier one of two cores after an exchange, if above `limit`, the pairs of queues on them, and
-    /// the queues on slow cores.
+    /// The load of the busier core after an exchange, if above `limit`, the pairs of queues on both, and the queues on
+    /// slow cores.
     fn cost(&self, limit: u64, cores: [(usize, &[usize], &[usize]); 2]) -> (u64, u64, u64) {
         let mut cost = (limit, 0, 0);
         for (core, lost, gained) in cores {
@@ -265,7 +263,7 @@ impl Spread<'_> {
         cost
     }
 
-    /// The choices of up to three of a core's queues, each mixture of kinds once.
+    /// The choices of at most [`MOST_EXCHANGED`] of a core's queues, each mixture of kinds once.
     fn handfuls(&self, core: usize) -> Vec<Vec<usize>> {
         let mut kinds: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for &queue in &self.cores[core].movable {

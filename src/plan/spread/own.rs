@@ -30,7 +30,6 @@ impl Spread<'_> {
         self.move_firsts(limit);
     }
 
-    /// The ranges of consecutive queues of one kind.
     fn runs(&self, places: Range<usize>, is_same: fn(&Queue, &Queue) -> bool) -> Vec<Range<usize>> {
         let mut end = places.start;
         self.queues[places]
@@ -132,7 +131,6 @@ impl Spread<'_> {
         }
     }
 
-    /// The cores that are better placed than a queue's, and can take the queue.
     fn better_cores(&self, queue: usize, limit: u64) -> impl Iterator<Item = usize> {
         let Queue { set, core, .. } = self.queues[queue];
         let order = core.map_or(0, |core| self.order(core));
@@ -144,7 +142,6 @@ impl Spread<'_> {
             .filter(move |&to| self.fits(queue, to, None, limit))
     }
 
-    /// Returns how a queue can go to another core: in exchange for one there, or for none.
     fn exchanges(
         &self,
         queue: usize,
@@ -194,9 +191,9 @@ impl Spread<'_> {
         }
     }
 
-    /// Puts the first queue of each interface on the interface's core with the fewest other first queues; on the core
-    /// of CPU 0 only if another core would otherwise take one more. `own`: the indices of each interface's queues, the
-    /// first one first.
+    /// Puts each interface's first queue on the core of the interface with the fewest other first queues; on that of
+    /// CPU 0 only if another would otherwise take one more. `own`: the indices of each interface's queues, the first
+    /// one first.
     fn part_firsts(&mut self, own: &[Range<usize>]) {
         let cores = |own: &Range<usize>| -> Vec<usize> {
             self.queues[own.clone()]
