@@ -13,7 +13,7 @@ use crate::policy::setting::{PolicyEntry, Value};
 use crate::policy::table::SETTINGS;
 use crate::policy::{CONDITIONS, Condition, Policy, Rule, Settings, find_entry};
 
-/// An error in a policy file, with its position.
+/// An error in a policy file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct PolicyError {
@@ -29,11 +29,11 @@ type Wrong = (usize, String);
 type TomlKey<'t> = Spanned<DeString<'t>>;
 type Toml<'t> = Spanned<DeValue<'t>>;
 
-/// Maximum bytes of a policy file: thousands of rules, of which the parser makes a hundred times as much.
+/// Maximum bytes of a policy file: thousands of rules; the parser makes a hundred times as much of it.
 const LONGEST: usize = 256 << 10;
 
 impl Policy {
-    /// Parses a policy file. CPUs that a machine does not have are like offline ones.
+    /// CPUs that a machine does not have are like offline ones.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         policy(text).map_err(|(offset, message)| {
             let before = text.get(..offset).unwrap_or(text);
@@ -245,7 +245,7 @@ fn value(entry: &PolicyEntry, item: &Toml<'_>) -> Result<Value, Wrong> {
     value.map_err(|error| at(item, error.0))
 }
 
-/// Parses an explicit set of CPUs: `{ cpus = "4-7" }` or `{ mask = "000000f0" }`.
+/// `{ cpus = "4-7" }` or `{ mask = "000000f0" }`.
 fn cpus(item: &Toml<'_>) -> Result<CpuSet, Wrong> {
     let [(key, item)] = entries(item)?[..] else {
         return Err(at(
@@ -299,7 +299,7 @@ fn entries<'d, 't>(item: &'d Toml<'t>) -> Result<Vec<(&'d TomlKey<'t>, &'d Toml<
     table(item).map(in_order)
 }
 
-/// Sorts the entries as in the file, so that the first error is reported.
+/// In the order of the file, so that the first error is reported.
 fn in_order<'d, 't>(table: &'d DeTable<'t>) -> Vec<(&'d TomlKey<'t>, &'d Toml<'t>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
@@ -312,14 +312,14 @@ fn string<'d>(item: &'d Toml<'_>) -> Result<&'d str, Wrong> {
         .ok_or_else(|| at(item, "expected a string"))
 }
 
-/// Returns an integer of any base as decimal text; unchanged if larger than any setting takes.
+/// An integer of any base as decimal text; unchanged if larger than any setting takes.
 fn integer(item: &Toml<'_>) -> Option<String> {
     let integer = item.get_ref().as_integer()?;
     let number = i64::from_str_radix(integer.as_str(), integer.radix());
     Some(number.map_or_else(|_| integer.to_string(), |number| number.to_string()))
 }
 
-/// Removes the comments of a policy file, which may say anything; `None` if it is not valid.
+/// `None` if the text is not valid. Comments may say anything, so captures leave them out.
 pub fn without_comments(text: &str) -> Option<String> {
     let policy = Policy::parse(text).ok()?;
     let bare = text.parse::<toml::Table>().ok()?.to_string();

@@ -1,7 +1,7 @@
 //! The policy: the policy file (TOML), and the command-line options that override it.
 //!
-//! A file has `[defaults]` and `[[rule]]`s. Every rule that matches an interface applies, in the file's order, each
-//! over the ones before it; options come last. A later setting replaces the same earlier one.
+//! Every `[[rule]]` that matches an interface applies, in the file's order: a later setting replaces the same earlier
+//! one.
 
 mod file;
 mod setting;
@@ -22,16 +22,14 @@ pub use table::*;
 use crate::drivers::Taught;
 use crate::machine::{Interface, Machine, Program};
 
-/// A policy: the file's settings and the command line's.
+/// The settings of the file and of the command line.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Policy {
     /// The file's settings for the machine.
     pub machine: Settings,
     /// The file's settings for every interface.
     pub defaults: Settings,
-    /// The file's rules, in order.
     pub rules: Vec<Rule>,
-    /// Drivers that the file teaches.
     pub drivers: Vec<Taught>,
     /// The command line's settings, which override the file's.
     pub options: Settings,
@@ -41,7 +39,7 @@ pub struct Policy {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rule {
     conditions: Vec<Condition>,
-    /// The conditions as text: `name = "ens*", node = 1`.
+    /// As in the file: `name = "ens*", node = 1`.
     pub(crate) text: String,
     set: Settings,
 }
@@ -78,7 +76,7 @@ enum Condition {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Choice {
     settings: Settings,
-    /// The rules that matched, counted from 1 in the file's order.
+    /// Rules that matched, counted from 1.
     pub(crate) rules: Vec<usize>,
 }
 
@@ -88,7 +86,7 @@ impl Policy {
         self.given(&SCOPE).any(|scope| scope == Scope::Hint)
     }
 
-    /// Whether CPUs of exclusive cpuset partitions are left out anywhere.
+    /// Whether exclusive cpuset partitions are left out anywhere.
     pub fn wants_exclusive(&self) -> bool {
         self.given(&AVOID_EXCLUSIVE).any(|avoid| avoid)
     }
@@ -98,7 +96,7 @@ impl Policy {
         self.given(&RFS).any(|rfs| rfs != Rfs::Keep)
     }
 
-    /// Whether any setting says what to do about CPUs of exclusive cpuset partitions.
+    /// Whether any setting decides on exclusive cpuset partitions.
     pub fn decides_on_exclusive(&self) -> bool {
         self.given(&AVOID_EXCLUSIVE).next().is_some()
     }
@@ -125,7 +123,7 @@ impl Policy {
         self.options.check_effects("--")
     }
 
-    /// Refuses an option that has no effect on any of these interfaces beside the file's settings.
+    /// Refuses an option without effect on any of these interfaces beside the file's settings.
     pub fn check_options<'a>(
         &self,
         machine: &Machine,
@@ -145,7 +143,6 @@ impl Policy {
         found
     }
 
-    /// Returns a setting of the machine.
     pub(crate) fn get<T: Clone>(&self, setting: &PolicySetting<T>) -> T {
         self.options
             .get(setting)
@@ -153,7 +150,6 @@ impl Policy {
             .unwrap_or_else(|| setting.default_value())
     }
 
-    /// Returns the settings that apply to an interface.
     pub(crate) fn choice(&self, machine: &Machine, interface: &Interface) -> Choice {
         let names = LazyCell::new(|| machine.names());
         let is_name = |name: &str| names.contains(name);

@@ -1,29 +1,25 @@
-//! The form of a setting: its key, the values that it takes, and where it can be given. `table.rs` lists them.
-//!
-//! A value is a word, a number, a list of CPUs or nodes, or a program. A file, an option, their checks and their
-//! documentation need only the [`PolicyEntry`]; the [`PolicySetting`] knows the type that the planner reads.
+//! The form of a setting: its key, the values that it takes, and where it can be given. The file, the options and their
+//! documentation need only the [`PolicyEntry`]; a [`PolicySetting`] also knows the type that the planner reads.
 
 use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::Program;
 
-/// A setting that the planner reads as a `T`.
 pub struct PolicySetting<T: 'static> {
-    /// Its key in the file, and the name of its option.
     pub key: &'static str,
     help: &'static str,
     note: &'static str,
     words: &'static [Word<T>],
     forms: &'static [Form],
-    /// Returns what a value of one of the forms stands for; `None` for a value of another setting.
+    /// `None` for a value of another setting.
     read: fn(Value) -> Option<T>,
     given: AllowedIn,
 }
 
-/// A word, the value that it stands for, and its meaning. With the words `true` and `false`, the file has a boolean and
-/// the option takes no value: it stands for the word that is not the default.
+/// A word, its value, and its meaning. A setting with the words `true` and `false` is a boolean in the file; as an
+/// option it takes no value and means the word that is not the default.
 pub(crate) type Word<T> = (&'static str, T, &'static str);
 
-/// Values other than words, and what they mean.
+/// Values other than words; a text says what they mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// A number from 1 to `most`.
@@ -40,26 +36,25 @@ pub enum Form {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AllowedIn {
-    /// For interfaces: in `[defaults]`, in the `set` of a rule, and as an option.
+    /// For interfaces, in the file and as an option.
     Anywhere,
     /// For interfaces, in the file only.
     InFile,
-    /// For the machine: at the top of the file, and as an option.
+    /// At the top of the file, and as an option.
     ForMachine,
 }
 
-/// A [`PolicySetting`] as the file and the command line see it, without the planner's type.
+/// A [`PolicySetting`] without the planner's type.
 #[derive(Debug, Clone)]
 pub struct PolicyEntry {
-    /// Its key in the file, and the name of its option.
+    /// The key in the file, and the name of the option.
     pub key: &'static str,
-    /// What it decides, as a phrase.
+    /// The decision, as a phrase.
     pub help: &'static str,
     /// Further sentences; may be empty.
     pub note: &'static str,
-    /// Its words and what they mean. The first is the default.
+    /// The words with their meanings; the first is the default.
     pub words: Vec<(&'static str, &'static str)>,
-    /// Its values that are not words.
     pub forms: &'static [Form],
     given: AllowedIn,
 }
@@ -68,23 +63,22 @@ pub struct PolicyEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     Word(&'static str),
-    /// A number in its range.
     Number(u32),
-    /// A set of CPUs that is not empty.
+    /// Not empty.
     Cpus(CpuSet),
-    /// A set of nodes that is not empty; written as `node:0` or `node:0-1`.
+    /// Not empty; written as `node:0` or `node:0-1`.
     Nodes(NodeSet),
     Program(Program),
 }
 
-/// A setting that cannot be as given: an unknown key, a text that is no value of it, a CPU that the machine cannot
-/// have, or no effect beside another setting.
+/// An unknown key, a text that is no value of the setting, a CPU that the machine cannot have, or no effect beside
+/// another setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SettingError(pub(crate) String);
 
 impl<T: Clone> PolicySetting<T> {
-    /// A setting for interfaces that can be given anywhere. `help` says what it decides; the first word is the default.
+    /// A setting for interfaces that can be given anywhere; the first word is the default.
     pub(crate) const fn new(
         key: &'static str,
         help: &'static str,
@@ -117,7 +111,6 @@ impl<T: Clone> PolicySetting<T> {
         Self { given, ..self }
     }
 
-    /// Returns what the file and the command line need.
     pub fn entry(&self) -> PolicyEntry {
         PolicyEntry {
             key: self.key,
@@ -133,7 +126,7 @@ impl<T: Clone> PolicySetting<T> {
         self.words[0].1.clone()
     }
 
-    /// Returns what a value stands for; `None` for one of another setting.
+    /// `None` for a value of another setting.
     pub(crate) fn meaning(&self, value: &Value) -> Option<T> {
         let Value::Word(text) = value else {
             return (self.read)(value.clone());
@@ -164,7 +157,7 @@ impl Form {
         matches!(self, Self::Number { .. })
     }
 
-    /// Returns the placeholder in the help of an option, and its meaning there.
+    /// The placeholder in an option's help, with its meaning there.
     pub fn in_help(self) -> (&'static str, &'static str) {
         match self {
             Self::Number { counted, .. } => ("N", counted),
@@ -209,7 +202,6 @@ impl Form {
 }
 
 impl PolicyEntry {
-    /// Parses a value.
     pub fn read(&self, text: &str) -> Result<Value, SettingError> {
         let text = text.trim();
         if let Some((word, _)) = self.words.iter().find(|(word, _)| *word == text) {
@@ -231,7 +223,7 @@ impl PolicyEntry {
             })
     }
 
-    /// Lists the values for an error: `auto, off, or a CPU list such as 0-3,8`.
+    /// For an error: `auto, off, or a CPU list such as 0-3,8`.
     pub(crate) fn expected_values(&self) -> String {
         let words = self.shown_words().map(|(word, _)| word.to_owned());
         let forms = self.forms.iter().map(|form| {
@@ -245,7 +237,7 @@ impl PolicyEntry {
         all.join(", ")
     }
 
-    /// Returns the words and their meanings, less the empty one.
+    /// The words without the empty one.
     pub fn shown_words(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.words
             .iter()
@@ -253,7 +245,7 @@ impl PolicyEntry {
             .filter(|(word, _)| !word.is_empty())
     }
 
-    /// Returns the values as a line of the file has them, and the meaning of each; the default first.
+    /// The values as the file has them, with their meanings; the default first.
     pub fn in_file(&self) -> Vec<(String, String)> {
         let words = self.words.iter().map(|&(word, means)| match self.switch() {
             Some(_) => (word.to_owned(), means.to_owned()),
@@ -267,7 +259,7 @@ impl PolicyEntry {
             .collect()
     }
 
-    /// Returns the word of a boolean that is not the default, and its meaning.
+    /// The word of a boolean that is not the default, with its meaning.
     pub fn switch(&self) -> Option<(&'static str, &'static str)> {
         let is_boolean = self.words.iter().any(|(word, _)| *word == "true");
         self.words.get(1).copied().filter(|_| is_boolean)
@@ -281,7 +273,7 @@ impl PolicyEntry {
         self.given != AllowedIn::InFile
     }
 
-    /// Whether it can differ from interface to interface.
+    /// Whether the setting can differ between interfaces.
     pub fn is_for_interfaces(&self) -> bool {
         self.given != AllowedIn::ForMachine
     }

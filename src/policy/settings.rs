@@ -1,4 +1,4 @@
-//! Settings that were given in one place.
+//! Settings given in one place.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::table::{
 };
 use crate::cpuset::CpuSet;
 
-/// Refuses a set without a CPU, and one with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.
+/// `possible`: the kernel's `nr_cpu_ids`.
 pub fn possible_cpus(option: &str, cpus: &CpuSet, possible: u32) -> Result<(), SettingError> {
     let wrong = match cpus.last() {
         None => format!("`--{option}` names no CPU"),
@@ -25,12 +25,12 @@ pub(crate) fn find_entry(key: &str) -> Option<&'static PolicyEntry> {
     SETTINGS.iter().find(|entry| entry.key == key)
 }
 
-/// Settings that were given in one place, by key.
+/// Values by key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings(BTreeMap<&'static str, Value>);
 
 impl Settings {
-    /// Parses keys and values as typed: `[("scope", "all"), ("rfs", "32768")]`.
+    /// Parses `[("scope", "all"), ("rfs", "32768")]`.
     pub fn of<'a>(
         given: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, SettingError> {
@@ -49,7 +49,6 @@ impl Settings {
         self.0.insert(entry.key, value);
     }
 
-    /// Returns a setting that is given here.
     #[doc(hidden)]
     pub fn get<T: Clone>(&self, setting: &PolicySetting<T>) -> Option<T> {
         setting.meaning(self.0.get(setting.key)?)
@@ -63,7 +62,7 @@ impl Settings {
         })
     }
 
-    /// Returns a setting given here that has no effect under `all`, and the one that takes its effect, with its value.
+    /// The first setting given here that has no effect under `all`, and the one that takes its effect, with its value.
     pub(crate) fn without_effect(&self, all: &Self) -> Option<(&'static str, String)> {
         let given = [
             (PACK_L3.key, self.get(&PACK_L3) == Some(true)),
@@ -97,7 +96,6 @@ impl Settings {
         self.0.is_empty()
     }
 
-    /// Whether the setting of this key is given here.
     #[doc(hidden)]
     pub fn has(&self, key: &str) -> bool {
         self.0.contains_key(key)
@@ -109,7 +107,7 @@ impl Settings {
         }
     }
 
-    /// Refuses CPU lists with a CPU beyond `possible`, the kernel's `nr_cpu_ids`.
+    /// Refuses CPUs beyond `possible`, the kernel's `nr_cpu_ids`.
     pub fn check(&self, possible: u32) -> Result<(), SettingError> {
         self.0.iter().try_for_each(|(key, value)| match value {
             Value::Cpus(cpus) => possible_cpus(key, cpus, possible),

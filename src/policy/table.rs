@@ -1,6 +1,5 @@
 //! Every setting. To add one: its entry here, and its name in [`SETTINGS`]. The option with its help and completions,
-//! the file's key with its checks and nicpin.toml(5) are made from the entry; a test holds `dist/nicpin.toml` against
-//! it.
+//! the file's key with its checks and nicpin.toml(5) are made from it; a test compares `dist/nicpin.toml`.
 
 #![allow(missing_docs)] // `help` documents a setting, and the third part of a word its value
 
@@ -12,7 +11,7 @@ use crate::cpuset::{CpuSet, NodeSet};
 use crate::machine::Program;
 use crate::policy::setting::{AllowedIn, Form, PolicyEntry, PolicySetting, Value};
 
-/// All settings, in the order of the documentation.
+/// In the order of the documentation.
 pub static SETTINGS: LazyLock<Vec<PolicyEntry>> = LazyLock::new(|| {
     vec![
         SCOPE.entry(),
