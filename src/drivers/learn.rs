@@ -1,4 +1,4 @@
-//! Makes rows for an unknown driver from its traffic: which queues' packets came with which IRQ.
+//! Rows for an unknown driver, learned from traffic: which queues' packets came with which IRQ.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry::{Occupied, Vacant};
@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 use super::pattern::Pattern;
 use crate::machine::Role::{self, Combined, Rx, Tx};
 
-/// An IRQ of a device, and the only receive and transmit queue that it was seen to serve.
+/// An IRQ, and the only receive and transmit queue that it was seen to serve.
 #[derive(Debug, Clone)]
 pub struct Seen<'a> {
     pub irq: u32,
@@ -17,9 +17,9 @@ pub struct Seen<'a> {
     pub tx: Option<u32>,
 }
 
-/// Returns rows for the names of an interface's IRQs that fit other cards of the driver, too; `device` is the device's
-/// address. Names that differ in one number get one row; no row if fewer than two of several were seen, or the queues
-/// do not follow from numbers or order.
+/// Rows that also fit other cards of the driver. `device`: the device's address. Names that differ in one number get
+/// one row. There is none if only one of several was seen, or the queues follow neither from numbers nor from the
+/// order.
 pub fn rows(driver: &str, interface: &str, device: &str, seen: &[Seen<'_>]) -> Vec<String> {
     let mut alike: BTreeMap<String, Vec<(Numbers, &Seen)>> = BTreeMap::new();
     for seen_irq in seen {
@@ -39,13 +39,12 @@ pub fn rows(driver: &str, interface: &str, device: &str, seen: &[Seen<'_>]) -> V
     rows.collect()
 }
 
-/// The numbers in a name, with their text.
+/// Numbers with their text.
 type Numbers = Vec<(u32, String)>;
 
-/// Stands for a number in a text.
 const NUMBER: char = '\0';
 
-/// The name with placeholders for interface and address and [`NUMBER`]s, and the numbers.
+/// Replaces interface, address and numbers by placeholders ([`NUMBER`]); also returns the numbers.
 fn parts(interface: &str, device: &str, action: &str) -> (String, Numbers) {
     let mut text = action.to_owned();
     // `82300000.ethernet`
@@ -76,7 +75,6 @@ fn parts(interface: &str, device: &str, action: &str) -> (String, Numbers) {
     (shape, numbers)
 }
 
-/// The row for names with the same text and other numbers.
 fn row(driver: &str, text: &str, mut irqs: Vec<(Numbers, &Seen<'_>)>) -> Option<String> {
     irqs.sort_by_key(|(numbers, seen)| (numbers.clone(), seen.irq));
     let places = 0..irqs[0].0.len();

@@ -1,10 +1,9 @@
-//! The known facts of drivers, one row each ([`Driver`]): how they name and order their IRQs, and behaviour that no
-//! file of the kernel reports. `[[driver]]` of the policy file teaches the names of another driver in the same form
-//! ([`Taught`]).
+//! Known facts of drivers, a row for each ([`Driver`]): the names and order of their IRQs, and behaviour that no file
+//! of the kernel reports. `[[driver]]` of the policy file teaches names in the same form ([`Taught`]).
 //!
-//! Names are one of three sources of an IRQ's queue; netlink and the order of a device's vectors are the others. A name
-//! does not show which interface the vector belongs to: the caller knows that it belongs to the device, compares the
-//! interface in the name, and sees all vectors of the device. This module considers one name alone.
+//! A name is one of three sources of an IRQ's queue, beside netlink and the order of a device's vectors. This module
+//! considers one name alone. The name does not show to which interface the vector belongs: the caller knows the device
+//! and all of its vectors.
 
 pub mod learn;
 mod pattern;
@@ -25,7 +24,6 @@ pub use self::row::{Driver, Fact, OrderPart};
 use crate::machine::{Interface, Role};
 
 impl Interface {
-    /// Whether this is known of the interface's driver.
     pub(crate) fn has_fact(&self, fact: Fact) -> bool {
         Driver::has(self.driver.as_deref(), fact)
     }
@@ -36,7 +34,6 @@ impl Driver {
         &table::DRIVERS
     }
 
-    /// The row of a driver; `None` if no row names it.
     pub fn of(name: Option<&str>) -> Option<&'static Self> {
         Self::all().iter().find(|row| row.has_name(name))
     }
@@ -50,15 +47,15 @@ impl Driver {
         Self::of(name).is_some_and(|row| row.facts.contains(&fact))
     }
 
-    /// The name of the driver of a device's interfaces, given that of the device's driver.
+    /// The name of the interfaces' driver, given that of the device's driver.
     pub fn on_bus(name: String) -> String {
         let mut rows = Self::all().iter();
         let row = rows.find(|row| row.on_bus == Some(&name));
         row.map_or(name, |row| row.names.to_owned())
     }
 
-    /// Returns role and queue of each of `vectors` vectors that have the same name; `None` if their number fits several
-    /// orders or none.
+    /// Role and queue of each of `vectors` vectors with the same name; `None` if their number fits several orders or
+    /// none.
     pub fn in_order(
         &self,
         vectors: usize,
@@ -92,26 +89,23 @@ impl Driver {
     }
 }
 
-/// The meaning of a handler's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActionName<'a> {
     pub role: Role,
-    /// The meaning of [`number`](Self::number).
     pub numbering: Numbering,
-    /// The number in the name. `None` if the numbering has none, or the driver truncated its name before the number
-    /// (tg3 keeps 15 characters, older bnxt 17). A truncated number cannot be seen in one name: two vectors of one role
-    /// then have the same number.
+    /// `None` if the numbering needs none, or the driver truncated the name before it (tg3 keeps 15 characters, older
+    /// bnxt 17). A truncated number cannot be seen in one name: two vectors of one role then have the same number.
     pub number: Option<u32>,
-    /// The interface in the name, as written; most drivers keep the old one after a rename.
+    /// As written; most drivers keep the old name after a rename.
     pub interface: Option<&'a str>,
     pub told: Told<'a>,
 }
 
-/// The row that told the meaning of a name, and where the row stands.
+/// The row that told the meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Told<'a> {
     row: &'a str,
-    /// Empty for the table.
+    /// The source of the row; empty for the table.
     place: &'static str,
 }
 
@@ -129,11 +123,11 @@ pub struct Taught {
     pub irqs: Vec<Pattern>,
 }
 
-/// The meaning of `action` for `driver`, the bus driver's name in sysfs (`mlx4_core`, `virtio_net`, `ixgbe`; `None` if
-/// unknown); `None` if no pattern matches.
+/// The meaning of `action`, if a pattern matches. `driver`: the bus driver's name in sysfs (`mlx4_core`, `virtio_net`,
+/// `ixgbe`).
 ///
-/// A driver without a row is expected to follow the common patterns. Names that contain their driver
-/// (`mlx5_comp3@pci:...`) are read by that driver's patterns.
+/// Without a row the common patterns apply, and names that contain their driver (`mlx5_comp3@pci:...`) are read by that
+/// driver's patterns.
 pub fn classify<'a>(
     driver: Option<&str>,
     action: &'a str,
@@ -144,7 +138,6 @@ pub fn classify<'a>(
     DriverPatterns::of(driver, taught).classify(action)
 }
 
-/// The patterns of each row of the table, parsed once.
 static PATTERNS: LazyLock<Vec<Vec<Pattern>>> = LazyLock::new(|| {
     let rows = Driver::all().iter();
     let row_patterns = |row: &Driver| parse_rows(row.irqs.iter().chain(row.rdma));
@@ -169,7 +162,7 @@ static IN_DEVICE_TREE: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
     parse_rows(rows.iter())
 });
 
-/// The meaning of a device tree's name; `None` for one that does not tell its purpose (`macirq`, `int0`).
+/// `None` for a name that does not tell its purpose (`macirq`, `int0`).
 pub(crate) fn in_device_tree(name: &str) -> Option<ActionName<'_>> {
     best(IN_DEVICE_TREE.iter(), name, " (device tree)")
 }
@@ -180,7 +173,6 @@ pub fn may_be_cut(action: &str) -> bool {
     patterns.any(|pattern| pattern.cut == action.len() && pattern.row().starts_with("{if}"))
 }
 
-/// The patterns by which one driver's names are read.
 #[derive(Debug)]
 pub(crate) struct DriverPatterns<'a> {
     pub(crate) driver: Option<&'static Driver>,
@@ -190,7 +182,7 @@ pub(crate) struct DriverPatterns<'a> {
 }
 
 impl<'a> DriverPatterns<'a> {
-    /// The patterns of a driver, named as in [`classify`].
+    /// `driver`: as in [`classify`].
     pub(crate) fn of(driver: Option<&str>, taught: Option<&'a Taught>) -> Self {
         let rows = || Driver::all().iter().zip(&*PATTERNS);
         let own = rows().find(|(row, _)| row.has_name(driver));
@@ -214,7 +206,7 @@ impl<'a> DriverPatterns<'a> {
         }
     }
 
-    /// Whether `action` is a queue name of the driver's row, without a part that another device could have, too.
+    /// Whether `action` is a queue name of the driver's row, without a part that another device could also have.
     pub(crate) fn has_queue_name(&self, action: &str) -> bool {
         if self.driver.is_none_or(|row| row.irqs.is_empty()) {
             return false;
@@ -234,8 +226,7 @@ impl<'a> DriverPatterns<'a> {
     }
 }
 
-/// The meaning of a name by the pattern that fits best. A pattern of RDMA or control wins over one of a queue, then the
-/// one with more literal text.
+/// The pattern that fits best: one of RDMA or control before one of a queue, then the one with more literal text.
 fn best<'a>(
     patterns: impl DoubleEndedIterator<Item = &'a Pattern>,
     action: &'a str,

@@ -1,4 +1,4 @@
-//! Patterns of names: their parts, their meaning, and how a name fits one.
+//! Patterns of names, and how a name fits one.
 
 use std::borrow::Cow;
 
@@ -9,16 +9,15 @@ use self::Numbering::{
 };
 use crate::machine::Role::{self, Combined, Control, Data, Rdma, Rx, Tx};
 
-/// A pattern of names and its meaning, `eth{n}-rx = rx`, as in a row of the table and in the policy file.
+/// A pattern of names and its meaning, `eth{n}-rx = rx`, as in the table and in the policy file.
 ///
-/// In a pattern `{if}` is an interface name, `{n}` the number, `{way}` one of `WAYS`, which is the role, `{pci}` a PCI
-/// address (gve truncates it from block 100 on), `{h}` a decimal or hex number that counts something else, `{x}` any
-/// text or none, `{sep}` a hyphen or the like, `{ctl}` text with one of `CONTROL_WORDS` behind the name of an
-/// interface, driver or device, `{control}` with one anywhere. All else is literal, ignoring case. The order of
-/// patterns does not matter.
+/// `{if}` is an interface name, `{n}` the number, `{way}` one of `WAYS`, which is the role, `{pci}` a PCI address (gve
+/// truncates it from block 100 on), `{h}` a decimal or hex number that counts something else, `{x}` any text or none,
+/// `{sep}` a hyphen or the like, `{ctl}` text with one of `CONTROL_WORDS` after the name of an interface, driver or
+/// device, `{control}` text with one anywhere. All else is literal, ignoring case.
 ///
-/// The meaning is a role, and how the number becomes a queue: as it is, or one of `NUMBERINGS`; without a number all
-/// queues of the role. `, cut 15` at the end: the driver truncates the name at that length.
+/// The meaning is a role, and how the number becomes a queue: as it is, or by one of `NUMBERINGS`; without a number the
+/// vector has all queues of the role. `, cut 15`: the driver truncates names at that length.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
@@ -33,42 +32,40 @@ pub struct Pattern {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Numbering {
     Queue,
-    /// The number only orders: the k-th smallest of those on the device (of this interface, if the name holds one) with
-    /// this role, or also this role, is queue k. tg3 counts from 1, hns3 by two, and bnxt's transmit vectors from the
-    /// end of its receive vectors.
+    /// The k-th smallest number on the device (on the interface, if the name has one) of vectors with this role, alone
+    /// or among others, is queue k. tg3 counts from 1, hns3 by two, and bnxt's transmit vectors from the end of its
+    /// receive vectors.
     Rank,
-    /// gve: of n blocks the first n/2 are transmit queues 0.., the others receive queues 0... The role is `Combined`
-    /// until the caller, who knows n, has determined it.
+    /// gve: of n blocks the first n/2 are transmit queues, the others receive queues, each from 0. The role is
+    /// `Combined` until the caller, who knows n, has determined it.
     TxThenRx,
     /// qede: of n vectors the first receive, the last send, and those between do both if rx + tx > n; transmit queues
     /// are numbered from the first vector that sends (`qede_alloc_fp_array`).
     RxThenTx,
-    /// A name without a number, usually the bare interface name: the data vector if the device has no other, else
-    /// control. Drivers that give all vectors the same name (atlantic, lan743x, mvpp2, and with long interface names
-    /// e1000e and igbvf) are not decided here: the caller sees several such names on one device and does not guess.
+    /// No number, usually the bare interface name: the data vector if the device has no other, else control. The caller
+    /// does not guess where a driver gives all vectors one name (atlantic, lan743x, mvpp2, and with long interface
+    /// names e1000e and igbvf).
     Plain,
-    /// tg3's `eth0-2`: vector 0 is link and transmit, vectors 1.. are the receive (or combined) queues 0...
+    /// tg3's `eth0-2`: vector 0 is link and transmit, the others are the receive (or combined) queues from 0.
     Tg3,
-    /// mlx4's `mlx4-3@...`: the number of a completion event queue, from 1. Each port of the function has an equal
-    /// share; the caller, who knows the ports, has found the port and the number in its share.
+    /// mlx4's `mlx4-3@...`: the number of a completion event queue, from 1. Each port has an equal share; the caller,
+    /// who knows the ports, finds the number within the share.
     Mlx4,
-    /// Realtek's own drivers, by the hardware: vectors below the number of receive queues receive, and these two send.
-    /// The others (21 or 29: link) do neither. Second version of its interrupts (RTL8125B): 16 and 18; fifth (RTL8125D):
-    /// 16 and 17; sixth (RTL8127): 8 and 9 (`rtl8125_tx_interrupt_with_vector`). `None`: not known, among others the
-    /// third and fourth version (RTL8126, RTL8125BP), in which receive vectors send, and the seventh (RTL8125CP: 27 and
-    /// 28).
+    /// Realtek's own drivers: vectors below the number of receive queues receive, these two send, and the others (21 or
+    /// 29: link) do neither. Interrupts of version 2 (RTL8125B): 16 and 18; 5 (RTL8125D): 16 and 17; 6 (RTL8127): 8 and
+    /// 9 (`rtl8125_tx_interrupt_with_vector`). `None`: not known, as with versions 3 and 4 (RTL8126, RTL8125BP), whose
+    /// receive vectors send, and 7 (RTL8125CP: 27 and 28).
     Realtek(Option<[u32; 2]>),
     Shared,
-    /// Like `Queue`, for a vector that also sends unless other vectors do (ionic).
+    /// Like `Queue`; also sends unless other vectors do (ionic).
     Paired,
-    /// Like `Rank`, for a vector that also sends unless other vectors do (fbnic, which numbers vectors and calls
-    /// receiving ones `TxRx`).
+    /// Like `Rank`; also sends unless other vectors do (fbnic, which numbers vectors and calls receiving ones `TxRx`).
     PairedRank,
     /// No number: control, or data of an unknown queue.
     None,
 }
 
-/// The roles of vectors with such names, each with the word that stands for `{way}`.
+/// Roles, each with the word for `{way}`.
 type Ways = &'static [(&'static str, Role)];
 
 const WAYS: Ways = &[
@@ -91,7 +88,7 @@ const ROLES: [Ways; 6] = [
 pub(crate) const RTL8125B: Numbering = Realtek(Some([16, 18]));
 pub(crate) const RTL8125D: Numbering = Realtek(Some([16, 17]));
 
-/// How the number becomes a queue; each from `of gve` on belongs to one driver.
+/// How a number becomes a queue; from `of gve` on, each belongs to one driver.
 const NUMBERINGS: [(&str, Numbering); 11] = [
     ("by order", Rank),
     ("if alone", Plain),
@@ -106,7 +103,7 @@ const NUMBERINGS: [(&str, Numbering); 11] = [
     ("of r8127", Realtek(Some([8, 9]))),
 ];
 
-/// The placeholders in a pattern of the policy file, with their meaning.
+/// The placeholders allowed in the policy file, with their meaning.
 pub const PLACEHOLDERS: [(&str, &str); 6] = [
     ("n", "the number of the queue"),
     ("if", "the name of the interface"),
@@ -164,7 +161,7 @@ impl Pattern {
         })
     }
 
-    /// Parses a row of the policy file, in which numberings of single drivers are not allowed.
+    /// Refuses the numberings of single drivers.
     pub fn taught(row: &str) -> Result<Self, String> {
         let found = Self::parse(row.to_owned())?;
         let text = found.text();
@@ -228,7 +225,7 @@ impl From<Pattern> for String {
     }
 }
 
-/// Fits a pattern to `rest`, a name or its end; with `cut`, it may end before literal text or a number.
+/// `rest`: a name or its end; with `cut` it may end before literal text or a number.
 fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Option<Fit<'a>> {
     if pattern.is_empty() {
         return rest.is_empty().then(Fit::default);
@@ -291,7 +288,7 @@ fn fit<'a>(pattern: &str, way: &str, rest: &'a str, cut: bool) -> Option<Fit<'a>
         })
 }
 
-/// The minimum and maximum number of bytes of `rest` that a placeholder may take; an empty range if none.
+/// The minimum and maximum bytes of `rest` that a placeholder may take; an empty range if it cannot.
 fn span(placeholder: &str, rest: &str) -> (usize, usize) {
     let run = |is_part: fn(&u8) -> bool| rest.bytes().take_while(is_part).count();
     match placeholder {
@@ -324,14 +321,13 @@ pub(super) struct Fit<'a> {
     pub(super) interface: Option<&'a str>,
 }
 
-/// Counts the words of a name that are its interface's or driver's, or a platform device's (`90900000.mac`).
+/// The owner is an interface or driver, one word, or a platform device, two (`90900000.mac`).
 fn words_of_owner(name: &str) -> usize {
     let address = name.split_once('.').map_or("", |(address, _)| address);
     let is_device = address.len() > 4 && address.bytes().all(|byte| byte.is_ascii_hexdigit());
     1 + usize::from(is_device)
 }
 
-/// Whether a control word follows the first `behind` words of a name.
 fn says_control(name: &str, behind: usize) -> bool {
     name.split(['-', ':', '@', '_', '.', ' '])
         .skip(behind)
@@ -342,7 +338,7 @@ fn says_control(name: &str, behind: usize) -> bool {
         })
 }
 
-/// The words that `{ctl}` and `{control}` look for; digits may follow them.
+/// Digits may follow these words.
 const CONTROL_WORDS: &[&str] = &[
     "admin", "adminq", "aeq", "async", "aux", "ceq", "config", "control", "ctrl", "err", "error",
     "event", "exn", "fdir", "FWeventq", "hwc", "link", "lpi", "lsc", "mac", "mailbox", "mbox",

@@ -1,26 +1,25 @@
-//! The form of a row of the table.
+//! The form of the table's rows.
 
 use crate::machine::Role;
 
 /// A driver, or several with the same facts.
 #[derive(Debug, Clone, Copy)]
 pub struct Driver {
-    /// The drivers' names in sysfs, separated by blanks; empty in the row for drivers without one.
+    /// Names in sysfs, separated by blanks; empty in the row for all other drivers.
     pub names: &'static str,
-    /// The name of the driver on the bus, if its interfaces have another.
+    /// The name on the bus, if the interfaces have another.
     pub on_bus: Option<&'static str>,
-    /// Patterns of the IRQs' names, as `Pattern::parse` takes them. Without any, names are read as those of a driver
-    /// without a row.
+    /// Patterns, as `Pattern::parse` takes them. Without any, names are read as those of a driver without a row.
     pub irqs: &'static [&'static str],
     pub rdma: &'static [&'static str],
-    /// Examples of names with their meaning, `eth0-TxRx-3 = combined 3`, for patterns with placeholders.
+    /// Examples for patterns with placeholders: `eth0-TxRx-3 = combined 3`.
     pub examples: &'static [&'static str],
     pub order: &'static [OrderPart],
-    /// Columns of the page on drivers: what the number in a name counts; affinities after ifdown and ifup; affinities
+    /// Columns of the page on drivers: meaning of the number in a name; affinities after ifdown and ifup; affinities
     /// after `ethtool -L`; XPS.
     pub page: [&'static str; 4],
     pub facts: &'static [Fact],
-    /// Why the device's hash does not follow from the reported one, and the first release of Linux in which it does.
+    /// Why the device's hash does not follow from the reported one, and the first Linux in which it does.
     pub doubt: Option<(Option<(u32, u32)>, &'static str)>,
 }
 
@@ -28,35 +27,33 @@ pub struct Driver {
 pub enum OrderPart {
     /// One vector for each queue of this role.
     Queues(Role),
-    /// Control vectors: minimum and maximum number.
+    /// Control vectors: minimum and maximum.
     Others(usize, usize),
 }
 
-/// Behaviour of drivers that no file of the kernel reports. Read in the sources of Linux 6.1 to 6.19.
+/// Behaviour that no file of the kernel reports, from the sources of Linux 6.1 to 6.19.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
-    /// The driver has `ndo_rx_flow_steer`, and a map of the queues' CPUs that follows the affinity of the vectors
+    /// Has `ndo_rx_flow_steer`, and a map of the queues' CPUs that follows the affinity of the vectors
     /// (`irq_cpu_rmap_add`).
     AcceleratedRfs,
-    /// Vectors are numbered by channel: one receive queue, and a transmit queue of each traffic class.
+    /// Vectors are numbered by channel: a receive queue, and a transmit queue of each traffic class.
     ChannelVectors,
-    /// The channels of an interface over several functions alternate between the functions, and names count the
-    /// channels of one function (`mlx5_sd_ch_ix_get_dev_ix`).
+    /// The channels of an interface over several functions alternate between them, and names count the channels of one
+    /// function (`mlx5_sd_ch_ix_get_dev_ix`).
     ChannelsAlternate,
-    /// The driver reports channels and a maximum, and has no `set_channels`.
+    /// Reports channels and a maximum, and has no `set_channels`.
     FixedChannels,
-    /// The driver reports an RSS table, and has no `set_rxfh`.
+    /// Reports an RSS table, and has no `set_rxfh`.
     FixedRss,
     /// Affinity hints are not limited to the interface's node: i40e spreads over all nodes, ice, iavf and idpf request
     /// their CPUs before their node is set (6.15 and later), ena uses any CPU.
     HintsAnywhere,
-    /// The driver lets the kernel manage the affinity of its vectors (`PCI_IRQ_AFFINITY`): of Linux's own, those on
-    /// `libwx`.
+    /// The kernel manages the affinity of the vectors (`PCI_IRQ_AFFINITY`): of Linux's own drivers, those on `libwx`.
     ManagedIrqs,
-    /// The driver marks a hash of addresses and ports as such for the stack (`PKT_HASH_TYPE_L4`); otherwise the kernel
-    /// computes its own.
+    /// Marks a hash of addresses and ports for the stack (`PKT_HASH_TYPE_L4`); otherwise the kernel computes its own.
     MarksL4,
-    /// The IRQs of all its devices are those of one other device, an engine that moves the packets.
+    /// All devices have the IRQs of another one, an engine that moves the packets.
     OneEngine,
     /// The ports of a function have equal parts of one pool of vectors.
     PortsSharePool,
@@ -64,15 +61,14 @@ pub enum Fact {
     PortsShareQueues,
     /// A vector may serve a queue and RDMA; vectors beyond the queues serve RDMA alone.
     QueuesAndRdma,
-    /// The driver sends a TCP flow to the receive queue with the number of the flow's transmit queue (`ixgbe_atr`,
-    /// `i40e_atr`, `txgbe_atr`): it tells the device at the SYN and at about every twentieth packet sent.
+    /// Sends a TCP flow to the receive queue with the number of the flow's transmit queue (`ixgbe_atr`, `i40e_atr`,
+    /// `txgbe_atr`), which it tells the device at the SYN and at about every twentieth packet sent.
     SteersTcp,
-    /// The driver sets the device's key from `netdev_rss_key_fill`, and the key cannot be changed if it reports none.
+    /// Sets the device's key from `netdev_rss_key_fill`; the key cannot be changed if the driver reports none.
     SystemKey,
 }
 
 impl Driver {
-    /// A row without facts: the drivers' names, the patterns of their IRQs' names, and examples of these.
     pub(super) const fn new(
         names: &'static str,
         irqs: &'static [&'static str],

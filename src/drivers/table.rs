@@ -1,5 +1,5 @@
-//! The rows: the facts of each driver. Read in the sources of Linux 6.1 to 6.19 and of vendors' drivers, and tried in
-//! virtual machines as far as the table in `docs/kernels-and-drivers.md` says, which has the same order.
+//! The facts of each driver, read in the sources of Linux 6.1 to 6.19 and of vendors' drivers, and tried in virtual
+//! machines as far as `docs/kernels-and-drivers.md` says, which has the same order.
 
 mod alike;
 mod boards;
@@ -30,7 +30,7 @@ pub(super) static DRIVERS: LazyLock<Vec<Driver>> = LazyLock::new(|| {
     families.concat()
 });
 
-/// Drivers without a row: their numbers may begin anywhere. Names begin with the interface or the platform device.
+/// Drivers without a row: numbers may begin anywhere, and names begin with the interface or the platform device.
 const OTHERS: Driver = Driver::new(
     "",
     &[

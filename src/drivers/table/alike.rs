@@ -3,8 +3,7 @@
 /// The bare interface name, always or if there is one vector.
 pub(super) const BARE: &[&str] = &["{if} = combined if alone"];
 
-/// igb and related drivers number queues, ixgbe and related ones vectors; the two differ if a vector has several
-/// queues.
+/// igb and its relatives number queues, ixgbe and its relatives vectors, which may have several queues.
 pub(super) const INTEL: &[&str] = &[
     "{if} = combined if alone",
     "{if}-{way}-{n}",
@@ -20,7 +19,7 @@ pub(super) const IRDMA: &[&str] = &[
     "AEQCEQ{n} = rdma, cut 6",
 ];
 
-/// Columns of the page on drivers, for several rows.
+/// Columns of `Driver::page`.
 pub(super) const SETS_ITS_OWN: [&str; 4] = [
     "queue or order",
     "**sets its own**",

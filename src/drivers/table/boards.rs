@@ -6,12 +6,11 @@ use crate::drivers::row::Fact::{FixedChannels, OneEngine, PortsShareQueues};
 use crate::drivers::row::OrderPart::{Others, Queues};
 use crate::machine::Role::Rx;
 
-/// Columns of the page on drivers, for several rows.
 const PER_CPU: [&str; 4] = ["per-CPU: cannot be moved", "", "", "set by the driver"];
 
 pub(super) const DRIVERS: &[Driver] = &[
-    // All vectors have the interface's name: one for each CPU, which has receive queue N and the transmit queues as that
-    // CPU uses them, then the link's; with `queue_mode=0` there is one receive queue, on a vector after those of the CPUs
+    // All vectors have the interface's name: one for each CPU, which has receive queue N and the transmit queues of
+    // that CPU, then the link's; with `queue_mode=0` the one receive queue has a vector after those of the CPUs
     // (mvpp2_main.c:4735, 5866).
     Driver::new("mvpp2", BARE, &["eth0 = combined"])
         .order(&[Queues(Rx), Others(0, 1)])

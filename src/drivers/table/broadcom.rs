@@ -14,7 +14,6 @@ const BNXT: &[&str] = &[
     "bnxt_qplib_{x} = control",
 ];
 
-/// Columns of the page on drivers, for several rows.
 const KEPT: [&str; 4] = ["queue", "kept", "lost (?)", "unchanged"];
 
 pub(super) const DRIVERS: &[Driver] = &[

@@ -51,8 +51,8 @@ pub(super) const DRIVERS: &[Driver] = &[
         "set again (?)",
         "set by the driver",
     ]),
-    // Numbered by MSI index, of which 0 is that of mana_hwc (series of 2026); several ports then have vectors of their
-    // own, or share them.
+    // Numbered by MSI index, of which 0 is mana_hwc (series of 2026); several ports then have vectors of their own, or
+    // share them.
     Driver::new(
         "mana",
         &[

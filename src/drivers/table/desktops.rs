@@ -1,11 +1,8 @@
-//! Drivers of small hosts.
-
 use super::alike::{BARE, INTEL, ONE_IRQ};
 use crate::drivers::row::Driver;
 use crate::drivers::row::OrderPart::{Others, Queues};
 use crate::machine::Role::{Combined, Rx, Tx};
 
-/// Columns of the page on drivers, for several rows.
 const ONE_NAME: [&str; 4] = [
     "all IRQs have one name: order",
     "kept (?)",
@@ -22,8 +19,8 @@ pub(super) const DRIVERS: &[Driver] = &[
     Driver::new("lan743x", &["lan743x = combined if alone"], &[])
         .order(&[Others(1, 1), Queues(Tx), Queues(Rx)])
         .page(ONE_NAME),
-    // The vendor's driver, from RTL8125B on; even a single vector has such a name. Without the chip's revision read as
-    // RTL8125B; that of RTL8125D is known, of RTL8125BP and RTL8125CP it is not.
+    // The vendor's driver, from RTL8125B on; even a single vector has such a name. RTL8125B is assumed where the chip's
+    // revision is not read; RTL8125D is known, RTL8125BP and RTL8125CP are not.
     Driver::new(
         "r8125",
         &["{if} = combined if alone", "{if}-{n} = combined of r8125"],

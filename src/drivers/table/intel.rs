@@ -1,5 +1,3 @@
-//! Drivers of Intel.
-
 use super::alike::{INTEL, IRDMA, SETS_ITS_OWN};
 use crate::drivers::row::Driver;
 use crate::drivers::row::Fact::{
@@ -14,7 +12,6 @@ const ICE: &[&str] = &[
     "ice-{pci}:{x} = control",
 ];
 
-/// Columns of the page on drivers, for several rows.
 const RESTORED: [&str; 4] = [
     "queue (idpf: order)",
     "restored by the kernel from 6.15 (?); ice in 6.1 sets its own",

@@ -1,5 +1,3 @@
-//! Drivers of other server cards.
-
 use super::alike::SETS_ITS_OWN;
 use crate::drivers::row::Driver;
 use crate::drivers::row::Fact::{AcceleratedRfs, FixedChannels, ManagedIrqs, SteersTcp};
@@ -19,7 +17,6 @@ const TXGBE: &[&str] = &[
     "txgbe-link-irq = control",
 ];
 
-/// Columns of the page on drivers, for several rows.
 const SETS_AT_PROBE: [&str; 4] = [
     "queue",
     "kept; set at probe or first open",
