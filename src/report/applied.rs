@@ -1,5 +1,3 @@
-//! The result of `apply`, and where interrupts arrived after it.
-
 use std::collections::BTreeSet;
 
 use serde::Serialize;
@@ -14,31 +12,30 @@ use crate::report::exit::Exit;
 use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, Tally, WriteResult};
 use crate::report::restored::Restored;
 
-/// The result of applying a plan; its JSON form is `nicpin.apply/1`.
+/// The result of `apply`, and where interrupts arrived after it; its JSON form is `nicpin.apply/1`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.apply/1")]
 pub struct Applied {
     pub hash: String,
-    /// The number of settings by outcome; none is changed if all were restored.
+    /// Settings by outcome; none counts as changed if all were restored.
     #[serde(flatten)]
     pub tally: Tally,
     pub channels: Vec<ChannelOutcome>,
-    /// The request to irqbalance before the first write, which counts like a write; `None` if there was nothing to
-    /// request.
+    /// The request before the first write, which counts like a write; `None` if there was nothing to request.
     pub irqbalance: Option<IrqbalanceOutcome>,
-    /// The writes, in the plan's order; with `Options::atomic`, up to the first failure.
+    /// The writes in the plan's order; with `Options::atomic`, up to the first failure.
     pub results: Vec<WriteResult>,
-    /// The restored settings, if a write of an atomic request failed.
+    /// The restore after a failed write of an atomic request.
     pub undone: Option<Restored>,
-    /// The restore of an unconfirmed earlier trial, which came first.
+    /// The restore of an unconfirmed earlier trial, performed first.
     pub earlier: Option<Restored>,
-    /// The duration of the trial in seconds; `None` without one.
+    /// Seconds; `None` without a trial.
     pub trial: Option<u64>,
-    /// The seconds that are left of the trial; not in JSON, because they differ at every run.
+    /// Seconds left of the trial; not in JSON, because they differ at every run.
     #[serde(skip)]
     pub left: Option<u64>,
     pub proof: Option<Vec<VectorProof>>,
-    /// Why interrupts could not be watched, although `--prove` was given.
+    /// Why `--prove` could not watch interrupts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof_error: Option<String>,
     pub proof_cut_short: bool,
@@ -47,17 +44,16 @@ pub struct Applied {
     pub misfit: bool,
     #[serde(skip)]
     pub strict: bool,
-    /// Requested interfaces that cannot be planned.
     pub unknown: Vec<NoteAbout>,
     pub not_judged: Vec<String>,
     pub notes: Vec<NoteAbout>,
-    /// The effect on a running `nicpin watch`; `None` if there is none.
+    /// `None` if no `nicpin watch` runs.
     #[serde(rename = "watcher", skip_serializing_if = "Option::is_none")]
     pub watched: Option<Watched>,
     /// The machine before the writes, after channels changed.
     #[serde(skip)]
     pub machine: Machine,
-    /// The plan; after a change of channels, the one for the new queues.
+    /// After a change of channels, the plan for the new queues.
     #[serde(skip)]
     pub plan: Plan,
 }
@@ -68,12 +64,12 @@ pub struct Applied {
 pub enum Watched {
     /// The watcher writes nothing until the trial is confirmed or has ended.
     WaitsForTrial,
-    /// The watcher was paused by a restore, and no longer is.
+    /// A restore had paused the watcher.
     Resumed,
 }
 
 impl Applied {
-    /// The exit code. `detailed`: [`Exit::Differs`] if anything was changed, also by the end of an earlier trial.
+    /// `detailed`: [`Exit::Differs`] if anything was changed, also by the end of an earlier trial.
     pub fn exit(&self, detailed: bool) -> Exit {
         let earlier = self.earlier.as_ref().map_or(0, |earlier| earlier.changed);
         if self.failed() {
@@ -124,7 +120,6 @@ impl Applied {
         Tally::of(&self.channels, self.irqbalance.as_ref(), &self.results)
     }
 
-    /// Whether everything failed, so that there is nothing to keep or restore.
     pub(crate) fn changed_nothing_and_failed(&self) -> bool {
         let tally = self.count();
         tally.failed() > 0 && tally.changed == 0
@@ -152,8 +147,7 @@ pub struct VectorProof {
     pub cpus: CpuSet,
     pub verdict: Evidence,
     pub interrupts: u64,
-    /// Other CPUs on which interrupts arrived: before the first one on a planned CPU, while the move was pending; or,
-    /// if the vector is not proven, at any time.
+    /// Other CPUs on which interrupts arrived: while the move was pending, or at any time if the vector is not proven.
     pub others: CpuSet,
 }
 

@@ -1,5 +1,5 @@
-//! The result of `check`: settings that differ from the plan, with reasons; and its form for monitoring plugins:
-//! Nagios, Icinga, Naemon and others (<https://www.monitoring-plugins.org/doc/guidelines.html>).
+//! The result of `check`, and its form for monitoring plugins: Nagios, Icinga, Naemon and others
+//! (<https://www.monitoring-plugins.org/doc/guidelines.html>).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,14 +19,14 @@ use crate::report::interface::{InterfaceReport, InterfaceState, interfaces, not_
 
 pub const SCHEMA: &str = "nicpin.check/1";
 
-/// The result of `check`; its JSON form is `nicpin.check/1`.
+/// Settings that differ from the plan, with reasons; the JSON form is `nicpin.check/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
     pub schema: &'static str,
     pub verdict: CheckState,
-    /// The worst state of all interfaces; `None` without interfaces.
+    /// `None` without interfaces.
     pub state: Option<InterfaceState>,
-    /// The interfaces, worst first; the JSON form has their summaries.
+    /// The worst first; the JSON form has their summaries.
     #[serde(serialize_with = "summaries")]
     pub interfaces: Vec<InterfaceReport>,
     pub not_judged: Vec<String>,
@@ -35,23 +35,21 @@ pub struct Check {
     pub hash: String,
     pub class: String,
     pub host: HostSummary,
-    /// The number of settings that hold their planned value.
+    /// Settings that hold their planned value.
     pub same: usize,
     pub differs: Vec<Difference>,
-    /// Vectors that apply placed on another CPU because the planned one had no free interrupt vector; they count as
-    /// planned.
+    /// Vectors on a fallback CPU, which count as planned.
     pub fallbacks: Vec<Fallback>,
     pub channels: Vec<ChannelChange>,
-    /// Requested interfaces whose state could not be determined.
     pub unknown: Vec<NoteAbout>,
     pub unmovable: Vec<UnmovableVector>,
-    /// Other tools on the machine that set affinity: `irqbalance`, unless it permanently ignores the planned IRQs, with
-    /// its version if it may have moved a vector; `tuned`, `systemd-udevd` and scripts by their paths.
+    /// Tools that set affinity: `irqbalance`, unless it permanently ignores the planned IRQs, with its version if it
+    /// may have moved a vector; `tuned`, `systemd-udevd` and scripts by their paths.
     pub other_tools: Vec<String>,
     /// Notes about selectors that match nothing, and about a machine without interfaces.
     pub notes: Vec<Note>,
-    /// Interfaces with vectors that are not understood. Interfaces with no other vectors are listed only if they are up
-    /// and were not requested by name.
+    /// Interfaces with vectors that are not understood. An interface without other vectors is listed only if it is up
+    /// and was not requested by name.
     pub left_alone: Vec<NoteAbout>,
     #[serde(skip)]
     differs_strictly: bool,
@@ -61,8 +59,7 @@ fn summaries<S: Serializer>(interfaces: &[InterfaceReport], to: S) -> Result<S::
     to.collect_seq(interfaces.iter().map(|interface| &interface.summary))
 }
 
-/// The verdicts of `check`. They follow from the states of the interfaces, not from the number of settings: see
-/// [`InterfaceState`].
+/// The verdict follows from the states of the interfaces, not from the number of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckState {
@@ -98,8 +95,6 @@ impl Check {
         }
     }
 
-    /// Judges a plan by the settings that differ, the interfaces whose state could not be determined, and the states of
-    /// the interfaces.
     #[doc(hidden)]
     pub fn new(
         machine: &Machine,
@@ -142,7 +137,7 @@ impl Check {
         }
     }
 
-    /// The number of settings that differ from the plan, channels included.
+    /// Settings that differ, channels included.
     pub fn differ(&self) -> usize {
         self.differs.len() + self.channels.len()
     }
@@ -151,7 +146,7 @@ impl Check {
         counts(self.differs.iter().map(|difference| difference.reason))
     }
 
-    /// The number of differing settings by reason, of one interface, or of the whole machine if the name is empty.
+    /// The settings of one interface, or of the whole machine if the name is empty. Channels have no reason.
     pub fn reasons_of(&self, interface: &str) -> BTreeMap<Reason, usize> {
         let own = self
             .differs
@@ -160,14 +155,14 @@ impl Check {
         counts(own.map(|difference| difference.reason))
     }
 
-    /// Applies the stricter verdict by which vectors that cannot be moved are differences.
+    /// Counts vectors that cannot be moved as differences.
     #[must_use]
     pub fn strict(mut self) -> Self {
         self.stricter_if(!self.unmovable.is_empty());
         self
     }
 
-    /// Applies the stricter verdict by which settings that are as good as planned are differences.
+    /// Counts settings that are as good as planned as differences.
     #[must_use]
     pub fn exact(mut self) -> Self {
         self.stricter_if(self.differ() > 0);
@@ -182,7 +177,7 @@ impl Check {
     }
 }
 
-/// The status of a monitoring plugin, whose number is its exit code; the worst last.
+/// The status of a monitoring plugin; the worst last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PluginStatus {
     Ok,
@@ -192,7 +187,6 @@ pub enum PluginStatus {
 }
 
 impl From<PluginStatus> for Exit {
-    /// Monitoring plugins have other exit codes than all other commands.
     fn from(status: PluginStatus) -> Self {
         match status {
             PluginStatus::Ok => Self::Planned,
@@ -266,10 +260,10 @@ impl fmt::Display for Range {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Thresholds {
-    /// For the local share of an interface, in percent.
+    /// A range for the percentage of an interface's queue vectors that are local.
     pub warning: Option<Range>,
     pub critical: Option<Range>,
-    /// For the number of interfaces that are up and cannot be judged: warning and critical.
+    /// Warning and critical range for the number of interfaces that are up and cannot be judged.
     pub not_judged: [Option<Range>; 2],
 }
 

@@ -1,5 +1,5 @@
-//! A command that runs near an interface and far from it: the figures of each run and their statistics. The JSON form
-//! is `nicpin.compare/1`.
+//! A command that runs near an interface and far from it. The JSON form is `nicpin.compare/1`. Figures of a run are as
+//! in [`MachineRates`](crate::report::measure::MachineRates).
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::report::measure::Measurement;
 pub struct Comparison {
     pub interface: String,
     pub command: Vec<String>,
-    /// Number of runs on each side before those of `near` and `far`; they do not count.
+    /// Runs on each side before those that count.
     pub warmup: u16,
     pub near: Side,
     pub far: Side,
@@ -26,7 +26,6 @@ pub struct Comparison {
 
 #[derive(Debug, Serialize)]
 pub struct Side {
-    /// Usually one node; several if `local_cpulist` spans several.
     pub nodes: NodeSet,
     pub cpus: CpuSet,
     pub runs: Vec<ComparedRun>,
@@ -37,15 +36,11 @@ pub struct ComparedRun {
     pub wall_seconds: f64,
     /// CPU time of the command and of the children for which it waited.
     pub cpu_seconds: f64,
-    /// Non-idle time of all CPUs.
     pub busy_cpu_seconds: f64,
-    /// Time of all CPUs in interrupts and softirqs.
     pub softirq_cpu_seconds: f64,
-    /// Traffic received and sent by the interface.
     pub gbit_per_second: f64,
-    /// Gbit for each busy CPU second; `None` if no CPU was busy.
+    /// `None` if no CPU was busy.
     pub gbit_per_busy_cpu_second: Option<f64>,
-    /// Interrupts on the interface's node.
     pub local_interrupts: u64,
     pub remote_interrupts: u64,
     pub dropped: u64,
@@ -53,13 +48,13 @@ pub struct ComparedRun {
 
 #[derive(Debug, Serialize)]
 pub struct Figure {
-    /// The name of the figure, a field of [`ComparedRun`].
+    /// A field of [`ComparedRun`].
     pub name: &'static str,
     pub near: Option<Stats>,
     pub far: Option<Stats>,
-    /// The mean of far divided by that of near; `None` if near is 0.
+    /// Quotient of the means; `None` if near is 0.
     pub far_to_near: Option<f64>,
-    /// The standard deviation of `far_to_near`, from those of the means; `None` with fewer than two runs on a side.
+    /// Derived from the standard deviations of the means; `None` with fewer than two runs on a side.
     pub far_to_near_stddev: Option<f64>,
 }
 
@@ -67,7 +62,7 @@ pub struct Figure {
 pub struct Stats {
     pub median: f64,
     pub mean: f64,
-    /// The standard deviation of the sample, with n - 1 as the divisor; `None` for one value.
+    /// Sample standard deviation (divisor n - 1); `None` for one value.
     pub stddev: Option<f64>,
     pub min: f64,
     pub max: f64,
@@ -99,7 +94,6 @@ impl ComparedRun {
         }
     }
 
-    /// A figure by its name; `None` if the run has none.
     fn of(&self, name: &str) -> Option<f64> {
         serde_json::to_value(self).ok()?[name].as_f64()
     }
@@ -126,15 +120,15 @@ fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     values.into_iter().sorted_by(f64::total_cmp).collect()
 }
 
-/// The median of sorted values; there is at least one.
+/// `values` are sorted and not empty.
 fn median(values: &[f64]) -> f64 {
     let (half, last) = (values.len() / 2, values.len() - 1);
     f64::midpoint(values[last - half], values[half])
 }
 
-/// The numbers, counted from 1, of the values that are far from the others: more than ten standard deviations,
-/// estimated from the median of the distances from the median, and more than a twentieth of the median. No normally
-/// distributed value is so far; see B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers, 1993.
+/// The values, counted from 1, that are far from the others: by more than a twentieth of the median, and by more than
+/// ten standard deviations, estimated from the median of the distances from the median. No normally distributed value
+/// is so far; see B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers, 1993.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     if values.len() < 3 {
         return Vec::new();
@@ -151,7 +145,6 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
         .collect()
 }
 
-/// The fields of [`ComparedRun`].
 const FIGURES: [&str; 9] = [
     "wall_seconds",
     "cpu_seconds",
@@ -165,7 +158,6 @@ const FIGURES: [&str; 9] = [
 ];
 
 impl Comparison {
-    /// Compares both sides, with notes on runs that are far from the others in time or throughput.
     pub fn new(
         interface: &str,
         command: Vec<String>,

@@ -1,5 +1,4 @@
-//! Differences from a plan with their reasons, the measures that a plan makes better or worse for each interface, and
-//! interfaces without a plan.
+//! Differences from a plan with their reasons, and the measures that a plan makes better or worse.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,15 +20,13 @@ use crate::plan::{
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     NotApplied,
-    /// The setting has changed since apply set it: by another program, the driver, or the kernel when a CPU went
-    /// offline.
+    /// Changed since apply: by another program, the driver, or the kernel when a CPU went offline.
     MovedByOther,
-    /// The number of the interface's queues has changed since the last apply.
     QueueCountChanged,
     KernelRefused,
-    /// A CPU of the affinity that apply set went offline.
+    /// A CPU that apply set went offline.
     CpuOffline,
-    /// The driver has freed the vector and allocated it again since the last apply.
+    /// The driver has freed and allocated the vector again since the last apply.
     IrqRecreated,
     /// The setting is as apply set it, but the plan has changed.
     PlanChanged,
@@ -82,7 +79,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Whether the setting belongs to an interface, or to the whole machine if the name is empty.
+    /// An empty name stands for the whole machine.
     pub(super) fn is_of(&self, interface: &str) -> bool {
         *self.write.interface == *interface
     }
@@ -99,11 +96,10 @@ pub(super) fn counts<T: Ord>(all: impl Iterator<Item = T>) -> BTreeMap<T, usize>
 #[derive(Debug, Default)]
 pub struct Differences {
     pub differs: Vec<Difference>,
-    /// Vectors on fallback CPUs, which count as planned.
     pub fallbacks: Vec<Fallback>,
 }
 
-/// A vector that apply placed on another CPU because the planned one had no free interrupt vector.
+/// A vector that got another CPU, because the planned one had no free interrupt vector.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fallback {
     pub path: String,
@@ -118,7 +114,7 @@ pub struct UnmovableVector {
     pub irq: u32,
     /// `smp_affinity`.
     pub affinity: CpuSet,
-    /// Whether that is because the kernel manages its affinity, as the row of its driver tells.
+    /// Whether the kernel manages the affinity, as the driver's row tells.
     pub managed: bool,
 }
 
@@ -144,7 +140,7 @@ impl UnmovableVector {
     }
 }
 
-/// A note with the name of its interface, which is empty for the whole machine.
+/// A note about an interface; the name is empty for the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoteAbout {
     pub interface: String,
@@ -163,7 +159,6 @@ impl Serialize for NoteAbout {
 }
 
 impl NoteAbout {
-    /// The notes of a plan's interfaces for which `matches` holds.
     #[doc(hidden)]
     pub fn of(plan: &Plan, matches: impl Fn(&PlannedInterface, &Note) -> bool) -> Vec<Self> {
         plan.interfaces
@@ -177,8 +172,8 @@ impl NoteAbout {
             .collect()
     }
 
-    /// Returns notes about interfaces whose state cannot be determined: with a selection by name, those that cannot be
-    /// planned; otherwise those whose vectors cannot be read, or for which the policy cannot be met.
+    /// Notes on interfaces whose vectors cannot be read, or for which the policy cannot be met; if they were requested
+    /// by name, also on others that cannot be planned.
     pub fn unknown(plan: &Plan, requested: bool) -> Vec<Self> {
         Self::of(plan, |interface, note| {
             let is_steered = || interface.wanted().next().is_some();
@@ -186,8 +181,8 @@ impl NoteAbout {
         })
     }
 
-    /// Returns notes about interfaces with vectors that are not understood, or that found no room on a candidate CPU, and
-    /// about requests of the policy that are met in part.
+    /// Notes on vectors that are not understood, or found no room on a candidate CPU, and on requests of the policy
+    /// that are met in part.
     pub fn left_alone(plan: &Plan) -> Vec<Self> {
         let is_left = |note: &Note| match note {
             Note::UnknownVectors { .. } | Note::VectorsExhausted { .. } => true,
@@ -200,7 +195,7 @@ impl NoteAbout {
 /// A measure that the plan changes; less is better.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MeasureChange {
-    /// The measure; in JSON in words.
+    /// In JSON its name.
     pub measure: Measure,
     pub now: u64,
     pub planned: u64,
@@ -211,7 +206,7 @@ impl MeasureChange {
         self.planned < self.now
     }
 
-    /// Returns each measure of the machine that a plan changes. `interfaces`: the changes of its interfaces.
+    /// `interfaces`: the changes of the machine's interfaces.
     pub fn of_machine(now: &Score, planned: &Score, interfaces: &[&Self]) -> Vec<Self> {
         let of_score =
             chain(PLAIN, OTHERS).map(|measure| (measure, now.of(measure), planned.of(measure)));
@@ -230,9 +225,8 @@ impl MeasureChange {
             .collect()
     }
 
-    /// Selects the most telling changes of the machine: those for the worse, and the first ones for the better, three
-    /// in all if the former leave room. Measures in the words of the objective are among them only if no other gets
-    /// better.
+    /// All changes for the worse and the first ones for the better, three in all if the former leave room. Measures in
+    /// the words of the objective are among them only if no other gets better.
     pub fn most_telling(all: &[Self]) -> Vec<&Self> {
         let has = |measure| all.iter().any(|change| change.measure == measure);
         // If no IRQ's CPU is known now, nothing can be said of cores.
@@ -265,7 +259,7 @@ impl MeasureChange {
     }
 }
 
-/// The measures of a machine that need no knowledge of the objective.
+/// Measures that need no knowledge of the objective.
 const PLAIN: [Measure; 6] = [
     Measure::Remote,
     Measure::Isolated,
@@ -274,7 +268,6 @@ const PLAIN: [Measure; 6] = [
     Measure::BusiestShare,
     Measure::FarSenders,
 ];
-/// The measures of a machine that need knowledge of the objective.
 const OTHERS: [Measure; 7] = [
     Measure::BusiestLoad,
     Measure::Pairs,
@@ -284,7 +277,7 @@ const OTHERS: [Measure; 7] = [
     Measure::RemoteRdma,
     Measure::BusiestRdma,
 ];
-/// The measures of steering: each interface has them, and no score.
+/// Each interface has these measures; no score has.
 const OF_STEERING: [Measure; 2] = [Measure::SharedSenders, Measure::OtherRps];
 const OF_CORES: [Measure; 7] = [
     Measure::BusiestQueues,
@@ -300,9 +293,9 @@ const MOST_TOLD: usize = 3;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Gain {
     pub(super) changes: Vec<MeasureChange>,
-    /// The most queues on a core with one of the interface's, now and planned.
+    /// Most queues on a core with one of the interface's, now and planned.
     pub(super) busiest: [usize; 2],
-    /// The most of the interface's queues on a core, as planned.
+    /// Most of the interface's own queues on a core.
     pub(super) own_planned: usize,
 }
 
@@ -319,8 +312,8 @@ pub fn changes(machine: &Machine, plan: &Plan) -> Vec<MeasureChange> {
         .collect()
 }
 
-/// Counts the IRQs that a plan moves without any gain: each is on one CPU, and they only change places, or move to CPUs
-/// that are as good and as fast.
+/// Counts the IRQs that a plan moves without gain: each is on one CPU, and they change places or move to CPUs that are
+/// as good and as fast.
 pub fn moves_without_gain(machine: &Machine, plan: &Plan) -> usize {
     let writes = plan
         .writes
@@ -352,8 +345,7 @@ pub fn moves_without_gain(machine: &Machine, plan: &Plan) -> usize {
     }
 }
 
-/// The gain of each interface over a state in which the settings in `differs` have their current value, and all others
-/// the planned one.
+/// The gain over a state in which the settings in `differs` have their current value, and all others the planned one.
 pub(super) fn gains(machine: &Machine, plan: &Plan, differs: &[&Write]) -> Vec<Gain> {
     let differing: BTreeSet<Place<'_>> = differs.iter().map(|write| write.place()).collect();
     let now = standings(machine, &plan.interfaces, &|kind, interface, number| {
@@ -392,7 +384,7 @@ fn measures(standing: &Standing) -> impl Iterator<Item = (Measure, u64)> {
         .chain([(Measure::SharedSenders, standing.shared_senders as u64)])
 }
 
-/// Counts the receive queues whose RPS is not as good as planned, and the requested settings, which have no measure.
+/// Counts the receive queues whose RPS is not as good as planned, and the requested settings.
 fn settings_without_measure<'a>(
     machine: &Machine,
     interface: &PlannedInterface,

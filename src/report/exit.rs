@@ -1,8 +1,8 @@
-//! The exit codes, and the name of errors as JSON.
+//! Exit codes, and the schema of errors as JSON.
 
 use std::process::ExitCode;
 
-/// The exit codes. There are no others.
+/// The exit codes of all commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     Planned = 0,
@@ -10,12 +10,12 @@ pub enum Exit {
     Failed = 1,
     /// The machine differs from the plan, or was changed with `--detailed-exitcode`.
     Differs = 2,
-    /// UNKNOWN, of `check --format nagios`, whose codes are those of monitoring plugins: 1 is a warning, 2 is critical.
+    /// UNKNOWN of `check --format nagios`, whose codes are those of monitoring plugins: 1 is a warning, 2 is critical.
     PluginUnknown = 3,
     Usage = 64,
 }
 
-/// The schema of an error as JSON, which a command prints in place of its report.
+/// The schema of an error as JSON, which is printed in place of the report.
 pub const ERROR_SCHEMA: &str = "nicpin.error/1";
 
 impl From<Exit> for ExitCode {

@@ -1,6 +1,5 @@
-//! Where flows arrive, for `nicpin flow`: the arrival of each, and their spread over queues and CPUs; and for `measure`
-//! the established connections, counted by the CPU and node of their predicted arrival, and by the node of the process
-//! that has them open.
+//! Where flows arrive: for `nicpin flow` their spread over queues and CPUs; for `measure` the established connections,
+//! by CPU and node of arrival, and by the node of the process that has them open.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,17 +16,17 @@ use crate::report::exit::Exit;
 #[derive(Debug, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.flow/1")]
 pub struct Flows {
-    /// The interfaces: one, the ports of a bond, or those that a selector matches; none for a tunnel.
+    /// One interface, the ports of a bond, or those that a selector matches; none for a tunnel.
     pub interfaces: Vec<String>,
-    /// Whether the interfaces are ports of one bond or team, among which the sender or the switch chooses.
+    /// Whether the sender or the switch chooses among the interfaces, as ports of one bond or team.
     #[serde(skip)]
     pub bonded: bool,
     pub arrivals: Vec<Arrival>,
-    /// The number of flows for each queue and CPU, most first, without flows whose CPU is unknown.
+    /// Flows by queue and CPU, most first, without those whose CPU is unknown.
     pub spread: Vec<Share>,
-    /// The number of connections of this machine with itself, which pass no interface.
+    /// Connections of this machine with itself, which pass no interface.
     pub local: usize,
-    /// The source ports that arrive on the requested CPU, for each interface.
+    /// Source ports that arrive on the requested CPU.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<Ports>,
 }
@@ -51,7 +50,7 @@ pub struct Ports {
 }
 
 impl Flows {
-    /// Predicts where connections arrive; `None` stands for one within this machine.
+    /// `None` stands for a connection within this machine.
     pub fn new(machine: &Machine, through: &Through<'_>, connections: &[Option<Flow>]) -> Self {
         let arrivals = connections
             .iter()
@@ -70,7 +69,7 @@ impl Flows {
         }
     }
 
-    /// Finds source ports with which a flow arrives on a CPU, up to a limit for each interface.
+    /// At most `most` ports for each interface.
     pub fn to_cpu(
         machine: &Machine,
         through: &Through<'_>,
@@ -93,7 +92,7 @@ impl Flows {
         }
     }
 
-    /// Returns success if all arrivals are known, and a requested port was found.
+    /// Success if all arrivals are known, and each interface has a requested source port.
     pub fn exit(&self) -> Exit {
         let is_known = self
             .arrivals
@@ -155,7 +154,7 @@ pub struct ArrivingConnections {
     pub interface: String,
     pub cpu: u32,
     pub node: Option<u32>,
-    /// The node of the processes that have the connections open; `None` if unknown.
+    /// Node of the process that has them open; `None` if unknown.
     pub process_node: Option<u32>,
     pub connections: usize,
 }
@@ -168,7 +167,6 @@ pub struct UnknownConnections {
 }
 
 impl Connections {
-    /// Counts the connections of `sockets` over the measured interfaces.
     pub fn new(machine: &Machine, measured: &BTreeSet<&str>, sockets: &[ConnectedSocket]) -> Self {
         let mut counted = Self::default();
         let mut throughs: BTreeMap<&str, Through<'_>> = BTreeMap::new();

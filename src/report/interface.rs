@@ -1,6 +1,4 @@
-//! The report of an interface: whether its vectors are local, evenly spread and as planned, and its differences from
-//! the plan. It is made once, from the machine, its plan and, if interrupts were watched, their delta; `status`,
-//! `check`, metrics and monitoring plugins show parts of it.
+//! The report of an interface, parts of which `status`, `check`, metrics and monitoring plugins show.
 //!
 //! The planned affinity, the affinity and the effective affinity are three different things. None of them proves where
 //! packets are received: only interrupts that arrived do.
@@ -26,30 +24,29 @@ pub use crate::report::state::{InterfaceState, StateRow};
 use crate::report::vectors::VectorState::Unmovable;
 use crate::report::vectors::{ThreadStatus, VectorStatus};
 
-/// The facts about an interface and its state: the part of a report that `check` prints.
+/// The part of a report that `check` prints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InterfaceSummary {
     pub name: String,
     pub state: InterfaceState,
     pub driver: Option<String>,
     pub device: String,
-    /// PCI vendor and device in hex (`15b3:1017`); `None` off PCI.
     pub pci_id: Option<String>,
-    /// The local node; `None` if unknown.
+    /// `None` if the local node is unknown.
     pub node: Option<u32>,
     pub candidates: CpuSet,
     pub candidate_cores: usize,
     pub rx_queues: usize,
     pub tx_queues: usize,
     pub queue_vectors: usize,
-    /// Queue vectors with a local effective CPU; `None` if no node, or not every vector's location, is known.
+    /// Queue vectors on a local CPU; `None` if no node, or not every vector's location, is known.
     pub local: Option<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<MeasureChange>,
 }
 
 impl InterfaceSummary {
-    /// The share of queue vectors that are local, 0 to 1; `None` without any, or if no node is known.
+    /// From 0 to 1; `None` without queue vectors, or if no node is known.
     pub fn local_share(&self) -> Option<f64> {
         let local = self.local.filter(|_| self.queue_vectors > 0)?;
         Some(local as f64 / self.queue_vectors as f64)
@@ -66,17 +63,17 @@ pub struct InterfaceReport {
     pub summary: InterfaceSummary,
     pub driver_version: Option<String>,
     pub firmware: Option<String>,
-    /// The MTU in bytes.
+    /// In bytes.
     pub mtu: Option<u32>,
     pub node_source: NodeSource,
     pub speed_mbps: Option<u32>,
     pub link: String,
-    /// Receive queues in use, or transmit queues if there are more.
+    /// Receive queues in use, or transmit queues if these are more.
     pub queues: usize,
-    /// The maximum number of receiving channels; `None` if the driver does not report it.
+    /// The maximum of receiving channels; `None` if the driver does not report it.
     pub max_queues: Option<u32>,
     pub max_per_cpu: usize,
-    /// The most queues, of all interfaces, on a core with one of the interface's queues.
+    /// Most queues, of all interfaces, on a core with one of this interface.
     pub max_per_core: usize,
     /// `max_per_core` if all settings were as planned.
     pub max_per_core_planned: usize,
@@ -87,27 +84,24 @@ pub struct InterfaceReport {
     pub on_isolated: usize,
     /// Settings that differ from the plan, a change of channels included.
     pub differ: usize,
-    /// Settings that differ because they have changed since apply set them.
+    /// Settings that have changed since apply set them.
     pub drifted: usize,
-    /// Settings that differ, by kind and by reason, without channels.
+    /// Settings that differ, without channels.
     #[serde(skip)]
     pub kinds: BTreeMap<SettingKind, usize>,
     #[serde(skip)]
     pub reasons: BTreeMap<Reason, usize>,
     pub unmovable: usize,
-    /// Interrupts of the vectors per second, if they were watched.
+    /// Interrupts of all vectors; `None` if they were not watched.
     pub per_second: Option<f64>,
     /// Vectors of queues in use with interrupts, all on planned CPUs.
     pub proven: Option<usize>,
-    /// Queue vectors in the order of queues, then control vectors.
     pub vectors: Vec<VectorStatus>,
-    /// The threads that poll the interface's queues; empty unless NAPI is threaded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadStatus>,
     /// Receive packet steering, with the flow table.
     pub rps: Steering,
     pub xps: Steering,
-    /// The RSS indirection table; absent if the device has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rss: Option<PlannedRss>,
     pub polling: Polling,
@@ -124,17 +118,17 @@ impl Deref for InterfaceReport {
     }
 }
 
-/// One kind of steering over all queues.
+/// Counts of queues for one kind of steering.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Steering {
-    /// Queues with a plan, including "off".
+    /// Queues with a plan, "off" included.
     pub planned: usize,
     pub on: usize,
     pub differ: usize,
 }
 
-/// The names of a plan's interfaces that are up and cannot be judged, without those whose state is unknown, and those
-/// whose IRQs are all placed and would be better as planned.
+/// The plan's interfaces that are not judged, without those whose state is unknown, and those that differ although all
+/// their IRQs are understood.
 pub fn not_judged(plan: &Plan, interfaces: &[InterfaceReport]) -> Vec<String> {
     let mut names = plan.not_judged.clone();
     let is_left = |name: &str| {
@@ -153,7 +147,7 @@ pub fn not_judged(plan: &Plan, interfaces: &[InterfaceReport]) -> Vec<String> {
     names
 }
 
-/// The reports of a plan's interfaces, worst first. `unknown`: interfaces whose state could not be determined.
+/// The worst first. `unknown`: interfaces whose state could not be determined.
 pub fn interfaces(
     machine: &Machine,
     plan: &Plan,
@@ -238,7 +232,6 @@ fn report(
     let mut channels = plan.channels.iter();
     let is_asked = channels.any(|change| change.interface == planned.name);
     let differ = kinds.values().sum::<usize>() + usize::from(is_asked);
-    // Losses that other interfaces' settings cause are in the reports of those.
     let asked = (has_lost && drifted > 0, is_asked);
     let local = count(&|row| row.is_active() && row.local == Some(true));
     let is_located = count(&|row| row.local.is_some()) > 0

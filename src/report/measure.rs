@@ -1,5 +1,4 @@
-//! Rates from the delta of counters: interrupts by queue and CPU with their local share, throughput, and CPU time. The
-//! JSON form is `nicpin.measure/1`.
+//! Rates of interrupts, traffic and CPU time from counters. The JSON form is `nicpin.measure/1`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,10 +24,9 @@ const SHORT: Duration = Duration::from_millis(100);
 pub struct MeasuredInterface {
     pub name: String,
     pub driver: Option<String>,
-    /// The kind of an interface without a device, such as `bond`; such an interface has no node and no vectors.
+    /// The kind of an interface without a device, such as `bond`; it has no node and no vectors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The node; `None` if there is none or it is unknown.
     pub node: Option<u32>,
     #[serde(skip)]
     pub vectors: Vec<MeasuredVector>,
@@ -40,7 +38,6 @@ pub struct MeasuredInterface {
 pub struct MeasuredVector {
     pub irq: u32,
     pub role: Role,
-    /// `None` for a control vector.
     pub queue: Option<u32>,
     #[serde(skip)]
     pub node: Option<u32>,
@@ -106,7 +103,7 @@ pub struct Measurement {
     pub interfaces: Vec<InterfaceRates>,
     pub cpus: Vec<CpuRates>,
     pub machine: MachineRates,
-    /// Where established connections arrive; `None` if the kernel does not list them.
+    /// `None` if the kernel does not list them.
     pub connections: Option<Connections>,
     pub notes: Vec<Note>,
 }
@@ -117,16 +114,16 @@ pub struct InterfaceRates {
     pub subject: MeasuredInterface,
     pub traffic: Option<TrafficRates>,
     pub interrupts_per_second: f64,
-    /// The share of interrupts on local CPUs, 0 to 1; `None` without interrupts, or if the node is unknown.
+    /// Share of interrupts on local CPUs, 0 to 1; `None` without interrupts, or if the node is unknown.
     pub local: Option<f64>,
     pub vectors: Vec<VectorRates>,
-    /// Rows for an unknown driver, learned from the traffic, in the policy's form; `None` if the traffic is ambiguous.
+    /// Rows for an unknown driver, in the policy's form; `None` if the traffic is ambiguous.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learned: Option<Taught>,
 }
 
-/// The traffic of an interface by its own counters. Drivers differ in the bytes that they count; most do not count the
-/// frame check sequence.
+/// Counters of the interface itself. Drivers differ in the bytes that they count; most leave out the frame check
+/// sequence.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct TrafficRates {
     pub rx_bytes: u64,
@@ -150,8 +147,7 @@ pub struct VectorRates {
     pub per_second: f64,
     pub local: Option<f64>,
     pub cpus: Vec<OnCpu>,
-    /// For a data vector: the queues whose packets were counted when it fired, and when no other data vector did. Each
-    /// is a receive or a transmit queue: `rx 3`.
+    /// The queues (`rx 3`) whose packets were counted when this data vector fired, and when no other did.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub moved_with: Vec<String>,
 }
@@ -169,13 +165,13 @@ pub struct CpuRates {
     pub cpu: u32,
     pub node: Option<u32>,
     pub interrupts_per_second: f64,
-    /// The non-idle share of the CPU's time, 0 to 1.
+    /// Non-idle share of the CPU's time, 0 to 1.
     pub busy: f64,
-    /// The share of the CPU's time in interrupts and softirqs, 0 to 1.
+    /// Share of the CPU's time in interrupts and softirqs, 0 to 1.
     pub softirq: f64,
     pub net_rx_per_second: f64,
     pub net_tx_per_second: f64,
-    /// Packets processed per second (`/proc/net/softnet_stat`).
+    /// Packets processed (`/proc/net/softnet_stat`).
     pub packets_per_second: f64,
     pub rps_per_second: f64,
     /// Packets dropped because the CPU's backlog was full, total.
@@ -193,9 +189,9 @@ pub struct MachineRates {
     pub busy_cpu_seconds: f64,
     /// Time of all CPUs in interrupts and softirqs.
     pub softirq_cpu_seconds: f64,
-    /// Gbit for each busy CPU second; `None` if CPUs were busy for less than 10 ms.
+    /// `None` if CPUs were busy for less than 10 ms.
     pub gbit_per_busy_cpu_second: Option<f64>,
-    /// Gbit for each CPU second in interrupts and softirqs; `None` if these took less than 10 ms.
+    /// `None` if interrupts and softirqs took less than 10 ms.
     pub gbit_per_softirq_cpu_second: Option<f64>,
     /// Interrupts of the measured vectors on local CPUs.
     pub local_interrupts: u64,
@@ -208,20 +204,19 @@ pub struct MachineRates {
     pub loopback_packets_per_second: f64,
 }
 
-/// The loopback interface, whose packets the kernel counts with those of all others on a CPU.
+/// The kernel counts the loopback interface's packets with those of all others on a CPU.
 const LOOPBACK: &str = "lo";
 
-/// Adds counters, which may be arbitrarily large in a damaged file.
+/// Counters may be arbitrarily large in a damaged file.
 fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
 
-/// The share of `part` in `all`; `None` if `all` is 0.
 fn share(part: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| part as f64 / all as f64)
 }
 
-/// The interrupts of vectors on local CPUs, and all of vectors with a known node.
+/// The interrupts on local CPUs, and all interrupts, of vectors with a known node.
 fn local_interrupts<'a>(vectors: impl Iterator<Item = &'a VectorRates>) -> (u64, u64) {
     vectors
         .filter_map(|vector| Some((vector.here?, vector.interrupts)))
@@ -312,8 +307,8 @@ impl Rates<'_> {
         }
     }
 
-    /// The queues that came with each data vector of an interface, if that is unambiguous: it fired in nearly each step
-    /// in which their packets were counted, and each other vector in half of these at most.
+    /// Queues that came with one data vector only: it fired in nearly each step in which their packets were counted,
+    /// and each other vector in half of these at most.
     fn queues_moved_with<'s>(
         &'s self,
         subject: &'s MeasuredInterface,
@@ -371,7 +366,7 @@ impl Rates<'_> {
         (!irqs.is_empty()).then_some(Taught { name, irqs })
     }
 
-    /// The rates of a vector; `None` if it was not counted all the time.
+    /// `None` if the vector was not counted all the time.
     fn vector(&self, subject: &MeasuredInterface, vector: &MeasuredVector) -> Option<VectorRates> {
         let on = self.delta.interrupts.get(&vector.irq)?;
         let interrupts = total(on.values().copied());

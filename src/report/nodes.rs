@@ -30,7 +30,7 @@ pub struct NodeReport {
     /// Online CPUs that are isolated or `nohz_full`.
     pub isolated: CpuSet,
     pub exclusive: CpuSet,
-    /// Memory in KiB; `None` if the kernel does not report it.
+    /// `None` if the kernel does not report it.
     pub memory_kib: Option<u64>,
     #[serde(flatten)]
     pub usage: NodeUsage,
@@ -47,8 +47,7 @@ pub struct NodeInterface {
 }
 
 impl Nodes {
-    /// Reports the nodes of a machine. `plan` contains all its interfaces, and has the node of those without
-    /// `numa_node`; `usage` is by node.
+    /// `plan` has all interfaces, with the node of those without `numa_node`; `usage` is by node.
     pub fn new(machine: &Machine, plan: &Plan, mut usage: BTreeMap<u32, NodeUsage>) -> Self {
         let topology = &machine.topology;
         let on = |node: Option<u32>| {
@@ -85,7 +84,7 @@ impl Nodes {
     }
 }
 
-/// The other devices on a node, or on no known one. A single node has them all.
+/// The devices on a node, or with `None` on no known one. A single node has them all.
 pub fn neighbours(machine: &Machine, node: Option<u32>) -> Vec<Neighbour> {
     let nodes = &machine.topology.nodes;
     let only = nodes.keys().copied().exactly_one().ok();
@@ -103,7 +102,7 @@ pub fn neighbours(machine: &Machine, node: Option<u32>) -> Vec<Neighbour> {
         .collect()
 }
 
-/// Counts neighbours by kind: `2 GPUs, 1 RDMA device`.
+/// `2 GPUs, 1 RDMA device`.
 pub fn counts(neighbours: &[Neighbour]) -> String {
     neighbours
         .chunk_by(|a, b| a.kind == b.kind)
@@ -111,7 +110,7 @@ pub fn counts(neighbours: &[Neighbour]) -> String {
         .join(", ")
 }
 
-/// The node of an interface: its device's node, even one without CPUs; else the node in its plan.
+/// The node of the interface's device, even one without CPUs; else the node in the plan.
 pub fn home(machine: &Machine, plan: &Plan, name: &str) -> Option<u32> {
     machine
         .interface(name)

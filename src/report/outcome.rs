@@ -11,19 +11,16 @@ use crate::report::outcome::Outcome::{Already, Changed, Managed, Pending, Refuse
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteResult {
     pub kind: SettingKind,
-    /// The absolute path, without the root.
     pub path: String,
     pub value: String,
-    /// Empty for a setting of the whole machine.
     pub interface: String,
-    /// The number of the [`Write`](crate::plan::Write).
     #[serde(skip)]
     pub number: u32,
     pub outcome: Outcome,
-    /// The previous content of the file; `None` if it could not be read.
+    /// `None` if the file could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
-    /// The value that was written instead because the CPU of `value` had no free interrupt vector.
+    /// The value that was written instead, because the CPU of `value` had no free interrupt vector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
     /// The effective CPUs until the next interrupt, while they differ from the new ones.
@@ -43,7 +40,6 @@ pub enum Outcome {
     /// Written and read back; the kernel moves the vector only at its next interrupt (`irq_move_masked_irq`). Not a
     /// failure.
     Pending,
-    /// The file already held the value.
     Already,
     /// The vector cannot be moved. Not a failure.
     Managed,
@@ -53,7 +49,7 @@ pub enum Outcome {
 }
 
 impl WriteResult {
-    /// Returns what a person sees of the setting.
+    /// The setting as people see it.
     pub fn shown(&self) -> String {
         self.kind.shown(&self.interface, self.number)
     }
@@ -75,7 +71,7 @@ impl WriteResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChannelOutcome {
     pub interface: String,
-    /// The channels in the form of `ethtool -L`.
+    /// In the form of `ethtool -L`.
     pub wanted: String,
     pub refused: Option<String>,
 }
@@ -83,7 +79,7 @@ pub struct ChannelOutcome {
 /// The result of a request to irqbalance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IrqbalanceOutcome {
-    /// The process id; `None` if irqbalance is not running.
+    /// `None` if irqbalance is not running.
     pub pid: Option<i32>,
     pub done: IrqbalanceAction,
     pub changed: bool,
@@ -92,14 +88,13 @@ pub struct IrqbalanceOutcome {
     pub detail: Option<String>,
 }
 
-/// The possible results of a request to irqbalance.
+/// The results of a request to irqbalance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IrqbalanceAction {
     /// irqbalance confirmed that it leaves the IRQs unchanged.
     Banned,
     Stopped,
-    /// irqbalance may move the IRQs again.
     Unbanned,
     Started,
     /// No request was made, because the root is a copy of a machine.
@@ -113,7 +108,7 @@ impl IrqbalanceOutcome {
     }
 }
 
-/// The number of settings by outcome, channels and irqbalance included.
+/// Settings by outcome, channels and irqbalance included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     pub changed: usize,

@@ -9,22 +9,21 @@ use crate::plan::{SettingKind, Write};
 use crate::report::exit::Exit;
 use crate::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, Tally, WriteResult};
 
-/// The writes that `restore` would perform; its JSON form is `nicpin.to-restore/1`.
+/// The writes that `restore` would perform; the JSON form is `nicpin.to-restore/1`.
 #[derive(Debug, Default, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.to-restore/1")]
 pub struct ToRestore {
-    /// Recorded channels that differ from the current ones, in the form of `ethtool -L`, by interface. They are
-    /// restored first.
+    /// Recorded channels in the form of `ethtool -L`, by interface. They are restored first.
     pub channels: BTreeMap<String, String>,
     pub writes: Vec<Write>,
-    /// The number of settings that hold the recorded value.
+    /// Settings that hold the recorded value.
     pub unchanged: usize,
     /// Recorded settings whose files are absent now.
     pub absent: BTreeSet<SettingId>,
     /// Whether a request to irqbalance would be undone.
     pub irqbalance: bool,
     pub refusals: Refusals,
-    /// Interfaces that are up and cannot be judged; `None` if that could not be determined.
+    /// `None` if that could not be determined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_judged: Option<Vec<String>>,
 }
@@ -55,35 +54,32 @@ fn exit(failed: bool) -> Exit {
     if failed { Exit::Failed } else { Exit::Planned }
 }
 
-/// The result of a restore; its JSON form is `nicpin.restore/1`.
+/// The result of a restore; the JSON form is `nicpin.restore/1`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.restore/1")]
 pub struct Restored {
     /// Settings restored, channels and irqbalance included.
     pub changed: usize,
-    /// Settings that already held the recorded value.
     pub already: usize,
-    /// Settings that exist and could not be restored.
     pub refused: usize,
-    /// Vectors whose affinity is restored and which the kernel does not move back by itself.
+    /// Vectors whose affinity is restored, which the kernel does not move back by itself.
     pub staying: usize,
-    /// The number of settings that are not restored: refused or absent.
+    /// Settings that are refused or absent.
     pub not_restored: usize,
     pub unchanged: usize,
-    /// Recorded settings whose files are absent now.
     pub absent: BTreeSet<SettingId>,
     pub channels: Vec<ChannelOutcome>,
-    /// The request to irqbalance, which counts like a write; `None` if there was nothing to undo.
+    /// The undone request, which counts like a write; `None` if there was nothing to undo.
     pub irqbalance: Option<IrqbalanceOutcome>,
     pub results: Vec<WriteResult>,
-    /// Settings that could not be restored. The reasons are in `channels` and `results`.
+    /// The reasons are in `channels` and `results`.
     #[serde(skip)]
     #[doc(hidden)]
     pub refused_ids: BTreeSet<SettingId>,
     /// Whether `nicpin watch` runs and writes nothing until the next apply.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub watcher_paused: bool,
-    /// Interfaces that are up and cannot be judged; `None` if that could not be determined, and inside of an apply.
+    /// `None` if that could not be determined, and inside of an apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_judged: Option<Vec<String>>,
 }
@@ -123,7 +119,6 @@ impl Restored {
         !self.refused_ids.is_empty()
     }
 
-    /// Those of the recorded settings that are not restored.
     pub(crate) fn left_of(
         &self,
         mut texts: BTreeMap<SettingId, String>,

@@ -6,14 +6,14 @@ use crate::machine::setting::SettingId;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedSetting {
-    /// The setting's name in the record, which outlives IRQ numbers: `0000:82:00.0 port 0 vector combined 3`.
+    /// The name in the record, which outlives IRQ numbers: `0000:82:00.0 port 0 vector combined 3`.
     pub name: SettingId,
     pub interface: String,
     pub path: String,
 }
 
 impl ChangedSetting {
-    /// Returns what a person sees of the setting: its file, else its name.
+    /// The setting as people see it: its file, else its name.
     pub fn shown(&self) -> String {
         match self.name.kind() {
             Some(kind) if !kind.is_file() => self.name.to_string(),
@@ -25,22 +25,20 @@ impl ChangedSetting {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watcher {
     pub pid: i32,
-    /// The start of the process in the kernel's ticks since boot, which distinguishes it from a later process with this
-    /// id.
+    /// The start of the process in ticks since boot, which tells it from a later process with this id.
     pub started: u64,
     /// The start, in seconds since 1970.
     pub since: u64,
     pub observe: bool,
-    /// Whether the watcher leaves out CPUs of exclusive cpuset partitions although the policy says nothing about them.
+    /// Whether the watcher leaves out exclusive cpuset partitions although the policy says nothing about them.
     #[serde(default)]
     pub avoids_exclusive: bool,
-    /// Why the watcher writes nothing at present; `None` if it does write.
+    /// Why the watcher writes nothing at present; `None` if it writes.
     pub waits_for: Option<WaitsFor>,
-    /// The number of runs since the start, and of those that have restored the planned state.
+    /// Runs since the start, and those that have restored the planned state.
     pub count: u64,
     pub restores: u64,
     pub runs: Vec<WatcherRun>,
-    /// Settings that are not written for a time, because another program writes them again and again.
     pub left_alone: Vec<LeftAlone>,
     /// How often a setting was not written for a time.
     pub contended: u64,
@@ -51,7 +49,7 @@ pub struct Watcher {
 pub enum WaitsFor {
     /// `nicpin restore` has paused the watcher until the next `nicpin apply`.
     Apply,
-    /// The watcher waits for the confirmation of `nicpin apply --try`.
+    /// The trial of `nicpin apply --try` has to be confirmed or to end.
     Trial,
 }
 
@@ -73,14 +71,14 @@ pub struct WatcherRun {
     pub error: Option<String>,
 }
 
-/// A setting that a watcher does not write for a time.
+/// A setting that is not written for a time, because another program writes it again and again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftAlone {
     #[serde(flatten)]
     pub setting: ChangedSetting,
-    /// The end of that time, in seconds since 1970; an event about the interface ends it earlier.
+    /// The end, in seconds since 1970; an event about the interface ends it earlier.
     pub until: u64,
-    /// The programs that may write the setting; empty if none is known.
+    /// Programs that may write the setting; empty if none is known.
     #[serde(default)]
     pub writers: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! The state of an interface: its number, its meaning, and how it follows from the vectors and from what the plan gains.
+//! The state of an interface, and how it follows from the vectors and the gain of the plan.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,38 +11,25 @@ use crate::report::state::InterfaceState::{
 use crate::report::vectors::VectorState::{Differs, Elsewhere};
 use crate::report::vectors::{VectorState, VectorStatus};
 
-/// The state of an interface, best first. A state is bad only if the plan improves something.
+/// The states, best first, as [`Self::ROWS`] describes them. A state is bad only if the plan improves something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InterfaceState {
-    /// As planned, and interrupts arrived on the planned CPUs.
     Ok,
-    /// No vector can be placed: none can be moved, or no queue vector is understood. Counted apart, by name.
     Unsupported,
-    /// As planned; no interrupt was seen.
     Unproven,
-    /// Some settings differ from the plan, which improves nothing.
     Equivalent,
-    /// Set as planned; the kernel moves some vectors at their next interrupt.
     Pending,
-    /// Some settings differ, and the plan makes a measure of the objective or of steering better.
     Untuned,
-    /// Like `Untuned`, and the busiest core with one of the interface's queues has at least twice as many as the
-    /// busiest would have as planned.
     Crowded,
-    /// Settings have changed since apply set them, and a measure is worse for it.
     Drifted,
-    /// Queue vectors are on another node, and the plan moves them to the local one.
     Remote,
-    /// Vectors are on isolated CPUs, and the plan moves them off.
     Isolated,
-    /// A needed file could not be read.
     Unknown,
 }
 
 pub struct StateRow {
     pub state: InterfaceState,
-    /// The word in JSON.
     pub name: &'static str,
     /// The number in metrics. It never changes, since alerts compare it; a new state has one between those of its
     /// neighbours.
@@ -53,7 +40,7 @@ pub struct StateRow {
 }
 
 impl InterfaceState {
-    /// The states, best first.
+    /// One row for each state, best first.
     pub const ROWS: [StateRow; 11] = [
         StateRow {
             state: Self::Ok,
@@ -150,19 +137,19 @@ impl InterfaceState {
         self >= Self::Drifted
     }
 
-    /// Whether settings differ from the plan, and the plan is better.
+    /// Whether the plan would make something better.
     pub fn differs(self) -> bool {
         self >= Self::Untuned && self != Self::Unknown
     }
 
-    /// The worst state, without unsupported interfaces if there are others.
+    /// The worst state. Unsupported interfaces count only if there are no others.
     pub fn worst(states: impl Iterator<Item = Self>) -> Option<Self> {
         states.max_by_key(|&state| (state != Self::Unsupported, state))
     }
 }
 
-/// Determines the state. `differ`: the number of settings that differ from the plan. `has_lost`: whether a measure is
-/// worse since settings of apply were changed. `is_asked`: whether other channels are requested.
+/// `differ`: the number of settings that differ from the plan. `has_lost`: whether a measure is worse since settings of
+/// apply were changed. `is_asked`: whether other channels are requested.
 pub(super) fn state(
     machine: &Machine,
     interface: &Interface,

@@ -1,5 +1,5 @@
-//! The state of a machine: its interfaces, what applying the plan would gain, and whether other tools will change it.
-//! The JSON form is `nicpin.status/1`.
+//! The state of a machine, what applying the plan would gain, and whether other tools will change it. The JSON form is
+//! `nicpin.status/1`.
 
 use std::collections::BTreeSet;
 
@@ -19,17 +19,15 @@ use crate::report::status::IrqbalanceState::{Absent, AsksNicpin, Banned, Moves, 
 #[derive(Debug, Serialize)]
 #[serde(tag = "schema", rename = "nicpin.status/1")]
 pub struct Status {
-    /// The worst state of all interfaces; `None` without interfaces.
+    /// `None` without interfaces.
     pub state: Option<InterfaceState>,
     pub hash: String,
-    /// The number of settings that hold their planned value.
     pub same: usize,
-    /// The number of settings that differ from the plan.
     pub differ: usize,
-    /// The number of IRQs that are not on their planned CPUs, if their move would gain nothing.
+    /// IRQs that are not on their planned CPUs, if their move would gain nothing.
     #[serde(skip)]
     pub moves_without_gain: usize,
-    /// How long interrupts were watched; `None` if they were not.
+    /// `None` if interrupts were not watched.
     pub seconds: Option<f64>,
     /// Whether there is a record of an apply since boot.
     pub applied: bool,
@@ -46,7 +44,7 @@ pub struct Status {
 
 #[derive(Debug, Serialize)]
 pub struct IrqbalanceStatus {
-    /// The process id; `None` if irqbalance is not running, or that could not be determined.
+    /// `None` if irqbalance is not running, or that could not be determined.
     pub pid: Option<i32>,
     #[serde(flatten)]
     pub state: IrqbalanceState,
@@ -60,18 +58,18 @@ pub struct IrqbalanceStatus {
 pub enum IrqbalanceState {
     Absent,
     Unknown,
-    /// irqbalance's policy script asks nicpin which IRQs to ban.
+    /// The policy script of irqbalance asks which IRQs to ban.
     AsksNicpin,
-    /// irqbalance has banned the IRQs on request, until it restarts.
+    /// irqbalance leaves the IRQs unchanged on request, until it restarts.
     Banned,
     Moves {
-        /// Whether apply, by the policy, has irqbalance ban the IRQs.
+        /// Whether the policy has apply make the request.
         fixed_by_apply: bool,
     },
 }
 
 impl Status {
-    /// The queues on the busiest core if that is one figure for all interfaces, and not one for each.
+    /// Queues on the busiest core, if that is one figure for all interfaces and not one for each.
     pub fn shared_max_per_core(&self) -> Option<usize> {
         let rows = self.interfaces.iter();
         let most = rows
@@ -84,8 +82,7 @@ impl Status {
             .then_some(most)
     }
 
-    /// Makes the status from the machine, its plan, the differences, and the watched interrupts. `unknown`: interfaces
-    /// whose state could not be determined. `banned`: the IRQs that irqbalance bans on request.
+    /// `unknown`: interfaces whose state could not be determined. `banned`: IRQs that irqbalance bans on request.
     pub fn new(
         machine: &Machine,
         plan: &Plan,
@@ -131,7 +128,6 @@ impl Status {
     }
 }
 
-/// Determines what irqbalance does with the planned IRQs. `banned`: the IRQs that it bans on request.
 fn irqbalance(plan: &Plan, banned: &BTreeSet<u32>, note: Option<Note>) -> IrqbalanceStatus {
     // If irqbalance is ignored, the note has its answer.
     let is_banned = |running: &IrqbalancePlan| match &note {

@@ -1,5 +1,5 @@
-//! The status of each vector and polling thread of an interface: planned affinity, affinity, effective affinity, and
-//! where interrupts arrived.
+//! The status of each vector and polling thread: planned affinity, affinity, effective affinity, and where interrupts
+//! arrived.
 
 use serde::Serialize;
 
@@ -19,11 +19,10 @@ pub enum VectorState {
     /// Affinity and, if reported, effective affinity are as planned.
     AsPlanned,
     LeftAlone,
-    /// The vector cannot be moved.
     Unmovable,
     /// The affinity is as planned; the kernel moves the vector at its next interrupt.
     Pending,
-    /// Affinities are as planned, but interrupts arrived on other CPUs.
+    /// Interrupts arrived on other CPUs, although the affinities are as planned.
     Elsewhere,
     Differs,
 }
@@ -33,27 +32,24 @@ pub struct VectorStatus {
     pub irq: u32,
     pub action: String,
     pub role: Role,
-    /// The number of the queue, or of the RDMA completion vector; `None` for a control vector.
     pub queue: Option<u32>,
     pub idle: bool,
     /// The planned affinity; `None`: unchanged.
     pub planned: Option<CpuSet>,
     pub affinity: CpuSet,
-    /// `effective_affinity`; `None` if the kernel does not report it.
     pub effective: Option<CpuSet>,
-    /// The effective CPUs; if the kernel does not report them, the online CPUs of the affinity.
     #[serde(skip)]
     pub(super) now: CpuSet,
-    /// The node of the effective CPUs; `None` if they are not on one node.
+    /// `None` if the effective CPUs are not on one node.
     pub node: Option<u32>,
-    /// Whether the effective CPUs are local; `None` if the interface's node is unknown.
+    /// `None` if the interface's node is unknown.
     pub local: Option<bool>,
     #[serde(skip)]
     pub(super) planned_local: bool,
     /// Whether the kernel reports the vector's CPU, or counts showed it.
     #[serde(skip)]
     pub(super) is_known: bool,
-    /// Whether an effective CPU is isolated or `nohz_full`, or in an exclusive cpuset partition and left out by the policy.
+    /// Whether an effective CPU is isolated or `nohz_full`, or an exclusive one that the policy leaves out.
     pub on_isolated: bool,
     pub per_second: Option<f64>,
     pub arrived: Option<CpuSet>,
@@ -79,7 +75,6 @@ impl VectorStatus {
         let arrived = on.map(|on| on.keys().copied().collect::<CpuSet>());
         let path = affinity_file(vector.irq);
         let on_fallback = fallbacks.iter().any(|fallback| fallback.path == path);
-        // If the kernel does not report it, the CPU is one of the affinity's.
         let is_known = vector.reported().is_some();
         let is_apart = |cpus: &CpuSet| match vector.reported() {
             Some(_) => effective.intersects(cpus),
@@ -147,8 +142,8 @@ fn node_of(topology: &Topology, cpus: &CpuSet) -> Option<u32> {
     cpus.is_subset(&node.cpus).then_some(first)
 }
 
-/// The state, and the difference from the plan in words. `apart`: whether an effective CPU is isolated or exclusive, in
-/// words.
+/// Returns the state, and the difference from the plan in words. `apart`: `isolated` or the like, if an effective CPU
+/// is.
 fn judge(
     topology: &Topology,
     vector: &PlannedVector,
@@ -198,15 +193,13 @@ fn judge(
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ThreadStatus {
     pub pid: u32,
-    /// The role and queue of the vector that wakes the thread; `None` if that could not be determined.
+    /// `None` if the vector that wakes the thread could not be determined.
     pub role: Option<Role>,
     pub queue: Option<u32>,
-    /// The planned CPUs; `None`: unchanged.
     pub planned: Option<CpuSet>,
     pub affinity: CpuSet,
-    /// Whether the CPUs of `affinity` are local; `None` if the interface's node is unknown.
     pub local: Option<bool>,
-    /// The number of runs, if they were watched.
+    /// `None` if runs were not watched.
     pub runs: Option<u64>,
     pub ran_on: Option<CpuSet>,
     pub state: VectorState,
@@ -249,7 +242,7 @@ impl ThreadStatus {
         }
     }
 
-    /// Whether the thread ran on planned CPUs: its affinity allows no other.
+    /// Whether the thread ran; its affinity allows only planned CPUs.
     pub fn is_proven(&self) -> bool {
         self.state == AsPlanned && self.runs.is_some_and(|runs| runs > 0)
     }
