@@ -1,5 +1,4 @@
-//! JSON documents in a stream, with or without the names of hosts before each line, as clush and pdsh print them. Only
-//! one document of each host is in memory at a time.
+//! JSON documents in a stream. Only one document of each host is in memory at a time.
 
 use std::collections::BTreeMap;
 use std::mem::{replace, take};
@@ -31,7 +30,7 @@ pub struct Document {
     pub file: String,
     /// The number of its first line.
     pub line: usize,
-    /// The host by the name before its lines.
+    /// The name before the document's lines.
     pub host: Option<String>,
     /// Whether it is the only one of its file.
     pub alone: bool,
@@ -44,9 +43,8 @@ impl Document {
     }
 }
 
-/// Splits a stream into JSON documents: one a line, or over many lines as nicpin prints them, one after the other or in
-/// a list, each line with or without the name of its host, as clush and pdsh print them (`host: line`). The lines of
-/// different hosts may alternate.
+/// Splits a stream into JSON documents: on one line or many, one after the other or in a list, with or without the name
+/// of the host before each line (`host: line`), as clush and pdsh print them. Lines of different hosts may alternate.
 pub struct Documents<'a> {
     source: &'a str,
     lines: usize,
@@ -64,7 +62,7 @@ pub struct Documents<'a> {
 struct Open {
     line: usize,
     text: String,
-    /// The bytes at which it was not complete, and how often a brace at the start of a line was not its end.
+    /// The bytes at which the text was not complete, and how often a brace at the start of a line was not its end.
     incomplete: usize,
     tries: usize,
 }
@@ -122,7 +120,7 @@ impl<'a> Documents<'a> {
         self.open.insert(host, open);
     }
 
-    /// Gives the documents in a host's text. An incomplete one waits for more lines, unless this is all.
+    /// An incomplete document waits for more lines, unless this is all.
     fn read(&mut self, host: Option<String>, mut open: Open, is_all: bool) {
         loop {
             let rest = open
@@ -210,7 +208,6 @@ impl<'a> Documents<'a> {
     }
 }
 
-/// Splits the name of the host, if any, from a line.
 fn split(line: &str) -> (Option<&str>, &str) {
     let is_letter = |c: char| c.is_alphanumeric() || "._-:@%".contains(c);
     // A host without output has an empty line.

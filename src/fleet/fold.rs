@@ -1,5 +1,4 @@
-//! Names of hosts as people of clusters write them: `node[001-300]`, `r[1-4]n[01-40]`, which clush, pdsh and nodeset
-//! take.
+//! Folds names of hosts: `node[001-300]`, `r[1-4]n[01-40]`, as clush, pdsh and nodeset take them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -9,11 +8,11 @@ use itertools::Itertools as _;
 use nicpin::machine::interface::natural;
 
 struct Alike<'a> {
-    /// The text before each number, and after the last one.
+    /// Text before each number, and after the last one.
     texts: Vec<&'a str>,
     /// The width to which each number is padded with zeros, or 0.
     widths: Vec<usize>,
-    /// For each block, the numbers in each place; it holds all combinations.
+    /// The numbers in each place; a block stands for all combinations.
     blocks: BTreeSet<Vec<Vec<u64>>>,
 }
 
@@ -180,7 +179,6 @@ mod tests {
         assert_eq!(folded(&many.join(" ")), "node[001-300]");
     }
 
-    /// Returns the names that a folded one stands for.
     fn unfold(text: &str) -> Vec<String> {
         let Some((before, (inside, after))) = text
             .split_once('[')

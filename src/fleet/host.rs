@@ -1,4 +1,4 @@
-//! A host of a fleet, from its output or from a check of its copy.
+//! A host of a fleet, from a JSON document or a check of its copy.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub struct Host {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostOutcome {
     pub verdict: CheckState,
-    /// The worst state of the host's interfaces; `None` from a plan, which has none.
+    /// The worst state; `None` from a plan, which has none.
     pub state: Option<InterfaceState>,
     pub causes: Vec<Cause>,
     pub not_judged: Vec<String>,
@@ -31,10 +31,10 @@ pub struct HostOutcome {
 
 #[derive(PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Cause {
-    /// The word of a [`Reason`]; `channels-differ`, `cannot-be-moved` (`check --strict`), `could-not-be-determined`;
+    /// The word of a [`Reason`], or `channels-differ`, `cannot-be-moved` (`check --strict`), `could-not-be-determined`;
     /// from a plan `not-known`.
     pub reason: &'static str,
-    /// For `moved-by-other`: the tools on the host that set affinity.
+    /// For `moved-by-other`: tools on the host that set affinity.
     pub by: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ struct Differing {
 pub type ReadHost = (Option<String>, Result<Host, String>);
 
 impl Host {
-    /// Parses the JSON of a plan or a check, or Ansible's results with such JSON in it.
+    /// Parses a plan, a check, or Ansible's results with these in them.
     pub fn parse(text: &str) -> Vec<ReadHost> {
         let unreadable = match serde_json::from_str::<PlanOrCheck>(text) {
             Ok(document) if is_known(&document.schema) => return vec![document.host()],
@@ -106,8 +106,7 @@ impl Host {
     }
 }
 
-/// Searches Ansible's results: of one host, or of many with their names below `hosts`. The output of a command is in
-/// `stdout`.
+/// Searches Ansible's results: of one host, or of many by name below `hosts`. The output of a command is in `stdout`.
 fn search(value: &Value, name: Option<&str>, found: &mut Vec<ReadHost>) {
     let fields = match value {
         Value::Array(list) => return list.iter().for_each(|value| search(value, name, found)),
@@ -158,7 +157,7 @@ fn is_known(schema: &str) -> bool {
 }
 
 impl PlanOrCheck {
-    /// Returns the host and its name, with each text as [`one_line`].
+    /// Makes each text one line.
     fn host(mut self) -> ReadHost {
         let is_unknown = self.interfaces.iter().any(|interface| interface.is_unknown);
         let has_writes = self.writes + self.channels > 0;
@@ -234,7 +233,7 @@ impl PlanOrCheck {
 /// Maximum characters of a name or an error from a host.
 const LONGEST: usize = 200;
 
-/// Returns a text of a host as one line without control characters, so that it can print no line of another one.
+/// The text without control characters, so that a host can print no line of another one.
 pub fn one_line(text: &str) -> String {
     let letters = text.chars().take(LONGEST);
     let is_odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');

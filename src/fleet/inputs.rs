@@ -1,5 +1,5 @@
-//! The inputs of `nicpin fleet`: captures, trees, directories of these, lists of paths, and JSON in files or as a
-//! stream. The files are the user's and not below a root.
+//! The inputs of `nicpin fleet`: captures, trees, directories of these, lists of paths, and JSON. The files are the
+//! user's and not below a root.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -22,8 +22,8 @@ const MOST_HOSTS: usize = 100_000;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Finds the inputs that the arguments name, and gives them one by one. Returns the hosts that printed something other
-/// than JSON, with the first such line: an error if nothing else comes from them.
+/// Gives the inputs one by one. Returns the hosts that printed something other than JSON, with the first such line: an
+/// error if nothing else comes from them.
 pub fn inputs(arguments: &[PathBuf], give: &mut dyn FnMut(Input)) -> BTreeMap<String, String> {
     let mut printed = BTreeMap::new();
     let mut inputs = Inputs {
@@ -55,7 +55,7 @@ pub fn inputs(arguments: &[PathBuf], give: &mut dyn FnMut(Input)) -> BTreeMap<St
 
 struct Inputs<'a> {
     give: &'a mut dyn FnMut(Input),
-    /// The directories of an argument that were read, which links may lead to again.
+    /// Device and inode of each directory that was read: links may lead there again.
     directories: BTreeSet<(u64, u64)>,
 }
 
@@ -86,7 +86,7 @@ impl Inputs<'_> {
         Ok(())
     }
 
-    /// Reads a capture, documents, a tree of a machine, or a directory of these.
+    /// Reads a capture, documents, a tree, or a directory of these.
     #[allow(clippy::disallowed_methods)] // the user's directory
     fn path(&mut self, path: &Path, depth: usize) -> io::Result<()> {
         if !path.is_dir() {

@@ -1,6 +1,5 @@
-//! `nicpin fleet`: many machines at once, from their captures, plans and checks: classes of hardware, their plans, and
-//! why hosts are not as planned. Hosts are added one by one and only counted: with their number grow only the names and
-//! the differences.
+//! `nicpin fleet`: classes of hardware among many machines, their plans, and why hosts are not as planned. Hosts are
+//! only counted: memory grows with their names and differences alone.
 
 pub mod documents;
 pub mod fold;
@@ -28,7 +27,7 @@ const MOST_COMPARED: usize = 100;
 /// With more deviations, two classes are machines of different kinds.
 const MOST_DEVIATIONS: usize = 6;
 
-/// Whether a machine with these deviations is of the same kind: most of the interfaces are the same.
+/// Whether the machines are of the same kind: most of the interfaces are the same.
 fn is_alike(machine: &Shape, deviations: &[Deviation]) -> bool {
     let having = |code| {
         deviations
@@ -53,7 +52,7 @@ struct PlanTally {
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Failed {
-    /// The file, with the number of the line, or the host.
+    /// The host, or the file with the number of the line.
     pub source: String,
     pub error: String,
 }
@@ -123,9 +122,9 @@ pub struct Fleet<'a> {
     pub planned: usize,
     pub differ: usize,
     pub undetermined: usize,
-    /// The hosts that are not in the planned state, by state and reason, worst first.
+    /// Hosts that are not as planned, by state and reason, worst first.
     pub drift: Vec<Drift<'a>>,
-    /// The hosts with interfaces that are up and cannot be judged, by these, most hosts first.
+    /// Hosts with interfaces that are up and cannot be judged, by these, most hosts first.
     pub not_judged: Vec<NotJudged<'a>>,
     /// Classes of hardware, most hosts first.
     pub classes: Vec<Class<'a>>,
@@ -134,7 +133,7 @@ pub struct Fleet<'a> {
     pub failed: Vec<Failed>,
 }
 
-/// Hosts in one state for one reason. A host with several reasons is in several.
+/// A host with several causes counts in each.
 #[derive(Serialize)]
 pub struct Drift<'a> {
     pub state: Option<InterfaceState>,

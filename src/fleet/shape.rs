@@ -1,4 +1,4 @@
-//! The shape of a machine: CPUs, nodes and interfaces, as far as a plan depends on them, and how two shapes differ.
+//! CPUs, nodes and interfaces of a machine, as far as a plan depends on them, and how two machines differ.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,6 @@ pub struct ShapeInterface {
     rx_queues: usize,
     #[serde(deserialize_with = "count")]
     tx_queues: usize,
-    /// Whether the notes of a plan say that nothing can be said about the interface.
     #[serde(
         rename = "notes",
         default,
@@ -147,10 +146,9 @@ fn of_machine(this: &HostSummary, ordinary: &HostSummary, found: &mut Vec<Deviat
     }
 }
 
-/// Tells which interfaces of two machines are a pair.
 type Key = fn(&ShapeInterface) -> (&str, &str);
 
-/// Compares interfaces paired by name, else by slot, else by hardware.
+/// Pairs interfaces by name, else by slot, else by hardware.
 fn of_interfaces(this: &[ShapeInterface], ordinary: &[ShapeInterface], found: &mut Vec<Deviation>) {
     let mut add = |interface: &ShapeInterface, code, text: &str| {
         found.push(Deviation {
@@ -211,7 +209,7 @@ fn of_interfaces(this: &[ShapeInterface], ordinary: &[ShapeInterface], found: &m
     }
 }
 
-/// Returns the facts that may differ: a code, the words before it, and the value.
+/// The facts that may differ: a code, the words before it, and the value.
 fn facts(interface: &ShapeInterface) -> [(&'static str, &'static str, String); 6] {
     let node = match interface.node {
         None => "no known node".into(),
