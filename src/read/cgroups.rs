@@ -1,13 +1,10 @@
-//! CPUs of cgroups and processes: those that cgroup v2 gives to partitions alone
-//! (`Documentation/admin-guide/cgroup-v2.rst`, Cpuset), and those that programs may use.
+//! CPUs that cgroup v2 gives to partitions alone (`Documentation/admin-guide/cgroup-v2.rst`, Cpuset), and CPUs that
+//! programs may use.
 //!
-//! A cgroup whose `cpuset.cpus.partition` is `root` or `isolated` has CPUs on which no process outside of it runs. Its
-//! `cpuset.cpus.exclusive.effective` (6.7 and later) has all of them; `cpuset.cpus.effective`, which earlier kernels
-//! have, lacks those given on to partitions below it. A partition is below another one, below the root cgroup, or (6.7
-//! and later) below cgroups that all have CPUs in `cpuset.cpus.exclusive.effective`: other cgroups are not searched.
-//!
-//! The CPUs of a program are those of its threads (`Cpus_allowed_list` in `/proc/PID/status`), which result from
-//! `AllowedCPUs=` and `CPUAffinity=` of systemd, taskset(1) and numactl(8).
+//! A cgroup whose `cpuset.cpus.partition` is `root` or `isolated` has CPUs on which no process outside of it runs:
+//! `cpuset.cpus.exclusive.effective` (6.7 and later), on earlier kernels `cpuset.cpus.effective` and those of
+//! partitions below. Only partitions, the root cgroup and (6.7 and later) cgroups with exclusive CPUs have partitions
+//! below them: others are not searched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
@@ -24,19 +21,17 @@ pub const CGROUPS: &str = "/sys/fs/cgroup";
 pub const PARTITION: &str = "cpuset.cpus.partition";
 const EXCLUSIVE: &str = "cpuset.cpus.exclusive.effective";
 const EFFECTIVE: &str = "cpuset.cpus.effective";
-/// The hierarchies in which systemd makes cgroups: version 2, and its own one beside version 1.
 const HIERARCHIES: [&str; 2] = [CGROUPS, "/sys/fs/cgroup/systemd"];
-/// Maximum number of names read while partitions are searched (files of cgroups among them), and of cgroups below a
-/// unit. A cgroup has about 60 files, and the machine's root a few children.
+/// Limits the names read while partitions are searched (a cgroup has about 60 files), and the cgroups below a unit.
 const MOST: usize = 8192;
 const MAX_DEPTH: usize = 32;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Partitions {
     pub cpus: CpuSet,
-    /// Cgroups whose children can be partitions, the root cgroup first; none without cgroup v2.
+    /// The root cgroup first; none without cgroup v2.
     pub parents: Vec<String>,
-    /// Children of `parents` with a cpuset: they are partitions or can become ones.
+    /// Children of `parents` with a cpuset.
     pub cgroups: Vec<String>,
     pub cut: bool,
 }
@@ -77,8 +72,7 @@ pub fn partitions(root: &Root) -> Result<Partitions> {
     Ok(found)
 }
 
-/// Whether `state` is that of a valid partition: neither `member` nor `root invalid (Cpu list in cpuset.cpus not
-/// exclusive)`.
+/// `root invalid (REASON)` is no valid partition.
 fn is_valid(state: &str) -> Option<bool> {
     match state.trim() {
         "root" | "isolated" => Some(true),
@@ -89,7 +83,6 @@ fn is_valid(state: &str) -> Option<bool> {
     }
 }
 
-/// Reads where programs may run. A program that does not run is absent.
 pub fn programs(root: &Root, wanted: &BTreeSet<Program>) -> Result<BTreeMap<Program, ProgramCpus>> {
     let mut found = BTreeMap::new();
     for program in wanted {
@@ -110,7 +103,7 @@ fn cpus(root: &Root, program: &Program) -> Result<CpuSet> {
     let mut cpus = CpuSet::new();
     for pid in processes {
         let tasks = format!("/proc/{pid}/task");
-        // Processes and threads may end meanwhile; 0 stands for a process of another namespace.
+        // Processes and threads may end meanwhile; PID 0 is a process of another namespace.
         for thread in root.read_names(&tasks)? {
             let own = root.read_as(&format!("{tasks}/{thread}/status"), |status| {
                 line_of(status, "Cpus_allowed_list:")
@@ -124,7 +117,7 @@ fn cpus(root: &Root, program: &Program) -> Result<CpuSet> {
     Ok(cpus)
 }
 
-/// The place of a unit's cgroup, also if the unit does not run.
+/// All slices of the hierarchy, and the unit's cgroup if it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnitPlace {
     pub slices: Vec<String>,

@@ -1,5 +1,5 @@
-//! The CPUs on which IRQs interrupt, where the kernel does not report them (powerpc, s390, x86 before Linux 4.14): from
-//! the counts since boot.
+//! CPUs on which IRQs interrupt, by their counts since boot, where the kernel does not report them (powerpc, s390, x86
+//! before Linux 4.14).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +64,7 @@ pub(super) fn read(
     Ok(CpuSet::union_of(cards.iter().map(cpus_of)))
 }
 
-/// The IRQs that no known device has; empty unless some interface has no known IRQ.
+/// Empty unless some interface has no known IRQ.
 fn unclaimed_irqs(
     root: &Root,
     handlers: &Handlers<'_>,
@@ -87,7 +87,6 @@ fn unclaimed_irqs(
     Ok(irqs)
 }
 
-/// The CPUs on which an IRQ interrupts, if the kernel reports them or its affinity has one CPU.
 fn told_cpus(root: &Root, irq: u32) -> Result<Option<CpuSet>> {
     let effective = read_effective(root, irq)?;
     if effective.is_some() {

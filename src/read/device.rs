@@ -65,7 +65,7 @@ pub(super) fn read_device(
     })
 }
 
-/// Finds the controller of a device on USB or SDIO, which is on the path of the device.
+/// Driver and IRQs of the controller of a USB or SDIO device.
 fn controller(link: &Dir, bus: Option<&str>) -> Result<Option<(String, Vec<u32>)>> {
     let is_hub: fn(&str) -> bool = match bus {
         Some("usb") => |name| number_after(name, "usb", u32::MAX).is_some(),
@@ -80,7 +80,6 @@ fn controller(link: &Dir, bus: Option<&str>) -> Result<Option<(String, Vec<u32>)
     Ok(Some((driver, read_irqs(&device)?)))
 }
 
-/// Parses a number such as `0x15b3`.
 pub(super) fn hex(text: &str) -> Result<u32, String> {
     let text = text.trim();
     text.strip_prefix("0x")
@@ -88,7 +87,6 @@ pub(super) fn hex(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("`{}` is not a number such as 0x1003", shown(text)))
 }
 
-/// Reads the `max` or `current` link of a device; `None` if unknown.
 fn read_link(device: &Dir, which: &str) -> Result<Option<PcieLink>> {
     // "8.0 GT/s PCIe", on older kernels "8 GT/s"; "Unknown" and "Unknown speed".
     let parse = |text: &str| {
@@ -109,7 +107,7 @@ fn read_link(device: &Dir, which: &str) -> Result<Option<PcieLink>> {
     Ok((mtps > 0 && ![0, 255].contains(&lanes)).then_some(PcieLink { mtps, lanes }))
 }
 
-/// The current link of a device, and the best link of which it and the port above are capable.
+/// The current link, and the best one of which both ends are capable.
 fn read_links(device: &Dir, most: PcieLink) -> Result<Option<(PcieLink, PcieLink)>> {
     let above = device.above();
     if !is_pci_address(above.name()) {
@@ -142,7 +140,6 @@ fn read_irqs(device: &Dir) -> Result<Vec<u32>> {
     Ok(irqs)
 }
 
-/// Reads the interface's driver, whose name may differ from the bus driver's.
 pub(super) fn read_driver(link: &Dir) -> Result<Option<String>> {
     if let Some(driver) = link.link_name("driver")? {
         return Ok(Some(Driver::on_bus(driver)));

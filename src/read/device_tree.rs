@@ -1,18 +1,16 @@
-//! The interrupts of a device by the device tree, for devices of the platform bus, whose IRQs sysfs does not list.
+//! Interrupts of platform devices by the device tree, as sysfs does not list their IRQs.
 //!
-//! `interrupts` has a few cells for each interrupt, by the interrupt controller's binding, `interrupt-names` a text for
-//! each in the same order (`Documentation/devicetree/bindings/interrupt-controller`). Only the binding of Arm's GIC is
-//! read: a type (0: shared, SPI; 1: of a CPU, PPI), a number and flags, and for some GICs one more cell.
+//! `interrupts` has a few cells for each interrupt, by the controller's binding, `interrupt-names` a text for each in
+//! the same order (`Documentation/devicetree/bindings/interrupt-controller`). Only the binding of Arm's GIC is read:
+//! type (0: shared, SPI; 1: of a CPU, PPI), number, flags, and for some GICs one more cell.
 
 use crate::machine::TreeInterrupt;
 use crate::read::files::Dir;
 use crate::root::Result;
 
-/// Numbers of the GIC before its first SPI and its first PPI.
 const BEFORE_SPI: u32 = 32;
 const BEFORE_PPI: u32 = 16;
 
-/// Reads the interrupts of a device; empty if its node has none, or they do not belong to a GIC.
 pub(super) fn read(device: &Dir) -> Result<Vec<TreeInterrupt>> {
     let at = format!("/nicpin/device-tree/{}", device.name());
     let bytes = |name: &str| {
@@ -46,7 +44,6 @@ fn parse(interrupts: &[u8], names: &[u8]) -> Vec<TreeInterrupt> {
         .collect()
 }
 
-/// Parses interrupts of `width` cells each; `None` if they do not belong to a GIC.
 fn gic(cells: &[u32], width: usize) -> Option<Vec<u32>> {
     let number = |cells: &[u32]| match cells {
         // A GIC distinguishes edge and level by one bit of four; a PPI has its CPUs in the bits above.
@@ -73,7 +70,6 @@ mod tests {
             found.map(text).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(parsed(&[0, 32, 4, 0, 33, 1], "rx\0tx\0"), "64rx 65tx");
-        // Four cells, as of a GICv3 with partitions; one interrupt without a name; a PPI.
         assert_eq!(
             parsed(&[0, 12, 4, 0, 0, 200, 4, 0], "macirq\0"),
             "44macirq 232"

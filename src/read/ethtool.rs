@@ -1,11 +1,8 @@
-//! Facts that ethtool reports of an interface: its channels and their maximums, link modes, RSS indirection table,
-//! driver, and what decides on the receive queue of a flow.
+//! Questions and changes to an interface by ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`); in a tree, the
+//! answers recorded below `/nicpin/ethtool/INTERFACE`. Questions need no privilege, changes `CAP_NET_ADMIN`.
 //!
-//! On a live machine read through an ioctl (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`), in a tree from the answers
-//! recorded below `/nicpin/ethtool/INTERFACE`. No question needs a privilege.
-//!
-//! An ioctl is about the interface of a name in the network namespace of this process, and so is netlink; `/sys` shows
-//! the interfaces of the namespace in which it was mounted. `is_same` tells them apart.
+//! Ioctls and netlink are about this process's network namespace, `/sys` about the one in which it was mounted:
+//! `is_same` tells them apart.
 
 use std::io;
 use std::iter::once;
@@ -25,15 +22,14 @@ use crate::root::{Result, Root, is_absent};
 /// The key that `netdev_rss_key_fill` gives to drivers (`Documentation/admin-guide/sysctl/net.rst`).
 const SYSTEM_KEY: &str = "/proc/sys/net/core/netdev_rss_key";
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
-/// The feature of ntuple filters, by the kernel's name (`netdev_features_strings`); ethtool calls it `ntuple`.
+/// By the kernel's name (`netdev_features_strings`); ethtool calls it `ntuple`.
 const NTUPLE: &str = "rx-ntuple-filter";
 
-/// The feature that passes the device's hash to the stack; ethtool calls it `receive-hashing`.
+/// Passes the device's hash to the stack; ethtool calls it `receive-hashing`.
 const RX_HASH: &str = "rx-hashing";
 
 #[derive(Serialize, Deserialize)]
 struct RecordedRss {
-    /// `ETH_RSS_HASH_*`; 0 if the driver does not report it.
     function: u8,
     table: String,
 }
@@ -49,17 +45,15 @@ struct DriverInfo {
 
 #[derive(Serialize, Deserialize)]
 struct LinkModes {
-    /// The modes that the driver supports, by the kernel's names.
     supported: Vec<String>,
 }
 
-/// Features of an interface: whether they are on; `None` if they cannot be switched.
 #[derive(Serialize, Deserialize)]
 struct Features {
     ntuple: Option<bool>,
 }
 
-/// An ioctl's answer; `None` if the driver has none or is not ready, like some interfaces that are down.
+/// `None` if the driver has no answer or is not ready, like some interfaces that are down.
 fn optional_answer<T>(answer: nix::Result<T>) -> io::Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
@@ -69,7 +63,6 @@ fn optional_answer<T>(answer: nix::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Asks by an ioctl and returns the answer as [`optional_answer`] does; in a tree, returns the recorded answer.
 fn ask_or_recorded<T: Serialize + DeserializeOwned>(
     root: &Root,
     interface: &str,
@@ -79,8 +72,8 @@ fn ask_or_recorded<T: Serialize + DeserializeOwned>(
     root.answer(&file(interface, question), || optional_answer(ask()))
 }
 
-/// Whether ioctls and netlink are about the interface that `/sys` has under this name: it has the same index, and the
-/// same bus address or hardware address. A tree has recorded answers, or a file if the interfaces differed.
+/// Whether ioctls and netlink are about the interface that `/sys` has under this name: same index, and same bus or
+/// hardware address.
 pub(crate) fn is_same(root: &Root, interface: &str) -> Result<bool> {
     let path = file(interface, "other-namespace");
     if !root.is_real() {
@@ -121,13 +114,11 @@ pub(crate) fn driver_name(root: &Root, interface: &str) -> Result<Option<String>
     Ok(driver(root, interface)?.map(|driver| driver.name))
 }
 
-/// Reads the driver's own counters (`ethtool -S`).
 pub(crate) fn statistics(root: &Root, interface: &str) -> Result<Vec<(String, u64)>> {
     let counters = || ioctls::get_statistics(interface);
     Ok(ask_or_recorded(root, interface, "statistics", counters)?.unwrap_or_default())
 }
 
-/// Reads the versions of an interface's driver and firmware, if the driver reports them.
 pub(crate) fn versions(root: &Root, interface: &str) -> Result<(Option<String>, Option<String>)> {
     let driver = driver(root, interface)?;
     let shown = |text: &str| {
@@ -139,8 +130,7 @@ pub(crate) fn versions(root: &Root, interface: &str) -> Result<(Option<String>, 
     }))
 }
 
-/// Reads the fastest link mode that the driver supports, in Mbit/s. `None` if it lists none, like drivers of virtual
-/// machines, or the kernel has no names for them (before Linux 5.6).
+/// In Mbit/s; `None` if the driver lists no modes, or the kernel has no names for them (before Linux 5.6).
 pub(crate) fn fastest_mode(root: &Root, interface: &str) -> Result<Option<u32>> {
     let modes = ask_or_recorded(root, interface, "link-modes", || {
         Ok(LinkModes {
@@ -155,7 +145,7 @@ pub(crate) fn fastest_mode(root: &Root, interface: &str) -> Result<Option<u32>> 
         .max())
 }
 
-/// Reads the channels of an interface, and whether the driver was asked; a tree made by hand has no answer.
+/// Also returns whether the driver was asked: a tree made by hand has no answer.
 pub(crate) fn channels(root: &Root, interface: &str) -> Result<(Option<Channels>, bool)> {
     // A driver that is not ready may have channels, so its refusal is not "none".
     let answer = ask_or_recorded(root, interface, "channels", || {
@@ -167,7 +157,7 @@ pub(crate) fn channels(root: &Root, interface: &str) -> Result<(Option<Channels>
     Ok((answer.flatten(), answer.is_some()))
 }
 
-/// Sets the channels of an interface. Needs `CAP_NET_ADMIN`; takes the link down for a moment with most drivers.
+/// Takes the link down for a moment with most drivers.
 pub(crate) fn set_channels(root: &Root, interface: &str, channels: &Channels) -> io::Result<()> {
     change(
         root,
@@ -178,8 +168,6 @@ pub(crate) fn set_channels(root: &Root, interface: &str, channels: &Channels) ->
     )
 }
 
-/// Changes an interface by `set`; in a tree, changes the recorded answer only. Refuses if the interface is in another
-/// network namespace than that of `/sys`.
 fn change<T: Serialize>(
     root: &Root,
     interface: &str,
@@ -224,8 +212,8 @@ pub(crate) fn rss(root: &Root, interface: &str) -> Result<Option<Rss>> {
     Ok(Some(Rss { function, ..rss }))
 }
 
-/// Sets the RSS indirection table of an interface. A table that is the kernel's default is set as such, and follows
-/// later changes of channels. Hash function and key stay the same. Needs `CAP_NET_ADMIN`.
+/// A table that is the kernel's default is set as such, and follows later changes of channels. Hash function and key
+/// stay.
 pub(crate) fn set_rss(root: &Root, interface: &str, rss: &Rss) -> io::Result<()> {
     change(
         root,
@@ -242,7 +230,6 @@ pub(crate) fn set_rss(root: &Root, interface: &str, rss: &Rss) -> io::Result<()>
     )
 }
 
-/// Whether ntuple filters are on; `None` if they cannot be switched.
 pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>> {
     let features = ask_or_recorded(root, interface, "features", || {
         let (on, changeable) = ioctls::get_feature(interface, NTUPLE)?;
@@ -253,7 +240,6 @@ pub(crate) fn ntuple(root: &Root, interface: &str) -> Result<Option<bool>> {
     Ok(features.and_then(|features| features.ntuple))
 }
 
-/// Switches ntuple filters. Needs `CAP_NET_ADMIN`.
 pub(crate) fn set_ntuple(root: &Root, interface: &str, on: bool) -> io::Result<()> {
     change(
         root,
@@ -264,7 +250,6 @@ pub(crate) fn set_ntuple(root: &Root, interface: &str, on: bool) -> io::Result<(
     )
 }
 
-/// Reads what decides on the receive queue of a flow; `None` in a tree without a recorded answer.
 pub(crate) fn rx_hash(root: &Root, interface: &str) -> Result<Option<RxHash>> {
     let mut found = RxHash::default();
     if root.is_real() {
@@ -280,7 +265,7 @@ pub(crate) fn rx_hash(root: &Root, interface: &str) -> Result<Option<RxHash>> {
     })
 }
 
-/// Parses major and minor number of a release such as `6.12.95-amd64`.
+/// `6.12.95-amd64` is (6, 12).
 fn release(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

@@ -1,5 +1,5 @@
-//! Directories and files of one value each: a number, a name, CPUs; `None` if a file is absent. Torn files are read
-//! again: the kernel prints some without the lock under which it changes them.
+//! Directories and files of one value each. Torn files are read again: the kernel prints some without the lock under
+//! which it changes them.
 
 use std::fmt::Display;
 use std::io;
@@ -11,12 +11,11 @@ use crate::machine::setting::IRQ_FILES;
 use crate::root::tree::TreeFile;
 use crate::root::{FileError, Result, Root};
 
-/// The largest `MAX_NUMNODES` of any architecture; nodes with this id or a higher one are ignored.
+/// The largest `MAX_NUMNODES` of any architecture; nodes from this id on are ignored.
 pub(crate) const MAX_NODES: u32 = 1 << 10;
 const MAX_NAME: usize = 200;
 const TRIES: usize = 5;
 
-/// A directory, whose files are addressed by name.
 #[derive(Debug, Clone)]
 pub(crate) struct Dir<'a> {
     pub(crate) root: &'a Root,
@@ -35,7 +34,6 @@ impl Root {
         Ok(self.list(path)?.unwrap_or_default())
     }
 
-    /// The text of a file; empty if it is absent.
     pub(crate) fn read_text(&self, path: &str) -> Result<String> {
         Ok(self.read_opt(path)?.unwrap_or_default())
     }
@@ -76,7 +74,7 @@ impl Dir<'_> {
         self.root.read_text(&self.file(name))
     }
 
-    /// Reads CPUs from a file in two forms, a list and on all kernels a mask; `None` if both are absent.
+    /// Not all kernels have the list, all have the mask.
     pub(crate) fn read_cpus(&self, [list, mask]: [&str; 2]) -> Result<Option<CpuSet>> {
         match self.read_as(list, CpuSet::parse_list)? {
             None => self.read_as(mask, CpuSet::parse_kernel_mask),
@@ -84,7 +82,6 @@ impl Dir<'_> {
         }
     }
 
-    /// Reads the CPUs or nodes in a file with a list; none if it is absent.
     pub(crate) fn read_list(&self, name: &str) -> Result<CpuSet> {
         Ok(self.read_as(name, CpuSet::parse_list)?.unwrap_or_default())
     }
@@ -107,7 +104,7 @@ impl Dir<'_> {
     }
 }
 
-/// Parses the node in a file such as `numa_node`; `None` for -1 (`NUMA_NO_NODE`), which is never node 0.
+/// `None` for -1 (`NUMA_NO_NODE`), which is never node 0.
 pub(crate) fn node(text: &str) -> Result<Option<u32>, String> {
     match text.trim() {
         "-1" => Ok(None),
@@ -117,7 +114,6 @@ pub(crate) fn node(text: &str) -> Result<Option<u32>, String> {
     }
 }
 
-/// Parses a single number. An error if it exceeds the kernel's type.
 pub(crate) fn number<T: FromStr>(text: &str) -> Result<T, String> {
     let text = text.trim();
     let expected = "is not a number that the kernel has there";
@@ -125,7 +121,6 @@ pub(crate) fn number<T: FromStr>(text: &str) -> Result<T, String> {
         .map_err(|_| format!("`{}` {expected}", shown(text)))
 }
 
-/// Reads the effective CPUs of an IRQ; `None` if the kernel does not report them.
 pub(crate) fn read_effective(root: &Root, irq: u32) -> Result<Option<CpuSet>> {
     let effective = root
         .dir(format!("{IRQ_FILES}/{irq}"))
@@ -134,10 +129,8 @@ pub(crate) fn read_effective(root: &Root, irq: u32) -> Result<Option<CpuSet>> {
     Ok(effective.filter(|cpus| !cpus.is_empty()))
 }
 
-/// Reads an `smp_affinity`; `None` if it is absent.
-///
-/// An affinity is never empty, but the file reads as all zeros while the kernel performs a pending move: it prints the
-/// mask of the move without a lock, and clears it when the move is done (`show_irq_affinity`, `irq_move_masked_irq` in
+/// An affinity is never empty, but `smp_affinity` reads as all zeros during a pending move: the kernel prints the
+/// move's mask without a lock, and clears it when the move is done (`show_irq_affinity`, `irq_move_masked_irq` in
 /// `kernel/irq`).
 pub(crate) fn read_affinity(root: &Root, path: &str) -> Result<Option<TreeFile>> {
     let nowhere = |read: &Result<Option<TreeFile>>| {
@@ -147,19 +140,18 @@ pub(crate) fn read_affinity(root: &Root, path: &str) -> Result<Option<TreeFile>>
     read_again_while(nowhere, || root.read_opt_file(path))
 }
 
-/// Reads a file on which only a note or an optional fact depends: a configuration, or a process of another user. A file
-/// that this user may not read counts as absent.
+/// For files on which only a note or an optional fact depends, such as those of another user's process: an error counts
+/// as an absent file.
 pub(crate) fn read_best_effort(root: &Root, path: &str) -> Option<String> {
     root.read_opt(path).ok().flatten()
 }
 
-/// Reads again while the result is torn, a few times at most; returns the last result.
 pub(crate) fn read_again_while<T>(torn: impl Fn(&T) -> bool, read: impl Fn() -> T) -> T {
     let mut tries = (1..TRIES).map(|_| read());
     tries.find(|value| !torn(value)).unwrap_or_else(&read)
 }
 
-/// Parses the N of a directory such as `rx-N`, as the kernel writes it; `None` from `limit` on.
+/// The N of a directory such as `rx-N`, as the kernel writes it, if below `limit`.
 pub(crate) fn number_after(name: &str, prefix: &str, limit: u32) -> Option<u32> {
     let digits = name.strip_prefix(prefix)?;
     let number = digits.parse().ok()?;
@@ -167,7 +159,6 @@ pub(crate) fn number_after(name: &str, prefix: &str, limit: u32) -> Option<u32> 
     (number < limit && !is_odd).then_some(number)
 }
 
-/// The name in a file: one line of limited length.
 pub(crate) fn name_in(text: &str) -> &str {
     let line = text.trim().lines().next().unwrap_or_default();
     let end = line.char_indices().nth(MAX_NAME);
@@ -181,7 +172,7 @@ pub(crate) fn line_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         .map(str::trim)
 }
 
-/// The value that a line of shell variables, such as one of a service's environment file, assigns to `name`.
+/// The value that a line of shell variables assigns to `name`.
 pub(crate) fn assigned<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let line = line.trim_start();
     let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
@@ -192,7 +183,6 @@ pub(crate) fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// For questions to the kernel that also need a file.
 impl From<FileError> for io::Error {
     fn from(error: FileError) -> Self {
         Self::other(error)

@@ -8,7 +8,6 @@ use crate::read::interrupts::{
 };
 use crate::root::{Result, Root};
 
-/// The handlers of a machine's IRQs.
 #[derive(Debug)]
 pub struct Handlers<'a> {
     root: &'a Root,
@@ -21,7 +20,6 @@ impl<'a> Handlers<'a> {
         Self { root, listed }
     }
 
-    /// The names of an IRQ's handlers, as the drivers gave them; empty for an IRQ without a handler.
     pub fn of(&self, irq: u32) -> Result<Vec<String>> {
         match self.root.read_opt(&format!("{IRQS}/{irq}/actions"))? {
             Some(actions) => Ok(names(actions.lines().next().unwrap_or_default(), ",")),
@@ -37,14 +35,12 @@ impl<'a> Handlers<'a> {
         Ok(self.listed.get_or_init(|| listed))
     }
 
-    /// Whether `/proc/interrupts` has a row with a label in place of a number, such as `HYP`.
     pub(crate) fn has_row(&self, label: &str) -> Result<bool> {
         let text = self.root.read_text(INTERRUPTS)?;
         let mut labels = text.lines().filter_map(|line| line.split_once(':'));
         Ok(labels.any(|(row_label, _)| row_label.trim_start() == label))
     }
 
-    /// Whether an IRQ takes a vector of an x86 CPU, by the name of its chip.
     pub(crate) fn is_of_x86(&self, irq: u32) -> Result<bool> {
         const CHIPS: [&str; 3] = ["PCI-MSI", "IO-APIC", "Hyper-V PCIe MSI"];
         let chip = match self.root.read_opt(&format!("{IRQS}/{irq}/chip_name"))? {
@@ -60,8 +56,7 @@ impl<'a> Handlers<'a> {
         Ok(CHIPS.iter().any(|known| chip.starts_with(known)))
     }
 
-    /// The IRQs that may belong to a device: without those that each CPU has of its own, such as Xen's and the first of
-    /// a GIC.
+    /// Without the IRQs that each CPU has of its own, such as Xen's and the first of a GIC.
     pub(crate) fn of_devices(&self) -> Result<BTreeSet<u32>> {
         let mut irqs = self.chips()?;
         let listed = self.listed()?;
@@ -73,7 +68,7 @@ impl<'a> Handlers<'a> {
         Ok(irqs.into_keys().collect())
     }
 
-    /// The IRQs of Arm's GIC by their numbers there.
+    /// IRQs by their numbers in Arm's GIC.
     pub(crate) fn of_gic(&self) -> Result<BTreeMap<u32, u32>> {
         let irqs = self.chips()?.into_iter();
         let irqs = irqs.filter(|(_, (chip, _))| chip.starts_with("GIC"));
@@ -82,7 +77,7 @@ impl<'a> Handlers<'a> {
             .collect())
     }
 
-    /// The chip of each IRQ and the number behind its name in `/proc/interrupts`, if there is one.
+    /// The chip of each IRQ, and the number behind it in `/proc/interrupts`, if any.
     fn chips(&self) -> Result<BTreeMap<u32, (String, Option<u32>)>> {
         read_untorn(self.root, |source| {
             let mut chips = BTreeMap::new();

@@ -1,8 +1,5 @@
-//! Network interfaces, and what stands on them.
-//!
-//! Only interfaces with a device behind them are interfaces here; bonds, VLANs and bridges are recorded as layers on
-//! them. Read from `/sys/class/net` (`Documentation/ABI/testing/sysfs-class-net`, `sysfs-class-net-queues`,
-//! `Documentation/networking/napi.rst`).
+//! Network interfaces with a device, and the bonds, VLANs and bridges on them, from `/sys/class/net`
+//! (`Documentation/ABI/testing/sysfs-class-net`, `Documentation/networking/napi.rst`).
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -24,7 +21,7 @@ use crate::read::queue_files::read_queues;
 use crate::read::{ReadOptions, ethtool};
 use crate::root::{Result, Root};
 
-/// Maximum number of interfaces with a device: sixteen times the 256 functions of a PCI bus.
+/// Sixteen times the 256 functions of a PCI bus.
 const MAX_INTERFACES: usize = 4096;
 
 pub(crate) fn read(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
@@ -93,7 +90,7 @@ pub(crate) fn read(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
     Ok(listed)
 }
 
-/// Adds interfaces without a device to those below them that netlink reports and `/sys` does not.
+/// Makes virtual interfaces layers of the interface below them, if only netlink reports it and `/sys` does not.
 pub(crate) fn stack(machine: &mut Machine, mut lowers: BTreeMap<String, Lower>) {
     let virtuals = take(&mut machine.others.virtuals);
     for interface in virtuals {
@@ -119,7 +116,7 @@ fn vrf(net: &Dir) -> Result<Option<String>> {
     Ok(is_vrf.then(|| "vrf".to_owned()))
 }
 
-/// Names an interface without a port name after the older interface with the same port and device.
+/// Names the port of an interface by the interface if an older one has the same device and port.
 fn name_ports(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
     let mut unnamed = BTreeMap::<_, Vec<_>>::new();
     for interface in interfaces
@@ -146,8 +143,7 @@ fn name_ports(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
     Ok(())
 }
 
-/// Reads an interface; `None` if it was removed meanwhile. ESTALE if its queues are pinned and no longer those of its
-/// device.
+/// `None` if it was removed meanwhile; ESTALE if its pinned queues are no longer those of its device.
 fn read_interface(
     net: &Dir,
     name: &str,
@@ -203,11 +199,9 @@ fn read_interface(
 fn read_for_planning(net: &Dir, interface: &mut Interface) -> Result<()> {
     interface.mtu = net.read_as("mtu", number)?;
     let flags = net.read_as("flags", hex)?;
-    // `IFF_UP` is bit 0.
     interface.is_down = flags.is_some_and(|flags| flags % 2 == 0);
     interface.link = read_link_state(net, flags.is_some() && !interface.is_down)?;
     interface.speed_mbps = read_speed(net)?;
-    // Kernels older than the setting have no file.
     let (timeout, polls) = ("gro_flush_timeout", "napi_defer_hard_irqs");
     interface.polling.gro_flush_timeout = net.read_as(timeout, number)?.unwrap_or_default();
     interface.polling.napi_defer_hard_irqs = net.read_as(polls, number)?.unwrap_or_default();
@@ -219,17 +213,16 @@ fn read_for_planning(net: &Dir, interface: &mut Interface) -> Result<()> {
     Ok(())
 }
 
-/// Reads a PCI function without an interface here, as far as its device tells; `None` for InfiniBand.
+/// A PCI function without an interface here; `None` for InfiniBand, whose IRQs belong to RDMA.
 ///
-/// The kernel makes a directory `net` below a device for its interfaces, and shows in it those of the reader's
-/// namespace alone (`class_dir_create_and_add` in `drivers/base/core.c`).
+/// The kernel makes a directory `net` below a device with interfaces, and shows in it only those of the reader's
+/// namespace (`class_dir_create_and_add` in `drivers/base/core.c`).
 pub(crate) fn read_function(
     root: &Root,
     address: &str,
     options: ReadOptions<'_>,
 ) -> Result<Option<Interface>> {
     let link = format!("{PCI}/{address}");
-    // The IRQs of an InfiniBand function without an interface belong to RDMA.
     if others::class(root, &link)?.starts_with("0x0207") {
         return Ok(None);
     }
@@ -255,8 +248,8 @@ pub(crate) fn read_function(
     }))
 }
 
-/// Reads the speed in Mbit/s. Drivers report an unknown one as 0 or -1 (also as an unsigned number), or as an error,
-/// which a copied tree has as an empty file.
+/// In Mbit/s. Drivers report an unknown speed as 0, as -1 (also unsigned), or as an error, which a copied tree has as
+/// an empty file.
 fn read_speed(net: &Dir) -> Result<Option<u32>> {
     Ok(net
         .read_as("speed", |text| match text.trim() {
@@ -267,8 +260,7 @@ fn read_speed(net: &Dir) -> Result<Option<u32>> {
         .filter(|&mbps| mbps != 0 && mbps != u32::MAX))
 }
 
-/// Reads the kernel's word for the state of a link; if the driver does not report it, the link is up while the
-/// interface is.
+/// The kernel's word; if the driver does not report the link, it is up while the interface is.
 fn read_link_state(net: &Dir, is_up: bool) -> Result<String> {
     let state = net.read_text("operstate")?;
     let state = match name_in(&state).split_whitespace().next() {

@@ -1,11 +1,8 @@
 //! The handlers of each IRQ, and its counts on each CPU.
 //!
-//! `/sys/kernel/irq/N` has both for one IRQ and needs no interpretation. Kernels before 4.9 have only
-//! `/proc/interrupts`, with a count for every CPU and every IRQ of the machine.
-//!
-//! The format of `/proc/interrupts` is the kernel's (`show_interrupts` in `kernel/irq/proc.c`): a header of the online
-//! CPUs by id, then a row for each IRQ: its number, a count for each of those CPUs, and text in which chip names and
-//! action names may contain blanks.
+//! `/sys/kernel/irq/N` has both for one IRQ; kernels before 4.9 have only `/proc/interrupts` (`show_interrupts` in
+//! `kernel/irq/proc.c`): a header of the online CPUs, then a row for each IRQ: its number, a count for each of these
+//! CPUs, and text in which names of chips and actions may contain blanks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, ErrorKind, Read};
@@ -19,22 +16,19 @@ use crate::machine::{CountRow, Counts};
 use crate::read::files::{name_in, number_after, read_again_while};
 use crate::root::{FileError, Result, Root};
 
-/// The counts and handlers of all IRQs.
 pub const INTERRUPTS: &str = "/proc/interrupts";
-/// The directories of single IRQs (`Documentation/ABI/testing/sysfs-kernel-irq`).
+/// A directory for each IRQ (`Documentation/ABI/testing/sysfs-kernel-irq`).
 pub(super) const IRQS: &str = "/sys/kernel/irq";
 /// The CPUs in `per_cpu_count`.
 pub(crate) const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 
-/// The handlers' names of each numbered IRQ, as the drivers gave them; an IRQ without a handler has none.
 pub type Interrupts = BTreeMap<u32, Vec<String>>;
 
 pub fn counts(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
     read_untorn(root, |source| read_counts(source, irqs))
 }
 
-/// Reads the counts of these IRQs since boot by possible CPU, from `/sys/kernel/irq/N/per_cpu_count` if the kernel has
-/// these files: `/proc/interrupts` has all IRQs of the machine.
+/// Since boot, by possible CPU, from `per_cpu_count` if the kernel has it: other IRQs need not be read.
 pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
     let mut found = Counts::default();
     for &irq in irqs {
@@ -78,8 +72,7 @@ pub fn counts_of(root: &Root, irqs: &BTreeSet<u32>) -> Result<Counts> {
     Ok(found)
 }
 
-/// Reads `/proc/interrupts`, again if it was torn: the kernel prints it without holding CPU hotplug off. A copy is read
-/// once.
+/// Reads `/proc/interrupts` again if it was torn, as the kernel prints it without holding CPU hotplug off; a copy once.
 pub(super) fn read_untorn<T>(
     root: &Root,
     read: impl Fn(&mut dyn Read) -> io::Result<T>,
@@ -90,7 +83,6 @@ pub(super) fn read_untorn<T>(
     )
 }
 
-/// Parses the handlers of all IRQs. A text that the kernel does not print is invalid data.
 pub fn parse(source: &mut dyn Read) -> io::Result<Interrupts> {
     let mut interrupts = Interrupts::new();
     read_rows(source, &|_| true, |irq, _, tail| {
@@ -102,8 +94,7 @@ pub fn parse(source: &mut dyn Read) -> io::Result<Interrupts> {
     Ok(interrupts)
 }
 
-/// Reads the counts of these IRQs and skips all other rows: on large machines the text has tens of MB, of which an
-/// interface has a few rows.
+/// Skips all other rows: on large machines the text has tens of MB, an interface a few rows.
 pub fn read_counts(source: &mut dyn Read, irqs: &BTreeSet<u32>) -> io::Result<Counts> {
     let mut rows = BTreeMap::new();
     let cpus = read_rows(source, &|irq| irqs.contains(&irq), |irq, counts, tail| {
@@ -121,8 +112,8 @@ pub fn read_counts(source: &mut dyn Read, irqs: &BTreeSet<u32>) -> io::Result<Co
     Ok(Counts { cpus, rows })
 }
 
-/// Reads the rows of the wanted IRQs as a stream; `each` gets an IRQ's number, its counts, and the text behind them.
-/// Returns the CPU of each column.
+/// Streams the rows of the wanted IRQs; `each` gets number, counts, and the text behind them. Returns the CPU of each
+/// column.
 pub(super) fn read_rows(
     source: &mut dyn Read,
     wanted: &dyn Fn(u32) -> bool,
@@ -194,11 +185,11 @@ pub(super) fn numbers<'a, T: FromStr>(words: impl Iterator<Item = &'a str>) -> O
 /// Width of a count as the kernel prints it (` %10u`), unless it is larger.
 const COLUMN: usize = 11;
 
-/// Skips at most `cpus` numbers; returns how many there were, and where they end.
+/// Returns how many of `cpus` counts there are, and where they end.
 fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
     let is_end = |at: usize| matches!(bytes.get(at), None | Some(b' ' | b'\n'));
-    // A large machine's text has millions of counts, so few characters are read. Consecutive columns that begin with a
-    // blank are counts, if the last one is: a row with one column too few has the chip's name there.
+    // A large machine's text has millions of counts, so few characters are read. Columns that begin with a blank are
+    // counts if the last one is: a row with one column too few has the chip's name there.
     let columns = bytes.get(..cpus * COLUMN).unwrap_or_default();
     let last = columns.rchunks(COLUMN).next().unwrap_or_default();
     let last = last.trim_ascii_start();
@@ -230,8 +221,7 @@ fn skip_counts(bytes: &[u8], cpus: usize) -> (usize, usize) {
     (cpus, at)
 }
 
-/// Replaces every count by 0, in the same columns: the text parses to the same rows, and does not change unless the
-/// machine does.
+/// Counts become 0 in the same columns, so that the text changes only with the machine.
 pub fn without_counts(text: &str) -> String {
     let cpus = columns(text).count();
     let row = |line: &str| {
@@ -261,7 +251,7 @@ pub(super) fn names(text: &str, separator: &str) -> Vec<String> {
         .collect()
 }
 
-/// The handlers' names: the text behind the last two blanks of a row. A row that ends in blanks has none.
+/// The text behind the last two blanks of a row; a row that ends in blanks has no names.
 fn names_in(tail: &str) -> &str {
     let names = tail
         .rsplit_once("  ")
@@ -274,8 +264,7 @@ fn names_in(tail: &str) -> &str {
     }
 }
 
-/// Whether `text` is the last column before the names, `524288-edge` or `IO-APIC-fasteoi`. It ends a row without names
-/// in texts that have lost their trailing blanks.
+/// Whether `text` is the last column before the names: then a row without names has lost its trailing blanks.
 fn is_trigger(text: &str) -> bool {
     let Some((chip, "edge" | "fasteoi" | "level")) = text.rsplit_once('-') else {
         return false;
@@ -435,7 +424,6 @@ mod tests {
     fn counts_of_the_rows_that_were_asked_for() {
         let text = "           CPU0       CPU2       CPU7\n  9:         17 4294967295          3  PCI-MSI 0-edge      eth0\n\
                     10:  1  2\n 11:          0          5 10000000000  chip  a, b\nNMI:  1  2  3  Non\nERR:  4\n";
-        // No kernel's counts have more than 32 bits.
         let irqs = [9, 11, 12];
         assert_eq!(
             counted(text, &irqs),

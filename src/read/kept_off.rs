@@ -1,9 +1,7 @@
-//! The CPUs that the administrator keeps interrupts off, besides isolated ones.
-//!
-//! `/proc/irq/default_smp_affinity` (`irqaffinity=`, `TuneD`, CRI-O) is the list of CPUs for IRQs if it is narrower
-//! than all (`Documentation/core-api/irq/irq-affinity.rst`). `isolcpus=managed_irq` without `domain` shows in the
-//! kernel's command line alone (`Documentation/admin-guide/kernel-parameters.txt`), and irqbalance's banned CPUs in the
-//! file of its service.
+//! CPUs that the administrator keeps interrupts off, besides isolated ones: those outside
+//! `/proc/irq/default_smp_affinity` (`irqaffinity=`, `TuneD`, CRI-O; `Documentation/core-api/irq/irq-affinity.rst`),
+//! those of `isolcpus=managed_irq`, which without `domain` only the kernel's command line shows
+//! (`Documentation/admin-guide/kernel-parameters.txt`), and those banned in the file of irqbalance's service.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,14 +12,13 @@ use crate::root::{Result, Root};
 
 pub const DEFAULT_AFFINITY: &str = "/proc/irq/default_smp_affinity";
 const COMMAND_LINE: &str = "/proc/cmdline";
-/// The environment of irqbalance's service: on Debian, and on Fedora and its derivatives.
+/// Debian; Fedora and its derivatives.
 const IRQBALANCE: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"];
 
-/// Lists from other files than the kernel's: source and CPUs. A capture has only these parts of the files.
+/// Source and CPUs. A capture has only these parts of the files.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct OtherLists(Vec<(String, String)>);
 
-/// Reads the online CPUs that are to get no interrupts, by source.
 pub(super) fn read(root: &Root, online: &CpuSet) -> Result<Vec<KeptOff>> {
     let default = root.read_as(DEFAULT_AFFINITY, CpuSet::parse_kernel_mask)?;
     let outside = default.map(|default| (DEFAULT_AFFINITY.to_owned(), online.difference(&default)));
@@ -52,7 +49,6 @@ fn others(root: &Root) -> OtherLists {
     OtherLists(lists.map(|(by, cpus)| (by, cpus.to_string())).collect())
 }
 
-/// Parses the CPUs of `isolcpus=` with the flag `managed_irq`.
 fn managed_cpus(line: &str) -> Option<CpuSet> {
     let isolated = line
         .split_ascii_whitespace()
@@ -68,7 +64,7 @@ fn managed_cpus(line: &str) -> Option<CpuSet> {
     lists.reduce(|all, list| all.union(&list))
 }
 
-/// Parses the CPUs that a file of shell variables bans from irqbalance; the last setting counts.
+/// The last assignment counts.
 fn banned_cpus(text: &str) -> Option<CpuSet> {
     let value = |name: &str| {
         let mut settings = text.lines().filter_map(|line| assigned(line, name));

@@ -1,5 +1,4 @@
-//! Other names and lower interfaces of interfaces, as netlink reports them. A tree has them in `/nicpin/altnames` and
-//! `/nicpin/lowers`.
+//! Other names and lower interfaces, as netlink reports them; in a tree, from `/nicpin/altnames` and `/nicpin/lowers`.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -12,26 +11,22 @@ use serde::{Deserialize, Serialize};
 use crate::read::netlink::{Client, attribute};
 use crate::root::{Result, Root};
 
-/// Other names of interfaces in a tree.
 pub const ALTNAMES: &str = "/nicpin/altnames";
-/// Lower interfaces in a tree.
 pub const LOWERS: &str = "/nicpin/lowers";
 /// `RTEXT_FILTER_SKIP_STATS` (`include/uapi/linux/rtnetlink.h`).
 const WITHOUT_COUNTERS: u32 = 1 << 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct Links {
-    /// The other names of each interface that has any (`ip link property`, Linux 5.5 and later).
     pub(crate) altnames: BTreeMap<String, Vec<String>>,
-    /// Lower interfaces: `/sys` has no `lower_*` for tunnels with `dev`, nor for a vxlan before Linux 5.4.
+    /// `/sys` has no `lower_*` for tunnels with `dev`, nor for a vxlan before Linux 5.4.
     pub(crate) lowers: BTreeMap<String, Lower>,
 }
 
-/// The interface that another, upper one is on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lower {
     pub(crate) on: String,
-    /// The kernel's word for the kind of the upper interface (`IFLA_INFO_KIND`).
+    /// `IFLA_INFO_KIND` of the upper interface.
     pub(crate) kind: String,
 }
 
@@ -39,7 +34,6 @@ struct Link {
     index: u32,
     name: String,
     altnames: Vec<String>,
-    /// The index of the lower interface, and the kind of this one.
     lower: Option<(u32, String)>,
 }
 
@@ -74,7 +68,7 @@ fn lowers(links: &[Link]) -> BTreeMap<String, Lower> {
     links.iter().filter_map(on).collect()
 }
 
-/// Kinds of interfaces whose link is their peer, not a lower interface.
+/// Kinds whose link is their peer, not a lower interface.
 const PAIRS: [&CStr; 3] = [c"veth", c"vxcan", c"netkit"];
 /// `IFLA_INFO_DATA`, and in it `IFLA_VXLAN_LINK` (`include/uapi/linux/if_link.h`).
 const INFO_DATA: u16 = 2;
@@ -99,7 +93,7 @@ fn all_links() -> io::Result<Vec<Link>> {
     })
 }
 
-/// The index of the lower interface in this network namespace, and the kind of the upper one.
+/// The lower interface's index in this network namespace, and the upper one's kind.
 fn lower(link: &IterableLinkAttrs<'_>) -> Option<(u32, String)> {
     let info = link.get_linkinfo().ok()?;
     let kind = info.get_kind().ok().filter(|kind| !PAIRS.contains(kind))?;
@@ -110,7 +104,6 @@ fn lower(link: &IterableLinkAttrs<'_>) -> Option<(u32, String)> {
     };
     let is_elsewhere = link.get_link_netnsid().is_ok();
     let index = of_vxlan().or_else(|| link.get_link().ok().filter(|_| !is_elsewhere))?;
-    // Index 0 stands for none.
     (index != 0).then(|| (index, kind.to_string_lossy().into_owned()))
 }
 
@@ -120,7 +113,6 @@ mod tests {
 
     use super::*;
 
-    /// Links as the kernel sends them: a tunnel, a vxlan, a pair, a macvlan whose link is in another network namespace, a card.
     #[test]
     fn what_a_link_is_on_is_read_from_its_own_attributes() {
         let attribute = |kind: u16, value: &[u8]| {

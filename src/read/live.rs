@@ -16,10 +16,10 @@ use crate::read::{
 use crate::root::tree::ABOUT;
 use crate::root::{Result, Root};
 
-/// Maximum bits of a machine's masks, 8 MiB. A plan takes some twelve times as much.
+/// Bits of a machine's masks, 8 MiB. A plan takes some twelve times as much.
 const MOST_BITS: usize = 8 << 23;
 
-/// Reads the machine below a root, with the optional facts that are requested.
+/// Reads the machine below a root, with the requested optional facts.
 pub fn machine(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
     let mut topology = topology::read(root)?;
     if options.exclusive {
@@ -53,7 +53,6 @@ fn if_wanted<T: Default>(wanted: bool, read: impl FnOnce() -> Result<T>) -> Resu
     if wanted { read() } else { Ok(T::default()) }
 }
 
-/// Reads the settings of a machine, without facts that only planning needs: a restore must not fail because of them.
 pub(crate) fn settings(root: &Root, drivers: &[Taught]) -> Result<Machine> {
     let options = ReadOptions {
         settings_only: true,
@@ -127,8 +126,7 @@ fn interfaces_of(root: &Root, options: ReadOptions<'_>) -> Result<Machine> {
     Ok(machine)
 }
 
-/// The functions whose IRQs netlink reports for an interface, which are its second ones, with the interface's name. A
-/// single IRQ may be a shared line.
+/// Functions whose IRQs netlink reports for an interface, by its name. A single IRQ may be a shared line.
 fn second_functions(interfaces: &[Interface]) -> BTreeMap<String, String> {
     let reported = interfaces.iter().flat_map(|interface| {
         let irqs = interface.napis().filter_map(|napi| napi.irq);
@@ -145,8 +143,7 @@ fn second_functions(interfaces: &[Interface]) -> BTreeMap<String, String> {
     interfaces.iter().filter_map(second).collect()
 }
 
-/// Reads the steering settings of some interfaces' queues of which only the numbers were read before
-/// ([`Queues::Numbers`](crate::read::Queues::Numbers)).
+/// Reads the steering settings of interfaces that were read with [`Queues::Numbers`](crate::read::Queues::Numbers).
 pub fn read_queue_settings(
     root: &Root,
     machine: &mut Machine,
@@ -158,7 +155,6 @@ pub fn read_queue_settings(
         .try_for_each(|interface| queue_files::read_queues(root, interface, Queues::Steering))
 }
 
-/// Reads the host name; `None` if the machine reports none, like a capture that does not identify it.
 pub fn host_name(root: &Root) -> Result<Option<String>> {
     let name = match line_of(&root.read_text(ABOUT)?, "host ") {
         Some(captured) => captured.to_owned(),
@@ -177,7 +173,7 @@ fn sockets_poll(root: &Root) -> Result<bool> {
     Ok(is_set("busy_read")? || is_set("busy_poll")?)
 }
 
-/// Whether the directories of IRQs are absent, or masked by an empty directory, as in a container.
+/// Whether the directories of IRQs are absent, or masked by an empty one as in a container.
 fn without_irqs(root: &Root, interfaces: &[Interface]) -> Result<bool> {
     if interfaces
         .iter()
@@ -200,7 +196,6 @@ fn hints(root: &Root, interfaces: &[Interface]) -> Result<BTreeMap<u32, CpuSet>>
             &format!("{IRQ_FILES}/{}/affinity_hint", vector.irq),
             CpuSet::parse_kernel_mask,
         )?;
-        // An all-zero mask is not a hint.
         hints.extend(
             hint.filter(|cpus| !cpus.is_empty())
                 .map(|cpus| (vector.irq, cpus)),

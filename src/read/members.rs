@@ -11,7 +11,6 @@ use crate::read::interrupts::Interrupts;
 use crate::read::queues::Reported;
 use crate::root::Result;
 
-/// One of a device's interfaces, with the known facts of its vectors.
 pub(super) struct Port<'a> {
     pub(super) interface: &'a mut Interface,
     pub(super) patterns: DriverPatterns<'a>,
@@ -19,16 +18,14 @@ pub(super) struct Port<'a> {
     pub(super) queue_names: Vec<String>,
     /// Whether no other device has this driver, or all its devices have the same IRQs.
     pub(super) is_only: bool,
-    /// Whether names tell which queues the vectors serve.
+    /// Names tell which queues the vectors serve.
     pub(super) is_numbered: bool,
 }
 
 pub(super) struct Members {
-    /// IRQs with a handler, and the handlers' names.
     pub(super) requested: Vec<(u32, Vec<String>)>,
-    /// IRQs of the device tree, with their purpose.
     pub(super) in_tree: BTreeMap<u32, Option<String>>,
-    /// Whether the device has no other IRQs.
+    /// The device has no other IRQs.
     pub(super) are_all: bool,
 }
 
@@ -82,7 +79,6 @@ impl Members {
     }
 }
 
-/// The meanings of a name for the drivers of these interfaces.
 pub(super) fn classified<'p>(
     ports: &'p [Port],
     action: &'p str,
@@ -92,8 +88,6 @@ pub(super) fn classified<'p>(
         .filter_map(move |port| port.patterns.classify(action))
 }
 
-/// Whether a name contains the name of an interface or of its device, or is a name of a driver that no other device
-/// has.
 fn has_name_of(ports: &[Port], action: &str) -> bool {
     ports.iter().any(|port| {
         let interface = &*port.interface;
@@ -108,7 +102,6 @@ fn has_name_of(ports: &[Port], action: &str) -> bool {
     })
 }
 
-/// Whether a driver may give this name, and the name is not of another interface or function.
 fn may_be_own(ports: &[Port], action: &str) -> bool {
     ports.iter().any(|port| {
         let Interface { name, device, .. } = &*port.interface;
@@ -118,9 +111,8 @@ fn may_be_own(ports: &[Port], action: &str) -> bool {
     })
 }
 
-/// Whether a name contains the device's name on its bus: `30be0000.ethernet` of a platform device, also with a suffix;
-/// `vif0-q1-rx` of Xen's `vif-0`, and `vif1.0-q1-rx` of the other end, `vif-1-0`; `ibmvnic-30000003-rx1` of POWER's
-/// `30000003`.
+/// Whether a name begins with the device's name on its bus: `30be0000.ethernet` of a platform device; `vif0-q1-rx` of
+/// Xen's `vif-0`, `vif1.0-q1-rx` of the other end, `vif-1-0`; `ibmvnic-30000003-rx1` of POWER's `30000003`.
 fn names_device(action: &str, device: &str) -> bool {
     let starts = |with: &str| begins_with(action, with);
     match device.strip_prefix("vif-") {
@@ -129,7 +121,6 @@ fn names_device(action: &str, device: &str) -> bool {
     }
 }
 
-/// Whether `action` is `name`, or `name` with a suffix.
 fn begins_with(action: &str, name: &str) -> bool {
     let rest = action.strip_prefix(name);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':', '@', '_', ' ']))
@@ -138,8 +129,8 @@ fn begins_with(action: &str, name: &str) -> bool {
 const USB: [&str; 6] = ["xhci", "ehci", "ohci", "uhci", "dwc2", "dwc3"];
 const VMBUS: &str = "Hyper-V VMbus";
 
-/// Returns the controller that interrupts for a device, with its IRQs: if the device's path does not tell them, by the
-/// handlers' names, else the only USB controller; for a `VMBus` device the interrupt of the `hv_vmbus` driver.
+/// The controller that interrupts for a device, with its IRQs: if the device's path does not tell them, by the
+/// handlers' names, else the only USB controller; for a `VMBus` device the interrupt of `hv_vmbus`.
 pub(super) fn controller(
     handlers: &Handlers<'_>,
     interface: &Interface,
@@ -179,7 +170,6 @@ pub(super) fn controller(
     Ok(of_host.or_else(only_usb).or_else(|| known.clone()))
 }
 
-/// The listed IRQs with such a handler, each with the handler's name up to a colon.
 fn named(
     listed: &Interrupts,
     is_own: impl Fn(&str) -> bool,

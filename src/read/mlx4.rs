@@ -7,20 +7,18 @@ use crate::machine::setting::NET;
 use crate::read::members::Port;
 use crate::root::{Result, Root};
 
-/// Minimum completion event queues for each port; with fewer, the ports of an mlx4 function share them
-/// (`MIN_MSIX_P_PORT`).
+/// Completion event queues of a port at least; with fewer, the ports share them (`MIN_MSIX_P_PORT`).
 const LEAST: u32 = 5;
 
-/// The completion event queues of each port of an mlx4 function. All ports have one pool, which `mlx4_enable_msi_x` in
-/// `drivers/net/ethernet/mellanox/mlx4/main.c` divides.
+/// Completion event queues of an mlx4 function: one pool, which `mlx4_enable_msi_x` in
+/// `drivers/net/ethernet/mellanox/mlx4/main.c` divides among the ports.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pools {
-    /// Number of queues of each port; `None` if the ports share all of them, or there is one port.
+    /// Queues of each port; `None` if the ports share all of them, or there is one port.
     pub(super) each: Option<u32>,
-    /// Whether several interfaces share all of them: each takes those of the fewest users (`mlx4_assign_eq`), which only
-    /// netlink tells.
+    /// Whether ports share all of them: each takes those of the fewest users (`mlx4_assign_eq`), which only netlink
+    /// tells.
     pub(super) are_shared: bool,
-    /// Whether the function has an RDMA device, which uses the queues, too.
     rdma: bool,
 }
 
@@ -31,7 +29,6 @@ impl Pools {
             return Ok(Self::default());
         }
         let highest = ports.iter().map(|port| port.interface.port).max();
-        // The type of a port: Ethernet or InfiniBand.
         let has_second = root.read_opt(&format!("{NET}/{}/device/mlx4_port2", first.name))?;
         let on_function = highest
             .max(has_second.map(|_| 1))
@@ -47,8 +44,8 @@ impl Pools {
         })
     }
 
-    /// Replaces the number of a vector's completion event queue, which counts from 1 over all ports, by the number
-    /// within its port. Returns the port; `None` if all ports use it, or no interface has it.
+    /// Replaces a vector's number, which counts from 1 over all ports, by that within its port. Returns the port;
+    /// `None` if all ports use the vector, or no interface has it.
     pub(super) fn find(self, vector: &mut ActionName<'_>, ports: &[Port]) -> Option<usize> {
         let index = vector.number?.checked_sub(1)?;
         vector.number = Some(index);

@@ -1,4 +1,4 @@
-//! Reads machine files and kernel answers into facts. All access goes through the [`Root`](crate::root::Root).
+//! Reads machine files and kernel answers into facts, all through the [`Root`](crate::root::Root).
 
 pub mod cgroups;
 mod delivery;
@@ -40,7 +40,6 @@ pub struct ReadOptions<'a> {
     pub hints: bool,
     /// `/proc/interrupts`, also if `/sys/kernel/irq` has the handlers.
     pub interrupts: bool,
-    /// The memory of each node.
     pub memory: bool,
     /// The CPUs of exclusive cpuset partitions.
     pub exclusive: bool,
@@ -48,10 +47,9 @@ pub struct ReadOptions<'a> {
     pub neighbours: bool,
     /// The facts that decide on the receive queue of a flow: hash, key, ntuple filters.
     pub flows: bool,
-    /// How much of the interfaces' queues to read.
     pub queues: Queues,
-    /// Leaves out facts of an interface that only planning needs: link, speed, MTU, capability of the slot, polling,
-    /// and versions. A restore must not fail because of them.
+    /// Leaves out facts that only planning needs (link, speed, MTU, capability of the slot, polling, versions): a
+    /// restore must not fail because of them.
     pub settings_only: bool,
     /// Drivers that the policy teaches.
     pub drivers: &'a [Taught],
@@ -63,7 +61,7 @@ pub enum Queues {
     /// Numbers and steering settings.
     #[default]
     Steering,
-    /// As `Steering`, without `rps_flow_cnt`, which only RFS needs: one of seven files for each queue.
+    /// Without `rps_flow_cnt`, which only RFS needs: one of seven files for each queue.
     WithoutFlowCounts,
     /// Numbers only; [`read_queue_settings`] reads the rest.
     Numbers,

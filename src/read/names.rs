@@ -1,7 +1,6 @@
-//! Which queue each vector of an interface serves, by the names of the vectors. Reads no file.
+//! Which queue each vector of an interface serves, by the vectors' names. Reads no file.
 //!
-//! Drivers number queues, vectors, or both, and some truncate the name before the end of its number; then only the
-//! order of the vectors is left.
+//! Drivers number queues, vectors, or both; some truncate the name within its number, which leaves only the order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,11 +16,10 @@ pub(crate) struct NamedVector<'a> {
     pub(crate) irq: u32,
     pub(crate) action: &'a str,
     pub(crate) named: ActionName<'a>,
-    /// The use of the vector by its name; `None` if the name does not distinguish it from others.
+    /// `None` if the name does not distinguish the vector from others.
     pub(crate) placed: Option<VectorUse<'a>>,
 }
 
-/// The role and queue of a vector, and how they were determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VectorUse<'a> {
     pub(crate) serves: (Role, Option<u32>),
@@ -37,10 +35,10 @@ impl VectorUse<'_> {
     }
 }
 
-/// Determines by name the use of each vector of one interface with `rx` receive and `tx` transmit queues. `found` is in
+/// Determines by name the use of each vector of an interface with `rx` receive and `tx` transmit queues. `found` is in
 /// the order of the MSI-X entries, which is that of the IRQs. `are_all`: all vectors of the device are understood;
-/// otherwise no vector can be known by its rank among the others, nor by being the only one. `is_alone`: the device has
-/// no other interface, whose vectors may be among these if their names contain none.
+/// otherwise neither a vector's rank nor the absence of others tells its queue. `is_alone`: these cannot be vectors of
+/// another interface of the device.
 pub(crate) fn place<'v>(
     driver: Option<&'static Driver>,
     found: &mut [NamedVector<'v>],
@@ -100,7 +98,6 @@ struct Names {
     rx: usize,
     tx: usize,
     peers: BTreeMap<(Role, Numbering), NumberedPeers>,
-    /// Numbers of names of queues, of those without a number, and of tg3's.
     queues: usize,
     plain: usize,
     tg3: usize,
@@ -134,7 +131,7 @@ impl Names {
         }
     }
 
-    /// The role and queue of a vector: `number` is that in its name, or its rank among its peers.
+    /// `number` is that in the vector's name, or its rank among its peers.
     fn serves(
         &self,
         named: &ActionName,
@@ -145,7 +142,6 @@ impl Names {
         let (role, is_received) = (named.role, (number as usize) < self.rx);
         Some(match named.numbering {
             Numbering::None => (role, None),
-            // Several vectors of one role cannot be told apart.
             Shared if peers.len() > 1 => (Data, None),
             Shared => (role, Some(0)),
             Plain if self.queues > self.plain => (Control, None),
@@ -184,15 +180,14 @@ impl Names {
         })
     }
 
-    /// The number of vectors of both directions that come before one of a single direction, if they are numbered
-    /// together.
+    /// How many vectors of both directions come before one of a single direction that is numbered with them.
     fn count_before(&self, role: Role, number: Option<u32>) -> Option<u32> {
         let number = number.filter(|_| self.numbered_together.contains(&role));
         let before = number.map_or(0, |number| self.both.range(..number).count());
         u32::try_from(before).ok()
     }
 
-    /// Whether a vector's queue follows from other vectors: from its rank among them, or from their absence.
+    /// Whether the queue follows from other vectors: from the rank among them, or their absence.
     fn is_relative(&self, numbering: Numbering, source: Source, peers: &NumberedPeers) -> bool {
         match numbering {
             Shared | Rank | PairedRank | TxThenRx => true,
@@ -205,7 +200,7 @@ impl Names {
     }
 }
 
-/// Vectors of one role whose numbers count the same thing: number and IRQ of each, ascending.
+/// Number and IRQ, ascending, of vectors of one role whose numbers count the same thing.
 type NumberedPeers = Vec<(Option<u32>, u32)>;
 
 fn group_by_role(found: &[NamedVector]) -> BTreeMap<(Role, Numbering), NumberedPeers> {
@@ -231,7 +226,6 @@ fn group_by_role(found: &[NamedVector]) -> BTreeMap<(Role, Numbering), NumberedP
     groups
 }
 
-/// The number of vectors that are numbered with these, also if some of them are missing.
 fn count_of(peers: &NumberedPeers) -> Option<u32> {
     match peers.last()?.0 {
         Some(last) => last.checked_add(1),
@@ -258,7 +252,6 @@ pub(super) mod tests {
         })
     }
 
-    /// Places vectors with these names on consecutive IRQs and returns their uses.
     fn placed(driver: &str, several_tx: bool, names: &[&'static str]) -> Vec<String> {
         let mut found: Vec<NamedVector> = (98..)
             .zip(names)

@@ -1,12 +1,10 @@
-//! Requests to netlink, as bytes, among them which queue has which IRQ (the generic family `netdev`). One socket, one
-//! request at a time; the kernel answers within the request.
+//! Requests to netlink, among them which queue has which IRQ (the generic family `netdev`). The kernel answers within
+//! the request.
 //!
-//! Messages and attributes are those of `netlink_bindings`, made from the kernel's own description of the family. The
-//! socket is here because it needs a timeout, and because no answer, whatever its content, may end the program.
+//! The socket is not that of `netlink_bindings` because it needs a timeout, and because no answer may end the program.
 //!
-//! Incomplete answers are common: the family or a command is missing, the driver reports no IRQ, an interface that is
-//! down has none. They count as absence; a request that fails for another reason is an error. A tree has answers in
-//! `/nicpin/netlink/INTERFACE`.
+//! A missing family, command or IRQ is common and counts as absence; any other failure is an error. A tree has answers
+//! in `/nicpin/netlink/INTERFACE`.
 
 use std::ffi::CStr;
 use std::io::{self, ErrorKind};
@@ -32,15 +30,12 @@ use crate::machine::setting::NET;
 use crate::read::files::number;
 use crate::root::{Result, Root, is_absent};
 
-/// Directory of answers of the family `netdev` in a tree.
 const RECORDED: &str = "/nicpin/netlink";
-/// Size of the longest datagram that the kernel makes for a dump, in bytes (`netlink_recvmsg`,
-/// `net/netlink/af_netlink.c`).
+/// Bytes of the longest datagram that the kernel makes for a dump (`netlink_recvmsg`, `net/netlink/af_netlink.c`).
 const LONGEST: usize = 32 << 10;
 /// `NLM_F_REQUEST` and `NLM_F_ACK` (`include/uapi/linux/netlink.h`), without which a single answer has no end.
 const REQUEST: u16 = 1 | 4;
 
-/// Opens the kernel's netlink on a live machine; `None` in a tree, and on a kernel without the family.
 pub(crate) fn open(root: &Root) -> Result<Option<Client>> {
     match root.is_real().then(Client::open).transpose() {
         Err(error) if is_absent(&error) => Ok(None),
@@ -48,7 +43,7 @@ pub(crate) fn open(root: &Root) -> Result<Option<Client>> {
     }
 }
 
-/// The answer about an interface; `None` if there is none. `threaded`: `/sys` reports threaded NAPI.
+/// `threaded`: `/sys` reports threaded NAPI.
 pub(crate) fn netdev(
     root: &Root,
     client: Option<&mut Client>,
@@ -71,13 +66,11 @@ pub(crate) fn netdev(
     Ok(answer.filter(|answer| !answer.is_empty()))
 }
 
-/// The value of the first attribute of a kind in these bytes.
 pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     let mut all = IterableChunks::new(bytes);
     all.find_map(|(header, value)| (header.r#type == kind).then_some(value))
 }
 
-/// A socket to the kernel, and the number of its `netdev` family.
 #[derive(Debug)]
 pub struct Client {
     socket: OwnedFd,
@@ -94,7 +87,7 @@ impl Client {
         Ok(client)
     }
 
-    /// The number of a multicast group of a generic netlink family; it differs from boot to boot.
+    /// The number of a multicast group, which differs from boot to boot.
     pub fn group(family: &CStr, name: &CStr) -> io::Result<u32> {
         let (_, group) = Self::of_family(family, |reply| {
             reply
@@ -117,7 +110,6 @@ impl Client {
         Ok((client, found.ok_or(Errno::ENOENT)?))
     }
 
-    /// Opens a socket of a protocol without families.
     pub(crate) fn connect(protocol: SockProtocol) -> io::Result<Self> {
         let socket = socket(
             AddressFamily::Netlink,
@@ -136,8 +128,7 @@ impl Client {
         })
     }
 
-    /// Asks about an interface by its index; the answer is incomplete if the kernel has only one of the commands.
-    /// `threaded`: `/sys` reports threaded NAPI.
+    /// Incomplete if the kernel has only one of the commands.
     pub fn ask(&mut self, ifindex: u32, threaded: bool) -> io::Result<Netdev> {
         let mut queues = netdev::Request::new().op_queue_get_dump();
         queues.encode().push_ifindex(ifindex);
@@ -149,7 +140,7 @@ impl Client {
         })
     }
 
-    /// Reads the packets of each queue of an interface (Linux 6.10); empty if the driver does not report them.
+    /// Needs Linux 6.10; empty if the driver does not count.
     pub(crate) fn packets(&mut self, ifindex: u32) -> io::Result<Vec<(Direction, u32, u64)>> {
         let mut request = netdev::Request::new().op_qstats_get_dump();
         let encoder = request.encode();
@@ -166,7 +157,6 @@ impl Client {
         }))
     }
 
-    /// Sends a request and returns the facts that `read` takes from the messages of the answer.
     pub(crate) fn request<R: NetlinkRequest, T>(
         &mut self,
         request: &R,
@@ -214,7 +204,7 @@ fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
     [header.as_slice(), payload].concat()
 }
 
-/// Passes the messages of a datagram that answer the request to `each`; returns whether the answer ends with it.
+/// Returns whether the answer ends with these bytes.
 fn take(bytes: &[u8], sequence: u32, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
     for message in messages(bytes) {
         let (header, payload) = message?;
@@ -234,7 +224,7 @@ fn take(bytes: &[u8], sequence: u32, mut each: impl FnMut(&[u8])) -> io::Result<
     Ok(false)
 }
 
-/// Splits a datagram into messages with their headers; an error after the last complete one.
+/// An error follows the last complete message.
 pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = io::Result<(Nlmsghdr, &[u8])>> {
     std::iter::from_fn(move || {
         let rest = std::mem::take(&mut bytes);
@@ -301,7 +291,6 @@ mod tests {
 
     use super::*;
 
-    /// A message of 32-bit attributes after the common `struct genlmsghdr`.
     fn reply(sequence: u32, attributes: &[(u16, u32)]) -> Vec<u8> {
         let mut payload = vec![10, 1, 0, 0];
         for (kind, value) in attributes {
@@ -320,7 +309,6 @@ mod tests {
         )
     }
 
-    /// The queues of interface 7 in a datagram, and whether the answer ends with it.
     fn queues(datagram: &[u8]) -> io::Result<(Vec<NetdevQueue>, bool)> {
         let mut queues = Vec::new();
         let read = |payload: &[u8]| queue(&netdev::OpQueueGetDump::decode_request(payload), 7);
@@ -381,7 +369,6 @@ mod tests {
         for end in 1..whole.len() {
             assert!(queues(&whole[..end]).is_err(), "{end} bytes");
         }
-        // Messages shorter than their own header, and ends without a code.
         for length in 0..16_u32 {
             assert!(
                 queues(&[&length.to_ne_bytes(), &whole[4..]].concat()).is_err(),
@@ -391,7 +378,7 @@ mod tests {
         assert!(queues(&message(3, 0, 5, &[0; 3])).is_err());
     }
 
-    /// Interface 7, NAPI 2, process 612; attribute 8 reports whether NAPI is threaded, on kernels that have it.
+    /// Attribute 8 reports whether NAPI is threaded, on kernels that have it.
     #[test]
     fn a_thread_that_polls_no_more_is_none() {
         for (of_instance, of_interface, pid) in [

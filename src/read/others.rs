@@ -1,6 +1,5 @@
-//! Devices that a selector can name besides interfaces with a device (virtual interfaces, RDMA devices, and network
-//! cards without an interface), and the other devices of a node (GPUs, accelerators and disks on PCI). nicpin plans
-//! none of them; messages explain them, and `nicpin nodes` lists them.
+//! Devices that nicpin names in messages and lists but does not plan: virtual interfaces, RDMA devices, network cards
+//! without an interface, GPUs, accelerators, disks.
 
 use crate::machine::Interface;
 use crate::machine::interface::is_pci_address;
@@ -10,13 +9,13 @@ use crate::root::{Result, Root};
 
 pub(crate) const PCI: &str = "/sys/bus/pci/devices";
 pub(crate) const RDMA: &str = "/sys/class/infiniband";
-/// Above the number of PCI functions of any machine.
+/// More than any machine's PCI functions.
 const MAX_FUNCTIONS: usize = 65_536;
 /// The only line of `uevent` that is read.
 const DEVTYPE: &str = "DEVTYPE=";
 
-/// Finds the bus device behind a network interface or RDMA device; `None` without a device. Its `device` leads to the
-/// PCI function itself, or to a child of it (virtio, an auxiliary device) that has neither `msi_irqs` nor `numa_node`.
+/// The bus device behind a network interface or RDMA device, whose `device` leads to the PCI function, or to a child of
+/// it (virtio, an auxiliary device) that has neither `msi_irqs` nor `numa_node`.
 pub(crate) fn bus_device<'a>(device: &Dir<'a>) -> Result<Option<Dir<'a>>> {
     device
         .canonical("device")?
@@ -45,13 +44,11 @@ pub(crate) fn rdma(root: &Root) -> Result<Vec<Rdma>> {
     Ok(rdma)
 }
 
-/// Reads a device's PCI class, in hex; empty off PCI. `0x02` begins the classes of network controllers, InfiniBand
-/// (`0x0207`) among them.
+/// The PCI class in hex, empty off PCI; `0x02` begins those of network controllers, among them InfiniBand's `0x0207`.
 pub fn class(root: &Root, device: &str) -> Result<String> {
     root.dir(device).read_text("class")
 }
 
-/// Reads the PCI functions of the network class without an interface here.
 pub(crate) fn cards(root: &Root, interfaces: &[Interface]) -> Result<Vec<UnusedFunction>> {
     let mut cards = Vec::new();
     for address in root.read_names(PCI)? {
@@ -69,7 +66,7 @@ pub(crate) fn cards(root: &Root, interfaces: &[Interface]) -> Result<Vec<UnusedF
     Ok(cards)
 }
 
-/// Reads the neighbours, sorted by kind and name. Virtual functions belong to their physical function and do not count.
+/// Without virtual functions.
 pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>> {
     let mut found = Vec::new();
     for name in root.read_names(PCI)?.into_iter().take(MAX_FUNCTIONS) {
@@ -84,7 +81,6 @@ pub(crate) fn neighbours(root: &Root) -> Result<Vec<Neighbour>> {
         found.extend(NeighbourKind::from_class(&class, &vendor).map(|kind| (kind, name, device)));
     }
     for name in root.read_names(RDMA)? {
-        // A software device has no bus device.
         let device = bus_device(&root.dir(format!("{RDMA}/{name}")))?;
         found.extend(device.map(|device| (NeighbourKind::Rdma, name, device)));
     }
@@ -128,12 +124,11 @@ pub(crate) fn kind(net: &Dir, devtype: Option<&str>) -> Result<String> {
     Ok(kind.to_owned())
 }
 
-/// Reads the kernel's word for the kind of an interface; absent for some kinds.
 pub(crate) fn devtype(net: &Dir) -> Result<Option<String>> {
     Ok(line_of(&net.read_text("uevent")?, DEVTYPE).map(|kind| name_in(kind).to_owned()))
 }
 
-/// The only line of a `uevent` file that is read, for a capture. `None` for any other file.
+/// For a capture: the `DEVTYPE` of a `uevent` file; `None` for any other file.
 pub fn bare(path: &str, text: &str) -> Option<String> {
     path.ends_with("/uevent").then(|| {
         text.split_inclusive('\n')

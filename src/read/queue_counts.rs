@@ -1,4 +1,4 @@
-//! The packets of each queue, as drivers count them: by netlink (`qstats`, Linux 6.10) and by `ethtool -S`, where each
+//! Packets of each queue, as drivers count them: by netlink (`qstats`, Linux 6.10) and by `ethtool -S`, where each
 //! driver has its own names.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,6 @@ use crate::read::files::number;
 use crate::read::{ethtool, netlink};
 use crate::root::{Result, Root};
 
-/// Reads the packets of the queues of `interfaces`, as far as their drivers count any.
 pub(super) fn read(root: &Root, interfaces: &BTreeSet<String>) -> Result<BTreeMap<QueueOf, u64>> {
     let mut packets = BTreeMap::new();
     if interfaces.is_empty() {
@@ -46,8 +45,7 @@ const WORDS: [&str; 17] = [
     "packets", "pkts", "pkt", "frames",
 ];
 
-/// The queue whose packets a counter of this name counts: `rx_queue_0_packets`, `rx-0.packets`, `[0]:
-/// rx_ucast_packets`.
+/// Parses the name of a packet counter: `rx_queue_0_packets`, `rx-0.packets`, `[0]: rx_ucast_packets`.
 fn queue_of(name: &str) -> Option<(Direction, u32)> {
     let name = name.to_ascii_lowercase();
     // Names of ena and of atlantic.

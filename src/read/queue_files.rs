@@ -1,5 +1,5 @@
-//! An interface's queues in use and their settings (`/sys/class/net/INTERFACE/queues`,
-//! `Documentation/ABI/testing/sysfs-class-net-queues`), its RSS table and whether ntuple filters are on.
+//! An interface's queues in use and their settings (`Documentation/ABI/testing/sysfs-class-net-queues`), its RSS table
+//! and ntuple filters.
 
 use itertools::Itertools as _;
 
@@ -11,8 +11,7 @@ use crate::read::files::{Dir, number, number_after};
 use crate::read::{Queues, ethtool};
 use crate::root::{Result, Root};
 
-/// Reads an interface's queues, all of the same interface if it is renamed meanwhile; its RSS table, and whether ntuple
-/// filters are on.
+/// All queues are of the same interface if it is renamed meanwhile.
 pub(crate) fn read_queues(root: &Root, interface: &mut Interface, wanted: Queues) -> Result<()> {
     let name = &interface.name;
     let queues = root.dir(queue_files(name));
@@ -65,8 +64,8 @@ fn read_pinned_queues(queues: &Dir, wanted: Queues) -> Result<(Vec<RxQueue>, Vec
     Ok((rx, tx))
 }
 
-/// Reads the traffic classes of transmit queues. Each is a range of queues (`netdev_set_tc_queue`): if the first and
-/// the last queue are of class 0, all are. Kernels before 4.10 have no such file, and one XPS map for all classes.
+/// Each traffic class is a range of queues (`netdev_set_tc_queue`): if the first and the last queue are of class 0, all
+/// are. Kernels before 4.10 have no such file, and one XPS map for all classes.
 fn read_classes(queues: &Dir, tx: &mut [TxQueue]) -> Result<()> {
     let class = |queue: &TxQueue| queues.read_text(&format!("tx-{}/traffic_class", queue.index));
     let tx = tx.iter_mut().filter(|tx| tx.xps_cpus.is_some());

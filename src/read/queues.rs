@@ -1,5 +1,5 @@
-//! Which queue each vector of an interface serves: netlink takes precedence, and names fill in what it does not report.
-//! Reads no file.
+//! Which queue each vector of an interface serves: netlink takes precedence, names fill in what it leaves out. Reads no
+//! file.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,8 @@ use crate::root::Result;
 pub(crate) type Reported = BTreeMap<u32, IrqQueues>;
 pub(crate) type KnownVector<'a> = (u32, String, VectorUse<'a>);
 
-/// Determines the vectors of one interface. Returns those with a known use; records in `interface` those without, and
-/// in words where netlink and a name disagree. `named` are placed by name; `action` returns the handlers' names of an
-/// IRQ, if it has any.
+/// Returns the vectors with a known use; records in `interface` the others, and where netlink and a name disagree.
+/// `named` are placed by name; `action` returns the names of an IRQ's handlers.
 pub(crate) fn settle<'v>(
     interface: &mut Interface,
     named: &[NamedVector<'v>],
@@ -68,8 +67,8 @@ pub(crate) fn settle<'v>(
         };
         let other = owner(serves, reported);
         if let Some(other) = other.filter(|_| !halves.contains(&irq)) {
-            // Whether the name alone shows that this is a data vector of the interface, and its queue. Other names
-            // belong to a function, of which another interface or RDMA may have some vectors.
+            // The name alone shows that this is a data vector of the interface, and its queue. Other names belong to a
+            // function, of which another interface or RDMA may have some vectors.
             let stays = named.interface.is_some()
                 && matches!(named.numbering, Queue | Rank | RxThenTx)
                 && placed.source == Name;
@@ -95,8 +94,7 @@ pub(crate) fn settle<'v>(
     Ok(vectors)
 }
 
-/// For a vector with both directions of a queue by netlink and one by its name, returns the unreported IRQ that has the
-/// other direction by its name.
+/// For a vector with both directions of a queue by netlink and one by name: the unreported IRQ with the other by name.
 fn other_half(
     placed: VectorUse,
     known: VectorUse,
@@ -117,8 +115,8 @@ fn other_half(
     (known.serves == (Combined, queue)).then_some(irq)
 }
 
-/// A vector's use by the queues on its IRQ; the lowest stands for all that share it. If a driver reports one direction
-/// only, the vector's name decides on the other.
+/// The lowest queue stands for all that share the IRQ. If a driver reports one direction only, the name decides on the
+/// other.
 fn by_netlink<'v>(
     queues: &IrqQueues,
     named: Option<VectorUse>,
@@ -141,7 +139,6 @@ fn by_netlink<'v>(
     })
 }
 
-/// The IRQ that has a queue by netlink, in a direction of this role.
 fn owner((role, queue): (Role, Option<u32>), reported: &Reported) -> Option<u32> {
     let queue = queue?;
     let rx = reported
@@ -167,7 +164,6 @@ mod tests {
     /// An IRQ and its receive and transmit queues by netlink.
     type OfIrq = (u32, &'static [u32], &'static [u32]);
 
-    /// The vectors, then the contradictions, for names on consecutive IRQs from 98 and netlink's answer.
     fn settled(driver: &str, names: &[&'static str], reported: &[OfIrq]) -> Vec<String> {
         let mut found: Vec<NamedVector> = (98..)
             .zip(names)
@@ -270,7 +266,6 @@ mod tests {
                  it is unchanged",
             ]
         );
-        // Truncated names give only an order.
         assert_eq!(
             settled(
                 "bnxt_en",

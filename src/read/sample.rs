@@ -64,7 +64,7 @@ fn read_interface(root: &Root, name: &str) -> Result<Option<Counters>> {
         .then_some(Counters { index, values }))
 }
 
-/// The counters of each CPU; `None` if a needed line has not the kernel's format.
+/// `None` if a needed line has not the kernel's format.
 type ByCpu = Option<BTreeMap<u32, CpuCounts>>;
 
 fn counters(

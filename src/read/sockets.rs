@@ -1,5 +1,5 @@
-//! Connected sockets of this network namespace, and the nodes of their processes. A tree has them in
-//! `/nicpin/sockets`; captures do not, since they hold the addresses of others.
+//! Connected sockets of this network namespace, and the nodes of their processes; in a tree, from `/nicpin/sockets`.
+//! Captures have none, since they hold the addresses of others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -24,7 +24,6 @@ const RECORDED: &str = "/nicpin/sockets";
 /// `TCP_ESTABLISHED` (`include/net/tcp_states.h`), also the state of a connected UDP socket.
 const ESTABLISHED: u32 = 1;
 
-/// Lists all connected sockets; `None` if the kernel does not list them.
 pub fn connected_sockets(root: &Root, topology: &Topology) -> Result<Option<Vec<ConnectedSocket>>> {
     root.answer(RECORDED, || {
         let (mut listed, names, addresses) = (list()?, names(root)?, addresses()?);
@@ -53,7 +52,7 @@ pub fn connected_sockets(root: &Root, topology: &Topology) -> Result<Option<Vec<
 struct Listed {
     /// Without interface and node.
     socket: ConnectedSocket,
-    /// The index of the interface to which the socket is bound, or 0.
+    /// Index of an interface, or 0.
     bound: u32,
     inode: u32,
 }
@@ -133,7 +132,7 @@ fn names(root: &Root) -> Result<BTreeMap<u32, String>> {
     Ok(names)
 }
 
-/// The node of the processes that have each of these sockets open; `None` if they are on several.
+/// `None` for a socket of processes on several nodes.
 fn nodes(
     root: &Root,
     topology: &Topology,
@@ -163,7 +162,6 @@ fn nodes(
     Ok(nodes)
 }
 
-/// The inode in a socket's link in `/proc/PID/fd`.
 fn inode(link: &str) -> Option<u32> {
     link.strip_prefix("socket:[")?
         .strip_suffix(']')?
@@ -192,7 +190,6 @@ fn node(root: &Root, topology: &Topology, process: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Messages as the kernel lays them out.
     #[test]
     fn sockets_are_taken_apart() {
         let mut socket = Msg::new();

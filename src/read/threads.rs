@@ -1,10 +1,8 @@
-//! The kernel threads that poll an interface's queues if NAPI is threaded (`/sys/class/net/INTERFACE/threaded`,
-//! `Documentation/networking/napi.rst`): which exist, the vector that wakes each, and where each may run. Nothing is
-//! read if NAPI is not threaded.
+//! Kernel threads that poll an interface's queues if NAPI is threaded (`Documentation/networking/napi.rst`).
 //!
 //! Since Linux 6.8 netlink reports the thread of a NAPI instance and, with some drivers, its IRQ and queues. Otherwise
-//! threads are found by their names, `napi/INTERFACE-ID`, among the children of `kthreadd`: their number does not grow
-//! with that of processes. A tree has them in `/nicpin/threads/INTERFACE`.
+//! threads are found by name, `napi/INTERFACE-ID`, among the children of `kthreadd`, whose number does not grow with
+//! that of processes. A tree has them in `/nicpin/threads/INTERFACE`.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -22,13 +20,13 @@ use crate::read::files::line_of;
 use crate::read::tools::stat_of;
 use crate::root::{Result, Root, sys};
 
-/// The process ids of `kthreadd`'s children; absent on kernels without `CONFIG_PROC_CHILDREN`.
+/// Children of `kthreadd`; absent without `CONFIG_PROC_CHILDREN`.
 const KERNEL_THREADS: &str = "/proc/2/task/2/children";
 
 #[derive(Serialize, Deserialize)]
 struct ThreadMask {
     pid: u32,
-    /// The number of the thread's NAPI instance, or 0.
+    /// Number of the NAPI instance, or 0.
     napi: u32,
     affinity: String,
 }
@@ -48,7 +46,7 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
         }
         let file = recorded_file(&interface.name);
         let found = root.answer(&file, || {
-            // Otherwise netlink reports the thread of each queue vector, and none is to be found by name.
+            // Otherwise netlink reports all threads, and none is to be found by name.
             if !wake_all(interface, &pids) {
                 if named.is_none() {
                     named = Some(all_named(root)?);
@@ -61,7 +59,6 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
             }
             let mut found = Vec::new();
             for (pid, napi) in pids {
-                // A thread may have ended.
                 found.extend(live_affinity(root, pid)?.map(|affinity| ThreadMask {
                     pid,
                     napi,
@@ -100,7 +97,6 @@ pub(crate) fn read(root: &Root, interfaces: &mut [Interface]) -> Result<()> {
     Ok(())
 }
 
-/// Whether netlink reports that these are the threads of all queue vectors.
 fn wake_all(interface: &Interface, threads: &[(u32, u32)]) -> bool {
     let woken: Vec<u32> = threads
         .iter()
@@ -111,7 +107,7 @@ fn wake_all(interface: &Interface, threads: &[(u32, u32)]) -> bool {
         .all(|vector| woken.contains(&vector.irq))
 }
 
-/// Lists all NAPI threads by their names: the interface when the thread was created, process id, and NAPI instance.
+/// The interface's name at the thread's creation, process id, and NAPI instance.
 fn all_named(root: &Root) -> Result<Vec<(String, u32, u32)>> {
     let mut all = Vec::new();
     // In a container, process 2 is absent, or another process.
@@ -134,7 +130,7 @@ fn is_kernel_thread(stat: &Stat) -> bool {
     stat.flags & StatFlags::PF_KTHREAD.bits() != 0
 }
 
-/// Whether this is a NAPI thread: process ids are reused, and any process may have any name.
+/// Process ids are reused, and any process may have any name.
 fn is_napi_thread(stat: &Stat) -> bool {
     is_kernel_thread(stat) && stat.comm.starts_with("napi/")
 }
@@ -158,8 +154,7 @@ pub(crate) fn counts(root: &Root, pid: u32) -> Result<Option<ThreadCounts>> {
     })?))
 }
 
-/// Reads the CPUs of a NAPI thread. `sched_getaffinity(2)` leaves out offline CPUs, which a restore then could not
-/// restore.
+/// Not by `sched_getaffinity(2)`, which leaves out offline CPUs: a restore could not restore them.
 fn live_affinity(root: &Root, pid: u32) -> Result<Option<String>> {
     let status = root.read_text(&format!("/proc/{pid}/status"))?;
     let thread = stat_of(root, pid)?.filter(is_napi_thread);
@@ -168,9 +163,9 @@ fn live_affinity(root: &Root, pid: u32) -> Result<Option<String>> {
         .map(str::to_owned))
 }
 
-/// Determines the vector that wakes each thread, as netlink reports it, or by order: drivers add a NAPI instance for
-/// each receiving vector, in the order of queues, and the kernel numbers them upwards. The order is used if there is
-/// one numbered instance for each receiving vector and netlink links none.
+/// The vector that wakes each thread, as netlink reports it, or by order if netlink links none and there is one
+/// numbered instance for each receiving vector: drivers add these in the order of queues, and the kernel numbers them
+/// upwards.
 fn link(interface: &Interface, threads: &mut [NapiThread]) {
     for thread in &mut *threads {
         let irq = thread.napi.and_then(|napi| reported_irq(interface, napi));
@@ -189,7 +184,7 @@ fn link(interface: &Interface, threads: &mut [NapiThread]) {
     }
 }
 
-/// The IRQ of the queue vector that wakes a NAPI instance, as netlink reports it: by its IRQ, or by its queues.
+/// The IRQ of the queue vector that wakes a NAPI instance by netlink: its own, or that of its queues.
 fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
     let answer = interface.netdev.as_ref()?;
     let own = answer
@@ -212,7 +207,6 @@ fn reported_irq(interface: &Interface, napi: u32) -> Option<u32> {
             .queue_vectors()
             .find(|vector| vector.queue == Some(queue.id) && vector.role != other)
     };
-    // Receive queues come first.
     Some(
         answer
             .queues
@@ -233,7 +227,6 @@ pub(crate) fn affinity(root: &Root, interface: &str, pid: u32) -> Result<Option<
     Ok(thread.map(|thread| thread.affinity))
 }
 
-/// Sets the CPUs of a thread (`sched_setaffinity(2)`); in a tree, the recorded mask.
 pub(crate) fn set_affinity(root: &Root, interface: &str, pid: u32, mask: &str) -> io::Result<()> {
     if !root.is_real() {
         let mut threads = recorded_threads(root, interface)?;
@@ -263,7 +256,6 @@ mod tests {
 
     use super::*;
 
-    /// A reused process id belongs to another program, perhaps with such a name.
     #[test]
     fn no_other_process_is_moved() {
         let root = Root::open(Path::new("/")).unwrap();

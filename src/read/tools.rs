@@ -1,7 +1,5 @@
-//! Other tools that write affinities on this machine: irqbalance, from which IRQs can be banned while it runs; and
-//! tools that write at certain moments, have no list of banned IRQs and can only be reported: tuned when it applies its
-//! profile, systemd-udevd by a `.link` file when a device appears, a cloud's script at boot. Each is found by its
-//! files.
+//! Other tools that write affinities, found by their files: irqbalance, from which IRQs can be banned while it runs,
+//! and those that can only be reported: tuned, systemd-udevd by a `.link` file, a cloud's script at boot.
 
 pub mod irqbalance;
 mod process;
@@ -19,7 +17,6 @@ use crate::root::Root;
 /// Path of the result in a capture, which has none of the files.
 pub const RECORDED: &str = "/nicpin/other-tools";
 
-/// Scripts that cloud images run at boot, with the settings that they write.
 const SCRIPTS: [(&str, &str); 2] = [
     (
         "google_set_multiqueue",
@@ -28,7 +25,7 @@ const SCRIPTS: [(&str, &str); 2] = [
     ("ecs_mq_rps_rfs", "RPS, RFS and XPS of virtio interfaces"),
 ];
 
-/// Directories in which systemd-udevd looks for `.link` files; a name in an earlier one hides it in the later ones.
+/// Where systemd-udevd looks for `.link` files; a name in an earlier directory hides it in later ones.
 const LINK_DIRECTORIES: [&str; 4] = [
     "/etc/systemd/network",
     "/run/systemd/network",
@@ -36,7 +33,7 @@ const LINK_DIRECTORIES: [&str; 4] = [
     "/usr/lib/systemd/network",
 ];
 
-/// Directories in which tuned looks for its profiles: since 2.24, and before.
+/// Where tuned looks for profiles: since 2.24, and before.
 const PROFILES: [&str; 4] = [
     "/etc/tuned/profiles",
     "/etc/tuned",
@@ -46,7 +43,7 @@ const PROFILES: [&str; 4] = [
 const TUNED_PID_FILE: &str = "/run/tuned/tuned.pid";
 const ACTIVE_PROFILE: &str = "/etc/tuned/active_profile";
 
-/// Finds the tools. No error ends a command: an unreadable tool counts as undetermined.
+/// No error ends a command: an unreadable tool counts as undetermined.
 pub(crate) fn find(root: &Root) -> OtherTools {
     let (irqbalance, irqbalance_hidden) = match irqbalance::find(root) {
         Ok(pid) => (pid.map(|pid| irqbalance::read(root, pid)), None),
@@ -73,7 +70,6 @@ pub(crate) fn find(root: &Root) -> OtherTools {
     }
 }
 
-/// Finds tuned, if it runs and its active profile moves interrupts.
 fn tuned(root: &Root) -> Option<OtherTool> {
     let active = read_best_effort(root, ACTIVE_PROFILE)?;
     if !matches!(
@@ -118,14 +114,12 @@ fn tuned(root: &Root) -> Option<OtherTool> {
     None
 }
 
-/// The values that the lines of an INI file assign to `name`.
 fn values<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines()
         .filter_map(|line| line.split_once('='))
         .filter_map(move |(key, value)| (key.trim() == name).then_some(value.trim()))
 }
 
-/// Finds the `.link` files and drop-ins with which systemd-udevd sets vectors.
 fn links(root: &Root) -> Vec<OtherTool> {
     let names = |directory: &str| root.list(directory).ok().flatten().unwrap_or_default();
     let (mut links, mut seen) = (Vec::new(), BTreeSet::new());

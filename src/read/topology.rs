@@ -1,9 +1,7 @@
-//! The machine's CPUs: which are online, which are kept free of interrupts, how they share cores, L3 caches and NUMA
-//! nodes; and the memory of each node.
-//!
-//! Read from `/sys/devices/system/{cpu,node}` (`Documentation/admin-guide/cputopology.rst`,
-//! `Documentation/ABI/stable/sysfs-devices-node`, `Documentation/admin-guide/numastat.rst`). Never from `nproc` or a
-//! process's own affinity, which show the CPUs that this process may use, not those of the machine.
+//! The machine's CPUs, how they share cores, L3 caches and NUMA nodes, and the memory of each node, from
+//! `/sys/devices/system/{cpu,node}` (`Documentation/admin-guide/cputopology.rst`,
+//! `Documentation/ABI/stable/sysfs-devices-node`, `Documentation/admin-guide/numastat.rst`): never from `nproc` or a
+//! process's own affinity, which show the CPUs that this process may use.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -62,7 +60,7 @@ pub(crate) fn rps_filter(root: &Root) -> Result<CpuSet> {
     Ok(all.read_list("isolated")?.union(&nohz_full))
 }
 
-/// Reads the online CPUs, from the file or, on kernels and trees without it, from the CPUs' own directories.
+/// From the file or, on kernels and trees without it, from the CPUs' own directories.
 pub(crate) fn read_online(root: &Root) -> Result<CpuSet> {
     let all = root.dir(CPU);
     if let Some(online) = all.read_as("online", CpuSet::parse_list)? {
@@ -104,8 +102,8 @@ fn cpu_dir<'a>(root: &'a Root, cpu: u32, name: &str) -> Dir<'a> {
     root.dir(format!("{CPU}/cpu{cpu}/{name}"))
 }
 
-/// Reads the CPUs that share something with this one, from the first of two files that exists: kernels before 5.3 have
-/// only the first name, which still exists in 6.18.
+/// The CPUs that share something with this one, from the first of two files: kernels before 5.3 have only the first
+/// name, which still exists in 6.18.
 fn shared(root: &Root, cpu: u32, names: [&str; 2]) -> Result<Option<CpuSet>> {
     let topology = cpu_dir(root, cpu, "topology");
     for name in names {
@@ -128,8 +126,8 @@ fn packages(root: &Root, online: &CpuSet) -> Result<Vec<CpuSet>> {
     }
 }
 
-/// Determines kinds of cores by the PMUs of hybrid x86, which has one or two kinds of slow cores, or by `cpu_capacity`
-/// (arm64, and newer hybrid x86), which is 1024 for the fastest.
+/// Kinds of cores by the PMUs of hybrid x86, which has one or two kinds of slow cores, or by `cpu_capacity` (arm64, and
+/// newer hybrid x86), which is 1024 for the fastest.
 fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<CpuSet>> {
     let (mut classes, mut rest) = (BTreeMap::new(), online.clone());
     for (speed, pmu) in (0..).zip(["cpu_lowpower", "cpu_atom"]) {
@@ -157,7 +155,6 @@ fn speed_classes(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<C
     Ok(classes.into_values().collect())
 }
 
-/// Finds a CPU's cache of level `wanted`, whatever its index.
 fn cache(root: &Root, cpu: u32, wanted: u8) -> Result<Option<Dir<'_>>> {
     let cache = cpu_dir(root, cpu, "cache");
     // Level 3 is the last on nearly every machine.
@@ -186,7 +183,7 @@ fn cache_domains(root: &Root, online: &CpuSet, cores: &[CpuSet]) -> Result<Vec<C
     Ok(Vec::new())
 }
 
-/// Reads the size of a CPU's cache of level 3 in bytes, if reported (`size`: `32768K`).
+/// In bytes (`size`: `32768K`).
 pub fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>> {
     let Some(cache) = cache(root, cpu, 3)? else {
         return Ok(None);
@@ -199,8 +196,8 @@ pub fn l3_size(root: &Root, cpu: u32) -> Result<Option<u64>> {
     })
 }
 
-/// Divides the CPUs into groups, reading once for each group. A CPU in two groups stays in the first, and every CPU is
-/// in its own group; a CPU whose group is empty is in none.
+/// Reads once for each group. A CPU in two groups stays in the first, and is in its own group; if that is empty, in
+/// none.
 fn groups(cpus: &CpuSet, group_of: impl Fn(u32) -> Result<CpuSet>) -> Result<Vec<CpuSet>> {
     let (mut left, mut groups) = (cpus.clone(), Vec::new());
     while let Some(cpu) = left.first() {
@@ -284,7 +281,7 @@ fn read_nodes(all: &Dir, online: &CpuSet) -> Result<BTreeMap<u32, Node>> {
     Ok(nodes)
 }
 
-/// Reads the memory of each node in KiB, 0 for a node without memory; nodes without `meminfo` are absent.
+/// In KiB; nodes without `meminfo` are absent.
 pub(crate) fn memory(root: &Root, topology: &Topology) -> Result<BTreeMap<u32, u64>> {
     let mut totals = BTreeMap::new();
     for &node in topology.nodes.keys() {
@@ -293,8 +290,7 @@ pub(crate) fn memory(root: &Root, topology: &Topology) -> Result<BTreeMap<u32, u
     Ok(totals)
 }
 
-/// Reads the usage of a node's memory; empty for a node without memory, and in a capture. It changes at any time and so
-/// is not part of a [`Machine`](crate::machine::Machine).
+/// No part of a [`Machine`](crate::machine::Machine), because it changes at any time. Empty in a capture.
 pub fn memory_usage(root: &Root, node: u32) -> Result<NodeUsage> {
     Ok(NodeUsage {
         pages: root.read_as(&format!("{NODE}/node{node}/numastat"), |text| {
@@ -310,7 +306,6 @@ fn meminfo(root: &Root, node: u32) -> Result<Option<(u64, Option<u64>)>> {
     })
 }
 
-/// Parses lines such as `Node 0 MemTotal:       16384 kB`.
 fn parse_meminfo(text: &str) -> Option<(u64, Option<u64>)> {
     let value = |name: &str| {
         let number = text
@@ -334,7 +329,7 @@ fn is_line(line: &str, name: &str) -> bool {
     named.and_then(|named| named.rsplit(' ').next()) == Some(name)
 }
 
-/// The lines of a `meminfo` that do not change while the machine is the same, for a capture. `None` for any other file.
+/// For a capture: the lines of a `meminfo` that change only with the machine; `None` for any other file.
 pub fn bare(path: &str, text: &str) -> Option<String> {
     let node = path.strip_prefix(NODE)?;
     (node.starts_with("/node") && node.ends_with("/meminfo")).then(|| {

@@ -1,7 +1,5 @@
-//! The interrupt vectors of x86's CPUs, whose number is limited.
-//!
-//! An x86 CPU has 256 vectors. The 32 of exceptions and those of the kernel's own interrupts leave some 200 for devices
-//! (`arch/x86/include/asm/irq_vectors.h`, `kernel/irq/matrix.c`); an IRQ on a CPU holds one of them.
+//! The interrupt vectors of x86 CPUs: of 256, the 32 of exceptions and those of the kernel's own interrupts leave some
+//! 200 for devices (`arch/x86/include/asm/irq_vectors.h`, `kernel/irq/matrix.c`). An IRQ on a CPU holds one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +10,7 @@ use crate::read::files::read_effective;
 use crate::read::handlers::Handlers;
 use crate::root::{Result, Root};
 
-/// Counts, by CPU, the vectors that IRQs of others than the interfaces hold; `None` if a CPU can hold all IRQs of the
-/// machine.
+/// Vectors by CPU that IRQs of others than the interfaces hold; `None` if a CPU can hold all IRQs of the machine.
 pub(super) fn held_vectors(
     root: &Root,
     handlers: &Handlers<'_>,

@@ -1,11 +1,8 @@
 //! Which IRQ serves which queue of which interface.
 //!
-//! Membership comes first: a vector belongs to a device because the kernel lists it in the device's `msi_irqs` (or as
-//! its `INTx` line) or reports it over netlink, never because a name looks similar. Its role and queue come from
-//! netlink if the driver supports it ([`netlink`](super::netlink)), else from its name ([`drivers`](crate::drivers)),
-//! else, for a few drivers, from the order of the vectors. If none of these tells a queue of the device, its vectors
-//! carry packets of unknown queues; if some queues are known, vectors that are not understood are listed and left
-//! unchanged.
+//! A vector belongs to a device because the kernel lists it in the device's `msi_irqs` (or as its `INTx` line) or
+//! reports it over netlink, never because a name looks similar. If no queue of the device is known, its vectors carry
+//! packets of unknown queues; otherwise vectors that are not understood are listed and left unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
@@ -33,9 +30,8 @@ use crate::read::queues::settle;
 use crate::root::tree::TreeFile;
 use crate::root::{Result, Root};
 
-/// Reads the vectors of all interfaces, device by device. `rdma`: the machine's RDMA devices; `taught`: drivers that
-/// the policy teaches. `cards`: IRQs of functions without an interface, which are not read otherwise; returns the CPUs
-/// on which they interrupt.
+/// `rdma`: the machine's RDMA devices; `taught`: drivers that the policy teaches. Returns the CPUs of `cards`, the IRQs
+/// of functions without an interface.
 pub(crate) fn read(
     root: &Root,
     handlers: &Handlers<'_>,
@@ -77,8 +73,8 @@ pub(crate) fn read(
     delivery::read(root, handlers, interfaces, cards)
 }
 
-/// The interfaces that may have queues on another function, too, like a card in two slots (Socket Direct): a function
-/// of the same kind in another slot has no interface, and netlink does not report the queues.
+/// Interfaces that may have queues on another function, too, like a card in two slots (Socket Direct): a function of
+/// the same kind in another slot has no interface, and netlink does not report the queues.
 fn interfaces_over_functions(interfaces: &[Interface]) -> BTreeSet<String> {
     let slot = |interface: &Interface| {
         let slot = interface.device.address.rsplit_once(':');
@@ -191,8 +187,7 @@ fn read_device(
     Ok(())
 }
 
-/// Sets which of r8125's vectors send, by the revision of the chip: 5 at most is RTL8125B, 0x0c RTL8125D, of the others
-/// it is not known.
+/// By the revision of r8125's chip: 5 at most is RTL8125B, 0x0c RTL8125D; of others it is not known which vectors send.
 fn tell_chips_apart(
     root: &Root,
     interface: &Interface,
@@ -213,8 +208,8 @@ fn tell_chips_apart(
     Ok(())
 }
 
-/// If no vector has a known queue, takes those that are not control vectors as carrying the packets. A single one
-/// serves all queues if `are_all` (the device's IRQs are known) or there is one queue.
+/// If no queue is known, all vectors but control vectors carry the packets. A single one serves all queues if `are_all`
+/// (the device's IRQs are known) or there is one queue.
 fn understand_data(root: &Root, ports: &mut [Port], are_all: bool) -> Result<()> {
     // A vector that a row calls `data` tells no queue.
     let tells_queue = |port: &Port| {
@@ -248,7 +243,6 @@ fn understand_data(root: &Root, ports: &mut [Port], are_all: bool) -> Result<()>
     Ok(())
 }
 
-/// Adds a vector to its interface, or to those that were freed meanwhile.
 fn add_vector(
     root: &Root,
     port: &mut Port,
@@ -265,7 +259,7 @@ fn add_vector(
     Ok(())
 }
 
-/// Marks ports without queue vectors as sharing those of another port, if names contain no interface.
+/// Ports without queue vectors share another port's, if names contain no interface.
 fn share(ports: &mut [Port]) {
     for at in 0..ports.len() {
         let own = &ports[at];
@@ -308,8 +302,8 @@ fn share(ports: &mut [Port]) {
     }
 }
 
-/// Determines role and port of a vector by its names. If an IRQ is shared or ports have several drivers, a queue vector
-/// takes precedence over a control vector.
+/// Role and port of a vector by its names. If an IRQ is shared or ports have several drivers, a queue vector takes
+/// precedence over a control vector.
 fn understand<'a>(
     ports: &[Port<'a>],
     pools: Pools,
@@ -363,8 +357,8 @@ fn understand<'a>(
         .min_by_key(|(_, vector)| !vector.named.role.is_queue())
 }
 
-/// The port to which a vector belongs. A name without an interface belongs to the port by whose driver it was read; a
-/// name from before a rename belongs to the only port.
+/// A name without an interface belongs to the port by whose driver it was read; one from before a rename, to the only
+/// port.
 fn owner(ports: &[Port], port: usize, named: &ActionName<'_>, is_in_tree: bool) -> Option<usize> {
     let Some(name) = named.interface else {
         return Some(port);

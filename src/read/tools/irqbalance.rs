@@ -1,5 +1,4 @@
-//! irqbalance: a daemon that moves every vector that is not banned, every ten seconds by default. Only reads;
-//! `apply::irqbalance` sends requests.
+//! irqbalance moves every vector that is not banned, every ten seconds by default. `apply::irqbalance` sends requests.
 
 use std::io;
 
@@ -16,29 +15,27 @@ use crate::root::{Result, Root};
 /// The policy script with which irqbalance asks nicpin, in `dist/` and in packages.
 const SCRIPT: &str = "nicpin-irqbalance-policy";
 
-/// Environment files of the service, each with its variable for arguments: Debian and Ubuntu; Fedora, RHEL and SUSE;
-/// Gentoo.
+/// Environment files of the service, each with its variable for arguments: Debian, Ubuntu; Fedora, RHEL, SUSE; Gentoo.
 const FILES: [(&str, &str); 3] = [
     ("/etc/default/irqbalance", "IRQBALANCE_ARGS"),
     ("/etc/sysconfig/irqbalance", "IRQBALANCE_ARGS"),
     ("/etc/conf.d/irqbalance", "IRQBALANCE_OPTS"),
 ];
-/// Every variable that such a file has had. Newer services of Debian and Ubuntu ignore `OPTIONS`.
+/// All variables that such files have had. Newer services of Debian and Ubuntu ignore `OPTIONS`.
 const VARIABLES: [&str; 3] = ["IRQBALANCE_ARGS", "IRQBALANCE_OPTS", "OPTIONS"];
 
 const PROGRAMS: [&str; 2] = ["/usr/sbin/irqbalance", "/usr/bin/irqbalance"];
 const LONGEST_VERSION: usize = 32;
 
 const NAME: &str = "irqbalance";
-/// Directories of irqbalance's socket: `irqbalance812.sock` with its process id, of version 1.6 and later, and of 1.5.
+/// Directories of its socket, named like `irqbalance812.sock` by process id: version 1.6 and later, and 1.5.
 const DIRECTORIES: [&str; 2] = ["/run/irqbalance", "/run"];
 const PID_FILE: &str = "/run/irqbalance.pid";
-/// The names of all Unix sockets, each at the end of a line, with `@` for each NUL in a name without a file.
+/// All Unix sockets, a name at the end of each line, with `@` for each NUL in a name without a file.
 const UNIX_SOCKETS: &str = "/proc/net/unix";
 /// `TCP_LISTEN` (`include/net/tcp_states.h`), also the state of a listening Unix socket.
 const LISTEN: u32 = 10;
 
-/// Finds root's irqbalance: by its service, a process id file, or its socket in a directory of root's or without a file.
 pub(crate) fn find(root: &Root) -> FoundProcess {
     process::find(root, NAME, |traces| {
         traces.in_file(root, PID_FILE);
@@ -66,8 +63,8 @@ pub(crate) fn find(root: &Root) -> FoundProcess {
     })
 }
 
-/// The names of root's listening sockets without a file that may be irqbalance's. Reads [`UNIX_SOCKETS`], which lists
-/// every socket of every process without its owner, only if the kernel does not answer a request for listening ones.
+/// Root's listening sockets without a file that may be irqbalance's. [`UNIX_SOCKETS`], which lists every process's
+/// sockets without their owners, is read only if the kernel does not answer a request for listening ones.
 fn sockets(root: &Root) -> Result<Option<Vec<String>>> {
     let listed = || {
         let text = root.read_opt(UNIX_SOCKETS)?;
@@ -93,7 +90,6 @@ fn listening() -> io::Result<Vec<String>> {
     })
 }
 
-/// Reads the version of the installed irqbalance, a text in its program; `None` if it cannot be read.
 pub(crate) fn version(root: &Root) -> Option<String> {
     PROGRAMS.iter().find_map(|path| {
         let program = read_best_effort(root, path)?;
@@ -107,12 +103,12 @@ pub(crate) fn version(root: &Root) -> Option<String> {
     })
 }
 
-/// The start of root's irqbalance with this process id, in the kernel's ticks since boot.
+/// In the kernel's ticks since boot.
 pub(crate) fn process_start(root: &Root, pid: i32) -> Option<u64> {
     process::process_start(root, pid, NAME).ok().flatten()
 }
 
-/// The process id in the name of a socket. A name without a file begins with NUL, which the kernel prints as `@`.
+/// A name without a file begins with NUL, which the kernel prints as `@`.
 fn pid_of_socket(name: &str) -> Option<i32> {
     name.trim_matches('@')
         .strip_prefix(NAME)?
@@ -121,7 +117,7 @@ fn pid_of_socket(name: &str) -> Option<i32> {
         .ok()
 }
 
-/// Whether a name is all NUL, like that of irqbalance 1.5 and later if it cannot make a file.
+/// Whether a name is all NUL: irqbalance 1.5 and later use it if they cannot make a file.
 fn is_empty(name: &str) -> bool {
     name.len() > 100 && name.bytes().all(|byte| byte == b'@')
 }
@@ -153,7 +149,6 @@ pub(super) fn read(root: &Root, pid: i32) -> Irqbalance {
     }
 }
 
-/// The variable for arguments in a file: an assigned one, else one in a comment.
 fn variable(text: &str) -> Option<&'static str> {
     let set_in = |line: &str| {
         VARIABLES
@@ -186,7 +181,6 @@ fn policy_script(line: &str, variable: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The name in a line of [`UNIX_SOCKETS`], if it may be irqbalance's.
 fn socket_in(line: &str) -> Option<String> {
     let name = line.rsplit(' ').next()?;
     (is_empty(name) || pid_of_socket(name).is_some()).then(|| name.to_owned())

@@ -1,5 +1,5 @@
-//! Processes of other tools. Root's are found through files of its services, not by a walk over `/proc`, which takes
-//! longer the more processes there are.
+//! Processes of other tools. Root's are found through files of its services: a walk over `/proc` takes longer the more
+//! processes there are.
 
 use std::fmt;
 
@@ -10,17 +10,17 @@ use crate::read::files::line_of;
 use crate::root::tree::ABOUT;
 use crate::root::{Result, Root};
 
-/// Control groups of services that systemd makes: cgroup v2, v1, and both mounted.
+/// Control groups of systemd's services: cgroup v2, v1, and both mounted.
 const SLICES: [&str; 3] = [
     "/sys/fs/cgroup/system.slice",
     "/sys/fs/cgroup/systemd/system.slice",
     "/sys/fs/cgroup/unified/system.slice",
 ];
 
-/// The process of a tool, if it runs. The error names what this user may not read.
+/// The error names what this user may not read.
 pub(crate) type FoundProcess = Result<Option<i32>, String>;
 
-/// The start of a process that has this name and belongs to root by its four user ids: any process may have any name. A
+/// `None` unless the process has this name and belongs to root by its four user ids: any process may have any name. A
 /// tree may lack the file with the ids.
 pub(super) fn process_start(root: &Root, pid: i32, name: &str) -> Result<Option<u64>> {
     let Some(stat) = stat_of(root, pid)?.filter(|stat| stat.comm == name) else {
@@ -48,7 +48,6 @@ pub(super) struct Traces {
 }
 
 impl Traces {
-    /// Returns what was read of a path; `None` if it is absent, or could not be read.
     pub(super) fn read<T>(&mut self, path: &str, read: Result<Option<T>>) -> Option<T> {
         read.unwrap_or_else(|_| {
             self.unread.get_or_insert_with(|| path.to_owned());
@@ -65,11 +64,10 @@ impl Traces {
     }
 }
 
-/// Finds a tool by its name: among the processes of its service, else among those that `others` adds.
+/// Finds a tool among the processes of its service, else among those that `others` adds.
 pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) -> FoundProcess {
     // With `hidepid=`, other users' processes are unreadable or seem absent. Process 1 never ends.
     let visible = || matches!(root.read_opt("/proc/1/stat"), Ok(Some(_)));
-    // Returns the first process that is the tool, and the first that this user may not read.
     let among = |pids: &[i32]| {
         let mut hidden = None;
         for &pid in pids {
@@ -106,7 +104,6 @@ pub(super) fn find(root: &Root, name: &str, others: impl FnOnce(&mut Traces)) ->
 
 pub(super) fn walk(root: &Root, tool: &str) -> Result<Option<i32>> {
     let mut found = Vec::new();
-    // Other names are not of processes.
     let names = root.read_names("/proc")?.into_iter();
     for pid in names.filter_map(|name| name.parse().ok()) {
         found.extend(process_start(root, pid, tool)?.map(|started| (started, pid)));
