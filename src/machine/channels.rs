@@ -4,10 +4,9 @@ use itertools::Itertools as _;
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of channels or queues, and of their numbers: drivers use 16 bits.
+/// Above any number of channels or queues: drivers use 16 bits.
 pub(crate) const MAX_QUEUES: u32 = 1 << 16;
 
-/// Reads a number below [`MAX_QUEUES`].
 pub(crate) fn queue_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     u16::deserialize(deserializer).map(u32::from)
 }
@@ -19,10 +18,10 @@ pub struct Channels {
     pub max_rx: u32,
     #[serde(deserialize_with = "queue_number")]
     pub max_tx: u32,
-    /// Maximum number of channels for other uses (link events, SR-IOV).
+    /// Link events, SR-IOV.
     #[serde(deserialize_with = "queue_number")]
     pub max_other: u32,
-    /// Maximum number of channels that receive and transmit.
+    /// Channels that receive and transmit.
     #[serde(deserialize_with = "queue_number")]
     pub max_combined: u32,
     #[serde(deserialize_with = "queue_number")]
@@ -45,7 +44,7 @@ impl Channels {
         self.max_combined > 0 && (self.combined > 0 || self.max_rx == 0)
     }
 
-    /// Maximum number of channels that receive, in their current form (combined, or rx and tx).
+    /// Maximum of receiving channels in their current form (combined, or rx and tx).
     pub fn max_receiving(&self) -> u32 {
         if self.is_combined() {
             self.max_combined
@@ -54,7 +53,7 @@ impl Channels {
         }
     }
 
-    /// Maximum number of channels of the direction that has more now, in their current form.
+    /// Maximum of the direction that has more channels now.
     pub fn max_busier(&self) -> u32 {
         if self.is_combined() || self.tx <= self.rx {
             self.max_receiving()
@@ -75,7 +74,7 @@ impl Channels {
         }
     }
 
-    /// Returns the arguments of `ethtool -L` that change `now` to these channels: `combined 6 rx 0`.
+    /// The arguments of `ethtool -L` that change `now` to these channels: `combined 6 rx 0`.
     pub fn difference(&self, now: &Self) -> String {
         let fields = [
             ("rx", self.rx, now.rx),
@@ -91,7 +90,7 @@ impl Channels {
             .to_string()
     }
 
-    /// The fields in the order of the kernel's structure.
+    /// In the order of the kernel's structure.
     fn fields(&mut self) -> [&mut u32; 8] {
         [
             &mut self.max_rx,
@@ -118,7 +117,6 @@ impl Channels {
         channels
     }
 
-    /// Returns the text of these channels in a record or tree.
     #[doc(hidden)]
     pub fn to_text(self) -> String {
         serde_json::to_string(&self).unwrap_or_default()

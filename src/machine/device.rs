@@ -9,27 +9,25 @@ use crate::cpuset::CpuSet;
 /// The bus device of an interface.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Device {
-    /// The name on the bus: `0000:82:00.0` on PCI.
+    /// `0000:82:00.0` on PCI.
     pub address: String,
-    /// PCI vendor and device in hex (`15b3:1017`); `None` off PCI.
+    /// Vendor and device in hex: `15b3:1017`.
     pub pci_id: Option<String>,
-    /// `numa_node`; `None` for -1 and without such a file.
+    /// `numa_node`; `None` for -1.
     pub node: Option<u32>,
-    /// `local_cpulist`: the CPUs near the device; all CPUs if the node is unknown.
+    /// CPUs near the device (`local_cpulist`); all CPUs if the node is unknown.
     pub local_cpus: Option<CpuSet>,
-    /// `max_link_speed` times `max_link_width` in MT/s, of the device, not its slot; 0 if unknown.
+    /// MT/s of the device, not its slot: `max_link_speed` times `max_link_width`; 0 if unknown.
     pub pcie_mtps: u64,
-    /// Current link (`current_link_speed`, `current_link_width`), and the best that both device and slot can do; `None`
-    /// if any of it is unknown, and for virtual functions, which have no link.
+    /// The current one, and the best of device and slot; `None` if unknown, and for virtual functions.
     pub link: Option<(PcieLink, PcieLink)>,
-    /// The physical function of a virtual one (`physfn`).
+    /// `physfn` of a virtual function.
     pub parent: Option<String>,
-    /// Allocated IRQs (`msi_irqs`, or the one `INTx` or MSI line), ascending.
+    /// Allocated: `msi_irqs`, or the one `INTx` or MSI line.
     pub irqs: Vec<u32>,
-    /// Interrupts by the device tree, if sysfs lists no IRQs.
+    /// By the device tree, if sysfs lists no IRQs.
     pub tree: Vec<TreeInterrupt>,
-    /// The controller that interrupts for a USB, SDIO or `VMBus` device: its driver, and its IRQs as far as sysfs lists
-    /// them.
+    /// The controller that interrupts for a USB, SDIO or `VMBus` device: its driver, and its IRQs in sysfs.
     pub controller: Option<(String, Vec<u32>)>,
 }
 
@@ -37,7 +35,7 @@ pub struct Device {
 pub struct TreeInterrupt {
     /// Number at the interrupt controller.
     pub hwirq: u32,
-    /// Purpose (`interrupt-names`).
+    /// `interrupt-names`.
     pub name: Option<String>,
 }
 
@@ -46,7 +44,6 @@ impl Device {
         self.controller.as_ref().map_or(&[], |(_, irqs)| irqs)
     }
 
-    /// Whether an IRQ may belong to the interface; true if its IRQs are not listed.
     pub(crate) fn may_have(&self, irq: u32) -> bool {
         self.irqs.is_empty() || self.irqs.contains(&irq)
     }
@@ -61,7 +58,7 @@ pub struct PcieLink {
 }
 
 impl PcieLink {
-    /// Returns the lower speed and width, for the two ends of a link.
+    /// The lower speed and width of the two ends of a link.
     #[must_use]
     pub fn least(self, other: Self) -> Self {
         let (mtps, lanes) = (self.mtps.min(other.mtps), self.lanes.min(other.lanes));

@@ -1,7 +1,5 @@
-//! Network interfaces: the bus device behind each, its queues and their steering masks.
-//!
-//! Bonds, VLANs and bridges have no device and are [`Stacked`] (`Documentation/ABI/testing/sysfs-class-net`,
-//! `sysfs-class-net-queues`).
+//! Network interfaces with a device, their queues and steering masks (`Documentation/ABI/testing/sysfs-class-net`).
+//! Bonds, VLANs and bridges are [`Stacked`].
 
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
@@ -17,79 +15,77 @@ use crate::machine::{Device, Source, UnknownVector, Vector};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Interface {
     pub name: String,
-    /// The driver by its sysfs name: `mlx4_en`, `virtio_net`.
+    /// The sysfs name: `mlx4_en`, `virtio_net`.
     pub driver: Option<String>,
-    /// The driver's name as ethtool reports it, if asked for and another.
+    /// By ethtool, if asked for and another.
     pub ethtool_driver: Option<String>,
-    /// The driver's version (ethtool), usually that of the kernel.
+    /// By ethtool; usually the kernel's.
     pub driver_version: Option<String>,
     pub firmware: Option<String>,
     pub mtu: Option<u32>,
-    /// Whether the interface is in another network namespace than this process: ethtool and netlink would report
-    /// another interface of its name, or none. Unless `/sys` shows it, its name is the PCI address.
+    /// In another network namespace than this process: ethtool and netlink would report another interface of this name,
+    /// or none. Unless `/sys` shows it, its name is the PCI address.
     pub in_other_namespace: bool,
-    /// Whether this is a PCI function without a known network interface here or elsewhere, such as one for RDMA alone.
-    /// Its IRQs serve no known queues.
+    /// A PCI function without a known network interface, such as one for RDMA alone; its IRQs serve no known queues.
     pub without_netdev: bool,
-    /// Whether the name has white space, control characters or bytes that are not UTF-8 (replaced in `name`): then
-    /// nothing of the interface can be read.
+    /// The name has white space, control characters or bytes that are not UTF-8 (replaced in `name`): nothing else can
+    /// be read.
     pub unreadable_name: bool,
     pub device: Device,
-    /// The port of the device (`dev_port`), from 0.
+    /// `dev_port`, from 0.
     pub port: u32,
-    /// The port's name (`phys_port_name`), which tells representors and ports of a switch apart; else the interface's
-    /// name, if an older interface has the same port number.
+    /// `phys_port_name`, which tells representors and ports of a switch apart; else the interface's name, if an older
+    /// interface has the same port number.
     pub port_name: Option<String>,
-    /// `up`, `down`, `lowerlayerdown` and so on (`Documentation/networking/operstates.rst`); `unknown` counts as up
-    /// while the interface is up.
+    /// `up`, `down`, `lowerlayerdown` and so on (`Documentation/networking/operstates.rst`).
     pub link: String,
-    /// Whether the interface is set down (no `IFF_UP`). Without a carrier it is still up.
+    /// Set down (no `IFF_UP`). Without a carrier it is still up.
     pub is_down: bool,
-    /// Link speed in Mbit/s; `None` if the link is down or the driver reports none.
+    /// Mbit/s; `None` if the link is down, or not reported.
     pub speed_mbps: Option<u32>,
-    /// Mbit/s of the fastest link mode that the driver supports, whatever the link does; `None` if it lists none.
+    /// Mbit/s of the fastest link mode that the driver supports.
     pub supported_mbps: Option<u32>,
-    /// Receive queues in use (`real_num_rx_queues`), in order.
+    /// In use (`real_num_rx_queues`).
     pub rx_queues: Vec<RxQueue>,
-    /// Transmit queues in use (`real_num_tx_queues`), in order.
+    /// In use (`real_num_tx_queues`).
     pub tx_queues: Vec<TxQueue>,
     pub channels: Option<Channels>,
-    /// Whether the driver is known to accept no other number of channels.
+    /// The driver is known to accept no other number of channels.
     pub channels_fixed: bool,
-    /// Whether vectors are numbered by channel, as those of mlx5: vector N has receive queue N and a transmit queue of
-    /// each traffic class.
+    /// Vectors are numbered by channel, as mlx5's: vector N has receive queue N and a transmit queue of each traffic
+    /// class.
     pub channel_vectors: bool,
     /// `None` if absent or not read.
     pub rss: Option<Rss>,
-    /// How flows are assigned to receive queues; `None` if not read or not reported.
+    /// `None` if not read or not reported.
     pub rx_hash: Option<RxHash>,
-    /// Whether ntuple filters are on; `None` unless the driver has accelerated RFS and they can be switched.
+    /// `None` unless the driver has accelerated RFS and ntuple filters can be switched.
     pub ntuple: Option<bool>,
     pub polling: Polling,
-    /// Threads that poll the queues, as far as found; empty unless NAPI is threaded.
+    /// Empty unless NAPI is threaded.
     pub threads: Vec<NapiThread>,
-    /// Queues and their IRQs as netlink reports them.
+    /// `None` if netlink reports nothing.
     pub netdev: Option<Netdev>,
-    /// `None` for a device on another bus.
+    /// `None` on another bus.
     pub vmbus: Option<Vec<VmbusChannel>>,
     /// Understood vectors: for queues by queue, then for RDMA, then control.
     pub vectors: Vec<Vector>,
-    /// The device's vectors with a handler whose name is not understood.
+    /// Vectors whose handlers' names are not understood.
     pub unknown_vectors: Vec<UnknownVector>,
-    /// CPUs on which `unknown_vectors` interrupt. Of an interface without a known IRQ, also those of IRQs of no known
-    /// device, or of its controller.
+    /// CPUs on which `unknown_vectors` interrupt; without a known IRQ, also those of IRQs of no known device, or of the
+    /// controller.
     pub unknown_vector_cpus: CpuSet,
-    /// The device's vectors without files in `/proc/irq`: freed while they were read.
+    /// Vectors without files in `/proc/irq`: freed while they were read.
     pub vanished_vectors: Vec<UnknownVector>,
-    /// Disagreements of netlink and vector names, in words. Netlink is believed.
+    /// Disagreements of netlink, which is believed, and names.
     pub contradictions: Vec<String>,
-    /// The other interface under which the vectors of a shared device are listed.
+    /// The interface under which the vectors of a shared device are listed.
     pub shares_vectors_of: Option<String>,
     /// Interfaces whose vectors are listed here, since names do not tell them apart.
     pub sharing: Vec<Sharer>,
 }
 
-/// An interface whose vectors are listed under another, with its queues in use.
+/// An interface whose vectors are listed under another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sharer {
     pub name: String,
@@ -115,7 +111,7 @@ pub struct TxQueue {
     pub class: String,
     /// `None` on a kernel without XPS, on an interface with one transmit queue, and for a queue in no class.
     pub xps_cpus: Option<MaskFile>,
-    /// Mask of receive queues, whose flows ignore `xps_cpus`; `None` if the kernel has no such file.
+    /// Receive queues, whose flows ignore `xps_cpus`.
     pub xps_rxqs: Option<MaskFile>,
 }
 
@@ -131,9 +127,9 @@ pub struct VmbusChannel {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stacked {
     pub name: String,
-    /// The interfaces directly below (`lower_*`).
+    /// Directly below (`lower_*`).
     pub lowers: Vec<String>,
-    /// The kernel's word for its kind (`DEVTYPE` in `uevent`): `vlan`, `bond`, `vxlan`; absent for some.
+    /// `DEVTYPE` in `uevent`: `vlan`, `bond`, `vxlan`; absent for some kinds.
     pub kind: Option<String>,
 }
 
@@ -142,7 +138,6 @@ impl Interface {
         self.vectors.iter().find(|vector| vector.irq == irq)
     }
 
-    /// Returns the vector that netlink reports for a queue. Queues may share one.
     pub(crate) fn reported_vector(&self, direction: Direction, queue: u32) -> Option<&Vector> {
         self.vector(self.netdev.as_ref()?.irq_of(direction, queue)?)
     }
@@ -151,13 +146,12 @@ impl Interface {
         self.vector(thread.woken_by?.0)
     }
 
-    /// Whether there are so many receiving channels, or receive queues if channels are not reported.
+    /// Counts receive queues if channels are not reported.
     pub(crate) fn receives_by(&self, channels: u32) -> bool {
         let queues = || u32::try_from(self.rx_queues.len()).unwrap_or(u32::MAX);
         self.channels.map_or_else(queues, |now| now.receiving()) == channels
     }
 
-    /// Returns the number of settings with a mask of CPUs.
     pub(crate) fn masks(&self) -> usize {
         self.vectors.len() + self.rx_queues.len() + self.tx_queues.len()
     }
@@ -179,13 +173,13 @@ impl Interface {
         queues.sorted_unstable().dedup().count()
     }
 
-    /// Whether no IRQ is known of a device on a bus without IRQs in sysfs: USB, `VMBus`, platform.
+    /// No IRQ is known, on a bus without IRQs in sysfs: USB, `VMBus`, platform.
     pub(crate) fn has_no_irqs(&self) -> bool {
         self.device.irqs.is_empty() && self.vectors.is_empty() && !self.is_pci()
     }
 
-    /// Whether queue IRQs may exist though none is known: sysfs lists none on this bus, and the vectors are not listed
-    /// under another interface.
+    /// Queue IRQs may exist though none is known: sysfs lists none on this bus, and no other interface lists the
+    /// vectors.
     pub(crate) fn may_have_any(&self) -> bool {
         let is_told = self.is_pci() || self.device.controller.is_some() || self.vmbus.is_some();
         let is_empty = self.queue_vectors().next().is_none() && self.unknown_vectors.is_empty();
@@ -206,26 +200,25 @@ impl Interface {
         names.any(|driver| driver == name)
     }
 
-    /// Whether only the PCI function is known: the interface is in another network namespace, or there is none.
+    /// Only the PCI function is known: the interface is in another network namespace, or there is none.
     pub fn is_elsewhere(&self) -> bool {
         self.in_other_namespace && self.name == self.device.address
     }
 
-    /// Whether this is a function without an interface here whose IRQs are for RDMA alone, such as EFA's.
+    /// A function without an interface here whose IRQs are for RDMA alone, such as EFA's.
     pub(crate) fn is_for_rdma(&self) -> bool {
         let has = |role| self.vectors.iter().any(|vector| vector.role == role);
         self.is_elsewhere() && has(Rdma) && self.queue_vectors().next().is_none()
     }
 
-    /// Whether the device is an SR-IOV virtual function. Inside a virtual machine only the driver's name shows it:
-    /// `iavf`, `LiquidIO_VF`.
+    /// Inside a virtual machine only the driver's name shows a virtual function: `iavf`, `LiquidIO_VF`.
     pub fn is_virtual_function(&self) -> bool {
         let mut driver = self.driver.iter();
         self.device.parent.is_some() || driver.any(|name| name.to_ascii_lowercase().ends_with("vf"))
     }
 
-    /// Whether a queue vector has no queue in use: drivers keep vectors beyond the active queues. Queues of `sharing`
-    /// count, too: a vector of mlx5 serves the channel of its number of each interface.
+    /// Whether a vector is one that the driver keeps beyond the queues in use. Queues of `sharing` count, too: a vector
+    /// of mlx5 serves the channel of its number of each interface.
     pub fn is_idle(&self, vector: &Vector) -> bool {
         let by_channel = self.channel_vectors;
         let join = |all: usize, more| {
@@ -257,14 +250,13 @@ impl Interface {
 /// The polling of an interface's queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Polling {
-    /// Whether each queue is polled by its own kernel thread (`threaded`).
+    /// Each queue is polled by its own kernel thread.
     pub threaded: bool,
-    /// Nanoseconds from the last packet to the kernel's next poll, by a timer (`gro_flush_timeout`).
+    /// Nanoseconds from the last packet to the kernel's next poll.
     pub gro_flush_timeout: u64,
-    /// Number of empty polls before the interrupt is enabled again (`napi_defer_hard_irqs`).
+    /// Empty polls before the interrupt is enabled again.
     pub napi_defer_hard_irqs: u32,
-    /// Nanoseconds without interrupts while a program polls, the maximum over all queues; 0 if not reported
-    /// (`irq-suspend-timeout`, Linux 6.13).
+    /// Nanoseconds without interrupts while a program polls (Linux 6.13).
     pub irq_suspend_timeout: u32,
 }
 
@@ -274,7 +266,7 @@ impl Polling {
         self.gro_flush_timeout > 0 && self.napi_defer_hard_irqs > 0 || self.irq_suspend_timeout > 0
     }
 
-    /// Raises the values to those of a NAPI instance, which may have its own.
+    /// The higher values count: a NAPI instance may have its own.
     pub(crate) fn add(&mut self, napi: &Napi) {
         self.napi_defer_hard_irqs = self.napi_defer_hard_irqs.max(napi.defer_hard_irqs);
         self.gro_flush_timeout = self.gro_flush_timeout.max(napi.gro_flush_timeout.into());
@@ -282,23 +274,22 @@ impl Polling {
     }
 }
 
-/// A kernel thread that polls queues (threaded NAPI). The interrupt only wakes it; the CPU on which it runs processes
-/// the packets.
+/// A kernel thread that polls queues (threaded NAPI): the interrupt only wakes it, and its CPU processes the packets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NapiThread {
-    /// Process id; another one whenever the kernel creates the thread again.
+    /// Another one whenever the kernel creates the thread again.
     pub pid: u32,
-    /// The kernel's number of the NAPI instance; some, such as one that only transmits, have none.
+    /// Some NAPI instances, such as one that only transmits, have no number.
     pub napi: Option<u32>,
-    /// IRQ of the queue vector that wakes the thread, if known, and how that was determined.
+    /// IRQ of the queue vector that wakes the thread, and how that was determined.
     pub woken_by: Option<(u32, Source)>,
-    /// Whether it polls all the time, so that its queue gets no interrupts (Linux 6.19).
+    /// It polls all the time, so that its queue gets no interrupts (Linux 6.19).
     pub busy_polls: bool,
-    /// The CPUs on which the scheduler may run it (`sched_setaffinity(2)`).
+    /// Where the scheduler may run it (`sched_setaffinity(2)`).
     pub affinity: MaskFile,
 }
 
-/// Whether a name is like `0000:82:00.0`: domain of four or more hex digits, bus, device, function.
+/// `0000:82:00.0`: domain of four or more hex digits, bus, device, function.
 pub(crate) fn is_pci_address(name: &str) -> bool {
     (12..=16).contains(&name.len())
         && name
@@ -307,7 +298,7 @@ pub(crate) fn is_pci_address(name: &str) -> bool {
             == ":00:00.0"
 }
 
-/// Returns a key that sorts `eth2` before `eth10`: texts and numbers in turn.
+/// A key that sorts `eth2` before `eth10`.
 pub fn natural(name: &str) -> Vec<(String, u64)> {
     let mut key = Vec::new();
     for (is_number, part) in &name.chars().chunk_by(char::is_ascii_digit) {

@@ -37,7 +37,6 @@ impl Machine {
         self.stacked.iter().find(|stacked| stacked.name == name)
     }
 
-    /// Returns an interface and those that it stands on, at any depth.
     fn and_below<'a>(&'a self, top: &'a str) -> impl Iterator<Item = &'a str> {
         let (mut todo, mut seen) = (vec![top], BTreeSet::new());
         std::iter::from_fn(move || {
@@ -52,7 +51,6 @@ impl Machine {
         })
     }
 
-    /// Returns the interfaces with a device at any depth below `top`.
     pub(super) fn below<'a>(&'a self, top: &'a str) -> impl Iterator<Item = &'a str> {
         self.and_below(top)
             .skip(1)
@@ -65,7 +63,7 @@ impl Machine {
             .filter(|interface| Some(&interface.device.address) == rdma.device.as_ref())
     }
 
-    /// Whether all of these are below one bond or team. The kernel has no word for the kind of a team.
+    /// The kernel has no word for the kind of a team.
     pub(crate) fn has_bond_of(&self, ports: &[&Interface]) -> bool {
         let mut bonds = self.stacked.iter().filter(|stacked| match &stacked.kind {
             Some(kind) => kind == "bond",
@@ -77,7 +75,6 @@ impl Machine {
         })
     }
 
-    /// Returns the interface that wraps packets in others: the one of this name or one below it.
     pub(crate) fn tunnel(&self, name: &str) -> Option<String> {
         let wraps = |name: &&str| {
             self.stacked(name)

@@ -1,4 +1,4 @@
-//! The machine as a snapshot of facts, read once by [`read`](crate::read); planning reads no more.
+//! Facts of the machine, read once by [`read`](crate::read); planning reads no more.
 
 pub mod channels;
 mod device;
@@ -36,37 +36,36 @@ use crate::cpuset::{CpuSet, NodeSet};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Machine {
     pub topology: Topology,
-    /// Interfaces with a device behind them, by name.
+    /// With a device behind them, by name.
     pub interfaces: Vec<Interface>,
     pub stacked: Vec<Stacked>,
-    /// Altnames of interfaces (`ip link property`), by their names.
+    /// Other names (`ip link property`) by interface.
     pub altnames: BTreeMap<String, Vec<String>>,
-    /// Other things that a selector can name.
     pub others: Others,
     /// `rps_sock_flow_entries`; `None` without RFS or inside a network namespace.
     pub flow_entries: Option<u32>,
-    /// The drivers' `affinity_hint` by IRQ, if read.
+    /// `affinity_hint` by IRQ, if read.
     pub hints: BTreeMap<u32, CpuSet>,
-    /// The memory of each node in KiB, if read; nodes that do not report it are absent.
+    /// KiB of each node, if read and reported.
     pub memory: BTreeMap<u32, u64>,
-    /// GPUs, accelerators, disks and RDMA devices, if read.
+    /// Empty if not read.
     pub neighbours: Vec<Neighbour>,
-    /// Whether this is a dump of `/sys` alone, without vectors.
+    /// A dump of `/sys` alone, without vectors.
     pub without_proc: bool,
-    /// Whether no affinity can be read: IRQs have handlers, but `/proc/irq` is absent.
+    /// No affinity can be read: IRQs have handlers, but `/proc/irq` is absent.
     pub without_irqs: bool,
-    /// CPUs of the programs that the policy names; unknown programs are absent.
+    /// CPUs of the policy's programs; unknown programs are absent.
     pub programs: BTreeMap<Program, ProgramCpus>,
     pub other_tools: OtherTools,
-    /// Interrupt vectors of each CPU that are held by IRQs of no interface. `None` if a CPU can hold all IRQs of the
-    /// machine: there are few, or this is not x86.
+    /// Interrupt vectors of each CPU that IRQs of no interface hold; `None` if a CPU can hold all IRQs: they are few,
+    /// or this is not x86.
     pub vectors_held: Option<BTreeMap<u32, usize>>,
-    /// Whether every waiting socket polls its device (`net.core.busy_read`, `net.core.busy_poll`).
+    /// Every waiting socket polls its device (`net.core.busy_read`, `net.core.busy_poll`).
     pub sockets_poll: bool,
 }
 
 impl Machine {
-    /// Returns the missing directory without which vectors cannot be read.
+    /// The missing directory without which vectors cannot be read.
     pub fn missing(&self) -> Option<&'static str> {
         match (self.without_proc, self.without_irqs) {
             (true, _) => Some("/proc"),
@@ -75,8 +74,8 @@ impl Machine {
         }
     }
 
-    /// Returns the CPUs that serve network cards by IRQs that are not understood or not their own, and by `VMBus`
-    /// channels. They are not idle.
+    /// CPUs that are not idle: they serve network cards by IRQs that are not understood or not their own, or by `VMBus`
+    /// channels.
     pub(crate) fn not_understood_cpus(&self) -> CpuSet {
         let unknown = self
             .interfaces
@@ -92,7 +91,7 @@ impl Machine {
             .collect()
     }
 
-    /// Returns the node of an interface: several if equally near, none if unknown.
+    /// Several nodes if equally near, none if unknown.
     pub fn nodes_of(&self, interface: &Interface) -> NodeSet {
         let Topology { online, .. } = &self.topology;
         self.topology.home(&interface.device, online).nodes
@@ -111,7 +110,7 @@ impl Machine {
             .collect()
     }
 
-    /// Returns the nearest node with memory: `node` itself unless it is known to have none.
+    /// The nearest node with memory: `node` itself unless it is known to have none.
     pub fn memory_near(&self, node: u32) -> u32 {
         [node]
             .into_iter()

@@ -1,7 +1,5 @@
-//! Queues and their IRQs as the kernel reports them: the generic netlink family `netdev`
-//! (`Documentation/netlink/specs/netdev.yaml`, Linux 6.8).
-//!
-//! A queue has a NAPI instance, and that has an IRQ. Each is absent if the kernel does not report it.
+//! Queues and their IRQs as the kernel reports them (`Documentation/netlink/specs/netdev.yaml`, Linux 6.8). A queue has
+//! a NAPI instance, and that has an IRQ; each is absent if not reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +11,7 @@ use crate::machine::channels::queue_number;
 /// The kernel's answer about one interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Netdev {
-    /// The queues, without transmit queues for XDP.
+    /// Without transmit queues for XDP.
     pub queues: Vec<NetdevQueue>,
     pub napis: Vec<Napi>,
 }
@@ -27,7 +25,7 @@ pub struct NetdevQueue {
     pub id: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub napi: Option<u32>,
-    /// The consumer that takes the packets instead of the kernel's stack (Linux 6.12).
+    /// Takes the packets instead of the kernel's stack (Linux 6.12).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<QueueUser>,
 }
@@ -41,7 +39,7 @@ pub enum QueueUser {
     AfXdp,
     #[error("io_uring")]
     IoUring,
-    /// Device memory (`Documentation/networking/devmem.rst`).
+    /// `Documentation/networking/devmem.rst`.
     #[error("device memory")]
     DeviceMemory,
 }
@@ -66,23 +64,23 @@ impl Direction {
 /// A NAPI instance, which polls queues after an interrupt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Napi {
-    /// The kernel's number, valid within this answer only.
+    /// Valid within this answer only.
     pub id: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub irq: Option<u32>,
     /// The thread of threaded NAPI; `None` in softirq context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Whether the thread polls all the time (Linux 6.19): its queues get no interrupts then.
+    /// The thread polls all the time (Linux 6.19): its queues get no interrupts.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub busy_polls: bool,
-    /// [`Polling::napi_defer_hard_irqs`](crate::machine::Polling) of this instance (Linux 6.13); 0 if not reported.
+    /// Of this instance (Linux 6.13); 0 if not reported.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub defer_hard_irqs: u32,
-    /// [`Polling::gro_flush_timeout`](crate::machine::Polling) of this instance, in nanoseconds; 0 if not reported.
+    /// Nanoseconds; 0 if not reported.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub gro_flush_timeout: u32,
-    /// Nanoseconds without interrupts while a program polls; 0 if not reported.
+    /// Nanoseconds; 0 if not reported.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub irq_suspend_timeout: u32,
 }
@@ -99,8 +97,7 @@ pub struct IrqQueues {
 }
 
 impl Netdev {
-    /// Sorts queues and NAPI instances and removes duplicates: the kernel lists the newest NAPI first. IRQ 0 and
-    /// process 0 mean none.
+    /// Sorts, as the kernel lists the newest NAPI first, and removes duplicates. IRQ 0 and process 0 mean none.
     pub(crate) fn in_order(mut self) -> Self {
         for napi in &mut self.napis {
             napi.irq = napi.irq.filter(|&irq| irq != 0);
@@ -142,7 +139,7 @@ impl Netdev {
         .irq
     }
 
-    /// Returns the receive queues whose packets bypass the kernel's stack.
+    /// Receive queues whose packets bypass the kernel's stack.
     pub(crate) fn taken(&self) -> impl Iterator<Item = (u32, QueueUser)> {
         self.queues
             .iter()
@@ -150,8 +147,7 @@ impl Netdev {
             .filter_map(|queue| Some((queue.id, queue.user?)))
     }
 
-    /// Whether a queue may get packets without interrupts: another consumer takes them, a thread polls all the time, or
-    /// interrupts are off while a program polls.
+    /// A queue may get packets without interrupts.
     pub(crate) fn may_be_silent(&self, id: u32) -> bool {
         self.queues.iter().any(|queue| {
             queue.id == id
@@ -183,7 +179,6 @@ mod tests {
         serde_json::from_str::<Netdev>(text).unwrap().in_order()
     }
 
-    /// A capture did not read back: Linux 6.12 lists NAPIs from the newest to the oldest.
     #[test]
     fn an_answer_in_any_order_is_the_same_answer() {
         let answer = answer(TEXT);
@@ -225,7 +220,6 @@ mod tests {
             ),
             (None, None)
         );
-        // Separate NAPI instances to receive and to transmit meet on the IRQ.
         let both = self::answer(
             r#"{"queues":[{"direction":"rx","id":0,"napi":1},{"direction":"tx","id":0,"napi":2}],
                 "napis":[{"id":1,"irq":98},{"id":2,"irq":98}]}"#,

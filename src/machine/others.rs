@@ -1,6 +1,4 @@
-//! All else on a machine that matters to its interfaces: what a selector can name beside them (virtual interfaces, RDMA
-//! devices, network cards without an interface), for messages; devices that share a node's memory and links; other
-//! tools that set IRQ affinity; programs of a policy; sockets and where their programs run.
+//! All else that matters to a machine's interfaces: devices, tools, programs, sockets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +17,7 @@ pub struct Others {
     pub rdma: Vec<Rdma>,
     /// PCI functions of the network class without an interface here and without IRQs.
     pub cards: Vec<UnusedFunction>,
-    /// The interface whose queues a PCI function without one of its own has the IRQs of, by the function's address.
+    /// The interface whose queues have the IRQs of a PCI function without an interface, by the function's address.
     pub seconds: BTreeMap<String, String>,
     /// CPUs of IRQs of network cards that programs and guests drive.
     pub card_cpus: CpuSet,
@@ -29,15 +27,14 @@ pub struct Others {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Virtual {
     pub name: String,
-    /// A description that follows "it is": `a bridge without ports`.
+    /// Follows "it is": `a bridge without ports`.
     pub kind: String,
-    /// The kernel's word for its kind (`DEVTYPE` in `uevent`): `vxlan`, `veth`; absent for some.
+    /// `DEVTYPE`; absent for some kinds.
     pub devtype: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rdma {
-    /// `mlx5_0`.
     pub name: String,
     /// The bus device; `None` for a software device.
     pub device: Option<String>,
@@ -51,8 +48,8 @@ pub struct UnusedFunction {
 }
 
 impl UnusedFunction {
-    /// Whether a network driver of the kernel is bound, so that the interface is in another network namespace, unless
-    /// that failed. Programs and guests have drivers of their own.
+    /// A network driver of the kernel is bound, so that the interface is in another network namespace, unless that
+    /// failed. Programs and guests have drivers of their own.
     pub(crate) fn may_be_elsewhere(&self) -> bool {
         const FOREIGN: [&str; 4] = ["vfio", "uio", "pci-stub", "pciback"];
         let mut driver = self.driver.iter();
@@ -65,7 +62,7 @@ impl Others {
         self.virtuals.iter().find(|known| known.name == name)
     }
 
-    /// Says what has this name, and why there is nothing to plan for it; `None` for an unknown name.
+    /// Why there is nothing to plan for this name; `None` for an unknown name.
     #[doc(hidden)]
     pub fn explain(&self, name: &str) -> Option<String> {
         let what = match self.virtual_interface(name) {
@@ -80,7 +77,7 @@ impl Others {
         Some(format!("is {what}, so there is nothing to plan"))
     }
 
-    /// As [`Others::explain`], for a PCI address.
+    /// [`Others::explain`] for a PCI address.
     #[doc(hidden)]
     pub fn explain_pci(&self, address: &str) -> Option<String> {
         let card = self
@@ -109,26 +106,22 @@ pub struct Neighbour {
     /// The PCI address; the name of an RDMA device.
     pub name: String,
     pub driver: Option<String>,
-    /// `numa_node`; `None` for -1.
     pub node: Option<u32>,
 }
 
-/// The kinds of neighbours, in the order of lists.
+/// Kinds of neighbours, in the order of lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NeighbourKind {
-    /// PCI class 03, without the displays of management controllers.
     Gpu,
-    /// PCI classes 12 (processing accelerators) and 0b40 (co-processors).
     Accelerator,
-    /// PCI class 0108.
     Nvme,
     /// `/sys/class/infiniband`.
     Rdma,
 }
 
 impl NeighbourKind {
-    /// Returns the kind of a PCI function by its `class` (`0x030200`) and `vendor` (`0x10de`) in sysfs.
+    /// By a PCI function's `class` (`0x030200`) and `vendor` (`0x10de`) in sysfs.
     pub fn from_class(class: &str, vendor: &str) -> Option<Self> {
         // ASPEED and Matrox make the displays of management controllers.
         const CONTROLLERS: [&str; 2] = ["0x1a03", "0x102b"];
@@ -160,9 +153,8 @@ impl NeighbourKind {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherTools {
     pub irqbalance: Option<Irqbalance>,
-    /// The file that hides from this user whether irqbalance runs: `/proc/812`.
+    /// The file that hides whether irqbalance runs: `/proc/812`.
     pub irqbalance_hidden: Option<String>,
-    /// Tools that write now or at a later event.
     pub others: Vec<OtherTool>,
 }
 
@@ -185,11 +177,11 @@ pub enum OtherTool {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Irqbalance {
     pub pid: i32,
-    /// The file with its service's arguments; `None` if none of the known files exists.
+    /// `None` if none of the service's known files exists.
     pub arguments: Option<Arguments>,
-    /// Whether its policy script, or one in its directory of them, asks nicpin.
+    /// The policy script, or one in its directory of them, asks nicpin.
     pub uses_policy_script: bool,
-    /// The policy script or directory in its arguments.
+    /// Script or directory in the arguments.
     pub policy_script: Option<String>,
 }
 
@@ -200,7 +192,7 @@ pub struct Arguments {
     pub variable: String,
 }
 
-/// Where packages install the policy script with which irqbalance asks nicpin.
+/// Where packages install irqbalance's policy script.
 pub const SCRIPT_PATH: &str = "/usr/lib/nicpin/nicpin-irqbalance-policy";
 
 /// A program that interrupts are to be near.
@@ -259,22 +251,19 @@ impl FromStr for Program {
 pub struct ProgramCpus {
     /// CPUs to plan by: `now`, else those at an earlier apply.
     pub cpus: CpuSet,
-    /// CPUs that its threads may use; `None` if it does not run.
+    /// CPUs of its threads; `None` if it does not run.
     pub now: Option<CpuSet>,
 }
 
-/// A TCP connection or a connected UDP socket, as the kernel lists them (`sock_diag`,
-/// `include/uapi/linux/inet_diag.h`).
+/// A TCP connection or a connected UDP socket (`sock_diag`, `include/uapi/linux/inet_diag.h`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectedSocket {
-    /// UDP, else TCP.
     pub udp: bool,
     /// IPv4 in IPv6 is IPv4.
     pub local: SocketAddr,
     pub peer: SocketAddr,
     /// The interface to which it is bound, else the one with the local address.
     pub interface: Option<String>,
-    /// The node of the processes that have it open, by the CPUs that they may use, else by the CPU where their first
-    /// thread last ran. `None` if they are on several nodes, or hidden from this user.
+    /// Node of the processes that have it open; `None` if they are on several nodes, or hidden from this user.
     pub node: Option<u32>,
 }

@@ -12,23 +12,23 @@ use self::FlowKind::{Tcp4, Tcp6, Udp4};
 use crate::cpuset::QueueSet;
 use crate::machine::channels::MAX_QUEUES;
 
-/// Maximum entries. Drivers of Linux 6.12 have at most 2048.
+/// Drivers of Linux 6.12 have at most 2048.
 const MAX_ENTRIES: usize = 4096;
 
-/// The RSS indirection table and hash function of an interface (`struct ethtool_rxfh`): of context 0, which takes all
-/// flows that no filter sends elsewhere.
+/// RSS indirection table and hash function (`struct ethtool_rxfh`) of context 0, which takes all flows that no filter
+/// sends elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rss {
     pub table: Vec<u32>,
-    /// Number of receive queues that entries can name, from 0 (`ETHTOOL_GRXRINGS`).
+    /// Receive queues that entries can name, from 0 (`ETHTOOL_GRXRINGS`).
     pub queues: u32,
     /// `ETH_RSS_HASH_*`; 0 if not reported.
     pub function: u8,
 }
 
 impl Rss {
-    /// Parses the text of a setting, `queues 4, entries 128, table 0 1 2 3`: `table` is repeated until there are 128
-    /// entries; `0*32` stands for 32 entries with queue 0.
+    /// Parses `queues 4, entries 128, table 0 1 2 3`: the table is repeated until there are 128 entries; `0*32` stands
+    /// for 32 entries with queue 0.
     #[doc(hidden)]
     pub fn parse(text: &str) -> Option<Self> {
         let (queues, rest) = text
@@ -58,7 +58,7 @@ impl Rss {
         })
     }
 
-    /// Returns the text of a setting; without the function, which no write changes.
+    /// Without the function, which no write changes.
     pub(crate) fn to_setting(&self) -> String {
         let entries = self.table.len();
         // The shortest beginning of the table of which it is a repetition.
@@ -75,7 +75,7 @@ impl Rss {
         format!("queues {}, entries {entries}, table{runs}", self.queues)
     }
 
-    /// Whether the table is the kernel's default for this number of queues (`ethtool_rxfh_indir_default`).
+    /// The kernel's default for this number of queues (`ethtool_rxfh_indir_default`).
     pub fn is_default(&self) -> bool {
         (0..)
             .zip(&self.table)
@@ -91,7 +91,7 @@ impl Rss {
         self.table.iter().copied().collect()
     }
 
-    /// Whether exactly these queues get flows, evenly: their numbers of entries differ by at most one.
+    /// Whether exactly these queues get flows, and their numbers of entries differ by at most one.
     pub fn is_spread_over(&self, queues: &QueueSet) -> bool {
         let counts = self.table.iter().sorted().dedup_with_count().collect_vec();
         counts.iter().map(|(_, queue)| *queue).eq(queues.iter())
@@ -112,51 +112,46 @@ impl Rss {
         }
     }
 
-    /// Whether the hash function is known to select an entry of the table, or is not reported.
+    /// The hash function is known to select an entry of the table, or is not reported.
     pub fn is_used(&self) -> bool {
         // Toeplitz, XOR and CRC32 (`ETH_RSS_HASH_*`).
         matches!(self.function, 0 | 1 | 2 | 4)
     }
 }
 
-/// All that decides on the receive queue of a flow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RxHash {
-    /// RSS contexts by number: 0 takes all flows that no filter sends to another. Empty if the driver has none.
+    /// 0 takes all flows that no filter sends to another.
     pub contexts: BTreeMap<u32, RssContext>,
-    /// The hashed fields by kind of flow; absent if not reported (`ETHTOOL_GRXFH`).
+    /// Absent if not reported (`ETHTOOL_GRXFH`).
     pub fields: BTreeMap<FlowKind, u32>,
-    /// Whether the device passes its hash to the stack (`receive-hashing`), if reported.
     pub to_stack: Option<bool>,
     pub ntuple: Option<bool>,
-    /// Number of ntuple filters; `None` if it could not be read.
     pub filter_count: Option<u32>,
-    /// The filters in the order of matching. Captures have only their number, since filters hold addresses.
+    /// In the order of matching. Captures have only their number, since filters hold addresses.
     #[serde(skip)]
     pub filters: Vec<Filter>,
     pub release: Option<(u32, u32)>,
-    /// `net.core.netdev_rss_key`, from which some drivers take their key without reporting it.
+    /// `net.core.netdev_rss_key`, from which some drivers take a key that they do not report.
     pub system_key: Key,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RssContext {
     pub function: u8,
-    /// The transformation of the input (`RXH_XFRM_*`), from Linux 6.8 on.
+    /// Transformation of the input (`RXH_XFRM_*`), from Linux 6.8 on.
     pub transform: u8,
-    /// Empty if not reported.
     pub key: Key,
     pub table: Vec<u32>,
 }
 
-/// The key of a hash function. Serialized as numbers: captures remove pairs of hex digits with colons, which may be
-/// hardware addresses.
+/// A key, serialized as numbers: captures remove pairs of hex digits with colons, which may be hardware addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Key(pub Vec<u8>);
 
 impl Key {
-    /// Maximum bytes of a key; drivers have 52 at most (`NETDEV_RSS_KEY_LEN` is 256).
+    /// In bytes; drivers have 52 at most (`NETDEV_RSS_KEY_LEN` is 256).
     pub const MAX: usize = 256;
 
     /// Parses pairs of hex digits with colons between them; empty text is no key.
@@ -174,13 +169,13 @@ impl Key {
         (bytes.len() <= Self::MAX).then_some(Self(bytes))
     }
 
-    /// Whether there is no key, or only the zeros of one that nobody has asked for yet.
+    /// Also true of the zeros of a key that nobody has asked for yet.
     pub fn is_unset(&self) -> bool {
         self.0.iter().all(|&byte| byte == 0)
     }
 }
 
-/// A protocol that RSS can hash by ports, over IPv4 or IPv6, by the kernel's names of flow types.
+/// A protocol that RSS can hash by ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FlowKind {
@@ -191,7 +186,7 @@ pub enum FlowKind {
 }
 
 impl FlowKind {
-    /// All kinds, each with its `*_FLOW` number.
+    /// Each with its `*_FLOW` number.
     pub const ALL: [(Self, u32); 4] = [
         (Self::Tcp4, 0x01),
         (Self::Udp4, 0x02),
@@ -215,11 +210,10 @@ pub struct Filter {
     /// Of several filters that match, the lowest location decides.
     pub location: u32,
     pub kinds: Vec<FlowKind>,
-    /// Source and destination address, as numbers, each with a mask of the bits that count.
+    /// Source and destination as numbers, each with a mask of the bits that count.
     pub addresses: [(u128, u128); 2],
-    /// Source and destination port, each with a mask of the bits that count.
     pub ports: [(u16, u16); 2],
-    /// Whether it also compares other fields: a VLAN, a hardware address, the type of service.
+    /// Also compares other fields: a VLAN, a hardware address, the type of service.
     pub compares_more: bool,
     pub to: FilterTarget,
 }
@@ -237,7 +231,7 @@ pub enum FilterTarget {
     Dropped,
 }
 
-/// `*_FLOW` of filters by the protocol of IP, and by that of Ethernet.
+/// `*_FLOW` of filters by the protocol of IP, and of Ethernet.
 const IPV4_USER: u32 = 0x0d;
 const IPV6_USER: u32 = 0x0e;
 const ETHER: u32 = 0x12;
@@ -248,7 +242,7 @@ const WITH_CONTEXT: u32 = 0x2000_0000;
 impl Filter {
     pub const SIZE: usize = 168;
 
-    /// Parses the kernel's form of a filter; `context` is the RSS context beside it.
+    /// `spec` is the kernel's form; `context` is the RSS context beside it.
     pub fn parse(spec: &[u8; Self::SIZE], context: u32) -> Self {
         let u32_at = |at: usize| u32::from_ne_bytes(bytes(spec, at));
         let flow_type = u32_at(0);
@@ -314,7 +308,7 @@ fn kinds(kind: u32, values: &[u8], masks: &[u8]) -> Vec<FlowKind> {
         .collect()
 }
 
-/// Returns the target in a filter's cookie (`ETHTOOL_RX_FLOW_SPEC_RING`).
+/// The target in a filter's cookie (`ETHTOOL_RX_FLOW_SPEC_RING`).
 fn target(cookie: u64, context: Option<u32>) -> FilterTarget {
     let [queue, function] = [cookie & 0xffff_ffff, cookie >> 32 & 0xff]
         .map(|number| u32::try_from(number).unwrap_or(0));
@@ -386,7 +380,6 @@ mod tests {
             default_table(4).means_same(&default_table(8))
                 && !default_table(4).means_same(&rss(vec![0; 128], 8))
         );
-        // A device with half of the queues.
         assert!(rss(default_table(4).table, 8).means_same(&rss(default_table(4).table, 4)));
         assert!(!rss(vec![0; 8], 0).is_default());
     }
@@ -423,7 +416,6 @@ mod tests {
             }
         }
 
-        /// Entries go to the wanted queues only, evenly; an even table stays as it is.
         #[test]
         fn entries_are_dealt_evenly(entries in 1_usize..600, queues in prop::collection::btree_set(0_u32..64, 1..20)) {
             let queues: QueueSet = queues.into_iter().take(entries).collect();

@@ -1,6 +1,5 @@
-//! Samples of the kernel's counters (interrupts by CPU, softirq time, packets and bytes), and the difference between
-//! two. Counters may wrap at 2^32. CPUs, vectors and interfaces that are in one sample only, or were replaced under the
-//! same name, are left out and listed.
+//! Samples of the kernel's counters, and the difference between two. Counters may wrap at 2^32. CPUs, vectors and
+//! interfaces that are in one sample only, or were replaced under the same name, are listed and not counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,31 +15,29 @@ pub struct CounterSelection {
     pub interfaces: BTreeSet<String>,
     pub threads: BTreeSet<u32>,
     pub queues: BTreeSet<String>,
-    /// Whether to read the CPUs' time, softirqs and backlogs.
     pub cpus: bool,
 }
 
-/// All counters at one moment; empty if not reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// Time since a moment that all compared samples share.
+    /// Since a moment that all compared samples share.
     pub at: Duration,
     pub interrupts: Counts,
-    /// Time of each CPU: `busy` to `softirq`.
+    /// By CPU: `busy` to `softirq`.
     pub times: BTreeMap<u32, CpuCounts>,
-    /// Softirqs by CPU: `net_rx` and `net_tx`.
+    /// By CPU: `net_rx` and `net_tx`.
     pub softirqs: BTreeMap<u32, CpuCounts>,
     /// Backlogs by CPU: `processed` to `rps`.
     pub softnet: BTreeMap<u32, CpuCounts>,
     pub interfaces: BTreeMap<String, Counters>,
     pub threads: BTreeMap<u32, ThreadCounts>,
-    /// Packets of each queue. Read before `interrupts`: a packet's interrupt precedes it.
+    /// Packets. Read before `interrupts`: a packet's interrupt precedes it.
     pub queues: BTreeMap<QueueOf, u64>,
 }
 
 pub type QueueOf = (String, Direction, u32);
 
-/// In how many steps packets of a queue were counted, and in how many of these each IRQ fired.
+/// Steps in which packets of a queue were counted, and how many of them each IRQ fired in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Together {
     pub steps: u64,
@@ -58,7 +55,6 @@ pub struct ThreadCounts {
 pub struct Counters {
     /// `ifindex`: another number is another interface of the same name.
     pub index: u32,
-    /// 0 if the driver has none.
     pub values: InterfaceCounts,
 }
 
@@ -68,16 +64,16 @@ pub struct InterfaceCounts {
     pub tx_bytes: u64,
     pub rx_packets: u64,
     pub tx_packets: u64,
-    /// Packets received and dropped, for lack of room in the device or in the kernel.
+    /// Received and dropped, for lack of room in the device or in the kernel.
     pub rx_dropped: u64,
     pub tx_dropped: u64,
 }
 
-/// Counts of a CPU, since boot or between two samples; 0 if their file was not read.
+/// Counts since boot or between two samples; 0 if not read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuCounts {
-    /// Ticks of 1/100 s (`USER_HZ`, the same on every architecture with NUMA nodes) in programs or the kernel: all but
-    /// idle, waiting for I/O and stolen by a hypervisor. `/proc/stat`, `Documentation/filesystems/proc.rst`.
+    /// Ticks of 1/100 s (`USER_HZ`, the same on every architecture with NUMA nodes): all but idle, waiting for I/O and
+    /// stolen by a hypervisor (`/proc/stat`, `Documentation/filesystems/proc.rst`).
     pub busy: u64,
     pub irq: u64,
     pub softirq: u64,
@@ -85,7 +81,7 @@ pub struct CpuCounts {
     pub net_rx: u64,
     /// `NET_TX` softirqs: completions and queues that were kicked.
     pub net_tx: u64,
-    /// Packets taken from its backlog and its queues (`/proc/net/softnet_stat`). The kernel counts these, and softirqs,
+    /// Packets taken from the backlog and the queues (`/proc/net/softnet_stat`). The kernel counts these, and softirqs,
     /// in 32 bits.
     pub processed: u64,
     /// Packets dropped because the backlog was full.
@@ -105,27 +101,26 @@ pub struct Counts {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountRow {
-    /// A count for each of [`Counts::cpus`], in 32 bits, which wrap.
+    /// One for each of [`Counts::cpus`], in 32 bits, which wrap.
     pub counts: Vec<u32>,
-    /// The text after the counts, chip and handlers: another text means another use of the number.
+    /// The text after the counts, chip and handlers: another text is another use of the number.
     pub whose: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Delta {
     pub elapsed: Duration,
-    /// Interrupts by IRQ and CPU, without CPUs that have none; all watched IRQs are listed.
+    /// By IRQ and CPU, without CPUs that have none; all watched IRQs are listed.
     pub interrupts: BTreeMap<u32, BTreeMap<u32, u64>>,
     pub cpus: BTreeMap<u32, CpuCounts>,
     pub interfaces: BTreeMap<String, InterfaceCounts>,
     pub threads: BTreeMap<u32, ThreadGrowth>,
-    /// Which IRQs fired while packets of a queue were counted.
     pub queues: BTreeMap<QueueOf, Together>,
-    /// CPUs that went online or offline meanwhile; not counted.
+    /// Went online or offline; not counted.
     pub cpus_changed: CpuSet,
-    /// IRQs that were freed, allocated or reused meanwhile; not counted.
+    /// Freed, allocated or reused; not counted.
     pub irqs_changed: BTreeSet<u32>,
-    /// Interfaces that were removed, added or reset meanwhile; not counted.
+    /// Removed, added or reset; not counted.
     pub interfaces_changed: BTreeSet<String>,
 }
 
@@ -267,7 +262,7 @@ trait Row: Copy {
         }
     }
 
-    /// Returns the growth of each counter; `false` if one began anew, so that none counts.
+    /// Growth of each counter; `false` if one began anew, so that none counts.
     fn since(mut self, mut before: Self) -> (Self, bool) {
         let mut go_on = true;
         for (count, was) in self.all().into_iter().zip(before.all()) {
@@ -308,7 +303,7 @@ impl Row for InterfaceCounts {
     }
 }
 
-/// Returns the differences of rows that are in both, and the keys of all others and of those that cannot be compared.
+/// Differences of rows that are in both, and the keys of all others and of those that cannot be compared.
 fn compare<K: Ord + Clone, V, G>(
     from: &BTreeMap<K, V>,
     to: &BTreeMap<K, V>,
@@ -330,8 +325,8 @@ fn compare<K: Ord + Clone, V, G>(
         })
 }
 
-/// Returns the growth of a counter that may have wrapped at 32 bits. More than half of the range means that it began
-/// anew: at two million interrupts a second, a quarter of an hour between samples.
+/// The counter may have wrapped at 32 bits. More than half of the range means that it began anew: at two million
+/// interrupts a second, a quarter of an hour between samples.
 pub(crate) fn growth(was: u64, now: u64) -> Option<u64> {
     now.checked_sub(was).or_else(|| {
         let grown = u32::try_from(now).ok()?.wrapping_sub(was.try_into().ok()?);

@@ -12,13 +12,13 @@ use crate::machine::{Interface, Machine, Stacked};
 /// The interfaces of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Names of interfaces with a device behind them.
+    /// Interfaces with a device behind them.
     pub names: BTreeSet<String>,
-    /// Whether selectors were given; else these are all interfaces that are up or have queue vectors.
+    /// Selectors were given.
     pub explicit: bool,
     /// The selected bond or RDMA device that each interface stands for, by interface.
     pub via: BTreeMap<String, Vec<String>>,
-    /// Selectors that matched no interface with a device, if that is allowed, and what each names instead.
+    /// Selectors that matched no interface with a device, if that is allowed, and what each names.
     pub missing: Vec<(String, Option<String>)>,
 }
 
@@ -34,7 +34,7 @@ pub enum SelectError {
     #[error("`{selector}` {what}")]
     NoDevice {
         selector: String,
-        /// A description as in "is the loopback interface".
+        /// As in "is the loopback interface".
         what: String,
     },
     #[error("no interface matches `{selector}`; {candidates}")]
@@ -46,7 +46,7 @@ pub enum SelectError {
 }
 
 impl Selection {
-    /// Resolves selectors. Without any, selects every interface that is up or has queue vectors.
+    /// Without selectors, selects every interface that is up or has queue vectors.
     pub fn new(
         machine: &Machine,
         selectors: &[String],
@@ -90,7 +90,7 @@ impl Selection {
     }
 }
 
-/// The name of a matched interface, and the matched name if it is another.
+/// A matched interface, and the matched name if it is another.
 type Selected = (String, Option<String>);
 
 fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectError> {
@@ -140,16 +140,14 @@ fn matching(machine: &Machine, selector: &str) -> Result<Vec<Selected>, SelectEr
     Err(malformed(expected))
 }
 
-/// Returns the full address in `pci:0000:3b:00.0`, or without `pci:` as lspci(8) prints it; `3b:00.0` is short for
-/// `0000:3b:00.0`.
+/// Parses `pci:0000:3b:00.0`, or without `pci:` as lspci(8) prints it; `3b:00.0` is short for `0000:3b:00.0`.
 fn pci_address(selector: &str) -> Option<String> {
     let address = selector.strip_prefix("pci:").unwrap_or(selector);
     let mut full = [address.to_owned(), format!("0000:{address}")].into_iter();
     full.find(|full| is_pci_address(full))
 }
 
-/// Selects by name or glob. An interface above others stands for those below it, and an RDMA device for those on its
-/// function.
+/// An interface above others stands for those below it, and an RDMA device for those on its function.
 fn by_name(machine: &Machine, matches: impl Fn(&str) -> bool) -> Vec<Selected> {
     let is_named = |name: &str| machine.names_of(name).any(&matches);
     let mut found: Vec<Selected> = Vec::new();
@@ -184,8 +182,7 @@ pub fn without_device(machine: &Machine, name: &str) -> Option<String> {
     (!has_device).then(|| format!("a virtual interface on {}", stacked.lowers.join(", ")))
 }
 
-/// Returns selectors of a kind that match interfaces: `pci`, `driver`, `node`, or for an empty string names of
-/// interfaces and of what stands for them.
+/// Selectors that match interfaces, of the kind `pci`, `driver` or `node`, or, for an empty string, names.
 pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
     let selectors_of = |interface: &Interface| match kind {
         "pci" => vec![interface.device.address.clone()],
@@ -217,7 +214,6 @@ pub fn selectors(machine: &Machine, kind: &str) -> Vec<String> {
     named.chain(others.cloned()).sorted().dedup().collect()
 }
 
-/// Says why a selector matches no interface with a device.
 fn nothing(machine: &Machine, selector: String) -> SelectError {
     let what = match pci_address(&selector) {
         Some(address) => machine.others.explain_pci(&address),
@@ -355,12 +351,10 @@ mod tests {
         for (at, name) in ["eth[12]", "eth*", "eth[0"].into_iter().enumerate() {
             machine.interfaces[at].name = name.into();
         }
-        // By glob first, the first and the last would match nothing, and the second all three.
         for name in ["eth[12]", "eth*", "eth[0"] {
             assert_eq!(selected(&machine, name), [name]);
         }
         assert_eq!(selected(&machine, "et?*").len(), 3);
-        // Also for altnames and interfaces above others.
         machine.altnames = [("eth*".to_owned(), vec!["up[link]".to_owned()])].into();
         machine.stacked[0].name = "bond?".into();
         machine.stacked[0].lowers = vec!["eth[12]".into()];
@@ -395,7 +389,6 @@ mod tests {
                 error.contains(nearest) && error.ends_with(" (of 6)"),
                 "{error}"
             );
-            // Names without an interface are not listed.
             assert!(
                 ["mlx5_1", "rxe0", "br0"]
                     .iter()

@@ -1,5 +1,4 @@
-//! The machine's CPUs: which are online, which should get no interrupts, and how they share cores, L3 caches and NUMA
-//! nodes.
+//! The machine's CPUs, and how they share cores, L3 caches and NUMA nodes.
 
 use std::collections::BTreeMap;
 
@@ -15,31 +14,31 @@ use crate::machine::Device;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Topology {
     pub online: CpuSet,
-    /// The kernel's `nr_cpu_ids`: the highest possible CPU number plus one.
+    /// `nr_cpu_ids`: the highest possible CPU number plus one.
     pub possible: u32,
-    /// CPUs taken out of scheduling by `isolcpus=` or an isolated cpuset partition.
+    /// Taken out of scheduling by `isolcpus=` or an isolated cpuset partition.
     pub isolated: CpuSet,
-    /// CPUs without the timer tick (`nohz_full=`).
+    /// Without the timer tick (`nohz_full=`).
     pub nohz_full: CpuSet,
     pub kept_off: Vec<KeptOff>,
-    /// CPUs of exclusive cpuset partitions (cgroup v2), if read. They come and go while the machine runs.
+    /// CPUs of exclusive cpuset partitions (cgroup v2), if read; they come and go.
     pub exclusive: CpuSet,
-    /// Whether some cgroups were not looked at for `exclusive`, because there are too many.
+    /// Some cgroups were not searched for `exclusive`, because there are too many.
     pub exclusive_cut: bool,
     /// CPUs that the kernel removes from every written `rps_cpus` (`rps_cpumask_housekeeping` in
-    /// `net/core/net-sysfs.c`): those of `isolcpus=` and `nohz_full=`. The boot CPU is among them if any is
-    /// `nohz_full`: the kernel removes it if `nohz_full=` names it, but then does not list it.
+    /// `net/core/net-sysfs.c`): those of `isolcpus=` and `nohz_full=`, and the boot CPU if any is `nohz_full`: if
+    /// `nohz_full=` names it, the kernel removes it and does not list it.
     pub rps_filter: CpuSet,
-    /// The online CPUs of each physical core (SMT siblings), by lowest CPU.
+    /// Online SMT siblings, by lowest CPU.
     pub cores: Vec<CpuSet>,
-    /// The online CPUs that share each L3 cache, by lowest CPU. Without an L3, those that share an L2, if some L2 has
-    /// several cores. Empty if neither is reported.
+    /// Online CPUs that share an L3, by lowest CPU; without an L3, an L2, if some L2 has several cores. Empty if
+    /// neither is reported.
     pub l3_domains: Vec<CpuSet>,
-    /// The online CPUs of each package (socket), by lowest CPU. Empty if not reported.
+    /// Online CPUs of each socket, by lowest CPU. Empty if not reported.
     pub packages: Vec<CpuSet>,
-    /// Kinds of cores, fastest first, if there are several (hybrid x86, big and little arm64); else empty.
+    /// Kinds of cores, fastest first, if there are several (hybrid x86, big and little arm64).
     pub speed_classes: Vec<CpuSet>,
-    /// NUMA nodes by id; ids may be sparse. A kernel without NUMA has node 0.
+    /// By id; ids may be sparse. A kernel without NUMA has node 0.
     pub nodes: BTreeMap<u32, Node>,
 }
 
@@ -54,11 +53,11 @@ pub struct KeptOff {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Node {
-    /// The online CPUs; empty for a node with memory only.
+    /// Online; empty for a node with memory only.
     pub cpus: CpuSet,
-    /// Whether the kernel reports no memory, such as when all DIMMs are missing.
+    /// The kernel reports no memory, as when all DIMMs are missing.
     pub without_memory: bool,
-    /// ACPI SLIT distance to each node, itself included (10 is itself). Empty if not reported.
+    /// ACPI SLIT distance to each node (10 to itself). Empty if not reported.
     pub distances: BTreeMap<u32, u32>,
 }
 
@@ -81,8 +80,7 @@ impl Topology {
             .find_map(|(&id, node)| node.cpus.contains(cpu).then_some(id))
     }
 
-    /// The distance between nodes; if not reported, the kernel's default: 10 to itself, else 20 (`LOCAL_DISTANCE`,
-    /// `REMOTE_DISTANCE`).
+    /// If not reported, the kernel's default: 10 to itself, else 20 (`LOCAL_DISTANCE`, `REMOTE_DISTANCE`).
     pub fn distance(&self, from: u32, to: u32) -> u32 {
         self.nodes
             .get(&from)
@@ -91,7 +89,7 @@ impl Topology {
             .unwrap_or(if from == to { 10 } else { 20 })
     }
 
-    /// The other nodes, nearest first, then by id.
+    /// Nearest first, then by id.
     pub fn nearest_nodes(&self, from: u32) -> Vec<u32> {
         self.nodes
             .keys()
@@ -101,7 +99,7 @@ impl Topology {
             .collect()
     }
 
-    /// Returns the node of a device, of the nodes that have usable CPUs.
+    /// The node of a device, of those with usable CPUs.
     pub fn home(&self, device: &Device, usable: &CpuSet) -> Home {
         let home = |nodes: NodeSet, source| Home {
             cpus: self.cpus_of(nodes.iter()).intersection(usable),
@@ -146,7 +144,7 @@ impl Topology {
         }
     }
 
-    /// The online CPUs of a node; if it has none, those of the nearest nodes.
+    /// Online CPUs of a node; if it has none, of the nearest nodes.
     pub fn cpus_near(&self, node: u32) -> CpuSet {
         let nearest = self.nearest_with(node, |node| !node.cpus.is_empty());
         self.cpus_of(nearest.iter())
@@ -157,7 +155,7 @@ impl Topology {
         CpuSet::union_of(nodes.map(|node| &node.cpus))
     }
 
-    /// Returns `own` if `holds` is true of it, else the nearest nodes of which it is, all that are equally near.
+    /// `own` if `holds` is true of it, else all nearest nodes of which it is.
     fn nearest_with(&self, own: u32, holds: impl Fn(&Node) -> bool) -> NodeSet {
         let holds = |id: &u32| self.nodes.get(id).is_some_and(&holds);
         if holds(&own) {
@@ -202,40 +200,32 @@ impl NodeSource {
 
 #[derive(Debug)]
 pub struct Home {
-    /// Usually one. Several if equally near to the device's own node, which has no usable CPU; none if the node is
-    /// unknown, or `local_cpulist` spans several.
+    /// Usually one. Several if equally near to the device's own node, which has no usable CPU; none if unknown.
     pub nodes: NodeSet,
     pub source: NodeSource,
     /// The usable CPUs on them, or in `local_cpulist`; all usable CPUs if the node is unknown.
     pub cpus: CpuSet,
 }
 
-/// The memory usage of a node, which changes all the time and is not part of a [`Machine`](crate::machine::Machine);
-/// `None` if not reported.
+/// A node's memory usage; `None` if not reported.
 #[derive(Debug, Default, Serialize)]
 pub struct NodeUsage {
     pub free_kib: Option<u64>,
     pub pages: Option<Pages>,
 }
 
-/// Pages allocated since boot (`numastat`).
+/// Pages allocated since boot (`Documentation/admin-guide/numastat.rst`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pages {
-    /// Wanted on this node and allocated here.
     #[serde(rename = "numa_hit")]
     pub hit: u64,
-    /// Wanted on another node and allocated here.
     #[serde(rename = "numa_miss")]
     pub miss: u64,
-    /// Wanted on this node and allocated on another.
     #[serde(rename = "numa_foreign")]
     pub foreign: u64,
-    /// Interleaved and allocated here as wanted.
     pub interleave_hit: u64,
-    /// Allocated here by a task on this node.
     #[serde(rename = "local_node")]
     pub local: u64,
-    /// Allocated here by a task on another node.
     #[serde(rename = "other_node")]
     pub other: u64,
 }

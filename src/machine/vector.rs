@@ -9,7 +9,7 @@ use crate::cpuset::{CpuSet, MaskFile};
 /// An IRQ of an interface's device, with a known role.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vector {
-    /// The IRQ number, which may change at each boot.
+    /// Number that may change at each boot.
     pub irq: u32,
     /// The handler's name.
     pub action: String,
@@ -17,19 +17,18 @@ pub struct Vector {
     /// Number of the queue, or of the RDMA completion vector; `None` for data and control vectors.
     pub queue: Option<u32>,
     pub source: Source,
-    /// The driver row that matched the name; `None` if netlink or the order alone gave the role.
+    /// The driver row that matched the name; `None` if netlink or the order gave the role.
     pub row: Option<String>,
-    /// The node of the device that raises the IRQ, if known and not the interface's own device.
+    /// Node of the device that raises the IRQ, if known and not the interface's own.
     pub node: Option<u32>,
-    /// `smp_affinity`: the CPUs to which the kernel may deliver.
+    /// `smp_affinity`: where the kernel may deliver.
     pub affinity: MaskFile,
-    /// `effective_affinity`: the CPUs to which the kernel delivers; `None` on architectures without this file (powerpc,
-    /// s390).
+    /// `effective_affinity`: where the kernel delivers; `None` without this file (powerpc, s390).
     pub effective: Option<CpuSet>,
-    /// CPUs of the affinity to which the IRQ was delivered since boot (`/proc/interrupts`). Read only if the kernel
-    /// reports no effective CPUs and the affinity has several; `None` if there was no interrupt.
+    /// Where it was delivered since boot (`/proc/interrupts`), if the kernel reports no effective CPUs and the affinity
+    /// has several.
     pub counted: Option<CpuSet>,
-    /// Whether the affinity can be changed (since 6.12 the file's mode shows it), or the machine has one CPU.
+    /// The affinity can be changed (since 6.12 the file's mode shows it), or the machine has one CPU.
     pub movable: bool,
 }
 
@@ -80,7 +79,7 @@ impl Role {
         }
     }
 
-    /// The role with its queue, if any: `rx 3`, `control`.
+    /// `rx 3`, or without a queue `control`.
     pub(crate) fn with_queue(self, queue: Option<u32>) -> String {
         self.name().to_owned() + &queue.map(|queue| format!(" {queue}")).unwrap_or_default()
     }
@@ -100,7 +99,7 @@ impl Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QueueId {
     Number(u32),
-    /// The queue of a data vector, known by its IRQ only.
+    /// Of a data vector, known by its IRQ only.
     OfIrq(u32),
 }
 
@@ -109,12 +108,10 @@ impl Vector {
         self.role.queue_id(self.queue, self.irq)
     }
 
-    /// Returns the effective CPUs; if the kernel does not report them, the online CPUs of the affinity.
     pub(crate) fn effective_cpus(&self, online: &CpuSet) -> Cow<'_, CpuSet> {
         effective(self.reported(), &self.affinity.cpus, online)
     }
 
-    /// Returns the effective CPUs if they are known: reported, or a single CPU.
     pub(crate) fn known_cpus(&self, online: &CpuSet) -> Option<Cow<'_, CpuSet>> {
         known(self.reported(), &self.affinity.cpus, online)
     }
@@ -124,7 +121,7 @@ impl Vector {
     }
 }
 
-/// Returns the CPUs to which the kernel delivers. It keeps offline CPUs in an affinity, and uses the others if there
+/// If not reported, the online CPUs of the affinity: the kernel keeps offline CPUs in it, and uses the others if there
 /// are any.
 pub(crate) fn effective<'a>(
     reported: Option<&'a CpuSet>,
@@ -138,8 +135,7 @@ pub(crate) fn effective<'a>(
     }
 }
 
-/// Returns the CPUs to which the kernel delivers if reported or a single one: of several, nobody knows which has the
-/// IRQ.
+/// `None` if several are not reported: nobody knows which has the IRQ.
 pub(crate) fn known<'a>(
     reported: Option<&'a CpuSet>,
     affinity: &'a CpuSet,

@@ -30,7 +30,6 @@ pub fn few(between: &str, names: impl IntoIterator<Item: Display>, all: bool) ->
     }
 }
 
-/// With more names, the first ones and a number, which is at least 2.
 const MOST_NAMES: usize = 4;
 const FIRST_NAMES: usize = 3;
 
@@ -43,7 +42,7 @@ pub fn speed(mbps: u32) -> String {
     }
 }
 
-/// Returns an interface as a selector on the command line; elsewhere a leading dash begins an option.
+/// An interface as a selector, since a leading dash begins an option.
 pub fn selector(name: &str) -> Cow<'_, str> {
     name.strip_prefix('-').map_or_else(
         || word(name),
@@ -51,7 +50,7 @@ pub fn selector(name: &str) -> Cow<'_, str> {
     )
 }
 
-/// Quotes a text as one word of a shell: an interface's name may have nearly any character.
+/// Quotes a word of a shell: an interface's name may have nearly any character.
 pub fn word(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/_.-:@".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

@@ -10,20 +10,18 @@ pub fn affinity_file(irq: u32) -> String {
     [IRQ_FILES, "/", &irq.to_string(), "/smp_affinity"].concat()
 }
 
-/// Where a tree keeps answers to ethtool ioctls.
 const ETHTOOL: &str = "/nicpin/ethtool";
 
-/// Returns where a tree has an ethtool answer: `rss` for the RSS indirection table, `features`.
+/// Where a tree has the answer to an ethtool ioctl: `rss`, `features`.
 pub(crate) fn ethtool_file(interface: &str, name: &str) -> String {
     format!("{ETHTOOL}/{interface}/{name}")
 }
 
-/// The directory with a directory for each queue of an interface.
 pub fn queue_files(interface: &str) -> String {
     format!("{NET}/{interface}/queues")
 }
 
-/// A file of a queue; `way` is `rx` or `tx`.
+/// `way` is `rx` or `tx`.
 pub fn queue_file(interface: &str, way: &str, queue: u32, file: &str) -> String {
     let queue = queue.to_string();
     [NET, "/", interface, "/queues/", way, "-", &queue, "/", file].concat()

@@ -8,8 +8,7 @@ use thiserror::Error;
 use super::{Setting, SettingKind};
 use crate::machine::{Interface, NapiThread, Vector};
 
-/// The identity of a setting, whatever the IRQ numbers and interface names. A key of the record; its text is like
-/// `0000:82:00.0 port 0 rx-0 rps_cpus`.
+/// A setting's key in the record, such as `0000:82:00.0 port 0 rx-0 rps_cpus`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct SettingId {
@@ -31,7 +30,7 @@ pub struct PortId {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SettingName {
     Channels,
-    /// A kind, and which one of several: a queue's number; of a vector or thread its role and queue, or what else is
+    /// A kind, and which one of several: a queue's number; for a vector or thread its role and queue, or what else is
     /// known.
     Of(SettingKind, String),
     /// A name that another version has recorded.
@@ -53,7 +52,6 @@ impl fmt::Display for SettingName {
     }
 }
 
-/// The first word of the name of a setting that is not of a queue.
 fn first_word(kind: SettingKind) -> &'static str {
     match kind {
         SettingKind::Vector => "vector",
@@ -127,7 +125,7 @@ impl From<SettingId> for String {
 }
 
 impl Interface {
-    /// Returns device and port, which stay when the interface is renamed.
+    /// Stays when the interface is renamed.
     pub(crate) fn port_id(&self) -> PortId {
         PortId {
             device: self.device.address.clone(),
@@ -140,7 +138,6 @@ impl Interface {
         SettingId { port, name }
     }
 
-    /// Returns the name of the port, else its number.
     pub(crate) fn port(&self) -> String {
         let name = self.port_name.clone();
         name.unwrap_or_else(|| self.port.to_string())
@@ -163,9 +160,9 @@ impl Setting<'_> {
     }
 }
 
-/// Names a vector by role and queue. A vector without a queue, or with that of another (netlink and its name disagree),
-/// gets its position in the device's list of IRQs, since action names may contain the interface's and numbers change at
-/// each boot. Without a list it has its action, and a position among the equal ones.
+/// The key is role and queue. A vector without a queue, or with that of another (netlink and its name disagree), has
+/// its position in the device's list of IRQs, since action names may contain the interface's and numbers change at each
+/// boot; without a list, its action and a position among equal ones.
 fn vector_key(interface: &Interface, irq: u32) -> String {
     let Some(vector) = interface.vector(irq) else {
         return irq.to_string();
@@ -188,8 +185,8 @@ fn vector_key(interface: &Interface, irq: u32) -> String {
     }
 }
 
-/// Names a thread by role and queue of the vector that wakes it. Several that one vector wakes (to receive and to
-/// transmit), and those of unknown queues, are numbered.
+/// Role and queue of the vector that wakes the thread. Several that one vector wakes (to receive and to transmit), and
+/// those of unknown queues, are numbered.
 fn thread_key(interface: &Interface, pid: u32) -> String {
     let woken_by = |thread: &NapiThread| thread.woken_by.map(|(irq, _)| irq);
     let is_own = |thread: &&NapiThread| thread.pid == pid;

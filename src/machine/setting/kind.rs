@@ -12,10 +12,9 @@ use crate::machine::wording::{count, word};
 pub enum SettingKind {
     /// `smp_affinity` of a vector.
     Vector,
-    /// The RSS indirection table (`ethtool -X`): after the vectors, so that no flow moves to a queue whose vector is
-    /// not yet in place.
+    /// `ethtool -X`: after the vectors, so that no flow moves to a queue whose vector is not yet in place.
     Rss,
-    /// The affinity of a thread that polls queues (`sched_setaffinity(2)`).
+    /// Affinity of a thread that polls queues (`sched_setaffinity(2)`).
     NapiThread,
     Rps,
     RpsFlow,
@@ -23,7 +22,7 @@ pub enum SettingKind {
     XpsRxqs,
     /// `net.core.rps_sock_flow_entries`.
     Sysctl,
-    /// Ntuple filters (`ethtool -K`): last, when RFS has its tables.
+    /// `ethtool -K`: last, when RFS has its tables.
     Ntuple,
 }
 
@@ -45,7 +44,7 @@ impl SettingKind {
         matches!(self, Rss | XpsRxqs | Ntuple)
     }
 
-    /// Returns the file in a queue's directory, and the direction (`rx`, `tx`) of such queues.
+    /// Direction (`rx`, `tx`) and file of a queue's setting.
     pub fn of_queue(self) -> Option<(&'static str, &'static str)> {
         match self {
             Rps => Some(("rx", "rps_cpus")),
@@ -56,7 +55,7 @@ impl SettingKind {
         }
     }
 
-    /// Returns the file of a setting: `number` is a vector's IRQ, a thread's process id or a queue's number.
+    /// `number` is a vector's IRQ, a thread's process id or a queue's number.
     pub(crate) fn path(self, interface: &str, number: u32) -> String {
         match (self, self.of_queue()) {
             (_, Some((way, file))) => queue_file(interface, way, number, file),
@@ -68,12 +67,12 @@ impl SettingKind {
         }
     }
 
-    /// Whether a setting is the content of a file, in which `echo` can write.
+    /// Whether `echo` can write it into a file.
     pub fn is_file(self) -> bool {
         !matches!(self, Rss | NapiThread | Ntuple)
     }
 
-    /// Returns what a person sees of a setting: its file, else words or a command.
+    /// The file, else words or a command.
     pub fn shown(self, interface: &str, number: u32) -> String {
         match self {
             Rss => format!("ethtool -X {}", word(interface)),
@@ -83,7 +82,7 @@ impl SettingKind {
         }
     }
 
-    /// Counts settings of the kind: `6 IRQs`, `4 XPS`.
+    /// `6 IRQs`, `4 XPS`.
     pub fn counted(self, many: usize) -> String {
         match self {
             Vector => count(many, "IRQ"),
@@ -98,7 +97,7 @@ impl SettingKind {
         }
     }
 
-    /// What a text has to be that can be written.
+    /// The form of a text that can be written.
     pub(crate) fn expected(self) -> &'static str {
         match self {
             Rss => "an RSS table that fits this device",

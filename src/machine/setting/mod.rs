@@ -1,5 +1,5 @@
-//! The settings of interfaces and of the machine: each is one value in one kernel file or kernel answer. The only list
-//! of them; plans, writes, the record and `restore` are made from it.
+//! The only list of settings: each is one value in one kernel file or kernel answer. Plans, writes, the record and
+//! `restore` are made from it.
 
 mod files;
 mod id;
@@ -24,16 +24,14 @@ pub use self::value::{Value, on_or_off};
 #[derive(Debug, Clone)]
 pub struct Setting<'a> {
     pub kind: SettingKind,
-    /// The IRQ of a vector, the process id of a thread, the number of a queue; else 0.
+    /// IRQ of a vector, process id of a thread, number of a queue; else 0.
     pub number: u32,
     pub value: Value<'a>,
     file: Option<&'a MaskFile>,
-    /// `None` for a setting of the whole machine.
     owner: Option<&'a Interface>,
 }
 
-/// What is written to set a setting: by kind, number and interface. Interfaces may share IRQs and threads, whose interface
-/// is empty here.
+/// A write's kind, number and interface, which is empty for IRQs and threads: interfaces may share them.
 pub(crate) type Place<'a> = (SettingKind, u32, &'a str);
 
 pub(crate) fn place(kind: SettingKind, number: u32, interface: &str) -> Place<'_> {
@@ -107,7 +105,7 @@ impl<'a> Setting<'a> {
         self.owner.map_or("", |interface| &interface.name)
     }
 
-    /// The absolute path of its file, without the root; without a file, its name in plans.
+    /// The absolute path without the root; without a file, the name in plans.
     pub fn path(&self) -> String {
         self.kind.path(self.interface(), self.number)
     }
@@ -130,8 +128,8 @@ impl Setting<'_> {
         }
     }
 
-    /// The text that gives the setting this value; `None` if it cannot have it: the kernel accepts no mask that is wider
-    /// than the file is now, and no RSS table of another length.
+    /// `None` if the setting cannot have this value: the kernel accepts no mask that is wider than the file is now, and
+    /// no RSS table of another length.
     pub(crate) fn text_of(&self, value: &Value<'_>) -> Option<String> {
         match (value, &self.value) {
             (Mask(cpus), _) => cpus.to_mask(self.file?.width),

@@ -1,4 +1,4 @@
-//! The value of a setting, held, planned or recorded: when two are the same, and the text to write.
+//! The value of a setting, held, planned or recorded.
 
 use std::borrow::Cow;
 
@@ -14,12 +14,12 @@ pub enum Value<'a> {
     Count(u32),
     On(bool),
     Table(Cow<'a, Rss>),
-    /// An RSS table with as many entries for each of these queues; only planned, for a table of any length.
+    /// An RSS table of any length with as many entries for each of these queues; only planned.
     Spread(&'a QueueSet),
 }
 
 impl Value<'_> {
-    /// Parses the text of a setting; `None` for what no kernel prints.
+    /// `None` for what no kernel prints.
     pub(crate) fn parse(kind: SettingKind, text: &str) -> Option<Value<'static>> {
         match kind {
             SettingKind::Rss => Rss::parse(text).map(|table| Table(Cow::Owned(table))),
@@ -48,7 +48,7 @@ impl Value<'_> {
     }
 }
 
-/// Whether two texts of a setting mean the same: masks as sets, numbers as numbers, RSS tables as tables.
+/// Compares masks as sets, numbers as numbers, RSS tables as tables.
 pub(crate) fn means_same(kind: SettingKind, a: &str, b: &str) -> bool {
     let [a, b] = [a, b].map(|text| Value::parse(kind, text));
     a.zip(b).is_some_and(|(a, b)| a.is_same(&b))
