@@ -16,8 +16,7 @@ fn refusal(answer: &io::Error, invalid: &str) -> String {
     }
 }
 
-/// Binds the calling thread and what it starts afterwards, not other threads. Returns the chosen CPUs in the cpuset. An
-/// error if the kernel refuses, or a cpuset lacks requested CPUs.
+/// Returns the chosen CPUs in the cpuset; an error if it lacks requested ones.
 pub fn bind(binding: &Binding) -> Result<CpuSet, BindingError> {
     let cpus = &binding.cpus;
     let refused = |answer| {

@@ -1,5 +1,4 @@
-//! Changes an interface's channels, before any other write: queues, vectors and their masks are created and removed
-//! with them.
+//! Changes an interface's channels before any other write: queues, vectors and their masks come and go with them.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -18,19 +17,17 @@ use crate::read::ethtool::{self, set_channels};
 use crate::report::outcome::ChannelOutcome;
 use crate::root::{Root, errno_of, errno_words};
 
-/// The time that a driver may take to create its new queues.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) struct ChangedChannels {
     pub(crate) channels: Channels,
-    /// Whether the RSS table is set afterwards, and may be reset before.
+    /// The RSS table is set afterwards, and may be reset before.
     pub(crate) resets_rss: bool,
     pub(crate) outcome: ChannelOutcome,
 }
 
-/// Sets the channels of a plan if all later writes are possible: otherwise new queues would stay without their
-/// settings.
+/// Changes nothing unless all later writes are possible: otherwise new queues would stay without their settings.
 pub(crate) fn change_planned_channels(
     root: &Root,
     machine: &Machine,
@@ -47,7 +44,6 @@ pub(crate) fn change_planned_channels(
         ))
     });
     let change = |change: &ChannelChange| {
-        // The table is planned again for the new queues.
         let table = plan
             .interface(&change.interface)
             .and_then(|interface| interface.rss.as_ref());
@@ -67,7 +63,6 @@ pub(crate) fn change_planned_channels(
 }
 
 impl ChangedChannels {
-    /// Sets the interface's channels and waits for its queues, unless there is an obstacle.
     pub(crate) fn perform(mut self, root: &Root, obstacle: Option<String>) -> ChannelOutcome {
         self.outcome.refused = obstacle.or_else(|| self.set(root).err());
         self.outcome
@@ -114,8 +109,8 @@ impl ChangedChannels {
     }
 }
 
-/// Resets the RSS table if the change removes queues: the kernel refuses to remove a queue that a table names, unless
-/// it is the default. The change of channels reports the errors of both.
+/// The kernel refuses to remove a queue that an RSS table names, unless the table is the default. The change of
+/// channels reports the errors of both.
 fn reset_rss(root: &Root, interface: &str, wanted: Channels) {
     let Ok(Some(rss)) = ethtool::rss(root, interface) else {
         return;

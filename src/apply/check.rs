@@ -1,4 +1,4 @@
-//! Whether the machine is as planned, and why settings differ, as far as the record of the last apply shows it.
+//! Whether the machine is as planned, and why settings differ, by the record of the last apply.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,7 +85,6 @@ pub fn unknown(
     unknown
 }
 
-/// Returns the differences from a plan with their reasons, and the vectors on a fallback CPU.
 pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
     let mut found = Differences::default();
     if plan.writes.is_empty() {
@@ -139,7 +138,6 @@ pub fn differences(root: &Root, machine: &Machine, plan: &Plan) -> Differences {
     found
 }
 
-/// Says how a vector's IRQ changed since the last apply; `None` if it did not.
 fn irq_change(then: Option<Irq>, now: Irq) -> Option<String> {
     let then = then.filter(|then| *then != now)?.number;
     let now = now.number;

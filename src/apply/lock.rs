@@ -1,5 +1,5 @@
-//! Locks: only one nicpin at a time writes to a machine (the boot unit, a udev rule and an operator may run at once),
-//! and one process watches the time of a trial. And a signal's request to end before the next write.
+//! Locks: one nicpin at a time writes (the boot unit, a udev rule and an operator may run at once), and one process
+//! watches a trial. And a signal's request to end before the next write.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::root::sys::{try_lock, unlock};
 use crate::root::{FileError, Root, errno_words};
 
-/// The lock of a writer, held until dropped. The kernel releases it when the process ends, however it ends.
+/// Held until dropped. The kernel releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub struct Lock(File);
 
@@ -26,13 +26,13 @@ impl Drop for Lock {
 /// The lock could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// The state directory or the lock file could not be created, or other users can write it.
+    /// The state directory or the lock file could not be created, or others can write it.
     #[error("{0}")]
     File(String),
     #[error("{}: locked by {holder} for more than {seconds} s; fix: wait until it ends, or use --wait SECONDS", path.display())]
     Held {
         path: PathBuf,
-        /// The process that the file names: `nicpin COMMAND, process PID`.
+        /// `nicpin COMMAND, process PID`, as the file says.
         holder: String,
         seconds: u64,
     },
@@ -67,12 +67,11 @@ const PATH: &str = "/run/nicpin/lock";
 const PATH_OF_TRIAL: &str = "/run/nicpin/try.lock";
 
 impl Lock {
-    /// Whether the lock was ever taken. If not, nicpin has written nothing since boot.
+    /// If the lock was never taken, nicpin has written nothing since boot.
     pub fn exists(root: &Root) -> bool {
         root.exists(PATH)
     }
 
-    /// Takes the lock, waiting up to `wait` for another holder.
     pub fn take(root: &Root, command: &str, wait: Duration) -> Result<Self, LockError> {
         let mut file = root.open_state(PATH)?;
         let start = Instant::now();
@@ -101,15 +100,15 @@ impl Lock {
     }
 }
 
-/// The lock of the process that watches a trial. The kernel releases it when the process ends, however it ends.
+/// The lock of the process that watches a trial.
 ///
 /// Each trial has a new file: the watcher of an earlier trial may be stopped, or not have noticed its confirmation. It
-/// keeps the lock of its own file, and [`TrialGuard::is_current`] is false for it.
+/// keeps the lock of its own file, for which [`TrialGuard::is_current`] is false.
 #[derive(Debug)]
 pub struct TrialGuard(File);
 
 impl TrialGuard {
-    /// Creates the file of a new trial and takes its lock. Only under the lock of an apply.
+    /// Creates the file of a new trial. Only under the lock of an apply.
     pub fn begin(root: &Root) -> Result<Self, LockError> {
         const TRIES: u64 = 100;
         root.remove_state(PATH_OF_TRIAL)?;
@@ -138,7 +137,7 @@ impl TrialGuard {
         try_lock(&self.0).unwrap_or(false) && unlock(&self.0).is_ok()
     }
 
-    /// Whether no later trial has begun.
+    /// No later trial has begun.
     pub fn is_current(&self, root: &Root) -> bool {
         self.0.metadata().map_or(true, |file| file.nlink() > 0) || !root.exists(PATH_OF_TRIAL)
     }
@@ -146,8 +145,8 @@ impl TrialGuard {
 
 static REQUEST: OnceLock<String> = OnceLock::new();
 
-/// Stops the applies and restores of this process before their next write; `why`, as in `ended by SIGTERM`, goes to the
-/// reasons of the writes that are left out. An atomic apply restores what it has written.
+/// Stops applies and restores before their next write; `why`, as in `ended by SIGTERM`, is the reason of the writes
+/// that are left out. An atomic apply restores what it has written.
 pub fn stop(why: String) {
     let _ = REQUEST.set(why);
 }

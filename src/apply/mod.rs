@@ -1,7 +1,5 @@
 //! Writes a plan: under a lock, after the original settings are recorded, one file after the other, each read back.
 //! Makes no decision that the plan does not show.
-//!
-//! A program that embeds nicpin needs only [`apply()`] and [`restore`].
 
 mod bind;
 mod channels;

@@ -1,5 +1,5 @@
-//! Where interrupts arrived after an apply. The kernel's counters are the proof: a mask that reads back as written may
-//! take effect only at the next interrupt, and an idle queue proves nothing.
+//! Where interrupts arrived after an apply, by the kernel's counters: a mask that reads back as written may take effect
+//! only at the next interrupt, and an idle queue proves nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Takes the first sample. Idle vectors are left out: they get no interrupts.
+    /// Takes the first sample. Idle vectors get no interrupts and are left out.
     pub fn begin(root: &Root, done: &Applied) -> Result<Self> {
         let fallbacks: BTreeMap<&str, &str> = (done.results.iter())
             .filter_map(|written| Some((written.path.as_str(), written.fallback.as_deref()?)))
@@ -54,7 +54,7 @@ impl Proof {
         })
     }
 
-    /// Takes another sample; returns whether every vector is proven.
+    /// Returns whether every vector is proven.
     pub fn look(&mut self, root: &Root) -> Result<bool> {
         let now = counts_of(root, &self.irqs)?;
         for vector in &mut self.watched {
@@ -64,7 +64,7 @@ impl Proof {
         Ok(self.watched.iter().all(|vector| vector.verdict == Proven))
     }
 
-    /// Returns the verdicts, also on whether each affinity is still as written.
+    /// Also judges whether each affinity is still as written.
     pub fn finish(mut self, root: &Root) -> Result<Vec<VectorProof>> {
         for vector in &mut self.watched {
             let path = affinity_file(vector.irq);

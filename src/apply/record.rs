@@ -1,6 +1,6 @@
-//! The record: original settings by device and queue, which `restore` finds although IRQ numbers and names change, and
-//! what the last apply set, by which `check` says why something differs. It is on disk before the first write; later
-//! runs never overwrite original settings.
+//! Original settings by device and queue, which `restore` finds although IRQ numbers and names change, and what the
+//! last apply set, by which `check` says why something differs. On disk before the first write; later runs never
+//! overwrite original settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,36 +25,34 @@ const FILE: StateFile = StateFile {
     not_done: "nothing was written, because it could not be restored",
 };
 
-/// The settings before nicpin, and what nicpin has set since.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     pub(crate) first_seen: Texts,
     #[serde(default)]
     pub(crate) last_set: BTreeMap<SettingId, LastSet>,
-    /// Numbers of receive and transmit queues of each interface when last planned.
+    /// Numbers of receive and transmit queues by interface, when last planned.
     #[serde(default)]
     pub(crate) queues: BTreeMap<String, (usize, usize)>,
-    /// Mbit/s that each interface's port can carry: unreadable while the interface is in another network namespace.
+    /// Mbit/s that each port can carry: unreadable while the interface is in another network namespace.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub(crate) carries: BTreeMap<String, u32>,
-    /// The CPUs of programs (`unit:NAME`) by which the last apply planned.
+    /// CPUs of programs (`unit:NAME`) by which the last apply planned.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub(crate) near: BTreeMap<String, CpuSet>,
-    /// The policy's rows of drivers when their interfaces were last planned: keys have the queues by these rows.
+    /// The policy's rows of drivers when last planned: keys have the queues by these rows.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) drivers: Vec<Taught>,
 }
 
-/// The planned value of a setting and the outcome of its write.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastSet {
     pub(crate) value: String,
-    /// The text that was written because the planned CPU had no free interrupt vector.
+    /// Written because the planned CPU had no free interrupt vector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fallback: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
-    /// Whether the kernel's error was that the vector cannot be moved.
+    /// The kernel's error was that the vector cannot be moved.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub(crate) managed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,8 +63,7 @@ pub(crate) struct LastSet {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Irq {
     pub(crate) number: u32,
-    /// The inode of `/sys/kernel/irq/N`, which the kernel creates with each IRQ; `None` in a tree, where inodes mean
-    /// nothing.
+    /// Inode of `/sys/kernel/irq/N`, which the kernel creates with each IRQ; `None` in a tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) inode: Option<u64>,
 }
@@ -85,7 +82,6 @@ impl Record {
         FILE.exists(root)
     }
 
-    /// Reads the record; an empty one if there is none.
     pub fn load(root: &Root) -> Result<Self, StateError> {
         const READ: StateFile = StateFile {
             not_done: "what apply found and set is unknown",
@@ -98,12 +94,12 @@ impl Record {
         Ok(FILE.load(root)?.unwrap_or_default())
     }
 
-    /// Returns the recorded rows of drivers; none if no record can be read.
+    /// None if no record can be read.
     pub(crate) fn drivers(root: &Root) -> Vec<Taught> {
         Self::load(root).unwrap_or_default().drivers
     }
 
-    /// Adds the settings of a plan's interfaces that are not recorded yet, and what the plan is going to set.
+    /// Adds settings of a plan's interfaces that are not recorded yet, and what the plan is going to set.
     pub fn add(&mut self, root: &Root, machine: &Machine, plan: &Plan) {
         self.rename(root, machine, plan);
         // Queues that came with changed channels go away when the channels are restored.
@@ -154,8 +150,7 @@ impl Record {
         }
     }
 
-    /// Renames the settings of IRQs that are now understood otherwise, as with another row of the policy: an IRQ has
-    /// one original setting.
+    /// IRQs may be understood otherwise now, as with another row of the policy; an IRQ has one original setting.
     fn rename(&mut self, root: &Root, machine: &Machine, plan: &Plan) {
         let planned = plan.interfaces.iter();
         let planned = planned.filter_map(|planned| machine.interface(&planned.name));
@@ -228,7 +223,7 @@ impl Record {
         }
     }
 
-    /// Adds what cannot be read of interfaces in another network namespace: which port each is, and what it can carry.
+    /// For interfaces in another network namespace: which port each is, and what it can carry.
     pub fn complete(&self, machine: &mut Machine) {
         name_ports(machine, &self.first_seen);
         for interface in elsewhere(machine) {
@@ -247,7 +242,7 @@ impl Record {
             .any(|id| id.port == port && id.is_vector())
     }
 
-    /// Resets the entries of restored settings to those of an earlier record, `then`.
+    /// Entries of restored settings become those of an earlier record, `then`.
     pub(crate) fn reset_to<'a>(
         &mut self,
         ids: impl IntoIterator<Item = &'a SettingId>,
@@ -274,7 +269,7 @@ impl Record {
         self.queues.retain(|port, _| set.contains(port));
     }
 
-    /// Writes the record; a crash leaves either the old or the new one. Removes a record without original settings.
+    /// A record without original settings is removed.
     pub fn save(&self, root: &Root) -> Result<(), StateError> {
         if self.first_seen.is_empty() {
             FILE.remove(root)
@@ -291,7 +286,7 @@ fn elsewhere(machine: &mut Machine) -> impl Iterator<Item = &mut Interface> {
         .filter(|interface| interface.is_elsewhere())
 }
 
-/// Names the ports of interfaces in another network namespace, each by the only port of its device that has settings.
+/// Names an interface in another network namespace by the only port of its device that has settings.
 pub(crate) fn name_ports(machine: &mut Machine, texts: &Texts) {
     for interface in elsewhere(machine) {
         let ports = texts

@@ -20,12 +20,11 @@ use crate::report::outcome::{ChannelOutcome, WriteResult};
 use crate::report::restored::{Refusals, Restored, ToRestore};
 use crate::root::{FileError, Root, errno_of};
 
-/// Attempts to read the settings without an interface being renamed meanwhile.
 const TRIES: u32 = 10;
 
-/// Restores these texts: channels first, since queues and vectors are created and removed with them. An error if
-/// interfaces are renamed again and again meanwhile; never writes to another interface that gets a name. `may_stop`: a
-/// signal ends this before the next write; the restore of a failed apply goes on.
+/// Channels come first, since queues and vectors come and go with them. Never writes to another interface that gets a
+/// name; an error if interfaces are renamed again and again meanwhile. `may_stop`: a signal ends this before the next
+/// write; the restore of a failed apply goes on.
 pub(crate) fn restore_settings(
     root: &Root,
     texts: &Texts,
@@ -127,8 +126,8 @@ pub(crate) fn settings_to_restore(
     })
 }
 
-/// Reads the current settings. An error if whole directories of recorded ones are absent: that is a container or an
-/// unmounted file system, not a removed device.
+/// An error if whole directories of recorded settings are absent: that is a container or an unmounted file system, not
+/// a removed device.
 fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     let mut machine = read::settings(root, &Record::drivers(root))?;
     name_ports(&mut machine, texts);
@@ -142,8 +141,7 @@ fn read_settings(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     }
 }
 
-/// As [`read_settings`], while queues are pinned; ESTALE if an interface's name belongs to another one, or had no
-/// interface when pinned.
+/// While queues are pinned; ESTALE if an interface's name belongs to another one, or had no interface when pinned.
 fn read_pinned(root: &Root, texts: &Texts) -> Result<Machine, FileError> {
     let machine = read_settings(root, texts)?;
     for interface in &machine.interfaces {
@@ -163,10 +161,8 @@ pub(crate) fn differs(texts: &Texts, machine: &Machine) -> bool {
 
 #[derive(Debug, Default)]
 struct RestorePlan {
-    /// Channels that differ, which come first: queues and vectors are new afterwards.
     channels: Vec<(SettingId, ChangedChannels)>,
     writes: Vec<(SettingId, Write)>,
-    /// The outcome for settings that need no write or cannot be written.
     outcome: Restored,
 }
 

@@ -23,12 +23,12 @@ use crate::root::{FileError, Root};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     pub wait: Duration,
-    /// Whether the first failure stops the apply and restores what it has written.
+    /// The first failure stops the apply and restores what it has written.
     pub atomic: bool,
-    /// Seconds after which the settings are restored unless confirmed; `None`: no trial.
+    /// Seconds after which settings that are not confirmed are restored; `None`: no trial.
     pub trial: Option<u64>,
-    /// Whether another apply follows when this one fails. Then irqbalance gets half a second to answer, not five, and
-    /// may be silent if it was asked for the same bans before.
+    /// Another apply follows when this one fails: irqbalance gets half a second to answer, not five, and may be silent
+    /// if it was asked for the same bans before.
     pub repeats: bool,
 }
 
@@ -46,9 +46,9 @@ impl Default for Options {
 /// Applies a plan as `nicpin apply` does: under the lock, with the original settings on disk before the first write.
 /// Writes only what differs, creates no file, writes nothing outside the root, and reads back each write.
 ///
-/// `plan` reads the machine and plans it. It is called under the lock, and again after channels were changed, since
-/// queues and vectors are new then, after irqbalance was asked, which moves vectors until then, and after a write
-/// showed that a vector is kernel-managed. A refused write is an outcome, not an error.
+/// `plan` reads the machine and plans it, under the lock. It is called again after channels were changed, since queues
+/// and vectors are new then, after irqbalance was asked, which moves vectors until then, and after a write showed that
+/// a vector is kernel-managed. A refused write is an outcome, not an error.
 ///
 /// ```
 /// use nicpin::{Options, Policy, Root, Selection, ReadOptions};
@@ -76,7 +76,7 @@ pub fn apply<E: From<ApplyError>>(
     apply_when_safe(root, options, plan, || Ok(()))
 }
 
-/// As [`apply`], and calls `safe` before the first write, when all that a restore needs is on disk. Its error ends the
+/// [`apply`] that calls `safe` before the first write, when all that a restore needs is on disk. Its error ends the
 /// apply.
 pub fn apply_when_safe<E: From<ApplyError>>(
     root: &Root,
@@ -103,8 +103,7 @@ pub fn apply_when_safe<E: From<ApplyError>>(
     session.start_trial(&machine, &planned)?;
     let channels = change_planned_channels(root, &machine, &planned);
     if !channels.is_empty() {
-        // Queues and vectors are new. They go away when the channels are restored, so their settings are not original
-        // ones.
+        // New queues go away when the channels are restored, so their settings are not original ones.
         (machine, planned) = session.plan_again(&mut plan)?;
     }
     let mut stop = options.atomic && channels.iter().any(|c| c.refused.is_some());
@@ -182,7 +181,6 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Begins an apply. `due`: an earlier trial, which is restored.
     fn begin(
         root: &'a Root,
         options: Options,
@@ -212,15 +210,14 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Resets the record when nothing is written. If that fails, it has more original settings than needed, which does
-    /// no harm.
+    /// If this fails, the record has more original settings than needed, which does no harm.
     fn reset_record(&mut self) {
         self.record = self.before.record.clone();
         let _ = self.save();
     }
 
-    /// Starts the trial, if there is one: after the record is on disk, and right before the first write, since any
-    /// nicpin that finds the trial restores what it may have set.
+    /// After the record is on disk, and right before the first write: any nicpin that finds the trial restores what it
+    /// may have set.
     fn start_trial(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
         let earlier = Trial::load(self.root)?;
         if self.options.trial.is_none() {
@@ -248,7 +245,7 @@ impl<'a> Session<'a> {
         trial.save(self.root)
     }
 
-    /// Has the settings that only a later plan changes restored, too, with those of the first.
+    /// Settings that only a later plan changes are restored, too.
     fn add_to_trial(&mut self, machine: &Machine, plan: &Plan) -> Result<(), ApplyError> {
         self.before.add(machine, plan);
         if self.options.trial.is_some() {
@@ -260,7 +257,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Withdraws the trial of an apply that has changed nothing. What an earlier trial could not restore is left.
+    /// For an apply that has changed nothing. What an earlier trial could not restore is left.
     fn withdraw_trial(&self) -> Result<(), StateError> {
         match &self.unrestored {
             Some(earlier) => earlier.save(self.root),
@@ -268,7 +265,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reads and plans again after a change, which is undone if this fails.
+    /// Undoes earlier changes if reading or planning fails.
     fn plan_again<E: From<ApplyError>>(
         &mut self,
         plan: &mut impl FnMut(&Root) -> Result<(Machine, Plan), E>,
@@ -289,7 +286,7 @@ impl<'a> Session<'a> {
         again
     }
 
-    /// Performs a plan's writes; never to an interface that gets the name of another meanwhile.
+    /// Never writes to an interface that gets the name of another meanwhile.
     fn write(
         &self,
         machine: &Machine,
@@ -332,7 +329,6 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// With [`Options::atomic`], restores what this apply has written.
     fn undo(&self) -> Result<Option<Restored>, ApplyError> {
         if !self.options.atomic {
             return Ok(None);

@@ -6,12 +6,10 @@ use crate::machine::setting::{Place, SettingId, SettingName, Value};
 use crate::machine::{Interface, Machine, Setting, SettingKind};
 use crate::plan::{Plan, PlannedInterface, Write};
 
-/// Settings, each with the text of its file.
 pub(crate) type Texts = BTreeMap<SettingId, String>;
 
-/// Returns the current settings of a plan's interfaces, of the machine if the plan writes them, of changed channels,
-/// and of flows (RSS, `xps_rxqs`, ntuple filters) if the plan sets them or changes channels: later they could not be
-/// told from original ones.
+/// Current settings of a plan's interfaces; those of flows (RSS, `xps_rxqs`, ntuple filters) if the plan sets them or
+/// changes channels: later they could not be told from original ones.
 pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     let (written, wanted) = (written_places(plan), wanted(plan));
     let settings = of_plan(machine, plan).filter(|setting| {
@@ -35,7 +33,6 @@ pub(crate) fn texts(machine: &Machine, plan: &Plan) -> Texts {
     texts
 }
 
-/// Returns the current texts of the settings that a plan writes, and nothing else.
 pub(crate) fn written(machine: &Machine, plan: &Plan) -> Texts {
     let written = written_places(plan);
     by_id(of_plan(machine, plan).filter(|setting| written.contains(&setting.place())))
@@ -59,8 +56,7 @@ fn written_places(plan: &Plan) -> BTreeSet<Place<'_>> {
     plan.writes.iter().map(Write::place).collect()
 }
 
-/// Returns the settings that a plan has an opinion about, with their planned texts; not those that differ and whose
-/// writes were taken out of the plan.
+/// Settings with planned texts, without those that differ and whose writes were taken out of the plan.
 pub fn planned_settings<'a>(machine: &'a Machine, plan: &Plan) -> Vec<(Setting<'a>, String)> {
     let wanted = wanted(plan);
     let writes = plan.writes.iter();

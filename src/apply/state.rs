@@ -6,14 +6,13 @@ use serde::de::DeserializeOwned;
 use crate::plan::stored::Schema;
 use crate::root::{FileError, Root, errno_words};
 
-/// The directory of nicpin's lock and state files. On a tmpfs: a boot brings the original settings back anyway.
+/// On a tmpfs: a boot brings the original settings back anyway.
 pub const STATE_DIR: &str = "/run/nicpin";
 
 pub struct StateFile {
     pub path: &'static str,
     pub schema: &'static str,
     pub what: &'static str,
-    /// What was not done because of the error, and why.
     pub not_done: &'static str,
 }
 
@@ -40,7 +39,6 @@ impl StateFile {
         root.exists(self.path)
     }
 
-    /// Reads the file; `None` if it does not exist.
     pub fn load<T: DeserializeOwned>(&self, root: &Root) -> Result<Option<T>, StateError> {
         let Some(text) = root.read_state(self.path)? else {
             return Ok(None);
@@ -61,7 +59,6 @@ impl StateFile {
         serde_json::from_str(&text).map(Some).map_err(invalid)
     }
 
-    /// Replaces the file; a crash leaves either the old or the new one.
     pub fn save(&self, root: &Root, value: &impl Serialize) -> Result<(), StateError> {
         let schema = self.schema;
         serde_json::to_string_pretty(&Versioned { schema, value })

@@ -1,9 +1,8 @@
-//! `apply --try`: the settings before the apply are kept beside the record until it is confirmed. When the time is
-//! over, they are restored by the process that watches it or, if that died, by the next nicpin that writes.
+//! `apply --try`: unless it is confirmed in time, the settings before it are restored, by the process that watches it
+//! or, if that died, by the next nicpin that writes.
 //!
-//! A trial that is over cannot be confirmed, even if some settings could not be restored. It keeps these, and every
-//! later apply tries again to restore them before it writes, until all are restored or planned by an apply, or until
-//! `nicpin restore`. irqbalance's banned IRQs are then left to `nicpin restore`: a later apply may have banned more.
+//! A trial that is over keeps settings that could not be restored, and every later apply tries again before it writes.
+//! irqbalance's bans are then left to `nicpin restore`: a later apply may have banned more.
 
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
@@ -30,22 +29,21 @@ const FILE: StateFile = StateFile {
     not_done: "nothing was written, because it could not be restored",
 };
 
-/// The settings and state files before an apply, to restore if it fails, or is not confirmed in time.
+/// Settings and state files before an apply, to restore if it fails, or is not confirmed in time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
     pub seconds: u64,
     pub over: bool,
-    /// The settings that the apply may change; when the trial is over, those that could not be restored.
+    /// Settings that the apply may change; when the trial is over, those that could not be restored.
     before: Texts,
     pub(crate) record: Record,
     irqbalance: IrqbalanceRecord,
-    /// Whether irqbalance's bans could not be restored when the trial was over.
+    /// irqbalance's bans could not be restored when the trial was over.
     #[serde(default)]
     irqbalance_failed: bool,
 }
 
 impl Trial {
-    /// Begins with the state files; the settings are added when the plan is known.
     pub(crate) fn begin(root: &Root, seconds: u64) -> Result<Self, StateError> {
         Ok(Self {
             seconds,
@@ -56,7 +54,6 @@ impl Trial {
         })
     }
 
-    /// Adds the settings that a plan changes and an earlier plan of the same apply does not.
     pub(crate) fn add(&mut self, machine: &Machine, plan: &Plan) {
         // Changed channels bring new queues and vectors, which are planned again.
         self.add_texts(if plan.channels.is_empty() {
@@ -72,8 +69,8 @@ impl Trial {
         }
     }
 
-    /// Restores everything; when the trial is over, the settings alone, since another apply may have added to the
-    /// record. What could not be restored stays in the record.
+    /// When the trial is over, restores the settings alone, since another apply may have added to the record. What
+    /// could not be restored stays there.
     pub(crate) fn undo(&self, root: &Root, why: &str) -> Result<Restored, ApplyError> {
         let mut restored = restore_settings(root, &self.before, why, false)?;
         if !self.over {
@@ -92,7 +89,6 @@ impl Trial {
         Ok(restored.with_counts())
     }
 
-    /// Adds the settings that an earlier trial could not restore and that this one does not change.
     pub(crate) fn inherit(&mut self, earlier: &Self) {
         self.add_texts(earlier.before.clone());
     }
@@ -105,13 +101,13 @@ impl Trial {
         FILE.save(root, self)
     }
 
-    /// Ends any trial; the settings stay. Under the lock.
+    /// The settings stay. Under the lock.
     pub(crate) fn remove(root: &Root) -> Result<(), StateError> {
         FILE.remove(root)
     }
 
-    /// If a trial is pending, makes it restore `first_seen` when it expires. Under the lock. If that cannot be saved,
-    /// it restores the settings that it has.
+    /// A pending trial restores `first_seen` when it expires; if that cannot be saved, the settings that it has. Under
+    /// the lock.
     pub(crate) fn restores(root: &Root, first_seen: &Texts) {
         let trial = Self::load(root).ok().flatten();
         if let Some(trial) = trial.filter(|trial| !trial.over) {
@@ -125,7 +121,7 @@ impl Trial {
         }
     }
 
-    /// Whether the apply found everything as planned, so that nothing is restored at the end.
+    /// Everything was as planned, so that nothing is restored at the end.
     pub fn found_all_as_planned(&self, root: &Root) -> bool {
         !self.over && self.before.is_empty() && !self.irqbalance_changed(root)
     }
@@ -134,8 +130,8 @@ impl Trial {
         IrqbalanceRecord::load(root).map_or(true, |now| now != self.irqbalance)
     }
 
-    /// Whether there is something to confirm. An apply that ended before its first write has set nothing; one that
-    /// found everything as planned has set all it planned.
+    /// An apply that ended before its first write has set nothing; one that found everything as planned has set all it
+    /// planned.
     pub(crate) fn has_set_something(&self, root: &Root) -> bool {
         // If the machine cannot be read, confirm: the user wants to keep the trial.
         let settings_changed = || {
@@ -145,12 +141,11 @@ impl Trial {
         self.before.is_empty() || self.irqbalance_changed(root) || settings_changed()
     }
 
-    /// Whether there is something to restore: the trial is not over, or some settings could not be restored yet.
+    /// The trial is not over, or some settings could not be restored yet.
     pub(crate) fn is_due(&self) -> bool {
         !self.over || !self.before.is_empty()
     }
 
-    /// Says what could not be restored when the trial was over; `None` if all was.
     pub fn not_restored(&self) -> Option<String> {
         const NAMED: usize = 6;
         if !self.over || self.before.is_empty() && !self.irqbalance_failed {
@@ -173,7 +168,7 @@ impl Trial {
         ))
     }
 
-    /// Drops the settings that an apply plans itself. Under the lock, before the apply writes.
+    /// For settings that an apply plans itself. Under the lock, before the apply writes.
     pub(crate) fn drop_settings(
         mut self,
         root: &Root,
@@ -189,7 +184,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Restores the settings before the apply, under the lock. Those that could not be restored stay in the trial.
+    /// Under the lock. Settings that could not be restored stay in the trial.
     pub(crate) fn restore(self, root: &Root) -> Result<Restored, ApplyError> {
         let why = "as it was before apply --try";
         let restored = self.undo(root, why)?;
@@ -198,7 +193,7 @@ impl Trial {
         Ok(restored)
     }
 
-    /// Saves the end of the trial: those of `texts` that could not be restored stay in it.
+    /// Keeps those of `texts` that could not be restored.
     pub(crate) fn end(
         mut self,
         root: &Root,

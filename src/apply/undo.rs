@@ -12,8 +12,8 @@ use crate::apply::trial::Trial;
 use crate::report::restored::{Restored, ToRestore};
 use crate::root::Root;
 
-/// Restores the settings before the first apply; `None` if there is no record of an apply. Settings whose device or
-/// queue is absent now stay in the record for the next time.
+/// Restores the settings before the first apply; `None` if there is no record of one. Settings whose device or queue is
+/// absent now stay in the record.
 pub fn restore(root: &Root, wait: Duration) -> Result<Option<Restored>, ApplyError> {
     let is_recorded = || Record::exists(root) || irqbalance::has_something_to_undo(root);
     // A first apply may be about to save the record. No lock file is created where nicpin never ran.
@@ -43,9 +43,9 @@ pub fn to_restore(root: &Root) -> Result<ToRestore, ApplyError> {
 
 const BEFORE: &str = "as it was before the first apply";
 
-/// Restores the record's original settings, under the lock; also returns these.
-/// `ends_trial`: then ends any trial (if this process dies earlier, the trial's own process does). If a write is
-/// refused or left out, the trial stays pending, to restore these settings at its end.
+/// Under the lock; also returns the original settings. `ends_trial`: ends any trial afterwards (if this process dies
+/// earlier, the trial's own process does); if a write is refused or left out, the trial stays, to restore these
+/// settings at its end.
 fn restore_original(root: &Root, ends_trial: bool) -> Result<(Texts, Restored), ApplyError> {
     let mut record = Record::load_to_write(root)?;
     let first_seen = record.first_seen.clone();
@@ -102,14 +102,14 @@ pub fn confirm(root: &Root, wait: Duration) -> Result<(), ApplyError> {
 /// nothing to restore.
 ///
 /// A trial that cannot be read was not confirmed, and the settings right before it are unknown: those before the first
-/// apply are restored, as by [`restore`].
+/// apply are restored.
 pub fn end_trial(root: &Root, wait: Duration) -> Result<Option<Restored>, ApplyError> {
     let _lock = Lock::take(root, "apply --try", wait)?;
     end(root, |trial| !trial.over)
 }
 
-/// As [`end_trial`], for the process that watches the trial: waits for the lock for ever, restores again what could not
-/// be restored, and does not end a later trial.
+/// [`end_trial`] for the process that watches the trial: waits for the lock for ever, tries again to restore what could
+/// not be restored, and does not end a later trial.
 pub fn end_watched_trial(root: &Root, watch: &TrialGuard) -> Result<Option<Restored>, ApplyError> {
     // Without a trial there is no need for the lock, which may be gone with all other files.
     if let Ok(None) = Trial::load(root) {

@@ -22,15 +22,14 @@ use crate::report::outcome::Outcome::{Already, Changed, Managed, Pending, Refuse
 use crate::report::outcome::{Outcome, WriteResult};
 use crate::root::{FileError, Root, errno_of, errno_words};
 
-/// Performs writes in order and reads each back, without lock and record: the last step of [`apply()`](super::apply()),
-/// public for benchmarks.
+/// Performs writes without lock and record: the last step of [`apply()`](super::apply()), public for benchmarks.
 pub fn write_all(root: &Root, writes: &[Write]) -> Vec<WriteResult> {
     write_plan(root, writes, None, false, &[])
 }
 
-/// Performs a plan's writes in order. A failed write ends this only if `stop` is set, or if the first vector is refused
-/// for a reason that holds for all: steering for vectors that did not move is worse than none. So is steering for
-/// vectors that turn out to be kernel-managed, and `earlier` results do not show that: it is left to another plan.
+/// A failed write ends this only if `stop` is set, or if the first vector is refused for a reason that holds for all:
+/// steering for vectors that did not move is worse than none. So is steering for vectors that turn out to be
+/// kernel-managed, unlike in `earlier`: it is left to another plan.
 pub(crate) fn write_plan(
     root: &Root,
     writes: &[Write],
@@ -66,7 +65,7 @@ pub(crate) fn write_plan(
     all
 }
 
-/// Whether writes showed more vectors to be kernel-managed than earlier ones: before Linux 6.12 nothing else shows it.
+/// Before Linux 6.12 only a write shows that a vector is kernel-managed.
 pub(crate) fn has_new_managed(results: &[WriteResult], earlier: &[WriteResult]) -> bool {
     let managed = |results: &[WriteResult]| -> BTreeSet<u32> {
         (results.iter())
@@ -77,7 +76,7 @@ pub(crate) fn has_new_managed(results: &[WriteResult], earlier: &[WriteResult]) 
     !managed(results).is_subset(&managed(earlier))
 }
 
-/// The results of the writes of two plans, the second of which was made after the writes of the first.
+/// `second` was planned after the writes of `first`.
 pub(crate) fn merge(first: Vec<WriteResult>, second: Vec<WriteResult>) -> Vec<WriteResult> {
     let mut merged = first;
     for mut result in second {
@@ -94,13 +93,11 @@ pub(crate) fn merge(first: Vec<WriteResult>, second: Vec<WriteResult>) -> Vec<Wr
     merged
 }
 
-/// Says that a write was not performed because of [`stop`](super::lock::stop).
 pub(crate) fn not_performed(why: &str) -> String {
     format!("not written: {why}; fix: run again")
 }
 
-/// Whether the error concerns all vectors. EPERM for a vector that cannot be moved concerns only that one; its file has no
-/// write bits.
+/// EPERM for a vector that cannot be moved concerns only that one; its file has no write bits.
 fn refuses_all(root: &Root, write: &Write, errno: Errno) -> bool {
     write.kind == Vector
         && match errno {
@@ -110,7 +107,6 @@ fn refuses_all(root: &Root, write: &Write, errno: Errno) -> bool {
         }
 }
 
-/// Performs one write. Also returns the kernel's error, if it refused it.
 pub(crate) fn write_one(
     root: &Root,
     write: &Write,
@@ -181,7 +177,6 @@ impl WriteResult {
         if write.kind != Vector || errno_of(&error) != Some(ENOSPC) {
             return Err(Unwritten::refused(root, write, &error));
         }
-        // The CPU has no free interrupt vector: try the next one.
         let words = errno_words(&error);
         for (cpu, domain, mask) in fallback_cpus(fallbacks, write).unwrap_or_default() {
             if !means_same(write.kind, &was, &mask) {
@@ -224,8 +219,7 @@ impl WriteResult {
     }
 }
 
-/// Returns the CPUs that the kernel's rules removed from a written mask, and why; `None` if the file holds something
-/// else.
+/// CPUs that the kernel's rules removed, and why; `None` if the file holds something else.
 fn removed_cpus(root: &Root, of: SettingKind, held: &str, written: &str) -> Option<String> {
     let filter = kind(of).removed(root)?;
     let parse = |text| CpuSet::parse_kernel_mask(text).ok();
@@ -257,8 +251,8 @@ const PAUSES: [Duration; 4] = [
     Duration::from_millis(30),
 ];
 
-/// Reads a setting after its write, again if it differs: while an interrupt makes a pending move, a reader finds the
-/// old affinity for a moment (`irq_move_masked_irq`).
+/// Reads again if it differs: while an interrupt makes a pending move, a reader finds the old affinity for a moment
+/// (`irq_move_masked_irq`).
 fn read_patiently(root: &Root, write: &Write, value: &str) -> Result<String, Unwritten> {
     for pause in PAUSES {
         let text = read(root, write)?;
@@ -280,7 +274,6 @@ fn write_patiently(root: &Root, write: &Write, value: &str) -> io::Result<()> {
     kind(write.kind).set(root, write, value)
 }
 
-/// Returns a vector's effective CPUs if they are not in its new affinity.
 fn effective_elsewhere(
     root: &Root,
     write: &Write,
@@ -295,12 +288,11 @@ fn effective_elsewhere(
     Ok(effective.filter(|effective| !effective.is_subset(&planned)))
 }
 
-/// The facts by which a vector gets another CPU if its own has no free interrupt vector; `None`: it stays.
+/// Facts for another CPU if a vector's own has no free interrupt vector; `None`: it stays.
 type Fallbacks<'a> = Option<(&'a Topology, &'a Plan)>;
 
-/// Returns the CPUs to try for a vector that is planned on one CPU, each with what it shares with that and the text to
-/// write: those of the next core of the same L3 domain, then of the same node, among the interface's candidate CPUs.
-/// Depends on plan and machine alone. None for a mask of several CPUs: the kernel has tried all of them.
+/// CPUs to try for a vector that is planned on one CPU, each with what it shares with that and the text to write. None
+/// for a mask of several CPUs: the kernel has tried all of them.
 fn fallback_cpus(
     fallbacks: Fallbacks<'_>,
     write: &Write,

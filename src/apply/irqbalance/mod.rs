@@ -1,6 +1,5 @@
-//! Bans IRQs over irqbalance's socket, or stops its service; restore undoes it. `/run/nicpin/irqbalance.json` records
-//! this before it is done: restore undoes exactly that, and `nicpin irqbalance-policy` answers from it if it cannot
-//! read the devices.
+//! Bans IRQs over irqbalance's socket, or stops its service. `/run/nicpin/irqbalance.json` records this before it is
+//! done: restore undoes exactly that, and `nicpin irqbalance-policy` answers from it if it cannot read the devices.
 
 mod socket;
 
@@ -32,10 +31,10 @@ const FILE: StateFile = StateFile {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IrqbalanceRecord {
-    /// The irqbalance that has the bans: process id and start time, since a restarted one has none.
+    /// Process id and start time: a restarted irqbalance has no bans.
     process: Option<(i32, u64)>,
     pub banned: BTreeSet<u32>,
-    /// The planned IRQs with their devices: after channels change, a number may be another vector's.
+    /// With their devices: after channels change, a number may be another vector's.
     pub planned: BTreeMap<u32, RecordedIrq>,
     pub stopped: bool,
 }
@@ -43,7 +42,6 @@ pub struct IrqbalanceRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedIrq {
     pub device: String,
-    /// The handler's name in `/proc/interrupts`.
     pub action: String,
 }
 
@@ -52,7 +50,6 @@ impl IrqbalanceRecord {
         Ok(FILE.load(root)?.unwrap_or_default())
     }
 
-    /// Writes the record; a crash leaves either the old or the new one. Removes an empty record.
     fn save(&self, root: &Root) -> Result<(), StateError> {
         if *self == Self::default() {
             FILE.remove(root)
@@ -65,7 +62,7 @@ impl IrqbalanceRecord {
         self.process.is_some() && self.process == process_and_start(root, pid)
     }
 
-    /// Removes IRQs that belong to another device by now, and returns the banned ones among them.
+    /// Removes IRQs that belong to another device by now; returns the banned ones among them.
     fn remove_stale<'a>(&mut self, machine: &'a Machine) -> BTreeSet<u32> {
         let vectors = |interface: &'a Interface| {
             (interface.vectors.iter()).map(|vector| (vector.irq, &*interface.device.address))
@@ -80,7 +77,6 @@ impl IrqbalanceRecord {
         stale
     }
 
-    /// Adds the IRQs of a plan; keeps those of other interfaces.
     fn add_plan(&mut self, plan: &Plan) {
         for interface in &plan.interfaces {
             for vector in interface
@@ -96,7 +92,6 @@ impl IrqbalanceRecord {
     }
 }
 
-/// Returns process id and start time, in the kernel's ticks since boot.
 fn process_and_start(root: &Root, pid: i32) -> Option<(i32, u64)> {
     Some((pid, tools::irqbalance::process_start(root, pid)?))
 }
@@ -157,8 +152,7 @@ pub fn may_write(plan: &Plan) -> Result<(), RunningError> {
     Ok(())
 }
 
-/// Does what the plan says about irqbalance, before its writes: irqbalance could move a vector between its write and
-/// its ban. `None` if there is nothing to do. `repeats`: as in [`Options`](crate::apply::Options).
+/// Before the plan's writes: irqbalance could move a vector between its write and its ban.
 pub fn before_writes(
     root: &Root,
     machine: &Machine,
@@ -194,8 +188,8 @@ pub fn before_writes(
     Some(outcome(Some(pid), count, done))
 }
 
-/// Corrects the note of a plan that ignores irqbalance: bans of an earlier apply still hold, by irqbalance itself or,
-/// if it cannot be asked, by the record.
+/// For a plan that ignores irqbalance: bans of an earlier apply still hold, by irqbalance itself or, if it cannot be
+/// asked, by the record.
 pub fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     let Some(IrqbalancePlan {
         pid,
@@ -220,7 +214,6 @@ pub fn note_earlier_bans(root: &Root, plan: &mut Plan) {
     }
 }
 
-/// Bans the planned IRQs; returns whether some were not banned before.
 fn ban(
     root: &Root,
     machine: &Machine,
@@ -280,7 +273,6 @@ fn stop(root: &Root) -> Result<Done, BanError> {
     }
 }
 
-/// Undoes what was done about irqbalance since `before`; `None` if nothing was.
 pub fn undo_since(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOutcome> {
     let mut pid = None;
     let undone = undo(root, before, &mut pid).transpose()?;
@@ -289,7 +281,7 @@ pub fn undo_since(root: &Root, before: &IrqbalanceRecord) -> Option<IrqbalanceOu
     Some(outcome(pid, 0, undone))
 }
 
-/// Returns the planned IRQs that nicpin banned from this irqbalance; none if the record cannot be read.
+/// None if the record cannot be read.
 pub fn banned_by_nicpin(root: &Root, pid: i32) -> BTreeSet<u32> {
     match IrqbalanceRecord::load(root) {
         Ok(record) if record.is_of(root, pid) => record.planned.into_keys().collect(),
@@ -297,8 +289,7 @@ pub fn banned_by_nicpin(root: &Root, pid: i32) -> BTreeSet<u32> {
     }
 }
 
-/// Whether apply would ask irqbalance for something, or stop it, as far as the record shows: only root can ask
-/// irqbalance.
+/// As far as the record shows: only root can ask irqbalance.
 pub fn would_change(root: &Root, plan: &Plan) -> bool {
     let balancer = plan.irqbalance.as_ref();
     let Some(balancer) = balancer.filter(|balancer| !balancer.irqs.is_empty()) else {
@@ -314,12 +305,12 @@ pub fn would_change(root: &Root, plan: &Plan) -> bool {
     }
 }
 
-/// Whether there is something to undo, or the record cannot be read.
+/// True if the record cannot be read.
 pub fn has_something_to_undo(root: &Root) -> bool {
     IrqbalanceRecord::load(root).map_or(true, |record| record != IrqbalanceRecord::default())
 }
 
-/// Undoes bans and a stop. `found`: the process id of the irqbalance that runs now.
+/// `found`: the process id of the irqbalance that runs now.
 fn undo(
     root: &Root,
     before: &IrqbalanceRecord,
@@ -359,7 +350,7 @@ fn undo(
     Ok(Some((done, changed, unbanned)))
 }
 
-/// systemctl at a fixed path and without environment variables, so that nobody else chooses what root runs.
+/// At fixed paths and run without environment variables, so that nobody else chooses what root runs.
 const SYSTEMCTL: [&str; 3] = [
     "/usr/bin/systemctl",
     "/bin/systemctl",

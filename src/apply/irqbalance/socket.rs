@@ -1,8 +1,5 @@
-//! Requests on irqbalance's socket (irqbalance(1), section API), and its answer to `setup`. Every request needs a new
-//! connection; a list of banned IRQs replaces the earlier list.
-//!
-//! A tree has the answer in `/nicpin/irqbalance`, and a list of banned IRQs changes that file; this machine's
-//! irqbalance is not contacted.
+//! Requests on irqbalance's socket (irqbalance(1), section API), each on a new connection; a list of banned IRQs
+//! replaces the earlier list. A tree has `/nicpin/irqbalance` instead.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind::{
@@ -27,10 +24,10 @@ use crate::root::{Root, errno_words};
 
 pub(super) const RECORDED: &str = "/nicpin/irqbalance";
 
-/// The time for all requests of one conversation. irqbalance up to 1.9.2 sleeps for one interval (10 seconds by
-/// default) when it scans the machine again, and does not answer then.
+/// For all requests of one conversation. irqbalance up to 1.9.2 sleeps for one interval (10 seconds by default) when it
+/// scans the machine again, and does not answer then.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
-/// As [`TIMEOUT`], for an apply that is repeated when it fails: vectors must not wait for irqbalance.
+/// For an apply that is repeated when it fails: vectors must not wait for irqbalance.
 pub(super) const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
 /// Bytes; each banned IRQ takes about 40.
 const LONGEST_ANSWER: usize = 1 << 20;
@@ -41,14 +38,13 @@ const LONGEST_REQUEST: usize = 500;
 pub struct Setup {
     /// Seconds between two balancing runs.
     interval: u64,
-    /// The IRQs that were banned by arguments or on the socket; bans by a policy script or module are not listed.
+    /// Banned by arguments or on the socket; bans by a policy script or module are not listed.
     pub banned: BTreeSet<u32>,
-    /// The mask of CPUs that irqbalance does not use.
     cpus: String,
 }
 
 impl Setup {
-    /// Parses the answer: `SLEEP 10 IRQ 71 LOAD 0 DIFF 0 CLASS 0 BANNED 000`.
+    /// Parses `SLEEP 10 IRQ 71 LOAD 0 DIFF 0 CLASS 0 BANNED 000`.
     pub fn parse(text: &str) -> Option<Self> {
         let words = text.split_ascii_whitespace().collect_vec();
         let end = words.iter().position(|word| *word == "BANNED")?;
@@ -97,13 +93,12 @@ pub(super) enum BanError {
     Silent { pid: i32, time: Duration },
     #[error("{0}")]
     Socket(String),
-    /// A failure of its service, of its record, or of the bans themselves.
+    /// A failure of the service, of the record, or of the bans themselves.
     #[error("{0}")]
     Other(String),
 }
 
 impl BanError {
-    /// The error of a tree without a recorded answer.
     pub(super) fn of_copy() -> Self {
         Self::NotRequested("this is a copy of a machine, without a running irqbalance".to_owned())
     }
@@ -115,7 +110,6 @@ impl From<StateError> for BanError {
     }
 }
 
-/// A running irqbalance, and the time until which it may answer.
 #[derive(Debug)]
 pub(super) struct Daemon<'a> {
     root: &'a Root,
@@ -138,7 +132,7 @@ impl<'a> Daemon<'a> {
         Ok(self.setup(&BTreeSet::new())?.banned)
     }
 
-    /// Requests `setup`. An error if a request that bans the IRQs in `room_for` would be too long.
+    /// An error if a request that bans the IRQs in `room_for` would be too long.
     pub(super) fn setup(&self, room_for: &BTreeSet<u32>) -> Result<Setup, BanError> {
         // irqbalance compares only the beginning of a request, so trailing blanks do no harm. If it closes the
         // connection with bytes unread, the kernel resets it: then a request of this length is too long.
@@ -197,12 +191,10 @@ impl<'a> Daemon<'a> {
         BanError::Socket(format!("process {} {what}", self.pid))
     }
 
-    /// Makes the error of an answer that was not understood: the reason, or the beginning of the answer.
     fn no_answer(&self, reason: &str) -> BanError {
         self.failure(&format!("does not answer as irqbalance does ({reason})"))
     }
 
-    /// Makes the error of an irqbalance that ended, or closed the connection without an answer.
     fn closed_error(&self) -> BanError {
         let because = match (self.has_ended(), geteuid().is_root()) {
             (true, _) => "it has ended",
@@ -216,7 +208,6 @@ impl<'a> Daemon<'a> {
         tools::irqbalance::process_start(self.root, self.pid).is_none()
     }
 
-    /// Connects to root's process `pid`.
     fn connect(&self) -> Result<UnixStream, BanError> {
         let pid = self.pid;
         let name = format!("irqbalance{pid}.sock");
@@ -256,7 +247,7 @@ impl<'a> Daemon<'a> {
     }
 }
 
-/// Connects, and gets the credentials of the listening process. Waits while the queue of connections is full.
+/// Also returns the listening process's credentials. Waits while the queue of connections is full.
 fn connect_to(address: &UnixAddr, deadline: Instant) -> io::Result<(UnixStream, UnixCredentials)> {
     let (unix, kind) = (AddressFamily::Unix, SockType::Stream);
     let stream = UnixStream::from(socket(unix, kind, SockFlag::SOCK_CLOEXEC, None)?);
@@ -266,7 +257,6 @@ fn connect_to(address: &UnixAddr, deadline: Instant) -> io::Result<(UnixStream, 
     Ok((stream, peer))
 }
 
-/// Returns the time until a deadline; an error if it is over.
 fn time_left(deadline: Instant) -> io::Result<Duration> {
     match deadline.saturating_duration_since(Instant::now()) {
         Duration::ZERO => Err(TimedOut.into()),
@@ -282,8 +272,7 @@ fn ban_request(irqs: &BTreeSet<u32>) -> String {
     format!("settings ban irqs {irqs}")
 }
 
-/// Sends a request with the sender's credentials in one message. Returns the answer, and whether irqbalance left bytes
-/// unread.
+/// Sends request and credentials in one message; returns the answer, and whether irqbalance left bytes unread.
 fn ask(stream: &mut UnixStream, request: &str, deadline: Instant) -> io::Result<(String, bool)> {
     let credentials = UnixCredentials::new();
     let control = [ControlMessage::ScmCredentials(&credentials)];
@@ -382,7 +371,6 @@ mod tests {
         let (mut ours, _silent) = UnixStream::pair().unwrap();
         let error = ask(&mut ours, "setup", soon()).unwrap_err();
         assert!(ends(&error), "{error}");
-        // Byte by byte, and without an end.
         for (part, seconds) in [(&b"S"[..], 0), (&[b'1'; 16_384], 60)] {
             let (mut ours, mut theirs) = UnixStream::pair().unwrap();
             let peer = std::thread::spawn(move || {
@@ -400,7 +388,6 @@ mod tests {
         }
     }
 
-    /// For a tree no socket of the live machine is tried.
     #[test]
     fn a_tree_has_its_own_irqbalance_or_none() {
         let dir = tempfile::tempdir().unwrap();
