@@ -12,11 +12,10 @@ use tar::Header;
 use self::ArchiveError::{Invalid, NotCapture, TooLarge, Unsupported};
 use crate::root::tree::{ABOUT, Entry, MAX_SIZE, TOO_MUCH, Tree, TreeFile};
 
-/// The first line of [`ABOUT`].
 pub const SCHEMA: &str = "nicpin.capture/2";
-/// Maximum uncompressed bytes. A machine with 4096 CPUs needs a fifth of it.
+/// Uncompressed bytes. A machine with 4096 CPUs needs a fifth of it.
 const LIMIT: u64 = 128 << 20;
-/// Maximum bytes of a file that is not UTF-8: its text may be three times as large.
+/// Bytes of a file that is not UTF-8: its text may be three times as large.
 const NO_TEXT: usize = 1 << 20;
 const PATH_MAX: usize = 4096;
 const SHOWN: usize = 100;
@@ -96,7 +95,7 @@ impl Tree {
         }
     }
 
-    /// Adds an entry of an archive; the inner error says why no machine has such an entry.
+    /// The inner error says why no machine has such an entry.
     fn add_entry(
         &mut self,
         path: &str,
@@ -129,7 +128,7 @@ impl Tree {
         Ok(added.and_then(|entry| self.add(path, entry)))
     }
 
-    /// Packs the tree; the same tree gives the same bytes.
+    /// The same tree gives the same bytes.
     pub fn pack(&self) -> io::Result<Vec<u8>> {
         let mut archive = tar::Builder::new(
             GzBuilder::new()
@@ -197,7 +196,7 @@ impl<R: BufRead> Seek for Forward<R> {
     }
 }
 
-/// Returns the tree's path for an archive's: `/sys/class` for `./sys/class/`.
+/// `/sys/class` for an archive's `./sys/class/`.
 fn tree_path(name: &[u8]) -> Result<String, &'static str> {
     if name.len() > PATH_MAX {
         return Err(TOO_LONG);

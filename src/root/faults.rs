@@ -1,5 +1,4 @@
-//! Fault injection for tests of rare kernel errors. No option, environment variable or file turns it on: only
-//! `Root::open_with_faults` does.
+//! Fault injection for tests of rare kernel errors. Only `Root::open_with_faults` turns it on.
 
 use std::{fmt, io};
 
@@ -22,7 +21,7 @@ pub enum FileAction {
 pub struct FileAccess<'a> {
     pub action: FileAction,
     pub path: &'a str,
-    /// The text that [`FileAction::Write`] writes; else empty.
+    /// Text that [`FileAction::Write`] writes; else empty.
     pub value: &'a str,
 }
 
@@ -34,7 +33,6 @@ pub enum InjectedAnswer {
     Lost,
 }
 
-/// Decides about each file access; `None` but in tests.
 #[derive(Default)]
 pub(super) struct Faults(pub(super) Option<Answers>);
 

@@ -36,16 +36,16 @@ enum Backing {
     Capture(Tree),
 }
 
-/// All that was read through a recording root: a capture holds the facts of its plan, not those of a moment later.
+/// All that was read: a capture holds the facts of its plan, not those of a moment later.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// All accessed paths, existing or not, and whether each was opened (a link in its last component was followed).
+    /// Accessed paths, existing or not, and whether each was opened (a link in its last component was followed).
     pub paths: BTreeMap<String, bool>,
-    /// The files as they were read last; `None`: unreadable.
+    /// As read last; `None`: unreadable.
     pub files: BTreeMap<String, Option<TreeFile>>,
     pub refused: BTreeSet<String>,
     pub lists: BTreeMap<String, Vec<String>>,
-    /// Answers to ioctls and netlink requests, by their path in a tree.
+    /// Answers to ioctls and netlink requests, by path in a tree.
     pub answers: BTreeMap<String, String>,
 }
 
@@ -85,7 +85,6 @@ impl Root {
         }
     }
 
-    /// Reads a capture; errors use `name` as its path.
     #[doc(hidden)]
     pub fn read_capture(name: &Path, capture: &mut impl io::Read) -> Result<Self> {
         let tree = Tree::unpack(capture).map_err(|error| FileError::Content {
@@ -95,13 +94,12 @@ impl Root {
         Ok(Self::of_tree(name, tree))
     }
 
-    /// Makes a root in memory; errors use `base` as its path.
+    /// A root in memory; errors use `base` as its path.
     pub fn of_tree(base: &Path, tree: Tree) -> Self {
         Self::over(base, Backing::Capture(tree))
     }
 
-    /// Opens a root that records what is read. Files that the user may not read count as absent and are recorded as
-    /// refused.
+    /// Records what is read. Files that the user may not read count as absent and are recorded as refused.
     #[doc(hidden)]
     pub fn open_recording(path: &Path) -> Result<Self> {
         Ok(Self {
@@ -110,7 +108,6 @@ impl Root {
         })
     }
 
-    /// Opens a root with fault injection: `answer` is called before each file access.
     #[doc(hidden)]
     pub fn open_with_faults(
         path: &Path,
@@ -140,8 +137,8 @@ impl Root {
 }
 
 impl Root {
-    /// Returns an answer of the live kernel, or the one that a tree has at `path`; `None` if there is none. Errors name
-    /// their subject: `ethtool/eth0/channels`.
+    /// The live kernel's answer, or the one that a tree has at `path`; `None` if there is none. Errors name their
+    /// subject: `ethtool/eth0/channels`.
     pub(crate) fn answer<T: Serialize + DeserializeOwned>(
         &self,
         path: &str,
@@ -171,8 +168,8 @@ impl Root {
         })
     }
 
-    /// Runs `find` without recording the files that it reads, except those that the user may not read. A capture has
-    /// only its result, at `path`.
+    /// Runs `find` without recording the files that it reads, except those that the user may not read: a capture has
+    /// only the result, at `path`.
     pub(crate) fn gist<T: Serialize + DeserializeOwned>(
         &self,
         path: &str,
@@ -197,7 +194,6 @@ impl Root {
         self.write(path, &to_json(answer))
     }
 
-    /// Records an answer of the live kernel at its path in a tree.
     pub(crate) fn remember(&self, path: &str, answer: impl FnOnce() -> String) {
         self.note(|record| _ = record.answers.insert(path.to_owned(), answer()));
     }
@@ -223,7 +219,7 @@ impl Root {
         &self.base
     }
 
-    /// Returns the path with that of the root before it.
+    /// The path with that of the root before it.
     pub fn outside(&self, path: &str) -> PathBuf {
         self.base.join(path.trim_start_matches('/'))
     }
@@ -255,15 +251,13 @@ impl Root {
         Ok(self.about(path, self.read_file(path))?.text.to_string())
     }
 
-    /// Reads a whole file; `None` if it is absent or has no value: a removed queue, `speed` without a link (EINVAL),
-    /// `xps_cpus` of a single queue (ENOENT on read).
+    /// `None` if the file is absent or has no value: a removed queue, `speed` without a link (EINVAL), `xps_cpus` of a
+    /// single queue (ENOENT on read).
     pub fn read_opt(&self, path: &str) -> Result<Option<String>> {
         let file = self.read_opt_file(path)?;
         Ok(file.map(|file| file.text.to_string()))
     }
 
-    /// Reads and parses a file; `None` as for [`Root::read_opt`]. The error of `parse` says what is wrong with the
-    /// text.
     pub(crate) fn read_as<T, E: Display>(
         &self,
         path: &str,
@@ -275,12 +269,11 @@ impl Root {
             .map_err(|error| self.content_error(path, error.to_string()))
     }
 
-    /// As [`Root::read_opt`], with the permission bits.
     pub(crate) fn read_opt_file(&self, path: &str) -> Result<Option<TreeFile>> {
         self.unless_absent(path, self.read_file(path))
     }
 
-    /// Turns the error of an absent file into `None`, and in a recording that of a file which the user may not read.
+    /// `None` for the error of an absent file, and in a recording for that of a file which the user may not read.
     ///
     /// EIO, ENXIO (`fs/proc/inode.c`) and ENOTDIR mean absence only if the file is gone: a failing disk, a socket in
     /// its place and a listed file give them, too.
@@ -306,7 +299,7 @@ impl Root {
         Ok(None)
     }
 
-    /// Reads a binary file, which no recording holds; `None` if it is absent.
+    /// No recording holds binary files.
     pub(crate) fn read_bytes(&self, path: &str) -> Result<Option<Vec<u8>>> {
         let read = self
             .open_to_read(path)
@@ -314,8 +307,8 @@ impl Root {
         Ok(self.unless_absent(path, read)?.map(|(_, bytes)| bytes))
     }
 
-    /// Reads a file as a stream: `/proc/interrupts` is larger than all other files together. Invalid data is an error
-    /// about its content.
+    /// As a stream: `/proc/interrupts` is larger than all other files together. Invalid data is an error about its
+    /// content.
     pub(crate) fn read_in_parts<T>(
         &self,
         path: &str,
@@ -338,7 +331,7 @@ impl Root {
         }
     }
 
-    /// Lists a directory, sorted; `None` if it is absent. ENOTDIR for a file.
+    /// Lists a directory, sorted; `None` if it is absent, ENOTDIR for a file.
     pub fn list(&self, path: &str) -> Result<Option<Vec<String>>> {
         self.note_opened(path);
         let names = match self.tree() {
@@ -367,7 +360,7 @@ impl Root {
         Ok(names)
     }
 
-    /// Whether the path exists and can be reached; [`Root::is_there`] tells an error from absence.
+    /// Whether the path can be reached; [`Root::is_there`] tells an error from absence.
     pub fn exists(&self, path: &str) -> bool {
         self.find(path).is_ok()
     }
@@ -385,7 +378,7 @@ impl Root {
         }
     }
 
-    /// Returns the entry at a path, a directory without its names. Follows no link, records nothing.
+    /// The entry at a path, a directory without its names. Follows no link, records nothing.
     pub fn look(&self, path: &str) -> Option<Entry> {
         if let Some(tree) = self.tree() {
             return tree.entry(path).map(Entry::without_names);
@@ -402,8 +395,7 @@ impl Root {
         }
     }
 
-    /// Returns the last component of a link's target: the driver's name for a device's `driver`. `None` if the link is
-    /// absent; an error if it cannot be read or is no link.
+    /// The last component of the target: the driver's name for `driver`. An error if it is no link.
     pub(crate) fn link_name(&self, path: &str) -> Result<Option<String>> {
         match self.read_link(path) {
             Some(target) => Ok(target
@@ -418,7 +410,7 @@ impl Root {
         }
     }
 
-    /// Returns the path without links, `.` and `..`; `None` if it does not exist.
+    /// The path without links, `.` and `..`; `None` if it does not exist.
     #[doc(hidden)]
     pub fn canonical(&self, path: &str) -> Result<Option<String>> {
         let found = resolve(path, |path, _| Ok::<_, Errno>(self.read_link(path)));
@@ -439,7 +431,7 @@ impl Root {
         (!target.contains(char::is_control)).then_some(target)
     }
 
-    /// Writes an existing file with one write(2); never creates it.
+    /// One write(2) into an existing file, which is never created.
     pub(crate) fn write(&self, path: &str, value: &str) -> io::Result<()> {
         if !self.faults.ask(FileAction::Write, path, value)? {
             return Ok(());
@@ -482,7 +474,7 @@ impl Root {
         Ok(self.open_at(path, OFlag::O_RDONLY | AT_ONCE)?.into())
     }
 
-    /// The root directory; EROFS for a capture.
+    /// EROFS for a capture.
     pub(super) fn top(&self) -> Result<&OwnedFd, Errno> {
         match &self.backing {
             Backing::Directory { top, .. } => Ok(top),

@@ -1,8 +1,6 @@
-//! All file access of nicpin, below one root directory.
-//!
-//! The root is `/` on a live machine, a directory with a copy of its files, or a capture (in memory, read-only). Paths
-//! start at the root (`/proc/irq/71/smp_affinity`). Links are followed as that machine would and never lead out of the
-//! root. An absent file is `None`, not an error.
+//! All file access of nicpin, below one root: `/` on a live machine, a directory with a copy of its files, or a capture
+//! (in memory, read-only). Paths start at the root (`/proc/irq/71/smp_affinity`). Links are followed as that machine
+//! would and never lead out of the root. An absent file is `None`, not an error.
 
 pub mod archive;
 pub mod faults;
@@ -35,9 +33,9 @@ pub enum FileError {
     Content { path: PathBuf, reason: String },
 }
 
-/// Whether the error means that there is nothing to read: ENOENT and ENOTDIR from open(2); ENODEV, and ESRCH of a
-/// process, removed while its file was open; EINVAL and EOPNOTSUPP from attributes without a value; EPROTONOSUPPORT and
-/// EAFNOSUPPORT from a kernel without such sockets. Any other error is missing evidence.
+/// There is nothing to read: ENOENT and ENOTDIR from open(2); ENODEV, and ESRCH of a process, removed while its file
+/// was open; EINVAL and EOPNOTSUPP from attributes without a value; EPROTONOSUPPORT and EAFNOSUPPORT from a kernel
+/// without such sockets. Any other error is missing evidence.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(
         errno_of(error),
@@ -58,7 +56,7 @@ pub(crate) fn errno_of(error: &io::Error) -> Option<Errno> {
     error.raw_os_error().map(Errno::from_raw)
 }
 
-/// Returns the kernel's error in words and with its name: `permission denied (EACCES)`.
+/// The error in words and by name: `permission denied (EACCES)`.
 pub fn errno_words(error: &io::Error) -> String {
     match errno_of(error) {
         Some(errno) => format!("{} ({errno:?})", errno.desc().to_lowercase()),

@@ -1,5 +1,4 @@
-//! Opens files below the root; no link leads out of it, whatever is renamed meanwhile. A pinned directory stays the
-//! same one when its interface is renamed and another gets its name.
+//! Opens files below the root; no link leads out of it, whatever is renamed meanwhile.
 
 use std::fs::File;
 use std::io;
@@ -59,8 +58,8 @@ impl Root {
         }
     }
 
-    /// Runs `work` while these directories, and all files below them, are those that have these paths now, or had them
-    /// when pinned before. Links below them are not followed on the live machine. An absent directory stays absent:
+    /// While `work` runs, these directories and all files below them are those that have these paths now, or had them
+    /// when pinned before. On the live machine, no link below them is followed. An absent directory stays absent:
     /// another one may get its path. One that cannot be opened is found by its path.
     pub(crate) fn with_pinned<T>(
         &self,
@@ -101,8 +100,8 @@ impl Root {
         }
     }
 
-    /// Resolves as `openat2` with `RESOLVE_IN_ROOT`, each component below the descriptor of the one before it. `passed`
-    /// gets the directories and links on the way, with their paths.
+    /// As `openat2` with `RESOLVE_IN_ROOT`, each component below the descriptor of the one before it. `passed` gets the
+    /// directories and links on the way.
     pub(super) fn walk(
         &self,
         path: &str,

@@ -48,9 +48,8 @@ pub(super) fn check_writable(file: &File) -> io::Result<FileStat> {
     }
 }
 
-/// Maximum bytes of a file. A list of 8,192 CPUs has 40 kB and their `/proc/interrupts` 40 MB; the threads of 2,048
-/// queues on 4,096 CPUs have 2.5 MB, and the record of that machine 30 MB. A parsed answer may take thirty times its
-/// size.
+/// In bytes. `/proc/interrupts` of 8,192 CPUs has 40 MB and a list of them 40 kB; of 2,048 queues on 4,096 CPUs, the
+/// record has 30 MB and the threads 2.5 MB. A parsed answer may take thirty times its size.
 fn limit(path: &str) -> u64 {
     match path {
         "/proc/interrupts" => 256 << 20,
@@ -60,7 +59,7 @@ fn limit(path: &str) -> u64 {
     }
 }
 
-/// Fails for a file that is not regular or too large; returns its mode.
+/// Returns the mode.
 pub(super) fn check_readable(file: &File, path: &str) -> io::Result<u32> {
     let stat = check_regular(file)?;
     check_size(u64::try_from(stat.st_size).unwrap_or(u64::MAX), path)?;
@@ -78,7 +77,6 @@ pub(super) fn check_size(bytes: u64, path: &str) -> io::Result<()> {
     )))
 }
 
-/// Reads a whole file; returns its mode and what `keep` makes of its bytes.
 pub(super) fn read_whole<T>(
     mut file: &File,
     path: &str,
@@ -102,13 +100,12 @@ pub(super) fn read_whole<T>(
     Ok((mode, keep(&bytes)))
 }
 
-/// The text in these bytes, with replacement characters for what is not UTF-8.
 pub(super) fn text(bytes: &[u8]) -> Arc<str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes).into(), Arc::from)
 }
 
-/// Whether a read that leaves room has reached the end of the file. True for attributes; cgroup files and others of
-/// `/proc` are printed line by line, and a read ends before the line for which the kernel's buffer has no room.
+/// Whether a read that leaves room has reached the end. True for attributes; cgroup files and others of `/proc` are
+/// printed line by line, and a read ends before the line for which the kernel's buffer has no room.
 fn is_printed_at_once(path: &str) -> bool {
     path.starts_with("/proc/irq/") || path.starts_with("/sys/") && !path.starts_with("/sys/fs/")
 }

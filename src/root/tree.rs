@@ -14,18 +14,17 @@ use self::Entry::{Directory, File, Link};
 /// The file that makes a tree a capture.
 pub const ABOUT: &str = "/nicpin/capture";
 
-/// Maximum bytes of a tree in memory. A machine with 4096 CPUs needs half of it; anything made of such a tree fits into
-/// 256 MiB.
+/// In bytes. A machine with 4096 CPUs needs half of it; anything made of such a tree fits into 256 MiB.
 pub(super) const MAX_SIZE: usize = 40 << 20;
 pub(super) const TOO_MUCH: &str = "exceeds the limit of 40 MiB for a machine in memory";
 /// Bytes of an entry beside its path and text: the nodes of two maps and two allocations.
 const ENTRY_SIZE: usize = 256;
 const MAX_NAME: usize = 255;
-/// Maximum directories above an entry; sysfs has about 20.
+/// Directories above an entry; sysfs has about 20.
 const MAX_DEPTH: usize = 64;
 /// Links in a path before the kernel's ELOOP.
 const MAX_LINKS: usize = 40;
-/// Maximum names in a path whose links are resolved: up to the top and down again.
+/// Names in a path whose links are resolved: up to the top and down again.
 const MAX_NAMES: usize = 4 * 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +49,7 @@ pub struct TreeFile {
 }
 
 impl Entry {
-    /// Copies an entry, a directory without its names, which may be thousands.
+    /// A copy, of a directory without its names, which may be thousands.
     #[must_use]
     pub fn without_names(&self) -> Self {
         match self {
@@ -65,7 +64,7 @@ impl Tree {
         self.entries.get(path)
     }
 
-    /// Returns the target of a link; only the last name may be a link.
+    /// The target of a link; only the last name may be one.
     pub fn link(&self, path: &str) -> Option<String> {
         match self.entries.get(path) {
             Some(Link(target)) => Some(target.clone()),
@@ -84,7 +83,7 @@ impl Tree {
         })
     }
 
-    /// Returns the entry that a path leads to, with the errors of open(2).
+    /// With the errors of open(2).
     pub fn get(&self, path: &str) -> Result<&Entry, Errno> {
         let mut path = Cow::from(path);
         // Only directories have something below them, so the last entry on the way decides. Looking at each would be a
@@ -142,7 +141,7 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// All entries below the top, directories before their content.
+    /// Directories come before their content.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.entries
             .iter()
@@ -215,12 +214,12 @@ impl Tree {
     }
 }
 
-/// Whether a text has control characters; the loop over bytes is quick for ASCII, as most are.
+/// The loop over bytes is quick for ASCII, as most texts are.
 fn has_control(text: &str) -> bool {
     text.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) && text.contains(char::is_control)
 }
 
-/// Returns a link's target as a path from the top. The link's path has no other links.
+/// The target as a path from the top. The link's path has no other links.
 fn link_target_path(link: &str, mut target: &str) -> String {
     if target.starts_with('/') {
         return target.to_owned();
@@ -234,8 +233,8 @@ fn link_target_path(link: &str, mut target: &str) -> String {
     format!("{directory}/{target}")
 }
 
-/// Resolves links, `.` and `..` in a path as the kernel does. `look` gets each path so far and whether its name is the
-/// last, and returns the target of a link to follow. The paths need not exist.
+/// Resolves links, `.` and `..` as the kernel does; the paths need not exist. `look` gets each path so far and whether
+/// its name is the last, and returns the target of a link to follow.
 pub fn resolve<E: From<Errno>>(
     path: &str,
     mut look: impl FnMut(&str, bool) -> Result<Option<String>, E>,

@@ -1,6 +1,6 @@
-//! Trusted files: the policy, and nicpin's state files (lock and record). Only root and the user who runs nicpin (in a
-//! tree, also the tree's owner) may be able to write or replace the file, or a directory or link on the way to it.
-//! POSIX ACLs count like the mode.
+//! Trusted files: the policy, and nicpin's lock and record. Only root and the user who runs nicpin (in a tree, also its
+//! owner) may be able to write or replace the file, or a directory or link on the way to it. POSIX ACLs count like the
+//! mode.
 
 use std::ffi::CString;
 use std::fs::{File, Permissions};
@@ -23,7 +23,7 @@ use crate::root::sys::acl_writers;
 use crate::root::{FileError, Result};
 
 impl Root {
-    /// Reads a whole file; `None` if it does not exist. An error if other users can write or replace it.
+    /// Reads a whole file; `None` if it does not exist, an error if other users can write or replace it.
     pub fn read_trusted(&self, path: &str) -> Result<Option<String>> {
         if self.is_capture() {
             self.read_opt(path)
@@ -32,7 +32,7 @@ impl Root {
         }
     }
 
-    /// As [`Root::read_trusted`], for a state file, which must not be a link. Not recorded.
+    /// Must not be a link. Not recorded.
     pub(crate) fn read_state(&self, path: &str) -> Result<Option<String>> {
         if self.is_capture() {
             Ok(None)
@@ -41,7 +41,7 @@ impl Root {
         }
     }
 
-    /// Returns the inode of a file of the live machine; `None` in a tree, where it means nothing.
+    /// `None` in a tree, where inodes mean nothing.
     pub(crate) fn inode(&self, path: &str) -> Option<u64> {
         let file = self
             .is_real()
@@ -64,7 +64,7 @@ impl Root {
         .map(Some)
     }
 
-    /// Creates a directory for state files and its parents, with mode 0755. An error if other users can write it.
+    /// With mode 0755, parents too.
     fn make_state_dir(&self, path: &str) -> Result<()> {
         for end in path
             .match_indices('/')
@@ -90,7 +90,7 @@ impl Root {
             .map(drop)
     }
 
-    /// Opens a state file, creating it (mode 0600) and its directory if needed.
+    /// Creates the file (mode 0600) and its directory if needed.
     pub fn open_state(&self, path: &str) -> Result<File> {
         self.make_state_dir(path.rsplit_once('/').map_or("", |(above, _)| above))?;
         self.ask(WriteState, path)?;
@@ -106,8 +106,7 @@ impl Root {
         Ok(file)
     }
 
-    /// Replaces a state file: a crash at any point leaves the old or the new text. Writes and syncs a new file, renames
-    /// it, and syncs the directory.
+    /// A crash at any point leaves the old or the new text.
     pub fn replace_state(&self, path: &str, text: &str) -> Result<()> {
         let (directory, name) = self.open_parent(path, OFlag::O_NOFOLLOW)?;
         let beside = format!(".{name}.{}", std::process::id());
@@ -157,7 +156,6 @@ impl Root {
         self.about(path, self.faults.ask(action, path, ""))
     }
 
-    /// Opens the directory of a state file; also returns the file's name in it.
     fn open_parent<'p>(&self, path: &'p str, flags: OFlag) -> Result<(OwnedFd, &'p str)> {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         Ok((
@@ -166,7 +164,6 @@ impl Root {
         ))
     }
 
-    /// Opens a file or directory; an error if others can write it, or replace it or anything on the way to it.
     fn open_trusted(&self, path: &str, flags: OFlag) -> Result<OwnedFd> {
         let mut passed = Vec::new();
         let opened = self.about(path, self.walk(path, flags, &mut passed))?;
@@ -179,9 +176,8 @@ impl Root {
         Ok(opened)
     }
 
-    /// Fails if others than root, the user who runs nicpin and the owner of a tree's root, with their groups, can write
-    /// the file. In a sticky directory, such as /tmp, they cannot replace files of others: enough where the file's
-    /// owner is checked, too.
+    /// `sticky_is_enough`: in a sticky directory such as /tmp, others cannot replace files, if the file's owner is
+    /// checked, too.
     fn check(&self, path: &str, file: &impl AsFd, sticky_is_enough: bool) -> Result<()> {
         let stat = self.about(path, stat::fstat(file))?;
         let (kind, mode) = (kind(&stat), stat.st_mode & 0o7777);
@@ -256,8 +252,7 @@ fn remove(directory: &OwnedFd, name: &(impl nix::NixPath + ?Sized)) -> Result<()
     unistd::unlinkat(directory, name, UnlinkatFlags::NoRemoveDir)
 }
 
-/// Removes temporary files of processes that were killed while they wrote: `before`, the id of a process that has
-/// ended, `after`.
+/// Removes files of processes that were killed while they wrote: `before`, the id of a process that has ended, `after`.
 pub fn remove_left(directory: &OwnedFd, before: &str, after: &str) -> io::Result<()> {
     let has_ended = |name: &CString| {
         let name = name.to_str().ok()?;

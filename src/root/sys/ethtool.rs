@@ -1,7 +1,5 @@
-//! Ioctls about a network interface: ethtool, index and hardware address (`SIOCETHTOOL`, `SIOCGIFINDEX`,
-//! `SIOCGIFHWADDR`; `include/uapi/linux/ethtool.h`). Reading needs no privilege.
-//!
-//! A command and its answer are one structure of that header, here as words of 32 bits.
+//! Ioctls about a network interface (`SIOCETHTOOL`, `SIOCGIFINDEX`, `SIOCGIFHWADDR`; `include/uapi/linux/ethtool.h`).
+//! Reading needs no privilege. A command and its answer are one structure of that header, here as words of 32 bits.
 
 use std::array::from_fn;
 use std::iter::once;
@@ -35,20 +33,20 @@ const ETHTOOL_GRSSH: u32 = 0x46;
 const ETHTOOL_SRSSH: u32 = 0x47;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 
-/// Words of a structure: more than the longest answer to the commands here.
+/// More than the longest answer to the commands here.
 const WORDS: usize = 1 << 13;
-/// Maximum entries of the RSS table. Drivers of Linux 6.12 have at most 2048 (ice).
+/// Drivers of Linux 6.12 have at most 2048 (ice).
 const MAX_RSS_ENTRIES: usize = 4096;
 const MAX_KEY: usize = 256;
 const MAX_FILTERS: usize = 2048;
-/// Maximum names in a set: Linux 6.18 has 121 link modes.
+/// Linux 6.18 has 121 link modes.
 const MAX_NAMES: usize = 256;
-/// Maximum counters of a driver: mlx5 with 128 channels has some 8,000.
+/// mlx5 with 128 channels has some 8,000.
 const MAX_COUNTERS: usize = 1 << 14;
-/// Maximum words of features, 32 each: Linux 6.12 has 64 features.
+/// Of 32 features each: Linux 6.12 has 64 features.
 const FEATURE_WORDS: usize = 4;
 
-/// Sets of names: counters (`ETH_SS_STATS`), features (`ETH_SS_FEATURES`), link modes (`ETH_SS_LINK_MODES`, Linux 5.6).
+/// Sets of names: `ETH_SS_STATS`, `ETH_SS_FEATURES`, `ETH_SS_LINK_MODES` (Linux 5.6).
 const STATISTICS: u32 = 1;
 const FEATURES: u32 = 4;
 const LINK_MODES: u32 = 9;
@@ -64,13 +62,13 @@ const LOCATION: usize = 44;
 const RULES: usize = 46;
 const LOCATIONS: usize = 47;
 
-/// Returns driver, its version, the firmware's version and the device's address on its bus; each may be empty.
+/// Driver, its version, the firmware's version and the device's address on its bus; each may be empty.
 pub(crate) fn get_driver(interface: &str) -> Result<[String; 4]> {
     let info = ethtool(interface, ETHTOOL_GDRVINFO, [])?;
     Ok([1, 9, 17, 25].map(|at| text(&info[at..])))
 }
 
-/// Returns the maximum numbers of receive, transmit, other and combined channels, then the current numbers.
+/// Maximum numbers of receive, transmit, other and combined channels, then the current numbers.
 pub(crate) fn get_channels(interface: &str) -> Result<[u32; 8]> {
     let channels = ethtool(interface, ETHTOOL_GCHANNELS, [])?;
     Ok(from_fn(|at| channels[1 + at]))
@@ -80,8 +78,7 @@ pub(crate) fn set_channels(interface: &str, numbers: [u32; 8]) -> Result<()> {
     ethtool(interface, ETHTOOL_SCHANNELS, numbers).map(drop)
 }
 
-/// Returns context 0's RSS indirection table, the number of receive queues that it can name, and the hash function;
-/// EOPNOTSUPP without a table.
+/// Context 0's table, how many receive queues it can name, and the hash function; EOPNOTSUPP without a table.
 pub(crate) fn get_rss(interface: &str) -> Result<(Vec<u32>, u32, u8)> {
     let (function, _, _, table) = get_context(interface, 0)?;
     if table.is_empty() {
@@ -91,7 +88,7 @@ pub(crate) fn get_rss(interface: &str) -> Result<(Vec<u32>, u32, u8)> {
     Ok((table, queues, function))
 }
 
-/// Sets context 0's RSS indirection table; empty: the default. Function, key and input transformation stay.
+/// For context 0. An empty table is the default. Function, key and input transformation stay.
 pub(crate) fn set_rss(interface: &str, table: &[u32]) -> Result<()> {
     let now = ethtool(interface, ETHTOOL_GRSSH, [])?;
     let size = u32::try_from(table.len()).unwrap_or(u32::MAX);
@@ -109,7 +106,7 @@ pub(crate) fn set_rss(interface: &str, table: &[u32]) -> Result<()> {
     .map(drop)
 }
 
-/// Returns an RSS context: function, transformation, key, table; EOPNOTSUPP if the driver has none.
+/// Function, transformation, key, table; EOPNOTSUPP if the driver has none.
 pub(crate) fn get_context(interface: &str, context: u32) -> Result<(u8, u8, Vec<u8>, Vec<u32>)> {
     let sizes = ethtool(interface, ETHTOOL_GRSSH, [context])?;
     let (entries, key) = (sizes[2] as usize, sizes[3] as usize);
@@ -127,12 +124,12 @@ pub(crate) fn get_context(interface: &str, context: u32) -> Result<(u8, u8, Vec<
     ))
 }
 
-/// Returns the fields that the device hashes for a type of flow (`RXH_*`).
+/// `RXH_*` of the fields that the device hashes for a type of flow.
 pub(crate) fn get_fields(interface: &str, flow_type: u32) -> Result<u32> {
     Ok(ethtool(interface, ETHTOOL_GRXFH, [flow_type])?[DATA])
 }
 
-/// Returns the ntuple filters in the kernel's form, each with its RSS context.
+/// In the kernel's form, each with its RSS context.
 pub(crate) fn get_filters(interface: &str) -> Result<Vec<([u8; 168], u32)>> {
     let request = |command, at: usize, number| {
         let mut words = [0; RULES];
@@ -157,7 +154,6 @@ pub(crate) fn get_filters(interface: &str) -> Result<Vec<([u8; 168], u32)>> {
     all[LOCATIONS..][..listed].iter().map(filter).collect()
 }
 
-/// Whether a feature, such as `rx-ntuple-filter`, is on, and whether it can be changed.
 pub(crate) fn get_feature(interface: &str, name: &str) -> Result<(bool, bool)> {
     let (bit, words) = feature_bit(interface, name)?;
     let features = ethtool(interface, ETHTOOL_GFEATURES, [words])?;
@@ -166,7 +162,7 @@ pub(crate) fn get_feature(interface: &str, name: &str) -> Result<(bool, bool)> {
     Ok((is(2), is(0) && !is(3)))
 }
 
-/// Turns a feature on or off. The kernel may report success though the driver cannot.
+/// The kernel may report success though the driver cannot.
 pub(crate) fn set_feature(interface: &str, name: &str, on: bool) -> Result<()> {
     let (bit, words) = feature_bit(interface, name)?;
     let mut command = [0; 1 + 2 * FEATURE_WORDS];
@@ -177,7 +173,6 @@ pub(crate) fn set_feature(interface: &str, name: &str, on: bool) -> Result<()> {
     ethtool(interface, ETHTOOL_SFEATURES, command).map(drop)
 }
 
-/// Returns the bit of a feature in this kernel, and how many words its features take.
 fn feature_bit(interface: &str, name: &str) -> Result<(usize, u32)> {
     let names = names(interface, FEATURES)?;
     let words = names.len().div_ceil(32);
@@ -188,7 +183,7 @@ fn feature_bit(interface: &str, name: &str) -> Result<(usize, u32)> {
     }
 }
 
-/// Returns the kernel's names of the supported link modes (`10000baseT/Full`) and of other bits in that mask.
+/// The kernel's names of the supported link modes (`10000baseT/Full`) and of other bits in that mask.
 pub(crate) fn get_link_modes(interface: &str) -> Result<Vec<String>> {
     // Asked for masks of no words, the kernel answers how many they have, negative.
     let words = mask_words(ethtool(interface, ETHTOOL_GLINKSETTINGS, [])?[3]);
@@ -258,7 +253,7 @@ fn bytes(words: &[u32]) -> impl Iterator<Item = u8> {
     words.iter().flat_map(|word| word.to_ne_bytes())
 }
 
-/// Reads a text of up to 32 bytes, which ends with a zero unless it fills them.
+/// Up to 32 bytes, which end with a zero unless the text fills them.
 fn text(words: &[u32]) -> String {
     String::from_utf8_lossy(
         &bytes(words)
@@ -269,7 +264,7 @@ fn text(words: &[u32]) -> String {
     .into_owned()
 }
 
-/// Returns the index of an interface and the first six bytes of its hardware address.
+/// Index, and the first six bytes of the hardware address.
 pub(crate) fn get_identity(interface: &str) -> Result<(i32, [u8; 6])> {
     let mut request = named_request(interface)?;
     ioctl(SIOCGIFINDEX, &mut request)?;
@@ -281,7 +276,7 @@ pub(crate) fn get_identity(interface: &str) -> Result<(i32, [u8; 6])> {
     Ok((index, from_fn(|at| address.sa_data[at].to_ne_bytes()[0])))
 }
 
-/// Performs a command and returns its structure with the answer; omitted words are 0.
+/// Words that are not given are 0.
 fn ethtool(
     interface: &str,
     command: u32,
@@ -290,7 +285,7 @@ fn ethtool(
     ethtool_of(interface, command, given, 0)
 }
 
-/// Performs a command whose answer has up to `most` words, more than [`WORDS`].
+/// For an answer of up to `most` words, more than [`WORDS`].
 fn ethtool_of(
     interface: &str,
     command: u32,

@@ -1,5 +1,4 @@
-//! System calls and ioctls: scheduling affinity, memory policy, POSIX ACLs, netlink groups, and ethtool. The only
-//! module with unsafe code; it knows numbers and structures, not their use.
+//! System calls and ioctls: the only module with unsafe code. It knows numbers and structures, not their use.
 #![allow(unsafe_code)]
 
 pub(crate) mod ethtool;
@@ -32,7 +31,7 @@ use nix::{setsockopt_impl, sockopt_impl};
 
 use crate::cpuset::{CpuSet, MAX_CPUS, NodeSet};
 
-/// Bits of a node mask: the most nodes of any kernel (`CONFIG_NODES_SHIFT` is 10 at most).
+/// The most nodes of any kernel (`CONFIG_NODES_SHIFT` is 10 at most).
 const NODE_BITS: u32 = 1024;
 /// The kernel uses one bit less than this.
 const MAX_NODE: c_ulong = 1024 + 1;
@@ -40,7 +39,7 @@ const MAX_NODE: c_ulong = 1024 + 1;
 /// Bytes of the largest page of a supported kernel.
 const PAGE: usize = 64 << 10;
 
-/// Memory that is whole pages on every kernel.
+/// Whole pages on every kernel.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(65536))]
 pub struct MemPage(pub [u64; PAGE / 8]);
@@ -51,7 +50,7 @@ const MPOL_F_ADDR: c_ulong = 2;
 const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
 const MPOL_MF_MOVE: u32 = 2;
 
-/// Locks a file (`flock(2)`) until all descriptors of this opening are closed; `false` if another opening has the lock.
+/// `flock(2)` until all descriptors of this opening are closed; `false` if another opening has the lock.
 /// `File::try_lock` needs Rust 1.89.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     match lock(file, LOCK_EX | LOCK_NB) {
@@ -73,13 +72,12 @@ fn done(answer: impl ErrnoSentinel + PartialEq) -> io::Result<()> {
     Ok(Errno::result(answer).map(drop)?)
 }
 
-/// Restricts the calling thread and its later children to these CPUs (`sched_setaffinity(2)`). A cpuset may leave
-/// fewer; see [`affinity`].
+/// Binds the calling thread and its later children. A cpuset may leave fewer CPUs; see [`affinity`].
 pub fn set_affinity(cpus: &CpuSet) -> io::Result<()> {
     set_affinity_of(0, cpus)
 }
 
-/// Restricts a thread to these CPUs, by its id; 0 is the calling thread.
+/// `thread` 0 is the calling thread.
 pub(crate) fn set_affinity_of(thread: u32, cpus: &CpuSet) -> io::Result<()> {
     let mask = words(cpus, MAX_CPUS);
     let size = size_of_val(&*mask);
@@ -87,7 +85,7 @@ pub(crate) fn set_affinity_of(thread: u32, cpus: &CpuSet) -> io::Result<()> {
     done(unsafe { libc::syscall(SYS_sched_setaffinity, thread, size, mask.as_ptr()) })
 }
 
-/// Signals and limits inherited from the caller that this process changes for itself (`signal(7)`).
+/// Signals and limits of the caller that this process changes for itself (`signal(7)`).
 #[derive(Debug, Clone)]
 pub struct Inherited {
     ignored: Vec<Signal>,
@@ -96,7 +94,7 @@ pub struct Inherited {
     files: Option<(rlim_t, rlim_t)>,
 }
 
-/// Whether the caller ignored SIGPIPE: read before Rust's runtime ignores it.
+/// Read before Rust's runtime ignores SIGPIPE.
 static IGNORED_PIPES: AtomicBool = AtomicBool::new(false);
 
 /// Called by the C library before main.
@@ -118,9 +116,9 @@ fn is_ignored(signal: Signal) -> bool {
     action.sa_sigaction == SIG_IGN
 }
 
-/// Sets the signals and limits that the program needs, whatever the caller has left: none blocked, ends of children
-/// reported, and a file that gets too large an error (`EFBIG`) and not the end. Raises the limit of open files to the
-/// hard one (`getrlimit(2)`): restore holds the directory of each interface.
+/// Sets what the program needs, whatever the caller has left: no signal blocked, ends of children reported, and a file
+/// that gets too large an error (`EFBIG`) and not the end. Raises the limit of open files to the hard one
+/// (`getrlimit(2)`): restore holds the directory of each interface.
 pub fn take_over() -> io::Result<Inherited> {
     let blocked = SigSet::thread_get_mask()?;
     let was_ignored = |signal: &Signal| match signal {
@@ -146,7 +144,6 @@ impl Inherited {
         self.ignored.contains(&signal)
     }
 
-    /// Starts a command with the signals and limits of this process's caller.
     pub fn give_to(&self, command: &mut Command) {
         let this = self.clone();
         let give = move || {
@@ -168,22 +165,20 @@ fn set_action(signal: Signal, handler: SigHandler) -> nix::Result<()> {
     unsafe { signal::signal(signal, handler) }.map(drop)
 }
 
-/// Closes the descriptors from `first` on that the caller left open (`close_range(2)`). Only before this process has
-/// opened any.
+/// Closes the descriptors from `first` on that the caller left open. Only before this process has opened any.
 pub fn close_from(first: u32) -> io::Result<()> {
     // SAFETY: nothing in this process owns a descriptor that is closed here, as the caller promises.
     done(unsafe { libc::syscall(SYS_close_range, first, u32::MAX, 0) })
 }
 
-/// Starts a command without blocked signals. If the starting thread unblocked them, a signal could end this process at
-/// that moment.
+/// Starts a command without blocked signals: if the starting thread unblocked them, one could end this process.
 pub fn unblock_signals(command: &mut Command) {
     // SAFETY: sigemptyset(3) and pthread_sigmask(3) allocate nothing and take no lock.
     unsafe { command.pre_exec(|| Ok(SigSet::empty().thread_set_mask()?)) };
 }
 
-/// Unmaps this program's code and constants, for a process that sleeps for minutes. They stay in the page cache, from
-/// which the kernel maps each page again when it is needed (`MADV_DONTNEED` in `madvise(2)`).
+/// For a process that sleeps for minutes. Code and constants stay in the page cache, from which the kernel maps each
+/// page again when it is needed (`MADV_DONTNEED` in `madvise(2)`).
 pub fn unmap_program() {
     unsafe extern "C" fn unmap(
         program: *mut dl_phdr_info,
@@ -224,7 +219,7 @@ pub fn unmap_program() {
     unsafe { libc::dl_iterate_phdr(Some(unmap), null_mut()) };
 }
 
-/// Returns the CPUs of the calling thread (`sched_getaffinity(2)`).
+/// Of the calling thread (`sched_getaffinity(2)`).
 pub fn affinity() -> io::Result<CpuSet> {
     let mut mask = words(&CpuSet::new(), MAX_CPUS);
     let size = size_of_val(&*mask);
@@ -233,14 +228,14 @@ pub fn affinity() -> io::Result<CpuSet> {
     Ok(set(&mask, MAX_CPUS))
 }
 
-/// Sets the memory policy of the calling thread and its later children (`set_mempolicy(2)`).
+/// For the calling thread and its later children (`set_mempolicy(2)`).
 pub fn set_memory_policy(mode: c_int, nodes: &NodeSet) -> io::Result<()> {
     let mask = words(nodes, NODE_BITS);
     // SAFETY: the kernel reads `NODE_BITS` bits of `mask`, which has them.
     done(unsafe { libc::syscall(SYS_set_mempolicy, mode, mask.as_ptr(), MAX_NODE) })
 }
 
-/// Returns the nodes from which the calling thread's cpuset allows memory.
+/// Nodes from which the calling thread's cpuset allows memory.
 pub fn allowed_nodes() -> io::Result<NodeSet> {
     Ok(get_mempolicy(null::<()>(), MPOL_F_MEMS_ALLOWED)?.1)
 }
@@ -250,7 +245,7 @@ pub fn node_of<T>(value: &T) -> io::Result<u32> {
     u32::try_from(node).map_err(|_| ErrorKind::InvalidData.into())
 }
 
-/// Returns the mode or node, and the nodes, of `get_mempolicy(2)`.
+/// Mode or node, and the nodes, of `get_mempolicy(2)`.
 fn get_mempolicy<T>(at: *const T, flags: c_ulong) -> io::Result<(c_int, NodeSet)> {
     let mut mask = words(&NodeSet::new(), NODE_BITS);
     let (mut mode, nodes): (c_int, _) = (0, mask.as_mut_ptr());
@@ -264,7 +259,7 @@ fn get_mempolicy<T>(at: *const T, flags: c_ulong) -> io::Result<(c_int, NodeSet)
 /// Allocates and touches pages on one node only (`mbind(2)`).
 ///
 /// The policy is the pages', not a thread's: `kernel.numa_balancing` moves pages without one to the node that reads
-/// them. An allocator may return pages of another node; these are moved.
+/// them. Pages of another node that an allocator returns are moved.
 #[allow(clippy::large_stack_arrays)] // one page, which the stack of each thread has room for
 pub fn pages_of(node: u32, bytes: usize) -> io::Result<Vec<MemPage>> {
     let count = bytes.div_ceil(PAGE);
@@ -307,7 +302,7 @@ fn set(words: &[c_ulong], bits: u32) -> CpuSet {
     (0..bits).filter(is_in).collect()
 }
 
-/// Returns the users and groups that the POSIX ACL of an open file lets write it; none without an ACL
+/// Users and groups that the POSIX ACL of an open file lets write it; none without an ACL
 /// (`include/uapi/linux/posix_acl_xattr.h`).
 pub(crate) fn acl_writers(file: &impl AsFd) -> Result<Vec<(&'static str, u32)>, Errno> {
     const WRITE: u8 = 0x02;
@@ -358,7 +353,7 @@ const LOAD: u16 = 0x28;
 const IF_EQUAL: u16 = 0x15;
 const RETURN: u16 = 0x06;
 
-/// Has the kernel drop datagrams to a netlink socket whose first message is of neither type.
+/// The kernel drops datagrams to the socket whose first message is of neither type.
 pub fn filter_netlink(socket: &impl AsFd, types: [u16; 2]) -> io::Result<()> {
     let step = |code, jt, k| sock_filter { code, jt, jf: 0, k };
     // The type is in this machine's byte order (`struct nlmsghdr`); the filter reads network order.
@@ -378,7 +373,7 @@ pub fn filter_netlink(socket: &impl AsFd, types: [u16; 2]) -> io::Result<()> {
     Ok(setsockopt(socket, AttachFilter, &program)?)
 }
 
-/// Joins a netlink multicast group (`NETLINK_ADD_MEMBERSHIP`); an address has no bit for a number above 32.
+/// By a socket option: an address has no bit for a group above 32.
 pub fn join_netlink_group(socket: &impl AsFd, group: u32) -> io::Result<()> {
     Ok(setsockopt(socket, AddMembership, &group)?)
 }
