@@ -16,7 +16,7 @@ use crate::watch::report::RunReport;
 use nicpin::report::exit::Exit;
 use nicpin::root::{errno_words, sys};
 
-/// Maximum bytes of a report and of error messages. 65,536 changed settings need 8 MiB.
+/// In bytes. The report of 65,536 changed settings has 8 MiB.
 const MOST_OUTPUT: usize = 16 << 20;
 const MOST_ERRORS: usize = 4 << 10;
 
@@ -100,7 +100,7 @@ impl Child {
             .map_err(|unread| error.unwrap_or_else(|| unreadable(unread)))
     }
 
-    /// Waits for the child, and returns the error message of one that failed; `None` if it left a report.
+    /// Waits for the child; `None` if it left a report.
     pub fn error(&mut self) -> Option<String> {
         let end = self.process.wait();
         match end.and_then(|end| self.read().map(|()| end.signal())) {
@@ -113,7 +113,7 @@ impl Child {
     }
 }
 
-/// Reads until there is no more for now. Drops a stream that is closed or too long, which ends the child.
+/// Reads what there is now. Drops a stream that is closed or too long, which ends the child.
 fn read_some(stream: &mut Option<impl io::Read>, to: &mut Vec<u8>, most: usize) -> io::Result<()> {
     let room = (most + 1).saturating_sub(to.len()) as u64;
     let read = (stream.as_mut()).map(|stream| stream.take(room).read_to_end(to));

@@ -1,6 +1,5 @@
-//! Settings that another program writes again and again. They are restored less and less often, until an event about
-//! their interface: two programs that undo each other's work all the time are worse than either. Pure: the time is
-//! passed in.
+//! Settings that another program writes again and again are restored less and less often, until an event about their
+//! interface: two programs that undo each other's work all the time are worse than either. Pure: the time is passed in.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +14,7 @@ pub const AT_ONCE: u32 = 3;
 pub const FIRST_WAIT: Duration = Duration::from_secs(60);
 const DOUBLINGS: u32 = 6;
 pub const LONGEST_WAIT: Duration = Duration::from_secs(3600);
-/// For each such time without an undo, one restore of a setting is forgotten.
+/// One restore of a setting is forgotten for each such time without an undo.
 const HELD: Duration = Duration::from_secs(600);
 /// A started irqbalance may move IRQs for so long before it answers.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
@@ -25,7 +24,7 @@ const SAID: Duration = Duration::from_secs(24 * 3600);
 pub struct ContendedSettings {
     settings: BTreeMap<SettingId, History>,
     pub count: u64,
-    /// The process of the irqbalance that last promised to leave the planned IRQs unchanged.
+    /// Process of the irqbalance that last promised to leave the planned IRQs unchanged.
     irqbalance: Option<i32>,
     may_answer_until: Duration,
     silent: Option<Duration>,
@@ -33,15 +32,15 @@ pub struct ContendedSettings {
 
 struct History {
     restored: RestoredSetting,
-    /// Restores without an event between them, less the forgotten ones.
+    /// Without an event between them, less the forgotten ones.
     restores: u32,
-    /// The end of the time in which it is left unchanged, or the last restore.
+    /// End of the time in which it is left unchanged, or the last restore.
     until: Duration,
     said: Option<Duration>,
 }
 
 impl ContendedSettings {
-    /// Begins anew after an event about an interface, or (empty) about all: the next restore answers no other program.
+    /// After an event about an interface, or (empty) about all: the next restore answers no other program.
     pub fn begin_anew(&mut self, interface: &str) {
         for history in self.settings.values_mut() {
             if interface.is_empty() || history.restored.setting.interface == interface {
@@ -50,13 +49,13 @@ impl ContendedSettings {
         }
     }
 
-    /// Counts one restore at most for all that a started irqbalance moves before it answers.
+    /// All that a started irqbalance moves before it answers counts as one restore at most.
     pub fn irqbalance_started(&mut self, now: Duration) {
         self.may_answer_until = now + ANSWERS_WITHIN;
     }
 
-    /// Counts no restore while an irqbalance that was asked is silent: it scans the machine, moves IRQs of which it has not
-    /// heard, and takes the bans later. One that is silent again and again is a program like any other.
+    /// No restore counts while an irqbalance that was asked is silent: it scans the machine, moves IRQs of which it has
+    /// not heard, and takes the bans later. One that is silent again and again is a program like any other.
     pub fn irqbalance_silent(&mut self, now: Duration) {
         if self.silent.is_none_or(|then| now >= then + HELD) {
             self.silent = Some(now);
@@ -64,8 +63,8 @@ impl ContendedSettings {
         }
     }
 
-    /// Begins anew with an irqbalance that leaves the planned IRQs unchanged from now on; `true` if settings that were
-    /// left unchanged are to be restored now.
+    /// An irqbalance leaves the planned IRQs unchanged from now on; `true` if settings that were left unchanged are to
+    /// be restored.
     pub fn irqbalance_answered(&mut self, process: i32, now: Duration) -> bool {
         self.may_answer_until = Duration::ZERO;
         let is_another = self.irqbalance.replace(process) != Some(process);
@@ -76,8 +75,8 @@ impl ContendedSettings {
         had_left
     }
 
-    /// Counts a write. Returns for how long the setting is left unchanged, if that has to be reported. Another value or
-    /// file than before is not counted: it is a new plan or a new IRQ, which nobody has undone.
+    /// Returns for how long the setting is left unchanged, if that has to be reported. Another value or file than
+    /// before does not count: it is a new plan or a new IRQ, which nobody has undone.
     pub fn written(&mut self, written: &RestoredSetting, now: Duration) -> Option<Duration> {
         let name = written.setting.name.clone();
         let history = self.settings.entry(name).or_insert_with(|| History {
@@ -119,7 +118,7 @@ impl ContendedSettings {
         current.map(|history| (&history.restored, history.until))
     }
 
-    /// Returns the settings that are left unchanged, for people. `wall`: now, in seconds since 1970.
+    /// Settings left unchanged, for people. `wall`: now, in seconds since 1970.
     pub fn for_status(&self, now: Duration, wall: u64) -> Vec<LeftAlone> {
         self.unrestored_settings(now)
             .map(|(left, until)| LeftAlone {
@@ -130,7 +129,6 @@ impl ContendedSettings {
             .collect()
     }
 
-    /// Forgets settings that are gone: devices that come and go need no memory.
     pub fn forget(&mut self, now: Duration) {
         self.settings.retain(|_, history| {
             let is_said = history.said.is_some_and(|then| now < then + SAID);
@@ -194,7 +192,6 @@ mod tests {
         let mut now = secs(5);
         assert!(!write(&mut contended, 0, now) && !write(&mut contended, 0, now + secs(2)));
         now += secs(4);
-        // Reported once.
         assert_eq!(contended.written(&of_queue(0), now), Some(secs(60)));
         for minutes in [1, 2, 4, 8, 16, 32, 60, 60, 60] {
             let wait = secs(60 * minutes);
@@ -205,7 +202,6 @@ mod tests {
             assert_eq!(contended.written(&of_queue(0), now), None);
         }
         assert_eq!(contended.count, 10);
-        // The contention is forgotten as slowly as it came, and then reported again.
         assert!(write(&mut contended, 0, now + LONGEST_WAIT + 6 * HELD));
         now += 2 * SAID;
         contended.forget(now);
@@ -229,7 +225,6 @@ mod tests {
             assert_eq!(waits(&contended, secs(4)), None);
             four(&mut contended, &|contended| contended.begin_anew("eth3"));
         }
-        // Another irqbalance has taken the bans; the same one again has not.
         assert!(contended.irqbalance_answered(812, secs(4)));
         assert_eq!(waits(&contended, secs(4)), None);
         four(&mut contended, &|contended| {
@@ -260,8 +255,6 @@ mod tests {
         assert_eq!(left(600, &[0, 1, 2, 3, 4]), [false; 5]);
     }
 
-    /// Other CPUs after a change of another interface's channels, a new IRQ behind a queue and a new interface name are
-    /// no other program's work.
     #[test]
     fn another_value_file_or_name_is_no_restore() {
         let mut contended = ContendedSettings::default();
@@ -308,8 +301,7 @@ mod tests {
     }
 
     proptest! {
-        /// However often another program writes: a queue is restored at most a dozen times an hour, each restore is
-        /// within an hour of the first look at it, and other queues are not concerned.
+        /// A queue is restored within an hour of the first look at it.
         #[test]
         fn a_queue_is_restored_a_dozen_times_an_hour(
             gaps in prop_oneof![
@@ -339,7 +331,6 @@ mod tests {
             prop_assert!(contended.settings.len() <= 1);
         }
 
-        /// A program that writes every eleven minutes, or less often, is never waited for.
         #[test]
         fn one_that_writes_rarely_is_answered_at_once(gaps in proptest::collection::vec(600..4000_u64, 1..200)) {
             let (mut contended, mut now) = (ContendedSettings::default(), secs(0));

@@ -13,7 +13,7 @@ use crate::watch::schedule::Schedule;
 pub struct Decisions {
     pub schedule: Schedule,
     pub contended: ContendedSettings,
-    /// Whether an earlier run may have caused all events of the next one.
+    /// An earlier run may have caused all events of the next one.
     follows_up: bool,
     run: Option<Running>,
 }
@@ -26,7 +26,7 @@ struct Running {
 }
 
 pub struct RunEnd {
-    /// Whether its writes were planned before, so that another program may have undone them.
+    /// Its writes were planned before, so that another program may have undone them.
     pub is_of_old_plan: bool,
     pub contended: Vec<(RestoredSetting, Duration)>,
 }
@@ -67,8 +67,8 @@ impl Decisions {
         Some(events)
     }
 
-    /// Ends a run that took `cost` of CPU time. `report`: `None` if it failed as a whole. `moved`: a planned vector
-    /// that another program has moved meanwhile.
+    /// The run took `cost` of CPU time. `report`: `None` if it failed as a whole. `moved`: a planned vector that
+    /// another program has moved meanwhile.
     pub fn end_run(
         &mut self,
         report: Option<&RunReport>,
@@ -162,7 +162,7 @@ mod tests {
         End(usize),
     }
 
-    /// A setting of the model. Its interface is its number modulo [`INTERFACES`].
+    /// The interface is a setting's number modulo [`INTERFACES`].
     #[derive(Debug, Clone, Default)]
     struct Model {
         is_planned: bool,
@@ -170,11 +170,9 @@ mod tests {
         has_writer: bool,
         /// When it has to have been as planned after an event.
         by: Option<u64>,
-        /// Restores since the last event about its interface.
         restores: Vec<u64>,
     }
 
-    /// The machine and the watcher with `--guard`.
     struct World {
         decisions: Decisions,
         now: u64,
@@ -229,7 +227,6 @@ mod tests {
             (0..self.settings.len()).filter(is_left).collect()
         }
 
-        /// An event about these settings: they have to be as planned soon.
         fn concern(&mut self, is_concerned: impl Fn(usize) -> bool, is_lost: bool) {
             let by = self.now + WITHIN;
             for (_, setting) in self
@@ -272,7 +269,6 @@ mod tests {
             }
         }
 
-        /// Another program writes. The kernel reports it if the watcher waits for it.
         fn write(&mut self, at: usize) {
             self.settings[at].is_planned = false;
             if self.guarded.contains(&at) {
@@ -319,7 +315,6 @@ mod tests {
             let had_bans = self.has_bans;
             let answers = had_bans || self.answers_at <= self.now;
             if answers && !had_bans {
-                // The machine is read again after the answer.
                 self.has_bans = true;
                 self.settings
                     .iter_mut()
@@ -381,9 +376,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Any events and writers, at any times: no setting stays wrong across an event about its interface, none is
-        /// restored more than a dozen times an hour without one, and after the last event and write all is as planned
-        /// within seconds.
+        /// No setting stays wrong across an event about its interface, none is restored more than a dozen times an hour
+        /// without one, and after the last event and write all is as planned within seconds.
         #[test]
         fn events_begin_anew_and_writers_are_answered_less_and_less(
             acts in vec((prop_oneof![0..3000_u64, 0..3000_u64, 0..1_200_000_u64], act()), 1..30),
@@ -401,14 +395,12 @@ mod tests {
             prop_assert!(world.settings.iter().all(|setting| setting.is_planned), "{:?}", world.settings);
         }
 
-        /// A program that writes every second, for hours.
         #[test]
         fn one_that_writes_every_second_is_answered_a_dozen_times_an_hour(others in vec(0..600_000_u64, 0..10)) {
             let mut world = World::new();
             world.go_on(5000)?;
             world.act(&Act::Begin(0));
             for gap in others {
-                // An event of another interface.
                 world.go_on(gap)?;
                 world.act(&Act::Link(1, true));
             }
@@ -420,7 +412,6 @@ mod tests {
         }
     }
 
-    /// Four restarts of irqbalance within twenty seconds, which moves a queue before each, are no contention.
     #[test]
     fn restarts_of_irqbalance_leave_nothing_unrestored() {
         let mut world = World::new();

@@ -52,10 +52,9 @@ pub enum EventKind {
     /// irqbalance has made a socket: it has none of its bans.
     #[error("irqbalance started")]
     Irqbalance,
-    /// The CPUs of exclusive cpuset partitions have changed.
     #[error("exclusive CPUs")]
     Exclusive,
-    /// The administrator's list of CPUs for interrupts was changed (`default_smp_affinity`).
+    /// `default_smp_affinity` was changed.
     #[error("CPUs for interrupts")]
     IrqCpus,
     /// A program that interrupts are to be near may use other CPUs, or has started or ended.
@@ -66,7 +65,6 @@ pub enum EventKind {
     /// Another program has written the affinity of a planned vector.
     #[error("affinity of IRQ")]
     Affinity,
-    /// A trial or the pause of a restore has ended.
     #[error("end of a trial or pause")]
     Released,
     #[error("SIGUSR1")]
@@ -83,8 +81,8 @@ impl Event {
         Self { kind, about }
     }
 
-    /// Returns the interface whose settings the event may change or reset, empty for all interfaces; `None` for events
-    /// that only another program's write explains, and for irqbalance, which has to answer first.
+    /// The interface whose settings the event may change or reset, empty for all; `None` for events that only another
+    /// program's write explains, and for irqbalance, which has to answer first.
     pub fn explains(&self) -> Option<&str> {
         match self.kind {
             Link | Added | Device | Channels | Qdisc => Some(&self.about),
@@ -110,11 +108,11 @@ impl fmt::Display for Event {
 pub struct Woken {
     pub events: Vec<Event>,
     pub signals: Vec<Signal>,
-    /// Whether a trial, or the pause of a restore, may have begun or ended.
+    /// A trial, or the pause of a restore, may have begun or ended.
     pub state: bool,
 }
 
-/// The events of the next run: the first of each kind, of exclusive CPUs the last, and how many there were.
+/// Events of the next run: the first of each kind, of exclusive CPUs the last, and how many there were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Events {
     first: Vec<Event>,
@@ -150,7 +148,7 @@ impl Events {
         self.first.first().map(Event::to_string).unwrap_or_default()
     }
 
-    /// Whether a run for these events writes what was planned before, so that another program may have changed it.
+    /// A run for these events writes what was planned before, so that another program may have changed it.
     pub fn are_of_old_plan(&self) -> bool {
         let is_fresh_start = |event: &Event| {
             matches!(
@@ -161,8 +159,7 @@ impl Events {
         !self.first.iter().any(is_fresh_start)
     }
 
-    /// Whether a run may have caused all of them itself: `channels`: it changed channels; `irqbalance`: it stopped or
-    /// asked irqbalance.
+    /// `channels`: the run changed channels; `irqbalance`: it stopped or asked irqbalance.
     pub fn may_be_own(&self, channels: bool, irqbalance: bool) -> bool {
         self.first.iter().all(|event| match event.kind {
             Link | Device | Channels | Rss | Qdisc => channels,

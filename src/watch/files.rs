@@ -27,7 +27,7 @@ use nicpin::read::kept_off::DEFAULT_AFFINITY;
 use nicpin::root::Root;
 use nicpin::root::tree::{Entry, resolve};
 
-/// The parent of the directory of irqbalance's socket, which comes and goes with the service.
+/// Where the directory of irqbalance's socket comes and goes with the service.
 const RUN: &str = "/run";
 const IRQBALANCE: &str = "/run/irqbalance";
 
@@ -38,22 +38,21 @@ const NAMES: AddWatchFlags = AddWatchFlags::IN_CREATE
     .union(AddWatchFlags::IN_ONLYDIR);
 const NAMES_AND_WRITES: AddWatchFlags = NAMES.union(AddWatchFlags::IN_CLOSE_WRITE);
 
-/// The files of a cgroup that decide on its partition, beside its state. They report only who writes them.
+/// Files of a cgroup that decide on its partition, beside its state. They report only who writes them.
 const PARTITION_FILES: [&str; 2] = [CPUS, "cpuset.cpus.exclusive"];
 const CPUS: &str = "cpuset.cpus";
 /// Writing it gives cpusets to a cgroup's children; their new files cause no event.
 const CONTROLLERS: &str = "cgroup.subtree_control";
-/// Attempts to find the same partitions as when they were watched.
 const TRIES: usize = 4;
 
 #[derive(Clone, PartialEq)]
 enum WatchedFile {
     Directory(PathBuf),
     Vector(u32),
-    /// The initial affinity of IRQs, within which queues are planned.
+    /// Initial affinity of IRQs, within which queues are planned.
     Default,
     Cgroup,
-    /// The state of a cgroup's partition; the kernel reports each change (`kernfs_notify`).
+    /// State of a cgroup's partition; the kernel reports each change (`kernfs_notify`).
     Partition,
 }
 
@@ -61,20 +60,20 @@ pub struct Files {
     inotify: Inotify,
     watches: BTreeMap<WatchDescriptor, WatchedFile>,
     policy: String,
-    /// The links on the way to the policy file, and the file itself, by paths whose directories are no links.
+    /// Links on the way to the policy file, and the file itself, by paths whose directories are no links.
     way_to_policy: BTreeSet<PathBuf>,
     planned: BTreeMap<u32, CpuSet>,
     default: Option<String>,
-    /// The CPUs of exclusive cpuset partitions, and the root's `cpuset.cpus.isolated`.
+    /// CPUs of exclusive cpuset partitions, and the root's `cpuset.cpus.isolated`.
     exclusive: (CpuSet, Option<String>),
     programs: BTreeSet<Program>,
     near: BTreeMap<Program, ProgramCpus>,
-    /// Whether the user has no watches left for cgroups (`fs.inotify.max_user_watches`).
+    /// No watches are left for cgroups (`fs.inotify.max_user_watches`).
     pub is_full: bool,
 }
 
 impl Files {
-    /// Watches the files that exist. `policy`: the policy file, not below the root.
+    /// `policy` is not below the root.
     pub fn open(root: &Root, policy: &str) -> io::Result<Self> {
         let mut files = Self {
             inotify: Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?,
@@ -98,7 +97,6 @@ impl Files {
         Ok(files)
     }
 
-    /// Watches the policy file and the links on the way to it, which may have changed.
     fn watch_policy(&mut self) -> io::Result<()> {
         let mut way: BTreeSet<PathBuf> = BTreeSet::new();
         if let Ok(top) = Root::open(Path::new("/")) {
@@ -159,7 +157,7 @@ impl Files {
         added
     }
 
-    /// Watches irqbalance's directory, or else the one above it until it exists.
+    /// The directory above is watched until irqbalance's exists.
     fn watch_irqbalance(&mut self, root: &Root) -> io::Result<()> {
         let (run, irqbalance) = (root.outside(RUN), root.outside(IRQBALANCE));
         // Again after the one above: it may have been made since the first look, without an event.
@@ -172,8 +170,7 @@ impl Files {
         Ok(())
     }
 
-    /// Reports from now on what others write to the affinity of these vectors: IRQ, and text of the mask. Replaces the
-    /// vectors before.
+    /// Reports what others write to the affinity of these vectors (IRQ, text of the mask), no longer of earlier ones.
     pub fn guard(&mut self, root: &Root, vectors: &[(u32, String)]) -> io::Result<()> {
         let planned =
             |(irq, mask): &(u32, String)| Some((*irq, CpuSet::parse_kernel_mask(mask).ok()?));
@@ -242,7 +239,7 @@ impl Files {
         Ok(())
     }
 
-    /// Reports from now on when these programs may use other CPUs, as far as their cgroups tell.
+    /// Reports when these programs may use other CPUs, as far as their cgroups tell.
     pub fn near(&mut self, root: &Root, programs: BTreeSet<Program>) -> io::Result<()> {
         if programs != self.programs {
             self.programs = programs;
@@ -301,8 +298,7 @@ impl Files {
         Ok(())
     }
 
-    /// Watches and reads all that can become a partition and the units of programs. Unreadable files count as absent: a
-    /// run reports them.
+    /// Unreadable files count as absent: a run reports them.
     fn look_at_cgroups(&mut self, root: &Root) -> io::Result<()> {
         let look = |programs: &BTreeSet<Program>| {
             (
@@ -381,7 +377,7 @@ fn moved_event(irq: u32) -> Event {
     Event::new(Affinity, irq.to_string())
 }
 
-/// Returns an event if irqbalance has made its socket already. Before that, it cannot be asked.
+/// Before irqbalance has made its socket, it cannot be asked.
 fn irqbalance_has_started(root: &Root) -> Option<Event> {
     let names = root.list(IRQBALANCE).ok().flatten().unwrap_or_default();
     let mut names = names.iter().map(OsStr::new);

@@ -1,5 +1,5 @@
 //! Messages of a process without a terminal: to the journal or the system log, and to the service manager
-//! (`sd_notify(3)`): readiness, a status line, and that the process is alive.
+//! (`sd_notify(3)`).
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use std::{env, io};
 use nicpin::root::Root;
 
 const SOCKET: &str = "/dev/log";
-/// The socket of journald, which takes messages with fields.
+/// journald's, which takes messages with fields.
 const JOURNAL: &str = "/run/systemd/journal/socket";
 /// The kernel's log, which journald reads too.
 const KERNEL: &str = "/dev/kmsg";
@@ -27,7 +27,7 @@ pub enum Priority {
     Info = 6,
 }
 
-/// Sends a message to the system log. An absent or full log must not block the process.
+/// An absent or full log must not block the process.
 pub fn send(root: &Root, priority: Priority, message: &str) {
     let line = format!(
         "<{}>nicpin[{}]: {}",
@@ -44,8 +44,8 @@ pub fn send(root: &Root, priority: Priority, message: &str) {
     }
 }
 
-/// Logs a message with fields, by journald's protocol if standard error is the journal's; otherwise to standard error,
-/// without the fields. Only the message is lost if that is closed.
+/// By journald's protocol if standard error is the journal's; otherwise to standard error, without the fields. Only the
+/// message is lost if that is closed.
 pub fn log(root: &Root, priority: Priority, message: &str, fields: &[(&str, &str)]) {
     let usual = [
         ("MESSAGE", message),
@@ -80,13 +80,13 @@ fn one_line(text: &str) -> String {
 #[derive(Default)]
 pub struct Manager {
     socket: Option<UnixDatagram>,
-    /// The maximum time between messages that the process is alive.
+    /// Maximum time between messages that the process is alive.
     watchdog: Option<Duration>,
     alive: Duration,
 }
 
 impl Manager {
-    /// Finds the manager by `NOTIFY_SOCKET` and `WATCHDOG_USEC`. A manager that cannot be reached counts as none.
+    /// By `NOTIFY_SOCKET` and `WATCHDOG_USEC`. A manager that cannot be reached counts as none.
     pub fn find() -> Self {
         let connect = || -> io::Result<UnixDatagram> {
             let name = env::var_os("NOTIFY_SOCKET").ok_or(io::ErrorKind::NotFound)?;
@@ -124,7 +124,7 @@ impl Manager {
             .map_or(Duration::MAX, |within| self.alive + within / 2)
     }
 
-    /// Sends lines such as `STOPPING=1`. Lost messages are ignored: nothing depends on them.
+    /// Lost messages are ignored: nothing depends on them.
     pub fn send(&self, state: &str) {
         if let Some(socket) = &self.socket {
             let _ = socket.send(state.as_bytes());

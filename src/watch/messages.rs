@@ -1,5 +1,5 @@
-//! Messages of the kernel as bytes: links and queueing disciplines of rtnetlink, notifications of ethtool, uevents.
-//! Total functions: a torn message is an error, an unknown one is left out.
+//! The kernel's messages as bytes: links and queueing disciplines of rtnetlink, notifications of ethtool, uevents. A
+//! torn message is an error, an unknown one is left out.
 
 use std::ffi::CStr;
 use std::io;
@@ -39,7 +39,7 @@ pub fn links(datagram: &[u8]) -> io::Result<Vec<String>> {
 /// `RTM_NEWQDISC`, `RTM_DELQDISC`.
 pub const QDISC_MESSAGES: [u16; 2] = [36, 37];
 
-/// Returns the indexes of the interfaces whose queueing disciplines a datagram of rtnetlink reports (`struct tcmsg`).
+/// Indexes of interfaces (`struct tcmsg`).
 pub fn qdiscs(datagram: &[u8]) -> io::Result<Vec<u32>> {
     let mut indexes = Vec::new();
     for message in messages(datagram) {
@@ -63,7 +63,6 @@ const GENLMSGHDR: usize = 4;
 const HEADER: u16 = 1;
 const DEVICE_NAME: u16 = 2;
 
-/// Returns the changes of channels, rings, private flags or RSS in a datagram of ethtool's group `monitor`.
 pub fn channels(datagram: &[u8]) -> io::Result<Vec<Event>> {
     let mut events = Vec::new();
     for message in messages(datagram) {
@@ -83,7 +82,7 @@ pub fn channels(datagram: &[u8]) -> io::Result<Vec<Event>> {
     Ok(events)
 }
 
-/// Parses a uevent: `ACTION@DEVPATH`, then `KEY=VALUE`, with a NUL after each. `None` if it is no reason to look at the
+/// Parses `ACTION@DEVPATH`, then `KEY=VALUE`, with a NUL after each. `None` if the uevent is no reason to look at the
 /// machine. [`Bind`] is about the device's path below `/sys`.
 pub fn uevent(datagram: &[u8]) -> Option<Event> {
     let text = String::from_utf8_lossy(datagram);

@@ -1,7 +1,6 @@
 //! When to apply again: events that undo affinity, quiet time, the cost of runs, and contention with other programs.
 //!
-//! One thread, one poll(2), no D-Bus. What an event has changed is not determined here: a run of the whole program as a
-//! child process compares the machine with the plan and writes only differences.
+//! One thread, one poll(2), no D-Bus. A run is the whole program as a child process.
 
 mod child;
 pub mod contended;

@@ -17,21 +17,21 @@ const MOST_FAILURES: usize = 3;
 
 #[derive(Default, Serialize, Deserialize)]
 pub struct RunReport {
-    /// Whether nothing was written because `restore` has paused the watcher.
+    /// Nothing was written because `restore` has paused the watcher.
     pub paused: bool,
     pub interfaces: usize,
-    /// Number of changed settings, channels and irqbalance included; with `--observe`, of those that differ.
+    /// Channels and irqbalance included; with `--observe`, settings that differ.
     pub changed: usize,
     pub failed: usize,
     pub failures: Vec<String>,
-    /// Whether channels were changed, which causes events.
+    /// Channels were changed, which causes events.
     pub channels: bool,
     pub irqbalance: bool,
-    /// The process of an irqbalance that leaves the planned IRQs unchanged, or was stopped.
+    /// Process of an irqbalance that leaves the planned IRQs unchanged, or was stopped.
     pub irqbalance_answered: Option<i32>,
     pub irqbalance_silent: bool,
     pub written: Vec<RestoredSetting>,
-    /// The IRQ of each planned vector, and its planned `smp_affinity`.
+    /// IRQ and planned `smp_affinity` of each planned vector.
     pub vectors: Vec<(u32, String)>,
 }
 
@@ -106,7 +106,6 @@ pub struct RestoredSetting {
     #[serde(flatten)]
     pub setting: ChangedSetting,
     pub value: String,
-    /// Programs on this machine that may have written another value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writers: Vec<String>,
 }
@@ -152,8 +151,7 @@ impl RestoredSetting {
     }
 }
 
-/// The programs on this machine that may write a setting. irqbalance writes only affinities, and no longer those that
-/// it has banned; tuned writes affinities, too.
+/// irqbalance writes only affinities, and no longer those that it has banned; tuned writes affinities, too.
 fn writers(done: &Applied, is_affinity: bool) -> Vec<String> {
     let OtherTools {
         irqbalance, others, ..

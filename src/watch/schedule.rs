@@ -1,5 +1,5 @@
 //! When to run: quiet after the last event, a budget of CPU time, a periodic check, and another try after a failure.
-//! Pure: the time is passed in, as the duration since any fixed moment.
+//! Pure: the time is passed in.
 
 use std::mem::take;
 use std::time::Duration;
@@ -84,7 +84,6 @@ impl Schedule {
             };
             events = Event::of_machine(kind).into();
         } else {
-            // Earlier failures are another matter.
             self.retry = FIRST_RETRY;
         }
         (self.at_once, self.retry_at) = (false, None);
@@ -94,7 +93,7 @@ impl Schedule {
         Some(events)
     }
 
-    /// Ends a run that took `cost` of CPU time. `again`: retry it.
+    /// The run took `cost` of CPU time. `again`: retry it.
     pub fn end(&mut self, now: Duration, cost: Duration, again: bool) {
         if let Some((_, of_run)) = self.runs.last_mut() {
             *of_run += cost;
@@ -118,7 +117,6 @@ mod tests {
         Duration::from_millis(milliseconds)
     }
 
-    /// Returns the times of the runs for these events, up to `end`; each run takes `length`, also of CPU time.
     fn runs(events: &[u64], length: u64, end: u64) -> Vec<u64> {
         let mut schedule = Schedule::new(ms(0));
         let (mut runs, mut events) = (Vec::new(), events.iter().copied().peekable());
@@ -146,7 +144,6 @@ mod tests {
         assert_eq!(runs(&[1000, 1150, 1300], 100, 10_000), [1500]);
         let storm: Vec<u64> = (0..30).map(|n| 1000 + 100 * n).collect();
         assert_eq!(runs(&storm, 10, 10_000), [3000, 4100]);
-        // During the run.
         assert_eq!(runs(&[1000, 1300], 5000, 20_000), [1200, 6200]);
     }
 
@@ -240,7 +237,6 @@ mod tests {
         Ok(())
     }
 
-    /// Twelve runs in a minute, where six at once and six a minute were allowed; a bound of eleven was the mistake.
     #[test]
     fn thirteen_events_in_fifty_seconds_are_answered_within_two_seconds() {
         let gaps = [

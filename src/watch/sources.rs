@@ -37,7 +37,7 @@ const NEVER: i64 = if cfg!(target_pointer_width = "64") {
     i32::MAX as i64
 };
 
-/// Signals to the watcher, unless its caller ignores them (`nohup`).
+/// Unless the watcher's caller ignores them (`nohup`).
 const SIGNALS: [Signal; 4] = [SIGHUP, SIGUSR1, SIGTERM, SIGINT];
 
 pub struct Sources {
@@ -51,8 +51,8 @@ pub struct Sources {
 
 type Read = fn(&Root, &[u8]) -> io::Result<Vec<Event>>;
 
-/// The groups of netlink, in words, by protocol and number: the kernel has its own group of uevents, and ethtool's has
-/// another number at each boot.
+/// In words, by protocol and number: the kernel has its own group of uevents, and ethtool's has another number at each
+/// boot.
 const GROUPS: [(&str, SockProtocol, Option<u32>, Read); 4] = [
     (
         "changes of links (rtnetlink)",
@@ -95,8 +95,8 @@ fn named_events(kind: EventKind, names: impl IntoIterator<Item = String>) -> Vec
 }
 
 impl Sources {
-    /// Opens the sources, and blocks the signals that they read. A tree has files only. What the kernel does not have
-    /// is missing, and no error.
+    /// Also blocks the signals that the sources read. A tree has files only. What the kernel does not have is missing,
+    /// and no error.
     pub fn open(root: &Root, policy: &str) -> io::Result<Self> {
         // The end of a run is always waited for, even if the caller ignores the ends of its own children.
         let signals: SigSet = not_ignored(&SIGNALS).chain([SIGCHLD]).collect();
@@ -196,7 +196,7 @@ impl Sources {
     }
 }
 
-/// Opens a socket in a group. Only the kernel and processes with `CAP_NET_ADMIN` can send to it.
+/// Only the kernel and processes with `CAP_NET_ADMIN` can send to the group.
 fn open(protocol: SockProtocol, group: Option<u32>) -> io::Result<OwnedFd> {
     let number = match group {
         Some(group) => group,
@@ -223,7 +223,7 @@ fn with_device(root: &Root, index: u32) -> Option<String> {
         .then_some(name)
 }
 
-/// Names the device of a bind event by its address, not its path; `None` if it has no interfaces.
+/// A bind event is about the device's address, not its path; `None` if it has no interfaces.
 fn of_interfaces(root: &Root, event: Event) -> Option<Event> {
     if event.kind != Bind {
         return Some(event);

@@ -1,5 +1,4 @@
-//! State files of the watcher: its lock, its state for `nicpin status`, the pause after a restore, and the last valid
-//! policy.
+//! State files of the watcher: lock, state for `nicpin status`, pause after a restore, and last valid policy.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -33,7 +32,7 @@ pub const RELEASES: [&str; 2] = ["/run/nicpin/try.json", PAUSE.path];
 const LOCK: &str = "/run/nicpin/watch.lock";
 const POLICY: &str = "/run/nicpin/watch-policy.toml";
 
-/// The lock of the only watcher. Held until dropped.
+/// Held until dropped.
 pub struct WatcherLock(#[expect(dead_code, reason = "the kernel releases it with the file")] File);
 
 impl WatcherLock {
@@ -54,22 +53,21 @@ impl WatcherLock {
     }
 }
 
-/// Returns the start of a process in the kernel's ticks since boot; `None` if it does not exist, or this user may not
-/// see it.
+/// In the kernel's ticks since boot; `None` if the process does not exist, or this user may not see it.
 pub fn start_of(pid: i32) -> Option<u64> {
     let top = Root::open(Path::new("/")).ok()?;
     let stat = top.read_opt(&format!("/proc/{pid}/stat")).ok()??;
     Some(Stat::from_read(stat.as_bytes()).ok()?.starttime)
 }
 
-/// Returns the running watcher; `None` if there is none, or this user may not see its process.
+/// `None` if no watcher runs, or this user may not see its process.
 pub fn running(root: &Root) -> Result<Option<Watcher>> {
     let watcher: Option<Watcher> = WATCHER.load(root)?;
     Ok(watcher.filter(|watcher| start_of(watcher.pid) == Some(watcher.started)))
 }
 
-/// Pauses a running watcher until [`resume`], also one whose state cannot be read; `false` if none runs. Called before
-/// a restore: a run that waits for the lock must find the pause.
+/// Pauses a watcher until [`resume`], also if its state cannot be read; `false` if none runs. Called before a restore:
+/// a run that waits for the lock must find the pause.
 pub fn pause(root: &Root) -> Result<bool> {
     if running(root).is_ok_and(|watcher| watcher.is_none()) {
         return Ok(false);
@@ -84,7 +82,7 @@ pub fn resume(root: &Root) -> Result<bool> {
     Ok(is_paused)
 }
 
-/// Says why a watcher must not write now. A trial whose process has died does not count: the next apply ends it.
+/// A trial whose process has died does not count: the next apply ends it.
 pub fn why_blocked(root: &Root) -> Option<WaitsFor> {
     if PAUSE.exists(root) {
         return Some(WaitsFor::Apply);

@@ -28,20 +28,19 @@ use nicpin::policy::Policy;
 use nicpin::report::run::{WaitsFor, Watcher, WatcherRun};
 use nicpin::root::{Root, sys};
 
-/// The time after which a run is ended; it is first asked to stop before its next write.
+/// A run is ended after this time; it is first asked to stop before its next write.
 const LONGEST_RUN: Duration = Duration::from_secs(300);
 const GRACE: Duration = Duration::from_secs(10);
-/// The interval of looks at a trial or a pause whose end the watcher waits for.
+/// Between looks at a trial or a pause whose end the watcher waits for.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
 
 pub struct Watch<'a> {
     pub root: &'a Root,
-    /// Path of the policy file, outside the root.
     pub policy_path: String,
-    /// Reads the policy if it is valid on this machine, and the text of its file.
+    /// The policy, if it is valid on this machine, and the text of its file.
     pub read_policy: &'a dyn Fn() -> Result<(Policy, Option<String>)>,
     pub observe: bool,
-    /// Whether a write of a planned affinity by another program is an event.
+    /// A write of a planned affinity by another program is an event.
     pub guard: bool,
     pub metrics: bool,
     pub verbose: bool,
@@ -103,7 +102,7 @@ pub fn watch(options: Watch<'_>) -> Result<Option<String>> {
     watching.work()
 }
 
-/// The last valid policy, which stays in force while the policy file is invalid.
+/// Stays in force while the policy file is invalid.
 struct ValidPolicy {
     text: Option<String>,
     policy: Policy,
@@ -127,7 +126,6 @@ pub(super) struct Loop<'a> {
     pub(super) interfaces: usize,
     pub(super) state: Watcher,
     look_again: Duration,
-    /// Whether the watcher has waited for events since the last run.
     has_slept: bool,
 }
 
@@ -135,7 +133,6 @@ struct Run {
     child: Child,
     began: Duration,
     shown: WatcherRun,
-    /// The time limit of the run, and the signal that it gets then.
     limit: (Duration, Signal),
 }
 
@@ -293,7 +290,7 @@ impl Loop<'_> {
         }
     }
 
-    /// Starts a run with the command line of this process after arguments for the run alone.
+    /// Passes the command line of this process on, after arguments for the run alone.
     pub(super) fn child(&self, own: impl IntoIterator<Item = String>) -> io::Result<Child> {
         let mut arguments: Vec<OsString> = vec!["watch-run".into()];
         arguments.extend(own.into_iter().map(Into::into));
@@ -316,8 +313,7 @@ impl Loop<'_> {
         next.min(self.manager.alive_at()).saturating_sub(self.now())
     }
 
-    /// Reaps an ended run, and the process that writes metrics. Returns an error of the first run that later ones would
-    /// have, too: the command line requests what this machine does not have.
+    /// Reaps an ended run, and the process that writes metrics. The error is that of [`watch`].
     fn reap(&mut self) -> Option<String> {
         let metrics = self.metrics.take_if(Child::has_ended);
         if let Some(error) = metrics.and_then(|mut metrics| metrics.error()) {
@@ -337,7 +333,6 @@ impl Loop<'_> {
         None
     }
 
-    /// Stops writing until a trial or the pause of a restore has ended.
     pub(super) fn wait_for(&mut self, why: WaitsFor) {
         if self.state.waits_for.replace(why) != Some(why) {
             journal::log(self.root, Notice, screen::watcher::waits_for(why), &[]);
