@@ -1,9 +1,9 @@
-//! Sets of CPUs in the kernel's two forms: the list (`0-3,8`) and the mask (`00000000,0000010f`).
+//! Sets of CPUs in the kernel's two forms, parsed and made only here: the list (`0-3,8`) and the mask
+//! (`00000000,0000010f`).
 //!
-//! The only place in nicpin where either is parsed or made. Parsing is lenient where the kernel and people vary
-//! (leading zeros, `0x`, missing groups, a trailing NUL); printing is strict: `smp_affinity`, `rps_cpus` and `xps_cpus`
-//! answer a mask with more groups than the kernel has CPUs with EOVERFLOW, even if the extra groups are zero
-//! (`bitmap_parse` in `lib/bitmap-str.c`).
+//! Parsing is lenient where the kernel and people vary (leading zeros, `0x`, missing groups, a trailing NUL). Printing
+//! is strict: `smp_affinity`, `rps_cpus` and `xps_cpus` answer a mask with more groups than the kernel has CPUs with
+//! EOVERFLOW, even if these are zero (`bitmap_parse` in `lib/bitmap-str.c`).
 
 mod text;
 
@@ -42,7 +42,7 @@ impl CpuSet {
         Self::from_iter([cpu])
     }
 
-    /// Adds a CPU; ignores one from [`MAX_CPUS`] on.
+    /// Ignores a CPU from [`MAX_CPUS`] on.
     pub fn insert(&mut self, cpu: u32) {
         if cpu < MAX_CPUS {
             self.insert_bits(cpu, 1);
@@ -156,7 +156,7 @@ impl CpuSet {
         self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
     }
 
-    /// The words of 64 CPUs that are not zero, each with its number: the same for equal sets.
+    /// Words of 64 CPUs that are not zero, each with its number: the same for equal sets.
     pub(crate) fn used_words(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let numbered = (0..).zip(self.0.iter().copied());
         numbered.filter(|(_, word)| *word != 0)
@@ -205,7 +205,7 @@ impl<'de> Deserialize<'de> for CpuSet {
     }
 }
 
-/// Maximum numbers in a text: no machine has as many IRQs or queues.
+/// No machine has as many IRQs or queues.
 const MOST: usize = 1 << 17;
 
 /// A set of numbers without [`MAX_CPUS`]; as text a list such as `0-3,9071`.
@@ -216,7 +216,7 @@ pub type IrqSet = NumberSet;
 pub type QueueSet = NumberSet;
 
 impl NumberSet {
-    /// The numbers from 0 up to but not including `end`.
+    /// From 0 up to but not including `end`.
     pub fn below(end: u32) -> Self {
         (0..end).collect()
     }
@@ -293,7 +293,6 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Results equal those of the standard library's sets, for any CPU numbers.
         #[test]
         fn sets_are_sets(
             a in proptest::collection::btree_set(0_u32..300, 0..12),

@@ -11,7 +11,7 @@ use crate::cpuset::{CpuSet, MAX_CPUS, NumberSet};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {expected}: {reason}")]
 pub struct CpuSetError {
-    /// The text, cut after 60 characters.
+    /// Cut after 60 characters.
     pub text: String,
     pub expected: &'static str,
     pub reason: String,
@@ -31,9 +31,9 @@ impl CpuSetError {
 }
 
 impl CpuSet {
-    /// Parses the kernel's list form (`bitmap_parselist`): numbers, ranges, and ranges with a stride (`0-31:1/2`;
-    /// `0-31:2` is the same). Ignores white space and a NUL at either end, and `(null)`, which an unused `nohz_full`
-    /// prints. Empty text is the empty set.
+    /// Parses the kernel's list form (`bitmap_parselist`): numbers, ranges, and ranges with a stride (`0-31:1/2`, also
+    /// `0-31:2`). Ignores white space and a NUL at either end, and `(null)`, which an unused `nohz_full` prints. Empty
+    /// text is the empty set.
     pub fn parse_list(text: &str) -> Result<Self, CpuSetError> {
         let trimmed = trim(text);
         let error = |reason: String| CpuSetError::new(trimmed, LIST, reason);
@@ -93,13 +93,12 @@ impl CpuSet {
         Ok(Self::parse_groups(mask, digits.unwrap_or(mask), false)?.0)
     }
 
-    /// Parses a mask that a kernel printed (`bitmap_string`): as [`parse_mask`](Self::parse_mask), but refuses what no
-    /// kernel prints, so that a damaged file is not read as a mask.
+    /// Parses a mask that a kernel printed (`bitmap_string`), and refuses what no kernel prints, so that a damaged file
+    /// is not read as a mask.
     pub fn parse_kernel_mask(text: &str) -> Result<Self, CpuSetError> {
         Ok(Self::parse_groups(trim(text), trim(text), true)?.0)
     }
 
-    /// Returns the CPUs and the number of groups.
     fn parse_groups(mask: &str, digits: &str, of_kernel: bool) -> Result<(Self, u32), CpuSetError> {
         let error = |reason: &str| CpuSetError::new(mask, MASK, reason);
         if digits.is_empty() {
@@ -171,7 +170,7 @@ impl CpuSet {
     }
 }
 
-/// The text for an error message: without control characters, at most 60 characters.
+/// For an error message: without control characters, at most 60 characters.
 pub(crate) fn shown(text: &str) -> String {
     let mut shown: String = text
         .chars()
@@ -205,7 +204,7 @@ fn parse_stride(text: &str) -> Option<(u32, u32)> {
     (0 < used && used <= group).then_some((used, group))
 }
 
-/// The first and the last number of each run of ascending numbers without a gap.
+/// First and last number of each run of ascending numbers without a gap.
 fn runs(numbers: impl Iterator<Item = u32>) -> impl Iterator<Item = (u32, u32)> {
     numbers
         .map(|number| (number, number))
@@ -236,8 +235,8 @@ impl fmt::Display for NumberSet {
     }
 }
 
-/// The hex digits of a mask file. The kernel prints `nr_cpu_ids` bits (some kernels `NR_CPUS`), in groups of eight
-/// digits of which only the first may be shorter (`bitmap_string` in `lib/vsprintf.c`).
+/// Hex digits of a mask file. The kernel prints `nr_cpu_ids` bits (some kernels `NR_CPUS`), in groups of eight digits
+/// of which only the first may be shorter (`bitmap_string` in `lib/vsprintf.c`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaskWidth {
     digits: u32,
@@ -259,7 +258,7 @@ impl MaskWidth {
 /// The text of a mask file, the CPUs in it and its width.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MaskFile {
-    /// The text without white space at the ends. Shared with the plan: it is long on large machines.
+    /// Without white space at the ends. Shared with the plan: it is long on large machines.
     pub text: Arc<str>,
     pub cpus: CpuSet,
     pub width: MaskWidth,
@@ -403,13 +402,12 @@ mod tests {
             let mask = set.to_mask(MaskWidth::for_cpus(set.last().map_or(1, |last| last + 1) + wider)).unwrap();
             proptest::prop_assert_eq!(&CpuSet::parse_mask(&mask).unwrap(), &set);
             proptest::prop_assert!(mask.split(',').skip(1).all(|group| group.len() == 8));
-            // The lenient way to the same set.
             let short: Vec<&str> = mask.split(',').map(|group| group.trim_start_matches('0')).collect();
             proptest::prop_assert_eq!(&CpuSet::parse_mask(&format!("0x{}", short.join(","))).unwrap_or_default(), &set);
         }
     }
 
-    /// Strings from kernels of 2, 12, 64 and 72 possible CPUs, and of 4,096-bit kernels.
+    /// From kernels of 2, 12, 64 and 72 possible CPUs, and from 4,096-bit kernels.
     #[test]
     fn masks_are_printed_as_the_kernel_does() {
         for (cpus, nr_cpu_ids, expected) in [

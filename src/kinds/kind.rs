@@ -1,4 +1,4 @@
-//! What each kind of setting says of itself.
+//! Reading, writing, and the errors of one kind of setting.
 
 use std::io;
 
@@ -9,7 +9,6 @@ use crate::plan::Write;
 use crate::report::outcome::Outcome;
 use crate::root::{FileError, Root};
 
-/// The kernel's error as the answer to a write.
 pub(crate) struct Answer<'a> {
     pub(crate) root: &'a Root,
     pub(crate) path: &'a str,
@@ -17,11 +16,11 @@ pub(crate) struct Answer<'a> {
     pub(crate) errno: Errno,
 }
 
-/// The outcome of a write with an error, and the words for it and its fix, after those of the error.
+/// The outcome of a write with an error, and the words that follow those of the error, with the fix.
 pub(crate) type Meaning = (Outcome, &'static str);
 
 pub(crate) trait Kind {
-    /// Reads the text of a setting; `None` if the setting is absent.
+    /// `None` if the setting is absent.
     fn read(&self, root: &Root, write: &Write) -> Result<Option<String>, FileError> {
         root.read_opt(&write.path)
     }
@@ -30,12 +29,12 @@ pub(crate) trait Kind {
         root.write(&write.path, text)
     }
 
-    /// What the kernel's error means; `None` if it means what it does for any file.
+    /// `None` if the kernel's error means what it does for any file.
     fn refusal(&self, _answer: &Answer<'_>) -> Option<Meaning> {
         None
     }
 
-    /// The CPUs, besides those that are offline, that the kernel removes from a written mask; `None` if it removes none.
+    /// CPUs, besides offline ones, that the kernel removes from a written mask; `None` if it removes none.
     fn removed(&self, _root: &Root) -> Option<CpuSet> {
         None
     }

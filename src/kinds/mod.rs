@@ -1,5 +1,4 @@
-//! How each kind of setting is read and written, and the meaning of the kernel's errors: a file for each kind. Kinds that are
-//! plain files need none of their own.
+//! How each kind of setting is read and written, and what the kernel's errors mean. Plain files need no file here.
 
 mod affinity;
 mod kind;
@@ -75,8 +74,7 @@ fn words(errno: Option<Errno>) -> &'static str {
     }
 }
 
-/// Says why a setting's file cannot be opened to write it, and the fix; `None` if it can be, or if that may change with
-/// the file.
+/// `None` if it can be written, or if that may change with the file.
 pub(crate) fn why_not_writable(root: &Root, of: SettingKind, path: &str) -> Option<String> {
     let error = root.check_writable(path).err().filter(|_| of.is_file())?;
     let (outcome, why) = refusal(root, of, path, "", &error);
