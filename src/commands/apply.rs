@@ -207,8 +207,7 @@ fn apply(
     })
 }
 
-/// An error if vectors are unreadable because a file is absent: without the vectors, RPS and XPS must not be written
-/// either.
+/// Fails if vectors are unreadable because a file is absent: RPS and XPS must not be written without them.
 fn with_readable_vectors(root: &Root, (machine, plan): (Machine, Plan)) -> Result<(Machine, Plan)> {
     let is_unreadable = |note: &Note| matches!(note, Note::VectorsUnreadable { .. });
     let mut notes = plan
@@ -221,7 +220,7 @@ fn with_readable_vectors(root: &Root, (machine, plan): (Machine, Plan)) -> Resul
     Ok((machine, plan))
 }
 
-/// Interval at which counters are read; short, so that the command ends soon after all vectors are proven.
+/// Short, so that the command ends soon after all vectors are proven.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 fn prove(

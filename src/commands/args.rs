@@ -46,7 +46,7 @@ pub struct General {
     pub given: Given,
 }
 
-/// Parses a number of seconds, such as `0.5`: `least` or more, and a day at most: a larger number is a typing error.
+/// Parses seconds, such as `0.5`: `least` or more, and a day at most, as a larger number is a typing error.
 pub fn seconds(least: f64) -> impl TypedValueParser<Value = Duration> {
     move |text: &str| match text.parse::<f64>() {
         Ok(seconds) if least <= seconds && seconds < 86_401.0 => {
@@ -122,8 +122,7 @@ impl TargetArgs {
         !self.select.selectors.is_empty()
     }
 
-    /// The arguments for a run of a watcher, or a report beside one, which may leave out CPUs of exclusive cpuset
-    /// partitions.
+    /// For a run of a watcher, or a report beside one, which may leave out CPUs of exclusive cpuset partitions.
     #[must_use]
     pub fn as_watched(&self, avoids_exclusive: bool) -> Self {
         let mut target = self.clone();

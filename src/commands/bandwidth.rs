@@ -1,8 +1,8 @@
 //! Measures how fast the CPUs of one node read the memory of another, for `nicpin nodes --bandwidth`.
 //!
-//! One thread on each core of a node reads its share of one buffer on a node, repeatedly and in order. That is the rate
-//! of a well-made program, and on most machines the limit of the link between the nodes; it is no latency, and other
-//! work on the machine lowers it.
+//! One thread on each core of a node reads its share of one buffer, repeatedly and in order: the rate of a well-made
+//! program, and on most machines the limit of the link between the nodes. It is no latency, and other work on the
+//! machine lowers it.
 
 use std::hint::black_box;
 use std::panic::resume_unwind;
@@ -18,21 +18,20 @@ use nicpin::root::errno_words;
 use nicpin::root::sys::{self, MemPage};
 
 const TIME: Duration = Duration::from_millis(250);
-/// The maximum size of a buffer in bytes: larger than any cache, and quickly filled.
+/// Largest buffer in bytes: larger than any cache, and quickly filled.
 const MOST: u64 = 1 << 30;
-/// The minimum size of a buffer in bytes, unless the node has less memory.
+/// Smallest buffer in bytes, unless the node has less memory.
 const LEAST: u64 = 64 << 20;
 
 pub struct BandwidthTest {
-    /// Nodes whose memory is read, and the size of the buffer on each, in bytes.
+    /// Nodes whose memory is read, and the bytes of the buffer on each.
     pub memory: Vec<(u32, u64)>,
     pub readers: Vec<(u32, CpuSet)>,
 }
 
 impl BandwidthTest {
-    /// Chooses the nodes that a process restricted to these CPUs and nodes can measure. `free_kib` is the free memory
-    /// by node: at most a quarter of it is taken. `caches` is the size of a node's caches in bytes, if known: a buffer
-    /// is eight times as large.
+    /// `allowed` and `nodes` restrict this process. `free_kib` is the free memory by node: at most a quarter is taken.
+    /// `caches` is the size of a node's caches in bytes, if known: a buffer is eight times as large.
     pub fn new(
         machine: &Machine,
         allowed: &CpuSet,
@@ -82,7 +81,7 @@ impl BandwidthTest {
     }
 }
 
-/// The first allowed CPU of each core among these CPUs; isolated ones only if there are no others.
+/// One allowed CPU of each core; isolated ones only if there are no others.
 fn readers_of(topology: &Topology, cpus: &CpuSet, allowed: &CpuSet) -> CpuSet {
     let allowed = cpus.intersection(allowed);
     let plain = allowed.difference(&topology.isolated_or_nohz());

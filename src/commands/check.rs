@@ -104,7 +104,7 @@ fn plugin(cli: &General, args: &CheckArgs, checked: Result<Check>) -> Exit {
     let line = monitoring::line(check, thresholds);
     if let Err(error) = output::print(if cli.quiet { b"" } else { line.as_bytes() }) {
         output::say(&format!("{error:#}"));
-        // Exit code 1 would be WARNING to a monitoring system; use 3 (UNKNOWN).
+        // Exit code 1 would be WARNING to a monitoring system.
         return Exit::PluginUnknown;
     }
     check

@@ -1,5 +1,5 @@
-//! A command that is measured while it runs. Its standard output goes to standard error, so that standard output
-//! contains only the report.
+//! A command that is measured while it runs. Its standard output goes to standard error: nicpin's contains only the
+//! report.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt as _;
@@ -20,16 +20,15 @@ use thiserror::Error;
 use crate::start::{Signals, as_of_caller};
 use nicpin::root::errno_words;
 
-/// The time that a command has after an interrupt, and again after SIGTERM.
+/// What a command has after an interrupt, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Runs a command, and returns its exit status and the wall-clock time from start to end. It is started from a thread
-/// of its own, after `bind` has run on that thread: the command inherits the CPU affinity and memory policy set there,
-/// and this process keeps its own.
+/// Returns the exit status and the wall-clock time. The command is started on a thread of its own after `bind`, whose
+/// CPU affinity and memory policy it inherits; this process keeps its own.
 ///
-/// While the command runs, and once when it has ended, calls `step` with whether it has ended; `step` returns the time
-/// until the next call, a second at most, as is the first one, `pause`. A command that does not end by itself after an
-/// interrupt is killed.
+/// Calls `step` while the command runs, and once when it has ended, with whether it has ended; `step` returns the time
+/// until the next call, at most a second, as is `pause`, the first. A command that does not end after an interrupt is
+/// killed.
 pub fn run(
     command: &[OsString],
     interrupts: &Signals,
@@ -82,7 +81,7 @@ pub fn run(
     }
 }
 
-/// A command that failed or could not be started, with the exit status that a shell would have.
+/// A command that failed or did not start, with the exit status that a shell would have.
 #[derive(Debug, Error)]
 #[error("{name}: {reason}")]
 pub struct CommandError {

@@ -34,7 +34,7 @@ pub fn complete(command: &Command, args: impl IntoIterator<Item = OsString>) -> 
     args
 }
 
-/// The number of words of a global option; `None` if `word` is not this option.
+/// How many words a global option takes; `None` if `word` is not this option.
 fn words_of(option: &Arg, word: &str) -> Option<usize> {
     let is_short = |short| word.strip_prefix('-') == Some(&String::from(short));
     let long = option.get_long().unwrap_or_default();
@@ -68,8 +68,8 @@ pub fn wants_json(args: &[OsString]) -> bool {
         || pairs.any(|(option, value)| option == "--format" && value == "json")
 }
 
-/// The command that `word` means: one with this name in other programs, or the one that differs in the fewest letters;
-/// `None` if more than two or half of them differ.
+/// The command with another program's name for it, or the one that differs in the fewest letters; `None` if more than
+/// two or half of them differ.
 pub fn nearest_command(command: &Command, word: &str) -> Option<String> {
     let is_called = |(names, _): &&(&str, _)| names.split(' ').contains(word);
     if let Some((_, command)) = OTHER_NAMES.iter().find(is_called) {
@@ -95,7 +95,7 @@ fn only_option(command: &Command, word: &str) -> Option<String> {
     having.exactly_one().ok()
 }
 
-/// The command `name` with its option of this name: `plan --explain`.
+/// Such as `plan --explain`.
 pub fn option_of(command: &Command, name: &str, word: &str) -> Option<String> {
     let mut options = command.find_subcommand(name)?.get_arguments();
     let option = options.find(|option| option.get_long() == Some(word) && !option.is_hide_set())?;
@@ -148,7 +148,6 @@ const NO_EFFECT: [(&str, &str); 16] = [
     ("stdout", "force"),
 ];
 
-/// Hides options from the help of a command that refuses them.
 pub fn hide_refused(command: Command) -> Command {
     let name = command.get_name().to_owned();
     let of_command = |words: &str| words.split(' ').contains(&*name);
@@ -164,7 +163,7 @@ pub fn hide_refused(command: Command) -> Command {
     })
 }
 
-/// Says that an option is given that has no effect beside the others; `None` if each has one.
+/// `None` if each option has an effect beside the others.
 pub fn without_effect(matches: &ArgMatches) -> Option<String> {
     let (name, matches) = matches.subcommand()?;
     let given = |id: &str| is_given(matches, id);

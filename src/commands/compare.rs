@@ -203,7 +203,7 @@ fn notes([near, far]: &[Binding; 2]) -> Vec<Note> {
     notes
 }
 
-/// Runs the command once; returns the delta of counters, and its wall-clock and CPU time; `None` after an interrupt.
+/// The delta of counters, and the command's wall-clock and CPU time; `None` after an interrupt.
 fn run_once(
     command: &[OsString],
     interrupts: &Signals,

@@ -31,8 +31,8 @@ pub struct CompletionsArgs {
 
 const VARIABLE: &str = "NICPIN_COMPLETE";
 
-/// The script for bash, which splits words at `:` and `=`, which occur in selectors and options, and replaces only the
-/// last part, its second argument. Words after `--` are completed as bash does it.
+/// Bash splits words at `:` and `=`, which occur in selectors and options, and replaces only the last part, `$2`. Words
+/// after `--` are completed as bash does it.
 const BASH: &str = include_str!("nicpin.bash");
 
 pub fn run(args: &CompletionsArgs, out: &mut String) -> Result<Exit> {
@@ -48,7 +48,7 @@ pub fn run(args: &CompletionsArgs, out: &mut String) -> Result<Exit> {
     Ok(Exit::Planned)
 }
 
-/// Answers the script of a shell, if this process was started for that.
+/// Returns whether this process was started by the script of a shell, and is answered.
 pub fn answer_shell(defined: fn() -> Command) -> Result<bool> {
     let Some(name) = env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
         return Ok(false);
@@ -71,8 +71,7 @@ pub fn answer_shell(defined: fn() -> Command) -> Result<bool> {
     Ok(true)
 }
 
-/// The candidates, one per line, for the part that bash replaces, which is the first of `parts`; the others are all
-/// words.
+/// One candidate per line, for the part that bash replaces: the first of `parts`, before all words.
 fn bash_candidates(
     defined: &Command,
     parts: Vec<OsString>,
@@ -105,7 +104,7 @@ fn bash_candidates(
         .collect())
 }
 
-/// Joins the words that bash has split; `typed` is the last one up to the cursor, without the part before a separator.
+/// Joins what bash has split; `typed` is the last word up to the cursor, without the part before a separator.
 fn join_words(mut parts: Vec<OsString>, typed: &OsStr) -> Vec<OsString> {
     let is_separator = |part: &OsString| {
         !part.is_empty() && part.as_encoded_bytes().iter().all(|b| b":=".contains(b))
@@ -125,7 +124,7 @@ fn join_words(mut parts: Vec<OsString>, typed: &OsStr) -> Vec<OsString> {
     words
 }
 
-/// The command line for these words, the last of which is completed.
+/// The definition by which the last of these words is completed.
 fn command_of(defined: &Command, words: &[OsString]) -> Command {
     let (typed, before) = match words {
         [before @ .., typed] => (typed.clone(), before),
@@ -138,7 +137,7 @@ fn command_of(defined: &Command, words: &[OsString]) -> Command {
         return known;
     }
     if spelled_out.last().is_some_and(|word| word == "status") {
-        // The first word that is no global option: a command, or a selector of `status`.
+        // The first word may be a command or a selector of `status`.
         let first = SubcommandCandidates::new(move || names(&root, &typed));
         return known.allow_external_subcommands(true).add(first);
     }
@@ -194,7 +193,7 @@ fn machine(root: &Path) -> Machine {
     Root::open(root).ok().and_then(read).unwrap_or_default()
 }
 
-/// Returns selectors that begin like `typed`; PCI addresses only if a part is typed, since most people mean names.
+/// PCI addresses only if a part is typed, since most people mean names.
 fn names(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
     let (machine, typed) = (machine(root), typed.to_string_lossy());
     let of_kind = |kind| selectors(&machine, kind);
@@ -221,8 +220,8 @@ fn names(root: &Path, typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
-/// Whether a shell takes the text literally. Other candidates are left out: bash inserts them unquoted, and the name of
-/// an interface may be `n$(id>f)`.
+/// Whether a shell takes the text literally. Others are left out: bash inserts candidates unquoted, and the name of an
+/// interface may be `n$(id>f)`.
 fn is_plain(text: &str) -> bool {
     text.chars()
         .all(|c| c.is_alphanumeric() || "_-.,:/@%+=".contains(c))

@@ -1,8 +1,8 @@
 //! `apply --try` and `nicpin confirm`: restore the settings after a time, unless they are confirmed.
 //!
 //! The watcher is a process in a session of its own, started before the first write: it survives the end of the apply,
-//! of its terminal and of its login. If the apply ends before it has reported that it finished, the watcher restores
-//! the settings at once.
+//! of its terminal and of its login. If the apply ends without reporting that it finished, the watcher restores at
+//! once.
 
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _, stdin};
 use std::os::fd::AsFd as _;
@@ -42,14 +42,14 @@ pub struct AwaitConfirmArgs {
 }
 
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// The pause before the watcher tries again to restore the settings. It doubles from the first to the last.
+/// Pauses between the watcher's attempts to restore, each twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(60);
-/// The time that an apply on a terminal waits, after the end of the trial, for its watcher to restore the settings.
+/// After the end of the trial, an apply on a terminal waits this long for its watcher to restore.
 const GRACE: Duration = Duration::from_secs(2);
-/// The message of the watcher to its apply when it has the lock; otherwise it sends the error.
+/// From the watcher to its apply when it has the lock; otherwise it sends the error.
 const READY: &str = "ready";
-/// The message of the apply to its watcher after the last write.
+/// From the apply to its watcher after the last write.
 const FINISHED: &str = "finished\n";
 
 pub fn run(cli: &General, args: &ConfirmArgs, out: &mut String) -> Result<Exit> {
@@ -96,7 +96,7 @@ impl TrialProcess {
         }
     }
 
-    /// Starts the time of the trial. If the watcher has ended, restores the settings at once.
+    /// Starts the time of the trial; restores at once if the watcher has ended.
     pub fn go(mut self, root: &Root) -> Result<()> {
         let sent = self.0.write_all(FINISHED.as_bytes()).is_ok();
         if !sent && end_trial(root, Duration::MAX)?.is_some() {
@@ -107,7 +107,7 @@ impl TrialProcess {
     }
 }
 
-/// Runs the watcher, `nicpin await-confirm`: waits for the end of the time or for a confirmation.
+/// The watcher: `nicpin await-confirm`.
 pub fn watch(cli: &General, args: &AwaitConfirmArgs) -> Result<Exit> {
     nix::unistd::setsid().context("setsid")?;
     // The watcher may outlive the caller, whose locks and pipes are not its own.
@@ -176,7 +176,7 @@ fn restore_unconfirmed(root: &Root, watch: &TrialGuard) {
     }
 }
 
-/// Whether a trial waits for its confirmation. An unreadable trial file counts as unconfirmed.
+/// An unreadable trial file counts as unconfirmed.
 pub fn waits(root: &Root) -> bool {
     Trial::load(root).map_or(true, |trial| trial.is_some_and(|trial| !trial.over))
 }
@@ -186,8 +186,8 @@ pub fn restores_nothing(root: &Root) -> bool {
     Trial::load(root).is_ok_and(|trial| trial.is_none_or(|trial| trial.found_all_as_planned(root)))
 }
 
-/// On a terminal, waits for Enter or for the end of the trial. Asks on standard error: standard output has the report,
-/// which may be JSON.
+/// On a terminal, waits for Enter or the end of the trial. Asks on standard error: the report on standard output may be
+/// JSON.
 pub fn ask(cli: &General, seconds: u64, wait: Duration, exit: Exit) -> Result<Exit> {
     let stdin = stdin();
     if !stdin.is_terminal() || stop_reason().is_some() {

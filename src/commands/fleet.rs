@@ -51,16 +51,16 @@ pub fn run(cli: &General, args: &FleetArgs, out: &mut String) -> Result<Exit> {
     Ok(fleet.exit())
 }
 
-/// More memory than a capture takes; never touched.
+/// In bytes, more than a capture takes; never touched.
 const KEPT: usize = 16 << 20;
 
-/// Reads all hosts: this thread finds and splits the inputs, one thread for each CPU reads them.
+/// This thread finds and splits the inputs, one thread for each CPU reads them.
 fn read(cli: &General, args: &FleetArgs) -> FleetTally {
     let workers = thread::available_parallelism().map_or(1, usize::from);
-    // The next capture needs the memory of the one before. Until something larger was freed, glibc gives it back each
+    // The next capture needs the memory of the one before. Until something larger was freed, glibc returns it each
     // time, which takes a twelfth of all CPU time.
     drop(std::hint::black_box(Vec::<u8>::with_capacity(KEPT)));
-    // A worker finds the next input waiting; no more inputs than that are in memory.
+    // One waiting input for each worker, and no more in memory.
     let (give, take) = mpsc::sync_channel::<Input>(workers);
     let take = Mutex::new(take);
     let next = || {
@@ -92,7 +92,6 @@ fn read(cli: &General, args: &FleetArgs) -> FleetTally {
     })
 }
 
-/// Reads one input. An error does not stop the others.
 fn add(cli: &General, input: Input, tally: &mut FleetTally) {
     match input {
         Failed { source, error }
@@ -135,7 +134,7 @@ fn add(cli: &General, input: Input, tally: &mut FleetTally) {
     }
 }
 
-/// Catches panics: one host must not end the report about the others.
+/// One host must not end the report about the others.
 fn catch_panic<T>(read: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(read))
         .map_err(|_| "nicpin failed while it read this; please report it".to_owned())
@@ -159,7 +158,7 @@ fn read_copy(cli: &General, path: &Path) -> Result<ReadHost> {
     ))?)
 }
 
-/// The name of a file without the extensions of captures and JSON.
+/// Without the extensions of captures and JSON.
 fn stem(path: &Path) -> String {
     let name = path
         .file_name()

@@ -50,7 +50,7 @@ pub struct FlowArgs {
     report: ReportArgs,
 }
 
-/// Maximum size of connections that are read, in bytes: some 500,000 lines.
+/// Maximum size of the connections on standard input, in bytes: some 500,000 lines.
 const MOST: u64 = 64 << 20;
 
 pub fn run(cli: &General, args: &FlowArgs, out: &mut String) -> Result<Exit> {
@@ -79,7 +79,7 @@ pub fn run(cli: &General, args: &FlowArgs, out: &mut String) -> Result<Exit> {
     Ok(flows.exit())
 }
 
-/// Parses the requested flows; with `--to-cpu` one, from any port.
+/// With `--to-cpu` a single flow, from any port.
 fn parse_flows(args: &FlowArgs) -> Result<Vec<Option<Flow>>> {
     let to_cpu = args.to_cpu;
     if args.source == "-" {

@@ -8,21 +8,20 @@ use serde::Deserialize;
 
 use crate::screen::{join_nonempty, with_prefix};
 
-/// The exit code of a refused command line; the same for all commands.
+/// The exit code of a refused command line, for all commands.
 pub const USAGE: (u8, &str) = (64, "usage error");
 
-/// The text about a command, beside its options, or about a topic.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HelpText {
     /// Paragraphs for the manual page only.
     pub manual: String,
     pub text: String,
-    /// Exit codes with a meaning of the command's own, without [`USAGE`].
+    /// Exit codes of the command's own, without [`USAGE`].
     pub codes: Vec<(u8, String)>,
     /// Further text; for a command, about its exit codes.
     pub more: String,
-    /// Forms of something, with their meanings.
+    /// Each with its meaning.
     pub forms: Vec<(String, String)>,
     /// Lines, each with a command and its effect.
     pub examples: String,
@@ -56,7 +55,7 @@ impl HelpText {
     }
 }
 
-/// Joins the lines of each paragraph, as the screen breaks them itself.
+/// Without line breaks, as the screen breaks the lines itself.
 pub fn paragraphs(text: &str) -> impl Iterator<Item = String> {
     let paragraphs = text.trim_end().split("\n\n");
     paragraphs.map(|paragraph| paragraph.replace('\n', " "))

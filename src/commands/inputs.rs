@@ -33,7 +33,7 @@ pub fn usage(text: impl Into<String>) -> UsageError {
 
 pub const CONFIG: &str = "/etc/nicpin.toml";
 
-/// Opens the root for a command that writes; refuses a capture.
+/// For a command that writes: refuses a capture.
 pub fn open_to_write(cli: &General) -> Result<Root> {
     let root = Root::open(&cli.root)?;
     ensure!(
@@ -52,13 +52,13 @@ pub fn from_top(path: &Path) -> Result<String> {
 #[derive(Clone, Copy, PartialEq)]
 pub enum Purpose {
     Look,
-    /// The command only reads, and compares with the last apply: programs count with the CPUs that they had then.
+    /// Reads only, and compares with the last apply: programs count with the CPUs that they had then.
     Compare,
-    /// The command writes: files that other users may write are not trusted.
+    /// Files that other users may write are not trusted.
     Write,
 }
 
-/// Reads the policy, with the text of its file; `None` if there is no file.
+/// With the text of the policy file; `None` if there is no file.
 pub fn read_policy(
     purpose: Purpose,
     cli: &General,
@@ -89,8 +89,7 @@ pub fn read_policy(
     Ok((policy, text))
 }
 
-/// Reads the machine, with the facts of `options`, and the policy, for a command that only reads and has no policy
-/// options.
+/// For a command that only reads and has no policy options.
 pub fn read_host(
     cli: &General,
     root: &Root,
@@ -99,8 +98,8 @@ pub fn read_host(
     read_machine(Purpose::Look, cli, root, &PolicyArgs::default(), options)
 }
 
-/// Reads the policy, and the machine with the facts of `options`. Options with CPUs that the machine cannot have are
-/// usage errors; in the policy file, which machines may share, such CPUs count as offline.
+/// CPUs that the machine cannot have are usage errors in options; in the policy file, which machines may share, they
+/// count as offline.
 fn read_machine(
     purpose: Purpose,
     cli: &General,
@@ -115,7 +114,7 @@ fn read_machine(
     };
     options.hints = policy.wants_hints();
     options.exclusive |= policy.wants_exclusive();
-    // RFS decides on flows; a command that writes also records them.
+    // RFS decides on flows; a command that writes also records the flow counts.
     let is_used = options.flows || purpose == Purpose::Write;
     let wants_flow_counts = is_used || policy.wants_flow_counts();
     if options.queues == Queues::Steering && !wants_flow_counts {
@@ -130,15 +129,15 @@ fn read_machine(
     Ok((machine, policy))
 }
 
-/// Adds the record's facts to the machine. An unreadable record is ignored here; check and apply report it.
+/// Adds the record's facts to the machine; check and apply report an unreadable record.
 pub fn complete(root: &Root, machine: &mut Machine) -> Option<Record> {
     let record = Record::load(root).ok()?;
     record.complete(machine);
     Some(record)
 }
 
-/// Reads where the programs of a policy may run; for a comparison, and for programs that do not run, as an earlier
-/// apply recorded it.
+/// Where the programs of a policy may run; for a comparison, and for programs that do not run, as an earlier apply
+/// recorded it.
 fn programs(
     purpose: Purpose,
     root: &Root,
@@ -196,8 +195,7 @@ pub fn require_vectors(root: &Root, machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-/// Reads the machine and plans the selected interfaces. Refuses a machine without visible ones, unless with
-/// `--if-present`.
+/// Fails if the machine shows no interfaces, unless with `--if-present`.
 pub fn read_and_plan(
     purpose: Purpose,
     cli: &General,
@@ -206,7 +204,7 @@ pub fn read_and_plan(
     mut options: ReadOptions<'_>,
 ) -> Result<(Machine, Plan)> {
     let select = &target.select;
-    // Interfaces that are not selected take part in the placement only, without the settings of their queues.
+    // Interfaces that are not selected take part only in the placement, without the settings of their queues.
     if target.is_given() {
         options.queues = Queues::Numbers;
     }
@@ -228,9 +226,8 @@ pub fn read_and_plan(
     Ok((machine, plan))
 }
 
-/// Reads and plans for a report, beside a running watcher: CPUs of exclusive cpuset partitions that the watcher leaves
-/// out are left out here as well, and from the commands suggested in the output. Reports an unreadable watcher state
-/// and goes on without it.
+/// Reads and plans for a report. CPUs of exclusive cpuset partitions that a running watcher leaves out are left out
+/// here as well, and from suggested commands. An unreadable state of the watcher is only reported.
 pub fn read_and_compare(
     cli: &General,
     root: &Root,
@@ -263,8 +260,8 @@ pub fn read_and_compare(
     Ok((machine, plan, watcher, given))
 }
 
-/// Refuses an option that the machine cannot meet for any interface. If it can for others, or the policy file requests
-/// it, the interfaces are only reported.
+/// Refuses an option that no interface can meet. If others can meet it, or the policy file requests it, the interfaces
+/// are only reported.
 fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
     let unmet = NoteAbout::of(plan, |_, note| match note {
         // On nodes where the program does not run, the request has no effect, unless there are no others.
@@ -299,8 +296,7 @@ fn require_met(policy: &Policy, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// The interfaces that a selector names, if there is one, and the plan of these and all others in use, which shows the
-/// CPUs without interrupts.
+/// The interfaces of a selector, and the plan of these and all others in use, which shows the CPUs without interrupts.
 pub fn plan_beside_all(
     machine: &Machine,
     policy: &Policy,

@@ -1,8 +1,8 @@
 //! `nicpin irqbalance-policy`: answer irqbalance as its policy script.
 //!
-//! irqbalance runs its policy script once for each IRQ that it finds, with the device's path in /sys and the IRQ as
-//! arguments, and reads lines such as `ban=true`. Its service may run in a network namespace without network devices:
-//! then the answer comes from the record of the last apply.
+//! irqbalance runs its policy script once for each IRQ, with the device's path in /sys and the IRQ as arguments, and
+//! reads lines such as `ban=true`. Its service may run in a network namespace without network devices: then the answer
+//! comes from the record of the last apply.
 
 use anyhow::Result;
 use clap::Args;
@@ -40,7 +40,7 @@ pub fn run(cli: &General, args: &IrqbalancePolicyArgs, out: &mut String) -> Resu
     Ok(Exit::Planned)
 }
 
-/// Whether the last apply planned this IRQ, and the IRQ still belongs to the same device and action.
+/// Whether the last apply planned this IRQ, which still belongs to the same device and action.
 fn was_planned(root: &Root, args: &IrqbalancePolicyArgs) -> Result<bool> {
     let kept = IrqbalanceRecord::load(root)?;
     let Some(was) = kept.planned.get(&args.irq) else {
@@ -53,8 +53,8 @@ fn was_planned(root: &Root, args: &IrqbalancePolicyArgs) -> Result<bool> {
     Ok(Handlers::new(root).of(args.irq)?.contains(&was.action))
 }
 
-/// Whether the device has a network interface, here or elsewhere; the IRQs of other devices need no plan. irqbalance passes
-/// a path outside /sys/devices for an IRQ whose device it does not know: that IRQ may belong to an interface.
+/// Whether the device has a network interface, here or elsewhere. irqbalance passes a path outside /sys/devices for an
+/// IRQ whose device it does not know: that IRQ may belong to an interface.
 fn has_interface_below(root: &Root, device: &str) -> Result<bool> {
     let device = root.canonical(device)?;
     let Some(device) = device.filter(|path| path.starts_with("/sys/devices/")) else {

@@ -36,7 +36,7 @@ pub struct HelpArgs {
 }
 
 pub fn run(command: Command, args: &ManArgs, out: &mut String) -> Result<Exit> {
-    // An alias stands for its command, as with help.
+    // An alias stands for its command.
     let asked = args.page.about.as_deref().map(|word| {
         let command = command.find_subcommand(word);
         command.map_or(word, Command::get_name).to_owned()
@@ -218,8 +218,7 @@ fn command_page(command: &Command) -> Result<ManPage> {
     })
 }
 
-/// The source of a page of these pages. The date is that of nicpin's sources, which `dist/build` sets, so that each
-/// build gives the same bytes.
+/// The date is that of nicpin's sources, which `dist/build` sets, so that each build gives the same bytes.
 fn source(page: &ManPage, pages: &[ManPage]) -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH")
         .ok()

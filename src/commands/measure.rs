@@ -195,8 +195,7 @@ impl MeasureSession<'_> {
         subjects.any(|subject| subject.kind.is_none() && subject.vectors.is_empty())
     }
 
-    /// Reads the machine again, because IRQ numbers change when an interface or its vectors are created again. A
-    /// vanished interface may return.
+    /// IRQ numbers change when an interface or its vectors are created again. A vanished interface may return.
     fn read_again(&mut self, sampler: &mut Sampler<'_>) -> Result<()> {
         (self.machine, self.subjects, self.notes) =
             read_subjects(self.cli, self.args, self.root, true)?;

@@ -1,4 +1,4 @@
-//! The command line, and the subcommands: a file each, with its definition and its course.
+//! The command line, and a file for each subcommand.
 
 mod apply;
 mod args;
@@ -129,7 +129,7 @@ impl Command {
     }
 }
 
-/// The definition of the command line, with the help texts beside the options.
+/// The command line with the help texts, which only help needs.
 pub fn defined() -> clap::Command {
     let with_help = |command: clap::Command| {
         let help = HelpText::of(command.get_name());
@@ -142,12 +142,11 @@ pub fn defined() -> clap::Command {
 }
 
 impl Cli {
-    /// Parses arguments; the first one is the name of the program.
+    /// The first argument is the name of the program.
     pub fn of(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut command = Self::command();
         let args = complete(&command, args);
         let matches = match command.try_get_matches_from_mut(&args) {
-            // Few runs need all texts.
             Err(help) if help.kind() == ErrorKind::DisplayHelp => {
                 defined().try_get_matches_from(args)?
             }
@@ -168,7 +167,7 @@ impl Cli {
     }
 }
 
-/// Runs a command; its output goes to `out`, made printable.
+/// Appends the command's output to `out`, made printable.
 pub fn run(cli: &Cli, out: &mut String) -> Result<Exit> {
     match cli.general.color {
         Auto => Colours::Auto,
@@ -220,8 +219,8 @@ fn dispatch(cli: &Cli, out: &mut String) -> Result<Exit> {
     }
 }
 
-/// Replaces the error about a selector that matches nothing if it is the name of an option (`plan explain`), or,
-/// without a command, resembles a command, which a name with a digit (`wlan0`, `node:9`) does not.
+/// Explains a selector that matches nothing and is the name of an option (`plan explain`), or, without a command,
+/// resembles one. A name with a digit (`wlan0`, `node:9`) resembles none.
 fn misspelt(error: anyhow::Error, command: &str) -> anyhow::Error {
     let Some(SelectError::Nothing { selector, .. }) = error.downcast_ref() else {
         return error;

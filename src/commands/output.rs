@@ -1,5 +1,5 @@
-//! The output of commands: reports in the requested format, messages, and files that the user names, which are not
-//! below --root. All text for people is printed here, without control characters of other origin.
+//! The output of commands: reports, messages, and files that the user names, which are not below --root. All text for
+//! people is printed here, without control characters of other origin.
 
 use std::fs::{File, OpenOptions, Permissions, create_dir, remove_file, rename};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -39,7 +39,7 @@ pub fn say_failures(page: &Page) {
     page.failures.iter().for_each(|failure| say(failure));
 }
 
-/// Describes standard output: 60 to 200 columns of its terminal; coloured on a terminal, unless `NO_COLOR` is set.
+/// Standard output: 60 to 200 columns of its terminal; coloured on a terminal, unless `NO_COLOR` is set.
 pub fn screen() -> Screen {
     let stdout = io::stdout();
     let width = terminal_size::terminal_size_of(&stdout)
@@ -69,12 +69,12 @@ pub fn print(mut bytes: &[u8]) -> Result<bool> {
     Ok(true)
 }
 
-/// The file that an option names; `-` is standard output, as without the option.
+/// `-` is standard output, as without the option.
 pub fn named(file: Option<&PathBuf>) -> Option<&PathBuf> {
     file.filter(|file| *file != Path::new("-"))
 }
 
-/// An error if [`write_file`] would.
+/// Fails where [`write_file`] would.
 pub fn check_new(path: &Path, force: bool) -> Result<()> {
     let wrong = match path.symlink_metadata().map(|found| found.file_type()) {
         _ if path == Path::new("-") => {
@@ -92,7 +92,7 @@ pub fn check_new(path: &Path, force: bool) -> Result<()> {
     bail!("{}: {wrong}", path.display())
 }
 
-/// Writes a file; an existing one is replaced only with `force`, and keeps its mode.
+/// Replaces an existing file only with `force`, and keeps its mode.
 ///
 /// A regular file is never incomplete: it is written beside its name first. A device is written to, and never removed.
 /// A symbolic link is an error, and so is a FIFO: a user who may write to the directory could make nicpin wait forever.
@@ -100,7 +100,7 @@ pub fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
     write(path, bytes, force, None)
 }
 
-/// Writes a file for other users to read, mode 0644; replaces an existing one as [`write_file`] does.
+/// For other users to read, mode 0644; replaces an existing file as [`write_file`] does.
 pub fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
     write(path, bytes, true, Some(Permissions::from_mode(0o644)))
 }
@@ -127,10 +127,10 @@ pub fn read_published(path: &Path) -> Option<String> {
     read.is_ok().then_some(text)
 }
 
-/// Much more than the metrics of the largest machine.
+/// In bytes: much more than the metrics of the largest machine.
 const MOST_PUBLISHED: u64 = 16 << 20;
 
-/// Opens a file that is no link, without waiting for it.
+/// Neither follows a link nor waits.
 fn open_unfollowed(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     how.custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)
 }
@@ -155,7 +155,7 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
         .filter(|above| *above != Path::new(""))
         .unwrap_or(".".as_ref());
     let above = OpenOptions::new().read(true).open(above);
-    // A stale temporary file is harmless; ignore errors.
+    // A stale temporary file is harmless.
     if let (Some(name), Ok(above)) = (name.to_str(), above) {
         let _ = remove_left(&above.into(), &format!("{name}."), ".new");
     }
@@ -174,8 +174,7 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
     write().inspect_err(|_| _ = remove_file(&new))
 }
 
-/// The beginning of a message; empty in a run of the watcher, which reads the messages of the run and reports them as
-/// its own.
+/// Empty in a run of the watcher, which reports the run's messages as its own.
 fn speaker() -> &'static str {
     let is_run = env::args_os()
         .nth(1)
@@ -183,12 +182,12 @@ fn speaker() -> &'static str {
     text_if(!is_run, "nicpin: ")
 }
 
-/// Prints a message as one line to standard error; only the message is lost if that is closed.
+/// One line on standard error; only the message is lost if that is closed.
 pub fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{}{}", speaker(), message(text));
 }
 
-/// Prints an error of the command line, with the usage below it; `json`: also as JSON, without the usage.
+/// With the usage below it; `json`: also as JSON, without the usage.
 pub fn say_usage(mut error: clap::Error, json: bool) {
     let said = |error: &clap::Error| error.to_string().replacen("error: ", "", 1);
     let _ = write!(io::stderr(), "{}{}", speaker(), printable(&said(&error)));
@@ -204,7 +203,7 @@ pub fn say_usage(mut error: clap::Error, json: bool) {
     }
 }
 
-/// Prints an error as one line of JSON to standard output, after the command's output.
+/// One line on standard output, after the command's output.
 pub fn say_as_json(text: &str, exit: u8) {
     let error = ErrorDocument {
         schema: ERROR_SCHEMA,

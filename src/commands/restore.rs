@@ -61,8 +61,7 @@ pub fn run(cli: &General, args: &RestoreArgs, out: &mut String) -> Result<Exit> 
     Ok(restored.exit())
 }
 
-/// The interfaces that are up and cannot be judged. A restore does not need the facts of planning: an error is only
-/// reported.
+/// A restore does not need the facts of planning: an error is only reported.
 fn not_judged(cli: &General, root: &Root) -> Option<Vec<String>> {
     let mut target = TargetArgs::default();
     target.select.if_present = true;

@@ -12,10 +12,10 @@ use nicpin::machine::sample::{CounterSelection, Delta, Sample};
 use nicpin::read::sample;
 use nicpin::root::Root;
 
-/// Interval between samples; short enough that no 32-bit counter wraps twice in it.
+/// Short enough that no 32-bit counter wraps twice in it.
 pub const STEP: Duration = Duration::from_secs(1);
 
-/// Interval if it matters which counters change together: so short that not all queues have packets in each.
+/// Shows which counters change together: so short that not all queues have packets in each.
 const SHORT_STEP: Duration = Duration::from_millis(20);
 
 pub struct Sampler<'a> {
@@ -62,8 +62,7 @@ impl<'a> Sampler<'a> {
         Ok(delta)
     }
 
-    /// Waits for `time`, or until an interrupt, and returns the delta of the counters; `quiet`: without the progress
-    /// line.
+    /// The delta of the counters over `time`, or until an interrupt; `quiet`: without the progress line.
     pub fn over(
         &mut self,
         time: Duration,

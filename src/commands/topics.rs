@@ -1,4 +1,4 @@
-//! Pages of the manual, and those of topics, which contain the parts that several commands have in common.
+//! Pages of the manual, and those of topics, which several commands have in common.
 
 use clap_mangen::roff::{Inline, bold};
 
@@ -10,9 +10,8 @@ use nicpin::policy::{CONDITIONS, SETTINGS};
 use nicpin::report::interface::{InterfaceState, StateRow};
 
 pub struct ManPage {
-    /// The command or topic of the page, as `nicpin help` and `nicpin man` take it; `None` for nicpin(8).
+    /// As `nicpin help` and `nicpin man` take it; `None` for nicpin(8).
     pub about: Option<String>,
-    /// The name, such as `nicpin-plan`, and the section of the manual.
     pub name: String,
     pub section: u8,
     pub what: String,

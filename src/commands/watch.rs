@@ -32,7 +32,7 @@ pub struct WatchArgs {
 }
 
 pub fn run(cli: &General, args: &WatchArgs) -> Result<Exit> {
-    // Without links, as in the path of the policy: one directory is watched by one name.
+    // Without links, as in the path of the policy: a directory is watched by one name.
     let root = Root::open(&open_to_write(cli)?.base().canonicalize()?)?;
     let path = cli.config.clone().unwrap_or_else(|| root.outside(CONFIG));
     let refused = watch(Watch {

@@ -1,5 +1,4 @@
-//! The results of `apply` and `restore` as text: a sentence, the settings by interface, failures, and a line with the
-//! counts for scripts.
+//! The results of `apply` and `restore` as text; the last line has the counts, for scripts.
 
 use std::collections::BTreeSet;
 use std::slice::from_ref;
@@ -29,7 +28,7 @@ use nicpin::report::outcome::IrqbalanceAction::{
 use nicpin::report::outcome::{ChannelOutcome, IrqbalanceOutcome, Outcome, WriteResult};
 use nicpin::report::restored::{Refusals, Restored, ToRestore, TrialEnd};
 
-/// Shows an apply; `all`: each setting. `given`: the options that decide on the plan. The last line holds the counts.
+/// `all`: each setting. `given`: the options that decide on the plan.
 pub fn applied(applied: &Applied, all: bool, given: &Given) -> Page {
     let tally = &applied.tally;
     let mut page = Page::of(given, all);
@@ -292,7 +291,7 @@ pub fn trial_over(not_restored: Option<&str>, ended: TrialEnd) -> String {
     format!("restored: {why}{}", with_prefix("; ", not_restored))
 }
 
-/// Says what was restored and `why`, and what was not. `again`: when that is tried again.
+/// `why` it was restored; `again`: when the rest is tried again.
 fn undone(page: &mut Page, undone: &Restored, why: &str, again: &str) {
     let changed = undone.results.iter().filter(|result| result.changed());
     let changed = count(changed.count(), "setting");
@@ -341,7 +340,7 @@ fn outcomes<'a>(
         };
         page.item("  irqbalance  ", text);
     }
-    // One message for all results with the same outcome and detail: thousands of files may have the same one.
+    // Thousands of files may have the same outcome and detail: one message for all of them.
     let told = results
         .iter()
         .filter(|result| !result.changed() || result.detail.is_some() && result.fallback.is_none())
@@ -408,7 +407,7 @@ fn settings(page: &mut Page, results: &[WriteResult], all: bool) {
     );
 }
 
-/// Names files in short: `IRQs 71-76; eth2 xps_cpus of tx 0-5`.
+/// Such as `IRQs 71-76; eth2 xps_cpus of tx 0-5`.
 fn files(results: &[&WriteResult]) -> String {
     let files =
         group_by_key(

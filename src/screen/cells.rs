@@ -3,7 +3,7 @@
 #[derive(Clone, Copy)]
 pub struct Screen {
     pub width: usize,
-    /// Whether states are coloured. A colour only repeats the words.
+    /// Colours only repeat the words.
     pub colour: bool,
 }
 

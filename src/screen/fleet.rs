@@ -139,16 +139,16 @@ fn hosts(many: usize) -> String {
     thousands(many) + if many == 1 { " host" } else { " hosts" }
 }
 
-/// Maximum length of a list of names in characters, without `all`.
+/// In characters, without `all`.
 const LONGEST_LIST: usize = 800;
 
-/// Folds names into one line, as nodeset takes them; cuts a long list, and says how many names are left out.
+/// One line; of a long list a part, and how many names are left out.
 fn list(names: &[&str], all: bool) -> String {
     let whole = fold(names).join(",");
     if all || whole.len() <= LONGEST_LIST {
         return format!("    {whole}\n");
     }
-    // The printed part of a list must be a list itself.
+    // The printed part must be a list that nodeset takes.
     let (mut most, mut few) = (names.len(), whole);
     while few.len() > LONGEST_LIST && most > 1 {
         most /= 2;

@@ -1,4 +1,4 @@
-//! A measurement, and a comparison of runs near an interface and far from it, as a sentence and tables.
+//! A measurement, and a comparison of runs near an interface and far from it, as text.
 
 use itertools::Itertools as _;
 
@@ -247,7 +247,7 @@ fn machine(machine: &MachineRates, seconds: f64) -> String {
     )
 }
 
-/// A rate as a number, and the prefix of its unit.
+/// The number, and the prefix of its unit.
 fn scaled(gbit_per_second: f64) -> (String, &'static str) {
     match gbit_per_second {
         0.0 => ("0".into(), ""),
@@ -269,7 +269,7 @@ fn bits(gbit_per_second: f64) -> String {
     number + prefix
 }
 
-/// Formats a share in percent, rounded; 100% only for the whole.
+/// Rounded; 100% only for the whole.
 fn percent(share: f64) -> String {
     let whole = (share * 100.0).round();
     let least = if share < 1.0 { 99.0 } else { whole };

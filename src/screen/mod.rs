@@ -1,5 +1,5 @@
-//! Renders reports and plans as text or JSON. Nothing is decided or computed here. This file has the common parts of
-//! all screens: numbers, CPUs and queues in words, notes, and the gain of a plan.
+//! Renders reports and plans as text or JSON; decides and computes nothing. This file has the parts that all screens
+//! share.
 //!
 //! Text is made safe to print: names and texts of drivers, trees and other programs may hold control characters, which
 //! a terminal would take for commands, or which show other text than there is.
@@ -43,11 +43,11 @@ pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
-/// Maximum length of a message, and of a value in a table, in characters: the widest mask of any kernel has 2,303.
+/// In characters; also of a value in a table: the widest mask of any kernel has 2,303.
 const MESSAGE: usize = 4000;
 pub(crate) const QUOTED: usize = 200;
 
-/// Escapes control characters as JSON does (`\u001b`), so that JSON stays the same value; newlines and tabs stay.
+/// Escapes control characters as JSON does (`\u001b`), which keeps the value of JSON; newlines and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
         return text.into();
@@ -77,7 +77,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// Whether a character is a control character, invisible, or changes the direction or place of the text around it.
+/// Control characters, invisible ones, and those that change the direction or place of the text around them.
 fn is_unsafe(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(
@@ -94,7 +94,7 @@ fn is_unsafe(c: char) -> bool {
         )
 }
 
-/// The value's text, or `other` if it is empty or there is no value.
+/// `other` if there is no value, or its text is empty.
 pub(crate) fn text_or(value: impl IntoIterator<Item: Display>, other: &str) -> String {
     let text = value.into_iter().join("");
     if text.is_empty() {
@@ -104,7 +104,7 @@ pub(crate) fn text_or(value: impl IntoIterator<Item: Display>, other: &str) -> S
     }
 }
 
-/// The value's text between two others; empty if it is empty or there is no value.
+/// Empty if there is no value, or its text is empty.
 pub(crate) fn enclose(
     before: &str,
     value: impl IntoIterator<Item: Display>,
@@ -131,7 +131,7 @@ pub(crate) fn text_if(holds: bool, text: &str) -> &str {
     if holds { text } else { "" }
 }
 
-/// A count such as `3 queues`, followed by `then`; empty if there are none.
+/// Such as `3 queues`, followed by `then`; empty if there are none.
 pub(crate) fn count_if_any(many: usize, what: &str, then: &str) -> String {
     enclose("", (many > 0).then(|| count(many, what)), then)
 }
@@ -152,7 +152,7 @@ pub(crate) fn join_nonempty<const N: usize>(between: &str, texts: [&str; N]) -> 
     texts.iter().filter(|text| !text.is_empty()).join(between)
 }
 
-/// The options and selectors of a command line that decide on the plan, as words of a shell.
+/// The options and selectors of the command line that decide on the plan, as words of a shell.
 #[derive(Clone, Default)]
 pub struct Given {
     pub options: Vec<String>,
@@ -168,7 +168,7 @@ impl Given {
         self.added_to(command) + &self.selectors
     }
 
-    /// A command with the options, without those that it has already.
+    /// Without the options that the command has already.
     pub fn added_to(&self, command: &str) -> String {
         let options = self.options.iter().map(String::as_str);
         let others = options.filter(|option| {
@@ -179,12 +179,12 @@ impl Given {
     }
 }
 
-/// Marks a command so that it is broken only if it is longer than a line, and can be copied.
+/// A command that is broken only if it is longer than a line, so that it can be copied.
 pub(crate) fn unbroken(command: &str) -> String {
     command.replace(' ', "\u{a0}")
 }
 
-/// Groups values by key, in the order in which the keys first occur.
+/// In the order in which the keys first occur.
 pub(crate) fn group_by_key<K: Clone + Eq + Hash, V>(
     pairs: impl IntoIterator<Item = (K, V)>,
 ) -> Vec<(K, Vec<V>)> {
@@ -205,7 +205,7 @@ pub(crate) fn group_sorted<K: Clone + Hash + Ord, V>(
     group_by_key(pairs.into_iter().sorted_by(|(a, _), (b, _)| a.cmp(b)))
 }
 
-/// Names the interfaces that cannot be judged, as the end of a sentence about others; empty if there are none.
+/// The end of a sentence about other interfaces; empty if all can be judged.
 pub(crate) fn not_judged(names: &[String]) -> String {
     let those = format!(" cannot be judged: {}", few(", ", names, false));
     enclose("; ", Some(names.len()).filter(|&many| many > 0), &those)
@@ -240,7 +240,7 @@ fn cpus_in_words(host: &HostSummary, cpus: &CpuSet, [of_node, all, some]: [&str;
     }
 }
 
-/// Maximum length of a list of numbers; longer ones are counted.
+/// Maximum length of a list of numbers, in characters; of longer ones only the ends are shown.
 const LONGEST: usize = 24;
 
 pub(crate) fn list_numbers(numbers: &[u32]) -> String {
@@ -288,7 +288,7 @@ pub(crate) fn places(host: &HostSummary, sets: &[&CpuSet]) -> String {
     }
 }
 
-/// `2 CPUs each`, `1 to 3 CPUs each`; `what`: `CPU`.
+/// Such as `2 CPUs each`, `1 to 3 CPUs each`.
 pub(crate) fn sizes(sets: &[&CpuSet], what: &str) -> String {
     let ends = sets.iter().map(|set| set.len()).minmax().into_option();
     match ends.unwrap_or_default() {
@@ -297,7 +297,7 @@ pub(crate) fn sizes(sets: &[&CpuSet], what: &str) -> String {
     }
 }
 
-/// Names the queue of a vector: `3`, `rx 3`, `tx 3`, `rdma 3`, `?` if unknown; its role if it has none.
+/// `3`, `rx 3`, `tx 3`, `rdma 3`; `?` if unknown; the role if it has none.
 pub(crate) fn queue(role: Role, queue: Option<u32>) -> String {
     if role == Role::Data {
         return "?".to_owned();
@@ -350,7 +350,7 @@ pub(crate) fn short_speed(mbps: u32) -> String {
     speed(mbps).replace(" Gbit/s", "G").replace(" Mbit/s", "M")
 }
 
-/// Formats a rate in few characters: `0`, `0.5`, `870`, `12.3k`, `4.1M`.
+/// `0`, `0.5`, `870`, `12.3k`, `4.1M`.
 pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
         0.0 => "0".into(),
@@ -368,7 +368,7 @@ pub(crate) fn moves(irqs: usize) -> String {
     count(irqs, "IRQ") + if irqs == 1 { " moves" } else { " move" }
 }
 
-/// Says ` 2 IRQs move at the next interrupt.`; empty if none does.
+/// Such as ` 2 IRQs move at the next interrupt.`; empty if none does.
 pub(crate) fn moves_later(irqs: usize) -> String {
     let moves = (irqs > 0).then(|| moves(irqs));
     enclose(" ", moves, " at the next interrupt.")
@@ -378,13 +378,13 @@ pub(crate) fn time(seconds: u64) -> String {
     text_or(date(seconds), "unknown")
 }
 
-/// Formats a time as a date in UTC; `None` from the year 10000 on, which a damaged file may contain.
+/// In UTC; `None` from the year 10000 on, which a damaged file may contain.
 pub(crate) fn date(seconds: u64) -> Option<String> {
     let time = (seconds < YEAR_10000).then(|| UNIX_EPOCH + Duration::from_secs(seconds));
     Some(humantime::format_rfc3339_seconds(time?).to_string())
 }
 
-/// Seconds from 1970 to the year 10000, which has no four digits.
+/// In seconds since 1970.
 const YEAR_10000: u64 = 253_402_300_800;
 
 pub(crate) fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
@@ -474,7 +474,6 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Printable JSON has the same value.
         #[test]
         fn json_keeps_its_meaning(text in "\\PC{0,9}|(\u{9b}|\u{202e}|\u{e0041}|[\\x00-\\x7f]){0,9}") {
             let json = serde_json::to_string(&text).unwrap();

@@ -1,6 +1,6 @@
-//! Output for monitoring systems: metrics in the text format of Prometheus, as `node_exporter`'s textfile collector
-//! reads it (<https://prometheus.io/docs/instrumenting/exposition_formats/>), and the one line of a monitoring plugin,
-//! `NICPIN STATUS: text | performance data` (<https://www.monitoring-plugins.org/doc/guidelines.html>).
+//! Output for monitoring systems: metrics in the text format of Prometheus, for `node_exporter`'s textfile collector
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>), and the line of a monitoring plugin, `NICPIN
+//! STATUS: text | performance data` (<https://www.monitoring-plugins.org/doc/guidelines.html>).
 
 use std::fmt::Display;
 
@@ -20,8 +20,8 @@ use nicpin::report::run::Watcher;
 
 const LAST_SUCCESS: &str = "nicpin_last_success_timestamp_seconds";
 
-/// Prints the metrics of a check and of the watcher, if one runs, at most ten series for each interface.
-/// `last_success`: the last time at which the machine was in the planned state, in seconds since 1970.
+/// At most ten series for each interface. `last_success`: when the machine was last in the planned state, in seconds
+/// since 1970.
 pub fn metrics(check: &Check, watcher: Option<&Watcher>, last_success: Option<u64>) -> String {
     let states = InterfaceState::ROWS.map(|row| format!("{} {}", row.number, row.name));
     let state = format!(
@@ -132,8 +132,7 @@ fn gauge<'a, const N: usize>(
     family("gauge", name, help, samples)
 }
 
-/// Prints the samples of a family, with labels and values, below its help and type; nothing without samples. Leaves out
-/// labels without a value.
+/// Nothing without samples. Labels without a value are left out.
 fn family<'a, const N: usize>(
     kind: &str,
     name: &str,
@@ -165,11 +164,11 @@ fn escape_label(value: &str) -> String {
         .replace('\n', "\\n")
 }
 
-/// Maximum number of interfaces that are named; all have performance data.
+/// Interfaces that are named at most; all have performance data.
 const MOST: usize = 8;
 
 pub fn line(check: Result<&Check, &str>, thresholds: Thresholds) -> String {
-    // One line, without the character that begins the performance data.
+    // `|` begins the performance data.
     let plain = |text: &str| message(text).replace('|', "/");
     let (status, text) = match check {
         Ok(check) => {
@@ -242,20 +241,20 @@ fn text(check: &Check, thresholds: Thresholds) -> String {
     )
 }
 
-/// Prints `'label'=value[UOM];warning;critical;minimum;maximum`, separated by spaces.
+/// `'label'=value[UOM];warning;critical;minimum;maximum`, separated by spaces.
 fn performance_data(check: &Check, thresholds: Thresholds) -> String {
     let (warning, critical) = (
         with_prefix("", thresholds.warning),
         with_prefix("", thresholds.critical),
     );
     let mut data = String::new();
-    // Sorted by name, so that the order does not depend on the states.
+    // The order does not depend on the states.
     for interface in check
         .interfaces
         .iter()
         .sorted_by_key(|interface| &interface.name)
     {
-        // Without the characters that have a meaning in performance data.
+        // These have a meaning in performance data.
         let label = message(&interface.name).replace(['\'', '=', '|', ' '], "_");
         if let Some(share) = interface.local_percent().map(round_share) {
             data += &format!("'{label}_local'={share}%;{warning};{critical};0;100 ");

@@ -1,4 +1,4 @@
-//! The content of a screen: lines, items and tables, laid out when the screen is known. All screens are made of it.
+//! The content of a screen: lines, items and tables, laid out when the screen is known.
 
 use std::iter::once;
 use std::ops::Range;
@@ -17,9 +17,9 @@ pub use crate::screen::cells::{Cell, Screen, Tone};
 pub struct Page {
     blocks: Vec<Block>,
     given: Given,
-    /// Whether to show whole lists in notes, and all gains of the plan.
+    /// Whole lists in notes, and all gains of the plan.
     in_full: bool,
-    /// Messages about the failure of the command, which `--quiet` does not suppress.
+    /// Printed also with `--quiet`.
     pub failures: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ impl Page {
         self.item("", text);
     }
 
-    /// Adds a text after its label, with further lines indented below it; nothing if the text is empty.
+    /// The label, and the text with further lines indented below it; nothing if the text is empty.
     pub fn item(&mut self, label: impl Into<String>, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {
@@ -64,7 +64,7 @@ impl Page {
         self.item(label, text);
     }
 
-    /// Adds rows, if there are any, below their headings; without an indent, after an empty line.
+    /// Nothing without rows. Without an indent, follows an empty line.
     pub fn columns<const N: usize, C: Into<Cell>>(
         &mut self,
         indent: usize,
@@ -81,8 +81,8 @@ impl Page {
         }
     }
 
-    /// Adds columns, each as wide as its widest cell. If the last column is not aligned to the right, its text
-    /// continues below itself; if it is, columns that do not fit the screen follow below, again after the first.
+    /// Each column is as wide as its widest cell. If the last column is not aligned to the right, its text continues
+    /// below itself; if it is, columns that do not fit the screen follow below, again after the first.
     pub fn table(
         &mut self,
         indent: usize,
@@ -96,8 +96,8 @@ impl Page {
         self.blocks.push(Block::Table(indent, right, rows));
     }
 
-    /// Adds a sentence on the changes of the plan: in full each measure, in the objective's order. Nothing if there is
-    /// none. `interfaces`: the changes of its interfaces. Returns whether it mentions the queues of the busiest core.
+    /// A sentence on the measures that the plan changes: in full all of them, in the objective's order. `interfaces`:
+    /// those of its interfaces. Returns whether it mentions the queues of the busiest core.
     pub(crate) fn gain(
         &mut self,
         now: &Score,

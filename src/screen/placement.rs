@@ -1,4 +1,4 @@
-//! The lines of an interface in a plan: its IRQs, threads and steering, a line for each run of queues or for each queue.
+//! The lines of an interface in a plan: its IRQs, threads and steering, by runs of queues or by queue.
 
 use std::collections::BTreeMap;
 
@@ -24,10 +24,10 @@ pub enum PlanDetail {
     Reasons,
 }
 
-/// Maximum number of runs of one kind, for a few interfaces and for many; more become one line.
+/// Runs of one kind, for a few interfaces and for many; more become one line.
 const MOST_RUNS: [usize; 2] = [8, 4];
 const FEW_INTERFACES: usize = 4;
-/// Maximum length of the list of CPUs on which interrupts arrive now.
+/// Maximum length of the list of CPUs on which interrupts arrive now, in characters.
 const SHORT: usize = 8;
 
 pub(super) fn lines(
@@ -54,7 +54,7 @@ pub(super) fn pending(plan: &Plan) -> usize {
     vectors.map(Item::vector).filter(Item::is_pending).count()
 }
 
-/// A vector, a thread, or the steering of a queue, with its CPUs now and planned.
+/// A vector, a thread, or the steering of a queue.
 #[derive(Default)]
 struct Item<'a> {
     label: &'static str,
@@ -187,7 +187,6 @@ impl Rows<'_> {
                     Queues => (first.why, ""),
                     Reasons => (first.why, &*facts),
                 };
-                // A reason is left out if it is that of the line above.
                 let is_new = self.detail == Reasons || self.reason != reason;
                 let why = join_nonempty(", ", [text_if(is_new, reason), more]);
                 reason.clone_into(&mut self.reason);
@@ -201,8 +200,8 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns runs of consecutive queues with the same reason, none of which shares a core with another. If there are
-    /// more than `most`, all with the same reason are one.
+    /// Runs of consecutive queues with the same reason, no two of which share a core. If there are more than `most`,
+    /// all queues with the same reason are one run.
     fn runs<'i, 'a>(&self, items: &'i [Item<'a>], most: usize) -> Vec<Vec<&'i Item<'a>>> {
         let mut runs: Vec<Vec<&Item<'_>>> = Vec::new();
         for item in items {
@@ -275,8 +274,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Adds lines for steering of one kind: one for all queues with the same reason, or one for each. `none`: the word
-    /// for no CPU.
+    /// One line for all queues with the same reason, or one for each. `none`: the word for no CPU.
     fn add_steering<'i>(&mut self, what: &str, none: &str, items: impl Iterator<Item = Item<'i>>) {
         for group in self.runs(&items.collect_vec(), 0) {
             let sets = |sets: &[&CpuSet]| match sets.iter().all(|set| set.is_empty()) {
@@ -292,7 +290,7 @@ impl Rows<'_> {
     }
 }
 
-/// Says how the queues of a run follow earlier ones, which have `taken` CPUs on `cores`.
+/// How a run follows earlier ones, which have the CPUs `taken` on `cores`.
 fn pass<'a>(run: &[&Item<'a>], cores: &mut Vec<&'a CpuSet>, taken: &mut CpuSet) -> String {
     if run[0].idle {
         return "not in use".into();
@@ -318,7 +316,7 @@ fn pass<'a>(run: &[&Item<'a>], cores: &mut Vec<&'a CpuSet>, taken: &mut CpuSet) 
     words.to_owned()
 }
 
-/// Says `now -> planned`, or only one of them if they are the same; for IRQs that may arrive anywhere, with the CPUs on
+/// `now -> planned`, or only one of them if they are the same; for IRQs that may arrive anywhere, with the CPUs on
 /// which they do.
 fn change(items: &[&Item<'_>], text: impl Fn(&[&CpuSet]) -> String) -> String {
     let Some(planned) = items

@@ -1,5 +1,4 @@
-//! A plan as text: a line for each run of queues whose CPUs follow one pattern; on request one for each queue, with the
-//! reasons.
+//! A plan as text: a line for each run of queues whose CPUs follow one pattern, or for each queue, with the reasons.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +17,8 @@ use nicpin::report::difference::MeasureChange;
 
 pub use crate::screen::placement::PlanDetail;
 
-/// `changes`: the measures that the plan changes for interfaces. `needless`: the number of IRQs that it moves without a
-/// gain. `masks`: also each file with the mask to write and the current one. `given`: the options that decide on the
-/// plan.
+/// `changes`: the measures that the plan changes for interfaces. `needless`: the IRQs that it moves without a gain.
+/// `masks`: also each file with its current and planned mask.
 pub fn plan(
     plan: &Plan,
     (changes, needless): (&[MeasureChange], usize),

@@ -1,6 +1,5 @@
-//! A plan for the shell and other programs: a script with the writes of `apply`, and the CPUs for programs that use an
-//! interface, in the formats of taskset, numactl, DPDK and systemd, with those for the network as kubelet's reserved
-//! CPUs.
+//! A plan for the shell and other programs: a script with the writes of `apply`, and the CPUs left for applications as
+//! taskset, numactl, DPDK, systemd and kubelet accept them.
 
 use crate::screen::page::Page;
 use crate::screen::{count, enclose, interface_or_machine, text_or, with_prefix};
@@ -10,8 +9,8 @@ use nicpin::machine::{Machine, Rss};
 use nicpin::plan::SettingKind::{NapiThread, Ntuple};
 use nicpin::plan::{Note, Plan, PlannedInterface, SettingKind, Write};
 
-/// Prints one line `echo VALUE > PATH`, `ethtool` or `taskset` for each write, below a list of unmet requests; not for
-/// a plan that changes channels.
+/// A line `echo VALUE > PATH`, `ethtool` or `taskset` for each write, below the unmet requests; not for a plan that
+/// changes channels.
 pub fn script(plan: &Plan) -> String {
     let mut out = format!(
         "#!/bin/sh\n# nicpin plan {}: {}, {} already as planned\n",
@@ -123,7 +122,7 @@ pub fn workers(machine: &Machine, plan: &Plan) -> Page {
     page
 }
 
-/// The interface's node; several if they are equally near to the device's; `None` if unknown.
+/// Several if they are equally near to the device's; `None` if unknown.
 fn nodes(interface: &PlannedInterface) -> Option<NodeSet> {
     let tied = interface.notes.iter().find_map(|note| match note {
         Note::NodeWithoutCpus { nearest, .. } => Some(nearest.clone()),
@@ -132,7 +131,7 @@ fn nodes(interface: &PlannedInterface) -> Option<NodeSet> {
     tied.or_else(|| interface.node.map(NodeSet::single))
 }
 
-/// Formats a hex mask with the prefix `0x`, as programs expect it, as wide as the CPUs need.
+/// With the prefix `0x`, and as wide as the CPUs need.
 fn mask(cpus: &CpuSet) -> String {
     let width = MaskWidth::for_cpus(cpus.last().map_or(1, |last| last + 1));
     let mask = cpus.to_mask(width);

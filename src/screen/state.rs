@@ -1,4 +1,4 @@
-//! The state of an interface in words: its colour, and the reason.
+//! The state of an interface: its colour, and the reason in words.
 
 use itertools::Itertools as _;
 
@@ -20,8 +20,7 @@ pub(crate) fn tone(state: State) -> Tone {
     }
 }
 
-/// Gives the reason for an interface's state in a few words; empty if the state says all. `more`: with the facts that a
-/// line of `status` has in other columns.
+/// Empty if the state says all. `more`: with the facts that a line of `status` has in other columns.
 pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
     let (most, planned) = (interface.max_per_core, interface.max_per_core_planned);
     match interface.state {
@@ -40,7 +39,7 @@ pub(crate) fn why(interface: &InterfaceReport, more: bool) -> String {
                 nodes if nodes.contains([',', '-']) => format!("on nodes {nodes}"),
                 node => format!("on node {node}"),
             };
-            // Of IRQs whose queues are not known, or that serve other interfaces, too, there may be more.
+            // IRQs whose queues are unknown, or that serve other interfaces, may be more than the queues.
             let of_all = if all > interface.queues {
                 format!(" of {}", count(all, "IRQ"))
             } else {

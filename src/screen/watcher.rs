@@ -44,7 +44,7 @@ pub(super) fn watcher(page: &mut Page, watcher: &Watcher) {
     }
 }
 
-/// The line that systemd shows (`STATUS=`). `next`: the time of the next check, in seconds since 1970.
+/// The line that systemd shows (`STATUS=`). `next`: the next check, in seconds since 1970.
 pub fn line(watcher: &Watcher, interfaces: usize, next: u64) -> String {
     let Some(run) = watcher.runs.first() else {
         return "starting".into();

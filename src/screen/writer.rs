@@ -11,9 +11,9 @@ use crate::screen::cells::{Cell, Screen, Tone};
 use crate::screen::{printable, text_if};
 
 const WIDEST: usize = 48;
-/// Minimum room beside the beginning of a line; with less, the rest continues below.
+/// Characters beside the beginning of a line; with fewer, the rest continues below.
 const LEAST_ROOM: usize = 24;
-/// The indent of the continuation of a line of several cells.
+/// Indent of the continuation of a line of several cells.
 const CONTINUED: usize = 6;
 
 pub(super) struct Writer {
@@ -81,8 +81,8 @@ impl Writer {
         }
     }
 
-    /// Adds cells beside each other, the last of which continues below itself; cells that do not fit continue below.
-    /// `blanks`: their number before and after a cell.
+    /// The last cell continues below itself; cells that do not fit continue below. `blanks`: their number before and
+    /// after a cell.
     pub(super) fn row(&mut self, cells: &[Cell], blanks: impl Fn(usize, &Cell) -> (usize, usize)) {
         let Some((last, cells)) = cells.split_last() else {
             return self.end(0);
@@ -163,8 +163,7 @@ pub(super) fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Splits a word to fit the room: a list after a comma, and a command between two of its words, with the backslash of a
-/// shell.
+/// A list is split after a comma, a command between two words, with the backslash of a shell.
 fn pieces(word: &str, room: usize) -> impl Iterator<Item = String> {
     let is_command = word.contains('\u{a0}');
     let (at, more) = if is_command { ('\u{a0}', 1) } else { (',', 0) };
