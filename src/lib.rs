@@ -60,13 +60,10 @@ pub mod report;
 #[doc(hidden)]
 pub mod root;
 
-// Files.
-// Applying it.
 pub use apply::irqbalance::RunningError;
 pub use apply::{
     ApplyError, LockError, Options, Proof, StateError, apply, check, confirm, end_trial, restore,
 };
-// The machine.
 pub use cpuset::{CpuSet, CpuSetError, MaskWidth, NodeSet};
 pub use machine::netdev::{Direction, Napi, Netdev, NetdevQueue};
 pub use machine::others::{
@@ -78,7 +75,6 @@ pub use machine::{
     Role, RxQueue, SelectError, Selection, Sharer, Source, Stacked, Topology, TreeInterrupt,
     TxQueue, UnknownVector, Vector, VmbusChannel,
 };
-// The plan.
 pub use plan::note::{NoVectors, UsedFor};
 pub use plan::stored::Change;
 pub use plan::{
@@ -86,11 +82,9 @@ pub use plan::{
     Placement, Plan, PlannedInterface, PlannedRxQueue, PlannedThread, PlannedTxQueue,
     PlannedVector, Score, SettingKind, Write, plan,
 };
-// The policy.
 pub use policy::PolicyError;
 pub use policy::{Balancer, Policy, Rule, SettingError, Settings};
 pub use read::{Queues, ReadOptions, machine, read_queue_settings};
-// Reports.
 pub use report::applied::{Applied, Evidence, VectorProof};
 pub use report::check::{Check, CheckState};
 pub use report::difference::{Difference, Fallback, NoteAbout, Reason};

@@ -1,6 +1,6 @@
-//! The process: what a caller has left to it must not decide what nicpin sees and does, and the commands that it starts for
-//! the user get it back. Rust's runtime cares for descriptors 0 to 2 and for broken pipes. And the signals that end it, and
-//! its time.
+//! The process: what it inherits from a caller must not decide what nicpin sees and does, and the commands that it
+//! starts for the user get it back. Also its stack, its time and the signals that end it. Rust's runtime cares for
+//! descriptors 0 to 2 and for broken pipes.
 
 use std::cell::OnceCell;
 use std::io;
@@ -20,7 +20,7 @@ use nicpin::root::sys::{self, Inherited};
 
 static INHERITED: OnceLock<Inherited> = OnceLock::new();
 
-/// Takes over the signals and the limit of open files. Called once, before other threads.
+/// Takes over the signals and the limit of open files; called once, before other threads.
 pub fn prepare() -> io::Result<()> {
     let inherited = sys::take_over()?;
     // Only the first call has something to set.
@@ -28,10 +28,10 @@ pub fn prepare() -> io::Result<()> {
     Ok(())
 }
 
-/// What the program needs at most, in bytes; what is not touched costs no memory.
+/// Bytes that the program needs at most; what is not touched costs no memory.
 const STACK: u64 = 4 << 20;
 
-/// Runs the program where it has a stack, however small a caller's limit (`ulimit -s`) has made that of the first thread.
+/// A caller's limit (`ulimit -s`) may have made the stack of the first thread too small.
 pub fn with_stack(program: fn() -> ExitCode) -> ExitCode {
     let limit = getrlimit(Resource::RLIMIT_STACK).map_or(STACK, |(soft, _)| soft);
     if limit >= STACK {
@@ -58,8 +58,8 @@ pub fn not_ignored(signals: &[Signal]) -> impl Iterator<Item = Signal> {
         .filter(move |signal| !is_ignored(signal))
 }
 
-/// The signals that end a command. The first one is caught, so that a command ends where its report and the machine are
-/// consistent; the second one ends the process at once.
+/// The first one is caught, so that a command ends where its report and the machine are consistent; the second one ends
+/// the process at once.
 const ENDING: [Signal; 2] = [Signal::SIGINT, Signal::SIGTERM];
 
 fn catch(then: impl FnOnce(Signal) + Send + 'static) -> Result<()> {
@@ -100,7 +100,7 @@ impl Signals {
         Ok(Self { coming, came })
     }
 
-    /// The signal that has come, or comes within this time.
+    /// A signal that has come before counts, too.
     pub fn within(&self, time: Duration) -> Option<Signal> {
         let come = || self.coming.recv_timeout(time).ok();
         let signal = self.came.get().copied().or_else(come)?;
@@ -115,7 +115,7 @@ pub fn as_of_caller(command: &mut Command) {
     }
 }
 
-/// The CPU time, user and system, of all ended child processes and of their own children; see getrusage(2).
+/// User and system time of all ended child processes and of their own children; see getrusage(2).
 pub fn children_cpu() -> Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let micros = |time: TimeVal| u64::try_from(time.num_microseconds()).unwrap_or_default();

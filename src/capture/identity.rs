@@ -1,5 +1,5 @@
-//! Finds and replaces in a text what could identify a machine: hardware addresses, IP addresses and GUIDs anywhere,
-//! also within the names of interfaces, devices and handlers.
+//! Finds and replaces in a text what could identify a machine: hardware addresses, IP addresses and GUIDs, also within
+//! the names of interfaces, devices and handlers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -14,8 +14,8 @@ const END: &str = r"(?:[^\da-z]|$)";
 const END_OF_IP: &str = r"(?-i:[^\da-z._]|$)";
 const IPV4: AddressKind = Ip("0.0.0.0");
 
-/// Patterns of addresses from the start of a word on: the only group is the address, and the second text ends it. The
-/// flag: whether digits without a letter are a number, unless known as an address.
+/// From the start of a word on: the pattern, whose only group is the address, and what must follow it. The flag:
+/// whether digits without a letter are a number, unless known as an address.
 const PATTERNS: [(&str, &str, AddressKind, bool); 10] = [
     (
         r"([\da-f]{2}(?::[\da-f]{2}){5,}|[\da-f]{2}(?:-[\da-f]{2}){5,})",
@@ -72,7 +72,7 @@ const PATTERNS: [(&str, &str, AddressKind, bool); 10] = [
 
 /// Bytes of a text to search for one address: more than the longest has.
 const LONGEST: usize = 64;
-/// Digits of an address after a letter that suffice if the name is too short for all.
+/// Digits of a known address that suffice after a letter, if the name is too short for all.
 const LEAST_DIGITS: usize = 8;
 
 static REGEXES: LazyLock<Vec<(Regex, AddressKind, bool)>> = LazyLock::new(|| {
@@ -86,8 +86,8 @@ static REGEXES: LazyLock<Vec<(Regex, AddressKind, bool)>> = LazyLock::new(|| {
     PATTERNS.into_iter().filter_map(regex).collect()
 });
 
-/// The identities in a machine's texts, and what replaces them: the same everywhere, so that a handler still has the
-/// name of its interface. Hex digits in lower case, replaced by as many.
+/// What replaces each identity: the same everywhere, so that a handler still has the name of its interface. Hex digits
+/// in lower case, replaced by as many.
 #[derive(Default)]
 pub struct StandIns(BTreeMap<String, String>);
 
@@ -102,7 +102,7 @@ enum AddressKind {
 }
 
 impl StandIns {
-    /// Collects the identities in the texts, and these hardware addresses.
+    /// From the texts, and the hardware addresses of interfaces.
     pub fn collect<'a>(
         texts: impl Iterator<Item = &'a str>,
         addresses: impl IntoIterator<Item = String>,
@@ -136,8 +136,7 @@ impl StandIns {
         Self(digits)
     }
 
-    /// Replaces everything that could identify the machine; IP addresses only with `ips`, since a version may have four
-    /// numbers, too.
+    /// IP addresses only with `ips`: a version may have four numbers, too.
     pub fn hide(&self, text: &str, ips: bool) -> String {
         let (mut hidden, mut plain) = (String::with_capacity(text.len()), 0);
         let found =
@@ -176,12 +175,12 @@ fn hex_digits(text: &str) -> String {
         .to_ascii_lowercase()
 }
 
-/// Whether the digits differ: equal ones are no address or the broadcast address.
+/// Equal digits are no address, or the broadcast address.
 fn is_mixed(digits: &str) -> bool {
     digits.chars().any(|digit| !digits.starts_with(digit))
 }
 
-/// Finds the addresses in a text, in order. `known`: whether digits are those of an address.
+/// In order. `known`: whether digits are those of an address.
 fn find_all(text: &str, known: impl Fn(&str) -> bool) -> Vec<(Range<usize>, AddressKind)> {
     let (mut all, mut at) = (Vec::new(), 0);
     while at < text.len() {
@@ -199,7 +198,7 @@ fn find_all(text: &str, known: impl Fn(&str) -> bool) -> Vec<(Range<usize>, Addr
     all
 }
 
-/// Finds the address at the start of a text or within its first word, which has `word` bytes.
+/// The address at the start of a text or within its first word, which has `word` bytes.
 fn find(
     text: &str,
     word: usize,
@@ -250,7 +249,7 @@ fn find(
     })
 }
 
-/// Returns the text up to its twelfth hex digit, or up to the last one if it begins with at least `least`.
+/// The text up to its twelfth hex digit, or up to the last one if it begins with at least `least`.
 fn first_digits(text: &str, least: usize) -> Option<&str> {
     let is_digit = |byte: &u8| byte.is_ascii_hexdigit() || b":.-_".contains(byte);
     let run = &text[..text.bytes().take_while(is_digit).count()];
@@ -362,7 +361,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// A hidden text has nothing more to hide: the capture of a capture is the same.
+        /// The capture of a capture is the same.
         #[test]
         fn hidden_once_is_hidden(text in "(enx[0-9a-f]{6,12}|[0-9a-f]{12}|[0-9a-f:.-]{0,30}|[ \\-_,]|\\PC){0,8}") {
             let hide = |text: &str| StandIns::collect([text].into_iter(), []).hide(text, true);

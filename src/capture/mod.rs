@@ -1,7 +1,7 @@
 //! A capture: everything that nicpin reads of a machine, as one file that can be read in its place.
 //!
-//! It is made from the record of one reading, not by reading again, and is checked by reading it back. The same machine
-//! gives the same bytes. `redact.rs` removes what could identify the machine.
+//! It is made from the record of one reading, and checked by reading it back. The same machine gives the same bytes.
+//! `redact.rs` removes what could identify the machine.
 
 mod identity;
 mod redact;
@@ -28,14 +28,14 @@ const TRIES: usize = 3;
 
 pub struct Capture {
     pub root: Root,
-    /// The machine as read; empty if nicpin cannot read it.
+    /// Empty if nicpin cannot read the machine.
     pub machine: Machine,
     pub tree: Tree,
-    /// Files and directories that this user may not read, so that the capture lacks them.
+    /// Files and directories that this user may not read: the capture lacks them.
     pub refused: Vec<String>,
-    /// Why nicpin cannot read this machine; the capture holds all that was read before the error.
+    /// Why nicpin cannot read the machine; the capture holds all that was read before the error.
     pub unreadable: Option<String>,
-    /// Changes that hide the identity of the machine, a line each.
+    /// Changes that hide the machine's identity, a line each.
     pub redacted: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ pub struct Capture {
 struct Changed(String);
 
 impl Capture {
-    /// Reads the machine below a directory or in another capture, and its policy.
+    /// From a directory or another capture.
     pub fn read(path: &Path) -> Result<Self> {
         let mut tries = (1..TRIES).map(|_| Self::read_once(path));
         tries
@@ -88,7 +88,6 @@ impl Capture {
                 tree.make_read_only(&affinity_file(vector.irq));
             }
         }
-        // The file that names the capture's format.
         let mut about = format!("{SCHEMA}\nnicpin {}\n", env!("CARGO_PKG_VERSION"));
         let of_capture = root.read_opt(ABOUT)?.unwrap_or_default();
         let mut lines = of_capture.lines();
@@ -111,13 +110,13 @@ impl Capture {
         })
     }
 
-    /// Removes what could identify the machine. `names`: also the names of interfaces and of the host.
+    /// `names`: also the names of interfaces and of the host.
     pub fn redact(&mut self, names: bool) -> Result<()> {
         (self.tree, self.redacted) = redact::redact(&self.tree, &self.root, &self.machine, names)?;
         Ok(())
     }
 
-    /// Adds the machine's identity: host name, hardware addresses and the time.
+    /// Adds the host name, hardware addresses and the time.
     pub fn identify(&mut self) -> Result<()> {
         let mut lines = String::new();
         if let Some(name) = self.root.read_opt("/proc/sys/kernel/hostname")? {
@@ -158,7 +157,6 @@ fn add(tree: &mut Tree, path: &str, entry: Entry) -> Result<()> {
     Ok(())
 }
 
-/// Makes a tree of what was read through a recording root.
 fn build(root: &Root, record: &Recorded) -> Result<Tree> {
     let mut tree = Tree::default();
     // Captures contain no process data.
@@ -169,7 +167,7 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree> {
     let paths = record.paths.iter().filter(|(path, _)| {
         !is_process(path) && !record.answers.contains_key(*path) && *path != ABOUT
     });
-    // First files that were read, with their content; then paths that were only looked up.
+    // First files with their content, then paths that were only looked up.
     let read = |path: &String| record.files.get(path).map(Option::as_ref);
     for (path, opened) in paths.sorted_by_key(|(path, _)| !matches!(read(path), Some(Some(_)))) {
         let Some((place, mode)) = walk(root, &mut tree, path, *opened)? else {
@@ -194,7 +192,7 @@ fn build(root: &Root, record: &Recorded) -> Result<Tree> {
         add(&mut tree, &place, File(seen))?;
     }
     for (path, names) in &record.lists {
-        // Whether the names are facts themselves, without being opened.
+        // These names are facts without being opened.
         let is_fact = |name: &&String| path.ends_with("/msi_irqs") || name.starts_with("lower_");
         for name in names.iter().filter(is_fact) {
             let place = format!("{}/{name}", path.trim_end_matches('/'));
@@ -242,7 +240,7 @@ fn walk(root: &Root, tree: &mut Tree, path: &str, follow: bool) -> Result<Option
     }
 }
 
-/// Returns a link's target that stays inside the tree wherever that is unpacked: relative, and not above the top.
+/// A target that stays inside the tree wherever that is unpacked: relative, and not above the top.
 fn link_inside(path: &str, target: &str) -> String {
     let depth = path.matches('/').count() - 1;
     let parts = target.split('/').filter(|part| !["", "."].contains(part));

@@ -31,12 +31,12 @@ const BY_INTERFACE: [&str; 3] = ["/nicpin/ethtool", "/nicpin/netlink", "/nicpin/
 /// The kernel's `IFNAMSIZ`, without the NUL.
 const MAX_NAME: usize = 15;
 pub const POLICY: &str = "/etc/nicpin.toml";
-/// The policy script of irqbalance in a capture.
+/// Stands for irqbalance's policy script in a capture.
 const SCRIPT_PLACE: &str = "/left-out/policyscript";
-/// A unit of a site's policy in a capture.
+/// Stands for each unit of the policy in a capture.
 const UNIT: &str = "left-out.service";
 
-/// Files that identify a machine, by the last component of their path.
+/// The last component of paths to files that identify a machine.
 const IDENTITY: [&str; 20] = [
     "address",
     "board_serial",
@@ -60,14 +60,13 @@ const IDENTITY: [&str; 20] = [
     "vpd",
 ];
 
-/// Returns the drivers that a policy teaches; none if it is not valid.
+/// None if the policy is not valid.
 pub fn taught_drivers(policy: &str) -> Vec<Taught> {
     Policy::parse(policy).unwrap_or_default().drivers
 }
 
-/// Removes from a tree what could identify the machine. `root` and `machine`: the machine and its facts; `names`: also
-/// the names of interfaces and of the host. Also returns what was changed, a line each, for the user and not for the
-/// capture.
+/// `names`: also those of interfaces and of the host. Returns what was changed, too, a line each, for the user and not
+/// for the capture.
 pub fn redact(
     tree: &Tree,
     root: &Root,
@@ -160,13 +159,13 @@ pub fn addresses(root: &Root) -> Result<Vec<(String, String)>> {
     Ok(addresses)
 }
 
-/// Whether a text is six or more pairs of hex digits.
+/// Six or more pairs of hex digits.
 fn is_hardware_address(text: &str) -> bool {
     let pair = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
     text.split(':').count() >= 6 && text.split(':').all(pair)
 }
 
-/// Moves irqbalance's policy script in the answer about other tools, if a site chose its place.
+/// In the answer about other tools; `None` if no site chose the script's place.
 fn without_script(found: &str, changes: &mut Vec<String>) -> Option<String> {
     let mut tools: OtherTools = serde_json::from_str(found).ok()?;
     let script = tools.irqbalance.as_mut()?.policy_script.as_mut()?;
@@ -180,7 +179,6 @@ fn without_script(found: &str, changes: &mut Vec<String>) -> Option<String> {
     serde_json::to_string(&tools).ok()
 }
 
-/// Gives all units in a policy one name.
 fn without_units(policy: &str, changes: &mut Vec<String>) -> String {
     let line = |line: &str| match line.split_once("unit:") {
         Some((before, _)) => {
@@ -196,8 +194,8 @@ fn without_units(policy: &str, changes: &mut Vec<String>) -> String {
     other
 }
 
-/// The names that a site gives, and what replaces them: the same name everywhere, in the same order, so that the
-/// capture of a capture is the same.
+/// The names that a site gives, and what replaces them: the same everywhere, in the same order, so that the capture of
+/// a capture is the same.
 struct Names {
     /// Empty if the names stay.
     interfaces: BTreeMap<String, String>,
@@ -208,7 +206,7 @@ struct Names {
 }
 
 impl Names {
-    /// Collects the names of a machine; `all`: also of its interfaces and host.
+    /// `all`: also those of interfaces and of the host.
     fn collect(tree: &Tree, root: &Root, machine: &Machine, all: bool) -> Result<Self> {
         let host = root.read_opt("/proc/sys/kernel/hostname")?;
         let host = host.as_deref().filter(|_| all).unwrap_or_default().trim();
@@ -260,7 +258,7 @@ impl Names {
         done
     }
 
-    /// Replaces names in the text of a file: handlers have the names of their interfaces.
+    /// Handlers have the names of their interfaces.
     fn in_text(&self, path: &str, text: &str) -> String {
         match path {
             _ if self.interfaces.is_empty() => text.to_owned(),
@@ -278,7 +276,7 @@ impl Names {
         }
     }
 
-    /// Replaces interfaces in a policy; `None` if it has a pattern for names, which would match none of the others.
+    /// `None` if the policy has a pattern of names, which would match none of the replaced ones.
     fn in_policy(&self, policy: &str) -> Option<String> {
         if self.interfaces.is_empty() {
             return Some(policy.to_owned());
@@ -294,7 +292,7 @@ impl Names {
         policy.split_inclusive('\n').map(line).collect()
     }
 
-    /// Replaces interface names that stand as whole words or between punctuation.
+    /// Names that stand as whole words or between punctuation.
     fn in_words(&self, text: &str) -> String {
         let (mut done, mut at) = (String::new(), 0);
         while at < text.len() {
@@ -316,7 +314,7 @@ impl Names {
         done
     }
 
-    /// Replaces interfaces and the host in texts, but not in keys, which may have the same names.
+    /// In texts, but not in keys, which may have the same names.
     fn in_json(&self, found: Value) -> Value {
         match found {
             Value::String(text) => {
@@ -337,8 +335,7 @@ impl Names {
     }
 }
 
-/// Returns the names of interfaces, with what replaces each: first present ones, then names that only handlers have,
-/// since these keep a former name and that of an interface in a container.
+/// Present names first, then those that only handlers have: a former name, or that of an interface in a container.
 fn interfaces(tree: &Tree, machine: &Machine) -> BTreeMap<String, String> {
     let listed = tree.file(INTERRUPTS).ok();
     let listed = listed
@@ -374,7 +371,7 @@ fn interfaces(tree: &Tree, machine: &Machine) -> BTreeMap<String, String> {
     all.enumerate().map(other).collect()
 }
 
-/// Returns the names of the machine's handlers, each with the driver of its interface, if known.
+/// Each with the driver of its interface, if known.
 fn handlers<'a>(machine: &'a Machine, listed: &'a Interrupts) -> Vec<(Option<&'a str>, &'a str)> {
     let known = machine.interfaces.iter().flat_map(|interface| {
         let unknown = interface.unknown_vectors.iter();

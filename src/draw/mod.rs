@@ -1,5 +1,5 @@
-//! `nicpin draw`: the machine by node, cache, core and CPU, its interfaces, and the CPU of each queue, now and as
-//! planned; and the sizes of caches and cores in the picture.
+//! `nicpin draw`: the nodes, caches, cores and CPUs of the machine, its interfaces, and the CPU of each queue, now and
+//! as planned; and the sizes of caches and cores in the picture.
 
 mod svg;
 
@@ -15,10 +15,10 @@ use nicpin::machine::{Machine, Node, QueueId, Role, Topology};
 use nicpin::plan::{Plan, PlannedInterface, PlannedVector, Score};
 use nicpin::report::nodes::{counts, home, neighbours};
 
-/// With more queues, lines are a tangle, and only the number of queues on each core is shown.
+/// With more queues, lines are a tangle: only the number of queues on each core is shown.
 const MOST_LINES: usize = 64;
 
-/// A CPU, and a core with one.
+/// Width and height of a CPU, and the width of a core.
 const CELL: (usize, usize) = (38, 29);
 const CORE: usize = 42;
 /// Between cores, around those of a cache, and above them.
@@ -29,9 +29,9 @@ const GROUP_HEAD: usize = 8;
 const GAP: usize = 8;
 
 pub struct Picture {
-    /// The machine, when it was read, and the release of its kernel, as far as known.
+    /// The machine, when it was read, and its kernel's release, as far as known.
     pub origin: String,
-    /// Whether each queue has a line to its CPU.
+    /// From each queue to its CPU.
     pub lines: bool,
     title: String,
     is_map: bool,
@@ -50,13 +50,13 @@ struct Panel {
     /// Package and memory.
     about: String,
     neighbours: String,
-    /// Groups of cores, and whether each group shares an L3 cache.
+    /// Cores, and whether they share an L3 cache.
     groups: Vec<(bool, Vec<CpuSet>)>,
     cards: Vec<usize>,
 }
 
 struct Card {
-    /// The letter that stands for it: A, B, and so on.
+    /// A, B, and so on.
     key: String,
     name: String,
     size: String,
@@ -79,7 +79,7 @@ struct Mark {
     card: usize,
     queue: QueueId,
     role: Role,
-    /// Whether the CPU is not on the interface's node.
+    /// The CPU is not on the interface's node.
     remote: bool,
 }
 
@@ -118,7 +118,6 @@ impl Picture {
         }
     }
 
-    /// Keeps the planned or the current scene only.
     pub fn keep(&mut self, planned: bool) {
         if self.scenes.len() > 1 {
             self.scenes.remove(usize::from(!planned));
@@ -231,7 +230,7 @@ fn effective_cpus(vector: &PlannedVector, online: &CpuSet) -> CpuSet {
         .unwrap_or_default()
 }
 
-/// The planned CPUs of a vector; the effective ones if it is left unchanged.
+/// The effective CPUs of a vector that is left unchanged.
 fn planned_cpus(vector: &PlannedVector, online: &CpuSet) -> CpuSet {
     (vector.cpus.clone()).unwrap_or_else(|| effective_cpus(vector, online))
 }
@@ -278,8 +277,8 @@ fn words(score: &Score) -> String {
     )
 }
 
-/// Labels the queues of an interface on one CPU: `3` for a queue, `3r` or `3t` for one of its vectors when the other is
-/// on another CPU, `i60` for IRQ 60 of an unknown queue.
+/// `3` for a queue, `3r` or `3t` for one of its vectors when the other is on another CPU, `i60` for IRQ 60 of an
+/// unknown queue.
 fn labels(marks: &[&Mark]) -> Vec<String> {
     marks
         .chunk_by(|a, b| a.queue == b.queue)
@@ -301,8 +300,8 @@ fn core_height(core: &CpuSet) -> usize {
     core.len() * CELL.1 + CORE - CELL.0
 }
 
-/// Returns the cores of a cache in a row, the height of one, and the width and height of the box. Up to 8 cores are in
-/// one row, more in a number that fills the rows.
+/// Cores in a row, the height of one, and the width and height of the box. Up to 8 cores are in one row, more in a
+/// number that fills the rows.
 fn grid(cores: &[CpuSet]) -> (usize, usize, usize, usize) {
     let count = cores.len();
     let mut full = (6..=16).rev().filter(|columns| count % columns == 0);
@@ -316,7 +315,7 @@ fn grid(cores: &[CpuSet]) -> (usize, usize, usize, usize) {
     (columns, high, columns * (CORE + CORE_GAP) + pads, h)
 }
 
-/// Returns the width of a row of caches that makes the node about twice as wide as high.
+/// Makes the node about twice as wide as high.
 fn widest_row(panel: &Panel) -> usize {
     let sizes = panel.groups.iter().map(|(_, cores)| grid(cores));
     let widest = sizes.clone().map(|(.., w, _)| w + GAP).max().unwrap_or(GAP);

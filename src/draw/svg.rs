@@ -38,10 +38,10 @@ const DOTS: (usize, usize) = (11, 44);
 const LINE: usize = 22;
 const WORDS: usize = 48;
 const STEP: usize = 42;
-/// Number of interface colours. Further interfaces reuse them, with other letters.
+/// Further interfaces reuse the colours, with other letters.
 const COLOURS: usize = 8;
 
-/// Returns the width of two texts, the first in a font of this size, in the widest of the fonts (`DejaVu` Sans).
+/// Of two texts, the first in a font of this size, in the widest of the fonts (`DejaVu` Sans).
 fn width(first: &str, size: usize, then: &str) -> usize {
     (first.chars().count() * size + then.chars().count() * 12) * 62 / 100 + 12
 }
@@ -157,17 +157,16 @@ impl Picture {
     }
 }
 
-/// A scene: its layers, and where lines begin and end.
 struct Drawing<'a> {
     picture: &'a Picture,
     marks: &'a BTreeSet<Mark>,
     width: usize,
     height: usize,
     panels: Svg,
-    /// Layers: below the lines, the lines, above them.
+    /// The lines and what is below them, and what is above.
     below: Svg,
     above: Svg,
-    /// The bottom of each CPU, in its middle.
+    /// The middle of the bottom of each CPU, where lines end.
     ends: BTreeMap<u32, (usize, usize)>,
     /// For each queue, the most queues on a core that takes it.
     heat: BTreeMap<(usize, QueueId), usize>,
@@ -232,7 +231,7 @@ impl<'a> Drawing<'a> {
         drawing
     }
 
-    /// Draws the heading and the cores of a panel; returns where they end.
+    /// Returns the bottom of the cores.
     fn cores(&mut self, panel: &Panel, (left, top): (usize, usize), inner: usize) -> usize {
         self.below
             .text((left, top + 19), "node", &panel.name, &panel.about);
@@ -347,7 +346,7 @@ impl<'a> Drawing<'a> {
         out.0 += "</g>\n";
     }
 
-    /// Draws an interface, the dots of its queues over its width, and their lines to CPUs.
+    /// An interface, the dots of its queues over its width, and their lines to CPUs.
     fn chip(&mut self, at: usize, place: [usize; 4]) {
         let (picture, [x, y, w, h]) = (self.picture, place);
         let (card, colour) = (&picture.cards[at], at % COLOURS);
@@ -385,7 +384,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// Returns the dots in a row of an interface, the rows, and the distance between dots.
+/// The dots in a row, the rows, and the distance between dots.
 fn dots(count: usize, width: usize) -> (usize, usize, usize) {
     let room = width - 2 * GROUP_PAD;
     let in_row = count.clamp(1, room / DOTS.0);
@@ -421,12 +420,11 @@ impl Svg {
         );
     }
 
-    /// Begins a group, followed by `then`.
     fn group(&mut self, (x, y): (usize, usize), then: &str) {
         self.0 += &format!(r#"<g transform="translate({x} {y})">{then}"#);
     }
 
-    /// Adds a text, and a second one after it in a weaker colour.
+    /// `then` has a weaker colour.
     fn text(&mut self, (x, y): (usize, usize), class: &str, first: &str, then: &str) {
         if first.is_empty() {
             return;
@@ -444,7 +442,7 @@ impl Svg {
     }
 }
 
-/// Escapes text for XML: the name of an interface may hold nearly any character.
+/// The name of an interface may hold nearly any character.
 fn escaped(text: &str) -> String {
     // XML 1.0 cannot represent these.
     let is_odd = |c: char| c.is_ascii_control() || matches!(c, '\u{fffe}' | '\u{ffff}');

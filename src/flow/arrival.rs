@@ -40,7 +40,6 @@ pub struct Arrival {
     pub node: Option<u32>,
     /// The CPUs that share the L3 cache of `cpu`; empty if not reported.
     pub l3: CpuSet,
-    /// The unknown part, and why.
     pub missing: Option<Missing>,
 }
 
@@ -74,7 +73,7 @@ fn hex<S: Serializer>(hash: &Option<u32>, serializer: S) -> Result<S::Ok, S::Err
 #[error("{why}")]
 pub struct Missing {
     why: String,
-    /// Whether a filter takes the flow away from the interface's queues.
+    /// A filter takes the flow away from the interface's queues.
     #[serde(skip)]
     is_taken: bool,
 }
@@ -99,8 +98,7 @@ fn unknown<T>(why: impl Into<String>) -> Result<T, Missing> {
     Err(Missing::new(why))
 }
 
-/// Says where a flow arrives: on the interface, or on each port of a bond or VLAN. The card does not see what a tunnel
-/// carries.
+/// On the interface, or on each port of a bond or VLAN. The card does not see what a tunnel carries.
 pub fn arrivals(machine: &Machine, through: &Through<'_>, flow: &Flow) -> Vec<Arrival> {
     match &through.tunnel {
         Some(tunnel) => vec![Arrival {
@@ -116,7 +114,7 @@ pub fn arrivals(machine: &Machine, through: &Through<'_>, flow: &Flow) -> Vec<Ar
 /// The interfaces through which a flow comes.
 #[derive(Debug, Clone, Default)]
 pub struct Through<'a> {
-    /// The interfaces with a device: one, the ports of a bond, or those that a selector matches.
+    /// Those with a device: one, the ports of a bond, or those that a selector matches.
     pub ports: Vec<&'a Interface>,
     pub bonded: bool,
     /// An interface on the way that wraps packets in others.
@@ -124,7 +122,6 @@ pub struct Through<'a> {
 }
 
 impl<'a> Through<'a> {
-    /// Resolves the name of an interface, or any other selector.
     pub fn new(machine: &'a Machine, selector: &str) -> Result<Self, SelectError> {
         let tunnel = machine.tunnel(selector);
         let mut ports: Vec<&Interface> = Vec::new();
@@ -142,7 +139,7 @@ impl<'a> Through<'a> {
     }
 }
 
-/// Says where a flow arrives on an interface whose flow facts were read ([`ReadOptions::flows`](crate::read::ReadOptions)).
+/// For an interface whose flow facts were read ([`ReadOptions::flows`](crate::read::ReadOptions)).
 pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival {
     let mut arrival = Arrival::begin(flow, &interface.name);
     arrival.missing = choose_queue(machine, interface, &mut arrival)
@@ -161,8 +158,7 @@ pub fn arrival(machine: &Machine, interface: &Interface, flow: &Flow) -> Arrival
     arrival
 }
 
-/// Chooses the receive queue by the first filter that matches, else by the hash. That is always computed, since RPS
-/// uses it, too.
+/// The queue of the first filter that matches, else of the hash. That is always computed, since RPS uses it, too.
 fn choose_queue(
     machine: &Machine,
     interface: &Interface,
@@ -347,7 +343,7 @@ fn hash(interface: &Interface, facts: &RxHash, context: u32, flow: &Flow) -> Res
     })
 }
 
-/// Returns the device's key: the reported one, or the one that its driver is known to set.
+/// The reported key, or the one that the driver is known to set.
 fn key<'a>(interface: &Interface, facts: &'a RxHash, reported: &'a Key) -> Option<&'a Key> {
     let key = if reported.is_unset() && has(interface, Fact::SystemKey) {
         &facts.system_key
@@ -357,7 +353,7 @@ fn key<'a>(interface: &Interface, facts: &'a RxHash, reported: &'a Key) -> Optio
     (!key.is_unset()).then_some(key)
 }
 
-/// Says why a driver's hash does not follow from what it reports.
+/// Why a driver's hash does not follow from what it reports.
 fn doubt(driver: &str, release: Option<(u32, u32)>) -> Option<&'static str> {
     let (until, why) = Driver::of(Some(driver))?.doubt?;
     let is_over = until.is_some_and(|until| release.is_some_and(|release| release >= until));
@@ -432,8 +428,8 @@ fn follow_queue(
     Ok(())
 }
 
-/// Returns the CPU of RPS (`get_rps_cpu` in `net/core/dev.c`): the hash scaled to the number of CPUs. One CPU needs no
-/// hash; 0 means no hash to the kernel, and packets stay where they are.
+/// As `get_rps_cpu` in `net/core/dev.c`: the hash scaled to the number of CPUs. One CPU needs no hash; 0 means no hash
+/// to the kernel, and packets stay where they are.
 fn rps_cpu(
     interface: &Interface,
     arrival: &Arrival,
@@ -469,8 +465,8 @@ fn rps_cpu(
     }
 }
 
-/// Returns the source ports with which a flow arrives on a CPU, from 32768 on, where Linux begins to choose them, and
-/// then from 1024. The error says why a port's CPU is not known.
+/// Source ports from 32768 on, where Linux begins to choose them, then from 1024. The error says why a port's CPU is
+/// not known.
 pub fn ports_to(
     machine: &Machine,
     interface: &Interface,

@@ -21,7 +21,7 @@ pub struct Flow {
     pub protocol: Protocol,
     pub source: SocketAddr,
     pub destination: SocketAddr,
-    /// Whether its packets are fragments, which have no ports.
+    /// Fragments have no ports.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fragment: bool,
 }
@@ -36,8 +36,7 @@ impl Flow {
         }
     }
 
-    /// Makes the arriving flow of a connection; `None` if both ends are on this machine, so that its packets pass no
-    /// card.
+    /// `None` if both ends are on this machine: the packets pass no card.
     pub fn arriving(protocol: Protocol, local: SocketAddr, peer: SocketAddr) -> Option<Self> {
         let is_local = peer.ip().is_loopback()
             || local.ip() == peer.ip()
@@ -55,7 +54,6 @@ impl Flow {
     }
 }
 
-/// Why a text is not one end of a flow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {expected}")]
 pub struct FlowError {
@@ -63,8 +61,8 @@ pub struct FlowError {
     expected: &'static str,
 }
 
-/// Parses one end of a flow: `10.0.0.1:5201`, `[2001:db8::1]:5201`; without a port, `10.0.0.1` and `2001:db8::1`. Takes
-/// an interface after `%` and IPv4 in IPv6 as `ss` prints them.
+/// `10.0.0.1:5201`, `[2001:db8::1]:5201`; without a port, `10.0.0.1` and `2001:db8::1`. Takes an interface after `%`
+/// and IPv4 in IPv6 as `ss` prints them.
 pub fn parse_end(text: &str) -> Result<(IpAddr, Option<u16>), FlowError> {
     let wrong = || FlowError {
         text: text.to_owned(),
@@ -90,10 +88,9 @@ pub fn parse_end(text: &str) -> Result<(IpAddr, Option<u16>), FlowError> {
     Ok((address(before).ok_or_else(wrong)?, port))
 }
 
-/// Parses the connections that `ss -tinH` or `ss -tunH` lists, by the columns of ss(8): network and state (if shown),
-/// the queues' lengths, the local and the peer's address; the rest is ignored. Lines that begin with a blank are
-/// details of the one before. Skips sockets without a peer and networks other than TCP and UDP. `None` for a connection
-/// within this machine.
+/// What `ss -tinH` or `ss -tunH` lists, by the columns of ss(8): network and state (if shown), the queues' lengths, the
+/// local and the peer's address; the rest is ignored. Lines that begin with a blank are details of the one before.
+/// Skips sockets without a peer and networks other than TCP and UDP. `None` for a connection within this machine.
 pub fn connections(text: &str) -> Result<Vec<Option<Flow>>, (usize, FlowError)> {
     let mut found = Vec::new();
     for (at, line) in text.lines().enumerate() {

@@ -1,5 +1,5 @@
-//! Where a flow will arrive: from its addresses and ports to the receive queue, its IRQ and CPU, and the CPU of RPS. A
-//! function of the facts; nothing is guessed: the answer names missing inputs.
+//! Where a flow will arrive: from its addresses and ports to the receive queue, its IRQ and CPU, and the CPU of RPS.
+//! Nothing is guessed: the answer names what is not known.
 
 mod arrival;
 mod ends;
