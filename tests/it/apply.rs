@@ -79,7 +79,7 @@ fn a_second_apply_says_which_irqs_have_yet_to_move() {
     expect("dl980.apply.txt", first + &second);
 }
 
-/// Interfaces stand in the order of their numbers, and those of which the same was written share a line if there are many.
+/// In the order of their numbers; interfaces with the same writes share a line if there are many.
 #[test]
 fn many_interfaces_fit_one_screen() {
     let name = |at: u32| format!("eth{at}");
@@ -108,7 +108,6 @@ fn many_interfaces_fit_one_screen() {
     }
 }
 
-/// What two interfaces share is restored once, and is counted once beforehand.
 #[test]
 fn an_irq_of_two_interfaces_would_be_restored_once() {
     let card = card("e1000", Port::new("eth0", 1000, 1, 1), 40, &["eth0, eth1"]);
@@ -186,7 +185,6 @@ fn what_no_longer_exists_at_restore_is_named_and_stays_in_the_record() {
     assert!(!machine.path("/run/nicpin/state.json").exists());
 }
 
-/// An invalid recorded setting does not count as restored.
 #[test]
 fn a_record_with_an_invalid_setting_is_refused_and_kept() {
     for (file, first, bad, expected) in [
@@ -351,7 +349,6 @@ fn restore_and_confirm_wait_for_a_first_apply() {
             "{command}: {run:?}"
         );
     }
-    // In the end there is nothing to restore.
     drop(lock);
     assert!(
         machine

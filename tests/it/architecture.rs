@@ -10,7 +10,7 @@ use std::path::Path;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// Each room with those that it may use beside itself: first the library's, then the program's.
+/// Each room and those that it may use: first the library's, then the program's.
 const ROOMS: [(&str, &[&str]); 19] = [
     ("cpuset", &[]),
     ("machine", &["cpuset"]),
@@ -81,12 +81,11 @@ const EFFECTS: [&str; 16] = [
 /// The modules of a crate by path (`plan::place`), each with the paths that its file names.
 type Files = BTreeMap<String, Vec<Named>>;
 
-/// A path that a file names, and the line where it does.
 #[derive(Debug, Clone)]
 struct Named {
     path: Vec<String>,
     line: usize,
-    /// Whether it is of a `pub use` item.
+    /// By a `pub use` item.
     exported: bool,
 }
 
@@ -94,7 +93,7 @@ fn parse(text: &str) -> Vec<Named> {
     paths(text.parse().unwrap())
 }
 
-/// All paths of a file that have at least two parts, `use` trees spread out.
+/// Paths of at least two parts, `use` trees spread out.
 fn paths(tokens: TokenStream) -> Vec<Named> {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut found = Vec::new();
@@ -126,7 +125,7 @@ fn paths(tokens: TokenStream) -> Vec<Named> {
     found
 }
 
-/// What a module within a file names, as the file would name it.
+/// As the file would name what a module within it names.
 fn from_above(mut named: Named) -> Named {
     if named.path[0] == "super" {
         "self".clone_into(&mut named.path[0]);
@@ -134,7 +133,7 @@ fn from_above(mut named: Named) -> Named {
     named
 }
 
-/// Whether `pub` is of a `use`: `pub use`, `pub(crate) use`.
+/// `pub use`, `pub(crate) use`.
 fn is_use(after: &[TokenTree]) -> bool {
     let skip = usize::from(matches!(after.first(), Some(TokenTree::Group(_))));
     matches!(after.get(skip), Some(TokenTree::Ident(word)) if word == "use")
@@ -144,7 +143,7 @@ fn is_for_tests(attribute: Option<&TokenTree>) -> bool {
     attribute.is_some_and(|attribute| attribute.to_string().replace(' ', "") == "[cfg(test)]")
 }
 
-/// The place after an item: after its braces or its semicolon.
+/// After its braces or its semicolon.
 fn after_item(tokens: &[TokenTree], from: usize) -> usize {
     let ends = |token: &TokenTree| match token {
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
@@ -157,7 +156,7 @@ fn after_item(tokens: &[TokenTree], from: usize) -> usize {
         .map_or(tokens.len(), |length| from + length + 1)
 }
 
-/// Reads the path that begins at a word, and those of the braces at its end. Gives the place after it.
+/// The paths of the braces at its end are separate. Returns the place after it.
 fn path(
     tokens: &[TokenTree],
     from: usize,
@@ -203,7 +202,6 @@ fn path(
     at
 }
 
-/// A file's use of another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Use {
     from: String,
@@ -211,7 +209,7 @@ struct Use {
     line: usize,
 }
 
-/// What the files of a crate use: of one another, and of the standard library and other crates.
+/// Of one another, and of the standard library and other crates.
 fn uses(files: &Files) -> (BTreeSet<Use>, BTreeSet<Use>) {
     let (mut inner, mut outer) = (BTreeSet::new(), BTreeSet::new());
     for (file, named) in files {
@@ -275,7 +273,7 @@ fn absolute(module: &str, path: &[String], files: &Files) -> Option<String> {
     }
 }
 
-/// The file where what a path names is written: re-exports are followed.
+/// Re-exports are followed.
 fn file_of(path: &str, files: &Files, depth: usize) -> String {
     let mut module = path;
     while !files.contains_key(module) {
@@ -297,12 +295,10 @@ fn file_of(path: &str, files: &Files, depth: usize) -> String {
     module.to_owned()
 }
 
-/// The room that a file is in.
 fn room(file: &str) -> &str {
     file.split("::").next().unwrap_or_default()
 }
 
-/// What is wrong with the house, a line each.
 fn faults(files: &Files) -> Vec<String> {
     let place = |used: &Use| format!("{}:{}", file_name(&used.from), used.line);
     let (inner, outer) = uses(files);
@@ -373,7 +369,6 @@ fn file_name(module: &str) -> String {
     }
 }
 
-/// The files below a directory of sources.
 fn read(directory: &Path, module: &str, files: &mut Files) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();

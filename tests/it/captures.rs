@@ -61,7 +61,6 @@ fn an_unchanged_machine_gives_the_same_bytes() {
     let machine = Copy::of("wide");
     let first = Captured::of(machine.dir()).bytes();
     assert_eq!(first, Captured::of(machine.dir()).bytes());
-    // A capture of the capture, too.
     let captured = Captured::of(machine.dir());
     assert_eq!(first, Captured::of(&captured.file()).bytes());
     // More interrupts change nothing; a moved vector does.

@@ -23,7 +23,7 @@ fn json(machine: &Copy, args: &[&str]) -> Value {
         .json()
 }
 
-/// All differences have this reason. What `check` prints then.
+/// Asserts that all differences have this reason; returns what `check` prints.
 fn check_reason(machine: &Copy, args: &[&str], reason: &str, detail: &str) -> String {
     let check = json(machine, args);
     assert_eq!(
@@ -43,7 +43,6 @@ fn check_reason(machine: &Copy, args: &[&str], reason: &str, detail: &str) -> St
     table.stdout
 }
 
-/// With `-q` the exit code tells all.
 fn assert_quiet(machine: &Copy, args: &[&str], code: i32) {
     let quiet = machine.nicpin(&[&["check", "-q"], args].concat());
     assert_eq!(
@@ -60,7 +59,6 @@ fn not_applied() {
     assert_eq!(machine.nicpin(&["apply", "nic0"]).code, 0);
     let table = check_reason(&machine, &[], "not-applied", "");
     expect("not-applied-everywhere.check.txt", table);
-    // After a restore the settings are not applied.
     let machine = applied("two-node");
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     check_reason(&machine, &[], "not-applied", "");
@@ -134,7 +132,7 @@ fn restored_by_a_restore_or_a_trial_that_was_refused_in_part() {
         let differs = json(&machine, &[])["differs"].clone();
         let mut paths = differs.as_array().unwrap().iter().map(|of| &of["path"]);
         assert!(paths.all(|path| path != refused), "{differs}");
-        // And this one was.
+        // Another program moves it again.
         machine.write(refused, "00\n");
         let check = json(&machine, &["nic0"]);
         let differs = check["differs"].as_array().unwrap();
@@ -166,7 +164,7 @@ fn not_taken_by_the_kernel() {
     machine.open_to_all();
     machine.set_mode("/sys/class/net/nic0/queues/tx-1/xps_cpus", 0o444);
     assert_eq!(machine.nicpin_as_nobody(&["apply"]).code, 1);
-    // The record belongs to nobody, and is used only by nobody.
+    // The record belongs to the user nobody, and only that user trusts it.
     let check = machine.nicpin_as_nobody(&["check", "--format", "json"]);
     let check = check.json();
     assert_eq!(check["differs"].as_array().unwrap().len(), 1, "{check:#}");
@@ -255,8 +253,7 @@ fn what_could_not_be_determined() {
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
 
-/// Vectors that have exchanged their CPUs are as good as planned: no difference but with `--exact`, and apply restores them
-/// once.
+/// As good as planned: no difference but with `--exact`, and apply restores them once.
 #[test]
 fn an_equivalent_arrangement_is_no_difference() {
     let machine = applied("two-socket-mlx4");
@@ -317,7 +314,7 @@ fn many_vectors_that_are_not_understood_are_counted() {
     assert!(full.contains(&format!("{names}{all}")), "{full}");
 }
 
-/// What is wrong is what the plan makes better, not what the kernel still has to move.
+/// Not what the kernel still has to move.
 #[test]
 fn the_cause_of_a_difference_is_a_measure_that_gets_better() {
     let machine = applied("two-socket-mlx4");
@@ -384,7 +381,7 @@ fn a_record_that_cannot_be_read_is_unknown() {
     is_unknown("EISDIR");
 }
 
-/// An interface that is unknown for two reasons is one, and the settings of the whole machine are none.
+/// An interface that is unknown for two reasons is one; the settings of the whole machine are none.
 #[test]
 fn what_is_unknown_is_counted_by_interface() {
     let machine = Copy::of("two-socket-mlx4");
@@ -415,7 +412,6 @@ fn what_is_unknown_is_counted_by_interface() {
     assert!(run.stdout.starts_with(verdict), "{}", run.stdout);
 }
 
-/// Vectors that apply has set and that are absent now are not as planned.
 #[test]
 fn the_state_of_an_interface_that_lost_its_vectors_could_not_be_determined() {
     let machine = applied("two-socket-mlx4");
@@ -435,7 +431,7 @@ fn a_selector_without_an_interface_is_reported() {
     let machine = applied("two-node");
     let run = machine.nicpin(&["check", "--if-present", "nic0", "nic7"]);
     assert_eq!(run.code, 0, "{}", run.stdout);
-    // So says the plan, which has nothing to write.
+    // The plan has nothing to write and says the same.
     let plan = machine.nicpin(&["plan", "nic0"]).stdout;
     expect("pending.check.txt", run.stdout + &plan);
     assert_eq!(
@@ -444,7 +440,7 @@ fn a_selector_without_an_interface_is_reported() {
     );
 }
 
-/// A machine of which nothing can be seen is not in the planned state; with `--if-present` that is no error.
+/// With `--if-present` that is no error.
 #[test]
 fn nothing_is_as_planned_where_nothing_is_seen() {
     let empty = Copy::build(&MachineSpec::new(&["0-3"]));
@@ -514,7 +510,7 @@ fn nothing_is_as_planned_where_nothing_is_seen() {
         }
         let measured = machine.nicpin(&["measure", "--seconds", "0.01", "--if-present"]);
         assert_eq!(measured.code, 0, "{}", measured.stderr);
-        // What has no place for notes.
+        // These print notes to standard error.
         for args in [
             &["plan", "--workers"][..],
             &["plan", "--format", "sh"],
@@ -527,7 +523,7 @@ fn nothing_is_as_planned_where_nothing_is_seen() {
     }
 }
 
-/// A set of CPUs would leave it out.
+/// A set of CPUs holds no number from 8192 on.
 #[test]
 fn an_irq_number_from_8192_on_is_named() {
     let machine = Copy::of("two-node");
@@ -547,7 +543,7 @@ fn an_irq_number_from_8192_on_is_named() {
     );
 }
 
-/// Why an IRQ cannot be moved is said only where the row of its driver tells it: mvpp2 forbids it for its own.
+/// Only the row of its driver tells why: mvpp2 forbids it for its own IRQs.
 #[test]
 fn an_irq_that_cannot_be_moved_is_kernel_managed_only_where_that_is_known() {
     let names = ["eth0-TxRx-0", "eth0-TxRx-1"];
@@ -576,7 +572,6 @@ fn an_irq_that_cannot_be_moved_is_kernel_managed_only_where_that_is_known() {
     }
 }
 
-/// Vectors that cannot be moved are no differences, unless they are asked for.
 #[test]
 fn vectors_that_cannot_be_moved_are_differences_to_strict() {
     let machine = Copy::of("two-node");
@@ -609,7 +604,7 @@ fn the_fix_of_an_interface_that_is_named_like_an_option_works() {
     assert_eq!(machine.nicpin(&["check", "[-]rf"]).code, 0);
 }
 
-/// An apply of other interfaces is one, too.
+/// An apply of other interfaces counts, too.
 #[test]
 fn a_machine_is_never_applied_only_without_a_record() {
     let machine = Copy::of("dl980");
@@ -655,7 +650,7 @@ fn a_rule_that_matches_nothing_is_named() {
     }
 }
 
-/// Another plan would be compared, of other interfaces.
+/// Without them another plan would be compared, of other interfaces.
 #[test]
 fn commands_for_more_have_the_options_that_were_given() {
     let machine = Copy::of("two-node");

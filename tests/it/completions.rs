@@ -7,7 +7,7 @@ use crate::help::{commands, options};
 use crate::support::run::{Copy, nicpin};
 use crate::support::temporary;
 
-/// What nicpin answers the script of fish for these words, without the descriptions.
+/// What nicpin answers the script of fish, without the descriptions.
 fn candidates(words: &[&str]) -> Vec<String> {
     let mut run = Process::new(env!("CARGO_BIN_EXE_nicpin"));
     let output = run

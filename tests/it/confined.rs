@@ -104,8 +104,8 @@ fn a_file_with_another_name_outside_is_not_written() {
     }
 }
 
-/// A directory on the way is a link to the outside in some moments, and the kernel has no openat2, or its answer is
-/// EAGAIN because of the renames.
+/// A directory on the way is a link to the outside at moments, and the kernel has no openat2, or answers EAGAIN because
+/// of the renames.
 #[test]
 fn a_directory_that_becomes_a_link_does_not_lead_out() {
     let (machine, outside) = (Copy::of("two-node"), temporary());

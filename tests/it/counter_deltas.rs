@@ -13,7 +13,7 @@ use nicpin::report::measure::{MeasuredInterface, MeasuredVector, Measurement};
 
 const ALL: [u32; 3] = [40, 41, 42];
 
-/// A sample with these rows in `/proc/interrupts`, taken after so many seconds.
+/// After so many seconds, with these rows in `/proc/interrupts`.
 fn interrupts(seconds: u64, header: &str, rows: &[&str]) -> Sample {
     let text = format!("      {header}\n{}\n", rows.join("\n"));
     let interrupts =
@@ -288,7 +288,7 @@ fn counters_that_jump_are_measured() {
     crate::screen::measure::measure(&measure, true);
 }
 
-/// Random walks of a few counters: how much each grows in each step.
+/// How much each of three counters grows in each step.
 fn steps() -> impl Strategy<Value = (u32, Vec<[u32; 3]>)> {
     (
         any::<u32>(),
@@ -297,7 +297,7 @@ fn steps() -> impl Strategy<Value = (u32, Vec<[u32; 3]>)> {
 }
 
 proptest! {
-    /// The sum over all steps is the total delta, however often counters wrap.
+    /// However often the counters wrap.
     #[test]
     fn steps_add_up((start, steps) in steps()) {
         let row = |counts: [u32; 3]| format!("40: {} {} {} chip  a", counts[0], counts[1], counts[2]);
@@ -321,7 +321,7 @@ proptest! {
         prop_assert_eq!(sum.elapsed, Duration::from_secs(steps.len() as u64));
     }
 
-    /// Any two samples can be compared, whatever CPUs and rows they have; what is left out is not counted.
+    /// Whatever CPUs and rows they have; what is left out is not counted.
     #[test]
     fn any_two_samples_compare(
         cpus in prop::array::uniform2(prop::collection::btree_set(0_u32..8, 1..6)),

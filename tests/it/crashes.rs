@@ -135,7 +135,7 @@ fn a_crash_at_every_step_of_a_trial() {
     }
 }
 
-/// Runs with no file changed from this step on; returns the number of steps.
+/// No file is changed from `step` on. Returns the number of steps.
 fn crash_at(machine: &Copy, step: usize, run: impl FnOnce(&Root) -> bool) -> usize {
     let steps = Rc::new(Cell::new(0));
     let count = Rc::clone(&steps);

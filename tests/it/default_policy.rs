@@ -13,8 +13,6 @@ use crate::support::run::Copy;
 use nicpin::machine::{Channels, Role};
 use nicpin::plan::NodeSource;
 
-// Rule 1: candidates.
-
 #[test]
 fn rule_1_candidates_are_the_nodes_online_cpus_without_isolated_nohz_and_excluded() {
     let mut host = machine(2, 8, 1, 8);
@@ -140,7 +138,8 @@ fn rule_1_irqs_stay_where_the_administrator_wants_them() {
         control.next().map(|write| &write["why"]),
         Some(&"control IRQ; moved off a CPU that the administrator keeps free of IRQs".into())
     );
-    // Who names CPUs has the last word; a node that has none of them is like one whose CPUs are isolated.
+    // CPUs that the administrator names have the last word; a node that has none of them is like one whose CPUs are
+    // isolated.
     let named = plan(&["--scope", "2-3"]);
     assert_eq!(
         (candidates(&named), said(&named)),
@@ -148,7 +147,7 @@ fn rule_1_irqs_stay_where_the_administrator_wants_them() {
     );
     machine.write("/proc/irq/default_smp_affinity", "03\n");
     assert_eq!(candidates(&plan(&[])), ["0-1", "0-1"]);
-    // A list without an online CPU binds nothing, and one of isolated CPUs alone: that is said.
+    // A list without an online CPU, or of isolated CPUs alone, is not followed, and a note says so.
     let codes = |plan: &Value| plan["interfaces"][0]["notes"].to_string();
     machine.write("/proc/irq/default_smp_affinity", "00\n");
     let none = plan(&[]);
@@ -163,7 +162,7 @@ fn rule_1_irqs_stay_where_the_administrator_wants_them() {
     assert!(codes(&isolated).contains(said_so), "{}", codes(&isolated));
     machine.write("/sys/devices/system/cpu/isolated", "\n");
     machine.write("/proc/irq/default_smp_affinity", "ff\n");
-    // Each of the others, too.
+    // The other settings that keep CPUs free of IRQs.
     machine.write("/proc/cmdline", "quiet isolcpus=managed_irq,1-3,7\n");
     assert_eq!(candidates(&plan(&[])), ["0", "4-6"]);
     machine.remove("/proc/cmdline");
@@ -190,7 +189,6 @@ fn rule_1_when_no_candidate_is_left_a_note_says_so_and_the_exclusion_is_ignored(
     );
 }
 
-/// Whether or not the node is known.
 #[test]
 fn rule_1_isolated_cpus_that_the_policy_names_are_noted() {
     for node in [Some(1), None] {
@@ -203,8 +201,6 @@ fn rule_1_isolated_cpus_that_the_policy_names_are_noted() {
     }
 }
 
-// Rule 2: one CPU per vector, or a group.
-
 #[test]
 fn rule_2_a_vector_gets_one_cpu_unless_the_policy_says_a_group() {
     let mut host = machine(2, 8, 1, 4);
@@ -214,8 +210,6 @@ fn rule_2_a_vector_gets_one_cpu_unless_the_policy_says_a_group() {
     assert_eq!(cpus(of(&group("l3"), "eth0")), ["8-11", "12-15"]);
     assert_eq!(cpus(of(&group("2-3,99"), "eth0")), ["2-3", "2-3"]);
 }
-
-// Rule 3: cores, threads, L3 domains, CPU 0, pairs, idle vectors.
 
 #[test]
 fn rule_3_every_core_gets_one_before_any_gets_two_and_first_threads_go_first() {
@@ -296,8 +290,6 @@ fn rule_3_idle_vectors_go_last_and_are_not_counted() {
     );
 }
 
-// Rule 4: sharing a node.
-
 #[test]
 fn rule_4_cards_on_a_node_share_it_and_the_one_whose_queues_carry_more_chooses_first() {
     let mut host = machine(1, 8, 1, 8);
@@ -374,18 +366,18 @@ fn rule_4_a_vector_that_can_move_does_not_follow_one_that_cannot_to_another_node
     let away = plan(&host);
     assert_eq!(cpus(of(&away, "eth0")), ["1", "2", "-"]);
     assert_eq!((away.score_now.outside, away.score.outside), (1, 1));
-    // What sends completes where it is.
+    // XPS follows the vector that stays.
     let sends = |queue: usize| of(&away, "eth0").tx_queues[queue].xps_cpus.clone();
     assert_eq!(
         [sends(0), sends(1)],
         ["0-3", "4-7"].map(|cpus| Some(set(cpus)))
     );
-    // On its own node, it does.
+    // A vector that stays on its own node is followed.
     host.interfaces[0].vectors[2].effective = Some(set("3"));
     let near = plan(&host);
     let placement = of(&near, "eth0").vectors[1].placement.as_ref().unwrap();
     assert_eq!((placement.cpu, placement.queues_on_core), (3, 0));
-    // It is there, too, where no other CPU of its affinity is online and the kernel does not report it.
+    // It is on its own node, too, if no other CPU of its affinity is online and the kernel does not report it.
     let mut reduced = host.clone();
     reduced.topology.online = set("0-6");
     reduced.topology.nodes.get_mut(&1).unwrap().cpus = set("4-6");
@@ -395,14 +387,14 @@ fn rule_4_a_vector_that_can_move_does_not_follow_one_that_cannot_to_another_node
     let near = plan(&reduced);
     let placement = of(&near, "eth0").vectors[1].placement.as_ref().unwrap();
     assert_eq!((placement.cpu, placement.queues_on_core), (3, 0));
-    // Unless its driver hints elsewhere.
+    // A hint of the driver goes first.
     host.hints = [(host.interfaces[0].vectors[1].irq, set("6"))].into();
     let hinted = plan_with(&host, &[("scope", "hint")], &[]);
     assert_eq!(cpus(of(&hinted, "eth0")), ["1", "6", "-"]);
     assert_eq!(hinted.score.outside, 1, "that which stays");
 }
 
-/// Two devices on different nodes share one `INTx` line, which is planned once.
+/// Two devices on different nodes share an `INTx` line.
 #[test]
 fn rule_4_a_line_that_two_cards_share_is_planned_once() {
     let mut host = machine(2, 4, 1, 4);
@@ -422,7 +414,7 @@ fn rule_4_a_line_that_two_cards_share_is_planned_once() {
         (vec!["1".to_owned()], vec!["-".to_owned()])
     );
     assert!(codes(of(&plan, "eth1")).contains(&"line-shared"));
-    // Wherever it is now, both have it where it is planned; one that is selected plans it.
+    // Both interfaces have the line where it is planned, wherever it is now, and one that is selected plans it.
     for now in ["0", "7"] {
         for interface in &mut host.interfaces {
             interface.vectors[0].effective = Some(set(now));
@@ -435,8 +427,6 @@ fn rule_4_a_line_that_two_cards_share_is_planned_once() {
         assert_eq!(cpus(of(&alone, "eth1")), ["1"], "now on {now}");
     }
 }
-
-// Rule 5: control vectors.
 
 #[test]
 fn rule_5_control_vectors_are_left_alone_unless_they_sit_on_isolated_cpus() {
@@ -456,8 +446,6 @@ fn rule_5_control_vectors_are_left_alone_unless_they_sit_on_isolated_cpus() {
     host.interfaces[0].vectors[2].effective = Some(moved);
     assert_eq!(of_control(&host), None);
 }
-
-// Rule 7: advice on queues.
 
 #[test]
 fn rule_7_the_advice_is_a_queue_for_each_candidate_core_whatever_else_is_on_the_node() {
@@ -484,7 +472,7 @@ fn rule_7_the_advice_is_a_queue_for_each_candidate_core_whatever_else_is_on_the_
         Some("nicpin apply --channels 8 eth1")
     );
     assert_eq!(fix(of(&before, "eth2")), None);
-    // In the form that the device takes.
+    // The command has the form that the device takes.
     let wanted = |name: &str| {
         plan_with(&host, &[("channels", "3")], &[name]).channels[0]
             .command
@@ -497,18 +485,18 @@ fn rule_7_the_advice_is_a_queue_for_each_candidate_core_whatever_else_is_on_the_
             "ethtool -L eth1 rx 3 tx 3".into()
         )
     );
-    // A virtual function has as many as its physical one gives it.
+    // A virtual function has as many channels as its physical one gives it.
     host.interfaces[0].device.parent = Some("0000:00:00.0".to_owned());
     assert_eq!(fix(of(&plan(&host), "eth0")), None);
     host.interfaces[0].device.parent = None;
-    // Out of reach, and where the driver takes no other number.
+    // Channels that are out of reach, and a driver that takes no other number.
     host.interfaces[0].in_other_namespace = true;
     assert_eq!(fix(of(&plan(&host), "eth0")), None);
     host.interfaces[0].in_other_namespace = false;
     host.interfaces[0].channels_fixed = true;
     assert_eq!(fix(of(&plan(&host), "eth0")), None);
     host.interfaces[0].channels_fixed = false;
-    // Without a limit that is known, the same number, if the driver can.
+    // If the limit is unknown, the advice has the same number.
     host.interfaces[0].channels = None;
     let unknown = plan(&host);
     let eth0 = of(&unknown, "eth0");
@@ -517,8 +505,6 @@ fn rule_7_the_advice_is_a_queue_for_each_candidate_core_whatever_else_is_on_the_
     let text = of(&before, "eth0").notes[0].to_string();
     assert!(text.contains("takes the link down"), "{text}");
 }
-
-// Rule 7: nothing that was not selected.
 
 #[test]
 fn rule_7_only_the_selected_interface_is_written_and_its_plan_is_the_same_as_among_all() {
@@ -540,7 +526,7 @@ fn rule_7_rdma_vectors_have_their_room_whichever_interface_is_selected() {
         let rdma = (0..3).map(|at| vector(irq + at, Role::Rdma, Some(at), &everywhere));
         host.interfaces.last_mut().unwrap().vectors.extend(rdma);
     }
-    // As one that is down: its queue vectors are freed, its RDMA vectors are not.
+    // As an interface that is down: its queue vectors are freed, its RDMA vectors are not.
     let is_rdma = |vector: &nicpin::machine::Vector| vector.role == Role::Rdma;
     host.interfaces[0].vectors.retain(is_rdma);
     let (all, one) = (plan(&host), plan_with(&host, &[], &["eth1"]));
@@ -562,8 +548,6 @@ fn rule_7_an_interface_that_the_policy_skips_is_left_alone_and_keeps_its_room() 
         (vec!["skipped"], &vec![1])
     );
 }
-
-// Options.
 
 #[test]
 fn scopes() {

@@ -410,5 +410,3 @@ fn vectors_that_other_devices_hold_are_counted_on_x86() {
     tree.put("proc/interrupts", &text.replace("PCI-MSI", "ITS-MSI"));
     assert_eq!(tree.host().vectors_held, None, "Arm's CPUs have no vectors");
 }
-
-// Selectors that stand for other interfaces.

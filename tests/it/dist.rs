@@ -47,7 +47,7 @@ fn the_unit_may_write_proc_irq_and_sees_the_interfaces() {
     }
 }
 
-/// `tests/vm/guest/unit.sh` starts it, and measures its exposure.
+/// `tests/vm/guest/unit.sh` starts the unit and measures its exposure.
 #[test]
 fn the_unit_has_limits_and_ends() {
     for needed in [
@@ -57,7 +57,7 @@ fn the_unit_has_limits_and_ends() {
         "TasksMax=",
         "UMask=0077",
         "CapabilityBoundingSet=CAP_NET_ADMIN CAP_SYS_NICE",
-        // Of the threads that poll queues.
+        // For the threads that poll queues.
         "SystemCallFilter=sched_setaffinity",
         "RestrictAddressFamilies=AF_NETLINK AF_UNIX",
         "SystemCallArchitectures=native",
@@ -72,8 +72,8 @@ fn the_unit_has_limits_and_ends() {
     }
 }
 
-/// What nicpin-watch.service needs, and that it is confined as nicpin.service is: the lines from `CapabilityBoundingSet=`
-/// on, but for `PrivateTmp=`, which would make it wait for all file systems.
+/// The lines from `CapabilityBoundingSet=` on are those of nicpin.service, but for `PrivateTmp=`, which would make it
+/// wait for all file systems.
 #[test]
 fn the_watchers_unit_is_confined_and_early() {
     let (once, watch) = (unit(), lines("nicpin-watch.service"));
@@ -224,7 +224,6 @@ fn irqbalances_policy_script_asks_nicpin() {
     );
 }
 
-/// What the example policy begins with.
 const HEAD: &str = "\
 # The policy of nicpin: /etc/nicpin.toml. Each setting is a comment, with its default, so the unedited file changes
 # nothing. `nicpin plan --explain` shows which rules matched, and the reason for the CPU of each vector.
@@ -258,7 +257,7 @@ fn example() -> String {
     )
 }
 
-/// A setting: what it decides, its values, and its default.
+/// What the setting decides, its values, and its default.
 fn described(entry: &PolicyEntry) -> String {
     let end = if entry.note.is_empty() { "" } else { ". " };
     let about = format!("{}{end}{}:", entry.help, entry.note.trim_end_matches('.'));
@@ -303,7 +302,7 @@ fn the_example_policy_is_the_default_policy_and_every_line_is_good() {
     let machine = Copy::of("dl980");
     let plain = machine.nicpin(&["plan"]);
     let text = std::fs::read_to_string(path).unwrap();
-    // A setting that is given has an effect where it is the default, too: on the watcher, and on others beside it.
+    // On the watcher and beside it, a setting has an effect also where its value is the default.
     assert_eq!(Policy::parse(&text).unwrap(), Policy::default());
     std::fs::create_dir(machine.path("/etc")).unwrap();
     machine.write("/etc/nicpin.toml", &text);
@@ -340,7 +339,7 @@ fn the_example_policy_is_the_default_policy_and_every_line_is_good() {
     assert!(words.contains("by rule 1"), "{}", run.stdout);
 }
 
-/// What is missing is said before anything is compiled, and what can be made is made.
+/// Nothing is compiled before, and what can be made is made.
 #[test]
 fn a_build_says_first_which_tools_are_missing() {
     let tools = temporary();

@@ -28,10 +28,9 @@ fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The pages above all, which packages have, too.
+/// Pages outside of `docs` that packages have, too.
 const TOP: [&str; 3] = ["README.md", "SECURITY.md", "CONTRIBUTING.md"];
 
-/// All pages.
 fn pages() -> Vec<Page> {
     let docs = glob::glob(repository().join("docs/**/*.md").to_str().unwrap()).unwrap();
     let top = TOP.map(|name| repository().join(name));
@@ -48,7 +47,7 @@ fn read(path: &Path) -> Page {
     }
 }
 
-/// The table of drivers, made from their rows; those of which the same is known share a line.
+/// Drivers of which the same is known share a line.
 fn table_of_drivers() -> String {
     let mut lines: Vec<(Vec<&str>, [&str; 4])> = Vec::new();
     for row in Driver::all().iter().filter(|row| row.page != [""; 4]) {
@@ -90,7 +89,7 @@ fn the_page_has_what_is_known_of_each_driver() {
     }
 }
 
-/// Links to files and headings that do not exist.
+/// Links to files or headings that do not exist.
 fn broken_links(page: &Page) -> Vec<String> {
     let broken = |link: &&str| {
         let (file, heading) = link.split_once('#').unwrap_or((link, ""));
@@ -114,7 +113,7 @@ fn broken_links(page: &Page) -> Vec<String> {
         .collect()
 }
 
-/// Paths in the repository that do not exist.
+/// In the repository.
 fn absent_paths(page: &Page) -> Vec<String> {
     let is_absent = |path: &&str| {
         let pattern = repository().join(path);
@@ -130,7 +129,7 @@ fn absent_paths(page: &Page) -> Vec<String> {
         .collect()
 }
 
-/// Tests that a table names and that do not exist.
+/// Those that a table names.
 fn absent_tests(page: &Page) -> Vec<String> {
     let sources = glob::glob(repository().join("tests/**/*.rs").to_str().unwrap()).unwrap();
     let sources: Vec<String> = sources
@@ -148,7 +147,6 @@ fn absent_tests(page: &Page) -> Vec<String> {
         .collect()
 }
 
-/// Policies that nicpin does not accept.
 fn wrong_policies(page: &Page) -> Vec<String> {
     let said = |text: &String| {
         Policy::parse(text)
@@ -158,7 +156,7 @@ fn wrong_policies(page: &Page) -> Vec<String> {
     page.blocks("toml").iter().filter_map(said).collect()
 }
 
-/// Runs of command lines, one after the other on a copy of a machine.
+/// Runs command lines one after the other on a copy of a machine.
 #[derive(Default)]
 struct Runs {
     machine: Option<Copy>,
@@ -166,15 +164,14 @@ struct Runs {
     count: usize,
 }
 
-/// Command lines that nicpin does not accept: by the definitions of the command line, and those that end by themselves
-/// also by a run.
+/// By the definitions of the command line; command lines that end by themselves also run.
 fn wrong_commands(page: &Page, runs: &mut Runs) -> Vec<String> {
     let in_blocks = page.shell_lines().into_iter().map(|line| (line, false));
     let in_text = page.quoted_commands().into_iter().map(|line| (line, true));
     let all = in_blocks
         .chain(in_text)
         .flat_map(|(line, is_name)| commands(&line).into_iter().map(move |args| (args, is_name)));
-    // What stands on several pages is tried once.
+    // A line that stands on several pages is tried once.
     let all: BTreeSet<(Vec<String>, bool)> =
         all.filter(|line| runs.seen.insert(line.clone())).collect();
     let mut why = |args: &[String], is_name| match refused(args) {
@@ -191,14 +188,11 @@ fn wrong_commands(page: &Page, runs: &mut Runs) -> Vec<String> {
         .collect()
 }
 
-/// Why a command line is not accepted.
 enum Refusal {
-    /// Something is missing.
     Unfinished(String),
     Wrong(String),
 }
 
-/// The command line with `status` where it names no command.
 fn completed(args: &[String]) -> Vec<String> {
     let words = std::iter::once("nicpin".to_owned())
         .chain(args.iter().cloned())
@@ -209,7 +203,6 @@ fn completed(args: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Whether the definitions of the command line accept it.
 fn refused(args: &[String]) -> Result<(), Refusal> {
     let words = completed(args);
     // `nicpin aply` would be the interface `aply`.
@@ -265,7 +258,6 @@ const NOT_RUN: [&str; 6] = [
     "--help",
 ];
 
-/// What a run of a command line prints, if it fails.
 fn fails(args: &[String], runs: &mut Runs) -> Option<String> {
     let mut words = completed(args);
     let command = RUN
@@ -291,7 +283,7 @@ fn fails(args: &[String], runs: &mut Runs) -> Option<String> {
     // The shipped machines are not written to.
     let writes = ["apply", "restore"].contains(&command);
     match words.iter().position(|word| word == "--root") {
-        // That of the user does not exist.
+        // The user's policy does not exist here.
         Some(at) if writes || !here.path().join(&words[at + 1]).exists() => words[at + 1] = root,
         Some(_) => {}
         None => words.extend(["--root".to_owned(), root]),
@@ -378,7 +370,7 @@ fn the_pages_are_few_and_short() {
     let words = |text: &str| text.split_whitespace().count();
     let readme = read(&repository().join("README.md"));
     let (before, _) = readme.text.split_once("\n## Where to read on\n").unwrap();
-    // What the program prints is no prose.
+    // Printed output is no prose.
     let printed: usize = readme.blocks("text").iter().map(|text| words(text)).sum();
     let prose = words(before) - printed;
     assert!(prose <= 700, "{prose} words in README.md");
@@ -414,7 +406,7 @@ fn the_reference_has_every_document_state_and_reason() {
     assert!(monitoring.contains(&numbers.join(", ")), "{numbers:?}");
 }
 
-/// Packages have the pages, the schemas and the picture of the README, below one directory as here.
+/// Below one directory, as here: the pages, the schemas and the picture of the README.
 #[test]
 fn links_work_where_packages_put_the_pages() {
     let picture = "fixtures/expected/two-socket-mlx4.svg";
@@ -437,7 +429,6 @@ fn links_work_where_packages_put_the_pages() {
     }
 }
 
-/// Every kind of mistake, once.
 #[test]
 fn planted_mistakes_are_found() {
     let planted = |text: &str| {
@@ -514,7 +505,6 @@ fn planted_mistakes_are_found() {
     }
 }
 
-/// A path, for a message.
 fn shown(path: &Path) -> PathBuf {
     path.strip_prefix(repository()).unwrap_or(path).to_owned()
 }

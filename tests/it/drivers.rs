@@ -31,7 +31,7 @@ fn every_driver_by_its_names() {
             vec!["e0-TxRx-0", "e0-TxRx-1", "e0"],
             vec!["98=Combined 0", "99=Combined 1", "100=Control"],
         ),
-        // What sends is known of RTL8127, and not of RTL8126.
+        // The vectors that send are known of RTL8127, and not of RTL8126.
         (
             "r8127",
             2,
@@ -52,7 +52,7 @@ fn every_driver_by_its_names() {
             vec!["e0-0", "e0-1", "e0-16", "e0-21"],
             vec!["100=Data", "98=Rx 0", "99=Rx 1", "101=Control"],
         ),
-        // Beside what a row calls data, what is not understood is data, too.
+        // What is not understood is data, beside what the row calls data.
         (
             "iwlwifi",
             1,
@@ -444,7 +444,7 @@ fn an_interface_that_is_named_like_a_queue() {
     );
 }
 
-/// The vendor's driver of RTL8125 sends by other vectors on each chip, and only the chip's revision tells which.
+/// The vendor's driver of RTL8125 sends by other vectors on each chip.
 #[test]
 fn the_revision_of_a_realtek_chip_tells_which_vectors_send() {
     let names: Vec<String> = (0..20).map(|n| format!("e0-{n}")).collect();
@@ -469,7 +469,7 @@ fn the_revision_of_a_realtek_chip_tells_which_vectors_send() {
     }
 }
 
-/// With few vectors, the ports of mlx4 take those that the fewest use: which is known to netlink alone.
+/// With few vectors, the ports of mlx4 take those that the fewest use: only netlink knows which.
 #[test]
 fn ports_with_a_common_pool_of_vectors_have_no_known_queues() {
     let mut machine = MachineSpec::new(&["0-3"]);
@@ -485,7 +485,7 @@ fn ports_with_a_common_pool_of_vectors_have_no_known_queues() {
     assert!(host.interfaces[1].vectors.is_empty());
 }
 
-/// Of mana and its kin, a vector serves the queue of its number of every port: it moves for all of them.
+/// A vector of mana serves the queue of its number of every port.
 #[test]
 fn a_port_on_the_vectors_of_another_moves_both() {
     let names = [
@@ -500,7 +500,7 @@ fn a_port_on_the_vectors_of_another_moves_both() {
         .push(card("mana", "e0", 2, 2, 30, &names).port(second));
     let tree = Copy::build(&machine);
     let [both, alone] = [&[][..], &["e1"]].map(|selectors| tree.plan(selectors));
-    // Two queues on a core, those of its number of both.
+    // Two queues on a core: those of its number of both ports.
     let busiest = |plan: &nicpin::plan::Plan| plan.score.max_vectors_per_core;
     assert_eq!((busiest(&both), busiest(&alone)), (2, 2));
     let irqs = |plan: &nicpin::plan::Plan| -> Vec<String> {
@@ -554,7 +554,7 @@ fn two_ports_of_one_function() {
     assert_eq!(vectors(&host.interfaces[1]), ["32=Rx 0", "35=Rx 1"]);
 }
 
-/// From names without an interface the port of a vector cannot be determined, and all vectors are in use.
+/// The names have no interface: the port of a vector cannot be determined.
 #[test]
 fn vectors_of_several_ports_are_planned_with_the_first() {
     let mut machine = MachineSpec::new(&["0-3", "4-7"]);
@@ -604,7 +604,7 @@ fn vectors_of_several_ports_are_planned_with_the_first() {
     assert_eq!(fix_of(&alone).as_deref(), Some("nicpin plan eth0"));
 }
 
-/// Queue N of each port uses the vector of that number: the second port's steering follows it.
+/// Queue N of each port uses vector N: the second port's steering follows it.
 #[test]
 fn ports_that_share_the_queues_of_a_function_are_steered() {
     let mut machine = MachineSpec::new(&["0-3", "4-7"]);
@@ -668,7 +668,7 @@ fn representors_add_no_vector_in_use_to_their_port_s() {
     assert_eq!(plan.score.max_vectors_per_core, 1);
 }
 
-/// Sub-functions share vectors with each other, and not with their parent function.
+/// Sub-functions share vectors with each other, and not with their parent.
 #[test]
 fn the_vectors_of_sub_functions_are_the_first_one_s() {
     let tree = Copy::build(&two_nodes([card(
@@ -912,7 +912,7 @@ fn kinds_of_cores_by_pmu_and_by_capacity() {
         ]),
         ["0-1", "2-3"]
     );
-    // Neither of cpu_core nor of cpu_atom.
+    // On neither cpu_core nor cpu_atom.
     assert_eq!(
         classes(&[
             ("/sys/devices/cpu_atom/cpus", "1-2"),

@@ -1,4 +1,4 @@
-//! CPUs that cgroup v2 gives to somebody alone: which they are, and what plans, pictures and captures make of them.
+//! CPUs of exclusive cpuset partitions: which they are, and what plans, pictures and captures make of them.
 
 use std::path::Path;
 
@@ -49,7 +49,7 @@ fn partitions_of_each_kernel() {
             "",
             1,
         ),
-        // A partition that has given CPUs to one below it: the kernel leaves these out of its effective CPUs.
+        // The kernel leaves CPUs that a partition has given to one below it out of its effective CPUs.
         (
             "6.1",
             &[
@@ -101,7 +101,7 @@ fn partitions_of_each_kernel() {
             "5",
             4,
         ),
-        // CPUs that can become exclusive, and are everybody's until then.
+        // CPUs that can become exclusive, and are shared until then.
         ("reserved", &[("a", "member", "0-7", Some("2-3"))], "", 2),
     ];
     for (name, cgroups, expected, parents) in cases {
@@ -141,7 +141,7 @@ fn a_plan_leaves_them_out_on_request_only() {
     );
     // Programs of others cannot run there.
     assert!(nic1.worker_cpus.is_empty(), "{}", nic1.worker_cpus);
-    // XPS says where each CPU sends: it is of those CPUs, too.
+    // XPS says where each CPU sends: exclusive CPUs, too.
     let mut sending = nic1.tx_queues.iter().filter_map(|tx| tx.xps_cpus.as_ref());
     assert!(sending.any(|cpus| cpus.contains(5)));
     let explained = machine
@@ -152,7 +152,7 @@ fn a_plan_leaves_them_out_on_request_only() {
         "{explained}"
     );
 
-    // By the policy file, and applied.
+    // The policy file asks for it, and it is applied.
     std::fs::create_dir_all(machine.path("/etc")).unwrap();
     machine.write("/etc/nicpin.toml", "[defaults]\navoid-exclusive = true\n");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
@@ -253,7 +253,7 @@ fn a_node_without_other_cpus_is_as_one_whose_cpus_are_isolated() {
         (Some(2), NodeSource::Nearest, &set("8-11"))
     );
     assert_eq!(codes(eth0), ["node-without-cpus"]);
-    // Everywhere, or by the policy's own words.
+    // The CPUs are exclusive on every node, or named by the policy.
     host.topology.exclusive = set("0-11");
     assert_eq!(
         codes(of(&plan_with(&host, avoid, &[]), "eth0")),
@@ -284,7 +284,7 @@ fn control_vectors_leave_them() {
     assert_eq!((plan.score.on_isolated, plan.score_now.on_isolated), (0, 1));
 }
 
-/// Containers and users have names that are nobody else's concern.
+/// The names of containers and users are nobody else's concern.
 #[test]
 fn captures_have_them_without_the_names_of_cgroups() {
     let copy = Copy::of("two-node");
@@ -330,7 +330,7 @@ fn captures_have_them_without_the_names_of_cgroups() {
         (again.bytes(), again.run.stderr.contains("cgroup")),
         (captured.bytes(), false)
     );
-    // With its identity, a machine keeps its names.
+    // With `--identify` the names stay.
     assert!(
         Captured::with(copy.dir(), &["--identify"])
             .text()
@@ -338,7 +338,7 @@ fn captures_have_them_without_the_names_of_cgroups() {
     );
 }
 
-/// A limited number of cgroups is looked at, and that is said.
+/// Only a limited number is read, and a note says so.
 #[test]
 fn endless_cgroups_do_not_stall_anything() {
     let machine = Copy::of("two-node");
@@ -358,7 +358,7 @@ fn endless_cgroups_do_not_stall_anything() {
             .stdout
             .contains("some were not checked")
     );
-    // One below the other.
+    // Each below the one before.
     let deep = Copy::of("two-node");
     let path = vec!["a"; 40].join("/");
     for depth in 1..=40 {

@@ -25,7 +25,7 @@ fn read(machine: &Copy, path: &str) -> String {
     machine.read(path).trim().to_owned()
 }
 
-/// A root on which the n-th write of a setting, counted from 0, and all later writes to the same file get this answer.
+/// The n-th write of a setting, from 0, and all later writes to the same file get this answer.
 fn answering(root: &Path, position: usize, answer: InjectedAnswer) -> Root {
     let (seen, target) = (Cell::new(0), RefCell::new(None::<String>));
     Root::open_with_faults(root, move |FileAccess { action, path, .. }| {
@@ -92,7 +92,7 @@ fn every_errno_at_every_write() {
             for (at, (write, result)) in plan.writes.iter().zip(&done.results).enumerate() {
                 assert_eq!(result.path, *write.path, "{what}");
                 if position == 0 && [Errno::EROFS, Errno::EACCES, Errno::EPERM].contains(&errno) {
-                    // The file may not be written: so it is for all vectors.
+                    // If the file may not be written, no vector's may.
                     assert_eq!(result.outcome, Outcome::Refused, "{what}");
                     let detail = result.detail.as_deref().unwrap();
                     let all = format!(
@@ -131,7 +131,7 @@ fn every_errno_at_every_write() {
 fn a_vector_that_the_kernel_manages_does_not_stop_apply() {
     let machine = machine();
     let (_, plan) = planned(&Root::open(&at(&machine)).unwrap()).unwrap();
-    // Changed after planning, because the plan leaves read-only vectors alone.
+    // Read-only only after planning: the plan leaves read-only vectors alone.
     let (path, first) = (
         machine.path(&plan.writes[0].path),
         plan.writes[0].path.clone(),
@@ -160,7 +160,7 @@ fn a_vector_that_the_kernel_manages_does_not_stop_apply() {
     );
 }
 
-/// Plans nic0 around the vectors of which the record says that they cannot be moved.
+/// Of nic0, around the vectors that cannot be moved by the record.
 fn planned_by_record(root: &Root) -> Result<(Machine, Plan), ApplyError> {
     let mut host = nicpin::read::machine(root, nicpin::read::ReadOptions::default())?;
     apply::Record::load(root)?.mark_unmovable(root, &mut host);
@@ -169,7 +169,7 @@ fn planned_by_record(root: &Root) -> Result<(Machine, Plan), ApplyError> {
     Ok((host, plan))
 }
 
-/// Before Linux 6.12 only the write shows it. Steering for moves that did not happen would be worse than none.
+/// Before Linux 6.12 only the write shows it; steering for moves that did not happen would be worse than none.
 #[test]
 fn steering_follows_vectors_that_turn_out_to_be_kernel_managed() {
     let machine = Copy::of("two-node");
@@ -198,7 +198,7 @@ fn steering_follows_vectors_that_turn_out_to_be_kernel_managed() {
     assert_ne!(first.hash, second.hash);
 }
 
-/// What only the plan after that changes is restored with the rest.
+/// Settings that only the second plan changes are restored with the rest.
 #[test]
 fn an_atomic_apply_undoes_what_only_its_second_plan_has_changed() {
     let machine = Copy::of("two-node");
@@ -225,7 +225,7 @@ fn an_atomic_apply_undoes_what_only_its_second_plan_has_changed() {
         if refused.iter().any(|write| write.path == path) {
             return InjectedAnswer::Errno(Errno::EIO as i32);
         }
-        // The first is written, the second is refused, and later ones restore.
+        // The first write of steering succeeds, the second is refused, and later ones restore.
         let is_steering = path.contains("/queues/");
         steered.set(steered.get() + usize::from(is_steering));
         match (is_steering, steered.get()) {
@@ -243,7 +243,7 @@ fn an_atomic_apply_undoes_what_only_its_second_plan_has_changed() {
     assert_eq!(machine.texts(), before);
 }
 
-/// One message for the same error of many settings; the JSON has each setting.
+/// The JSON has each setting.
 #[test]
 fn the_same_refusals_are_one_message() {
     let machine = machine();
@@ -291,7 +291,7 @@ fn the_same_refusals_are_one_message() {
     );
 }
 
-/// With --atomic nothing stays written, at whichever write the failure comes.
+/// At whichever write the failure comes.
 #[test]
 fn all_or_nothing_at_every_write() {
     let machine = machine();
@@ -648,7 +648,7 @@ fn what_a_write_says_of_a_kernel_managed_vector_is_remembered() {
     };
     let done = run(&root.unwrap(), Options::default()).unwrap();
     assert!(!done.failed() && done.tally.managed > 0);
-    // That is no change of the machine: a stored plan still fits.
+    // The machine has not changed: a stored plan still fits.
     let stored = machine.path("/plan.json");
     let before_apply = Copy::of("two-node")
         .nicpin(&["plan", "--json", "nic0"])
@@ -657,13 +657,12 @@ fn what_a_write_says_of_a_kernel_managed_vector_is_remembered() {
     let fits = machine.nicpin(&["apply", "--dry-run", "--plan", stored.to_str().unwrap()]);
     assert_eq!(fits.code, 0, "{}{}", fits.stdout, fits.stderr);
     std::fs::remove_file(&stored).unwrap();
-    // A capture has it, too.
     let captured = Captured::of(machine.dir());
     assert_same_plans(machine.dir(), &captured.file());
     let first = check();
     let unmovable = first["unmovable"].as_array().unwrap().len();
     assert_eq!(unmovable, done.tally.managed, "{first}");
-    // Steering and the queues of others follow the CPUs that these keep.
+    // Steering and other queues follow the CPUs that these vectors keep.
     let again = nicpin(&["apply"]);
     assert_eq!(again.code, 0, "{}{}", again.stdout, again.stderr);
     let second = check();
@@ -704,7 +703,7 @@ fn files_that_cannot_be_read_back() {
             (Errno::ENOENT, Outcome::Vanished),
             (Errno::EACCES, Outcome::Refused),
         ] {
-            // Read once for the plan, once before the write, once after it.
+            // Files are read for the plan, before the write, and after it.
             for nth in [2, 3] {
                 let (path, reads) = (write.path.clone(), Cell::new(0));
                 let root = Root::open_with_faults(&at(&machine), move |access| {
@@ -735,8 +734,7 @@ fn files_that_cannot_be_read_back() {
     }
 }
 
-/// CPUs without a free interrupt vector, and where their vectors go: the next core of the L3 domain, then of the
-/// node.
+/// Vectors of a CPU without a free one go to the next core of the L3 domain, then of the node.
 #[test]
 fn vectors_for_which_there_is_no_room() {
     // x460: nodes of 16 CPUs in cores of two neighbours, two L3 domains each; eth0 is planned for CPU 2.
@@ -795,7 +793,6 @@ fn vectors_for_which_there_is_no_room() {
             )),
             "{full}: {detail}"
         );
-        // A second apply leaves it there, and check finds no difference.
         let again = run(&root, Options::default()).unwrap();
         let result = again
             .results

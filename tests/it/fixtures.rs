@@ -1,4 +1,4 @@
-//! The trees in `fixtures/`: built ones are as the builder writes them, and no tree has more files than nicpin reads.
+//! The trees in `fixtures/` are as the builder writes them, and have no more files than nicpin reads.
 //!
 //! `NICPIN_UPDATE=1 cargo test --test it -- fixtures::` writes the built trees and the packed one again, then compares.
 
@@ -16,10 +16,9 @@ use nicpin::root::Root;
 
 /// Trees that were taken from running kernels.
 const CAPTURED: [&str; 3] = ["four-node", "two-node", "wide"];
-/// Other entries of the directory.
 const BESIDE: [&str; 4] = ["README.md", "expected", "policies", "server.tar.gz"];
 
-/// The directory, with the built trees written again if requested.
+/// Built trees are written again if requested.
 static FIXTURES: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     if std::env::var_os("NICPIN_UPDATE").is_some_and(|value| value == "1") {
@@ -165,10 +164,9 @@ fn a_tree_holds_only_what_is_read() {
             .collect();
         for (path, entry) in entries(&FIXTURES.join(&name)) {
             let (above, file) = path.rsplit_once('/').unwrap();
-            // The names of these say it all; and see `write_interface` for the last.
+            // Files whose name says all; for the last see `write_interface`.
             let listed = above.ends_with("/msi_irqs") && read.contains(above);
             let only_queue = file == "tx_timeout" && above.contains("/queues/tx-");
-            // The description that a capture holds.
             let about = path == "/nicpin/capture";
             assert!(
                 read.contains(&path) || listed || only_queue || about,
@@ -190,7 +188,7 @@ fn trees() -> Vec<String> {
     built.chain(CAPTURED).map(str::to_owned).collect()
 }
 
-/// The differences of two trees as text; empty if there are none.
+/// Empty if the trees are the same.
 fn compare(built: &BTreeMap<String, Entry>, kept: &BTreeMap<String, Entry>) -> String {
     let paths: BTreeSet<&String> = built.keys().chain(kept.keys()).collect();
     let differ: Vec<_> = paths

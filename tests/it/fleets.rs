@@ -12,19 +12,18 @@ use crate::support::run::{Copy, Run, fixture, nicpin};
 use crate::support::schema::meets;
 use crate::support::{is_full, temporary};
 
-/// What `check --json` prints of a machine, whatever its exit code.
+/// Whatever the exit code.
 fn checked(machine: &Copy) -> Value {
     machine.nicpin(&["check", "--json"]).json()
 }
 
-/// A machine in the planned state.
+/// two-socket-mlx4 in the planned state.
 fn planned() -> Copy {
     let machine = Copy::of("two-socket-mlx4");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     machine
 }
 
-/// A directory with files.
 fn files(files: &[(&str, String)]) -> TempDir {
     let dir = temporary();
     for (name, text) in files {
@@ -38,7 +37,6 @@ fn fleet(paths: &[&Path]) -> Run {
     nicpin(&[&["fleet"], &paths[..]].concat())
 }
 
-/// The report as JSON, and the exit code.
 fn report(paths: &[&Path]) -> (Value, i32) {
     let paths: Vec<&str> = paths.iter().map(|path| path.to_str().unwrap()).collect();
     let run = nicpin(&[&["fleet", "--json"], &paths[..]].concat());
@@ -48,7 +46,7 @@ fn report(paths: &[&Path]) -> (Value, i32) {
     )
 }
 
-/// What fleet reports of a stream on standard input.
+/// From standard input.
 fn streamed(args: &[&str], stream: &str) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpin"));
     command.arg("fleet").args(args).arg("-");
@@ -67,7 +65,6 @@ fn streamed(args: &[&str], stream: &str) -> Run {
     run
 }
 
-/// A document in which one value is another.
 fn with(document: &Value, pointer: &str, value: Value) -> Value {
     let mut document = document.clone();
     *document.pointer_mut(pointer).unwrap() = value;
@@ -127,7 +124,6 @@ drifted: 1 host, moved-by-other
             .len(),
         20
     );
-    // And all of them as planned.
     let run = streamed(&[], &format!("h1: {good}\nh2: {good}\n"));
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     assert!(
@@ -138,7 +134,7 @@ drifted: 1 host, moved-by-other
     );
 }
 
-/// A list that is long even folded ends with the number of others, and -v has the whole.
+/// The list ends with the number of others; -v has all.
 #[test]
 fn a_long_list_of_hosts_is_cut_and_whole_on_request() {
     let document = checked(&Copy::of("two-socket-mlx4"));
@@ -169,7 +165,7 @@ fn a_long_list_of_hosts_is_cut_and_whole_on_request() {
     assert_eq!(whole.split(',').count(), 600, "{whole}");
 }
 
-/// Each is a class of its own, with the hosts and what differs from the class with most hosts.
+/// Each is a class of its own, with its hosts and what differs from the largest class.
 #[test]
 fn machines_that_differ_from_their_class_are_named_with_what_differs() {
     let ordinary = Copy::of("dl980");
@@ -223,7 +219,7 @@ fn machines_that_differ_from_their_class_are_named_with_what_differs() {
     for (host, machine) in odd {
         stream += &format!("{host}: {}\n", checked(machine));
     }
-    // What a plan depends on and the class does not.
+    // The plan depends on these and the class does not.
     stream += &format!(
         "quiet: {}\n",
         checked(&other(
@@ -538,7 +534,7 @@ fn captures_trees_plans_directories_and_lists_are_read() {
         found,
         [&*first, &*second, "host-7", "planned", "two-socket-mlx4"]
     );
-    // A host that is named in its documents, and is read twice.
+    // Named in its documents, and read twice.
     let named = with(
         &with(
             &checked(&machine),
@@ -559,7 +555,7 @@ fn captures_trees_plans_directories_and_lists_are_read() {
     );
 }
 
-/// The result of the module or of a command on one host, and the report of a play with many.
+/// The result on one host, and the report of a play with many.
 #[test]
 fn what_ansible_returns_is_read() {
     let good = checked(&planned());
@@ -613,7 +609,6 @@ fn a_plan_with_an_unknown_interface_is_not_as_planned() {
     assert!(text.contains("could-not-be-determined"), "{text}");
 }
 
-/// What differs and is as good is as planned for a plan, too, as for a check.
 #[test]
 fn a_plan_that_gains_nothing_is_as_planned() {
     let machine = planned();
@@ -667,7 +662,7 @@ fn exit_codes() {
     );
 }
 
-/// A host's texts are in one line each, and none looks like a line about another host.
+/// Each text is on one line, and none looks like a line about another host.
 #[test]
 fn a_host_prints_no_line_of_another_one() {
     let good = checked(&planned());
@@ -714,7 +709,7 @@ fn what_is_no_regular_file_is_refused_at_once() {
     assert_eq!(fleet(&[Path::new(&list)]).code, 1);
 }
 
-/// Thousands of interfaces, of which each has another name on the other host.
+/// Each of thousands of interfaces has another name on the other host.
 #[test]
 fn many_interfaces_are_compared_in_linear_time() {
     let good = checked(&planned());

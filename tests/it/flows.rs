@@ -58,7 +58,6 @@ fn asked(machine: &Copy, args: &[&str]) -> Run {
     machine.nicpin(&[&["flow", "nic0"], args].concat())
 }
 
-/// The answer as JSON, with its exit code.
 fn answered(machine: &Copy, args: &[&str]) -> (i32, Value) {
     let run = asked(machine, &[args, &["--json"]].concat());
     let value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
@@ -102,7 +101,7 @@ fn a_flow_is_followed_to_its_cpu() {
     );
 }
 
-/// What cannot be known is named, with exit code 1.
+/// With exit code 1.
 #[test]
 fn what_is_missing_is_named() {
     type Change = fn(&mut Value);
@@ -178,7 +177,6 @@ fn what_is_missing_is_named() {
     );
 }
 
-/// The hash does not matter where the table has one queue only.
 #[test]
 fn a_table_of_one_queue_needs_no_key() {
     let mut answer = reported();
@@ -225,7 +223,7 @@ fn rps_moves_a_flow() {
 #[test]
 fn rps_leaves_a_flow_whose_hash_is_zero() {
     let mut answer = reported();
-    // It matters to inputs longer than these.
+    // The one bit matters to longer inputs only.
     answer["contexts"]["0"]["key"] = json!([&[0; 39][..], &[1]].concat());
     let machine = machine(&answer);
     for mask in ["0f\n", "01\n"] {
@@ -240,7 +238,7 @@ fn rps_leaves_a_flow_whose_hash_is_zero() {
     }
 }
 
-/// That receive-hashing is off is not said where it is not known.
+/// Whether receive-hashing is off is not known here.
 #[test]
 fn rps_by_a_hash_that_may_be_the_devices_is_unknown() {
     for (to_stack, expected) in [
@@ -376,7 +374,6 @@ fn the_thread_of_one_queue_is_followed() {
     );
 }
 
-/// What is recorded answers on another machine.
 #[test]
 fn a_capture_answers_as_the_machine() {
     let machine = machine(&reported());
@@ -428,7 +425,7 @@ fn ports_arrive_where_they_were_asked_to() {
     );
 }
 
-/// The answer about connections from these ports, and one of the machine with itself.
+/// About connections from these ports, and one of the machine with itself.
 fn connections(machine: &Copy, name: &str, ports: RangeInclusive<u32>, format: &str) -> String {
     let mut lines = String::new();
     for port in ports {
@@ -480,7 +477,7 @@ fn connections_of_ss_are_counted_by_queue_and_cpu() {
     assert!(counted.len() > 1, "{counted:?}");
 }
 
-/// An interface above others, as the kernel lists it.
+/// As the kernel lists it.
 fn stack(machine: &Copy, name: &str, kind: &str, lowers: &[&str]) {
     let dir = format!("/sys/class/net/{name}");
     for lower in lowers {
@@ -490,7 +487,7 @@ fn stack(machine: &Copy, name: &str, kind: &str, lowers: &[&str]) {
     machine.write(&format!("{dir}/uevent"), &format!("DEVTYPE={kind}\n"));
 }
 
-/// A VLAN is looked through to the interface below it, a bond to each of its ports.
+/// To the interface below a VLAN, and to each port of a bond.
 #[test]
 fn bonds_and_vlans_are_looked_through() {
     let machine = machine(&reported());
@@ -503,7 +500,7 @@ fn bonds_and_vlans_are_looked_through() {
         (vlan.code, vlan.stdout.as_str()),
         (0, "queue 0, IRQ 36, CPU 4 (node 1, cache of 4-7)\n")
     );
-    // Nothing is known of the other port.
+    // ethtool's answer about the other port is missing.
     stack(&machine, "bond0", "bond", &["nic0", "nic1"]);
     stack(&machine, "vlan8", "vlan", &["bond0"]);
     let bond = through("vlan8", &[]);
@@ -522,7 +519,7 @@ Which of these ports a packet arrives on is the sender's choice, or the switch's
     assert_eq!(json["interfaces"], json!(["nic0", "nic1"]));
 }
 
-/// Who sends to one of them does not choose between them; the kernel has no word for a team.
+/// A sender that addresses one port does not choose; the kernel has no word for a team.
 #[test]
 fn the_sender_chooses_among_the_ports_of_a_bond_or_team_alone() {
     let machine = machine(&reported());
@@ -533,7 +530,7 @@ fn the_sender_chooses_among_the_ports_of_a_bond_or_team_alone() {
     };
     stack(&machine, "br0", "bridge", &["nic0", "nic1"]);
     assert!(!chooses("nic*") && !chooses("br0"));
-    // A VRF has no word either.
+    // The kernel has no word for a VRF either.
     stack(&machine, "vrf0", "", &["nic0", "nic1"]);
     machine.write("/sys/class/net/vrf0/uevent", "INTERFACE=vrf0\n");
     machine.write("/sys/class/net/vrf0/flags", "0x4c1\n");
@@ -544,7 +541,7 @@ fn the_sender_chooses_among_the_ports_of_a_bond_or_team_alone() {
     assert!(chooses("team0") && chooses("nic*"));
 }
 
-/// A connection over a bond is one, and has a row for each port that it may arrive on.
+/// With a row for each port that a connection may arrive on.
 #[test]
 fn connections_over_a_bond_are_counted_once() {
     let mut answer = reported();
@@ -561,7 +558,7 @@ fn connections_over_a_bond_are_counted_once() {
     }
 }
 
-/// The card sees what is around the packets of a tunnel.
+/// The card sees what is around a tunnel's packets.
 #[test]
 fn a_tunnel_is_not_looked_through() {
     let machine = machine(&reported());
@@ -587,7 +584,7 @@ fn a_tunnel_is_not_looked_through() {
     }
 }
 
-/// Ethtool does not report what a device hashes of fragments; where the hash does not matter they are followed.
+/// ethtool does not report how a device hashes fragments; they are followed where the hash does not matter.
 #[test]
 fn fragments_are_unknown_where_they_are_hashed() {
     let ends = ["--fragments", "10.0.0.1", "10.0.0.2"];
@@ -608,7 +605,7 @@ fn fragments_are_unknown_where_they_are_hashed() {
     );
 }
 
-/// The first filter that matches decides, before the hash; one that sends to an RSS context takes the table of that.
+/// The first filter that matches decides, before the hash; one that sends to an RSS context uses its table.
 #[test]
 fn filters_and_contexts_go_first() {
     let copy = machine(&reported());
@@ -661,7 +658,7 @@ fn filters_and_contexts_go_first() {
     facts.filter_count = Some(8);
     let to = |port: u16| {
         let end = |address: [u8; 4], port| (address, port).into();
-        // The last bit of its hash is 0 or 1 by the source port.
+        // The last bit of the hash is 0 or 1 by the source port.
         let flow = Flow::new(
             Protocol::Tcp,
             end([10, 0, 0, 1], 40_000),
@@ -696,7 +693,7 @@ fn filters_and_contexts_go_first() {
     assert!(filter.is_none() && queue.is_some() && missing.is_empty());
 }
 
-/// Some devices make more of the hash's input, or of the key, than ethtool reports.
+/// Some devices change the hash's input or the key in ways that ethtool does not report.
 #[test]
 fn hashes_that_differ_from_what_is_reported_are_unknown() {
     let copy = machine(&reported());
@@ -753,7 +750,7 @@ fn hashes_that_differ_from_what_is_reported_are_unknown() {
     }
 }
 
-/// Drivers that steer TCP by what they send leave UDP to the hash, and TCP, too, where ntuple filters are on.
+/// A driver that steers TCP by what it sends hashes UDP, and TCP where ntuple filters are on.
 #[test]
 fn udp_is_hashed_where_the_driver_steers_tcp() {
     let copy = machine(&reported());
@@ -806,14 +803,14 @@ fn the_queue_is_unknown_where_accelerated_rfs_chooses_it() {
     }
 }
 
-/// `measure` counts connections by the CPU that they arrive on and by the node of their process.
+/// By the CPU that they arrive on, and by the node of their process.
 #[test]
 fn connections_are_measured() {
     let machine = machine(&reported());
     stack(&machine, "bond0", "bond", &["nic0", "nic1"]);
     stack(&machine, "vxlan9", "vxlan", &["nic0"]);
     let socket = |peer: &str, interface: &str, node: Value| json!({"udp": false, "local": "10.0.0.2:5201", "peer": peer, "interface": interface, "node": node});
-    // Of these two the flow of 66.9.149.187 has queue 0, CPU 4; 199.92.111.2 has queue 2, CPU 6.
+    // The flow of 66.9.149.187 has queue 0, CPU 4; that of 199.92.111.2 queue 2, CPU 6.
     let known = |to: &str, from: &str, node: Value| json!({"udp": false, "local": to, "peer": from, "interface": "nic0", "node": node});
     let near = known("161.142.100.80:1766", "66.9.149.187:2794", json!(1));
     let sockets = json!([
@@ -863,7 +860,7 @@ fn connections_are_measured() {
   bond0: 1 unknown: ethtool reports nothing about how nic1 distributes flows
 ";
     assert!(shown.contains(expected), "{shown}");
-    // What both ports of a bond are known to do differently is the sender's choice.
+    // Where the ports of a bond are known to differ, the sender decides.
     let mut answer = reported();
     answer["contexts"]["0"]["table"] = json!([0]);
     for (nic, irq, cpu) in [("nic0", 36, 4), ("nic1", 27, 1)] {
@@ -895,7 +892,6 @@ fn connections_are_measured() {
     let json = run.json();
     let missing = json["connections"]["unknown"][0]["missing"].as_str();
     assert!(missing.unwrap().starts_with("RFS sends it to"), "{json}");
-    // A tree without the answer.
     std::fs::remove_file(machine.path("/nicpin/sockets")).unwrap();
     let run = machine.nicpin(&["measure", "nic0", "-s", "0.1", "--json"]);
     let json = run.json();
@@ -952,7 +948,6 @@ fn a_flow_follows_a_pending_move() {
         run.stdout,
         "queue 0, IRQ 36, CPU 4 (node 1, cache of 4-7)\n"
     );
-    // One of several CPUs takes the interrupts.
     machine.write("/proc/irq/36/smp_affinity", "f0\n");
     machine.write("/proc/irq/36/effective_affinity_list", "5\n");
     let run = asked(&machine, &["66.9.149.187:2794", "161.142.100.80:1766"]);

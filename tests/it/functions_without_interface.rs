@@ -48,7 +48,7 @@ fn a_device_without_an_interface_names_its_driver() {
     }
 }
 
-/// Of EFA: its completion vectors are planned when it is selected.
+/// EFA: its completion vectors are planned when it is selected.
 #[test]
 fn a_function_for_rdma_alone_is_neither_down_nor_without_irqs() {
     let names = ["efa-mgmnt@pci:0000:82:00.0", "efa-comp0@pci:0000:82:00.0"];
@@ -80,7 +80,7 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     let interface = machine.path("/sys/class/net/nic1").canonicalize().unwrap();
     let device = interface.parent().unwrap().parent().unwrap();
     std::fs::write(device.join("class"), "0x020000\n").unwrap();
-    // Nobody tells this of it while it is away.
+    // The kernel does not report this while the interface is away.
     std::fs::write(interface.join("phys_port_name"), "p0\n").unwrap();
     let top = machine.path("/").canonicalize().unwrap();
     let below_sys = device
@@ -91,7 +91,7 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     let address = device.file_name().unwrap().to_str().unwrap();
     let entry = format!("sys/bus/pci/devices/{address}");
     link(&top, &entry, &format!("../../../{below_sys}"));
-    // A port that carries more than its link does.
+    // Its link modes are faster than its link.
     std::fs::create_dir_all(machine.path("/nicpin/ethtool/nic1")).unwrap();
     machine.write(
         "/nicpin/ethtool/nic1/link-modes",
@@ -127,7 +127,7 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     };
     leave();
 
-    // Nothing of it has changed but that its queues are out of reach.
+    // Only its queues are out of reach.
     let run = machine.nicpin(&["plan"]);
     assert!(run.stdout.contains(address), "{}", run.stdout);
     assert!(
@@ -150,7 +150,7 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     assert_eq!(status["interfaces"][0]["queues"], nic1.rx_queues.len());
 
-    // Its owner moves a vector on its node, which is nobody else's business while it is not selected.
+    // Its owner moves a vector on the node: no difference while the function is not selected.
     machine.write(&file, "80\n");
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     assert_eq!(machine.nicpin(&["check", "--exact"]).code, 0);
@@ -158,7 +158,7 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     assert_eq!(machine.nicpin(&["apply", "-q"]).code, 0);
     assert_eq!(machine.read(&file), "80\n");
 
-    // Somebody moves it off the node.
+    // Another program moves it off the node.
     machine.write(&file, "8000\n");
     let effective = format!("/proc/irq/{irq}/effective_affinity_list");
     let on = machine.read(&effective);
@@ -201,7 +201,7 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     );
     std::fs::create_dir(interface.parent().unwrap()).unwrap();
 
-    // It comes back, and is known by its name again.
+    // The interface comes back, and is known by its name again.
     come_back();
     assert_eq!(machine.nicpin(&["check"]).code, 0);
     machine.write(&file, "8000\n");
@@ -209,7 +209,7 @@ fn a_function_whose_interface_is_in_another_namespace_is_known_by_its_address() 
     assert!(moved.contains("changed since apply"), "{moved}");
     machine.write(&file, &planned);
 
-    // Its IRQs get their original affinity while it is away, although it was applied again under its address.
+    // The first affinity is restored while it is away, although it was applied again under its address.
     leave();
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.texts()[&file], before[&file]);

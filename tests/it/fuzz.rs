@@ -1,6 +1,5 @@
-//! Every parser on the seeds of its fuzz target, whole, cut off and with small changes: quick, on any machine.
-//! `fuzz/run.sh` searches for new paths through the code for a given time. The memory that a command takes is seen of its
-//! process only, so each test has one of its own.
+//! Every parser on the seeds of its fuzz target: whole, cut off and with small changes. `fuzz/run.sh` searches for new
+//! paths through the code. A process shows only its own memory, so each test has one.
 
 use std::time::Duration;
 
@@ -34,7 +33,7 @@ fn no_number_in_a_file_ends_a_command() {
     hostile::extreme_numbers();
 }
 
-/// The same ones on any machine; in the full tier, as many more as two minutes of CPU time take.
+/// The same damages on any machine; in the full tier, as many more as two minutes of CPU time take.
 #[test]
 fn a_damaged_file_ends_no_command_but_with_its_exit_code() {
     if !in_its_own_process("fuzz::a_damaged_file_ends_no_command_but_with_its_exit_code") {

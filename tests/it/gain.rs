@@ -1,4 +1,5 @@
-//! `--gain`, and `only-gain` of the policy: what is as good as planned stays as it is; and that a plan says so of its moves.
+//! `--gain`, and `only-gain` of the policy: settings that are as good as planned stay, and plans say which moves gain
+//! nothing.
 
 use crate::support::run::Copy;
 
@@ -44,7 +45,7 @@ fn moves_that_gain_nothing_are_said_to_be_needless() {
         first_line(&machine, &["plan"]),
         format!("8 of 32 settings would change{needless}. Apply: nicpin apply")
     );
-    // Steering alone gains something.
+    // Only steering gains something.
     for queue in 0..4 {
         machine.write(
             &format!("/sys/class/net/nic1/queues/tx-{queue}/xps_cpus"),
@@ -67,7 +68,7 @@ fn moves_that_gain_nothing_are_said_to_be_needless() {
 #[test]
 fn what_is_as_good_stays_and_check_is_content_with_both() {
     let machine = in_another_order();
-    // One IRQ on the wrong node: the free CPU is for it, the others stay.
+    // One IRQ is on the wrong node: the free CPU is for it, the others stay.
     on(&machine, 27, 0, "1");
     on(&machine, 28, 0, "1");
     let code = |args: &[&str]| machine.nicpin(args).code;
@@ -84,7 +85,7 @@ fn what_is_as_good_stays_and_check_is_content_with_both() {
     on(&machine, 27, 4, "10");
     on(&machine, 28, 4, "10");
     assert_eq!((code(&["check"]), code(&["check", "--gain"])), (0, 0));
-    // The exact plan is another one, but for who wants gains alone.
+    // The exact plan differs, but not with `--gain`.
     let exact = ["check", "--exact"];
     assert_eq!(
         (code(&exact), code(&[exact[0], exact[1], "--gain"])),

@@ -1,5 +1,5 @@
-//! Help with examples that run, errors for typing mistakes, and what the options of all commands do. All of it is made from
-//! the definitions of the command line; these tests check that it is complete for any command.
+//! Help with examples that run, errors for typing mistakes, and what the options of all commands do: complete for any
+//! command, since all of it is made from the definitions.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,6 @@ use crate::commands::Cli;
 use crate::support::run::{Copy, fixture, nicpin};
 use crate::support::temporary;
 
-/// The definition of the command line, with its commands built.
 pub fn defined() -> Command {
     let mut command = crate::commands::defined().disable_help_subcommand(true);
     command.build();
@@ -27,7 +26,6 @@ pub fn commands() -> Vec<Command> {
         .collect()
 }
 
-/// The long options of a command.
 pub fn options(command: &Command) -> Vec<String> {
     let shown = command
         .get_arguments()
@@ -38,7 +36,7 @@ pub fn options(command: &Command) -> Vec<String> {
         .collect()
 }
 
-/// The examples in a command's help: each line below `Examples:`.
+/// Each line below `Examples:`.
 pub fn examples(command: &Command) -> Vec<String> {
     let after = command
         .get_after_long_help()
@@ -56,7 +54,7 @@ pub fn examples(command: &Command) -> Vec<String> {
         .collect()
 }
 
-/// The nicpin command line of an example, without the explanation and without other programs.
+/// Without the explanation and without other programs.
 fn words(example: &str) -> Vec<String> {
     let line = &example[example
         .find("nicpin")
@@ -68,7 +66,6 @@ fn words(example: &str) -> Vec<String> {
         .collect()
 }
 
-/// Inserts `status` where no command is named.
 fn spelled_out(mut words: Vec<String>, all: &[Command]) -> Vec<String> {
     let named = |word: &String| all.iter().any(|c| c.get_name() == word) || word == "--help";
     if all.iter().any(|command| command.get_name() == "status") && !words.iter().any(named) {
@@ -116,7 +113,7 @@ fn help_fits_100_columns() {
     }
 }
 
-/// The examples that end by themselves run on a copy of a machine, in a directory of their own.
+/// Examples that end by themselves run on a copy of a machine, in a directory of their own.
 #[test]
 fn examples_run() {
     const RUN: [&str; 9] = [
@@ -144,7 +141,7 @@ fn examples_run() {
             if has("--bandwidth") || !(RUN.contains(&name) || has("--dry-run")) {
                 continue;
             }
-            // What an example writes elsewhere is written here.
+            // Instead of below /var.
             for word in words.iter_mut().filter(|word| word.starts_with("/var/")) {
                 *word = Path::new(word)
                     .file_name()
@@ -178,7 +175,6 @@ fn examples_run() {
     assert!(ran.len() >= 8, "{ran:?}");
 }
 
-/// A bond above an interface.
 pub fn bond(machine: &Copy, lower: &str) {
     std::fs::create_dir(machine.path("/sys/class/net/bond0")).unwrap();
     symlink(
@@ -315,7 +311,6 @@ fn reports_are_json_or_left_out_on_request() {
     };
     assert_eq!(capture(&[]), (0, false, true, true));
     assert_eq!(capture(&["-q"]), (0, true, true, true));
-    // A document that was asked for is printed.
     for args in [&["completions", "bash"][..], &["man"], &["draw"]] {
         let run = nicpin(&[&["-q"], args].concat());
         assert!(run.code == 64 && run.stdout.is_empty(), "{run:?}");
@@ -342,7 +337,6 @@ fn colours_are_a_choice() {
         !coloured(&["--color", "never"]) && !coloured(&["--color", "auto"]) && !coloured(&["-v"])
     );
     assert_eq!(machine.nicpin(&["--color", "sometimes", "status"]).code, 64);
-    // They stay codes.
     let machine = Copy::of("two-socket-mlx4");
     for command in ["status", "check"] {
         let text = machine.nicpin(&[command, "--color", "always"]).stdout;
@@ -353,7 +347,6 @@ fn colours_are_a_choice() {
     }
 }
 
-/// The README names every command.
 #[test]
 fn the_readme_names_every_command() {
     let readme =
@@ -367,7 +360,7 @@ fn the_readme_names_every_command() {
     }
 }
 
-/// The lines of a paragraph are as long as the screen allows: the next line's first word has no room on them.
+/// The first word of the next line has no room on them.
 #[test]
 fn paragraphs_of_help_fill_the_screen() {
     for command in commands() {

@@ -10,7 +10,7 @@ use crate::support::run::Copy;
 use nicpin::machine::{Machine, Role, Selection};
 use nicpin::plan::NodeSource;
 
-/// Three nodes with CPUs, and a fourth with memory only, that is equally near to the first two. The first has a card.
+/// Three nodes with CPUs, and a fourth with memory only, equally near to the first two. The first has a card.
 fn tied() -> Machine {
     let mut host = machine(3, 4, 1, 4);
     let distances = BTreeMap::from([(0, 17), (1, 17), (2, 28), (3, 10)]);
@@ -96,7 +96,7 @@ fn a_scope_may_name_nodes() {
         let mut placed = cpus_of(of(&plan, "eth0"), |role| role == Role::Combined);
         let mut expected = expected.map(str::to_owned).to_vec();
         if scope.contains(',') {
-            // Which node comes first is not the point.
+            // The order of the nodes is not the point.
             placed.sort();
             expected.sort();
         }

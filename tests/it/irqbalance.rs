@@ -63,7 +63,7 @@ fn set(irqs: &[u32]) -> BTreeSet<u32> {
     irqs.iter().copied().collect()
 }
 
-/// What a command has done: how many settings it changed, and its request to irqbalance.
+/// How many settings the command changed, and its request to irqbalance.
 fn done(machine: &Copy, args: &[&str]) -> (Value, Value) {
     let run = machine.nicpin(&[args, &["--json"]].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
@@ -83,7 +83,7 @@ fn exactly_the_planned_irqs_are_banned_and_others_stay_so() {
     assert_eq!(banned(&machine), &set(&PLANNED) | &set(&[9]));
     let again = done(&machine, &["apply", "--detailed-exitcode"]);
     assert_eq!(again, (json!(0), json!(["banned", 16, false])));
-    // Bans by others stay when nicpin's are removed.
+    // Bans by others stay.
     let restored = done(&machine, &["restore"]).1;
     assert_eq!(restored, json!(["unbanned", 15, true]));
     assert_eq!(banned(&machine), set(&[9, 31]));
@@ -118,7 +118,7 @@ fn a_restarted_irqbalance_gets_the_bans_again_and_keeps_its_own() {
     assert_eq!(again, (json!(1), json!(["banned", 16, true])));
     good(&machine, &["restore"]);
     assert_eq!(banned(&machine), set(&[36]));
-    // Restarted between apply and restore: there are no bans to remove.
+    // irqbalance restarted between apply and restore: there are no bans to remove.
     good(&machine, &["apply"]);
     restart(&machine, 12000, &[36, 37]);
     let restored = done(&machine, &["restore"]).1;
@@ -137,7 +137,7 @@ fn a_restarted_irqbalance_gets_the_bans_of_all_interfaces() {
     assert_eq!(banned(&machine), set(&[]));
 }
 
-/// The trial holds the record of the bans, to restore it.
+/// The trial holds the record of the bans.
 #[test]
 fn a_trial_after_an_apply_with_bans_can_be_confirmed_and_ends_by_itself() {
     let machine = machine(611, &[]);
@@ -200,7 +200,7 @@ fn refuse_writes_nothing() {
     );
     assert!(!machine.path("/run/nicpin/state.json").exists());
     machine.remove(&format!("/proc/{PID}"));
-    // Without any process in sight it may run.
+    // irqbalance may run where no process can be seen.
     machine.remove("/proc/1");
     let run = machine.nicpin(&["apply", "--irqbalance", "refuse"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
@@ -229,7 +229,6 @@ fn ignore_applies_the_plan_and_reports_what_irqbalance_will_do() {
     assert_eq!(machine.read("/proc/irq/36/smp_affinity"), "02");
 }
 
-/// The bans of an earlier apply are still in effect.
 #[test]
 fn ignore_reports_the_bans_of_an_earlier_apply() {
     let machine = machine(611, &[9]);
@@ -246,7 +245,7 @@ fn ignore_reports_the_bans_of_an_earlier_apply() {
         !text.contains("it will move") && !text.contains("--irqbalance ban"),
         "{text}"
     );
-    // Before it is applied, too.
+    // Also before the apply.
     for args in [
         &["plan", "--irqbalance", "ignore"][..],
         &["status", "--irqbalance", "ignore", "--json"],
@@ -255,7 +254,7 @@ fn ignore_reports_the_bans_of_an_earlier_apply() {
         assert!(text.contains("an earlier apply banned the 16"), "{text}");
         assert!(!text.contains("--irqbalance ban"), "{text}");
     }
-    // What irqbalance answers counts, not what was recorded.
+    // irqbalance's answer counts, not the record.
     let state = || {
         let status = good(&machine, &["status", "--irqbalance", "ignore", "--json"]);
         let status: Value = serde_json::from_str(&status).unwrap();
@@ -280,7 +279,7 @@ fn ignore_reports_the_bans_of_an_earlier_apply() {
         &["apply", "--dry-run", "--plan", stored.to_str().unwrap()],
     );
     assert!(dry.contains("an earlier apply banned the 16"), "{dry}");
-    // Only the bans of one interface; after a restart of irqbalance there are none to report.
+    // Apply has banned the IRQs of one interface; after a restart of irqbalance there are no bans to report.
     good(&machine, &["restore"]);
     good(&machine, &["apply", "nic0"]);
     let text = good(&machine, &["apply", "--irqbalance", "ignore"]);
@@ -294,7 +293,7 @@ fn ignore_reports_the_bans_of_an_earlier_apply() {
     assert!(text.contains("it will move the 16 planned IRQs"), "{text}");
 }
 
-/// A tree has no irqbalance service, and that of the machine on which the test runs is not used.
+/// The irqbalance of the machine on which the test runs is not used.
 #[test]
 fn a_tree_without_a_recorded_answer_bans_and_stops_nothing() {
     for action in ["ban", "stop"] {
@@ -418,7 +417,7 @@ fn a_policy_script_that_asks_nicpin_lasts() {
             serde_json::json!({ "pid": 812, "action": "ban", "irqs": PLANNED, "lasts": lasts });
         assert_eq!(plan["irqbalance"], expected);
         if lasts {
-            // Then a socket that does not answer is not an error.
+            // If the policy script asks nicpin, a socket that does not answer is no error.
             machine.write(ANSWER, "");
             assert!(
                 good(&machine, &["apply"])
@@ -481,7 +480,7 @@ fn the_policy_script_bans_only_planned_irqs() {
     for irq in &PLANNED[8..] {
         assert_eq!(policy(&machine, CARD, *irq), "ban=true\n", "{irq}");
     }
-    // The control vector, the IRQ of another device, one without a device, and the path for an unknown device.
+    // A control vector, the IRQ of another device, one without a device, and the path for an unknown device.
     assert_eq!(policy(&machine, CARD, 35), "");
     assert_eq!(
         policy(&machine, "/sys/bus/pci/devices/0000:61:00.0", 36),
@@ -520,7 +519,7 @@ fn without_visible_interfaces_the_policy_script_bans_what_was_applied() {
     assert_eq!(policy(&machine, CARD, 36), "", "its number, another vector");
 }
 
-/// If the files of other tools may not be read, there are no notes on them.
+/// The plan has no notes on them.
 #[test]
 fn unreadable_files_of_other_tools_are_not_an_error() {
     let machine = machine(611, &[]);
@@ -545,7 +544,7 @@ fn unreadable_files_of_other_tools_are_not_an_error() {
     );
 }
 
-/// With --atomic a refused write removes the bans of this apply, and no others.
+/// If a write is refused; others' bans stay.
 #[test]
 fn atomic_removes_the_bans_of_this_apply() {
     let machine = machine(611, &[9]);
@@ -563,7 +562,7 @@ fn atomic_removes_the_bans_of_this_apply() {
     assert_eq!(banned(&machine), set(&[9]));
 }
 
-/// It scans the machine, and answers only after it has moved vectors that were as planned when they were read.
+/// irqbalance scans the machine, and answers only after it has moved vectors that were as planned when they were read.
 #[test]
 fn vectors_that_irqbalance_moves_before_it_answers_are_restored() {
     let machine = machine(611, &[]);
@@ -601,7 +600,6 @@ fn a_trial_that_is_not_confirmed_removes_its_bans() {
     let machine = machine(611, &[9]);
     good(&machine, &["apply", "--try", "1"]);
     assert_eq!(banned(&machine), &set(&PLANNED) | &set(&[9]));
-    // Wait until the watcher has ended.
     crate::support::trial::watched_to_the_end(&machine);
     assert_eq!(banned(&machine), set(&[9]));
     assert!(!machine.path("/run/nicpin/irqbalance.json").exists());

@@ -12,7 +12,7 @@ const DEVICE: &str = "/sys/devices/pci0000:40/0000:41:00.0";
 const CPU: &str = "/sys/devices/system/cpu";
 const NODE: &str = "/sys/devices/system/node";
 
-/// The small machine of the fuzz targets with other files: those at the same paths are replaced.
+/// The small machine of the fuzz targets; these files replace those at the same paths.
 fn machine(files: &[(String, String)]) -> Vec<u8> {
     let is_replaced = |line: &&str| {
         !files
@@ -29,7 +29,7 @@ fn machine(files: &[(String, String)]) -> Vec<u8> {
     compressed(&tar(&kept.chain(others).collect::<String>()))
 }
 
-/// Runs the program on a capture, with limits of 256 MiB of memory and 10 s of CPU time.
+/// With limits of 256 MiB of memory and 10 s of CPU time.
 fn run(args: &[&str], capture: &[u8]) -> Output {
     let dir = temporary();
     let file = dir.path().join("capture");
@@ -44,7 +44,7 @@ fn run(args: &[&str], capture: &[u8]) -> Output {
     command.output().unwrap()
 }
 
-/// The error line of a machine that is refused.
+/// The line of the error.
 fn refused(args: &[&str], capture: &[u8]) -> String {
     ends_with(1, args, capture)
 }
@@ -265,7 +265,7 @@ fn a_machine_that_does_not_fit_into_the_limit_is_refused() {
     assert!(error.contains("is longer than a path may be"), "{error}");
 }
 
-/// The small machine with a file of such a length.
+/// The small machine with a file of this length.
 fn with_text(path: &str, [begin, item, end]: [&str; 3], bytes: usize) -> Vec<u8> {
     let items = item.repeat((bytes - begin.len() - end.len()) / item.len());
     machine(&[(path.to_owned(), format!("{begin}{items}{end}"))])
@@ -318,7 +318,7 @@ fn a_policy_or_an_answer_that_is_longer_than_any_is_refused() {
     assert!(error.contains("more than 65536 threads"), "{error}");
 }
 
-/// Each queue's masks are as wide as the machine, however short their text is.
+/// The masks of each queue are as wide as the machine, however short their text is.
 #[test]
 fn more_queues_than_fit_on_so_many_cpus_are_refused() {
     let queues = format!("{DEVICE}/net/eth0/queues");
@@ -401,7 +401,7 @@ fn crowd(nodes: usize, interfaces: usize) -> Vec<u8> {
     compressed(&tar(&text))
 }
 
-/// The time does not grow with cores and nodes and interfaces, all multiplied.
+/// The time does not grow with the product of cores, nodes and interfaces.
 #[test]
 fn cores_on_a_thousand_nodes_are_chosen_in_time() {
     let capture = crowd(1024, 200);

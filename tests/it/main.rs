@@ -1,5 +1,5 @@
-//! The tests of this package but those that depend on the machine (`tests/this_machine`): the program on copies of the
-//! machines in `fixtures/`, and the library.
+//! All tests but those of the machine that they run on (`tests/this_machine`): the program on copies of the machines in
+//! `fixtures/`, and the library.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)] // tests, on trees of their own
 #![allow(clippy::print_stdout)] // the tables of tests/it/other_tools.rs

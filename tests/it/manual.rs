@@ -7,7 +7,7 @@ use crate::support::run::{Copy, nicpin};
 use crate::support::temporary;
 use nicpin::report::interface::InterfaceState;
 
-/// The text of a page without the escapes of roff.
+/// Without the escapes of roff.
 fn plain(page: &str) -> String {
     let marks = [
         ("\\-", "-"),
@@ -123,7 +123,7 @@ fn all_pages_at_once_are_the_same_pages() {
     );
 }
 
-/// The date is that of the sources, so that each build of a version gives the same pages.
+/// Each build of a version gives the same pages.
 #[test]
 fn pages_have_the_date_of_the_sources() {
     for (seconds, date) in [
@@ -165,7 +165,6 @@ fn topics_are_explained() {
             setting.key
         );
     }
-    // Each form that the help names is one that is understood.
     let machine = Copy::of("two-socket-mlx4");
     bond(&machine, "eth2");
     let selectors = nicpin(&["help", "selectors"]).stdout;
@@ -196,7 +195,7 @@ fn topics_are_explained() {
     );
 }
 
-/// Topics are not all in one section.
+/// Topics are in several sections.
 #[test]
 fn the_help_of_man_names_the_pages_of_topics() {
     let help = nicpin(&["man", "--help"]).stdout;

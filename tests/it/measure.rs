@@ -43,7 +43,7 @@ fn measure(from: &Sample, to: &Sample) -> Measurement {
     Measurement::new(&host.topology, &subjects, &Delta::between(from, to))
 }
 
-/// Two data IRQs of a card that nobody knows, and its receive queues: `steps` tells which of both have packets in each step.
+/// Two data IRQs of an unknown card, and its receive queues: `steps` tells which of both have packets in each step.
 fn learned(steps: &[&[u32]]) -> Value {
     let vector = |irq: u32| MeasuredVector {
         irq,
@@ -94,7 +94,7 @@ fn traffic_on_one_queue_at_a_time_tells_a_row_of_the_driver() {
     assert_eq!(told["learned"], row);
     let of = |at: usize| told["vectors"][at]["moved_with"].clone();
     assert_eq!([of(0), of(1)], [["rx 0"], ["rx 1"]].map(Value::from));
-    // Where all queues have packets at any time, where one had none, and where there were few.
+    // All queues always have packets, one never has any, and there are few steps.
     for steps in [&[&[0, 1][..]; 9][..], &[&[0][..]; 9], &one_by_one[..3]] {
         assert_eq!(learned(steps)["learned"], Value::Null, "{steps:?}");
     }
@@ -389,7 +389,7 @@ fn vectors_with_new_irq_numbers_are_measured() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// The lines of a run, as JSON.
+/// Of a run, each JSON.
 fn lines(text: &str) -> Vec<Value> {
     meets(text);
     text.lines()
@@ -458,7 +458,7 @@ fn a_command_is_measured_and_its_failure_is_reported() {
         "{}",
         run.stderr
     );
-    // That interrupts cannot be counted is said, too.
+    // Interrupts that cannot be counted are named.
     let machine = Copy::of("two-node");
     machine.remove("/proc/irq");
     let absent = format!(
@@ -505,7 +505,7 @@ fn a_command_is_measured_and_its_failure_is_reported() {
     }
 }
 
-/// Starts a measurement, and returns when it catches signals.
+/// Returns when the measurement catches signals.
 fn started(args: &[&str]) -> Child {
     started_on(fixture("two-node").to_str().unwrap(), args)
 }
@@ -563,7 +563,7 @@ fn an_interrupt_ends_a_measurement_with_the_report() {
 #[test]
 fn an_interrupt_ends_the_command_and_then_comes_the_report() {
     let script = "echo ready; exec sleep 3600";
-    // As the terminal does it, and to nicpin only.
+    // A terminal sends the signal to all; others to nicpin only.
     for (signal, to_all, code) in [
         (Signal::SIGINT, true, 130),
         (Signal::SIGTERM, false, 143),
@@ -591,7 +591,7 @@ fn an_interrupt_ends_the_command_and_then_comes_the_report() {
     }
 }
 
-/// Nobody has to wait for a command that ignores everything.
+/// Nobody has to wait for a command that ignores every signal.
 #[test]
 fn the_second_interrupt_ends_nicpin() {
     let child = started(&["--seconds", "3600", "--watch"]);
@@ -642,7 +642,7 @@ fn interfaces_without_a_device_are_measured_when_they_are_named() {
             .collect()
     };
     assert_eq!(measured(&named[0]), ["veth0", "nic0"]);
-    // Alone, it needs no IRQs.
+    // A veth alone needs no IRQs.
     let without = Copy::of("two-node");
     std::fs::create_dir_all(without.path("/sys/class/net/veth0/statistics")).unwrap();
     without.write("/sys/class/net/veth0/statistics/rx_bytes", "1000\n");

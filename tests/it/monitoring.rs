@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::run::{Copy, FIXTURES, nicpin};
 use nicpin::report::interface::InterfaceState;
 
-/// The samples of a text: metric with labels, and value.
+/// Metric with labels, and value.
 fn samples(text: &str) -> BTreeMap<String, String> {
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     samples
@@ -78,7 +78,7 @@ fn metrics_follow_the_state() {
     );
 }
 
-/// And each of them has a name of the right form, a help text and a type.
+/// Each has a name of the right form, a help text and a type.
 #[test]
 fn an_interface_has_at_most_ten_series() {
     for name in FIXTURES {
@@ -103,7 +103,7 @@ fn an_interface_has_at_most_ten_series() {
                 }
             }
         }
-        // One more of a watcher: contended vectors.
+        // A watcher adds one: contended vectors.
         assert!(
             !of_device.is_empty() && of_device.values().all(|&series| series <= 9),
             "{name}: {of_device:?}"
@@ -111,7 +111,7 @@ fn an_interface_has_at_most_ten_series() {
     }
 }
 
-/// It asks for all metrics that nicpin writes and for no others, and has the names of the states.
+/// All metrics that nicpin writes and no others, and the names of the states.
 #[test]
 fn the_dashboard_asks_for_metrics_that_exist() {
     let path = concat!(
@@ -125,7 +125,7 @@ fn the_dashboard_asks_for_metrics_that_exist() {
     let mut written: BTreeSet<String> = series
         .map(|series| series.split('{').next().unwrap().to_owned())
         .collect();
-    // Those of a watcher are held by tests/it/watching.rs.
+    // The metrics of a watcher: tests/it/watching.rs.
     written
         .extend(["restores_total", "interface_contended_vectors"].map(|it| format!("nicpin_{it}")));
     let name = Regex::new("nicpin_[a-z_]+").unwrap();
@@ -243,7 +243,7 @@ fn options_of_another_format_are_usage_errors() {
     }
 }
 
-/// Exit code and line of the plugin, in the form of the guidelines.
+/// In the form of the guidelines.
 fn plugin(machine: &Copy, args: &[&str]) -> (i32, String) {
     let run = machine.nicpin(&[&["check", "--format", "nagios"], args].concat());
     assert_eq!(
@@ -295,7 +295,7 @@ fn the_plugin_is_ok_warns_is_critical_or_unknown() {
     );
 }
 
-/// Who stores performance data may tell them apart by their place.
+/// Programs that store performance data may tell them apart by their place.
 #[test]
 fn performance_data_are_in_the_same_order_whatever_the_state() {
     let machine = Copy::of("two-socket-mlx4");
@@ -314,7 +314,7 @@ fn performance_data_are_in_the_same_order_whatever_the_state() {
     assert_eq!(labels(), before);
 }
 
-/// The exit code of an error is a warning of a plugin.
+/// Exit code 1 of an error would be a warning of a plugin.
 #[test]
 fn a_line_that_cannot_be_written_is_unknown() {
     let machine = Copy::of("two-socket-mlx4");
@@ -332,7 +332,7 @@ fn a_line_that_cannot_be_written_is_unknown() {
     assert_eq!([check("nagios"), check("table")], [Some(3), Some(1)]);
 }
 
-/// What cannot be read beside it does not hide that an IRQ cannot be moved, for which --strict warns.
+/// Other settings cannot be read, but an IRQ cannot be moved, for which --strict warns.
 #[test]
 fn strictness_is_a_warning_beside_what_is_unknown() {
     let machine = Copy::of("two-socket-mlx4");

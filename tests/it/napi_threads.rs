@@ -1,5 +1,5 @@
-//! Threads that poll queues, where NAPI is threaded. A tree holds their recorded affinity; `tests/vm` tests that running
-//! kernels' threads move, and that packets are processed where they were moved to.
+//! Threads that poll queues. A tree holds their recorded affinity; `tests/vm` tests that a running kernel's threads
+//! move, and that packets are processed where they were moved to.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use nicpin::report::vectors::VectorState;
 
 const ALL_128: &str = "ffffffff,ffffffff,ffffffff,ffffffff";
 
-/// `dl980` with threads of an interface: process ids and NAPI instances. They may run anywhere.
+/// `dl980` with threads of an interface, by process id and NAPI instance, that may run anywhere.
 fn threaded(interface: &str, threads: &[(u32, u32)]) -> Copy {
     let machine = Copy::of("dl980");
     add_threads(&machine, interface, threads, ALL_128);
@@ -54,7 +54,7 @@ fn thread_mask(machine: &Copy, pid: u32) -> String {
     thread["affinity"].as_str().unwrap().to_owned()
 }
 
-/// One for each of eth2's eight queues, in another order than their process ids.
+/// `dl980` with a thread for each of eth2's eight queues, in another order than their process ids.
 fn eth2() -> Copy {
     threaded(
         "eth2",
@@ -126,7 +126,7 @@ fn netlink_has_the_last_word_on_the_queue_of_a_thread() {
     assert!(words.contains("by netlink"), "{words}");
 }
 
-/// Such as those of virtio's transmit queues, which have no number.
+/// Like the threads of virtio's transmit queues, which have no number.
 #[test]
 fn a_thread_of_an_unknown_queue_stays_with_the_others() {
     let machine = eth2();
@@ -136,7 +136,7 @@ fn a_thread_of_an_unknown_queue_stays_with_the_others() {
     for pid in [910, 911] {
         assert_eq!(affinity(&machine, pid), set("80-87"));
     }
-    // Neither by netlink, nor as many as queues: where its interrupts arrive, and no worker is.
+    // Not in netlink, nor as many as queues: the threads go where the interrupts arrive and no worker is.
     let machine = threaded("eth2", &[(901, 8200), (902, 8201)]);
     assert_eq!(machine.nicpin(&["apply", "eth2"]).code, 0);
     assert_eq!(
@@ -230,7 +230,6 @@ fn a_script_has_the_command_for_threads() {
     assert!(!script.contains("nicpin/threads"), "{script}");
 }
 
-/// The JSON of machines without threads is as before.
 #[test]
 fn without_threads_nothing_is_said() {
     let machine = Copy::of("dl980");
@@ -238,7 +237,7 @@ fn without_threads_nothing_is_said() {
         let text = machine.nicpin(command).stdout;
         assert!(!text.contains("\"threads\""), "{text}");
     }
-    // Its threads could not be found.
+    // The interface is threaded, and its threads are not found.
     std::fs::write(machine.path("/sys/class/net/eth2/threaded"), "1\n").unwrap();
     let plan = machine.nicpin(&["plan", "eth2"]).stdout;
     assert!(
@@ -260,7 +259,7 @@ fn a_capture_has_the_threads() {
     assert!(plan.contains("\"napi_thread\""), "{plan}");
 }
 
-/// Threads of all queues of all interfaces; each interface's are numbered in the order of its queues.
+/// Threads of all queues of all interfaces, numbered in the order of the queues.
 fn with_threads(host: &mut Machine, source: Source) {
     let everywhere = mask(host, &host.topology.online);
     let mut pid = 500;
@@ -310,14 +309,14 @@ fn a_thread_that_polls_all_the_time_has_the_cpu_of_its_queue() {
     }
     let (vectors, threads) = cpus(&host);
     assert_eq!(vectors, threads);
-    // Where it stays it is beside the queues, and no work for programs.
+    // A thread that stays is beside the queues, and leaves its core no worker.
     let stays = mask(&host, &set("1"));
     host.interfaces[0].threads[0].affinity = stays;
     let plan = plan_with(&host, &[("napi-threads", "keep")], &[]);
     let eth0 = of(&plan, "eth0");
     assert_eq!(crate::support::host::cpus(eth0), ["2", "3"]);
     assert_eq!(eth0.worker_cpus, set("0,4"));
-    // Each counts as a queue.
+    // Each thread counts as a queue.
     let stays = mask(&host, &set("1"));
     host.interfaces[0].threads[1].affinity = stays;
     let plan = plan_with(&host, &[("napi-threads", "keep")], &[]);
@@ -394,7 +393,7 @@ fn the_policy_decides_on_isolated_and_named_cpus() {
     host.topology.isolated = set("0,4");
     host.interfaces[0].vectors[0].movable = false;
     assert_eq!(to(&host, &[]), "1-3,5-7");
-    // So does one beside it, which leaves the CPU of the other alone for a thread of an unknown queue.
+    // So does another interface's vector; a thread of an unknown queue there leaves the other vector's CPU alone.
     add(&mut host, "eth1", Some(0), 2);
     let eth1 = &mut host.interfaces[1];
     eth1.vectors[0].movable = false;

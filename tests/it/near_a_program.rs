@@ -1,6 +1,6 @@
-//! Interrupts near a program: CPU lists, processes and units, what becomes of them when the program ends or moves, and
-//! where they cannot be. `watching.rs` has the watcher. The machine: two L3 domains a node, siblings with adjacent
-//! numbers (fixtures/x460).
+//! Interrupts near a program: CPU lists, processes and units; the end or a move of the program, and CPUs that cannot be
+//! used. `watching.rs` has the watcher. The machine is fixtures/x460: two L3 domains a node, siblings with adjacent
+//! numbers.
 
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ fn the_l3_domains_of_a_program_less_its_own_cores() {
     for (near, expected) in [
         ("0", "2-7"),
         ("1,8-9", "2-7,10-15"),
-        // One thread of a core that has the only other one: no core is left, a CPU is.
+        // The other thread of each core is taken: no core is left, CPUs are.
         ("0,2,4,6", "1,3,5,7"),
         ("0-7", "0-7"),
         ("0-15", "0-15"),
@@ -70,7 +70,7 @@ fn the_l3_domains_of_a_program_less_its_own_cores() {
         ("unit:web.service", "12-15"),
         ("unit:app.slice", "12-15"),
         ("unit:other", "0-15"),
-        // Another node's: the wish is none here, and one there.
+        // On another node: no effect here.
         ("16-17", "0-15"),
     ] {
         assert_eq!(candidates_near(&machine, near), expected, "{near}");
@@ -91,7 +91,7 @@ fn the_l3_domains_of_a_program_less_its_own_cores() {
         ),
         "{text}"
     );
-    // With the other limits.
+    // Together with the other limits.
     let two = planned(&machine, &["--near", "0", "--irq-cores", "2"]);
     assert_eq!(candidates(&two, "eth0"), "2-5");
     let all = planned(&machine, &["--near", "0", "--scope", "all"]);
@@ -147,7 +147,7 @@ fn a_check_compares_with_where_the_program_was_at_the_last_apply() {
     let machine = Copy::of("x460");
     std::fs::create_dir_all(machine.path("/etc")).unwrap();
     machine.write("/etc/nicpin.toml", "[defaults]\nnear = \"unit:web\"\n");
-    // Not yet running: a note, and nothing else.
+    // The unit does not run yet: a note, and nothing else.
     let early = machine.nicpin(&["apply"]);
     assert_eq!(early.code, 0, "{}", early.stderr);
     assert!(early.words().contains("unit:web.service does not run"));
@@ -162,7 +162,7 @@ fn a_check_compares_with_where_the_program_was_at_the_last_apply() {
     let near = CpuSet::parse_list("12-15").unwrap();
     assert!(affinity(177).is_subset(&near), "{}", affinity(177));
 
-    // It runs elsewhere now: the plan is another one, the machine is as it was planned.
+    // The unit runs elsewhere now: the plan is another one, the machine is as it was planned.
     unit(&machine, ["0", "1"]);
     let check = machine.nicpin(&["check"]);
     assert_eq!(check.code, 0, "{}", check.stdout);
@@ -173,7 +173,7 @@ fn a_check_compares_with_where_the_program_was_at_the_last_apply() {
         "2-7",
         "a plan is of now"
     );
-    // It has ended: as at the last apply, also for apply.
+    // The unit has ended: check and apply use the CPUs of the last apply.
     ended(&machine);
     assert_eq!(candidates(&planned(&machine, &[]), "eth0"), "12-15");
     let again = machine.nicpin(&["apply"]);

@@ -1,4 +1,4 @@
-//! What else is on a node, and PCI Express links below what device and slot can do.
+//! Other devices on a node, and PCI Express links below what device and slot can do.
 
 use std::path::Path;
 
@@ -115,14 +115,14 @@ fn nodes_and_pictures_show_what_else_is_there() {
         svg.contains(">2 GPUs, 2 NVMe disks<") && svg.contains(">1 accelerator, 1 RDMA device<"),
         "{svg}"
     );
-    // The first caches are below the line.
+    // two-node has no other devices.
     assert!(
         !Copy::of("two-node")
             .nicpin(&["draw"])
             .stdout
             .contains(" y=\"35\">")
     );
-    // No decision depends on it, and a capture has it.
+    // No decision depends on neighbours, and a capture has them.
     let hash = |machine: &Copy| {
         machine
             .nicpin(&["plan", "-q"])

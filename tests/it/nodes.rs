@@ -1,6 +1,5 @@
-//! `nicpin nodes`: every shipped machine, and malformed and absent files.
-//! `SNAPSHOTS=overwrite cargo test --test it -- nodes::` rewrites the expected output.
-// Helpers of tests, and snapshots as the tool writes them.
+//! `nicpin nodes`: every shipped machine, and malformed and absent files. `SNAPSHOTS=overwrite cargo test --test it --
+//! nodes::` rewrites the expected output.
 
 use snapbox::{assert_data_eq, str};
 
@@ -89,7 +88,7 @@ fn long_lists_wrap() {
     );
     let shown: String = run.stdout.split_whitespace().collect();
     assert!(shown.contains(&irregular), "{}", run.stdout);
-    // CPUs at equal distances are short.
+    // Nine CPUs at equal distances are shown as a stride.
     machine.write(
         "/sys/devices/system/node/node0/cpulist",
         "0,2,4,6,8,10,12,14,16\n",
@@ -138,7 +137,7 @@ fn malformed_files() {
     }
 }
 
-/// A capture has the size of each node's memory, and not how much of it is used.
+/// A capture has the size of each node's memory, and not how much is used.
 #[test]
 fn a_capture_keeps_the_size_of_memory() {
     let machine = Copy::of("two-node");

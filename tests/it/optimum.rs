@@ -1,8 +1,8 @@
-//! Whether a plan is as good as a plan can be: an exact search over every arrangement of queues on cores (dynamic
-//! programming), which shares no code with the planner, on small random machines; and lower bounds on the fixtures.
+//! Whether a plan is as good as any: an exact search over every arrangement of queues on cores (dynamic programming),
+//! which shares no code with the planner, on small random machines; and lower bounds on the fixtures.
 //!
-//! `NICPIN_OPTIMUM=5000` looks at that many machines in place of the first hundred, as the full checks do. With
-//! `--nocapture` the figures are printed.
+//! `NICPIN_OPTIMUM=5000` tries that many machines in place of the first hundred, as the full checks do. `--nocapture`
+//! prints the figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +15,7 @@ use nicpin::machine::topology::VECTORS_OF_CPU;
 use nicpin::machine::{Interface, Machine};
 use nicpin::plan::Plan;
 
-/// The measures in their order, as [`Case::of_plan`] and [`Case::best`] return them.
+/// In the order of [`Case::of_plan`] and [`Case::best`].
 const MEASURES: [&str; 9] = [
     "queues outside their candidates",
     "queues on the busiest core",
@@ -28,7 +28,7 @@ const MEASURES: [&str; 9] = [
     "pairs of first queues on a core, which no measure of the plan counts",
 ];
 
-/// The most interfaces of a machine.
+/// At most, on a machine.
 const INTERFACES: usize = 3;
 
 /// Queues of an interface that are alike: its first, or the others.
@@ -52,7 +52,7 @@ struct Case {
     fixed: Vec<(usize, usize, u32)>,
 }
 
-/// What a queue of each interface weighs: what its port can carry, shared by the queues in use of its functions.
+/// For a queue of each interface: what its port can carry, shared by the queues in use of the port's functions.
 fn weights(host: &Machine) -> Vec<u64> {
     let port = |interface: &Interface| {
         let device = &interface.device;
@@ -95,15 +95,14 @@ fn weights(host: &Machine) -> Vec<u64> {
     weights.into_iter().map(of).collect()
 }
 
-/// What is on a core.
 #[derive(Clone, Copy)]
 struct Content {
     queues: usize,
     load: u64,
     firsts: usize,
-    /// Those of each interface.
+    /// Queues of each interface.
     own: [usize; INTERFACES],
-    /// The queues for which it has interrupt vectors.
+    /// Queues for which the core has interrupt vectors.
     room: usize,
 }
 
@@ -183,12 +182,10 @@ impl Case {
         on
     }
 
-    /// Whether all queues find a vector.
     fn fits(&self) -> bool {
         self.least(false, |_| Some(0), u64::max).is_some()
     }
 
-    /// The measures of a plan.
     fn of_plan(&self, plan: &Plan) -> [u64; 9] {
         let mut on = vec![Content::EMPTY; self.host.topology.cores.len()];
         let mut by_cpu: BTreeMap<u32, u64> = BTreeMap::new();
@@ -212,7 +209,7 @@ impl Case {
                 outside +=
                     u64::from(!self.candidates[at].contains(cpu) || is_isolated && has_choice);
             }
-            // With one CPU XPS has nothing to divide, and stays.
+            // With one CPU, XPS has nothing to divide.
             let has_xps = self.host.topology.possible > 1;
             for cpu in self.host.topology.online.iter().filter(|_| has_xps) {
                 let away = |to: u32| self.distance(cpu, to);
@@ -250,7 +247,7 @@ impl Case {
         self.host.topology.distance(node(from), node(to))
     }
 
-    /// An even share of the queues of each interface, by its candidate cores.
+    /// Of each interface: its queues in even shares on its candidate cores.
     fn shares(&self) -> Vec<usize> {
         let interfaces = self.host.interfaces.iter().zip(&self.candidates);
         let share = |(interface, candidates): (&Interface, &CpuSet)| {
@@ -270,7 +267,7 @@ impl Case {
         above.sum()
     }
 
-    /// The queues that can be moved; the first ones apart where it matters.
+    /// Queues that can be moved, the first ones apart on request.
     fn kinds(&self, firsts_apart: bool) -> Vec<Kind> {
         let mut kinds = Vec::new();
         for (at, interface) in self.host.interfaces.iter().enumerate() {
@@ -308,7 +305,7 @@ impl Case {
         least(&self.kinds(firsts_apart), &self.fixed_content(), cost, join)
     }
 
-    /// The measures of the best arrangement: each in turn at the least that those before it allow.
+    /// Each measure in turn is the least that those before it allow.
     fn best(&self, planned: &[u64; 9]) -> [u64; 9] {
         let outside = self
             .fixed
@@ -367,7 +364,7 @@ impl Case {
     }
 }
 
-/// All ways to divide a number into so many.
+/// All ways to divide a number into so many parts.
 fn ways(all: usize, parts: usize) -> Vec<Vec<usize>> {
     if parts == 0 {
         return Vec::from_iter((all == 0).then(Vec::new));
@@ -379,14 +376,14 @@ fn ways(all: usize, parts: usize) -> Vec<Vec<usize>> {
     (0..=all).flat_map(with).collect()
 }
 
-/// Whether each interface is above its share of a core by at most so many queues.
+/// By at most `above` queues of each interface.
 fn is_within(on: Content, shares: &[usize], above: &[usize]) -> bool {
     let most = shares.iter().zip(above).map(|(share, above)| share + above);
     on.own.iter().zip(most).all(|(own, most)| *own <= most)
 }
 
-/// The least cost of all arrangements on cores, on which some queues are already: that of a core is `cost`, `None` where it
-/// must not be, and `join` makes one of two.
+/// The least cost of all arrangements on cores that already have the `fixed` queues: a core costs `cost`, `None` if it
+/// must not be, and `join` makes one cost of two.
 fn least(
     kinds: &[Kind],
     fixed: &[Content],
@@ -413,7 +410,7 @@ fn least(
     least[end - 1]
 }
 
-/// Every way to fill a core with some of what is left of the kinds: `(left digits, weight of the digit, place so far)`.
+/// Every way to fill a core with some of the queues that are left: `(left digits, weight of the digit, place so far)`.
 fn fill(
     kinds: &[Kind],
     core: usize,
@@ -474,9 +471,9 @@ impl Random {
     }
 }
 
-/// A machine of up to eight cores on up to two nodes, with siblings, isolated and offline CPUs, and up to three
-/// interfaces of up to six queues, some of them functions of one port, some of unknown nodes, some with a vector that
-/// cannot be moved, and some with few interrupt vectors left on each CPU.
+/// Up to eight cores on up to two nodes, with siblings, isolated and offline CPUs, and up to three interfaces of up to
+/// six queues; some are functions of one port, some on unknown nodes, some have a vector that cannot be moved or CPUs
+/// with few interrupt vectors left.
 fn random_machine(seed: u64) -> Machine {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     (0..4).for_each(|_| _ = random.below(2));
@@ -571,14 +568,14 @@ fn small_machines_are_at_the_optimum_in_each_measure_in_order() {
     assert!(above <= 50, "{above}");
 }
 
-/// A queue of a fixture: its weight, the cores that it may be on, and the one that it is on.
+/// The cores that a queue may be on, and the one that it is on.
 struct Placed {
     weight: u64,
     cores: BTreeSet<usize>,
     on: usize,
 }
 
-/// The queues in use of a machine under the default policy.
+/// Under the default policy.
 fn queues_of(host: &Machine) -> Vec<Placed> {
     let cores = &host.topology.cores;
     let core_of = |cpu: u32| cores.iter().position(|core| core.contains(cpu)).unwrap();
@@ -610,8 +607,8 @@ fn queues_of(host: &Machine) -> Vec<Placed> {
     placed
 }
 
-/// The least load, and with it the fewest pairs, of the arrangements with at most `most` queues on a core; `None` where
-/// there are too many to look at.
+/// The least load, and the fewest pairs with it, of at most `most` queues on a core; `None` if there are too many
+/// arrangements.
 fn exact(placed: &[Placed], cores: usize, most: u64) -> Option<[u64; 2]> {
     let mut kinds: Vec<Kind> = Vec::new();
     for queue in placed {
@@ -640,8 +637,8 @@ fn exact(placed: &[Placed], cores: usize, most: u64) -> Option<[u64; 2]> {
     Some([load, least(&kinds, &fixed, cost, |a, b| a + b)?])
 }
 
-/// No arrangement can be below these: for each union of candidates, the queues and the load that must be inside, by its
-/// cores; the heaviest queue; and the pairs of as many queues in even shares.
+/// For each union of candidates, the queues and the load that must be inside, by its cores; the heaviest queue; and the
+/// pairs of as many queues in even shares.
 #[test]
 fn fixtures_are_at_their_lower_bounds() {
     let mut machines: Vec<(String, Machine)> = Vec::new();
@@ -690,7 +687,7 @@ fn fixtures_are_at_their_lower_bounds() {
             let (weights, cores) = (inside(union), union.len());
             let heaviest = weights.iter().copied().max().unwrap_or(0);
             let lightest = weights.iter().copied().min().unwrap_or(0);
-            // Beside the heaviest queue are those for which the other cores have no room.
+            // Queues that share the heaviest queue's core, because the other cores have no room.
             let beside = weights.len().saturating_sub(busiest * (cores - 1) + 1);
             let even = weights.iter().sum::<u64>().div_ceil(cores as u64);
             let load = even.max(heaviest + beside as u64 * lightest);
@@ -725,7 +722,8 @@ fn fixtures_are_at_their_lower_bounds() {
     }
 }
 
-/// 28 queues of a card on 13 cores are at most three on one, beside those of another: by both together, four are as good.
+/// 28 queues of a card on 13 cores are at most three on one, although beside another card's queues four would be as
+/// good for both together.
 #[test]
 fn queues_of_an_interface_are_even_over_its_cores_among_those_of_others() {
     let mut crowded = Vec::new();

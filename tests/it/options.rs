@@ -1,5 +1,4 @@
-//! An option that changes nothing is refused, for every option of every command with each output format; and errors as
-//! JSON.
+//! An option that has no effect is refused: every option of every command with each output format. And errors as JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +10,7 @@ use crate::support::is_full;
 use crate::support::run::{Copy, Run, fixture, nicpin};
 use crate::support::temporary;
 
-/// What a command needs to run at all on a copy of a machine; those without a line here need nothing.
+/// What commands need to run at all on a copy of a machine.
 const NEEDS: [(&str, &[&str]); 6] = [
     ("capture", &["-o", "OUT/capture.tar.gz"]),
     ("completions", &["fish"]),
@@ -30,7 +29,7 @@ const NOT_HERE: [&str; 5] = [
     "watch",
 ];
 
-/// Values that make a difference on some machine, in the order in which they are tried.
+/// In the order in which they are tried: each makes a difference on some machine.
 const VALUES: [(&str, &[&str]); 21] = [
     ("irq-cores", &["1"]),
     ("root", &["FIXTURES/x460"]),
@@ -55,7 +54,7 @@ const VALUES: [(&str, &[&str]); 21] = [
     ("channels", &["1"]),
 ];
 
-/// Options whose effect does not show in what one run on these machines prints and writes.
+/// Options whose effect is not in what one run on these machines prints and writes.
 const ELSEWHERE: [(&str, &str); 25] = [
     ("color", "a preference for all commands"),
     ("wait", "another process has the lock"),
@@ -93,7 +92,6 @@ fn defined() -> Command {
     command
 }
 
-/// The ways to give an option.
 fn ways(arg: &Arg) -> Vec<Vec<String>> {
     let long = arg.get_long().unwrap();
     let name = format!("--{long}");
@@ -117,7 +115,7 @@ fn ways(arg: &Arg) -> Vec<Vec<String>> {
     values.iter().map(split).collect()
 }
 
-/// Machines on which options are tried, each with an interface.
+/// Each with an interface.
 const MACHINES: [(&str, &str); 3] = [
     ("two-node", "nic0"),
     ("four-node", "eth0"),
@@ -126,7 +124,7 @@ const MACHINES: [(&str, &str); 3] = [
 
 const POLICY: &str = "[defaults]\nscope = \"1\"\nxps = \"off\"\n";
 
-/// The exit code of a run and what it prints and writes, without what only repeats the options that it was given.
+/// Exit code, output and written files, without what repeats the options.
 fn outcome(
     (machine, interface): (&str, &str),
     words: &[String],
@@ -175,13 +173,13 @@ fn outcome(
     (run.code, own.collect::<Vec<_>>().join("\n"))
 }
 
-/// Whether an option changes what a command does on one of the machines, or is refused by its name.
+/// Changes the outcome on one of the machines, or is refused by its name.
 fn has_effect(
     words: &[String],
     way: &[String],
     before: &mut BTreeMap<(usize, Vec<String>), (i32, String)>,
 ) -> bool {
-    // What is refused whatever the machine needs none.
+    // What is refused anyway needs no machine.
     let line = ["nicpin".into()].into_iter();
     if let Err(error) = Cli::of(line.chain(words.iter().chain(way).map(Into::into))) {
         return error.to_string().contains(&way[0]);
@@ -245,11 +243,12 @@ fn an_option_without_an_effect_is_refused() {
                 words.extend(["--format".to_owned(), format.clone()]);
             }
             for (at, option) in options.iter().enumerate() {
-                // In the fast tier each with the first format, and with a third of the others.
+                // In the fast tier every option with the first format, and a third with the others.
                 if of > 0 && (at + of) % 3 != 0 && !is_full() {
                     continue;
                 }
-                // What the command needs already, and what only more hosts, connections or ports show.
+                // Options that the command has already, and those whose effect shows only with more hosts, connections
+                // or ports.
                 let long = option.get_long().unwrap();
                 let is_known = [
                     // Another machine would be written to.
@@ -281,7 +280,7 @@ fn an_option_without_an_effect_is_refused() {
     assert!(tried > 150, "only {tried} tried");
 }
 
-/// Pairs whose reasons are elsewhere: on a machine that shows an effect of neither.
+/// The machine shows an effect of neither option.
 #[test]
 fn options_beside_others_that_make_them_idle_are_refused() {
     for (line, option) in [
@@ -317,7 +316,7 @@ fn options_beside_others_that_make_them_idle_are_refused() {
             run.code == 64 && run.stderr.starts_with(&begin),
             "{line}: {run:?}"
         );
-        // Nor does the help of a command have what it refuses in any case.
+        // Help leaves out options that the command always refuses.
         let (command, _) = line.split_once(' ').unwrap();
         if run
             .stderr
@@ -349,7 +348,6 @@ fn options_beside_others_that_make_them_idle_are_refused() {
     );
 }
 
-/// The error in the JSON at the end of what a run prints.
 fn error_of(run: &Run) -> Value {
     let last = run.stdout.lines().last().unwrap_or_default();
     serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {run:?}"))
@@ -447,7 +445,7 @@ fn an_error_is_json_where_json_was_asked_for() {
         assert!(run.code != 0 && run.stdout.is_empty(), "{run:?}");
         assert!(run.stderr.starts_with("nicpin: "), "{run:?}");
     }
-    // Words of a command are not ours, and what was printed before stays.
+    // Words of another command are not nicpin's, and earlier output stays.
     let root = machine.path("/");
     let measure = |args: &[&str]| {
         let before = [
@@ -496,7 +494,7 @@ fn the_explanation_is_in_the_json_too() {
     let queue = "queue 0 IRQ 148 any CPU (on 1) -> CPU 56 local (node 7), eth4-fp-0 by its name, as {if}-fp-{n} = combined; core 56,120 had 0 queues, \
                  the cache of CPUs 56-63,120-127 had 0";
     assert!(lines.contains(&queue), "{lines:#?}");
-    // What was stored is applied as any other plan.
+    // A plan with explanations can be applied.
     let stored = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(stored.path(), plan(&["--explain"]).to_string()).unwrap();
     let run = machine.nicpin(&["apply", "--plan", stored.path().to_str().unwrap()]);

@@ -1,7 +1,8 @@
 //! nicpin and other tools on machines of many shapes: the table of `other_tools/README.md`.
 //!
-//! The writes of the other tools are recorded, see [`other_tools::recorded`]. `cargo test --test it -- other_tools:: --nocapture`
-//! prints the whole table; `SNAPSHOTS=overwrite cargo test --test it -- other_tools::` rewrites the part in that page.
+//! The other tools' writes are recorded, see [`other_tools::recorded`]. `cargo test --test it -- other_tools::
+//! --nocapture` prints the whole table; `SNAPSHOTS=overwrite cargo test --test it -- other_tools::` rewrites the part
+//! in that page.
 
 mod facts;
 mod machines;

@@ -49,7 +49,7 @@ fn other_tools_that_write_affinities_are_named() {
             "tuned-running",
             "where site has the plugin irq",
         ),
-        // Not running, and a profile that leaves interrupts alone.
+        // The tool does not run, or its profile leaves interrupts alone.
         (vec![active.clone(), conf("site", "[irq]")], "", ""),
         (
             vec![
@@ -122,9 +122,9 @@ fn other_tools_that_write_affinities_are_named() {
             "{files:?}"
         );
         assert!(good(&machine, &["apply"]).contains(expected));
-        // The capture has this fact, and nothing else from these files.
+        // The capture has this fact, and nothing else of these files.
         let archive = machine.path("/machine.tar.gz");
-        // Quietly: otherwise it says that it renames the cgroups of a service.
+        // Without `-q` it says that it renames the cgroups of a service.
         good(
             &machine,
             &["capture", "-q", "-o", archive.to_str().unwrap()],

@@ -1,6 +1,5 @@
 //! `nicpin draw`: pictures are XML and have every CPU and every queue of the plan as text, inside the picture and
-//! without overlaps. To look at them, `tests/pictures.sh` makes images of the pictures that this writes to
-//! `target/tmp/pictures`.
+//! without overlaps. `tests/pictures.sh` makes images of the pictures that this writes to `target/tmp/pictures`.
 //!
 //! `SNAPSHOTS=overwrite cargo test --test it -- pictures::` rewrites the pictures in `fixtures/expected`.
 
@@ -84,7 +83,7 @@ fn ten_cards() -> MachineSpec {
     machine
 }
 
-/// The picture and the plan of every machine that is drawn, by its name.
+/// Name, picture and plan of each machine.
 static DRAWN: LazyLock<Vec<(String, String, Plan)>> = LazyLock::new(|| {
     let drawn = machines().into_iter().map(|(name, root, _dir)| {
         let svg = draw(&root);
@@ -96,7 +95,7 @@ static DRAWN: LazyLock<Vec<(String, String, Plan)>> = LazyLock::new(|| {
     drawn.collect()
 });
 
-/// Every machine that is drawn, with the tree that it is in.
+/// Each with the tree that it is in.
 fn machines() -> Vec<(String, PathBuf, Option<tempfile::TempDir>)> {
     let mut all: Vec<_> = FIXTURES
         .iter()
@@ -111,7 +110,7 @@ fn machines() -> Vec<(String, PathBuf, Option<tempfile::TempDir>)> {
         machine.write(tree.path());
         all.push((name.to_owned(), tree.path().to_owned(), Some(tree)));
     }
-    // CPUs and cards of a node of which the kernel tells nothing.
+    // The kernel tells nothing of a node: its CPUs and cards are on an unknown one.
     let tree = temporary();
     ten_cards().write(tree.path());
     std::fs::remove_dir_all(tree.path().join("sys/devices/system/node/node1")).unwrap();
@@ -140,7 +139,7 @@ fn plan(root: &Path) -> Plan {
     serde_json::from_str(&run.stdout).unwrap()
 }
 
-/// The groups of the picture: the scenes, then the legend.
+/// The scenes, then the legend.
 fn scenes<'a>(document: &'a Document<'a>) -> Vec<Node<'a, 'a>> {
     let groups = document
         .root_element()
@@ -163,7 +162,6 @@ fn number(node: &Node<'_, '_>, name: &str) -> i32 {
         .unwrap()
 }
 
-/// The tooltip of each CPU.
 fn tooltips(scene: Node<'_, '_>) -> BTreeMap<u32, String> {
     let titles = scene
         .descendants()
@@ -283,8 +281,7 @@ fn nothing_is_outside_the_picture_or_overlaps() {
     }
 }
 
-/// A line starts at a queue's dot, ends at a CPU, and is below the interfaces. Of more than 64 queues there are none, but
-/// the number of queues of each core.
+/// From a queue's dot to a CPU, below the interfaces. Of more than 64 queues, each core has their number instead.
 #[test]
 fn lines_lead_from_queues_to_cpus_while_there_are_few() {
     for (name, svg, plan) in &*DRAWN {
@@ -336,7 +333,7 @@ fn lines_lead_from_queues_to_cpus_while_there_are_few() {
     }
 }
 
-/// In the widest of the fonts that browsers and rsvg-convert use, whose letters are 0.62 of its size on average.
+/// In the widest font of browsers and rsvg-convert, whose letters are 0.62 of its size on average.
 #[test]
 fn every_text_ends_within_the_picture() {
     for (name, svg, _) in &*DRAWN {
@@ -381,8 +378,7 @@ fn options_leave_out_lines_and_scenes() {
     assert_eq!(machine.nicpin(&["draw", "--now", "--planned"]).code, 64);
 }
 
-/// Devices, memory and the kernel's release are in the picture; the name of the host and the date are only in that of
-/// the live machine.
+/// The host's name and the date are only in a picture of the live machine.
 #[test]
 fn a_picture_says_which_machine_it_is_of() {
     let machine = Copy::of("dl980");
@@ -413,7 +409,7 @@ fn an_image_is_made_by_another_program() {
     assert!(!file.exists());
 }
 
-/// Snapshots, so that a reviewer sees what changes.
+/// A reviewer sees what changes.
 #[test]
 fn some_pictures_are_as_expected() {
     for name in ["two-socket-mlx4", "four-node"] {
@@ -505,7 +501,7 @@ fn an_existing_picture_is_replaced_only_with_force() {
     assert_ne!(machine.read("/two-node.svg"), written);
 }
 
-/// Machines of many shapes, in memory: each CPU has a place of its own.
+/// In memory: each CPU has a place of its own.
 #[test]
 fn shapes() {
     for nodes in [1, 2, 3, 8] {

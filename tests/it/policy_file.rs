@@ -30,7 +30,6 @@ fn a_policy_file_with_an_error_names_line_and_column() {
         1,
         &["/no/such/policy.toml: no such file"],
     );
-    // The file of nothing is a policy without a line.
     let without = machine.nicpin(&["plan", "--json"]);
     let nothing = machine.nicpin(&["plan", "--json", "--config", "/dev/null"]);
     assert_eq!((nothing.code, nothing.stdout), (0, without.stdout));
@@ -64,7 +63,7 @@ fn a_rule_is_for_the_interface_of_that_very_name_before_those_that_match() {
     assert_eq!(ruled(), ["nic[01]"]);
 }
 
-/// One file may be for machines of several sizes: what cannot be met here concerns only the interfaces that it is about.
+/// One file may be for machines of several sizes: such CPUs concern only the interfaces of their rule.
 #[test]
 fn cpus_that_the_machine_cannot_have() {
     let machine = Copy::of("two-node");
@@ -170,7 +169,7 @@ fn settings_without_effect_beside_others() {
         machine.write("/policy.toml", text);
         machine.fails(&["apply", "--config", &at], 64, &[has]);
     }
-    // A rule overrides what holds for others; an option that has an effect on some interface is not refused.
+    // An option that has an effect on some interface is not refused, although a rule overrides it for others.
     machine.write(
         "/policy.toml",
         "[defaults]\nirq-cores = 2\n[[rule]]\nmatch = { name = 'nic1' }\nset = { scope = '4-7' }\n",
@@ -224,8 +223,7 @@ fn the_policy_of_the_machine_is_used_and_options_override_it() {
     assert_eq!(cpus(&["--scope", "2"]), ["2"; 8]);
 }
 
-/// What an option wants and the machine does not have is a usage error; a rule of the policy concerns its interfaces only,
-/// which stay as they are.
+/// An option that the machine cannot meet is a usage error; a rule leaves its interfaces as they are.
 #[test]
 fn a_wish_that_cannot_be_met_is_not_overruled() {
     let machine = Copy::of("two-node");

@@ -1,5 +1,5 @@
-//! Processes of other tools: they are found without looking at all processes, only root's count, and one that ends, or
-//! that may not be looked at, ends no command.
+//! Processes of other tools are found without looking at all processes; only root's count, and one that ends, or may
+//! not be looked at, ends no command.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -17,7 +17,7 @@ use nicpin::root::faults::{FileAccess, FileAction, InjectedAnswer};
 const SERVICE: &str = "/sys/fs/cgroup/system.slice/irqbalance.service/cgroup.procs";
 const SOCKET: &str = "/run/irqbalance/irqbalance812.sock";
 
-/// A process of a user with this id.
+/// Of a user with this id.
 fn process(machine: &Copy, pid: u32, name: &str, started: u32, user: u32) {
     let top = machine.path("/");
     let stat = format!(
@@ -49,7 +49,7 @@ fn read(root: &Root) -> Machine {
     nicpin::read::machine(root, ReadOptions::default()).unwrap()
 }
 
-/// The files that were read of a machine, with an answer for each.
+/// Files that were read of a machine, with `answer` for each.
 fn accesses(
     machine: &Copy,
     answer: impl Fn(&str) -> Option<i32> + 'static,
@@ -79,7 +79,7 @@ fn the_number_of_processes_changes_nothing() {
     let (many, read_of_many) = accesses(&machine, |_| None);
     assert_eq!((few, read_of_few), (many.clone(), read_of_many));
     assert_eq!(many.irqbalance.unwrap().pid, 812);
-    // Nothing leads to any of them.
+    // Without a trace, none of them is found or looked at.
     machine.remove(SOCKET);
     let (none, read) = accesses(&machine, |_| None);
     assert_eq!((none.irqbalance, none.irqbalance_hidden), (None, None));
@@ -115,7 +115,7 @@ fn each_trace_of_irqbalance_leads_to_it_and_is_captured() {
         machine.put(&path, &text);
         assert_eq!(tools(machine.dir()).irqbalance.unwrap().pid, 812, "{path}");
         let archive = machine.path("/machine.tar.gz");
-        // Quietly: otherwise it says that it renames the cgroups of a service.
+        // Without `-q` it says that it renames the cgroups of a service.
         good(
             &machine,
             &["capture", "-q", "-o", archive.to_str().unwrap()],
@@ -126,7 +126,7 @@ fn each_trace_of_irqbalance_leads_to_it_and_is_captured() {
     }
 }
 
-/// What cannot be read is no evidence that irqbalance does not run.
+/// An unreadable trace is no evidence that irqbalance does not run.
 #[test]
 fn a_trace_that_cannot_be_read_is_not_absent() {
     for path in ["/run/irqbalance", "/run/irqbalance.pid", SERVICE] {
@@ -141,7 +141,7 @@ fn a_trace_that_cannot_be_read_is_not_absent() {
     }
 }
 
-/// Captures of nicpin 0.1 have the process and nothing that leads to it.
+/// nicpin 0.1 captured the process and no trace of it.
 #[test]
 fn a_capture_without_traces_still_has_its_irqbalance() {
     let machine = machine();
@@ -155,7 +155,7 @@ fn a_capture_without_traces_still_has_its_irqbalance() {
 fn a_process_of_another_user_is_not_irqbalance() {
     let machine = machine();
     machine.remove("/proc/812");
-    // The first in order of text, of number, and of age.
+    // The first by name, by number and by age.
     process(&machine, 1000, "irqbalance", 1, 65534);
     machine.put(
         "/proc/net/unix",
@@ -167,19 +167,19 @@ fn a_process_of_another_user_is_not_irqbalance() {
         (None, None)
     );
     assert!(!good(&machine, &["plan"]).contains("irqbalance"));
-    // One with another real than effective user is not root's, either.
+    // A real user other than root is enough.
     machine.put(
         "/proc/1000/status",
         "Name:\tirqbalance\nUid:\t65534\t0\t0\t0",
     );
     assert_eq!(tools(machine.dir()).irqbalance, None);
-    // Beside the real one.
+    // Another one is root's.
     process(&machine, 9999, "irqbalance", 700, 0);
     machine.put("/proc/net/unix",
         "0: 00000002 0 00010000 0001 01 5 @irqbalance1000.sock\n0: 00000002 0 00010000 0001 01 6 @irqbalance9999.sock",
     );
     assert_eq!(tools(machine.dir()).irqbalance.unwrap().pid, 9999);
-    // What systemd started comes first.
+    // The process that systemd started comes first.
     process(&machine, 31000, "irqbalance", 800, 0);
     machine.put(SERVICE, "30999\n31000");
     process(&machine, 30999, "sh", 900, 0);

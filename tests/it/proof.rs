@@ -13,7 +13,7 @@ use nicpin::report::applied::{Applied, Evidence, VectorProof};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAccess, InjectedAnswer};
 
-/// An applied machine whose counters can be moved.
+/// An applied machine whose interrupt counters can be moved.
 struct MachineSpec {
     tree: Copy,
     root: Root,
@@ -30,7 +30,7 @@ impl MachineSpec {
         Self { tree, root, done }
     }
 
-    /// The IRQ of a receive queue, and the CPU that is planned for it.
+    /// The IRQ of a receive queue, and its planned CPU.
     fn rx(&self, queue: u32) -> (u32, u32) {
         let vectors = &self.done.plan.interfaces[0].vectors;
         let is = |v: &&nicpin::plan::PlannedVector| {
@@ -40,7 +40,6 @@ impl MachineSpec {
         (vector.irq, vector.cpus.as_ref().unwrap().first().unwrap())
     }
 
-    /// Counts interrupts of an IRQ on a CPU.
     fn fire(&self, irq: u32, cpu: u32, times: u32) {
         let text = self.tree.read("/proc/interrupts");
         let label = format!("{irq}:");
@@ -79,7 +78,7 @@ fn of(proof: &[VectorProof], irq: u32) -> &VectorProof {
     proof.iter().find(|vector| vector.irq == irq).unwrap()
 }
 
-/// `apply` on a screen.
+/// As if `apply --prove` had found this.
 fn with_proof(done: &Applied, proof: Vec<VectorProof>) -> Applied {
     Applied {
         proof: Some(proof),
@@ -188,7 +187,7 @@ fn interrupts_that_arrive_elsewhere_are_a_failure() {
     let mut proof = machine.proof();
     machine.fire(irq, cpu, 5);
     proof.look(&machine.root).unwrap();
-    // It was proven, and then it was moved.
+    // Moved after it was proven.
     machine.fire(irq, 7, 5);
     proof.look(&machine.root).unwrap();
     let proof = machine.finish(proof);
@@ -229,7 +228,7 @@ fn counters_wrap_at_2_to_the_32() {
     assert_eq!(of(&machine.finish(proof), irq).interrupts, 100);
 }
 
-/// As of an IRQ that is freed and requested again under the same name.
+/// An IRQ that is freed and requested again under the same name counts anew.
 #[test]
 fn a_counter_that_begins_anew_proves_nothing() {
     let machine = MachineSpec::new();
@@ -266,7 +265,7 @@ fn the_command_waits_and_reports_what_it_saw() {
         (proof.len(), &proof[0]["verdict"]),
         (16, &"no-traffic".into())
     );
-    // Nothing is proven after --atomic restored the settings, nor without --prove.
+    // After --atomic restored the settings, and without --prove.
     assert!(!tree.nicpin(&["apply"]).stdout.contains("proof"));
     assert_eq!(tree.nicpin(&["apply", "--prove", "0"]).code, 64);
 }
@@ -299,7 +298,7 @@ fn only_the_planned_vectors_are_read_where_the_kernel_has_files_of_single_irqs()
     set(irq, "per_cpu_count", &counts.join(","));
     let other = machine.rx(2).0;
     set(other, "per_cpu_count", "0,0,0,0,0,0,0,4");
-    // An IRQ number that belongs to another device by now proves nothing.
+    // This IRQ number belongs to another device by now.
     let reused = machine.rx(3).0;
     set(reused, "per_cpu_count", "9,9,9,9,9,9,9,9");
     set(reused, "actions", "other");
@@ -319,7 +318,7 @@ fn only_the_planned_vectors_are_read_where_the_kernel_has_files_of_single_irqs()
     );
 }
 
-/// The kernel prints no more than a page of them, and cuts the last one.
+/// The kernel prints at most a page, and cuts the last count.
 #[test]
 fn counts_that_a_page_cannot_hold_are_read_from_proc_interrupts() {
     let machine = MachineSpec::new();
@@ -338,7 +337,6 @@ fn counts_that_a_page_cannot_hold_are_read_from_proc_interrupts() {
     }
 }
 
-/// What was written is reported all the same.
 #[test]
 fn counters_that_cannot_be_read_are_reported_with_what_was_written() {
     for args in [&[][..], &["--json"]] {
@@ -350,7 +348,7 @@ fn counters_that_cannot_be_read_are_reported_with_what_was_written() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        // The machine was read before.
+        // The machine has been read when the record exists.
         while !machine.path("/run/nicpin/state.json").exists() {
             std::thread::yield_now();
         }

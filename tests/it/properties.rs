@@ -75,7 +75,7 @@ proptest! {
     }
 }
 
-/// A plan with its interfaces by name and their vectors by IRQ; the hash depends on their order.
+/// The hash depends on the order of interfaces and vectors, and is left out.
 fn in_order(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     plan.hash.clear();
@@ -87,7 +87,6 @@ fn in_order(plan: &Plan) -> Plan {
     plan
 }
 
-/// The machine after the plan's writes.
 fn after(host: &Machine, plan: &Plan) -> Machine {
     let mut host = host.clone();
     for write in &plan.writes {
@@ -129,7 +128,6 @@ fn after(host: &Machine, plan: &Plan) -> Machine {
     host
 }
 
-/// What a plan decides for each interface.
 fn targets(plan: &Plan) -> Vec<(CpuSet, Vec<Option<CpuSet>>)> {
     let of = |interface: &nicpin::plan::PlannedInterface| {
         let vectors = interface.vectors.iter().map(|vector| vector.cpus.clone());
@@ -151,7 +149,7 @@ proptest! {
         usable_candidates_only(&host, &plan(&host))?;
     }
 
-    /// check makes the plan of apply again, from what apply has written.
+    /// check makes the plan again from what apply has written.
     #[test]
     fn an_applied_plan_is_planned_again(
         host in machines(),
@@ -162,7 +160,7 @@ proptest! {
         prop_assert_eq!(plan_with(&again, &options, &[]).writes, []);
     }
 
-    /// Where other IRQs are already as good, they stay; it is as good as the whole plan, and writes no more.
+    /// IRQs that are as good stay, and no more is written than with the whole plan.
     #[test]
     fn a_plan_of_gains_is_as_good_as_the_whole_one(host in machines(), stirred in vec(0_usize..100, 8)) {
         // Some IRQs of an applied plan go elsewhere.
@@ -188,7 +186,7 @@ proptest! {
         prop_assert_eq!(check.verdict, CheckState::Same, "{:?}", check.interfaces);
     }
 
-    /// On x86; what does not fit stays where it is.
+    /// On x86; vectors without room stay.
     #[test]
     fn irqs_fit_the_vectors_of_their_cpus(host in machines(), room in vec(0_usize..5, 1..9)) {
         let mut host = host;
@@ -209,8 +207,7 @@ proptest! {
         }
     }
 
-    /// CPUs that a cgroup has alone are like isolated ones where the policy leaves them out, and like any other where it
-    /// does not.
+    /// If the policy leaves them out; otherwise they are like any other.
     #[test]
     fn exclusive_cpus_are_planned_around_as_isolated_ones_are(host in machines(), cpus in btree_set(0_u32..128, 0..40)) {
         let exclusive = cpus.into_iter().collect::<CpuSet>().intersection(&host.topology.online);
@@ -274,7 +271,7 @@ proptest! {
         queues_stay_together(&plan(&host))?;
     }
 
-    /// Rule 5: they follow all queues, which are placed as without them, and so is XPS.
+    /// Rule 5: they follow all queues; queues and XPS are planned as without them.
     #[test]
     fn rdma_vectors_move_no_queue(host in machines(), count in 1_u32..20) {
         let mut with_rdma = host.clone();

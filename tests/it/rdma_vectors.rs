@@ -1,5 +1,4 @@
-//! Vectors that are no queues of the first port: RDMA completion vectors, and those of the second port of an mlx4
-//! function.
+//! Vectors that are no queues of the first port: RDMA completion vectors, and those of an mlx4 function's second port.
 
 use snapbox::{assert_data_eq, str};
 
@@ -184,7 +183,7 @@ fn each_port_of_an_mlx4_function_has_its_part_of_the_vectors() {
     let eth1 = of(&plan, "eth1");
     assert!(codes(eth1).is_empty(), "{:?}", codes(eth1));
     assert!(eth1.tx_queues.iter().all(|queue| queue.xps_cpus.is_some()));
-    // What neither port uses is RDMA's.
+    // Vectors that neither port uses are RDMA's.
     rdma_device(&tree);
     let host = tree.host();
     let rdma = |at: usize| {

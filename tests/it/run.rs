@@ -1,5 +1,4 @@
 //! `nicpin run`: the CPUs and the memory that it chooses on every kind of machine.
-// Helpers of tests, and snapshots as the tool writes them.
 
 use snapbox::{assert_data_eq, str};
 
@@ -83,7 +82,7 @@ memory  node 3 only
     );
 }
 
-/// All CPUs of its node are isolated, and the other node takes its interrupts.
+/// All CPUs of the interface's node are isolated, and the other node takes its interrupts.
 #[test]
 fn an_interfaces_own_node_is_never_far() {
     let machine = Copy::of("two-node");
@@ -209,8 +208,7 @@ fn bind(host: &Machine, name: &str, wish: &BindingRequest) -> Binding {
     Binding::new(host, &planned(host), name, &[name.to_owned()], wish).unwrap()
 }
 
-/// The CPUs are those of `plan --workers`, if they are at least half of the node; else those without interrupts, if they
-/// are.
+/// The workers, if they are at least half of the node; else its CPUs without interrupts, if they are.
 #[test]
 fn workers_are_those_of_the_plan() {
     let mut seen = [0, 0];

@@ -1,5 +1,4 @@
-//! The schemas of the JSON documents. That every document of every test meets its schema is held where the binary is run
-//! (`support::run`).
+//! The schemas of the JSON documents. `support::run` holds every document of every test against them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::run::{fixture, nicpin};
 use crate::support::schema::{SCHEMAS, mistakes, resolved};
 
-/// State files, which are for nicpin alone.
+/// For nicpin alone.
 const STATE: [&str; 5] = ["irqbalance", "state", "try", "watch", "watch-paused"];
 
 #[test]
@@ -27,7 +26,7 @@ fn every_document_has_a_schema() {
     assert_eq!(named, described.cloned().collect());
 }
 
-/// Calls `visit` with each schema of a file, and whether it is that of a key.
+/// Calls `visit` with each schema of a file, and whether it describes a key.
 fn each<'a>(schema: &'a Value, is_key: bool, visit: &mut dyn FnMut(&'a Value, bool)) {
     visit(schema, is_key);
     for (word, below) in schema.as_object().unwrap() {
@@ -90,7 +89,6 @@ fn expected_documents_meet_their_schemas() {
     assert!(count > 5, "only {count} documents");
 }
 
-/// The tables of `docs/schema/README.md`.
 fn tables() -> String {
     let mut page = "# Keys of the JSON documents\n\n\
         Written from the schemas in this directory by `NICPIN_UPDATE=1 cargo test --test it -- schemas::`. [The \
@@ -114,7 +112,7 @@ fn parts(schema: &Value) -> String {
     text
 }
 
-/// A description, and a table of keys: those that are always there first.
+/// A description, and the keys: first those that are always there.
 fn table(schema: &Value) -> String {
     let mut text = format!("\n{}", schema["description"].as_str().unwrap());
     for part in schema["allOf"].as_array().into_iter().flatten() {
@@ -149,7 +147,6 @@ fn table(schema: &Value) -> String {
     text
 }
 
-/// The words that a value may be.
 fn words(schema: &Value) -> String {
     let words = schema["enum"].as_array().or(schema["examples"].as_array());
     let words = words.into_iter().flatten().filter_map(Value::as_str);
@@ -159,7 +156,7 @@ fn words(schema: &Value) -> String {
         .join(", ")
 }
 
-/// What a value is, in words: `text or null`, `list of [write](#write)`.
+/// Such as `text or null`, `list of [write](#write)`.
 fn kind(schema: &Value) -> String {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.rsplit('/').next().unwrap();
@@ -205,7 +202,6 @@ fn the_tables_of_keys_are_those_of_the_schemas() {
 
 type Change = fn(&mut Value);
 
-/// Every kind of mistake, once.
 #[test]
 fn mistakes_in_documents_are_found() {
     let root = fixture("two-node");

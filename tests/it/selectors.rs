@@ -1,4 +1,4 @@
-//! Selectors that stand for other interfaces, and those that stand for none.
+//! Selectors that stand for other interfaces, or for none.
 
 use nicpin::plan::Plan;
 
@@ -6,7 +6,7 @@ use crate::support::host::{codes, cpus as planned, of};
 use crate::support::machine::{Port, card, two_nodes};
 use crate::support::run::Copy;
 
-/// Each planned interface, with the selectors that stand for it.
+/// Planned interfaces, each with the selectors that stand for it.
 fn listed(plan: &Plan) -> Vec<(&str, String)> {
     plan.interfaces
         .iter()

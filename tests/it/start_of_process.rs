@@ -1,4 +1,4 @@
-//! What a caller leaves to nicpin: signals that it ignores or blocks, a umask, limits, open descriptors.
+//! What nicpin inherits from a caller: ignored or blocked signals, a umask, limits, open descriptors.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,7 +10,7 @@ use nix::sys::signal::{SigSet, Signal};
 
 use crate::support::run::{Copy, Run};
 
-/// Runs a shell script on a copy of a machine: `$1` is nicpin, `$2` the copy.
+/// On a copy of a machine: `$1` is nicpin, `$2` the copy.
 fn script(machine: &Copy, script: &str) -> Command {
     let mut command = Command::new("sh");
     let nicpin = env!("CARGO_BIN_EXE_nicpin");
@@ -24,7 +24,7 @@ fn mode(machine: &Copy, path: &str) -> u32 {
     about.permissions().mode() & 0o777
 }
 
-/// Of each command that waits for a child; `nicpin watch` has a test of its own (`watching.rs`).
+/// The caller ignores or blocks SIGCHLD. `nicpin watch` has a test of its own (`watching.rs`).
 #[test]
 fn a_command_that_ends_is_seen_by_whom_the_caller_let_ignore_that() {
     for (waits, code) in [
@@ -34,7 +34,7 @@ fn a_command_that_ends_is_seen_by_whom_the_caller_let_ignore_that() {
         for (before, is_blocked) in [("trap '' CHLD;", false), ("", true)] {
             let machine = Copy::of("two-node");
             let mut command = script(&machine, &format!(r#"{before} exec "$1" {waits}"#));
-            // What this thread blocks, the programs that it starts block.
+            // Programs inherit the signals that a thread blocks.
             let children = SigSet::from(Signal::SIGCHLD);
             if is_blocked {
                 children.thread_block().unwrap();
@@ -54,7 +54,7 @@ fn commands_start_as_if_the_caller_had_started_them() {
     let machine = Copy::of("two-node");
     let files = "/proc/self/status /proc/self/limits";
     let about = format!("grep -hE '^(SigBlk:|SigIgn:|Umask:|Max open files)' {files}");
-    // The numbers above are the C library's own.
+    // Signals above these are the C library's own.
     let usual = |text: &str| -> Vec<String> {
         let ignored = |line: &str| -> Option<String> {
             let mask = u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).unwrap();
@@ -82,7 +82,7 @@ fn commands_start_as_if_the_caller_had_started_them() {
 #[test]
 fn an_ignored_interrupt_stays_ignored() {
     let machine = Copy::of("two-node");
-    // The program has the time to end, which it would do at once.
+    // The program would end at once, and has the time to.
     let measured = r#"trap '' INT; exec "$1" measure --root "$2" -- sh -c 'kill -INT $PPID; sleep 0.2; exit 4'"#;
     let run = Run::of(&mut script(&machine, measured));
     assert_eq!(run.code, 4, "{}", run.stderr);
@@ -111,7 +111,7 @@ fn a_file_that_gets_too_large_is_an_error() {
     assert!(run.stderr.contains("EFBIG"), "{}", run.stderr);
 }
 
-/// Who waits for the end of a pipe, or for a lock, does not wait for the end of a trial.
+/// A caller that waits for the end of a pipe, or for a lock, does not wait for the end of a trial.
 #[test]
 fn the_watcher_of_a_trial_keeps_nothing_of_the_caller_open() {
     let machine = Copy::of("two-node");
@@ -147,7 +147,7 @@ fn the_limit_of_open_files_is_raised_as_far_as_the_caller_allows() {
     assert_eq!(machine.texts(), before);
 }
 
-/// A program that shares the pipe, such as one on Node.js, has made it so.
+/// A program that shares the pipe, such as one on Node.js, has made it non-blocking.
 #[test]
 fn a_full_pipe_that_does_not_block_is_waited_for() {
     let machine = Copy::of("dl980");
@@ -160,7 +160,7 @@ fn a_full_pipe_that_does_not_block_is_waited_for() {
     let mut nicpin = command.stdout(writer).spawn().unwrap();
     drop(command); // and its end of the pipe
     let (mut reader, mut read) = (File::from(reader), String::new());
-    // Read a little at a time, so that there is no room again and again.
+    // A little at a time: there is no room again and again.
     let mut some = [0; 4096];
     loop {
         match reader.read(&mut some).unwrap() {

@@ -1,5 +1,5 @@
-//! The states of interfaces that `nicpin status` reports: what watched interrupts prove, what differs from the plan, and
-//! what stands in the way.
+//! The states of interfaces that `nicpin status` reports: what watched interrupts prove, and what differs from the
+//! plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -70,7 +70,7 @@ fn settle(host: &mut Machine) {
     }
 }
 
-/// Interrupts of these IRQs on these CPUs, in two seconds.
+/// In two seconds: IRQ, CPU and interrupts.
 fn seen(counts: &[(u32, u32, u64)]) -> Delta {
     let mut delta = Delta {
         elapsed: Duration::from_secs(2),
@@ -88,7 +88,7 @@ fn seen(counts: &[(u32, u32, u64)]) -> Delta {
 
 fn status(host: &Machine, delta: Option<&Delta>) -> Status {
     let plan = plan(host);
-    // Without a record: nothing has been applied.
+    // Nothing has been applied: there is no record.
     let empty = temporary();
     let found = nicpin::apply::differences(&Root::open(empty.path()).unwrap(), host, &plan);
     Status::new(host, &plan, &found, &[], delta, true, &BTreeSet::new())
@@ -102,7 +102,7 @@ fn irqs(host: &Machine) -> Vec<u32> {
         .collect()
 }
 
-/// The interrupts of all vectors arrive on their effective CPUs.
+/// On the effective CPUs of all vectors.
 fn all_arrive(host: &Machine) -> Delta {
     let vectors = host.interfaces[0].vectors.iter();
     let counts: Vec<_> = vectors
@@ -195,7 +195,7 @@ irqbalance is not running. nicpin watch is not running.
 "]]
     );
 
-    // One queue in use is proven; queues without traffic do not count against it.
+    // One queue with traffic is proven; queues without do not count against it.
     let irq = irqs(&host)[2];
     let cpu = host.interfaces[0].vectors[2]
         .effective
@@ -226,7 +226,7 @@ fn interrupts_on_other_cpus_than_planned_are_reported() {
     assert_data_eq!(why(row), str!["interrupts arrived on CPU 0"]);
 }
 
-/// Where the kernel moves a vector at its next interrupt is not beside the planned CPU.
+/// The CPU to which the kernel moves a vector at its next interrupt is the one to name.
 #[test]
 fn a_pending_move_off_the_planned_cpu_is_named() {
     let mut host = in_planned_state();
@@ -271,7 +271,7 @@ on CPU 1 until its next interrupt
     assert_eq!(status.differ, 2);
 }
 
-/// Gives the vectors of the first interface each other's CPUs: each that of the next.
+/// Each vector of the first interface gets the CPU of the next.
 fn rotate(host: &mut Machine) {
     let vectors = &mut host.interfaces[0].vectors;
     let on: Vec<_> = vectors
@@ -293,7 +293,7 @@ fn an_arrangement_that_is_as_good_as_planned_is_equivalent() {
         (Some(InterfaceState::Equivalent), 4)
     );
     assert_eq!(rotated.interfaces[0].changes, []);
-    // Two queues on one core are worse, and less than twice as many as planned where the plan has two on one, too.
+    // Two queues on one core are worse, but not twice as many as planned if the plan has two on a core, too.
     let one = host.interfaces[0].vectors[0].clone();
     let second = &mut host.interfaces[0].vectors[1];
     (second.affinity, second.effective) = (one.affinity, one.effective);
@@ -304,7 +304,7 @@ fn an_arrangement_that_is_as_good_as_planned_is_equivalent() {
         (busiest.measure, busiest.now, busiest.planned),
         (Measure::BusiestQueues, 2, 1)
     );
-    // Where the kernel does not report the CPU, several queues may be on one, or not.
+    // If the kernel does not report the CPU, several queues may be on one, or not.
     let mut unmeasured = in_planned_state();
     let node = mask(&unmeasured, &set("4-7"));
     for vector in &mut unmeasured.interfaces[0].vectors {
@@ -314,7 +314,7 @@ fn an_arrangement_that_is_as_good_as_planned_is_equivalent() {
         status(&unmeasured, None).state,
         Some(InterfaceState::Untuned)
     );
-    // It is known where no other CPU of the affinity is online.
+    // The CPU is known if no other one of the affinity is online.
     let mut known = in_planned_state();
     (known.topology.online, known.topology.cores[0]) = (set("1-7"), CpuSet::new());
     known.topology.nodes.get_mut(&0).unwrap().cpus = set("1-3");
@@ -323,7 +323,7 @@ fn an_arrangement_that_is_as_good_as_planned_is_equivalent() {
         (vector.affinity, vector.effective) = (both.clone(), None);
     }
     assert_eq!(status(&known, None).state, Some(InterfaceState::Crowded));
-    // Steering that is off is worse than what is planned.
+    // XPS that is off is worse than planned.
     let mut unsteered = in_planned_state();
     let off = mask(&unsteered, &CpuSet::new());
     for tx in &mut unsteered.interfaces[0].tx_queues {
@@ -335,7 +335,7 @@ fn an_arrangement_that_is_as_good_as_planned_is_equivalent() {
     );
 }
 
-/// RPS has no measure of its own: as many of the CPUs that it may use are as good, fewer and others are not.
+/// As many of the CPUs that RPS may use are as good, fewer and others are not.
 #[test]
 fn rps_of_as_many_planned_cpus_is_equivalent() {
     let mut host = machine(2, 8, 1, 4);
@@ -362,7 +362,7 @@ fn rps_of_as_many_planned_cpus_is_equivalent() {
     }
 }
 
-/// A vector for receiving and sending is in use as long as either queue is.
+/// A vector of a receive and a transmit queue is in use as long as either queue is.
 #[test]
 fn combined_vectors_of_fewer_receive_queues_are_in_use() {
     let mut host = in_planned_state();
@@ -379,7 +379,7 @@ fn combined_vectors_of_fewer_receive_queues_are_in_use() {
 
 #[test]
 fn what_the_plan_leaves_as_good_or_cannot_place_raises_no_alarm() {
-    // Remote on purpose: another arrangement on the other node is as good.
+    // Another arrangement on the remote node, where the policy wants the queues.
     let on_purpose = |host: &Machine| plan_with(host, &[("scope", "remote")], &[]);
     let mut host = in_planned_state();
     let remote = on_purpose(&host);
@@ -516,7 +516,7 @@ fn queues_whose_packets_others_take_expect_no_interrupt() {
     let unserved = vec!["queues-unserved".to_owned()];
     let cannot_be_judged = (InterfaceState::Unsupported, unserved);
     assert_eq!(judged(&without), cannot_be_judged);
-    // A queue of the kernel's stack remains.
+    // The kernel's stack still has a queue.
     answer.queues[0].user = None;
     host.interfaces[0].netdev = Some(answer.clone());
     assert_eq!(judged(&host), (InterfaceState::Unproven, note.clone()));
@@ -552,7 +552,7 @@ fn a_running_irqbalance_is_reported() {
     let irqbalance = || machine.nicpin(&["status", "--json"]).json()["irqbalance"].clone();
     assert_eq!(irqbalance()["state"], "moves");
     expect("irqbalance.status.txt", machine.nicpin(&["status"]).stdout);
-    // The process cannot be seen, nor any other.
+    // No process can be seen.
     machine.remove("/proc/812");
     assert_eq!(irqbalance()["state"], "unknown");
     assert_eq!(irqbalance()["note"]["fix"], "run as root");
@@ -624,7 +624,7 @@ fn vectors_on_isolated_cpus_are_counted() {
     let status = status(&host, None);
     let card = &status.interfaces[0];
     assert_eq!(card.on_isolated, 1);
-    // A kernel that does not report the effective CPU: its affinity says so.
+    // The kernel does not report the effective CPU: the affinity tells.
     let everywhere = mask(&host, &host.topology.online);
     for vector in &mut host.interfaces[0].vectors {
         vector.effective = None;
@@ -643,7 +643,7 @@ fn vectors_on_isolated_cpus_are_counted() {
     assert_eq!(isolated(&host), (0, 0));
 }
 
-/// All CPUs send on the only transmit queue, whatever its mask.
+/// All CPUs send on it, whatever its mask.
 #[test]
 fn the_mask_of_an_only_transmit_queue_makes_nothing_better() {
     let mut host = machine(1, 8, 1, 8);
@@ -660,7 +660,7 @@ fn the_mask_of_an_only_transmit_queue_makes_nothing_better() {
     );
 }
 
-/// What the settings of others change on its cores is in their rows.
+/// Other interfaces' settings on its cores are in their own rows.
 #[test]
 fn an_interface_without_a_difference_is_neither_crowded_nor_untuned() {
     for name in ["dl980", "x460"] {
@@ -674,7 +674,7 @@ fn an_interface_without_a_difference_is_neither_crowded_nor_untuned() {
     }
 }
 
-/// POWER, s390 and x86 before Linux 4.14 report no effective CPU: then counts are the evidence, and a mask is none.
+/// POWER, s390 and x86 before Linux 4.14: counts are the evidence, and a mask is none.
 #[test]
 fn without_effective_affinities_the_counts_decide() {
     let host = |counted: Option<&str>| {

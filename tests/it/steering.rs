@@ -13,7 +13,6 @@ use nicpin::cpuset::CpuSet;
 use nicpin::machine::Channels;
 use nicpin::plan::Plan;
 
-/// Why the first receive queue has its RPS.
 fn why(plan: &Plan, name: &str) -> String {
     of(plan, name).rx_queues[0].why.to_string()
 }
@@ -55,7 +54,7 @@ fn rule_6_rps_stands_in_for_queues_that_the_card_does_not_have() {
     );
 }
 
-/// Its queues carry nothing; it comes up with an event, at which the watcher plans again.
+/// Its queues carry nothing. When it comes up, the watcher plans again.
 #[test]
 fn rule_6_a_card_that_is_down_covers_no_core() {
     let mut host = machine(1, 8, 1, 4);
@@ -82,7 +81,7 @@ fn rule_6_a_tg3_alone_on_its_node_gets_rps_without_cpu_0() {
     });
     let plan = plan(&host);
     assert_eq!(cpus(of(&plan, "em1")), ["1", "2", "6", "7"]);
-    // Two CPUs of its L3 domain to each queue; one of the first domain's three is shared.
+    // Each queue has two CPUs of its L3 domain; one of the first domain's three is shared.
     assert_eq!(rps_of(&plan, "em1"), ["3,5", "3-4", "8,10", "9,11"]);
     assert_data_eq!(
         why(&plan, "em1"),
@@ -90,7 +89,7 @@ fn rule_6_a_tg3_alone_on_its_node_gets_rps_without_cpu_0() {
     );
 }
 
-/// A driver without the choice has one queue; the kernel has no `xps_cpus` then.
+/// A driver with a single queue; the kernel has no `xps_cpus` then.
 #[test]
 fn rule_6_a_driver_with_one_queue_gets_rps() {
     let mut host = machine(1, 4, 2, 4);
@@ -139,7 +138,7 @@ fn rule_6_rps_stays_off_where_the_limit_is_unknown_or_the_function_is_virtual() 
     assert_eq!(why(&host), of_parent);
 }
 
-/// Two interfaces with four queues each on eight cores: there is no core to spread to.
+/// Two interfaces with four queues each on eight cores: no core is free.
 #[test]
 fn rule_6_the_cores_of_other_interfaces_are_not_free() {
     let mut host = machine(1, 8, 2, 8);
@@ -154,7 +153,7 @@ fn rule_6_the_cores_of_other_interfaces_are_not_free() {
     assert_data_eq!(why(&plan, "eth0"), str!["every core already has a queue"]);
 }
 
-/// 63 queues on 64 cores: the last core does not help 63 queues.
+/// 63 queues on 64 cores: one core does not help them all.
 #[test]
 fn rule_6_a_few_free_cores_are_not_given_to_a_few_of_many_queues() {
     let mut host = machine(1, 64, 2, 8);
@@ -184,7 +183,7 @@ fn rule_6_rps_stays_off_when_the_card_could_have_more_queues() {
     assert_eq!(rps_of(&plan(&host), "eth0"), ["10,12,14", "11,13,15"]);
 }
 
-/// A set has at most eight CPUs, four up to 1 Gbit/s, and interfaces get different ones before any is shared.
+/// At most eight CPUs, four up to 1 Gbit/s; interfaces get different ones before any is shared.
 #[test]
 fn rule_6_rps_sets_are_small_and_different() {
     let mut host = machine(1, 32, 2, 32);
@@ -198,7 +197,7 @@ fn rule_6_rps_sets_are_small_and_different() {
     let plan = plan(&host);
     assert_eq!(rps_of(&plan, "eth0"), ["3,5,7,9,11-14"]);
     assert_eq!(rps_of(&plan, "eth1"), ["4,6,8,10"]);
-    // Programs get whole cores that neither interrupts nor RPS take.
+    // Workers are whole cores that neither interrupts nor RPS take.
     let workers = &of(&plan, "eth0").worker_cpus;
     assert_eq!(workers.to_string(), "0,15-32,47-63");
     let one = plan_with(&host, &[], &["eth1"]);
@@ -213,18 +212,18 @@ fn rule_6_rps_as_requested() {
     let with = |rps| rps_of(&plan_with(&host, &[("rps", rps)], &[]), "eth0");
     assert_eq!(with("off"), ["", ""]);
     assert_eq!(with("0-1,99"), ["0-1", "0-1"]);
-    // CPUs that the kernel takes no packets for are as free as without the request.
+    // CPUs that the kernel takes no packets for count as free, as without the request.
     (host.topology.isolated, host.topology.rps_filter) = (set("6-7"), set("6-7"));
     let plan = plan_with(&host, &[("rps", "5-7")], &[]);
     assert_eq!(rps_of(&plan, "eth0"), ["5", "5"]);
     assert_eq!(of(&plan, "eth0").worker_cpus.to_string(), "6-7");
     assert_eq!(codes(of(&plan, "eth0")), ["rps-filtered"]);
-    // A file that holds one is of a kernel that removes none, before Linux 5.9.
+    // The file holds such a CPU: the kernel, before Linux 5.9, removes none.
     let now = mask(&host, &set("7"));
     host.interfaces[0].rx_queues[0].rps_cpus = Some(now);
     let plan = plan_with(&host, &[("rps", "5-7")], &[]);
     assert_eq!(rps_of(&plan, "eth0"), ["5-7", "5-7"]);
-    // A queue without the file stays without: a request for every queue is refused.
+    // A queue without the file: a request for every queue is refused.
     host.interfaces[0].rx_queues[1].rps_cpus = None;
     let without = plan_with(&host, &[("rps", "off")], &[]);
     let rx = &of(&without, "eth0").rx_queues[1];
@@ -233,7 +232,7 @@ fn rule_6_rps_as_requested() {
     let plan = plan_with(&host, &[("rps", "5-7")], &[]);
     assert_eq!(rps_of(&plan, "eth0"), ["-", "-"]);
     assert_eq!(codes(of(&plan, "eth0")), ["queue-files-missing"]);
-    // One in another network namespace has no queues to set.
+    // An interface in another network namespace has no queues to set.
     host.interfaces[0].rx_queues.clear();
     let plan = plan_with(&host, &[("rps", "5-7,99")], &[]);
     assert_eq!(codes(of(&plan, "eth0")), Vec::<&str>::new());
@@ -255,7 +254,7 @@ fn rule_6_rps_that_no_cpu_can_take_is_unmet() {
     }
 }
 
-/// XPS of each transmit queue of `eth0`, as text; `-` where it is left unchanged.
+/// Of each transmit queue of `eth0`; `-` where it is left unchanged.
 fn xps(plan: &Plan) -> Vec<String> {
     let queues = of(plan, "eth0").tx_queues.iter();
     let cpus = queues.map(|tx| tx.xps_cpus.as_ref());
@@ -298,7 +297,7 @@ fn rule_6_xps_parts_all_online_cpus_among_the_queues_of_each_traffic_class() {
     );
 }
 
-/// As the kernel tells them: ranges of queues in any order, also of a subordinate interface.
+/// Ranges of queues in any order, also of a subordinate interface.
 #[test]
 fn traffic_classes_of_transmit_queues_are_read() {
     for classes in [
@@ -317,7 +316,7 @@ fn traffic_classes_of_transmit_queues_are_read() {
         assert_eq!(machine.nicpin(&["apply"]).code, 0);
         let masks = [0, 1, 2, 3].map(|tx| machine.read(&file(tx, "xps_cpus")));
         assert_eq!(masks, ["33", "cc", "3a", "c5"], "{classes:?}");
-        // A CPU that has a queue of one class only has none of its own in the other.
+        // A CPU then has a queue of its own in one class only.
         machine.write(&file(3, "xps_cpus"), "c4\n");
         let check = machine.nicpin(&["check", "nic0"]);
         assert_eq!(check.code, 2, "{}", check.stdout);
@@ -350,7 +349,7 @@ fn rule_6_rfs_only_on_request_and_over_all_interfaces() {
         let planned = plan_with(&host, &[("rfs", "30000")], selected);
         assert_eq!(flows(&planned), Some(4096), "{selected:?}");
     }
-    // In a network namespace.
+    // In a network namespace, the flow table is not visible.
     host.flow_entries = None;
     let planned = plan_with(&host, &[("rfs", "30000")], &["eth0"]);
     assert_eq!(codes(of(&planned, "eth0")), ["no-flow-table"]);
@@ -393,7 +392,7 @@ fn steering_without_irqs() {
         .find(|note| note["code"] == "no-vectors")
         .unwrap();
     assert_eq!(none["controller"], "xhci_hcd (IRQ 10)");
-    // Of several controllers that of its bus; an SDIO card's host.
+    // USB with several controllers: that of its bus; SDIO: its host.
     tree.interrupts(20, "IO-APIC", &["xhci-hcd:usb3"]);
     let controller = |interface: &str| {
         let run = tree.nicpin(&["plan", "--json", interface]);
@@ -410,7 +409,7 @@ fn steering_without_irqs() {
     assert_eq!(controller("wlan0"), "mmc1 (IRQ 31)");
     let given = json(&["--rps", "1-2"]);
     assert_eq!(given["interfaces"][0]["rx_queues"][0]["rps_cpus"], "1-2");
-    // What the kernel has no file for is refused, in every command.
+    // A setting whose file the kernel does not have is refused by every command.
     let flows = "sys/class/net/eth1/queues/rx-0/rps_flow_cnt";
     for command in [&["plan"][..], &["plan", "--format", "sh"], &["check"]] {
         let run = tree.nicpin(&[command, &["eth1", "--rfs", "512"]].concat());
@@ -426,7 +425,7 @@ fn steering_without_irqs() {
     assert_eq!(given["interfaces"][0]["rx_queues"][0]["rps_flow_cnt"], 512);
 }
 
-/// A single queue whose device can have no more, on cores that all have queues of another card.
+/// The device can have no more queues, and all cores have queues of another card.
 #[test]
 fn a_single_queue_shares_the_cores_of_others() {
     let mut host = machine(1, 8, 1, 8);
@@ -438,7 +437,7 @@ fn a_single_queue_shares_the_cores_of_others() {
     let rps = eth1.rx_queues[0].rps_cpus.clone().unwrap();
     assert_eq!(rps.len(), 4, "{rps}");
     assert!(!rps.intersects(eth1.vectors[0].cpus.as_ref().unwrap()));
-    // One that is down, and one with two queues, do not.
+    // A card that is down, or has two queues, gets none.
     host.interfaces[1].is_down = true;
     assert_eq!(rps_of(&plan(&host), "eth1"), [""]);
     let mut host = machine(1, 8, 1, 8);
@@ -448,7 +447,7 @@ fn a_single_queue_shares_the_cores_of_others() {
     assert_eq!(rps_of(&planned, "eth1"), ["", ""]);
 }
 
-/// A flow on a slow core is slow, however many there are.
+/// Each flow on a slow core is slow.
 #[test]
 fn rps_prefers_fast_cores() {
     let mut host = machine(1, 8, 1, 8);
@@ -457,7 +456,7 @@ fn rps_prefers_fast_cores() {
     host.topology.speed_classes = vec![set("4-7"), set("0-3")];
     let rps = |host: &_| rps_of(&plan(host), "eth0");
     assert_eq!(rps(&host), ["5-7"]);
-    // Where too few of them are idle, slow ones, too.
+    // With too few fast cores idle, slow ones, too.
     host.topology.speed_classes = vec![set("6-7"), set("0-5")];
     assert_eq!(rps(&host), ["1-5,7"]);
 }

@@ -1,5 +1,5 @@
-//! SIGTERM and SIGINT during apply and restore: the current write ends, no other begins, the record is as the machine is,
-//! and the report says so. A request to stop holds for the rest of the process: each of these tests has one of its own.
+//! SIGTERM and SIGINT during apply and restore: the current write ends, no other begins, the record is as the machine
+//! is, and the report says so. A request to stop holds for the rest of the process: each test has one of its own.
 
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -66,7 +66,7 @@ fn an_apply_ends_after_the_current_write() {
         (3, true, true)
     );
     assert_ne!(machine.texts(), before);
-    // The record has all of it.
+    // The record is complete.
     assert_eq!(machine.nicpin(&["restore"]).code, 0);
     assert_eq!(machine.texts(), before);
 }
@@ -142,7 +142,7 @@ fn channels_are_not_changed_after_a_request() {
     assert_eq!(channels(), before);
 }
 
-/// The program may have written everything when the signal comes: then again.
+/// Tries again if the program had written everything when the signal came.
 #[test]
 fn a_signal_to_the_program_is_such_a_request() {
     for attempt in 0.. {

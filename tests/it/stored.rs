@@ -46,7 +46,7 @@ impl Stored {
     }
 }
 
-/// Without --force the differences are printed and nothing is written.
+/// The differences are printed, and nothing is written.
 fn refused(machine: &Copy, stored: &Stored, expected: &str) {
     let before = machine.snapshot();
     let run = stored.apply(machine, &[]);
@@ -81,7 +81,7 @@ fn a_stored_plan_does_what_apply_does() {
         assert!(
             last(&run).starts_with(&format!("plan {}: ", plan.json()["hash"].as_str().unwrap()))
         );
-        // And a second time, with all settings as planned.
+        // Again, with all settings as planned.
         let again = plan.apply(&stored, &["--json"]);
         assert_eq!(
             (again.code, &again.json()["changed"]),
@@ -115,7 +115,6 @@ fn a_plan_comes_from_standard_input() {
     assert_eq!(machine.nicpin(&["check"]).code, 0);
 }
 
-/// Current settings may differ from those in the plan; the planned ones are written.
 #[test]
 fn vectors_that_moved_meanwhile_are_moved_to_the_planned_cpus() {
     let machine = Copy::of("two-node");
@@ -195,7 +194,7 @@ fn queues_vectors_and_cpus_that_have_changed() {
     machine.write("/sys/devices/system/cpu/online", "0-6\n");
     refused(&machine, &stored, "machine: CPUs were online: 0-7, now 0-6");
     refused(&machine, &stored, "nic1: planned CPUs are not online: 7");
-    // The other parts fit.
+    // The rest of the plan fits.
     let dry = stored.apply(&machine, &["--force", "--dry-run"]);
     let gone = "nic1: planned CPUs are not online: 7";
     assert!(dry.code == 0 && dry.stderr.contains(gone), "{}", dry.stderr);
@@ -245,7 +244,7 @@ fn a_vector_that_was_found_not_to_move_stays_so() {
     assert_eq!((&vector["movable"], dry.code), (&Value::Bool(false), 0));
 }
 
-/// A stored plan can only set vectors and queues of this machine's interfaces.
+/// Only vectors and queues of this machine's interfaces can be set.
 #[test]
 fn a_plan_that_wants_more_than_a_plan_may_is_refused_even_with_force() {
     type Edit = fn(&mut Value);
@@ -322,7 +321,6 @@ fn a_plan_that_wants_more_than_a_plan_may_is_refused_even_with_force() {
     }
 }
 
-/// A name with a path in it is not the name of an interface.
 #[test]
 fn names_in_a_plan_are_not_followed_as_paths() {
     let machine = Copy::of("two-node");
@@ -358,7 +356,7 @@ fn files_that_are_not_plans() {
             "{\"schema\":\"nicpin.plan/1\",\"a\u{7f}\":\"\"}",
             "a text in it has a control character",
         ),
-        // A backslash, and what is no escape after it.
+        // An escaped backslash, and what follows it.
         (
             r#"{"schema":"nicpin.plan/1","a":"\\n"}"#,
             "missing field `hash`",

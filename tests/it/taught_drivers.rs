@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::run::{Copy, good};
 
-/// A machine whose card nobody knows: no row has its names.
+/// two-socket-mlx4 with a card whose names no driver has.
 fn unknown() -> Copy {
     let machine = Copy::of("two-socket-mlx4");
     let odd = machine.read("/proc/interrupts").replace("mlx4-", "acme-");
@@ -56,7 +56,7 @@ fn a_taught_driver_is_planned_by_its_queues() {
     let explained = good(&machine, &["plan", "--explain", "eth2"]);
     let line = "acme-1@0000:82:00.0 by its name, as acme-{n}@{pci} = combined by order (policy)";
     assert!(explained.contains(line), "{explained}");
-    // Somewhere else, from a capture.
+    // On another machine, from a capture.
     let file = machine.path("/machine.tar.gz");
     let file = file.to_str().unwrap();
     good(&machine, &["capture", "-o", file]);
@@ -64,7 +64,7 @@ fn a_taught_driver_is_planned_by_its_queues() {
     assert_eq!(vectors(&there.stdout), taught);
 }
 
-/// The driver's name in sysfs may be another one than `ethtool -i` says (`fsl-gianfar` and `gianfar`).
+/// sysfs and `ethtool -i` may have different names, such as `fsl-gianfar` and `gianfar`.
 #[test]
 fn a_taught_driver_has_the_name_in_sysfs_or_of_ethtool() {
     let machine = unknown();
@@ -87,7 +87,7 @@ fn a_taught_driver_has_the_name_in_sysfs_or_of_ethtool() {
             "{plan}"
         );
     }
-    // Also from a capture, and where restore reads it.
+    // From a capture, too, and for restore.
     machine.write("/etc/nicpin.toml", &ROW.replace("mlx4_en", "acme"));
     let before = machine.texts();
     good(&machine, &["apply", "eth2"]);

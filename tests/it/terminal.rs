@@ -1,4 +1,4 @@
-//! Control characters in names and texts of others do not get to a terminal, and add no line to the output.
+//! Control characters in names and texts of others do not reach a terminal, and add no line to the output.
 
 use std::os::unix::fs::symlink;
 
@@ -9,7 +9,7 @@ use crate::support::tree::put;
 /// ESC, CSI in one character, CR, DEL, a change of direction, and a line that nicpin did not print.
 const HOSTILE: &str = "x\u{1b}[31m\u{9b}2J\r\u{7f}\u{202e}\u{2066}y\nFAKE all is well";
 
-/// A machine with such texts in its files and in the names of files.
+/// two-node with hostile texts in its files and in their names.
 fn hostile() -> Copy {
     let machine = Copy::of("two-node");
     let top = machine.path("/");
@@ -157,7 +157,7 @@ fn a_capture_with_control_characters_in_names_is_refused() {
     );
 }
 
-/// What is printed as a fix is pasted into a shell.
+/// A fix is pasted into a shell.
 #[test]
 fn fixes_quote_names_for_the_shell() {
     let machine = Copy::of("two-node");

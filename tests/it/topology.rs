@@ -53,7 +53,7 @@ fn sparse_nodes_one_without_cpus() {
     assert_eq!(topology.node_of(5), Some(8));
 }
 
-/// Nothing is allocated for numbers that no kernel has.
+/// Nothing is allocated for them.
 #[test]
 fn directories_of_cpus_beyond_any_kernels_are_not_cpus() {
     let dir = temporary();
@@ -122,7 +122,7 @@ fn new_file_names() {
     assert!(topology.nohz_full.is_empty() && topology.l3_domains.is_empty());
 }
 
-/// Offline CPUs are not used, even if other files still list them.
+/// Other files may still list them.
 #[test]
 fn offline_cpus_are_not_planned() {
     let dir = temporary();
@@ -145,7 +145,7 @@ fn offline_cpus_are_not_planned() {
     );
 }
 
-/// Some dumps lack `online`; then a CPU with a directory is online unless its own `online` is 0.
+/// Some dumps lack the list: a CPU with a directory is online unless its own `online` is 0.
 #[test]
 fn online_by_the_cpus_own_directories() {
     let dir = temporary();
@@ -158,7 +158,7 @@ fn online_by_the_cpus_own_directories() {
     assert_eq!(read(dir.path()).online.to_string(), "0-1,10");
 }
 
-/// In a dump of a machine whose node 0 is offline, node 1 has distances to both.
+/// A dump of a machine whose node 0 is offline: node 1 has distances to both.
 #[test]
 fn distances_to_all_possible_nodes_are_read_too() {
     let dir = temporary();
@@ -171,7 +171,7 @@ fn distances_to_all_possible_nodes_are_read_too() {
     assert_eq!((topology.distance(1, 1), topology.distance(1, 0)), (10, 21));
 }
 
-/// Where no CPU has an L3, an L2 that several cores share is the cache domain, as on many arm64.
+/// An L2 that several cores share is the cache domain if no CPU has an L3, as on many arm64.
 #[test]
 fn without_an_l3_an_l2_of_several_cores_counts() {
     let domains = |level: u32, shared: [&str; 4]| {

@@ -1,4 +1,4 @@
-//! A command that writes trusts only files that no user other than root and the one who runs it may write.
+//! A command that writes trusts only files that no user but root and the one who runs it may write.
 
 use crate::support::run::Copy;
 use crate::support::temporary;
@@ -53,7 +53,7 @@ fn a_policy_in_a_directory_that_other_users_may_write_is_not_applied_unless_it_i
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
 }
 
-/// What kubelet makes of a Secret: a directory with the sticky bit, in which links lead to the newest content.
+/// As kubelet makes a Secret: a directory with the sticky bit, in which links lead to the newest content.
 #[test]
 fn a_policy_in_a_secret_of_kubernetes_is_applied() {
     let manifest = include_str!("../../dist/kubernetes/nicpin.yaml");
@@ -75,7 +75,7 @@ fn a_policy_in_a_secret_of_kubernetes_is_applied() {
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
 }
 
-/// Who can write a directory on the way can put a link to any file into it.
+/// Whoever can write a directory on the way can put a link to any file into it.
 #[test]
 fn a_policy_behind_a_directory_that_other_users_may_write_is_not_applied() {
     let machine = Copy::with_policy(0o644);
@@ -156,7 +156,7 @@ fn state_files_that_other_users_may_write_are_not_used() {
     }
 }
 
-/// Whoever can open a file can hold a lock on it. The record is for all to read: `check` names its reasons.
+/// Whoever can open a file can hold a lock on it. All may read the record: `check` names its reasons.
 #[test]
 fn only_their_owner_may_open_the_locks() {
     let machine = Copy::of("two-node");
@@ -188,7 +188,6 @@ fn state_files_behind_a_link_are_not_used() {
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
 }
 
-/// Apply writes to existing files only, and creates no files but its state files.
 #[test]
 fn apply_creates_no_file_but_its_state_files() {
     let machine = Copy::of("four-node");

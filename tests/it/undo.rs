@@ -17,7 +17,7 @@ use nicpin::apply::{self, ApplyError, Options};
 use nicpin::root::Root;
 use nicpin::root::faults::{FileAction, InjectedAnswer};
 
-/// Reading the state of a process that ends meanwhile answers ESRCH.
+/// A process that ends while its state is read answers ESRCH.
 #[test]
 fn a_process_that_ends_keeps_nothing_from_being_restored() {
     let machine = Copy::of("two-node");
@@ -44,7 +44,7 @@ fn a_process_that_ends_keeps_nothing_from_being_restored() {
     }
 }
 
-/// A restore where nicpin never ran leaves nothing behind; a card that is away is restored when it is back.
+/// A restore where nicpin never ran leaves nothing behind.
 #[test]
 fn what_is_away_is_restored_later() {
     let machine = Copy::of("two-node");
@@ -61,7 +61,7 @@ fn what_is_away_is_restored_later() {
     assert_eq!(machine.texts(), before);
 }
 
-/// A lock on a file needs no more than to open it for reading.
+/// Opening a file for reading is enough to lock it.
 #[test]
 fn other_users_cannot_hold_the_locks() {
     let machine = Copy::of("two-node");
@@ -76,12 +76,12 @@ fn other_users_cannot_hold_the_locks() {
         ),
         (0o600, 0o600)
     );
-    // Others may see what was recorded.
+    // All users may read the record.
     assert_eq!(machine.mode("/run/nicpin/state.json"), 0o644);
     good(&machine, &["restore"]);
 }
 
-/// In a container `/proc/irq` is often masked: that is no device that was removed.
+/// In a container `/proc/irq` is often masked: no device was removed.
 #[test]
 fn a_restore_that_sees_no_vectors_or_interfaces_fails_and_keeps_the_record() {
     for (hidden, leaves_empty) in [
@@ -121,7 +121,7 @@ fn a_restore_that_sees_no_vectors_or_interfaces_fails_and_keeps_the_record() {
     }
 }
 
-/// The watcher of a trial waits for whoever holds the lock.
+/// The watcher of the trial waits for it.
 #[test]
 fn a_trial_waits_for_the_lock() {
     let machine = Copy::of("two-node");
@@ -140,7 +140,7 @@ fn a_trial_waits_for_the_lock() {
     assert_eq!(machine.texts(), before);
 }
 
-/// An interface's link is no reason to leave its settings, and those of all others, as they are.
+/// None of these facts of an interface is needed.
 #[test]
 fn what_only_planning_reads_keeps_nothing_from_being_restored() {
     const FACTS: [&str; 9] = [
@@ -212,7 +212,7 @@ fn interfaces_with_the_same_port_are_restored_each_to_its_own() {
     assert_eq!(names.map(|of| read(tree.dir(), &cpus(of))), before);
 }
 
-/// Netlink and a name that disagree leave two vectors with one queue.
+/// Netlink and a name disagree, which leaves two vectors with one queue.
 #[test]
 fn vectors_with_the_same_queue_are_restored_each_to_its_own() {
     let port = Port::new("eth0", 25_000, 2, 2);
@@ -230,7 +230,7 @@ fn vectors_with_the_same_queue_are_restored_each_to_its_own() {
     assert_eq!(restored, ["10", "20"]);
 }
 
-/// One thread that receives and one that transmits, on one IRQ.
+/// One thread receives and one transmits, on one IRQ.
 #[test]
 fn threads_of_one_vector_are_restored_each_to_its_own() {
     let port = Port::new("eth0", 25_000, 1, 1);
@@ -252,7 +252,6 @@ const DEVICES: [&str; 2] = [
     "/sys/devices/pci0000:40/0000:40:00.0/0000:41:00.0/net",
 ];
 
-/// Gives each of two interfaces the name of the other one.
 fn swap_names(root: &Path) {
     let names = ["nic0", "nic1"];
     let path = |path: String| root.join(path.trim_start_matches('/'));
@@ -273,7 +272,7 @@ fn swap_names(root: &Path) {
     }
 }
 
-/// The settings of both devices, whatever their names are.
+/// Of both devices, whatever their names are.
 fn by_device(machine: &Copy) -> BTreeMap<String, String> {
     let is_setting = |path: &str| path.contains("/queues/") || path.ends_with("/smp_affinity");
     let settings = machine
@@ -285,8 +284,8 @@ fn by_device(machine: &Copy) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// At whichever step of a restore the names are swapped, each device gets its own settings, at the latest when the
-/// record says so; and no other device gets them.
+/// Whenever the names are swapped, each device gets its own settings, at the latest when the record says so, and no
+/// other device gets them.
 #[test]
 fn names_that_are_swapped_during_a_restore() {
     let machine = Copy::of("four-node");
@@ -334,8 +333,8 @@ fn names_that_are_swapped_during_a_restore() {
     assert!(step > 100, "{step}");
 }
 
-/// An interface without a name when the queues of all names are noted is read under one, and has lost it to another
-/// interface when its settings are written.
+/// An interface has no name when the queues of all names are listed, has one when it is read, and has lost it to
+/// another interface when its settings are written.
 #[test]
 fn a_name_that_comes_and_goes_during_a_restore() {
     let machine = Copy::of("four-node");
@@ -398,7 +397,7 @@ fn names_that_are_swapped_before_an_apply_writes() {
     good(&machine, &["apply", "nic0"]);
 }
 
-/// The planned interface has no name for a moment, and another one gets the one that it had.
+/// The planned interface has no name for a moment, and another one gets its old name.
 #[test]
 fn a_name_that_another_interface_gets_while_an_apply_writes() {
     let machine = Copy::of("four-node");
@@ -423,7 +422,7 @@ fn a_name_that_another_interface_gets_while_an_apply_writes() {
     assert!(before.filter(is_queue).eq(now.iter().filter(is_queue)));
 }
 
-/// A host of containers has many interfaces without a device.
+/// As on a host of containers: they have no device.
 #[test]
 fn more_interfaces_than_a_process_may_have_open_files() {
     let machine = Copy::of("two-node");
@@ -443,7 +442,6 @@ fn more_interfaces_than_a_process_may_have_open_files() {
     assert_eq!(by_device(&machine), before);
 }
 
-/// `restore --dry-run` names what restore then writes, and writes nothing itself.
 #[test]
 fn a_dry_run_of_restore_names_what_restore_writes() {
     let machine = Copy::of("two-node");
@@ -462,7 +460,7 @@ fn a_dry_run_of_restore_names_what_restore_writes() {
         &good(&machine, &["restore", "--dry-run", "--json"]),
         "writes",
     );
-    // What is absent is no error.
+    // Absent devices are no error.
     let [here, away] = ["/sys/class/net/nic0", "/nic0"].map(|path| machine.path(path));
     std::fs::rename(&here, &away).unwrap();
     let quiet = machine.nicpin(&["restore", "-n", "-q"]);
@@ -484,13 +482,13 @@ fn a_dry_run_of_restore_names_what_restore_writes() {
     assert_eq!(good(&machine, &["restore", "--dry-run"]), nothing);
 }
 
-/// A run that is killed while it writes leaves a file, which the next one removes. That of a run that is still there stays.
+/// The next run removes the file of one that was killed while it wrote, and leaves that of a run that still exists.
 #[test]
 fn files_of_killed_runs_are_removed() {
     let machine = Copy::of("two-node");
     assert_eq!(machine.nicpin(&["apply"]).code, 0);
     let report = machine.path("/metrics.prom");
-    // No process has a number beyond the kernel's limit.
+    // Beyond the kernel's limit of process ids.
     let (ended, runs) = (4_194_305, std::process::id());
     let left = |pid: u32| {
         [
@@ -511,7 +509,7 @@ fn files_of_killed_runs_are_removed() {
     assert!(left(runs).iter().chain(&others).all(|path| path.exists()));
 }
 
-/// What somebody has written into the record is not printed as a whole.
+/// Others may have written the record.
 #[test]
 fn long_values_of_the_record_are_cut() {
     let machine = Copy::of("two-node");

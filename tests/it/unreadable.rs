@@ -1,5 +1,5 @@
-//! Unreadable is not absent: evidence that cannot be read, or is not what the kernel prints, is never taken for a machine
-//! on which all is well.
+//! Unreadable is not absent: evidence that cannot be read, or is not what the kernel prints, is never taken for a
+//! machine in the planned state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -15,8 +15,8 @@ use crate::support::run::{Copy, is_root};
 use nicpin::read::{self, Queues, ReadOptions};
 use nicpin::root::Root;
 
-/// What is no evidence on interrupts and queues: other tools' files, which decide on notes; names and free texts, of which
-/// any is as good; and files that show by being there.
+/// No evidence on interrupts and queues: other tools' files, which decide on notes; names and free texts; and files
+/// that only have to exist.
 const NO_EVIDENCE: [&str; 6] = [
     "/etc/",
     "/usr/",
@@ -26,7 +26,7 @@ const NO_EVIDENCE: [&str; 6] = [
     "/modalias",
 ];
 
-/// The names of any text, which are known or not: a vector without a known name is listed as such.
+/// Any text may be a name: a vector of an unknown name is listed as such.
 const TEXTS: [&str; 2] = ["/actions", "/class"];
 
 fn make(path: &Path, damage: &str) {
@@ -45,7 +45,7 @@ fn make(path: &Path, damage: &str) {
     }
 }
 
-/// The names of a file and its directory, without numbers.
+/// The names of the file and its directory, without numbers.
 fn kind(path: &str) -> Vec<String> {
     let names = path.rsplit('/').take(2);
     names
@@ -53,7 +53,7 @@ fn kind(path: &str) -> Vec<String> {
         .collect()
 }
 
-/// The files that a check reads, one for each name without its numbers.
+/// What a check reads: one file for each name without its numbers.
 fn evidence(machine: &Copy) -> Vec<String> {
     let root = Root::open_recording(machine.dir()).unwrap();
     let options = ReadOptions {
@@ -86,7 +86,7 @@ fn evidence_that_cannot_be_read_is_no_machine_as_planned() {
             if NO_EVIDENCE.iter().any(|other| path.contains(other)) {
                 continue;
             }
-            // What both machines have is read alike.
+            // Both machines have it: once is enough.
             if !tried.insert(kind(&path)) && !is_full() {
                 continue;
             }
@@ -139,7 +139,7 @@ fn an_interface_whose_name_is_no_text_is_named_and_unknown() {
     assert_eq!(machine.nicpin(&["check", "nic0", "nic1"]).code, 0);
 }
 
-/// The kernel allows control characters but white space, which a tree may have.
+/// Names in a tree may also have white space, which the kernel forbids.
 #[test]
 fn an_interface_whose_name_has_odd_characters_is_named_and_unknown() {
     for name in ["nic\n2", "nic 2", "nic\x1b2"] {

@@ -13,7 +13,7 @@ fn with(host: &Machine, options: &[(&str, &str)]) -> Plan {
     plan_with(host, options, &[])
 }
 
-/// Every queue is local and has a core of its own; `kbps`: what each weighs.
+/// Every queue is local and has a core of its own; `kbps` is the weight of each.
 fn perfect(kbps: u64) -> Score {
     Score {
         local: Some(1.0),
@@ -32,7 +32,7 @@ fn perfect(kbps: u64) -> Score {
     }
 }
 
-/// A score but for the load at the speeds of ports, on which no plan depends.
+/// Without the load at the speeds of ports, on which no plan depends.
 fn planned(score: &Score) -> Score {
     Score {
         at_speed: None,
@@ -40,7 +40,7 @@ fn planned(score: &Score) -> Score {
     }
 }
 
-/// What a screen says of load is by the speeds of ports: neither by what they support nor by the bus, as the plan is.
+/// Screens show load by the speeds that ports have; plans use what they support, or the bus.
 #[test]
 fn the_load_at_speed_is_that_of_the_speeds_that_ports_have() {
     let mut host = machine(1, 4, 1, 4);
@@ -58,7 +58,7 @@ fn the_load_at_speed_is_that_of_the_speeds_that_ports_have() {
         (port.supported_mbps, port.speed_mbps) = (Some(25_000), Some(1_000));
     }
     assert_eq!(load(&host), (12_500_000, Some((500_000, 2_000_000))));
-    // Where there is no speed now, what it can have counts.
+    // A port without a current speed counts with the one that it can have.
     host.interfaces[1].speed_mbps = None;
     assert_eq!(load(&host), (12_500_000, Some((6_500_000, 26_000_000))));
     // The width of the bus is no speed.
@@ -137,12 +137,12 @@ fn a_node_that_is_too_small_is_widened_within_its_package_on_request() {
         (1, vec!["widened"])
     );
     assert!(!more(&wide));
-    // The first queues stay on the own node, also where another of the package has lower CPUs.
+    // The first queues stay on their own node, also if another node of the package has lower CPUs.
     let mut higher = clustered();
     higher.interfaces[0].device.node = Some(3);
     let first = with(&higher, &[("widen", "package")]);
     assert_eq!(cpus(of(&first, "eth0"))[..4], ["12", "13", "14", "15"]);
-    // Local cores first; and RPS uses none of the added nodes.
+    // Local cores first; RPS uses none of the added nodes.
     assert_eq!(cpus(of(&wide, "eth0")), ["8", "9", "10", "11", "12", "13"]);
     assert!(wide.score.local.unwrap() > 0.66);
     assert_data_eq!(
@@ -155,7 +155,7 @@ fn a_node_that_is_too_small_is_widened_within_its_package_on_request() {
             .iter()
             .all(|rx| rx.rps_cpus == Some(set("")))
     );
-    // Siblings are cores of their own.
+    // With `siblings`, threads count as cores.
     let mut threads = clustered();
     threads.topology.cores = (0..8)
         .map(|core| [2 * core, 2 * core + 1].into_iter().collect())
@@ -165,7 +165,7 @@ fn a_node_that_is_too_small_is_widened_within_its_package_on_request() {
     let siblings = ("siblings", "true");
     assert_eq!(wide(&[("widen", "package")]), set("8-15"));
     assert_eq!(wide(&[("widen", "package"), siblings]), set("8-11"));
-    // A node without a usable CPU is none that takes some.
+    // A node without usable CPUs is not added.
     let mut isolated = clustered();
     isolated.topology.isolated = set("12-15");
     let wide = with(&isolated, &[("widen", "package")]);
@@ -213,7 +213,7 @@ fn hints_are_followed_with_a_warning_where_they_ignore_locality() {
     assert_data_eq!(&*eth0.vectors[0].why, str!["local (node 1)"]);
     assert_data_eq!(&*eth0.vectors[1].why, str!["hinted by the driver"]);
     assert_eq!(codes(eth0), ["hint-unusable", "hint-ignores-locality"]);
-    // Where it hints is where the policy lets an IRQ go.
+    // A hint is where the policy lets the IRQ go.
     assert_eq!(eth0.vectors[2].candidates, Some(set("0")));
     assert_eq!((plan.score_now.outside, plan.score.outside), (2, 0));
     // A CPU whose L3 domain has no candidate is a group of its own.
@@ -238,7 +238,7 @@ fn cpus_of_the_policy_that_cannot_be_used_are_named() {
     };
     assert_eq!(given("4,6", "6"), (set("4,6"), set("6"), true, 0));
     assert_eq!(given("4-6", "5-7"), (set("4,6"), set("6"), true, 2));
-    // None of them: it stays as it is.
+    // None is usable: the vector stays as it is.
     assert_eq!(given("5", "7"), (set("4,6"), set(""), false, 2));
 }
 
@@ -363,7 +363,7 @@ fn local_is_the_cards_own_node_even_where_no_cpu_of_it_may_be_used() {
         (of(&there, "eth0").node, there.score.local),
         (Some(0), Some(0.0))
     );
-    // A node without CPUs has no nearer CPUs.
+    // No CPUs are nearer to a node without CPUs.
     host.topology.nodes.get_mut(&1).unwrap().cpus = set("");
     let there = plan(&host);
     assert_eq!(
@@ -463,7 +463,7 @@ fn rules_match_by_device_id_and_speed() {
     let mut host = machine(2, 4, 1, 4);
     add(&mut host, "eth0", Some(1), 2);
     host.interfaces[0].device.pci_id = Some("15b3:1017".to_owned());
-    // The link runs slower than the port could.
+    // The link is slower than the port.
     host.interfaces[0].supported_mbps = Some(25_000);
     host.interfaces[0].speed_mbps = Some(1_000);
     let matches = |host: &Machine, condition: &str| {
@@ -518,7 +518,7 @@ fn stale_rps_of_queues_that_are_left_is_cleared() {
     );
 }
 
-/// Whether a control vector has a target depends on where it is now.
+/// Whether a control vector is moved depends on where it is now.
 #[test]
 fn a_control_vector_that_leaves_an_isolated_cpu_does_not_change_the_hash() {
     let mut host = machine(1, 8, 1, 8);
@@ -539,7 +539,7 @@ fn a_control_vector_that_leaves_an_isolated_cpu_does_not_change_the_hash() {
     assert_eq!((before, from, to), (after, true, false));
 }
 
-/// As does a list of CPUs that are all on one node.
+/// A list of CPUs that are all on one node does so, too.
 #[test]
 fn a_scope_of_one_node_makes_an_unknown_node_known() {
     let mut host = machine(2, 4, 1, 4);
@@ -567,10 +567,10 @@ fn no_cpu_gets_more_irqs_than_it_has_vectors() {
         planned.for_each(|cpu| on[cpu as usize] += 1);
         on
     };
-    // Elsewhere the number is not limited.
+    // Other architectures have no limit.
     assert_eq!(on_cpu(&plan(&host)), [240, 240]);
     host.vectors_held = Some([(0, 30)].into());
-    // They are all on a CPU that is no candidate now.
+    // All vectors are on a CPU that is no candidate.
     for vector in host.interfaces.iter_mut().flat_map(|of| &mut of.vectors) {
         vector.effective = Some(set("2"));
     }
@@ -596,7 +596,7 @@ fn no_cpu_gets_more_irqs_than_it_has_vectors() {
             .iter()
             .all(|about| about.note.code() == "vectors-exhausted")
     );
-    // What is there already stays, so that no write needs a vector that another IRQ still holds.
+    // Vectors that are there stay, so that no write needs a vector that another IRQ still holds.
     let vectors = host.interfaces.iter_mut().flat_map(|of| &mut of.vectors);
     for (at, vector) in vectors.enumerate() {
         vector.effective = Some(if at % 2 == 0 && at < 300 {

@@ -1,4 +1,4 @@
-//! The queue of each vector, from netlink, from names, from the order of vectors and from the files of the IRQ; on
+//! The queue of each vector: from netlink, from names, from the order of vectors and from the files of the IRQ; on
 //! trees.
 
 use snapbox::{assert_data_eq, str};
@@ -9,8 +9,6 @@ use crate::support::run::{Copy, nicpin};
 use nicpin::cpuset::CpuSet;
 use nicpin::machine::Source;
 use nicpin::root::Root;
-
-// Netlink.
 
 #[test]
 fn netlink_reports_vectors_whose_names_have_no_queue() {
@@ -143,7 +141,7 @@ fn without_irqs_over_netlink_the_names_are_used() {
     assert!(eth0.contradictions.is_empty());
 }
 
-/// Netlink reports each port of an mlx4 card; by their names, all vectors belong to the first.
+/// By their names, all vectors belong to the first port.
 #[test]
 fn ports_of_one_function_are_distinguished_by_netlink() {
     let names = [
@@ -173,7 +171,7 @@ fn ports_of_one_function_are_distinguished_by_netlink() {
     assert_eq!(codes(of(&plan, "eth1")), ["line-shared"]);
 }
 
-/// One interface over two functions, one on each node: every vector goes to the node of its function.
+/// One function is on each node: every vector goes to the node of its function.
 #[test]
 fn an_interface_over_two_functions_uses_both_nodes() {
     let reported: Vec<(&str, u32, u32)> = [(0, 31), (1, 41), (2, 32), (3, 42)]
@@ -205,7 +203,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
     for (irq, node) in [(31, 0), (32, 0), (41, 1), (42, 1)] {
         tree.put(&format!("proc/irq/{irq}/node"), &node.to_string());
     }
-    // The second has no interface of its own, here or in another network namespace.
+    // The second function has no interface of its own, here or in another network namespace.
     let device = "devices/pci0000:c0/0000:c0:02.0/0000:c1:00.0";
     tree.put(&format!("sys/{device}/class"), "0x020000");
     tree.link(
@@ -245,7 +243,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
     for address in ["0000:82:00.0", "pci:0000:C1:00.0"] {
         assert_eq!(of(&tree.plan(&[address]), "eth0").vectors.len(), 5);
     }
-    // All of them are on CPU 0 now, which is remote for those of the other device.
+    // All vectors are on CPU 0 now, which is remote for those of the other function.
     let own = eth0.vectors[1].candidates.as_ref();
     assert_eq!(own.map(ToString::to_string).as_deref(), Some("4-7"));
     assert_eq!((plan.score_now.outside, plan.score.outside), (2, 0));
@@ -255,14 +253,14 @@ fn an_interface_over_two_functions_uses_both_nodes() {
         check.code == 2 && check.stdout.contains("remote"),
         "{check:?}"
     );
-    // The names count the vectors of each function: they cannot disagree with netlink.
+    // Names count the vectors of each function: they cannot disagree with netlink.
     assert_eq!(codes(eth0), [""; 0]);
     let far = nicpin(&["run", "--far", "--dry-run", "eth0", "--root", root]);
     assert!(
         far.code == 1 && far.stderr.contains("remote from eth0: nodes 0-1 are near"),
         "{far:?}"
     );
-    // Without netlink nothing tells the queues: the second channel is the first of the other function.
+    // Without netlink the queues are not known: the second channel is the first of the other function.
     std::fs::remove_file(tree.dir().join("nicpin/netlink/eth0")).unwrap();
     let host = tree.host();
     let known: Vec<_> = host.interfaces.iter().map(vectors).collect();
@@ -277,7 +275,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
             known.map(str::to_owned).collect::<Vec<_>>()
         })
     );
-    // A second port in the same slot is another one's.
+    // A second port in the same slot belongs to another interface.
     let device = "sys/devices/pci0000:c0/0000:c0:02.0/0000:c1:00";
     let (from, to) = (
         format!("{device}.0"),
@@ -299,7 +297,7 @@ fn an_interface_over_two_functions_uses_both_nodes() {
     );
 }
 
-/// XPS of queues that share a vector follows the CPU where netlink reports that they complete.
+/// XPS follows the CPU on which the queue completes, by netlink.
 #[test]
 fn queues_beyond_the_vectors_are_where_netlink_says() {
     let reported = [
@@ -335,7 +333,7 @@ fn queues_beyond_the_vectors_are_where_netlink_says() {
     );
 }
 
-/// So it does where the name of each vector has the first and the last of its queues.
+/// The name of each vector has the first and the last of its queues.
 #[test]
 fn queues_on_a_vector_of_ice_follow_each_other() {
     let names = ["0-1", "2-3", "4-5", "6-7"].map(|of| format!("ice-eth0-TxRx-{of}"));
@@ -386,8 +384,6 @@ fn a_malformed_recorded_answer_is_reported_with_its_place() {
         run.stderr
     );
 }
-
-// Order.
 
 #[test]
 fn vectors_that_are_all_named_alike_are_planned_by_their_order() {
@@ -445,8 +441,6 @@ fn more_vectors_of_one_name_than_the_driver_requests_are_all_data() {
     assert!(shown.iter().all(|one| one.contains("=data")), "{shown:?}");
 }
 
-// Names.
-
 #[test]
 fn twelve_queues_across_irq_100_and_two_cards_of_one_driver() {
     let names =
@@ -476,7 +470,7 @@ fn twelve_queues_across_irq_100_and_two_cards_of_one_driver() {
     }
 }
 
-/// After a rename, drivers keep the old name in the names of their vectors; netlink does not depend on it.
+/// Drivers keep the old name in the names of their vectors; netlink does not depend on it.
 #[test]
 fn a_renamed_interface_keeps_its_vectors() {
     let names = ["eth4-TxRx-0", "eth4-TxRx-1"];
@@ -505,7 +499,7 @@ fn an_interface_that_is_down_has_what_its_driver_still_holds() {
     let mut port = Port::new("eth0", 10_000, 2, 2);
     port.state = "down".to_owned();
     port.speed = None;
-    // Allocated and not requested.
+    // Vectors are allocated and not requested.
     let tree = Copy::build(&two_nodes([card("ixgbe", port, 30, &["", "", ""])]));
     tree.make_dir("proc/irq/0");
     assert!(tree.host().interfaces[0].vectors.is_empty());
@@ -514,7 +508,7 @@ fn an_interface_that_is_down_has_what_its_driver_still_holds() {
     assert!(tree.plan(&[]).interfaces.is_empty());
 }
 
-/// Its driver has freed the line, so that the handlers there are those of others.
+/// The driver has freed the line: handlers there are others'.
 #[test]
 fn a_line_belongs_to_a_card_that_is_down_only_by_a_handler_of_its_own() {
     for (driver, action, expected) in [
@@ -562,8 +556,6 @@ fn an_interface_that_goes_away_while_it_is_read_is_not_there() {
     assert_eq!(names, ["eth0"]);
     assert_eq!(vectors(&host.interfaces[0]), ["30=combined 0 netlink"]);
 }
-
-// The files of an IRQ.
 
 const TWO_QUEUES: [&str; 2] = ["eth0-TxRx-0", "eth0-TxRx-1"];
 

@@ -1,5 +1,5 @@
-//! What another version left in `/run/nicpin`: upgrade and downgrade between apply and restore. `records` has what each
-//! released version writes on `fixtures/two-node`.
+//! Records that another version left in `/run/nicpin`: upgrade and downgrade between apply and restore. `records` has
+//! what each released version writes on `fixtures/two-node`.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn record_of(version: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// The machine as another version's apply left it, and its settings before that.
+/// two-node as another version's apply left it, and its settings before that.
 fn applied_by_another(record: &Value) -> (Copy, BTreeMap<String, String>) {
     let machine = Copy::of("two-node");
     let before = machine.texts();
@@ -40,7 +40,7 @@ fn a_record_of_the_version_before_is_used() {
     assert!(!machine.path(RECORD).exists());
 }
 
-/// As the record of a newer version of the same schema is, after a downgrade.
+/// The record of a newer version of the same schema, after a downgrade.
 #[test]
 fn unknown_keys_of_a_record_are_ignored() {
     let mut record = record_of("0.1");
